@@ -1,0 +1,29 @@
+// Every exit status that capture itself can end with; anything else is the task's own.
+// The numbers follow sysexits.h where it has a word for it.
+
+export const EXIT = {
+  ok: 0,
+  /** An option, pattern or environment value is wrong; nothing was started. */
+  usage: 64,
+  /** An input is neither in the work directory nor in the store; nothing was started. */
+  inputMissing: 66,
+  /** The store or the work directory cannot be used, or no recorded checkpoint can be restored. */
+  unavailable: 69,
+  /** capture itself failed: a bug. */
+  internal: 70,
+  /** The task succeeded, but something that it closed is not stored. */
+  notStored: 74,
+  /** Preempted: run me again. */
+  preempted: 75,
+  /** Another attempt has taken this index over: do not run me again. */
+  fenced: 76,
+  notExecutable: 126,
+  notFound: 127,
+} as const;
+
+export type ExitStatus = number;
+
+/** As a shell has it: 128+N when signal N ended the process. */
+export function statusOfSignal(signalNumber: number): ExitStatus {
+  return 128 + signalNumber;
+}

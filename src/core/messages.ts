@@ -1,0 +1,55 @@
+// The typed messages between launcher and sidecar, over the fork channel. The launcher decides about the
+// task; the sidecar decides about files and the store.
+import type { ExitStatus } from './exit-status.ts';
+import type { Settings } from './settings.ts';
+
+/** How the task's main process ended. `code` and `signal` as waitpid(2) has them: exactly one is set. */
+export interface TaskEnd {
+  readonly code: number | undefined;
+  /** `SIGTERM`, ... */
+  readonly signal: string | undefined;
+  /** When the launcher learnt of it, ms since the epoch. */
+  readonly atMs: number;
+}
+
+export type ToSidecar =
+  /** The first message. `attempt` is set when a dead sidecar is being replaced: it must not claim anew. */
+  | { readonly kind: 'start'; readonly settings: Settings; readonly attempt: number | undefined }
+  | { readonly kind: 'task-started'; readonly pid: number }
+  /** A signal is on its way to the task, or the launcher received it: closes from now on may be a death's. */
+  | { readonly kind: 'task-signalled'; readonly signal: string; readonly atMs: number; readonly lastCall: boolean }
+  /** The task and all that it left behind are gone: scan, drain, write the last record, answer `ended`. */
+  | {
+      readonly kind: 'task-ended';
+      readonly end: TaskEnd;
+      /** A notice or SIGTERM came before the task ended. */
+      readonly preempted: boolean;
+      /** Ms since the epoch at which we will be killed, if that is known. */
+      readonly deadlineMs: number | undefined;
+    }
+  /** The task could not be started at all: undo the claim's meaning, write `failed-<status>`. */
+  | { readonly kind: 'task-not-started'; readonly status: ExitStatus; readonly reason: string };
+
+export type FromSidecar =
+  /** The module is loaded and its signal handlers stand; sent before `start` is read. */
+  | { readonly kind: 'hello'; readonly pid: number }
+  /** Restored, watching: the task may start. `line` is the first line for the user. */
+  | {
+      readonly kind: 'ready';
+      readonly attempt: number;
+      /** Generation that was restored, as `<attempt>-<generation>`; '' when none. */
+      readonly restored: string;
+      /** Unique id of this run of the task, for CAPTURED_RUN. */
+      readonly runToken: string;
+      readonly line: string;
+    }
+  /** `--skip-done`: this index is done already. */
+  | { readonly kind: 'done-already'; readonly line: string }
+  /** Nothing was started: the launcher prints it and exits. */
+  | { readonly kind: 'refused'; readonly status: ExitStatus; readonly message: string; readonly hint: string | undefined }
+  /** A signal that is not obeyed, reported so that the launcher knows it was broadcast. */
+  | { readonly kind: 'signal-seen'; readonly signal: string; readonly atMs: number }
+  /** Another attempt has taken this index over: stop the task. */
+  | { readonly kind: 'fenced'; readonly message: string }
+  /** Everything is written. `status` is capture's own verdict, undefined: the task's status stands. */
+  | { readonly kind: 'ended'; readonly status: ExitStatus | undefined; readonly line: string };

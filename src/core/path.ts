@@ -1,0 +1,92 @@
+// File names are bytes; JavaScript strings are not. Inside capture a path is a string in which every byte
+// that is not valid UTF-8 stands as one lone low surrogate (U+DC80..U+DCFF), as Python's "surrogateescape"
+// has it: nothing is lost, and ordinary names stay ordinary strings.
+
+/** A path relative to the work directory, `/` between components, no leading `/`, `.` or `..`. */
+export type RelPath = string;
+
+/** The string of a name as the kernel gave it. Lossless: {@link encodePath} gives the same bytes back. */
+export function decodePath(bytes: Uint8Array): string {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const text = buffer.toString('utf8');
+  if (!text.includes('\uFFFD')) return text;
+  return decodeWithEscapes(buffer);
+}
+
+function decodeWithEscapes(buffer: Buffer): string {
+  let out = '';
+  let at = 0;
+  while (at < buffer.length) {
+    const length = utf8SequenceLength(buffer, at);
+    if (length === 0) {
+      out += String.fromCharCode(0xdc00 + (buffer[at] ?? 0));
+      at += 1;
+    } else {
+      out += buffer.toString('utf8', at, at + length);
+      at += length;
+    }
+  }
+  return out;
+}
+
+/** Bytes of the valid UTF-8 sequence that starts at `at`; 0 when there is none (RFC 3629, section 4). */
+function utf8SequenceLength(buffer: Buffer, at: number): number {
+  const first = buffer[at] ?? 0;
+  if (first < 0x80) return 1;
+  const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || at + length > buffer.length) return 0;
+  const piece = buffer.subarray(at, at + length);
+  return Buffer.from(piece.toString('utf8'), 'utf8').equals(piece) ? length : 0;
+}
+
+/** What to hand to Node's fs and to libc: the string itself where it is plain, else the exact bytes. */
+export function encodePath(path: string): string | Buffer {
+  return /[\uDC80-\uDCFF]/.test(path) && hasEscape(path) ? pathBytes(path) : path;
+}
+
+/** The exact bytes of a path, without a terminating NUL. */
+export function pathBytes(path: string): Buffer {
+  if (!hasEscape(path)) return Buffer.from(path, 'utf8');
+  const pieces: Buffer[] = [];
+  for (const char of path) {
+    const code = char.codePointAt(0) ?? 0;
+    pieces.push(isEscape(code) ? Buffer.from([code - 0xdc00]) : Buffer.from(char, 'utf8'));
+  }
+  return Buffer.concat(pieces);
+}
+
+function isEscape(code: number): boolean {
+  return code >= 0xdc80 && code <= 0xdcff;
+}
+
+/** A surrogate that belongs to a pair is a character; only a lone one is an escaped byte. */
+function hasEscape(path: string): boolean {
+  for (const char of path) if (isEscape(char.codePointAt(0) ?? 0)) return true;
+  return false;
+}
+
+/** `a/b` and `c` → `a/b/c`; the work directory itself is ''. */
+export function joinPath(dir: string, name: string): string {
+  return dir === '' ? name : `${dir}/${name}`;
+}
+
+/** True for a path that stays below the work directory: relative, no empty, `.` or `..` component, no NUL. */
+export function isInside(path: string): boolean {
+  return (
+    path !== '' &&
+    !path.includes('\0') &&
+    path.split('/').every((part) => part !== '' && part !== '.' && part !== '..')
+  );
+}
+
+/** For messages: control and escaped bytes as `\xNN`, so that a name can never forge a log line. */
+export function showPath(path: string): string {
+  let out = '';
+  for (const char of path) {
+    const code = char.codePointAt(0) ?? 0;
+    if (isEscape(code)) out += `\\x${(code - 0xdc00).toString(16)}`;
+    else if (code < 0x20 || code === 0x7f) out += `\\x${code.toString(16).padStart(2, '0')}`;
+    else out += char;
+  }
+  return out;
+}

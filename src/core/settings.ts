@@ -1,0 +1,80 @@
+// What the user asked for, after options, environment and manifests files have been read and checked.
+// Plain data: it crosses the channel from the launcher to the sidecar as JSON.
+
+export type ReclaimMode = 'auto' | 'now' | 'never';
+export type Compression = { readonly kind: 'zstd'; readonly level: number } | { readonly kind: 'none' };
+
+/** Patterns as the user wrote them, relative to the work directory (picomatch syntax, or `dir/`). */
+export interface ManifestPatterns {
+  readonly results: readonly string[];
+  readonly checkpoints: readonly string[];
+  readonly inputs: readonly string[];
+  readonly companions: readonly string[];
+  readonly exclude: readonly string[];
+  /** Of these patterns only the newest n matches are members of a checkpoint generation; undefined: all. */
+  readonly newest: number | undefined;
+}
+
+export interface StoreSettings {
+  /** `s3://bucket/prefix`, or `file:///dir` (always absolute). */
+  readonly url: string;
+  readonly pathStyle: boolean;
+  /** Go on although the server ignores create-only puts: then nothing fences two attempts. */
+  readonly unfenced: boolean;
+}
+
+/** Who this task is. */
+export interface Identity {
+  readonly taskName: string;
+  /** `0` in keys when there is none. */
+  readonly index: string | undefined;
+  /** Which variable or option the index came from, for messages. */
+  readonly indexSource: string | undefined;
+  /** Only what was stored under the same run id is restored. */
+  readonly runId: string | undefined;
+  /** The command line; empty for `watch` and `restore`. */
+  readonly argv: readonly string[];
+  /** The scheduler's own names for this job, recorded and never relied on. */
+  readonly scheduler: Readonly<Record<string, string>>;
+}
+
+export interface LogSettings {
+  readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
+  readonly format: 'text' | 'json';
+  readonly file: string | undefined;
+}
+
+export interface Settings {
+  readonly manifest: ManifestPatterns;
+  readonly to: StoreSettings;
+  /** True when no `--to` was given and the store is ./capture-store. */
+  readonly defaultStore: boolean;
+  readonly from: StoreSettings | undefined;
+  readonly identity: Identity;
+  /** Absolute path. */
+  readonly workdir: string;
+  readonly sharedWorkdir: boolean;
+  readonly reclaim: ReclaimMode;
+  readonly compression: Compression;
+  readonly checkpointSettleMs: number;
+  readonly checkpointLast: string | undefined;
+  /** How many complete generations are kept, at least 1. */
+  readonly generations: number;
+  readonly graceMs: number;
+  readonly drainTimeoutMs: number;
+  readonly rescanMs: number;
+  readonly restore: boolean;
+  readonly skipDone: boolean;
+  readonly onLocal: 'stored' | 'newest';
+  readonly preemptedStatus: number;
+  /** Worker threads that read, hash and compress. */
+  readonly lanes: number;
+  readonly spoolDir: string | undefined;
+  readonly spoolLimitBytes: number;
+  readonly log: LogSettings;
+}
+
+/** The index as it stands in keys: a task outside an array is index 0. */
+export function keyIndex(identity: Identity): string {
+  return identity.index ?? '0';
+}

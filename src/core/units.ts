@@ -1,0 +1,58 @@
+// Durations and sizes as people write and read them. Inside the code they are always plain numbers whose
+// names end in Ms or Bytes.
+
+const MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const BYTES = {
+  B: 1,
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+  TiB: 2 ** 40,
+  kB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  TB: 1e12,
+} as const;
+
+/** Milliseconds of `30s`, `1.5m`, `250ms`, `1h`; undefined when it is no duration. A bare `0` is one. */
+export function parseDurationMs(text: string): number | undefined {
+  return parseQuantity(text, MS);
+}
+
+/** Bytes of `8MiB`, `512KiB`, `1.5GB`; undefined when it is no size. A bare `0` is one. */
+export function parseSizeBytes(text: string): number | undefined {
+  return parseQuantity(text, BYTES);
+}
+
+function parseQuantity(text: string, units: Readonly<Record<string, number>>): number | undefined {
+  if (text === '0') return 0;
+  const match = /^(\d+(?:\.\d+)?)\s*([A-Za-z]+)$/.exec(text);
+  const unit = match?.[2] === undefined ? undefined : units[match[2]];
+  return match?.[1] === undefined || unit === undefined ? undefined : Math.round(Number(match[1]) * unit);
+}
+
+/** `1.2 GiB`, `5.1 KiB`, `17 B`. */
+export function formatBytes(bytes: number): string {
+  const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < names.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${names[unit]}`;
+}
+
+/** `250 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`. */
+export function formatMs(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+
+/** `1 file`, `3 files`. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

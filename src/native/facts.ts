@@ -1,0 +1,19 @@
+// fstat(2) as the core understands it.
+import fs from 'node:fs';
+import type { FileFacts } from '../core/fingerprint.ts';
+
+export function fileFacts(stat: fs.BigIntStats): FileFacts {
+  return {
+    dev: String(stat.dev),
+    ino: String(stat.ino),
+    size: Number(stat.size),
+    mtimeNs: String(stat.mtimeNs),
+    ctimeNs: String(stat.ctimeNs),
+    mode: Number(stat.mode) & 0o7777,
+    links: Number(stat.nlink),
+  };
+}
+
+export function factsOf(fd: number): FileFacts {
+  return fileFacts(fs.fstatSync(fd, { bigint: true }));
+}
