@@ -41,6 +41,8 @@ export type FromSidecar =
       readonly restored: string;
       /** Unique id of this run of the task, for CAPTURED_RUN. */
       readonly runToken: string;
+      /** Path of the control socket, for CAPTURED_SOCKET. */
+      readonly socket?: string;
       readonly line: string;
     }
   /** `--skip-done`: this index is done already. */

@@ -70,6 +70,15 @@ export function joinPath(dir: string, name: string): string {
   return dir === '' ? name : `${dir}/${name}`;
 }
 
+/** The directories above a path, innermost first: `a/b/c` → `a/b`, `a`, `` (the work directory itself). */
+export function ancestorsOf(path: RelPath): readonly RelPath[] {
+  if (path === '') return [];
+  const above: RelPath[] = [];
+  for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) above.push(path.slice(0, at));
+  above.push('');
+  return above;
+}
+
 /** True for a path that stays below the work directory: relative, no empty, `.` or `..` component, no NUL. */
 export function isInside(path: string): boolean {
   return (

@@ -96,6 +96,8 @@ export const recordSchema = z.object({
   /** Keys of list segments, oldest first; an entry further on replaces an earlier one of the same path. */
   segments: z.array(z.string()).default([]),
   results: z.array(storedFile).default([]),
+  /** What this attempt's death left of results, stored beside them: never a baseline, never restored. */
+  partials: z.array(storedFile).default([]),
   /** Older objects of results that came again (`.~n~`), by path the highest n. */
   kept: z.record(z.string(), z.int()).default({}),
   /** Newest last. */

@@ -39,7 +39,7 @@ export interface Identity {
 }
 
 export interface LogSettings {
-  readonly level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent';
+  readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   readonly format: 'text' | 'json';
   readonly file: string | undefined;
 }

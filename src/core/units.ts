@@ -27,8 +27,10 @@ export function parseSizeBytes(text: string): number | undefined {
 function parseQuantity(text: string, units: Readonly<Record<string, number>>): number | undefined {
   if (text === '0') return 0;
   const match = /^(\d+(?:\.\d+)?)\s*([A-Za-z]+)$/.exec(text);
-  const unit = match?.[2] === undefined ? undefined : units[match[2]];
-  return match?.[1] === undefined || unit === undefined ? undefined : Math.round(Number(match[1]) * unit);
+  const [, number, name] = match ?? [];
+  if (number === undefined || name === undefined || !Object.hasOwn(units, name)) return undefined;
+  const amount = Math.round(Number(number) * (units[name] ?? 0));
+  return Number.isSafeInteger(amount) ? amount : undefined;
 }
 
 /** `1.2 GiB`, `5.1 KiB`, `17 B`. */
@@ -36,7 +38,8 @@ export function formatBytes(bytes: number): string {
   const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let value = bytes;
   let unit = 0;
-  while (value >= 1024 && unit < names.length - 1) {
+  // From 1023.95 on the rounded figure would read 1024.0.
+  while (value >= (unit === 0 ? 1024 : 1023.95) && unit < names.length - 1) {
     value /= 1024;
     unit += 1;
   }
@@ -45,14 +48,14 @@ export function formatBytes(bytes: number): string {
 
 /** `250 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`. */
 export function formatMs(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  if (Math.round(ms) < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1000);
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
 
-/** `1 file`, `3 files`. */
+/** `1 file`, `3 files`, `2 processes`. */
 export function plural(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+  return `${count} ${noun}${count === 1 ? '' : noun.endsWith('s') ? 'es' : 's'}`;
 }

@@ -1,7 +1,10 @@
 // The contract between capture and the place where objects go. Everyone may import this file; only the
 // composition (sidecar, cli) picks a driver. Every driver passes test/store/contract.ts.
 
-/** What is stored with an object, as flat strings: S3 allows no more. Names are lower case. */
+/**
+ * What is stored with an object, as flat strings: S3 allows no more. Names are lower case; names and values
+ * are printable ASCII without spaces at either end, 2 KiB in all.
+ */
 export type ObjectMeta = Readonly<Record<string, string>>;
 
 export interface ObjectHead {
@@ -42,6 +45,7 @@ export interface GetOptions {
  * components, already escaped (core/keys): a driver passes them on as they are.
  *
  * All methods retry what is transient within the driver's own budget and then throw a {@link StoreError}.
+ * An aborted signal makes them reject with the signal's reason, also in the middle of a pause.
  * None logs. None ever needs a right above the prefix (no HeadBucket, no listing of the bucket).
  */
 export interface Store {
@@ -54,10 +58,15 @@ export interface Store {
    * Makes an object visible under `key`, whole or not at all: no reader ever sees a part of it, a failed or
    * aborted put leaves the earlier object as it was. A body that throws aborts the put and its error comes
    * out unchanged. Chunks of an iterable body are parts: each at least 5 MiB but the last, at most 10,000.
+   * The store keeps a chunk after it was given: it must not be written to again. A body is iterated once; it
+   * is not read at all when `exists` can be said without.
    * `meta.push` must be unique to this call: it tells whether a put whose answer was lost took place.
    */
   put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<PutOutcome>;
-  /** The object's bytes, or undefined when there is none. A short or broken body throws while it is read. */
+  /**
+   * The object's bytes, or undefined when there is none. A short or broken body throws while it is read. A
+   * range must begin inside the object (else `refused`) and ends with it at the latest.
+   */
   get(key: string, options?: GetOptions): Promise<GotObject | undefined>;
   head(key: string, signal?: AbortSignal): Promise<ObjectHead | undefined>;
   /** All objects whose key starts with `prefix`, in ascending byte order of their keys, paged as needed. */
@@ -72,6 +81,10 @@ export interface Store {
 }
 
 export interface GotObject extends ObjectHead {
+  /**
+   * Holds a connection or a file open until it has been read to its end, was left by `break`, or, unread, had
+   * `return()` called on its iterator.
+   */
   readonly body: AsyncIterable<Uint8Array>;
 }
 

@@ -1,0 +1,95 @@
+#!/bin/bash
+# The demo (`npm run demo`): a computation is killed half-way, capture and all, and run again on an empty
+# machine. What is printed is what happens: every check below ends the demo when it fails.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+PATH=$here/../../bin:$here:$PATH
+
+readonly frame_at_half=frame.4000.pgm
+readonly bound_seconds=60
+
+lab=$(mktemp -d "${TMPDIR:-/tmp}/capture-demo.XXXXXX")
+capture_pid=
+clean_up() {
+  local status=$?
+  trap - EXIT
+  [ -z "$capture_pid" ] || kill_tree "$capture_pid"
+  rm -rf "$lab"
+  exit $status
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+heading() { printf '\n# %s\n' "$*"; }
+fail() {
+  echo "demo: $*" >&2
+  exit 1
+}
+
+children_of() { cat "/proc/$1/task/$1/children" 2>/dev/null || pgrep -P "$1" || true; }
+tree_of() {
+  echo "$1"
+  for child in $(children_of "$1"); do tree_of "$child"; done
+}
+# The power goes: launcher, sidecar and task get no chance to do anything.
+kill_tree() {
+  # shellcheck disable=SC2046
+  kill -KILL $(tree_of "$1") 2>/dev/null || true
+  wait "$1" 2>/dev/null || true
+}
+
+readonly command=(capture --to ../store --index 7 --inputs heat.json
+  --results 'frame.*.pgm' --results final.dat --checkpoints heat.chk -- heat.mjs)
+
+# Starts the one command, on a machine that has nothing: its input comes from the store.
+start_on() { # <machine>
+  mkdir "$lab/$1"
+  cd "$lab/$1"
+  echo "$ ${command[*]@Q}" | sed "s/'\([A-Za-z0-9./-]*\)'/\1/g"
+  "${command[@]}" &
+  capture_pid=$!
+}
+
+stored() { [ -e "$lab/store/$1" ] || [ -e "$lab/store/$1.zst" ]; }
+half_is_stored() {
+  stored "$frame_at_half.7" && compgen -G "$lab/store/.capture/heat.mjs/7/*.checkpoint.json" >/dev/null
+}
+
+mkdir "$lab/store"
+cp "$here/heat.json" "$lab/store/"
+
+heading 'One machine begins. It has an empty work directory; the input is in the store.'
+start_on machine-1
+until half_is_stored; do
+  kill -0 "$capture_pid" 2>/dev/null || fail "the first attempt ended before half of it was stored"
+  [ $SECONDS -lt $bound_seconds ] || fail "$frame_at_half was not stored within $bound_seconds s"
+  sleep 0.02
+done
+kill_tree "$capture_pid"
+capture_pid=
+
+heading 'Half-way the machine is gone: kill -KILL to all of it, its disk is lost. The same command elsewhere:'
+rm -rf "$lab/machine-1"
+start_on machine-2
+wait "$capture_pid" || fail "the second attempt ended with $?"
+capture_pid=
+
+heading 'The store:'
+cd "$lab/store"
+find . -type f ! -path './.capture-store/*' | LC_ALL=C sort | sed 's|^\./||'
+
+heading 'All results, fetched and verified, against a run without capture and without interruption:'
+cd "$lab"
+echo '$ capture gather store results'
+capture gather store results
+mkdir "$lab/reference"
+cd "$lab/reference"
+cp "$here/heat.json" .
+heat.mjs >heat.out
+for file in frame.*.pgm final.dat; do
+  cmp "$file" "$lab/results/$file.7" || fail "$file differs"
+  echo "identical: $file"
+done

@@ -1,0 +1,126 @@
+// Takes the arguments before `--` apart, with commander; every mistake is found and none is printed. It must
+// never read past the `--`: what follows is the task's.
+import { Command, CommanderError, Option } from 'commander';
+import type { Mistake } from '../core/mistake.ts';
+import { nearestWord } from '../core/nearest.ts';
+import { showPath } from '../core/path.ts';
+import { OPTIONS, optionsOf, type CommandName, type OptionName } from './options.ts';
+
+/** The values of one option as they were given, and where: `--results` or `CAPTURE_RESULTS`. */
+export interface Given {
+  readonly values: readonly string[];
+  readonly source: string;
+}
+
+export type GivenOptions = ReadonlyMap<OptionName, Given>;
+
+export interface CommandLine {
+  readonly given: GivenOptions;
+  readonly help: boolean;
+  readonly version: boolean;
+  /** Arguments that are no options. */
+  readonly operands: readonly string[];
+  readonly mistakes: readonly Mistake[];
+}
+
+const HELP = '-h, --help';
+const VERSION = '-V, --version';
+
+/** The command in commander's eyes: its options, in groups; it neither prints nor exits. */
+export function commanderOf(name: CommandName): Command {
+  const command = new Command(name === 'run' ? 'capture' : `capture ${name}`)
+    .helpOption(false)
+    .allowUnknownOption()
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined, getOutHelpWidth: () => 100, getOutHasColors: () => false });
+  for (const option of optionsOf(name)) command.addOption(optionOf(option));
+  return command
+    .addOption(new Option(HELP, 'this text').helpGroup('Help:'))
+    .addOption(new Option(VERSION, 'the version of capture').helpGroup('Help:'));
+}
+
+function optionOf(name: OptionName): Option {
+  const { flags, kind, group, help, fallback } = OPTIONS[name];
+  const option = new Option(flags, fallback === undefined ? help : `${help} (default: ${fallback})`).helpGroup(group);
+  return kind === 'flag' ? option : option.argParser<readonly string[]>((value, before) => [...(before ?? []), value]);
+}
+
+/** `args` are those of the command, without its name, up to the `--`. */
+export function readCommandLine(name: CommandName, args: readonly string[]): CommandLine {
+  const command = commanderOf(name);
+  const rest = parse(command, args);
+  if ('lacksValue' in rest) {
+    // Commander stops here. The option is the last argument, so that nothing but it is left out.
+    const read = readCommandLine(name, args.slice(0, -1));
+    return { ...read, mistakes: [...read.mistakes, lacksValue(rest.lacksValue)] };
+  }
+  const given = givenBy(command, name);
+  return {
+    given,
+    help: command.getOptionValue('help') === true,
+    version: command.getOptionValue('version') === true,
+    operands: rest.operands,
+    mistakes: [
+      ...rest.unknown.filter((arg) => arg.length > 1 && arg.startsWith('-')).map((arg) => unknownOption(arg, command)),
+      ...swallowed(given, command),
+    ],
+  };
+}
+
+function parse(
+  command: Command,
+  args: readonly string[],
+): { readonly operands: string[]; readonly unknown: string[] } | { readonly lacksValue: string } {
+  try {
+    return command.parseOptions([...args]);
+  } catch (error) {
+    if (!(error instanceof CommanderError) || error.code !== 'commander.optionMissingArgument') throw error;
+    return { lacksValue: args.at(-1) ?? '' };
+  }
+}
+
+function givenBy(command: Command, name: CommandName): GivenOptions {
+  const given = new Map<OptionName, Given>();
+  for (const option of optionsOf(name)) {
+    const { attribute, source } = namesOf(option);
+    if (command.getOptionValueSource(attribute) !== 'cli') continue;
+    const read: unknown = command.getOptionValue(attribute);
+    given.set(option, { values: Array.isArray(read) ? read.map(String) : ['1'], source });
+  }
+  return given;
+}
+
+function namesOf(name: OptionName): { readonly attribute: string; readonly source: string } {
+  const option = new Option(OPTIONS[name].flags);
+  return { attribute: option.attributeName(), source: option.long ?? `--${name}` };
+}
+
+/** `--to --index 3`: commander takes the next option for the value. */
+function swallowed(given: GivenOptions, command: Command): readonly Mistake[] {
+  const flags = new Set(flagsOf(command));
+  return [...given.values()].flatMap(({ values, source }) =>
+    values.filter((value) => flags.has(value.replace(/=.*/s, ''))).map(() => lacksValue(source)),
+  );
+}
+
+function lacksValue(flag: string): Mistake {
+  return { message: `${flag} lacks its value`, hint: `write the value behind it, or as ${flag}=value` };
+}
+
+function unknownOption(arg: string, command: Command): Mistake {
+  const word = arg.replace(/=.*/s, '');
+  const flags = flagsOf(command);
+  if (flags.includes(word)) return { message: `${word} takes no value`, hint: `write ${word} alone` };
+  const nearest = word.startsWith('--') ? nearestWord(word.slice(2), flags.map((flag) => flag.replace(/^--?/, ''))) : undefined;
+  return {
+    message: `unknown option ${showPath(word)}`,
+    hint:
+      nearest === undefined
+        ? `${command.name()} --help; the options of the task stand behind its name, after --`
+        : `--${nearest}`,
+  };
+}
+
+function flagsOf(command: Command): readonly string[] {
+  return command.options.flatMap(({ long, short }) => [long, short]).filter((flag) => typeof flag === 'string');
+}

@@ -1,0 +1,82 @@
+// What earlier attempts have stored: the union of their last records. Pure: the restore stage reads the
+// records, this file says what they mean together.
+import type { CaptureRecord, Generation, StoredFile } from './records.ts';
+
+export interface History {
+  /** Newest stored result of each path, of the same run id. */
+  readonly results: ReadonlyMap<string, StoredFile>;
+  /** The same of other run ids: never restored, but never silently replaced either. */
+  readonly foreignResults: ReadonlyMap<string, StoredFile>;
+  /** By path the highest n of its `.~n~` objects. */
+  readonly kept: ReadonlyMap<string, number>;
+  /** Newest first, of the same run id. */
+  readonly generations: readonly Generation[];
+  /** Objects that a listed generation of any run id names: nobody deletes them. */
+  readonly attempts: readonly AttemptEnd[];
+}
+
+/** How an earlier attempt was last heard of. */
+export interface AttemptEnd {
+  readonly attempt: number;
+  readonly kind: CaptureRecord['kind'];
+  readonly status: number | undefined;
+  readonly sameRun: boolean;
+  readonly host: string;
+  readonly argv: readonly string[];
+}
+
+/** A record whose list segments have been read. */
+export interface WholeRecord {
+  readonly record: CaptureRecord;
+  /** Segments first, then the record's own: a later entry of a path replaces an earlier one. */
+  readonly results: readonly StoredFile[];
+}
+
+/** `records`: of each earlier attempt the newest readable one, in ascending order of attempts. */
+export function unionOf(records: readonly WholeRecord[], runId: string | undefined): History {
+  const results = new Map<string, StoredFile>();
+  const foreignResults = new Map<string, StoredFile>();
+  const kept = new Map<string, number>();
+  const generations = new Map<string, Generation>();
+  for (const { record, results: stored } of records) {
+    const sameRun = record.runId === runId;
+    for (const file of stored) (sameRun ? results : foreignResults).set(file.path, file);
+    // A result that turned out to be a death's was moved away; a list segment may still name it.
+    for (const { path, push } of record.partials) {
+      if (results.get(path)?.push === push) results.delete(path);
+    }
+    for (const [path, n] of Object.entries(record.kept)) kept.set(path, Math.max(n, kept.get(path) ?? 0));
+    if (!sameRun) continue;
+    // A later record may know better than an earlier one that a generation is suspect.
+    for (const generation of record.generations) generations.set(generationName(generation), generation);
+  }
+  return {
+    results,
+    foreignResults,
+    kept,
+    generations: [...generations.values()].toSorted(newestFirst),
+    attempts: records.map(({ record }) => ({
+      attempt: record.attempt,
+      kind: record.kind,
+      status: record.end?.status,
+      sameRun: record.runId === runId,
+      host: record.host,
+      argv: record.argv,
+    })),
+  };
+}
+
+/** `<attempt>-<generation>`, as in keys and CAPTURED_RESTORED. */
+export function generationName(generation: { attempt: number; generation: number }): string {
+  return `${generation.attempt}-${generation.generation}`;
+}
+
+/** The order in which restore tries generations: whole ones newest first, then incomplete, then suspect. */
+export function restoreOrder(generations: readonly Generation[]): readonly Generation[] {
+  const rank = (g: Generation): number => (g.suspect === true ? 2 : g.incomplete === true ? 1 : 0);
+  return generations.toSorted((a, b) => rank(a) - rank(b) || newestFirst(a, b));
+}
+
+function newestFirst(a: Generation, b: Generation): number {
+  return b.attempt - a.attempt || b.generation - a.generation;
+}

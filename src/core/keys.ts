@@ -1,0 +1,151 @@
+// Object keys: the names that other programs rely on (docs/object-layout.md). Pure: the same file always
+// gets the same key, and no two declared files of one index ever share one.
+import { createHash } from 'node:crypto';
+import { decodePath, pathBytes, type RelPath } from './path.ts';
+
+/** S3 allows 1,024 bytes; what is left is for the prefix of the user. */
+const KEY_LIMIT_BYTES = 900;
+/** File systems allow 255 bytes for a component; what is left is for our suffixes. */
+const COMPONENT_LIMIT_BYTES = 200;
+/** Readable beginning of a shortened component, bytes. */
+const SHORT_HEAD_BYTES = 120;
+
+const COMPRESSED = '.zst';
+
+/** Where the keys of one task of an array live. */
+export interface KeyScope {
+  readonly taskName: string;
+  /** `0` when the task is in no array. */
+  readonly index: string;
+}
+
+/** `<path>.<index>[.zst]` */
+export function resultKey(path: RelPath, scope: KeyScope, compressed: boolean): string {
+  return withSuffix(path, `.${scope.index}`, compressed);
+}
+
+/** `<path>.<index>.partial-<attempt>[.zst]`: what a killed task left of a result. */
+export function partialKey(path: RelPath, scope: KeyScope, attempt: number, compressed: boolean): string {
+  return withSuffix(path, `.${scope.index}.partial-${attempt}`, compressed);
+}
+
+/** `<path>.<index>.~<n>~[.zst]`: an older object of a result that came again. */
+export function keptKey(path: RelPath, scope: KeyScope, n: number, compressed: boolean): string {
+  return withSuffix(path, `.${scope.index}.~${n}~`, compressed);
+}
+
+/** `<path>.<task name>.<index>.<attempt>-<generation>[.zst]` */
+export function checkpointKey(
+  path: RelPath,
+  scope: KeyScope,
+  at: { readonly attempt: number; readonly generation: number },
+  compressed: boolean,
+): string {
+  return withSuffix(path, `.${scope.taskName}.${scope.index}.${at.attempt}-${at.generation}`, compressed);
+}
+
+/** The keys under which an input is looked for, in this order: the index's own first. */
+export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: string; compressed: boolean }[] {
+  return [
+    { key: resultKey(path, scope, false), compressed: false },
+    { key: resultKey(path, scope, true), compressed: true },
+    { key: escapePath(path), compressed: false },
+  ];
+}
+
+/** A file that is compressed already by its name is stored as it is: `.zst` in a key is always ours. */
+export function mayCompress(path: RelPath): boolean {
+  return !path.endsWith(COMPRESSED);
+}
+
+/** `.capture/<task name>/<index>/`: the prefix of one index's records. */
+export function recordPrefix(scope: KeyScope): string {
+  return `.capture/${escapePath(scope.taskName)}/${scope.index}/`;
+}
+
+/** `<attempt>-<seq>.<kind>.json`, zero-padded so that key order is time order. `failed` carries its status. */
+export function recordKey(scope: KeyScope, attempt: number, seq: number, kind: string): string {
+  return `${recordPrefix(scope)}${pad(attempt, 4)}-${pad(seq, 6)}.${kind}.json`;
+}
+
+/** What a record's key says, or undefined when it is no record's. */
+export function parseRecordKey(
+  key: string,
+): { attempt: number; seq: number; kind: string; status: number | undefined } | undefined {
+  const match = /\/(\d{4,})-(\d{6,})\.([a-z]+)(?:-(\d+))?\.json$/.exec(key);
+  if (match === null) return undefined;
+  const [, attempt, seq, kind, status] = match;
+  return {
+    attempt: Number(attempt),
+    seq: Number(seq),
+    kind: kind ?? '',
+    status: status === undefined ? undefined : Number(status),
+  };
+}
+
+function pad(value: number, width: number): string {
+  return String(value).padStart(width, '0');
+}
+
+function withSuffix(path: RelPath, suffix: string, compressed: boolean): string {
+  const tail = compressed ? `${suffix}${COMPRESSED}` : suffix;
+  const key = escapePath(path) + tail;
+  if (Buffer.byteLength(key) <= KEY_LIMIT_BYTES) return key;
+  return `${shorten(escapePath(path).replaceAll('/', '%2F'), path)}${tail}`;
+}
+
+/**
+ * `%`, control bytes, bytes that are not UTF-8, and the dot of a final `.zst` become `%XX`; a component over
+ * 200 bytes keeps its first 120 and the md5 of the whole path.
+ */
+export function escapePath(path: RelPath): string {
+  return path
+    .split('/')
+    .map((part, at, parts) => {
+      const escaped = at === parts.length - 1 ? escapeEnding(escapeBytes(part)) : escapeBytes(part);
+      return Buffer.byteLength(escaped) > COMPONENT_LIMIT_BYTES ? shorten(escaped, path) : escaped;
+    })
+    .join('/');
+}
+
+/** The path that a key's path part stands for. A shortened one cannot be undone: it comes back as it is. */
+export function unescapeKey(escaped: string): RelPath {
+  if (!escaped.includes('%') || escaped.includes('%~')) return escaped;
+  const bytes: Buffer[] = [];
+  let at = 0;
+  for (const match of escaped.matchAll(/%([0-9A-F]{2})/g)) {
+    bytes.push(Buffer.from(escaped.slice(at, match.index)), Buffer.from([Number.parseInt(match[1] ?? '', 16)]));
+    at = match.index + match[0].length;
+  }
+  bytes.push(Buffer.from(escaped.slice(at)));
+  return decodePath(Buffer.concat(bytes));
+}
+
+function escapeBytes(part: string): string {
+  let out = '';
+  for (const char of part) {
+    const code = char.codePointAt(0) ?? 0;
+    if (code >= 0xdc80 && code <= 0xdcff) out += percent(code - 0xdc00);
+    else if (code < 0x20 || code === 0x7f || char === '%') out += percent(code);
+    else out += char;
+  }
+  return out;
+}
+
+function percent(byte: number): string {
+  return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+}
+
+function escapeEnding(part: string): string {
+  return part.endsWith(COMPRESSED) ? `${part.slice(0, -COMPRESSED.length)}%2Ezst` : part;
+}
+
+function shorten(escaped: string, path: RelPath): string {
+  let head = '';
+  // Never cut inside a character or a %XX.
+  for (const piece of escaped.match(/%[0-9A-F]{2}|./gsu) ?? []) {
+    if (Buffer.byteLength(head + piece) > SHORT_HEAD_BYTES) break;
+    head += piece;
+  }
+  return `${head}%~${createHash('md5').update(pathBytes(path)).digest('hex')}`;
+}

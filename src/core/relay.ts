@@ -1,0 +1,51 @@
+// Which of the launcher's signals go on to the task, and when. Pure; the launcher does the sending.
+// A signal must reach the task once, whether it was sent to the launcher or to every process of the job.
+
+/** Every signal that the launcher takes an interest in. */
+export const JOB_SIGNALS = [
+  'SIGTERM',
+  'SIGINT',
+  'SIGHUP',
+  'SIGQUIT',
+  'SIGUSR1',
+  'SIGUSR2',
+  'SIGWINCH',
+  'SIGCONT',
+  'SIGTSTP',
+] as const;
+export type JobSignal = (typeof JOB_SIGNALS)[number];
+
+/** How long the sidecar has to report the same signal before it is relayed. */
+export const BROADCAST_WINDOW_MS = 100;
+/** How long a report stands when the sidecar was faster than the launcher. */
+export const SIGHTING_LIFE_MS = 1000;
+
+/** What happens to a signal that the launcher received while the task runs. */
+export type RelayRule = 'at-once' | 'unless-broadcast' | 'never';
+
+/**
+ * The sidecar stands where the task stands, so what reached the sidecar reached the task. It does not report
+ * WINCH and CONT: those are harmless twice, and the terminal sends WINCH to the whole group by itself.
+ */
+export function relayRule(signal: JobSignal, sharesGroup: boolean): RelayRule {
+  switch (signal) {
+    case 'SIGCONT':
+      return 'at-once';
+    case 'SIGWINCH':
+      return sharesGroup ? 'never' : 'at-once';
+    case 'SIGTSTP':
+      return sharesGroup ? 'unless-broadcast' : 'at-once';
+    default:
+      return 'unless-broadcast';
+  }
+}
+
+/** True for a signal that ends a task which does not handle it: the sidecar must know that it came. */
+export function canEndTask(signal: JobSignal): boolean {
+  return signal !== 'SIGWINCH' && signal !== 'SIGCONT' && signal !== 'SIGTSTP';
+}
+
+/** True for a signal that asks the launcher itself to end. Before the task runs, nothing else is obeyed. */
+export function asksToEnd(signal: JobSignal): boolean {
+  return canEndTask(signal) && signal !== 'SIGUSR1' && signal !== 'SIGUSR2';
+}

@@ -1,0 +1,31 @@
+// A death is not a close: the kernel also closes the files of a process that is killed, half-written.
+// Pure: says which closes of a run that did not end with 0 prove nothing.
+import type { Close } from './decide.ts';
+
+/** An exit status may be a wrapper's, which passes on a death that is this old. */
+const LATE_NEWS_MS = 10_000;
+/** The main process itself was killed: that is known at once, but for a busy machine. */
+const PROMPT_NEWS_MS = 1000;
+/** A task that lives on this long after a signal that it handled has closed its files itself. */
+const HANDLED_LIFE_MS = 200;
+
+export interface Ending {
+  /** Exit code 0, or one that the user trusts. */
+  readonly clean: boolean;
+  readonly endedAtMs: number;
+  /** When the first signal that asks it to end went to the task: what it closed before was no death. */
+  readonly signalledAtMs: number | undefined;
+  /** The main process ended by a signal: it handled nothing. */
+  readonly killed: boolean;
+}
+
+/** True when the last close of a file may have been its writer's death. */
+export function isSuspect(close: Close | undefined, ending: Ending): boolean {
+  if (ending.clean || close === undefined) return false;
+  // A dying process renames and links nothing.
+  if (close.how === 'rename' || close.how === 'link') return false;
+  const { signalledAtMs, endedAtMs, killed } = ending;
+  if (signalledAtMs === undefined) return close.atMs >= endedAtMs - (killed ? PROMPT_NEWS_MS : LATE_NEWS_MS);
+  if (close.atMs < signalledAtMs) return false;
+  return killed || endedAtMs - close.atMs < HANDLED_LIFE_MS;
+}

@@ -1,0 +1,217 @@
+// Runs one task with capture beside it, from the search for its program to the exit status: read this first.
+// Stays tiny: no parser, no logger, no store is ever loaded here.
+import fs from 'node:fs';
+import tty from 'node:tty';
+import os from 'node:os';
+import { CaptureError } from '../core/errors.ts';
+import { EXIT, statusOfSignal } from '../core/exit-status.ts';
+import type { ExitStatus } from '../core/exit-status.ts';
+import { compileManifest } from '../core/manifest.ts';
+import type { TaskEnd } from '../core/messages.ts';
+import type { JobSignal } from '../core/relay.ts';
+import type { Settings } from '../core/settings.ts';
+import { setOpenFilesLimit } from '../native/processes.ts';
+import { findCommand } from './find-command.ts';
+import { readInherited, SHIM_VARIABLES } from './inherited.ts';
+import type { Inherited } from './inherited.ts';
+import { settleLeftovers } from './leftovers.ts';
+import { adoptOrphans } from './orphans.ts';
+import type { Orphans } from './orphans.ts';
+import { startSidecar } from './sidecar-process.ts';
+import type { Ending, Opening, SidecarProcess } from './sidecar-process.ts';
+import { listenForSignals } from './signals.ts';
+import { supervise } from './supervise.ts';
+import type { Supervision } from './supervise.ts';
+import { startTask, taskEnvironment } from './task.ts';
+import type { Task } from './task.ts';
+
+/** A fenced sidecar has nothing left to write; it gets this long to say goodbye. */
+const FENCED_GOODBYE_MS = 10_000;
+
+export interface LaunchOptions {
+  readonly settings: Settings;
+  readonly task: { readonly command: string; readonly args: readonly string[] };
+  /** The module that is run as the sidecar. */
+  readonly sidecarEntry: string;
+  /** Prints for the user; must write synchronously to fd 2. */
+  readonly say: (line: string, level: 'info' | 'warn' | 'error', hint?: string) => void;
+  /** Signals that our caller ignored: they stay ignored, for the task too. */
+  readonly ignoredSignals: ReadonlySet<string>;
+}
+
+/** Everything that lives as long as the launch. */
+interface Launch extends LaunchOptions {
+  readonly file: string;
+  readonly inherited: Inherited;
+  readonly sharesGroup: boolean;
+  /** Running children that Node waits for. */
+  readonly nodeChildren: Set<number>;
+  readonly orphans: Orphans;
+  readonly sidecar: SidecarProcess;
+  readonly supervision: Supervision;
+}
+
+/**
+ * Starts the sidecar, then the task, and resolves to the status to exit with: the task's own, 128+N when
+ * signal N ended it, or capture's own verdict.
+ *
+ * @throws CaptureError when nothing was started: 126, 127, 69, 76, or what the sidecar refuses with.
+ */
+export async function launch(options: LaunchOptions): Promise<ExitStatus> {
+  const file = findCommand(options.task.command, options.settings.workdir, process.env['PATH']);
+  const inherited = readInherited(process.env);
+  if (inherited.openFilesLimit !== undefined) setOpenFilesLimit(inherited.openFilesLimit);
+  // With a terminal the task stays in our group, where the terminal's keys and job control reach it; without
+  // one it gets a session of its own, whose whole group can be signalled. The sidecar stands where it stands.
+  const sharesGroup = tty.isatty(0);
+  const nodeChildren = new Set<number>();
+  const orphans = adoptOrphans(nodeChildren);
+  const supervision: Supervision = supervise({
+    graceMs: options.settings.graceMs,
+    sharesGroup,
+    tell: (message) => sidecar.tell(message),
+  });
+  const signals = listenForSignals(options.ignoredSignals, (signal) => supervision.received(signal));
+  const sidecar = startSidecar({
+    entry: options.sidecarEntry,
+    settings: options.settings,
+    sharesGroup,
+    env: withoutShim(process.env),
+    nodeChildren,
+    signalSeen: (signal) => supervision.seen(signal),
+    fenced: (message) => {
+      options.say(message, 'error');
+      supervision.fence();
+    },
+    warn: (line, hint) => options.say(line, 'warn', hint),
+  });
+  try {
+    return await run({
+      ...options,
+      file,
+      inherited,
+      sharesGroup,
+      nodeChildren,
+      orphans,
+      sidecar,
+      supervision,
+    });
+  } finally {
+    await sidecar.close();
+    signals.close();
+    supervision.close();
+    orphans.close();
+  }
+}
+
+async function run(launched: Launch): Promise<ExitStatus> {
+  const { sidecar, supervision, say } = launched;
+  const opening = await Promise.race([sidecar.opened, supervision.endRequested]);
+  if (typeof opening === 'string') return endBeforeTask(launched, opening);
+  say(opening.line, 'info');
+  if (opening.kind === 'done-already') return EXIT.ok;
+
+  const task = await start(launched, opening);
+  const end = await task.ended;
+  supervision.taskEnded();
+  await settle(launched, opening.runToken, end.atMs);
+
+  const { lastCall } = supervision;
+  sidecar.tell({
+    kind: 'task-ended',
+    end,
+    preempted: lastCall.preempted(),
+    deadlineMs: lastCall.deadlineMs(),
+  });
+  const ending = supervision.fenced() ? await endedWithin(sidecar, FENCED_GOODBYE_MS) : await sidecar.ended;
+  if (ending.kind === 'ended') say(ending.line, 'info');
+  return supervision.fenced() ? EXIT.fenced : verdict(ending, statusOf(end));
+}
+
+async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready' }>): Promise<Task> {
+  const { sidecar, supervision, settings } = launched;
+  const { runToken: token, attempt, restored, socket } = opening;
+  try {
+    const task = await startTask({
+      ...launched.task,
+      file: launched.file,
+      workdir: settings.workdir,
+      env: taskEnvironment(process.env, { index: settings.identity.index, attempt, restored, token, socket }),
+      sharesGroup: launched.sharesGroup,
+      ignoredSignals: launched.ignoredSignals,
+      fds: launched.inherited.fds,
+      members: () => launched.orphans.members(sidecar.pid()),
+      nodeChildren: launched.nodeChildren,
+    });
+    sidecar.tell({ kind: 'task-started', pid: task.pid });
+    supervision.taskRuns(task);
+    return task;
+  } catch (error) {
+    if (error instanceof CaptureError) {
+      sidecar.tell({ kind: 'task-not-started', status: error.status, reason: error.message });
+      await endedWithin(sidecar, settings.graceMs);
+    }
+    throw error;
+  }
+}
+
+/** Nothing of the task may still write when the final scan begins. */
+async function settle(launched: Launch, runToken: string, endedAtMs: number): Promise<void> {
+  const { settings, supervision, orphans, sidecar } = launched;
+  const { lastCall } = supervision;
+  const stuck = await settleLeftovers({
+    workdir: fs.realpathSync(settings.workdir),
+    declared: compileManifest(settings.manifest),
+    runToken,
+    members: () => orphans.members(sidecar.pid()),
+    change: (ms) => orphans.change(ms),
+    writersUntilMs: () =>
+      supervision.fenced() ? 0 : (lastCall.taskDeadlineMs() ?? endedAtMs + settings.graceMs),
+    killAtMs: () => lastCall.taskDeadlineMs(),
+  });
+  if (stuck.length > 0) {
+    const what = `${stuck.length === 1 ? '1 process' : `${stuck.length} processes`} of the task (${stuck.join(', ')})`;
+    launched.say(
+      `${what} cannot be ended, not even by SIGKILL; the final scan goes on without waiting`,
+      'warn',
+    );
+  }
+}
+
+/** A signal came while the sidecar was still restoring: the task is never started. */
+async function endBeforeTask(launched: Launch, signal: JobSignal): Promise<ExitStatus> {
+  const { settings, sidecar } = launched;
+  const status =
+    signal === 'SIGTERM' ? settings.preemptedStatus : statusOfSignal(os.constants.signals[signal]);
+  sidecar.tell({ kind: 'task-not-started', status, reason: `${signal} before the task was started` });
+  await endedWithin(sidecar, settings.graceMs);
+  return status;
+}
+
+async function endedWithin(sidecar: SidecarProcess, ms: number): Promise<Ending> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Ending>((resolve) => {
+    timer = setTimeout(() => resolve({ kind: 'lost' }), ms);
+  });
+  try {
+    return await Promise.race([sidecar.ended, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Without a sidecar at the end nobody can say that everything is stored. */
+function verdict(ending: Ending, taskStatus: ExitStatus): ExitStatus {
+  if (ending.kind === 'ended') return ending.status ?? taskStatus;
+  return taskStatus === EXIT.ok ? EXIT.notStored : taskStatus;
+}
+
+function statusOf(end: TaskEnd): ExitStatus {
+  if (end.signal === undefined) return end.code ?? EXIT.internal;
+  return statusOfSignal(os.constants.signals[end.signal as NodeJS.Signals]);
+}
+
+function withoutShim(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const dropped: readonly string[] = SHIM_VARIABLES;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.includes(name)));
+}

@@ -1,0 +1,111 @@
+// After the task's main process has ended: what it left running either still writes a declared file and is
+// waited for, or is ended, so that nothing spins on behind. Returns when all of it is gone.
+import fs from 'node:fs';
+import type { Interest } from '../core/events.ts';
+import { decodePath } from '../core/path.ts';
+import { processesWithEnvironment, readProc, sendSignal } from '../native/processes.ts';
+
+/** Between SIGTERM and SIGKILL. */
+export const KILL_AFTER_MS = 5000;
+/** A process that SIGKILL does not end hangs in the kernel; then we go on without it. */
+const KILLED_WAIT_MS = 5000;
+/** Nothing tells us that a process closed a file: while one is waited for, we look this often. */
+const LOOK_EVERY_MS = 100;
+const O_ACCMODE = 0o3;
+
+export interface LeftoverOptions {
+  readonly workdir: string;
+  readonly declared: Pick<Interest, 'wants'>;
+  /** CAPTURED_RUN of this task. */
+  readonly runToken: string;
+  /** Living processes of the task. */
+  readonly members: () => readonly number[];
+  /** Resolves when a child has ended, or after so many ms. */
+  readonly change: (ms: number) => Promise<void>;
+  /** Until when writers are waited for, ms since the epoch; asked again and again, it may come nearer. */
+  readonly writersUntilMs: () => number;
+  /** From when on nothing is spared, ms since the epoch. */
+  readonly killAtMs: () => number | undefined;
+}
+
+/**
+ * Waits for writers and ends the rest.
+ *
+ * @returns pids that could not be ended.
+ */
+export async function settleLeftovers(options: LeftoverOptions): Promise<readonly number[]> {
+  const asked = new Map<number, number>(); // pid -> when it got SIGTERM, ms
+  const killed = new Map<number, number>(); // pid -> when it got SIGKILL, ms
+  for (;;) {
+    const nowMs = Date.now();
+    const mayWrite = nowMs < options.writersUntilMs();
+    const members = options.members();
+    for (const pid of members) {
+      if (mayWrite && writesDeclared(pid, options)) continue;
+      const askedAtMs = asked.get(pid);
+      if (askedAtMs === undefined) askToEnd(pid);
+      asked.set(pid, askedAtMs ?? nowMs);
+      if (nowMs >= Math.min((askedAtMs ?? nowMs) + KILL_AFTER_MS, options.killAtMs() ?? Infinity)) {
+        sendSignal(pid, 'SIGKILL');
+        killed.set(pid, killed.get(pid) ?? nowMs);
+      }
+    }
+    const stuck = members.filter((pid) => nowMs - (killed.get(pid) ?? nowMs) >= KILLED_WAIT_MS);
+    const othersWrite = mayWrite && elsewhere(options).some((pid) => writesDeclared(pid, options));
+    if (stuck.length === members.length && !othersWrite) return stuck;
+    await options.change(LOOK_EVERY_MS);
+  }
+}
+
+/** A stopped process only sees SIGTERM when it goes on. */
+function askToEnd(pid: number): void {
+  sendSignal(pid, 'SIGTERM');
+  sendSignal(pid, 'SIGCONT');
+}
+
+/**
+ * Processes that carry our token and do not descend from us: a daemon started them for the task (a job step,
+ * a container). They are waited for while they write and never signalled: a job that the task has submitted
+ * carries the token too.
+ */
+function elsewhere(options: LeftoverOptions): readonly number[] {
+  return processesWithEnvironment(`CAPTURED_RUN=${options.runToken}`).filter((pid) => pid !== process.pid);
+}
+
+/** Has this process a declared file open for writing, or mapped so (proc_pid_fdinfo(5), proc_pid_maps(5))? */
+function writesDeclared(pid: number, options: LeftoverOptions): boolean {
+  return writtenFiles(pid).some((file) => {
+    const below = `${options.workdir}/`;
+    return file.startsWith(below) && options.declared.wants(file.slice(below.length));
+  });
+}
+
+function writtenFiles(pid: number): readonly string[] {
+  const open = fdNumbers(pid)
+    .filter((fd) => {
+      const flags = /^flags:\s*([0-7]+)/m.exec(readProc(pid, `fdinfo/${fd}`) ?? '')?.[1];
+      return flags !== undefined && (Number.parseInt(flags, 8) & O_ACCMODE) !== fs.constants.O_RDONLY;
+    })
+    .flatMap((fd) => linkTarget(`/proc/${pid}/fd/${fd}`));
+  const mapped = [...(readProc(pid, 'maps') ?? '').matchAll(/^\S+ .w.s (?:\S+ +){3}(\/.*)$/gm)].map((match) =>
+    decodePath(Buffer.from(match[1] ?? '', 'latin1')),
+  );
+  return [...open, ...mapped];
+}
+
+function fdNumbers(pid: number): readonly string[] {
+  try {
+    return fs.readdirSync(`/proc/${pid}/fd`);
+  } catch {
+    return []; // gone, or another user's: then it cannot be judged
+  }
+}
+
+function linkTarget(link: string): readonly string[] {
+  try {
+    const file = decodePath(fs.readlinkSync(link, { encoding: 'buffer' }));
+    return file.endsWith(' (deleted)') ? [] : [file];
+  } catch {
+    return []; // closed meanwhile
+  }
+}

@@ -1,0 +1,44 @@
+// Makes the launcher the parent of every process that the task leaves behind, and takes their exit statuses,
+// so that no zombie stays. Never touches Node's own children: their statuses belong to Node.
+import { becomeSubreaper, childPids, descendants, reapChild } from '../native/processes.ts';
+
+export interface Orphans {
+  /** Every living process of the task: all that descends from us but the sidecar and what was there before. */
+  members(sidecarPid: number | undefined): readonly number[];
+  /** Resolves after the next child of ours has ended, or after `ms`. */
+  change(ms: number): Promise<void>;
+  close(): void;
+}
+
+/**
+ * Call it before anything is started. `nodeChildren` are the running children that Node itself waits for;
+ * their owner keeps it up to date, from the very turn in which it starts one.
+ */
+export function adoptOrphans(nodeChildren: ReadonlySet<number>): Orphans {
+  // A shell that starts something in the background and then becomes capture leaves it as our child.
+  const before = childPids();
+  becomeSubreaper();
+  const waiting = new Set<() => void>();
+  const reap = (): void => {
+    for (const pid of childPids()) if (!nodeChildren.has(pid)) reapChild(pid);
+    for (const wake of waiting) wake();
+  };
+  process.on('SIGCHLD', reap);
+  return {
+    members: (sidecarPid) => descendants(process.pid, new Set([...before, sidecarPid ?? 0])),
+    change: (ms) =>
+      new Promise((resolve) => {
+        const wake = (): void => {
+          clearTimeout(timer);
+          waiting.delete(wake);
+          resolve();
+        };
+        const timer = setTimeout(wake, ms);
+        waiting.add(wake);
+      }),
+    close: () => {
+      process.removeListener('SIGCHLD', reap);
+      for (const wake of waiting) wake();
+    },
+  };
+}

@@ -1,0 +1,122 @@
+// Starts the task and speaks to it. Its stdin, stdout, stderr and terminal are its own: we hand on the file
+// numbers and never open a stream on them (libuv would make a shared pipe non-blocking).
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import os from 'node:os';
+import { CaptureError, errnoOf, reasonOf } from '../core/errors.ts';
+import { EXIT } from '../core/exit-status.ts';
+import type { TaskEnd } from '../core/messages.ts';
+import { showPath } from '../core/path.ts';
+import { sendSignal } from '../native/processes.ts';
+import { SHIM_VARIABLES } from './inherited.ts';
+
+export interface TaskOptions {
+  /** As the user typed it; the task's argv[0]. */
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Absolute path of what `command` was found to be. */
+  readonly file: string;
+  readonly workdir: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** The task stays in our process group: it uses our terminal. */
+  readonly sharesGroup: boolean;
+  readonly ignoredSignals: ReadonlySet<string>;
+  /** Open files above 2 to pass on. */
+  readonly fds: readonly number[];
+  /** Every living process that belongs to the task. */
+  readonly members: () => readonly number[];
+  /** Running children that Node waits for; kept up to date here. */
+  readonly nodeChildren: Set<number>;
+}
+
+export interface Task {
+  readonly pid: number;
+  readonly sharesGroup: boolean;
+  readonly ended: Promise<TaskEnd>;
+  /** Every living process that belongs to the task. */
+  members(): readonly number[];
+  /** To the task's group, or, in our own group, to each of its processes. */
+  signal(signal: NodeJS.Signals): void;
+}
+
+/** @throws CaptureError with status 126 or 127 when the kernel does not start it. */
+export async function startTask(options: TaskOptions): Promise<Task> {
+  const { file, argv0, args } = commandLine(options);
+  const child = spawn(file, args, {
+    argv0,
+    cwd: options.workdir,
+    env: options.env,
+    stdio: stdioOf(options.fds),
+    detached: !options.sharesGroup,
+  });
+  const pid = child.pid ?? 0;
+  options.nodeChildren.add(pid);
+  const ended = new Promise<TaskEnd>((resolve) => {
+    child.once('exit', (code, signal) => {
+      options.nodeChildren.delete(pid);
+      resolve({ code: code ?? undefined, signal: signal ?? undefined, atMs: Date.now() });
+    });
+  });
+  try {
+    await once(child, 'spawn');
+  } catch (error) {
+    options.nodeChildren.delete(pid);
+    throw startFailure(options, error);
+  }
+  return {
+    pid,
+    sharesGroup: options.sharesGroup,
+    ended,
+    members: options.members,
+    signal: (signal) => {
+      if (options.sharesGroup) for (const member of options.members()) sendSignal(member, signal);
+      else sendSignal(-pid, signal);
+    },
+  };
+}
+
+/**
+ * Node gives every child the default signal dispositions; a shell that ignores a signal and becomes the task
+ * is how `nohup` reaches it (POSIX sh, trap; signals(7), execve).
+ */
+function commandLine(options: TaskOptions): { file: string; argv0: string; args: readonly string[] } {
+  const numbers = Object.entries(os.constants.signals).flatMap(([name, n]) =>
+    options.ignoredSignals.has(name) ? [n] : [],
+  );
+  if (numbers.length === 0) return { file: options.file, argv0: options.command, args: options.args };
+  const script = `trap '' ${[...new Set(numbers)].join(' ')}; exec "$@"`;
+  return { file: '/bin/sh', argv0: 'sh', args: ['-c', script, 'sh', options.command, ...options.args] };
+}
+
+function stdioOf(fds: readonly number[]): (number | 'ignore')[] {
+  const last = Math.max(2, ...fds);
+  // Above 2 'ignore' leaves the number closed.
+  return Array.from({ length: last + 1 }, (_, fd) => (fd <= 2 || fds.includes(fd) ? fd : 'ignore'));
+}
+
+function startFailure(options: TaskOptions, cause: unknown): CaptureError {
+  const status = errnoOf(cause) === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable;
+  return new CaptureError(status, `cannot start ${showPath(options.file)}: ${reasonOf(cause)}`, { cause });
+}
+
+/** What the task's environment says of this run; jobs that it submits must not inherit our index. */
+export function taskEnvironment(
+  env: NodeJS.ProcessEnv,
+  run: {
+    readonly index: string | undefined;
+    readonly attempt: number;
+    readonly restored: string;
+    readonly token: string;
+    readonly socket: string | undefined;
+  },
+): NodeJS.ProcessEnv {
+  const dropped: readonly string[] = [...SHIM_VARIABLES, 'CAPTURE_INDEX', 'CAPTURED_SOCKET'];
+  return {
+    ...Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.includes(name))),
+    CAPTURED_INDEX: run.index ?? '',
+    CAPTURED_ATTEMPT: String(run.attempt),
+    CAPTURED_RESTORED: run.restored,
+    CAPTURED_RUN: run.token,
+    ...(run.socket === undefined ? {} : { CAPTURED_SOCKET: run.socket }),
+  };
+}

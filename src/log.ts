@@ -1,0 +1,95 @@
+// What capture says while it works: pino's levels and JSON, or plain lines for people. Never touches
+// process.stdout and process.stderr, whose streams would change the task's own descriptors.
+import fs from 'node:fs';
+import { pino } from 'pino';
+import { CaptureError, reasonOf } from './core/errors.ts';
+import { EXIT } from './core/exit-status.ts';
+import { messageLines, type MessageLevel } from './core/message-line.ts';
+import { encodePath, showPath } from './core/path.ts';
+import type { LogSettings } from './core/settings.ts';
+import { writeText } from './native/write-text.ts';
+
+/** `hint`: what to do about it, a `try:` line in text. The others stand in JSON only. */
+export interface LogFields {
+  readonly hint?: string;
+  readonly [field: string]: unknown;
+}
+
+export interface Log {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+  close(): void;
+}
+
+const METADATA: unique symbol = Symbol.for('pino.metadata');
+const STDERR = 2;
+/** From here on a message also goes to stderr when there is a log file (pino's number for "error"). */
+const ERROR = 50;
+
+/**
+ * Opens the log that the settings ask for: on stderr, or in a file, to which lines are appended, and then only
+ * errors go to stderr as well. Every line is written before the call returns.
+ *
+ * @throws CaptureError with status 64 when the file cannot be opened.
+ */
+export function openLog(settings: LogSettings): Log {
+  const fd = settings.file === undefined ? STDERR : openFile(settings.file);
+  const logger = pino({ level: settings.level }, destinationOf(settings, fd));
+  return {
+    debug: (message, fields = {}) => logger.debug(fields, message),
+    info: (message, fields = {}) => logger.info(fields, message),
+    warn: (message, fields = {}) => logger.warn(fields, message),
+    error: (message, fields = {}) => logger.error(fields, message),
+    close: () => {
+      if (fd !== STDERR) fs.closeSync(fd);
+    },
+  };
+}
+
+function openFile(file: string): number {
+  try {
+    return fs.openSync(encodePath(file), 'a', 0o644);
+  } catch (error) {
+    throw new CaptureError(EXIT.usage, `cannot write the log file ${showPath(file)}: ${reasonOf(error)}`, {
+      hint: 'name a file in a directory that exists and can be written: --log-file capture.log',
+      cause: error,
+    });
+  }
+}
+
+/** Where pino puts its lines: before each it leaves level, fields and message (pino, "Destination metadata"). */
+interface Destination {
+  readonly [METADATA]: true;
+  lastLevel: number;
+  lastMsg: string;
+  lastObj: LogFields | null;
+  write(json: string): void;
+}
+
+function destinationOf(settings: LogSettings, fd: number): Destination {
+  const destination: Destination = {
+    [METADATA]: true,
+    lastLevel: 0,
+    lastMsg: '',
+    lastObj: null,
+    write: (json) => {
+      const { lastLevel, lastMsg, lastObj } = destination;
+      const text = settings.format === 'json' ? json : messageLines(levelName(lastLevel), lastMsg, lastObj?.hint);
+      if (fd === STDERR) {
+        writeText(STDERR, text);
+        return;
+      }
+      // In a file of its own nothing else says when it was; JSON has the time.
+      writeText(fd, settings.format === 'json' ? text : `${new Date().toISOString()} ${text}`);
+      if (lastLevel >= ERROR) writeText(STDERR, text);
+    },
+  };
+  return destination;
+}
+
+function levelName(level: number): MessageLevel {
+  const name = pino.levels.labels[level];
+  return name === 'debug' || name === 'warn' || name === 'error' ? name : 'info';
+}

@@ -1,0 +1,69 @@
+// Our own directory in the work directory, `.capture/`, and the moves between it and the task's files. Every
+// directory is made or checked component by component: a link is never followed, a file never overwritten.
+import fs from 'node:fs';
+import { OWN_DIR } from '../core/manifest.ts';
+import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../core/path.ts';
+import { renameNoReplace } from './files.ts';
+import { systemError } from './libc.ts';
+
+/** The work directory: open, and its absolute path. */
+export interface WorkDir {
+  readonly fd: number;
+  readonly path: string;
+}
+
+/** `reclaim`: files on their way to deletion; `aside`: kept for the user; `restore`: downloads under way. */
+export type OwnPlace = 'reclaim' | 'aside' | 'restore';
+
+/** File systems allow 255 bytes; what is left is for the number in front. */
+const ASIDE_NAME_LIMIT_BYTES = 240;
+
+/** `.capture/<place>`, made when it is not there; for our user only, as the files in it may be secret. */
+export function ownDir(root: WorkDir, place: OwnPlace): RelPath {
+  const dir = `${OWN_DIR}/${place}`;
+  makeParents(root, `${dir}/any`, 0o700);
+  return dir;
+}
+
+/** The path as node:fs wants it. */
+export function absolutePath(root: WorkDir, path: RelPath): string | Buffer {
+  return encodePath(`${root.path}/${path}`);
+}
+
+/** Makes the directories above `path`. Throws ENOTDIR where something else, a link too, stands in the way. */
+export function makeParents(root: WorkDir, path: RelPath, mode = 0o777): void {
+  const parts = path.split('/').slice(0, -1);
+  let dir = '';
+  for (const part of parts) {
+    dir = joinPath(dir, part);
+    const absolute = absolutePath(root, dir);
+    if (fs.lstatSync(absolute, { throwIfNoEntry: false }) === undefined) makeDir(absolute, mode);
+    if (!fs.lstatSync(absolute).isDirectory()) throw systemError('mkdir (not a directory)', 'ENOTDIR', dir);
+  }
+}
+
+function makeDir(absolute: string | Buffer, mode: number): void {
+  try {
+    fs.mkdirSync(absolute, { mode });
+  } catch (error) {
+    // Another process was faster; the caller looks at what it made.
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  }
+}
+
+/** Renames inside the work directory; false, and nothing is changed, when the new name is taken. */
+export function moveInside(root: WorkDir, from: RelPath, to: RelPath): boolean {
+  return renameNoReplace(`${root.path}/${from}`, `${root.path}/${to}`);
+}
+
+/** Moves a file to `.capture/aside/<n>-<name of path>` with the first free n, and says where it is. */
+export function moveAside(root: WorkDir, from: RelPath, path: RelPath): RelPath {
+  const dir = ownDir(root, 'aside');
+  const name = decodePath(
+    pathBytes(path.slice(path.lastIndexOf('/') + 1)).subarray(0, ASIDE_NAME_LIMIT_BYTES),
+  );
+  for (let n = 1; ; n += 1) {
+    const aside = `${dir}/${n}-${name}`;
+    if (moveInside(root, from, aside)) return aside;
+  }
+}

@@ -1,0 +1,169 @@
+// Processes as the kernel knows them: the table in /proc, orphans that come to us, and waiting for them.
+// Never waits for any child (waitpid of -1): that would take the exit statuses of Node's own children.
+import fs from 'node:fs';
+import { errnoOf } from '../core/errors.ts';
+import { lastErrno, libcFunction, systemError } from './libc.ts';
+
+const prctl =
+  libcFunction<
+    [
+      option: number,
+      'unsigned long',
+      number,
+      'unsigned long',
+      number,
+      'unsigned long',
+      number,
+      'unsigned long',
+      number,
+    ]
+  >('int prctl(int, ...)');
+const waitpid = libcFunction<[pid: number, status: Buffer | null, options: number]>(
+  'int waitpid(int, void*, int)',
+);
+const setrlimit = libcFunction<[resource: number, limit: Buffer]>('int setrlimit(int, const void*)');
+const getrlimit = libcFunction<[resource: number, limit: Buffer]>('int getrlimit(int, void*)');
+
+const PR_SET_CHILD_SUBREAPER = 36;
+const WNOHANG = 1;
+const RLIMIT_NOFILE = process.platform === 'darwin' ? 8 : 7;
+
+/** One line of the process table (proc_pid_stat(5)). */
+export interface ProcessEntry {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+  /** `R`, `S`, `D`, `T` (stopped), `Z` (zombie), ... */
+  readonly state: string;
+}
+
+/**
+ * From now on a descendant whose parent dies becomes our child (prctl(2), PR_SET_CHILD_SUBREAPER).
+ * False where the kernel has no such thing: then orphans go to init.
+ */
+export function becomeSubreaper(): boolean {
+  if (process.platform !== 'linux') return false;
+  return (
+    prctl(
+      PR_SET_CHILD_SUBREAPER,
+      'unsigned long',
+      1,
+      'unsigned long',
+      0,
+      'unsigned long',
+      0,
+      'unsigned long',
+      0,
+    ) === 0
+  );
+}
+
+/** Takes the exit status of a child that has ended (waitpid(2), WNOHANG); false while it runs. */
+export function reapChild(pid: number): boolean {
+  return waitpid(pid, null, WNOHANG) === pid;
+}
+
+/** Our own children, of all threads, zombies too (proc_pid_task(5)); empty without /proc. */
+export function childPids(): readonly number[] {
+  try {
+    return fs
+      .readdirSync('/proc/self/task')
+      .flatMap((thread) => fs.readFileSync(`/proc/self/task/${thread}/children`, 'latin1').split(' '))
+      .filter((pid) => pid !== '')
+      .map(Number);
+  } catch (error) {
+    // A kernel without CONFIG_PROC_CHILDREN, or a thread that ended while we looked.
+    if (errnoOf(error) === undefined) throw error;
+    return processTable()
+      .filter((entry) => entry.parent === process.pid)
+      .map((entry) => entry.pid);
+  }
+}
+
+/** Every process that we can see; not one moment: a process can fork while we read. */
+export function processTable(): readonly ProcessEntry[] {
+  return pidNames().flatMap((pid) => {
+    const entry = processEntry(Number(pid));
+    return entry === undefined ? [] : [entry];
+  });
+}
+
+/** One process; undefined when it is gone. */
+export function processEntry(pid: number): ProcessEntry | undefined {
+  const stat = readProc(pid, 'stat');
+  // The name stands in parentheses and may itself hold any byte: what counts follows the last one.
+  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+  if (fields?.[0] === undefined) return undefined;
+  return { pid, state: fields[0], parent: Number(fields[1]), group: Number(fields[2]) };
+}
+
+/**
+ * Every living process below `root`, without the subtrees that begin with a pid of `without`. Zombies are
+ * passed over, but not what lives below them.
+ */
+export function descendants(root: number, without: ReadonlySet<number>): readonly number[] {
+  const table = processTable();
+  const children = new Map<number, ProcessEntry[]>();
+  for (const entry of table) children.set(entry.parent, [...(children.get(entry.parent) ?? []), entry]);
+  const found: number[] = [];
+  const visit = (pid: number): void => {
+    for (const entry of children.get(pid) ?? []) {
+      if (without.has(entry.pid)) continue;
+      if (isAlive(entry)) found.push(entry.pid);
+      visit(entry.pid);
+    }
+  };
+  visit(root);
+  return found;
+}
+
+/** A zombie has ended; it only waits for its parent to ask. */
+export function isAlive(entry: ProcessEntry): boolean {
+  return entry.state !== 'Z' && entry.state !== 'X';
+}
+
+/** Processes that were started with `NAME=value` in their environment; those of other users are not seen. */
+export function processesWithEnvironment(assignment: string): readonly number[] {
+  return pidNames()
+    .map(Number)
+    .filter((pid) => readProc(pid, 'environ')?.split('\0').includes(assignment) ?? false);
+}
+
+/** A file of /proc/PID as bytes in a string; undefined when the process is gone or is another user's. */
+export function readProc(pid: number, name: string): string | undefined {
+  try {
+    return fs.readFileSync(`/proc/${pid}/${name}`, 'latin1');
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return undefined;
+  }
+}
+
+function pidNames(): readonly string[] {
+  try {
+    return fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** Sends a signal to a pid, or to a group when negative; false when nobody is there any more. */
+export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    // EPERM: a member that changed its user; it cannot be ours to signal.
+    const code = errnoOf(error);
+    if (code === 'ESRCH' || code === 'EPERM') return false;
+    throw error;
+  }
+}
+
+/** Lowers our soft limit of open files, which Node raised at its start: children inherit it (setrlimit(2)). */
+export function setOpenFilesLimit(soft: number): void {
+  const limit = Buffer.alloc(16); // struct rlimit: soft, hard
+  if (getrlimit(RLIMIT_NOFILE, limit) !== 0) throw systemError('getrlimit', lastErrno());
+  limit.writeBigUInt64LE(BigInt(soft), 0);
+  if (setrlimit(RLIMIT_NOFILE, limit) !== 0) throw systemError('setrlimit', lastErrno());
+}

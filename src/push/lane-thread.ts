@@ -1,0 +1,53 @@
+// The main thread's end of one lane: starts the thread, and tells when it died. Knows nothing of jobs.
+import { Worker } from 'node:worker_threads';
+import type { FromLane, LaneData, ToLane } from './lane-messages.ts';
+
+/** JavaScript's share only: buffers and zstd's memory do not count. A lane needs about 6 MiB of it. */
+const HEAP_MB = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 4 };
+/** A lane in the middle of a read(2) of a dead file server hears nothing. */
+const CLOSE_MS = 2000;
+
+export interface LaneThread {
+  post(message: ToLane): void;
+  /** Ends the job under way and then the thread. Never rejects. */
+  close(): Promise<void>;
+}
+
+export interface LaneEvents {
+  readonly message: (message: FromLane) => void;
+  /** The thread is gone without having been asked to. */
+  readonly death: (error: Error) => void;
+}
+
+export function startLane(entry: URL | string, data: LaneData, events: LaneEvents): LaneThread {
+  const worker = new Worker(entry, {
+    workerData: data,
+    // Without these two Node opens process.stdout and process.stderr, which are the task's own.
+    stdout: true,
+    stderr: true,
+    execArgv: [],
+    resourceLimits: HEAP_MB,
+  });
+  let isClosing = false;
+  let failure: Error | undefined;
+  worker.on('message', events.message);
+  worker.on('error', (error) => {
+    failure = error instanceof Error ? error : new Error(String(error));
+  });
+  const gone = new Promise<void>((resolve) => {
+    worker.once('exit', (status) => {
+      resolve();
+      if (!isClosing) events.death(failure ?? new Error(`it ended with status ${status}`));
+    });
+  });
+  return {
+    post: (message) => worker.postMessage(message),
+    close: async () => {
+      isClosing = true;
+      worker.postMessage({ kind: 'close' } satisfies ToLane);
+      const timer = setTimeout(() => void worker.terminate(), CLOSE_MS);
+      await gone;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,182 @@
+// One reading of one file into one object. Knows nothing of results and checkpoints: the caller names the
+// key. Never makes anything visible that was not proven to be one consistent state of the file.
+import fs from 'node:fs';
+import posix from 'node:path/posix';
+import { createHash } from 'node:crypto';
+import type { FileFacts, Fingerprint } from '../core/fingerprint.ts';
+import { mayCompress } from '../core/keys.ts';
+import { encodePath, pathBytes, type RelPath } from '../core/path.ts';
+import type { StoredFile } from '../core/records.ts';
+import type { Compression } from '../core/settings.ts';
+import { fileFacts } from '../native/facts.ts';
+import type { ObjectMeta, Store } from '../store/store.ts';
+import { SnapshotMoved } from './snapshot-moved.ts';
+import type { Lanes } from './lanes.ts';
+
+export interface Sender {
+  readonly root: { readonly fd: number; readonly path: string };
+  readonly lanes: Lanes;
+  readonly store: Store;
+  readonly compression: Compression;
+  readonly attempt: number;
+  readonly newId: () => string;
+}
+
+export interface SendJob {
+  readonly path: RelPath;
+  readonly keyOf: (compressed: boolean) => string;
+  readonly baseline: { readonly md5: string; readonly size: number } | undefined;
+  /** Anything but this state of the file is not wanted. */
+  readonly expected?: Fingerprint;
+  readonly spoolFirst: boolean;
+  /** Only create the object; what is there already is reported. */
+  readonly ifAbsent: boolean;
+  /** An empty file is not sent. */
+  readonly skipEmpty: boolean;
+  /** Awaited once the content is known to be new, before the first byte leaves; with its md5 where known. */
+  readonly beforeSend?: (md5: string | undefined) => Promise<void>;
+}
+
+export type Sent =
+  | { readonly kind: 'stored'; readonly file: StoredFile; readonly fingerprint: FileFacts; readonly spoolFull: boolean }
+  | { readonly kind: 'unchanged'; readonly md5: string; readonly fingerprint: FileFacts }
+  | { readonly kind: 'empty'; readonly fingerprint: FileFacts }
+  /** `ifAbsent` was asked for and the key is taken. */
+  | { readonly kind: 'exists'; readonly key: string }
+  | { readonly kind: 'has-writer' | 'torn' | 'gone' }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** Reads and sends one file. Throws what the store throws; every state of the file is an outcome. */
+export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSignal): Promise<Sent> {
+  const link = readLink(sender, job.path);
+  if (link !== undefined) return sendLink(sender, job, link, signal);
+  const reading = await sender.lanes.read(
+    {
+      path: job.path,
+      expected: job.expected,
+      compression: mayCompress(job.path) ? sender.compression : { kind: 'none' },
+      baseline: job.baseline,
+      spoolFirst: job.spoolFirst,
+    },
+    signal,
+  );
+  switch (reading.kind) {
+    case 'unchanged':
+      return { kind: 'unchanged', md5: reading.md5, fingerprint: reading.facts };
+    case 'writer':
+      return { kind: 'has-writer' };
+    case 'moved':
+      return { kind: 'torn' };
+    case 'gone':
+      return { kind: 'gone' };
+    case 'refused':
+      return reading;
+    case 'body':
+      return sendBody(sender, job, reading, signal);
+  }
+}
+
+type Body = Extract<Awaited<ReturnType<Lanes['read']>>, { kind: 'body' }>;
+
+async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: AbortSignal): Promise<Sent> {
+  // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
+  body.done.catch(() => undefined);
+  if (job.skipEmpty && body.facts.size === 0) {
+    await discard(body.parts);
+    return { kind: 'empty', fingerprint: body.facts };
+  }
+  const key = job.keyOf(body.compressed);
+  const push = sender.newId();
+  try {
+    await job.beforeSend?.(body.md5);
+  } catch (error) {
+    await discard(body.parts);
+    throw error;
+  }
+  try {
+    const outcome = await sender.store.put(key, body.parts, {
+      meta: metaOf(push, body.facts, body.md5),
+      ifAbsent: job.ifAbsent,
+      sizeHintBytes: body.sizeHintBytes,
+      signal,
+    });
+    if (outcome === 'exists') return { kind: 'exists', key };
+  } catch (error) {
+    if (error instanceof SnapshotMoved) return { kind: 'torn' };
+    throw error;
+  } finally {
+    await discard(body.parts);
+  }
+  const { md5, facts } = await body.done;
+  const file = storedFile(sender, job.path, { kind: 'file', key, push, md5, compressed: body.compressed }, facts);
+  return { kind: 'stored', file, fingerprint: facts, spoolFull: body.spool === 'full' };
+}
+
+/** Ends an iteration that was not read to its end, so that its lane is free again. */
+async function discard(parts: AsyncIterable<Uint8Array>): Promise<void> {
+  await parts[Symbol.asyncIterator]().return?.();
+}
+
+function storedFile(
+  sender: Sender,
+  path: RelPath,
+  object: Pick<StoredFile, 'kind' | 'key' | 'push' | 'md5' | 'compressed'>,
+  facts: FileFacts,
+): StoredFile {
+  return {
+    path,
+    attempt: sender.attempt,
+    size: facts.size,
+    mtimeNs: facts.mtimeNs,
+    mode: facts.mode,
+    ...object,
+  };
+}
+
+function metaOf(push: string, facts: FileFacts, md5: string | undefined): ObjectMeta {
+  return {
+    push,
+    size: String(facts.size),
+    mtime: facts.mtimeNs,
+    mode: facts.mode.toString(8),
+    capture: CAPTURE_VERSION,
+    ...(md5 === undefined ? {} : { md5 }),
+  };
+}
+
+/** The target and state of a symbolic link; undefined for anything else (the reading finds out what). */
+function readLink(sender: Sender, path: RelPath): { target: Buffer; facts: FileFacts } | undefined {
+  const full = encodePath(`${sender.root.path}/${path}`);
+  try {
+    const stat = fs.lstatSync(full, { bigint: true });
+    if (!stat.isSymbolicLink()) return undefined;
+    return { target: fs.readlinkSync(full, { encoding: 'buffer' }), facts: fileFacts(stat) };
+  } catch {
+    return undefined;
+  }
+}
+
+async function sendLink(
+  sender: Sender,
+  job: SendJob,
+  link: { target: Buffer; facts: FileFacts },
+  signal?: AbortSignal,
+): Promise<Sent> {
+  const target = link.target.toString('latin1');
+  const landing = posix.normalize(posix.join(posix.dirname(pathBytes(job.path).toString('latin1')), target));
+  if (target.startsWith('/') || landing === '..' || landing.startsWith('../')) {
+    return { kind: 'refused', why: 'it is a symbolic link that leads out of the work directory' };
+  }
+  const md5 = createHash('md5').update(link.target).digest('hex');
+  if (job.baseline?.md5 === md5 && job.baseline.size === link.target.length) {
+    return { kind: 'unchanged', md5, fingerprint: link.facts };
+  }
+  const key = job.keyOf(false);
+  const push = sender.newId();
+  await job.beforeSend?.(md5);
+  const meta = { ...metaOf(push, link.facts, md5), link: '1' };
+  const outcome = await sender.store.put(key, link.target, { meta, ifAbsent: job.ifAbsent, signal });
+  if (outcome === 'exists') return { kind: 'exists', key };
+  const file = storedFile(sender, job.path, { kind: 'link', key, push, md5, compressed: false }, link.facts);
+  return { kind: 'stored', file: { ...file, size: link.target.length }, fingerprint: link.facts, spoolFull: false };
+}

@@ -1,0 +1,54 @@
+// Claims the next attempt number of this index: the one thing that two machines may try at once. One winner
+// per number; the loser takes the next one, and the earlier attempt finds itself fenced.
+import { CaptureError } from '../core/errors.ts';
+import { EXIT } from '../core/exit-status.ts';
+import { recordKey, type KeyScope } from '../core/keys.ts';
+import type { Store } from '../store/store.ts';
+import { listRecords, readText } from './read.ts';
+
+/** More losses in a row than machines could start at once: the listing must be wrong. */
+const MOST_TRIES = 100;
+
+export interface ClaimOptions {
+  readonly store: Store;
+  readonly scope: KeyScope;
+  /** The body of `000000.started` for an attempt; `push` is unique to this claim. */
+  readonly bodyOf: (attempt: number) => { readonly text: string; readonly push: string };
+  /** Go on where the store ignores create-only puts. */
+  readonly unfenced: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The attempt that is ours now. Throws status 69 when the store silently replaces objects on a create-only
+ * put: then two attempts could both believe that they own the index.
+ */
+export async function claimAttempt(options: ClaimOptions): Promise<number> {
+  const { store, scope, bodyOf, unfenced, signal } = options;
+  let attempt = (await listRecords(store, scope, signal)).newestAttempt + 1;
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const key = recordKey(scope, attempt, 0, 'started');
+    const { text, push } = bodyOf(attempt);
+    const outcome = await store.put(key, Buffer.from(text), { meta: { push }, ifAbsent: true, signal });
+    if (outcome === 'stored' && (await readText(store, key, signal)) === text) {
+      if (!unfenced) await proveFence(options, key);
+      return attempt;
+    }
+    attempt = Math.max(attempt + 1, (await listRecords(store, scope, signal)).newestAttempt + 1);
+  }
+  throw new CaptureError(EXIT.unavailable, `cannot claim an attempt under ${store.url}: all numbers are taken`, {
+    hint: 'check that nothing else writes below .capture/ of this prefix',
+  });
+}
+
+/** Creates the claimed key again: a store that lets that pass would not have stopped a second machine. */
+async function proveFence({ store, signal }: ClaimOptions, key: string): Promise<void> {
+  if (store.createsAtomically) return;
+  const text = await readText(store, key, signal);
+  if (text === undefined) return;
+  const meta = { push: `${key}:probe` };
+  if ((await store.put(key, Buffer.from(text), { meta, ifAbsent: true, signal })) === 'exists') return;
+  throw new CaptureError(EXIT.unavailable, `${store.url} ignores create-only puts (If-None-Match): two attempts of one index could not be told apart`, {
+    hint: 'use a store that honours If-None-Match, or --unfenced if your scheduler never starts an index twice',
+  });
+}

@@ -1,0 +1,192 @@
+// What this attempt knows to be stored, and the records that say so. Records are only ever created, one
+// after the other; each holds all that the attempt knows, so the newest alone is enough.
+import { RESULTS_PER_SEGMENT, type CaptureRecord, type Generation, type LeftFile, type RecordKind, type StoredFile } from '../core/records.ts';
+import { recordKey, type KeyScope } from '../core/keys.ts';
+import { prunableRecords } from '../core/retention.ts';
+import type { History, WholeRecord } from '../core/history.ts';
+import type { Store } from '../store/store.ts';
+import type { Fence } from './fence.ts';
+
+/** What every record of the attempt says. */
+export interface RunFacts {
+  readonly scope: KeyScope;
+  readonly attempt: number;
+  readonly runId: string | undefined;
+  readonly runToken: string;
+  readonly host: string;
+  readonly argv: readonly string[];
+  readonly scheduler: Readonly<Record<string, string>>;
+  readonly startedAt: string;
+}
+
+export interface LedgerOptions {
+  readonly store: Store;
+  readonly fence: Fence;
+  readonly facts: RunFacts;
+  readonly history: History;
+  /** The newest record of the same run id, whose list segments go on being used. */
+  readonly base: WholeRecord | undefined;
+  readonly newId: () => string;
+  readonly now: () => Date;
+  /** Old records could not be deleted: the run goes on, the user is told once. */
+  readonly onPruneFailed: (error: unknown) => void;
+}
+
+export interface RecordExtra {
+  readonly left?: readonly LeftFile[];
+  readonly end?: CaptureRecord['end'];
+}
+
+export class Ledger {
+  readonly #options: LedgerOptions;
+  /** Entries that no segment holds, by path. */
+  #inline = new Map<string, StoredFile>();
+  #segments: string[];
+  readonly #results: Map<string, StoredFile>;
+  readonly #kept: Map<string, number>;
+  readonly #partials: StoredFile[] = [];
+  #generations: readonly Generation[];
+  #seq: number;
+  #written: string[] = [];
+  #chain: Promise<unknown> = Promise.resolve();
+  /** Entries that no record names yet. */
+  #unrecorded = new Set<StoredFile>();
+
+  /** `firstSeq` is 1 after a claim; a restarted sidecar goes on after its own last record. */
+  constructor(options: LedgerOptions, firstSeq: number) {
+    this.#options = options;
+    this.#seq = firstSeq;
+    this.#segments = [...(options.base?.record.segments ?? [])];
+    this.#results = new Map(options.history.results);
+    this.#kept = new Map(options.history.kept);
+    this.#generations = options.history.generations;
+    const segmented = new Map<string, StoredFile>();
+    const inlineCount = options.base?.record.results.length ?? 0;
+    const baseResults = options.base?.results ?? [];
+    for (const file of baseResults.slice(0, baseResults.length - inlineCount)) segmented.set(file.path, file);
+    for (const [path, file] of this.#results) {
+      if (segmented.get(path)?.push !== file.push) this.#inline.set(path, file);
+    }
+  }
+
+  get results(): ReadonlyMap<string, StoredFile> {
+    return this.#results;
+  }
+
+  /** Newest first. */
+  get generations(): readonly Generation[] {
+    return this.#generations;
+  }
+
+  /** Highest n of the path's `.~n~` objects, 0 when none. */
+  keptOf(path: string): number {
+    return this.#kept.get(path) ?? 0;
+  }
+
+  noteKept(path: string, n: number): void {
+    this.#kept.set(path, n);
+  }
+
+  noteResult(file: StoredFile): void {
+    this.#results.set(file.path, file);
+    this.#inline.set(file.path, file);
+    this.#unrecorded.add(file);
+  }
+
+  /** What a death left of a result; `published` is true when it stood under the result's own key. */
+  notePartial(file: StoredFile, published: boolean): void {
+    this.#partials.push(file);
+    if (!published) return;
+    this.#results.delete(file.path);
+    this.#inline.delete(file.path);
+  }
+
+  /** True when a record names this very push. */
+  isRecorded(file: StoredFile): boolean {
+    return !this.#unrecorded.has(file);
+  }
+
+  get hasUnrecorded(): boolean {
+    return this.#unrecorded.size > 0;
+  }
+
+  setGenerations(generations: readonly Generation[]): void {
+    this.#generations = generations;
+  }
+
+  /** Writes one record with all that is known now. The fence is asked first; writes never overlap. */
+  write(kind: RecordKind, extra: RecordExtra = {}, signal?: AbortSignal): Promise<void> {
+    const next = this.#chain.then(() => this.#write(kind, extra, signal));
+    this.#chain = next.catch(() => undefined);
+    return next;
+  }
+
+  async #write(kind: RecordKind, extra: RecordExtra, signal?: AbortSignal): Promise<void> {
+    const { store, fence, facts, newId } = this.#options;
+    await fence.pass(signal);
+    await this.#moveToSegments(signal);
+    // Taken now, cleared only when the record is there: a push that ends meanwhile stays unrecorded.
+    const named = [...this.#unrecorded];
+    const push = newId();
+    const record: CaptureRecord = {
+      format: 1,
+      kind,
+      push,
+      capture: CAPTURE_VERSION,
+      attempt: facts.attempt,
+      seq: this.#seq,
+      at: this.#options.now().toISOString(),
+      task: facts.scope.taskName,
+      index: facts.scope.index,
+      runId: facts.runId,
+      runToken: facts.runToken,
+      host: facts.host,
+      argv: [...facts.argv],
+      scheduler: { ...facts.scheduler },
+      startedAt: facts.startedAt,
+      segments: [...this.#segments],
+      results: [...this.#inline.values()],
+      partials: [...this.#partials],
+      kept: Object.fromEntries(this.#kept),
+      generations: [...this.#generations],
+      left: [...(extra.left ?? [])],
+      end: extra.end,
+    };
+    const name = kind === 'failed' ? `failed-${extra.end?.status ?? 1}` : kind;
+    await this.#create(recordKey(facts.scope, facts.attempt, this.#seq, name), record, push, signal);
+    for (const file of named) this.#unrecorded.delete(file);
+    await this.#prune(store, signal);
+  }
+
+  async #create(key: string, body: unknown, push: string, signal?: AbortSignal): Promise<void> {
+    const bytes = Buffer.from(JSON.stringify(body));
+    const outcome = await this.#options.store.put(key, bytes, { meta: { push }, ifAbsent: true, signal });
+    this.#seq += 1;
+    if (outcome === 'exists') throw new Error(`record ${key} exists already: another process writes as this attempt`);
+    this.#written.push(key);
+  }
+
+  async #moveToSegments(signal?: AbortSignal): Promise<void> {
+    while (this.#inline.size > RESULTS_PER_SEGMENT) {
+      const entries = [...this.#inline.values()].slice(0, RESULTS_PER_SEGMENT);
+      const { scope, attempt } = this.#options.facts;
+      const key = recordKey(scope, attempt, this.#seq, 'list');
+      await this.#create(key, { format: 1, results: entries }, this.#options.newId(), signal);
+      this.#segments.push(key);
+      for (const file of entries) {
+        if (this.#inline.get(file.path) === file) this.#inline.delete(file.path);
+      }
+    }
+  }
+
+  async #prune(store: Store, signal?: AbortSignal): Promise<void> {
+    const old = prunableRecords(this.#written);
+    if (old.length === 0) return;
+    try {
+      await store.delete(old, signal);
+    } catch (error) {
+      this.#options.onPruneFailed(error);
+    }
+    this.#written = this.#written.filter((key) => !old.includes(key));
+  }
+}

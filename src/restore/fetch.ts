@@ -1,0 +1,120 @@
+// Downloads the files of a restore into temporaries in `.capture/restore/`, each checked against its record.
+// Nothing appears in the work directory before place.ts has seen that all are whole.
+import { mkdtemp, rm } from 'node:fs/promises';
+import fs from 'node:fs';
+import { createLimit } from '../core/limit.ts';
+import { OWN_DIR } from '../core/manifest.ts';
+import { isInside, joinPath, type RelPath } from '../core/path.ts';
+import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
+import type { Store } from '../store/store.ts';
+import { objectStream, RANGE_BYTES } from './object-stream.ts';
+import type { Source } from './source.ts';
+import { checkSpace } from './space.ts';
+import { stage, type Fetched, type Incoming } from './stage.ts';
+
+export interface FetchOptions {
+  readonly signal: AbortSignal;
+  /** Small files at once, and ranges of a large file at once (8 MiB of memory each). */
+  readonly parallel: number;
+  readonly decompress: Incoming['decompress'];
+  /** Called with the bytes of each piece that arrives, as stored. */
+  readonly onProgress?: (bytes: number) => void;
+}
+
+/** Downloads that wait to be placed. */
+export interface Staged {
+  /** In the order of the sources. */
+  readonly files: readonly Fetched[];
+  /** All are `ok`. */
+  readonly whole: boolean;
+  /** Removes what has not been placed. */
+  close(): Promise<void>;
+}
+
+/**
+ * Fetches all sources. What is wrong with a file is in its result; a store or a work directory that fails throws,
+ * after everything under way has stopped and the temporaries are gone.
+ */
+export async function fetchFiles(
+  store: Store,
+  sources: readonly Source[],
+  root: WorkDir,
+  options: FetchOptions,
+): Promise<Staged> {
+  await checkSpace(root, sources);
+  const dir = await temporaryDir(root);
+  const close = (): Promise<void> => rm(absolutePath(root, dir), { recursive: true, force: true });
+  const stop = new AbortController();
+  const signal = AbortSignal.any([options.signal, stop.signal]);
+  // One large file fills the link with its ranges; the small ones share it with them.
+  const large = createLimit(1);
+  const small = createLimit(options.parallel);
+  const failures: unknown[] = [];
+  const work = sources.map(async (source, n) => {
+    const limit = (source.size ?? Infinity) > RANGE_BYTES ? large : small;
+    try {
+      return await limit(() => fetchOne(store, source, root, `${dir}/${n}`, { ...options, signal }));
+    } catch (error) {
+      failures.push(error);
+      stop.abort(error);
+      throw error;
+    }
+  });
+  await Promise.allSettled(work);
+  if (failures.length > 0) {
+    await close();
+    throw failures[0];
+  }
+  const files = await Promise.all(work);
+  return { files, whole: files.every(({ kind }) => kind === 'ok'), close };
+}
+
+async function temporaryDir(root: WorkDir): Promise<RelPath> {
+  const dir = ownDir(root, 'restore');
+  const made = await mkdtemp(`${root.path}/${dir}/`);
+  return `${dir}/${made.slice(made.lastIndexOf('/') + 1)}`;
+}
+
+async function fetchOne(
+  store: Store,
+  source: Source,
+  root: WorkDir,
+  temp: RelPath,
+  { signal, parallel, decompress, onProgress }: FetchOptions,
+): Promise<Fetched> {
+  signal.throwIfAborted();
+  const why = whyRefused(root, source.path);
+  if (why !== undefined) return { kind: 'refused', source, why };
+  const bytes = objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal });
+  return stage(root, source, temp, { body: counted(bytes, onProgress), decompress });
+}
+
+/** A record is data from outside: a name in it must not reach out of the work directory, nor into `.capture`. */
+function whyRefused(root: WorkDir, path: RelPath): string | undefined {
+  if (!isInside(path)) return 'its name leads out of the work directory';
+  const parents = path.split('/').slice(0, -1);
+  if ((parents[0] ?? path) === OWN_DIR) return `its name lies in ${OWN_DIR}`;
+  let dir = '';
+  for (const part of parents) {
+    dir = joinPath(dir, part);
+    const stat = fs.lstatSync(absolutePath(root, dir), { throwIfNoEntry: false });
+    if (stat === undefined) return undefined;
+    if (!stat.isDirectory()) return `${dir} is ${stat.isSymbolicLink() ? 'a link' : 'no directory'}`;
+  }
+  return undefined;
+}
+
+async function* counted(
+  bytes: AsyncIterable<Uint8Array>,
+  onProgress: ((bytes: number) => void) | undefined,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of bytes) {
+    onProgress?.(chunk.length);
+    yield chunk;
+  }
+}
+
+/** Removes what interrupted restores have left. The caller holds the lock of the work directory. */
+export async function clearStaging(root: WorkDir): Promise<void> {
+  await rm(absolutePath(root, `${OWN_DIR}/restore`), { recursive: true, force: true });
+}

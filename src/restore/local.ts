@@ -1,0 +1,92 @@
+// The look at what is in the work directory before anything is downloaded: a file that is there already is
+// recognised by its bytes, and nothing here changes anything.
+import fs from 'node:fs';
+import { errnoOf } from '../core/errors.ts';
+import { decideLocal, type LocalDecision, type LocalState, type RestoreRole } from '../core/local-policy.ts';
+import { isInside, type RelPath } from '../core/path.ts';
+import { factsOf } from '../native/facts.ts';
+import { openBeneath } from '../native/files.ts';
+import { createMd5, md5OfFile } from '../native/md5.ts';
+import { absolutePath, type WorkDir } from '../native/own-dir.ts';
+import type { Source } from './source.ts';
+
+/** One file of a restore, and what is to be done for it. */
+export interface Surveyed {
+  readonly source: Source;
+  readonly local: LocalState;
+  readonly localIsNewer: boolean;
+  readonly decision: LocalDecision;
+}
+
+export interface SurveyOptions {
+  readonly role: RestoreRole;
+  readonly onLocal: 'stored' | 'newest';
+  readonly signal?: AbortSignal;
+}
+
+/** Compares each source with what is at its path; only files of the stored size are read. */
+export async function surveyLocal(
+  root: WorkDir,
+  sources: readonly Source[],
+  { role, onLocal, signal }: SurveyOptions,
+): Promise<readonly Surveyed[]> {
+  const surveyed: Surveyed[] = [];
+  for (const source of sources) {
+    signal?.throwIfAborted();
+    const stat = lookAt(root, source.path);
+    const localIsNewer =
+      stat !== undefined && source.mtimeNs !== undefined && stat.mtimeNs > BigInt(source.mtimeNs);
+    // oxlint-disable-next-line no-await-in-loop -- one core hashes one file after the other
+    const local = stat === undefined ? 'absent' : await compare(root, source, stat, role, signal);
+    const decision = decideLocal({ role, local, localIsNewer, onLocal });
+    surveyed.push({ source, local, localIsNewer, decision });
+  }
+  return surveyed;
+}
+
+function lookAt(root: WorkDir, path: RelPath): fs.BigIntStats | undefined {
+  // A name that leads out is refused when it is fetched; here it is not even looked at.
+  if (!isInside(path)) return undefined;
+  return fs.lstatSync(absolutePath(root, path), { bigint: true, throwIfNoEntry: false });
+}
+
+async function compare(
+  root: WorkDir,
+  source: Source,
+  stat: fs.BigIntStats,
+  role: RestoreRole,
+  signal: AbortSignal | undefined,
+): Promise<LocalState> {
+  // An input stays whatever it is; and without a recorded md5 nothing can be the same.
+  if (role === 'input' || source.md5 === undefined) return 'differs';
+  const md5 =
+    source.kind === 'link' ? await md5OfLink(root, source, stat) : await md5Of(root, source, signal);
+  return md5 === source.md5 ? 'same' : 'differs';
+}
+
+async function md5OfLink(root: WorkDir, { path }: Source, stat: fs.BigIntStats): Promise<string | undefined> {
+  if (!stat.isSymbolicLink()) return undefined;
+  const md5 = await createMd5();
+  md5.update(fs.readlinkSync(absolutePath(root, path), { encoding: 'buffer' }));
+  return md5.digest('hex');
+}
+
+async function md5Of(
+  root: WorkDir,
+  { path, size }: Source,
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> {
+  let fd: number;
+  try {
+    fd = openBeneath(root, path);
+  } catch (error) {
+    // A link, a directory, a device, a file that we may not read: not the one that was stored.
+    if (errnoOf(error) !== undefined) return undefined;
+    throw error;
+  }
+  try {
+    return factsOf(fd).size === size ? await md5OfFile(fd, signal) : undefined;
+  } finally {
+    fs.closeSync(fd);
+  }
+}

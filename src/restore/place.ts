@@ -1,0 +1,65 @@
+// Puts downloaded files where they belong, when all of them are whole: a generation is placed entirely or not
+// at all, and nothing that stands in the work directory is overwritten.
+import fs from 'node:fs';
+import { CaptureError, reasonOf } from '../core/errors.ts';
+import { EXIT } from '../core/exit-status.ts';
+import { showPath, type RelPath } from '../core/path.ts';
+import { systemError } from '../native/libc.ts';
+import { absolutePath, makeParents, moveInside, type WorkDir } from '../native/own-dir.ts';
+import { setAside, type SetAside } from './aside.ts';
+import type { Staged } from './fetch.ts';
+import type { Source } from './source.ts';
+import type { Fetched } from './stage.ts';
+
+/** One file that is in its place now. */
+export interface Placed {
+  readonly source: Source;
+  readonly md5: string;
+  readonly size: number;
+  /** The differing local file that stood there. */
+  readonly setAside: SetAside | undefined;
+}
+
+type Whole = Extract<Fetched, { kind: 'ok' }>;
+
+/** Renames every file into place. Throws before the first rename when not all are whole or one cannot be placed. */
+export function placeAll(root: WorkDir, staged: Staged): readonly Placed[] {
+  const files = staged.files.filter((file) => file.kind === 'ok');
+  if (files.length < staged.files.length) {
+    throw new CaptureError(EXIT.internal, `cannot place ${staged.files.length} files: not all are whole`);
+  }
+  for (const file of files) attempt(root, file, () => makeRoom(root, file));
+  return files.map((file) => attempt(root, file, () => place(root, file)));
+}
+
+function makeRoom(root: WorkDir, { source: { path } }: Whole): void {
+  makeParents(root, path);
+  refuseDirectory(root, path);
+}
+
+function refuseDirectory(root: WorkDir, path: RelPath): void {
+  const there = fs.lstatSync(absolutePath(root, path), { throwIfNoEntry: false });
+  // Moving a whole directory aside would take files along that nobody named.
+  if (there?.isDirectory() === true) throw systemError('rename (a directory of that name)', 'EISDIR', path);
+}
+
+function place(root: WorkDir, { source, temp, md5, size }: Whole): Placed {
+  let asideNow: SetAside | undefined;
+  while (!moveInside(root, temp, source.path)) {
+    refuseDirectory(root, source.path);
+    asideNow = setAside(root, source);
+  }
+  return { source, md5, size, setAside: asideNow };
+}
+
+function attempt<T>(root: WorkDir, { source }: Whole, step: () => T): T {
+  try {
+    return step();
+  } catch (error) {
+    const what = `${showPath(source.path)} in ${root.path}`;
+    throw new CaptureError(EXIT.unavailable, `cannot place ${what}: ${reasonOf(error)}`, {
+      hint: 'move away what is in its place, or check the rights of the directory',
+      cause: error,
+    });
+  }
+}

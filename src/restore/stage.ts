@@ -1,0 +1,172 @@
+// One file of a restore on its way from the store to a temporary: read, decompressed, checked byte for byte
+// against its record, and finished (mode, mtime, fsync), so that placing it is only a rename.
+import fs from 'node:fs';
+import { CaptureError, errnoOf, reasonOf } from '../core/errors.ts';
+import { EXIT } from '../core/exit-status.ts';
+import { linkStaysInside } from '../core/link-target.ts';
+import { decodePath, encodePath, showPath, type RelPath } from '../core/path.ts';
+import { plural } from '../core/units.ts';
+import { createMd5 } from '../native/md5.ts';
+import { absolutePath, type WorkDir } from '../native/own-dir.ts';
+import { setMtime } from '../native/times.ts';
+import { ObjectMissingError } from './object-stream.ts';
+import type { Source } from './source.ts';
+
+/** The text of a link is a path: PATH_MAX. */
+const LINK_LIMIT_BYTES = 4096;
+const PERMISSION_BITS = 0o777;
+
+/**
+ * What a download came to. `ok`: it waits, whole, at `temp`. `missing`: no such object. `corrupt`: its bytes are
+ * not those of the record. `refused`: placing it would leave the work directory.
+ */
+export type Fetched =
+  | {
+      readonly kind: 'ok';
+      readonly source: Source;
+      readonly temp: RelPath;
+      readonly md5: string;
+      readonly size: number;
+    }
+  | { readonly kind: 'missing'; readonly source: Source }
+  | { readonly kind: 'corrupt' | 'refused'; readonly source: Source; readonly why: string };
+
+/** The bytes as stored, and what turns them into those of the file. */
+export interface Incoming {
+  readonly body: AsyncIterable<Uint8Array>;
+  readonly decompress: (stored: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
+}
+
+/** The bytes differ from what the record says. */
+class CorruptError extends Error {}
+/** The link would lead out. */
+class RefusedError extends Error {}
+
+/** Writes and checks one file at `temp`, a free name. Throws when the store or the work directory fails. */
+export async function stage(
+  root: WorkDir,
+  source: Source,
+  temp: RelPath,
+  { body, decompress }: Incoming,
+): Promise<Fetched> {
+  const stored = noteFailure(body);
+  const plain = source.compressed ? orCorrupt(decompress(stored.body)) : stored.body;
+  try {
+    const write = source.kind === 'link' ? stageLink : stageFile;
+    const { md5, size } = await write(root, source, temp, plain);
+    return { kind: 'ok', source, temp, md5, size };
+  } catch (error) {
+    await fs.promises.rm(absolutePath(root, temp), { force: true });
+    // What the store threw comes first: a decompressor may have made another error of it.
+    const cause = stored.failure() ?? error;
+    if (cause instanceof ObjectMissingError) return { kind: 'missing', source };
+    if (cause instanceof CorruptError) return { kind: 'corrupt', source, why: cause.message };
+    if (cause instanceof RefusedError) return { kind: 'refused', source, why: cause.message };
+    if (cause !== error || errnoOf(error) === undefined) throw cause;
+    throw new CaptureError(
+      EXIT.unavailable,
+      `cannot restore ${showPath(source.path)} into ${root.path}: ${reasonOf(error)}`,
+      { hint: `check the space and the rights in ${root.path}`, cause: error },
+    );
+  }
+}
+
+function noteFailure(body: AsyncIterable<Uint8Array>): {
+  readonly body: AsyncIterable<Uint8Array>;
+  readonly failure: () => unknown;
+} {
+  let failure: unknown;
+  const noted = async function* noted(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* body;
+    } catch (error) {
+      failure = error;
+      throw error;
+    }
+  };
+  return { body: noted(), failure: () => failure };
+}
+
+async function* orCorrupt(plain: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* plain;
+  } catch (error) {
+    throw new CorruptError(`it cannot be decompressed: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+interface Written {
+  readonly md5: string;
+  readonly size: number;
+}
+
+async function stageFile(
+  root: WorkDir,
+  source: Source,
+  temp: RelPath,
+  plain: AsyncIterable<Uint8Array>,
+): Promise<Written> {
+  // Without a recorded mode the umask decides, as for any new file.
+  const handle = await fs.promises.open(
+    absolutePath(root, temp),
+    'wx',
+    source.mode === undefined ? 0o666 : 0o600,
+  );
+  try {
+    const written = await checked(source, plain, (chunk) => handle.appendFile(chunk));
+    if (source.mode !== undefined) await handle.chmod(source.mode & PERMISSION_BITS);
+    if (source.mtimeNs !== undefined) setMtime(handle.fd, source.mtimeNs);
+    await handle.sync();
+    return written;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function stageLink(
+  root: WorkDir,
+  source: Source,
+  temp: RelPath,
+  plain: AsyncIterable<Uint8Array>,
+): Promise<Written> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  const written = await checked(source, plain, async (chunk) => {
+    bytes += chunk.length;
+    if (bytes > LINK_LIMIT_BYTES) throw new CorruptError('it is too long for the text of a link');
+    chunks.push(chunk);
+  });
+  const target = decodePath(Buffer.concat(chunks));
+  if (!linkStaysInside(source.path, target)) {
+    throw new RefusedError(`it is a link that leaves the work directory: ${showPath(target)}`);
+  }
+  await fs.promises.symlink(encodePath(target), absolutePath(root, temp));
+  return written;
+}
+
+/** Hands every chunk on, and throws unless size and md5 are those of the record, as far as it has them. */
+async function checked(
+  source: Source,
+  plain: AsyncIterable<Uint8Array>,
+  take: (chunk: Uint8Array) => Promise<void>,
+): Promise<Written> {
+  const md5 = await createMd5();
+  let size = 0;
+  for await (const chunk of plain) {
+    size += chunk.length;
+    // At once, not at the end: a frame can unfold to more than any disk holds.
+    if (source.size !== undefined && size > source.size) {
+      throw new CorruptError(`it is longer than the ${plural(source.size, 'byte')} of its record`);
+    }
+    md5.update(chunk);
+    await take(chunk);
+  }
+  if (source.size !== undefined && size < source.size) {
+    throw new CorruptError(`it has ${plural(size, 'byte')}, its record says ${source.size}`);
+  }
+  const sum = md5.digest('hex');
+  if (source.md5 !== undefined && sum !== source.md5) {
+    throw new CorruptError(`its md5 is ${sum}, its record says ${source.md5}`);
+  }
+  return { md5: sum, size };
+}

@@ -1,0 +1,137 @@
+// The sidecar's process, started by the launcher: signals are reported and not obeyed, the channel gives the
+// orders. When the launcher is gone it goes on until no process of the task is left, and says so in the record.
+import os from 'node:os';
+import { CaptureError, reasonOf } from './core/errors.ts';
+import { EXIT } from './core/exit-status.ts';
+import type { FromSidecar, TaskEnd, ToSidecar } from './core/messages.ts';
+import { guardInspector } from './launch/inspector.ts';
+import { openLog, type Log } from './log.ts';
+import { openSidecar, type Sidecar } from './sidecar.ts';
+import { taskIsGone } from './sidecar/task-left.ts';
+import { describeFailure } from './sidecar/failure.ts';
+
+/** What schedulers and terminals send to every process of a job. */
+const NOT_OBEYED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGTSTP'] as const;
+/** CPU time goes to the task first: setpriority(2), 0 to 19. */
+const NICENESS = 10;
+
+interface Life {
+  log: Log | undefined;
+  sidecar: Sidecar | undefined;
+  taskPid: number | undefined;
+  finishing: boolean;
+}
+
+main();
+
+function main(): void {
+  guardInspector();
+  const life: Life = { log: undefined, sidecar: undefined, taskPid: undefined, finishing: false };
+  for (const signal of NOT_OBEYED) {
+    process.on(signal, () => tell({ kind: 'signal-seen', signal, atMs: Date.now() }));
+  }
+  lowerPriority();
+  process.on('message', (message: ToSidecar) => {
+    obey(life, message).catch((error: unknown) => giveUp(life, error));
+  });
+  process.on('disconnect', () => {
+    launcherLost(life).catch((error: unknown) => giveUp(life, error));
+  });
+  tell({ kind: 'hello', pid: process.pid });
+}
+
+async function obey(life: Life, message: ToSidecar): Promise<void> {
+  switch (message.kind) {
+    case 'start':
+      return start(life, message);
+    case 'task-started':
+      life.taskPid = message.pid;
+      return;
+    case 'task-signalled':
+      if (message.lastCall) life.sidecar?.taskSignalled(message.atMs);
+      return;
+    case 'task-ended':
+      return finish(life, message.end, message);
+    case 'task-not-started':
+      return finish(life, { code: message.status, signal: undefined, atMs: Date.now() }, { reason: message.reason });
+  }
+}
+
+async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>): Promise<void> {
+  const log = openLog(message.settings.log);
+  life.log = log;
+  try {
+    const opened = await openSidecar({
+      settings: message.settings,
+      attempt: message.attempt,
+      log,
+      onFenced: (text) => tell({ kind: 'fenced', message: text }),
+    });
+    if (opened.kind === 'done-already') {
+      tell(opened, end);
+      return;
+    }
+    life.sidecar = opened.sidecar;
+    const { attempt, restored, runToken, line } = opened.sidecar;
+    tell({ kind: 'ready', attempt, restored, runToken, line });
+  } catch (error) {
+    tell({ kind: 'refused', ...describeFailure(error) }, end);
+  }
+}
+
+async function finish(
+  life: Life,
+  taskEnd: TaskEnd,
+  how: { readonly preempted?: boolean; readonly deadlineMs?: number; readonly reason?: string },
+): Promise<void> {
+  if (life.finishing || life.sidecar === undefined) return;
+  life.finishing = true;
+  const { status, line } = await life.sidecar.finish({
+    end: taskEnd,
+    preempted: how.preempted ?? false,
+    signalledAtMs: undefined,
+    deadlineMs: how.deadlineMs,
+    reason: how.reason,
+  });
+  await life.sidecar.close();
+  tell({ kind: 'ended', status, line }, end);
+}
+
+/** The results matter more than the recorder's parent: wait for the task, then drain. */
+async function launcherLost(life: Life): Promise<void> {
+  const { sidecar, log } = life;
+  if (sidecar === undefined) return end();
+  if (life.finishing) return; // The drain ends the process by itself.
+  log?.error('the launcher is gone: going on until the task has ended');
+  await taskIsGone(sidecar.runToken, life.taskPid);
+  // Nobody saw how the task ended: what it closed last may be a death's.
+  await finish(life, { code: EXIT.internal, signal: undefined, atMs: Date.now() }, { reason: 'launcher lost' });
+}
+
+function tell(message: FromSidecar, then?: () => void): void {
+  if (!process.connected || process.send === undefined) {
+    then?.();
+    return;
+  }
+  // The callback comes when the message is in the socket: only then may the process end.
+  process.send(message, undefined, undefined, () => then?.());
+}
+
+/** A bug, or something that no stage could handle: the launcher starts another sidecar, which rescans. */
+function giveUp(life: Life, error: unknown): void {
+  const hint = error instanceof CaptureError ? error.hint : undefined;
+  life.log?.error(`the sidecar failed: ${reasonOf(error)}`, { hint, err: error });
+  process.exit(EXIT.internal);
+}
+
+function end(): void {
+  process.exit(0);
+}
+
+function lowerPriority(): void {
+  try {
+    os.setPriority(NICENESS);
+  } catch {
+    // A sandbox may forbid it: then the sidecar competes as the task does.
+  }
+}

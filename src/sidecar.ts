@@ -1,0 +1,200 @@
+// Read this first. The sidecar joins the stages: it takes the attempt, restores, watches; each close goes
+// through decide() to a push, a record and at last a reclaim; and it ends with the one record that says how
+// it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
+import picomatch from 'picomatch';
+import type { TrackEvent, Track } from './core/decide.ts';
+import type { ClosedEvent } from './core/events.ts';
+import { reasonOf } from './core/errors.ts';
+import { EXIT } from './core/exit-status.ts';
+import { firstLine } from './core/first-line.ts';
+import { generationName } from './core/history.ts';
+import type { RelPath } from './core/path.ts';
+import type { Settings } from './core/settings.ts';
+import { plural } from './core/units.ts';
+import { openWatcher, type Watcher } from './watch/watcher.ts';
+import type { Log } from './log.ts';
+import { writeAttemptFile } from './sidecar/attempt-file.ts';
+import { Checkpoints } from './sidecar/checkpoints.ts';
+import type { Context } from './sidecar/context.ts';
+import { Files } from './sidecar/files.ts';
+import { finish, type Finished, type FinishParts, type RunEnd } from './sidecar/finish.ts';
+import { Generations } from './sidecar/generations.ts';
+import { pushPartial } from './sidecar/partials.ts';
+import { Reclaims } from './sidecar/reclaims.ts';
+import { Recorder } from './sidecar/recorder.ts';
+import { rolesToTrack } from './sidecar/roles.ts';
+import type { Restored } from './sidecar/restore.ts';
+import { Results } from './sidecar/results.ts';
+import { begin } from './sidecar/start.ts';
+
+export interface SidecarOptions {
+  readonly settings: Settings;
+  /** Set when a dead sidecar of this attempt is being replaced. */
+  readonly attempt: number | undefined;
+  readonly log: Log;
+  /** Another attempt has taken the index over: the task must be stopped. */
+  readonly onFenced: (message: string) => void;
+}
+
+export interface Sidecar {
+  readonly attempt: number;
+  /** Generation that was restored, as `<attempt>-<generation>`; '' when none. */
+  readonly restored: string;
+  readonly runToken: string;
+  /** Who this is, for the user. */
+  readonly line: string;
+  /** A signal that asks the task to end is on its way to it. */
+  taskSignalled(atMs: number): void;
+  /** The task has ended: everything is made durable and the last record written. Called once. */
+  finish(end: RunEnd): Promise<Finished>;
+  close(): Promise<void>;
+}
+
+/** `done-already`: `--skip-done` and this index is done; nothing was started. */
+export type Opened =
+  | { readonly kind: 'open'; readonly sidecar: Sidecar }
+  | { readonly kind: 'done-already'; readonly line: string };
+
+export async function openSidecar(options: SidecarOptions): Promise<Opened> {
+  const { settings, log } = options;
+  const stop = new AbortController();
+  let fencedBy: string | undefined;
+  const beginning = await begin({
+    settings,
+    attempt: options.attempt,
+    log,
+    signal: stop.signal,
+    onFenced: ({ message }) => {
+      fencedBy = message;
+      options.onFenced(message);
+      stop.abort(new Error(message));
+    },
+  });
+  if (beginning.kind === 'done-already') {
+    return { kind: 'done-already', line: `done already in attempt ${beginning.attempt} (--skip-done)` };
+  }
+  const { context, restored, close } = beginning;
+  warmUp(context);
+  const parts = assemble(context, restored);
+  const watcher = await watch(parts, context);
+  await takeStock(parts, context, watcher);
+  let signalledAtMs: number | undefined;
+  return {
+    kind: 'open',
+    sidecar: {
+      attempt: context.attempt,
+      restored: restored.generation === undefined ? '' : generationName(restored.generation),
+      runToken: context.runToken,
+      line: firstLine(settings, context.attempt),
+      taskSignalled: (atMs) => {
+        signalledAtMs ??= atMs;
+        parts.files.holdReplacing(true);
+      },
+      finish: async (run) => {
+        const finished = await finish({ ...parts, watcher }, { ...run, signalledAtMs: run.signalledAtMs ?? signalledAtMs });
+        return fencedBy === undefined ? finished : { status: EXIT.fenced, line: `${fencedBy}; ${finished.line}` };
+      },
+      close: async () => {
+        await watcher.close();
+        await close();
+      },
+    },
+  };
+}
+
+/** The first lane takes a while to load: not while the first closed file waits for it. */
+function warmUp({ lanes, settings, log }: Context): void {
+  const said = (name: string): void => {
+    if (name !== 'none' || settings.compression.kind === 'none') return;
+    log.warn('no zstd here: files are stored uncompressed', { hint: 'npm rebuild zstd-napi, or Node 22.15 or newer' });
+  };
+  lanes.compressor().then(said, (error: unknown) => log.warn(`the first lane does not start: ${reasonOf(error)}`));
+}
+
+type Parts = Omit<FinishParts, 'watcher'> & { readonly watching: { watcher: Watcher | undefined } };
+
+/** The pieces and who tells whom. Nothing runs yet. */
+function assemble(context: Context, restored: Restored): Parts {
+  const { settings, manifest } = context;
+  const watching: Parts['watching'] = { watcher: undefined };
+  const suspects = new Set<RelPath>();
+  const results = new Results(context, () => recorder.due());
+  const checkpoints = new Checkpoints(context);
+  const push = async (track: Track, spoolFirst: boolean): Promise<TrackEvent> => {
+    if (track.role === 'checkpoint') return checkpoints.push(track, spoolFirst);
+    return suspects.has(track.path) ? pushPartial(context, track) : results.push(track, spoolFirst);
+  };
+  const files = new Files({
+    push,
+    rolesOf: (path) => rolesToTrack(manifest.rolesOf(path)),
+    replaces: (path) => results.replaces(path),
+    now: context.now,
+    onChange: (track, before) => {
+      if (track.role !== 'checkpoint') return;
+      if (track.closes > before.closes) generations.closed(track.path, context.now());
+      else if (before.pushing && !track.pushing) generations.memberSettled();
+    },
+  });
+  const generations = new Generations({
+    context,
+    files,
+    checkpoints,
+    drainEvents: () => watching.watcher?.drainNow(),
+    isLast: lastMatcher(settings.checkpointLast),
+    restored: restored.members.map(({ file }) => file.path),
+    onCommitted: () => recorder.due(),
+  });
+  const reclaims = new Reclaims(context, results);
+  const recorder = new Recorder(context, async () => {
+    await results.deleteObsolete();
+    await reclaims.whileRunning();
+  });
+  for (const { file, facts } of restored.members) checkpoints.noteRestored(file, facts);
+  return { context, files, results, checkpoints, generations, recorder, reclaims, suspects, watching };
+}
+
+function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
+  return pattern === undefined ? () => false : picomatch(pattern, { dot: true });
+}
+
+async function watch(parts: Parts, { root, manifest, settings, log }: Context): Promise<Watcher> {
+  const onClosed = ({ path, how, atMs }: ClosedEvent): void => {
+    // Until stock is taken, files come and go that are not the task's.
+    if (parts.watching.watcher !== undefined) parts.files.closed(path, how, atMs);
+  };
+  return openWatcher({
+    root,
+    interest: manifest,
+    onClosed,
+    onOverflow: () => parts.generations.overflowed(),
+    onWarning: (message, hint) => log.warn(message, { hint }),
+    rescanMs: settings.rescanMs,
+  });
+}
+
+/** What is there before the task starts is inherited; a restarted sidecar knows it from its own file. */
+async function takeStock(parts: Parts, context: Context, watcher: Watcher): Promise<void> {
+  const { files } = parts;
+  const found = await watcher.scan(context.signal);
+  if (!context.resumed) {
+    for (const { path, facts } of found) context.inherited.set(path, facts);
+    await hashStagedInputs(context);
+    writeAttemptFile(context.root.path, context);
+  }
+  for (const [path, fingerprint] of context.inherited) files.inherit(path, fingerprint);
+  parts.watching.watcher = watcher;
+  if (!context.resumed) return;
+  for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
+  context.log.info(`the sidecar was restarted: ${plural(found.length, 'declared file')} looked at again`);
+}
+
+/** A result that is an input and comes out unchanged is not pushed: its md5 is taken while it is the input. */
+async function hashStagedInputs({ inherited, manifest, lanes, baselines, signal }: Context): Promise<void> {
+  for (const path of inherited.keys()) {
+    const roles = manifest.rolesOf(path);
+    if (!roles.input || !roles.result) continue;
+    // oxlint-disable-next-line no-await-in-loop -- one core hashes one file after the other
+    const digest = await lanes.md5(path, signal);
+    if (digest.kind === 'md5') baselines.set(path, { md5: digest.md5, size: digest.facts.size });
+  }
+}

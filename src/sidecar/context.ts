@@ -1,0 +1,50 @@
+// What every part of the sidecar works with: one object made by sidecar/start.ts, owned by sidecar.ts.
+import type { History } from '../core/history.ts';
+import type { KeyScope } from '../core/keys.ts';
+import type { Manifest } from '../core/manifest.ts';
+import type { RelPath } from '../core/path.ts';
+import type { Settings } from '../core/settings.ts';
+import type { Fingerprint } from '../core/fingerprint.ts';
+import type { Log } from '../log.ts';
+import type { Lanes } from '../push/lanes.ts';
+import type { Reclaimer } from '../push/reclaim.ts';
+import type { Fence } from '../records/fence.ts';
+import type { Ledger } from '../records/ledger.ts';
+import type { Store } from '../store/store.ts';
+
+export interface Root {
+  readonly fd: number;
+  readonly path: string;
+}
+
+export interface Baseline {
+  readonly md5: string;
+  readonly size: number;
+}
+
+export interface Context {
+  readonly settings: Settings;
+  readonly scope: KeyScope;
+  readonly manifest: Manifest;
+  readonly store: Store;
+  readonly root: Root;
+  readonly log: Log;
+  readonly attempt: number;
+  readonly runToken: string;
+  readonly startedAt: string;
+  /** A dead sidecar of this attempt was replaced: the task runs already. */
+  readonly resumed: boolean;
+  readonly history: History;
+  readonly ledger: Ledger;
+  readonly fence: Fence;
+  readonly lanes: Lanes;
+  readonly reclaimer: Reclaimer;
+  /** Content that needs no push: of stored results, and of inputs that were there before the task started. */
+  readonly baselines: Map<RelPath, Baseline>;
+  /** Declared files that were there before the task started, as they were. */
+  readonly inherited: Map<RelPath, Fingerprint>;
+  /** Aborted when the sidecar gives everything up (fenced). */
+  readonly signal: AbortSignal;
+  readonly now: () => number;
+  readonly newId: () => string;
+}

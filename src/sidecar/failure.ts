@@ -1,0 +1,21 @@
+// What is said when nothing could be started.
+import { CaptureError, reasonOf } from '../core/errors.ts';
+import { EXIT, type ExitStatus } from '../core/exit-status.ts';
+import { StoreError } from '../store/store.ts';
+
+export interface Failure {
+  readonly status: ExitStatus;
+  readonly message: string;
+  readonly hint: string | undefined;
+}
+
+export function describeFailure(error: unknown): Failure {
+  if (error instanceof CaptureError) return { status: error.status, message: error.message, hint: error.hint };
+  if (error instanceof StoreError) return { status: EXIT.unavailable, message: error.message, hint: error.hint };
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return {
+    status: EXIT.internal,
+    message: `capture failed before the task was started: ${reasonOf(error)}`,
+    hint: `this is a bug, please report it: ${stack.split('\n').slice(1, 4).join(' ').trim()}`,
+  };
+}

@@ -1,0 +1,104 @@
+// When local copies go: the policy of `--reclaim`. The deletion itself, with its proofs, is push/reclaim.ts.
+import { sameFingerprint } from '../core/fingerprint.ts';
+import { reasonOf } from '../core/errors.ts';
+import { showPath, type RelPath } from '../core/path.ts';
+import { keptKey } from '../core/keys.ts';
+import type { Context } from './context.ts';
+import { statMember } from './members.ts';
+import type { Reclaimable, Results } from './results.ts';
+import { underPressure } from '../push/pressure.ts';
+
+export class Reclaims {
+  readonly #context: Context;
+  readonly #results: Results;
+  #underWay: Promise<void> = Promise.resolve();
+  reclaimed = 0;
+
+  constructor(context: Context, results: Results) {
+    this.#context = context;
+    this.#results = results;
+  }
+
+  /** While the task runs, after a record: `now` takes all that a record names, `auto` only under pressure. */
+  whileRunning(): Promise<void> {
+    return this.#next(async () => {
+      const { settings, root } = this.#context;
+      if (settings.reclaim === 'never') return;
+      const ready = this.#results.readyToReclaim();
+      if (settings.reclaim === 'now') return this.#reclaimAll(ready, false);
+      if (settings.defaultStore || ready.length === 0) return;
+      const candidates = ready.filter(({ closes }) => closes <= 1);
+      const bytes = candidates.reduce((sum, { fingerprint }) => sum + fingerprint.size, 0);
+      if (await underPressure(root.path, bytes, candidates.length)) await this.#reclaimAll(candidates, false);
+    });
+  }
+
+  /** After the last record: everything that is durable and that nobody needs here. */
+  atEnd(checkpoints: readonly Reclaimable[]): Promise<void> {
+    return this.#next(async () => {
+      const { settings } = this.#context;
+      if (settings.reclaim === 'never' || (settings.reclaim === 'auto' && settings.defaultStore)) return;
+      const empty = [...this.#results.empty].map(([path, fingerprint]) => ({
+        path,
+        fingerprint,
+        file: undefined,
+        closes: 0,
+      }));
+      await this.#reclaimAll([...this.#results.readyToReclaim(), ...checkpoints, ...empty], true);
+    });
+  }
+
+  #next(step: () => Promise<void>): Promise<void> {
+    const next = this.#underWay.then(step);
+    this.#underWay = next.catch(() => undefined);
+    return next;
+  }
+
+  async #reclaimAll(ready: readonly Reclaimable[], atEnd: boolean): Promise<void> {
+    await this.#context.fence.pass(this.#context.signal);
+    await Promise.all(ready.map((one) => this.#reclaim(one, atEnd)));
+  }
+
+  async #reclaim(one: Reclaimable, atEnd: boolean): Promise<void> {
+    const { reclaimer, log, signal, root } = this.#context;
+    const { path, fingerprint } = one;
+    try {
+      const now = statMember(root, path);
+      if (now === undefined || !sameFingerprint(now, fingerprint)) return;
+      if (one.file === undefined && fingerprint.size > 0 && !(await this.#stillStored(path))) return;
+      const outcome = await reclaimer.reclaim(path, fingerprint, { atEnd }, signal);
+      if (outcome.kind === 'reclaimed') {
+        this.reclaimed += 1;
+        this.#results.noteReclaimed(path);
+      } else if (outcome.kind === 'remade') {
+        await this.#keepRemade(one, outcome.aside);
+      } else {
+        log.debug(`${showPath(path)} stays in the work directory: ${outcome.kind}`);
+      }
+    } catch (error) {
+      if (!signal.aborted) log.warn(`${showPath(path)} could not be reclaimed: ${reasonOf(error)}`);
+    }
+  }
+
+  /** The task made the path anew while its file was set aside: the older bytes get a name of their own. */
+  async #keepRemade(one: Reclaimable, aside: RelPath): Promise<void> {
+    const { ledger, store, scope, log, signal, reclaimer, root } = this.#context;
+    if (one.file !== undefined) {
+      const n = ledger.keptOf(one.path) + 1;
+      const key = keptKey(one.path, scope, n, one.file.compressed);
+      await store.copy(one.file.key, key, signal);
+      ledger.noteKept(one.path, n);
+      log.warn(`${showPath(one.path)} was made anew while it was reclaimed: the older one is kept as ${key}`);
+    }
+    this.#results.noteReclaimed(one.path);
+    const facts = statMember(root, aside);
+    if (facts !== undefined) reclaimer.discard(aside, facts);
+  }
+
+  /** A baseline of an earlier attempt: the object must still be the one that the record names. */
+  async #stillStored(path: RelPath): Promise<boolean> {
+    const { ledger, store, signal } = this.#context;
+    const file = ledger.results.get(path);
+    return file !== undefined && (await store.head(file.key, signal))?.meta['push'] === file.push;
+  }
+}

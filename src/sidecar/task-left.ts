@@ -1,0 +1,33 @@
+// Is any process of the task left? Asked only when the launcher, whose business it is, is gone.
+import fs from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** Nobody tells us of the end of processes that are not our children: looked at this often. */
+const EVERY_MS = 500;
+
+/** Resolves when no process of the task's group and none that carries its CAPTURED_RUN is left. */
+export async function taskIsGone(runToken: string, taskPid: number | undefined): Promise<void> {
+  // oxlint-disable-next-line no-await-in-loop -- one look after the other
+  while (await isAlive(runToken, taskPid)) await pause(EVERY_MS);
+}
+
+async function isAlive(runToken: string, taskPid: number | undefined): Promise<boolean> {
+  const pids = (await fs.readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(process.pid));
+  const found = await Promise.all(pids.map((pid) => belongs(pid, runToken, taskPid)));
+  return found.includes(true);
+}
+
+async function belongs(pid: string, runToken: string, taskPid: number | undefined): Promise<boolean> {
+  try {
+    const stat = await fs.readFile(`/proc/${pid}/stat`, 'utf8');
+    // After the name, which may hold anything: state, parent, group (proc(5)).
+    const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (state === 'Z' || state === 'X') return false;
+    if (taskPid !== undefined && Number(pid) === taskPid) return true;
+    if (taskPid !== undefined && Number(group) === taskPid) return true;
+    const environ = await fs.readFile(`/proc/${pid}/environ`, 'latin1');
+    return environ.split('\0').includes(`CAPTURED_RUN=${runToken}`);
+  } catch {
+    return false; // gone meanwhile, or another user's: not the task's
+  }
+}

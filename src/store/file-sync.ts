@@ -1,0 +1,35 @@
+// Durable means on the disk: data, and the directory entries that lead to it (fsync(2)).
+import fs from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { errnoOf } from '../core/errors.ts';
+
+/** Writes a whole small file and syncs it; its directory is the caller's. */
+export async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
+  const file = await fs.open(path, 'w');
+  try {
+    await file.writeFile(bytes);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Makes renames and new names in a directory durable. */
+export async function syncDirectory(path: string): Promise<void> {
+  const dir = await fs.open(path, 'r');
+  try {
+    await dir.sync();
+  } catch (error) {
+    // Some network file systems cannot sync a directory: there it is the server's.
+    if (errnoOf(error) !== 'EINVAL' && errnoOf(error) !== 'ENOTSUP') throw error;
+  } finally {
+    await dir.close();
+  }
+}
+
+/** Makes a directory with all that lead to it, and makes each new one durable. */
+export async function makeDirectory(path: string): Promise<void> {
+  const first = await fs.mkdir(path, { recursive: true });
+  if (first === undefined) return;
+  for (let dir = path; dir.length >= first.length; dir = dirname(dir)) await syncDirectory(dirname(dir));
+}

@@ -1,0 +1,84 @@
+// The driver for a directory: a shared file system, or a disk to try things on. Objects are plain files.
+import fs from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { errnoOf } from '../core/errors.ts';
+import type { StoreSettings } from '../core/settings.ts';
+import { watched } from './body.ts';
+import { fileFailure } from './file-failure.ts';
+import { layoutOf, type Layout } from './file-layout.ts';
+import { listFiles } from './file-list.ts';
+import { dropMeta } from './file-meta.ts';
+import { putFile, sweepTemporaries } from './file-put.ts';
+import { getFile, headFile } from './file-read.ts';
+import { syncDirectory } from './file-sync.ts';
+import { retrying } from './retry.ts';
+import { StoreError, type Store } from './store.ts';
+
+/** Opens `file:///dir`; the first put makes the directory. A `list` is not retried: it is cheap to ask again. */
+export async function openFileStore(settings: StoreSettings, budgetMs: number): Promise<Store> {
+  const root = fileURLToPath(settings.url).replace(/(?<=.)\/+$/, '');
+  const layout = layoutOf(root);
+  const run = <T>(verb: string, key: string, work: () => Promise<T>, signal?: AbortSignal, budget = budgetMs) =>
+    retrying(
+      async () => {
+        try {
+          return await work();
+        } catch (error) {
+          throw fileFailure(error, verb, `${root}/${key}`);
+        }
+      },
+      { budgetMs: budget, signal },
+    );
+  const store: Store = {
+    url: `file://${root}`,
+    createsAtomically: true,
+    put: async (key, body, options) => {
+      if (body instanceof Uint8Array) {
+        return run('put', key, () => putFile(layout, key, [body], options), options.signal);
+      }
+      const { chunks, failure } = watched(body);
+      // A body that was read in part cannot be read again: one try.
+      const put = run('put', key, () => putFile(layout, key, chunks, options), options.signal, 0);
+      return put.catch((error: unknown) => {
+        throw failure()?.error ?? error;
+      });
+    },
+    get: (key, options = {}) => run('get', key, () => getFile(layout, key, options), options.signal),
+    head: (key, signal) => run('head', key, () => headFile(layout, key), signal),
+    list: async function* list(prefix, signal) {
+      try {
+        yield* listFiles(layout, prefix, signal);
+      } catch (error) {
+        throw fileFailure(error, 'list', `${root}/${prefix}`);
+      }
+    },
+    delete: async (keys, signal) => {
+      for (const key of keys) await run('delete', key, () => remove(layout, key), signal);
+    },
+    copy: async (from, to, signal) => {
+      const source = await store.get(from, { signal });
+      if (source === undefined) throw new StoreError('missing', `copy ${root}/${from}: there is no such object`);
+      try {
+        await store.put(to, source.body, { meta: source.meta, signal });
+      } finally {
+        await source.body[Symbol.asyncIterator]().return?.();
+      }
+    },
+    sweep: (prefix, mine, signal) => run('sweep', prefix, () => sweepTemporaries(layout, prefix, mine, signal), signal),
+    close: async () => undefined,
+  };
+  return store;
+}
+
+async function remove(layout: Layout, key: string): Promise<void> {
+  const path = layout.objectPath(key);
+  try {
+    const { ino } = await fs.lstat(path, { bigint: true });
+    await fs.unlink(path);
+    await syncDirectory(dirname(path));
+    await dropMeta(layout, key, ino);
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'ENOTDIR') throw error;
+  }
+}

@@ -1,0 +1,49 @@
+// Tries a store operation again while its failure is transient. The budget is time, not a number of tries: an
+// outage of half a minute must cost a pause, never a file. It must never sleep past its budget or an abort.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { StoreError } from './store.ts';
+
+const FIRST_PAUSE_MS = 100;
+const MOST_PAUSE_MS = 5000;
+
+export interface RetryRules {
+  /** From the first try on; 0 is one try. A try that is under way when it runs out is not cut short. */
+  readonly budgetMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Runs `attempt` (told how many tries that makes, from 1) until it returns, throws anything but a transient
+ * {@link StoreError}, or the budget is spent: then its last error comes out. An abort rejects with the
+ * signal's reason, also in the middle of a pause.
+ */
+export async function retrying<T>(attempt: (tries: number) => Promise<T>, rules: RetryRules): Promise<T> {
+  const endMs = performance.now() + rules.budgetMs;
+  for (let tries = 1; ; tries += 1) {
+    rules.signal?.throwIfAborted();
+    try {
+      return await attempt(tries);
+    } catch (error) {
+      const leftMs = endMs - performance.now();
+      if (!(error instanceof StoreError) || error.kind !== 'transient' || leftMs <= 0) throw error;
+      await pause(Math.min(leftMs, pauseMs(tries, Math.random())), rules.signal);
+    }
+  }
+}
+
+/**
+ * Exponential back-off with full jitter: thousands of array tasks that met the same outage must not come back
+ * in step. `luck` is in [0, 1).
+ */
+export function pauseMs(tries: number, luck: number): number {
+  return luck * Math.min(MOST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);
+}
+
+async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await sleep(ms, undefined, { signal });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  }
+}

@@ -1,0 +1,73 @@
+// Writing to S3. Small bodies are one PutObject, larger ones a multipart upload. A write whose answer was
+// lost is settled by the push id in the object's metadata; it must never be reported as failed when it took
+// place, nor as ours when it was another's.
+import { PutObjectCommand } from '@aws-sdk/client-s3';
+import { request, type Bucket } from './s3-bucket.ts';
+import type { Failure } from './s3-failure.ts';
+import { headObject } from './s3-read.ts';
+import { SMALLEST_PART_BYTES, upload } from './s3-upload.ts';
+import type { PutOptions, PutOutcome } from './store.ts';
+
+/** Makes one object visible, whole or not at all. */
+export async function putObject(
+  bucket: Bucket,
+  key: string,
+  body: Uint8Array | AsyncIterable<Uint8Array>,
+  options: PutOptions,
+): Promise<PutOutcome> {
+  if (body instanceof Uint8Array) return putBytes(bucket, key, body, options);
+  const chunks = body[Symbol.asyncIterator]();
+  try {
+    const first = await chunks.next();
+    if (first.done === true) return await putBytes(bucket, key, new Uint8Array(0), options);
+    // Only the last part is this small. It is sent when the body has ended without an error: a file that
+    // changed while it was read says so at its end.
+    const second = first.value.byteLength < SMALLEST_PART_BYTES ? await chunks.next() : undefined;
+    if (second?.done === true) return await putBytes(bucket, key, first.value, options);
+    const head = second === undefined ? [first.value] : [first.value, second.value];
+    return await putParts(bucket, key, { head, rest: chunks }, options);
+  } finally {
+    await chunks.return?.();
+  }
+}
+
+async function putBytes(bucket: Bucket, key: string, body: Uint8Array, options: PutOptions): Promise<PutOutcome> {
+  const { meta, ifAbsent, signal } = options;
+  const settle = (failure: Failure): Promise<PutOutcome | undefined> => settlePut(bucket, key, options, failure);
+  return request(bucket, { operation: 'PutObject', key, signal, settle }, async (client, http): Promise<PutOutcome> => {
+    const input = { Bucket: bucket.name, Key: bucket.prefix + key, Body: body, Metadata: { ...meta } };
+    await client.send(new PutObjectCommand({ ...input, IfNoneMatch: ifAbsent === true ? '*' : undefined }), http);
+    return 'stored';
+  });
+}
+
+async function putParts(
+  bucket: Bucket,
+  key: string,
+  body: { readonly head: readonly Uint8Array[]; readonly rest: AsyncIterator<Uint8Array> },
+  options: PutOptions,
+): Promise<PutOutcome> {
+  // Ceph RGW ignores If-None-Match when an upload is completed: look first, it is better than nothing.
+  if (options.ifAbsent === true && (await headObject(bucket, key, options)) !== undefined) return 'exists';
+  return upload(bucket, key, body, options, (failure) => settlePut(bucket, key, options, failure));
+}
+
+/** What a failed write has done after all; undefined when that is not known, or nothing. */
+async function settlePut(
+  bucket: Bucket,
+  key: string,
+  { meta, signal }: PutOptions,
+  failure: Failure,
+): Promise<PutOutcome | undefined> {
+  const isTaken = failure.status === 412;
+  if (!isTaken && !failure.lost && failure.code !== 'NoSuchUpload') return undefined;
+  try {
+    const there = await headObject(bucket, key, isTaken ? { signal } : { signal, budgetMs: 0 });
+    if (there?.meta['push'] === meta['push']) return 'stored';
+  } catch (error) {
+    // In an outage the look fails as the write did: the write is tried again and its error tells more.
+    if (isTaken) throw error;
+    signal?.throwIfAborted();
+  }
+  return isTaken ? 'exists' : undefined;
+}

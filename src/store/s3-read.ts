@@ -1,0 +1,103 @@
+// Reading from S3: HEAD, GET, listings. A body that breaks off must throw, never look complete.
+import { Readable } from 'node:stream';
+import { GetObjectCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { reasonOf } from '../core/errors.ts';
+import { releasing } from './body.ts';
+import { request, type Bucket } from './s3-bucket.ts';
+import type { Failure } from './s3-failure.ts';
+import { StoreError, type GetOptions, type GotObject, type ListedObject, type ObjectHead } from './store.ts';
+
+/** What HEAD says, or undefined when there is no such object. `budgetMs` 0 is one try. */
+export async function headObject(
+  bucket: Bucket,
+  key: string,
+  options: { readonly signal?: AbortSignal; readonly budgetMs?: number } = {},
+): Promise<ObjectHead | undefined> {
+  const found = await request(bucket, { operation: 'HeadObject', key, ...options, settle: absent }, (client, http) =>
+    client.send(new HeadObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + key }), http),
+  );
+  return found === 'absent'
+    ? undefined
+    : { key, sizeBytes: found.ContentLength ?? 0, meta: found.Metadata ?? {} };
+}
+
+/** The object and its bytes, or undefined when there is none. */
+export async function getObject(bucket: Bucket, key: string, options: GetOptions): Promise<GotObject | undefined> {
+  const { range, signal } = options;
+  const found = await request(bucket, { operation: 'GetObject', key, signal, settle: absent }, (client, http) =>
+    client.send(
+      new GetObjectCommand({
+        Bucket: bucket.name,
+        Key: bucket.prefix + key,
+        Range: range === undefined ? undefined : `bytes=${range.first}-${range.last}`,
+      }),
+      http,
+    ),
+  );
+  if (found === 'absent') return undefined;
+  const { Body: body, ContentLength: length = 0 } = found;
+  if (!(body instanceof Readable)) throw new StoreError('refused', `GetObject ${bucket.url}/${key}: no body`);
+  const whole = /\/(\d+)$/.exec(found.ContentRange ?? '')?.[1];
+  return {
+    key,
+    sizeBytes: whole === undefined ? length : Number(whole),
+    meta: found.Metadata ?? {},
+    body: releasing(wholeBody(body, length, `GetObject ${bucket.url}/${key}`, signal), async () => {
+      body.destroy();
+    }),
+  };
+}
+
+/** HEAD's 404 has no body, so a missing bucket looks the same: the first write will say so. */
+async function absent(failure: Failure): Promise<'absent' | undefined> {
+  return failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'absent' : undefined;
+}
+
+async function* wholeBody(
+  body: Readable,
+  lengthBytes: number,
+  what: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array> {
+  let seenBytes = 0;
+  const broken = (why: string, cause?: unknown): StoreError =>
+    new StoreError('transient', `${what}: ${why} after ${seenBytes} of ${lengthBytes} bytes`, { cause });
+  try {
+    for await (const chunk of body as AsyncIterable<Uint8Array>) {
+      seenBytes += chunk.byteLength;
+      yield chunk;
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw broken(`the answer broke off (${reasonOf(error)})`, error);
+  } finally {
+    body.destroy();
+  }
+  signal?.throwIfAborted();
+  if (seenBytes !== lengthBytes) throw broken('the answer ended');
+}
+
+/** All objects below a prefix, in byte order, 1,000 a page. */
+export async function* listObjects(
+  bucket: Bucket,
+  prefix: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ListedObject> {
+  let token: string | undefined;
+  do {
+    const input = { Bucket: bucket.name, Prefix: bucket.prefix + prefix, ContinuationToken: token };
+    const page = await request(bucket, { operation: 'ListObjectsV2', key: prefix, signal }, (client, http) =>
+      // Keys may hold characters that XML cannot.
+      client.send(new ListObjectsV2Command({ ...input, EncodingType: 'url' }), http),
+    );
+    for (const { Key: key = '', Size: sizeBytes = 0 } of page.Contents ?? []) {
+      yield { key: relativeKey(bucket, key), sizeBytes };
+    }
+    token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+  } while (token !== undefined);
+}
+
+/** A key of a listing with `encoding-type=url`, without the store's prefix. */
+export function relativeKey(bucket: Bucket, encoded: string): string {
+  return decodeURIComponent(encoded.replaceAll('+', ' ')).slice(bucket.prefix.length);
+}

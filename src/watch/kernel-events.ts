@@ -1,0 +1,170 @@
+// From the kernel's events to closed files: keeps the watches in step with the tree and puts what was closed
+// into the outbox. All of it is synchronous and none of it runs foreign code, so that the order holds.
+import type { ClosedHow, Interest } from '../core/events.ts';
+import { joinPath, type RelPath } from '../core/path.ts';
+import { DIRECTORY_MASK, IN, parseEvents, type InotifyCalls } from './inotify.ts';
+import { openNewNames, type NewNames } from './new-names.ts';
+import type { Outbox } from './outbox.ts';
+import { hasVanished, listTree, lookAt, type Walk } from './scan.ts';
+import { below, WatchTree, type WatchedDir } from './tree.ts';
+
+export interface KernelEventsOptions {
+  readonly root: { readonly fd: number; readonly path: string };
+  readonly interest: Interest;
+  readonly calls: InotifyCalls;
+  readonly fd: number;
+  readonly outbox: Outbox;
+  /** The kernel dropped events, or the watches may not fit the tree any more: walk it all again. */
+  readonly onLost: (why: 'overflow' | 'displaced') => void;
+  /** This directory has no watch, or could not be read: events of it will be missed. */
+  readonly onUncovered: (dir: RelPath, error: unknown) => void;
+}
+
+/** `#<inode>`: what the kernel calls a file that was opened with O_TMPFILE, even once it has a name. */
+const TMPFILE_NAME = /^#\d+$/;
+
+export class KernelEvents {
+  readonly #options: KernelEventsOptions;
+  readonly #tree = new WatchTree();
+  readonly #newNames: NewNames;
+  /** Directories of which only the MOVED_FROM was read, by its cookie. */
+  readonly #movedAway = new Map<number, WatchedDir>();
+  /** Adds the watch of each directory before it is read: what is made in between is reported, not missed. */
+  readonly walk: Walk;
+
+  constructor(options: KernelEventsOptions) {
+    this.#options = options;
+    this.#newNames = openNewNames(options.root);
+    this.walk = {
+      root: options.root.path,
+      interest: options.interest,
+      enter: (dir) => this.#enter(dir),
+      onUnreadable: options.onUncovered,
+    };
+  }
+
+  /** True while something waits for {@link settle}. */
+  get isUnsettled(): boolean {
+    return this.#newNames.size > 0 || this.#movedAway.size > 0 || this.#tree.displaced.size > 0;
+  }
+
+  /** Watches the work directory itself; throws when even that is refused. */
+  watchRoot(): void {
+    this.#tree.place(this.#add(''), '');
+  }
+
+  readonly accept = (bytes: Buffer, length: number): void => {
+    parseEvents(bytes, length, this.#onEvent);
+  };
+
+  /**
+   * Decides about what the next event did not explain: new names without a close, directories that were moved
+   * away for good. `readAll` must take what the kernel has queued: a close that is waiting there explains.
+   */
+  settle(readAll: () => void): void {
+    const { links, finished } = this.#newNames.settle((path) => this.#options.interest.wants(path));
+    for (const path of links) this.#options.outbox.add(path, 'link');
+    if (finished.length > 0) readAll();
+    for (const path of finished) if (this.#newNames.take(path)) this.#options.outbox.add(path, 'link');
+    const gone = [...this.#movedAway.values()];
+    this.#movedAway.clear();
+    for (const dir of gone) this.#unwatch(dir, (at) => at.path === undefined);
+    if (this.#tree.displaced.size === 0) return;
+    this.#tree.displaced.clear();
+    this.#options.onLost('displaced');
+  }
+
+  beginPass(): void {
+    this.#tree.beginPass();
+  }
+
+  /** After a whole walk: removes the watches of directories that are not in the tree any more. */
+  endPass(): void {
+    for (const watch of this.#tree.stale()) this.#remove(watch);
+  }
+
+  readonly #onEvent = (watch: number, mask: number, cookie: number, name: string): void => {
+    if ((mask & IN.queueOverflow) !== 0) return this.#options.onLost('overflow');
+    if ((mask & IN.ignored) !== 0) return this.#tree.forget(watch);
+    const dir = this.#tree.get(watch)?.path;
+    if (dir === undefined || name === '') return;
+    const path = joinPath(dir, name);
+    if ((mask & IN.isDir) !== 0) this.#onDirectory(path, mask, cookie);
+    else if ((mask & IN.create) !== 0) this.#newNames.add(path);
+    else this.#onFile(dir, name, path, mask);
+  };
+
+  #onFile(dir: RelPath, name: string, path: RelPath, mask: number): void {
+    if (this.#newNames.size > 0) this.#newNames.drop(path);
+    if ((mask & IN.movedTo) !== 0) this.#tell(path, 'rename');
+    else if ((mask & IN.closeWrite) === 0) return;
+    else if (TMPFILE_NAME.test(name) && lookAt(this.walk.root, path) === undefined) {
+      this.#onTmpfileClosed(dir, name.slice(1));
+    } else this.#tell(path, 'close');
+  }
+
+  #onTmpfileClosed(dir: RelPath, inode: string): void {
+    const path = this.#newNames.ofInode(dir, inode) ?? this.#searchInode(dir, inode);
+    if (path === undefined) return;
+    this.#newNames.drop(path);
+    this.#tell(path, 'close');
+  }
+
+  #searchInode(dir: RelPath, inode: string): RelPath | undefined {
+    const [files = []] = listTree({ ...this.walk, enter: undefined }, dir);
+    return files.find((path) => lookAt(this.walk.root, path)?.facts.ino === inode);
+  }
+
+  #onDirectory(path: RelPath, mask: number, cookie: number): void {
+    if ((mask & IN.create) !== 0) this.#addTree(path, 'scan');
+    else if ((mask & IN.movedFrom) !== 0) {
+      const dir = this.#tree.take(path);
+      if (dir !== undefined) this.#movedAway.set(cookie, dir);
+    } else if ((mask & IN.movedTo) !== 0) {
+      const dir = this.#movedAway.get(cookie);
+      this.#movedAway.delete(cookie);
+      if (dir !== undefined) this.#moveTo(dir, path);
+      this.#addTree(path, 'rename');
+    }
+  }
+
+  /** The watches come along; those that nobody is interested in at the new place are given back. */
+  #moveTo(dir: WatchedDir, path: RelPath): void {
+    this.#tree.put(dir, path);
+    this.#unwatch(dir, (at) => !this.#options.interest.canHold(at.path ?? ''));
+  }
+
+  #addTree(path: RelPath, how: ClosedHow): void {
+    for (const files of listTree(this.walk, path))
+      for (const file of files) this.#options.outbox.add(file, how);
+  }
+
+  #tell(path: RelPath, how: ClosedHow): void {
+    if (this.#options.interest.wants(path)) this.#options.outbox.add(path, how);
+  }
+
+  #enter(dir: RelPath): boolean {
+    try {
+      this.#tree.place(this.#add(dir), dir);
+      return true;
+    } catch (error) {
+      if (hasVanished(error)) return false;
+      this.#options.onUncovered(dir, error);
+      return true;
+    }
+  }
+
+  #add(dir: RelPath): number {
+    const { calls, fd, root } = this.#options;
+    return calls.add(fd, `${root.path}/${dir === '' ? '.' : dir}`, DIRECTORY_MASK);
+  }
+
+  #unwatch(from: WatchedDir, which: (dir: WatchedDir) => boolean): void {
+    for (const dir of below(from)) if (dir.watch !== undefined && which(dir)) this.#remove(dir.watch);
+  }
+
+  #remove(watch: number): void {
+    this.#options.calls.remove(this.#options.fd, watch);
+    this.#tree.forget(watch);
+  }
+}

@@ -1,0 +1,122 @@
+// The watcher on inotify: joins reader, kernel events, outbox and passes. On a local file system whose
+// directories are all watched it is idle when the task is: no timer, no poll.
+import { errnoOf } from '../core/errors.ts';
+import { KernelEvents } from './kernel-events.ts';
+import { networkFileSystem } from './netfs.ts';
+import { openOutbox } from './outbox.ts';
+import { openPasses } from './passes.ts';
+import { rescan } from './rescan.ts';
+import { findAll, listTreeInTurns, lookAt, type LookOn } from './scan.ts';
+import { openSeen, type Seen } from './seen.ts';
+import { openTestedReader, type TestedReader } from './self-test.ts';
+import { forbidden, networkFiles, noEvents, openWarnings } from './warnings.ts';
+import type { Watcher, WatcherOptions, WatchSystem } from './watcher.ts';
+
+/** A new name, or half of a rename, is decided about after this long, or at once by drainNow(). */
+const SETTLE_MS = 5;
+
+/** Throws when inotify cannot be used here; an errno is in the error's `code`. */
+export async function openKernelWatcher(options: WatcherOptions, system: WatchSystem): Promise<Watcher> {
+  if (system.platform !== 'linux') throw new Error('only Linux has inotify');
+  const { root, interest, rescanMs } = options;
+  const network = networkFileSystem(system.fileSystemType(root.path));
+  const lookOn: LookOn = network === undefined ? 'thread' : 'pool';
+  const warn = openWarnings(options.onWarning);
+  const { reader, listen } = await openReader(system, root.path);
+  const lost = new Set<'overflow' | 'displaced'>();
+  const closing = new AbortController();
+  let seen: Seen | undefined;
+  let settleTimer: NodeJS.Timeout | undefined;
+
+  const outbox = openOutbox((event) => {
+    if (closing.signal.aborted) return;
+    // Before the receiver looks at the file: what changes from here on is new to the next scan.
+    const file = seen === undefined ? undefined : lookAt(root.path, event.path);
+    if (file !== undefined) seen?.note(event.path, file.facts);
+    options.onClosed(event);
+  });
+  const passes = openPasses((kind, signal) =>
+    rescan(kind, { kernel, outbox, deliver, seen, lookOn }, signal),
+  );
+  const scanFromNowOn = (): void => {
+    seen ??= openSeen();
+    passes.repeat(rescanMs);
+  };
+  const kernel = new KernelEvents({
+    root,
+    interest,
+    calls: system.calls,
+    fd: reader.fd,
+    outbox,
+    onLost: (why) => void lost.add(why),
+    onUncovered: (dir, error) => {
+      if (errnoOf(error) === 'EACCES') return warn(forbidden(dir, error));
+      warn(noEvents(dir, error, rescanMs));
+      scanFromNowOn();
+    },
+  });
+  const readAll = (): void => reader.drain(kernel.accept);
+  const deliver = (): void => {
+    outbox.deliver();
+    if (closing.signal.aborted) return;
+    if (kernel.isUnsettled) settleTimer ??= setTimeout(settle, SETTLE_MS);
+    if (lost.size === 0) return;
+    const overflow = lost.has('overflow');
+    lost.clear();
+    passes.request('all');
+    if (overflow) options.onOverflow();
+  };
+  const settle = (): void => {
+    settleTimer = undefined;
+    kernel.settle(readAll);
+    deliver();
+  };
+  const close = async (): Promise<void> => {
+    closing.abort();
+    clearTimeout(settleTimer);
+    await passes.close();
+    await reader.close();
+  };
+
+  try {
+    listen((bytes, length) => {
+      kernel.accept(bytes, length);
+      deliver();
+    });
+    kernel.watchRoot();
+    for await (const _ of listTreeInTurns(kernel.walk, closing.signal)) deliver();
+    if (network !== undefined) {
+      warn(networkFiles(root.path, network, rescanMs));
+      scanFromNowOn();
+    }
+    if (seen !== undefined) {
+      for (const file of await findAll(kernel.walk, lookOn)) seen.note(file.path, file.facts);
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    mode: reader.mode,
+    fallback:
+      reader.mode === 'inotify' ? undefined : 'the event loop reports no events of an inotify descriptor',
+    drainNow: () => {
+      if (closing.signal.aborted) return;
+      readAll();
+      kernel.settle(readAll);
+      deliver();
+    },
+    scan: (signal) => findAll({ ...kernel.walk, enter: undefined }, lookOn, signal),
+    close,
+  };
+}
+
+/** The first reader that passes its test. */
+async function openReader(system: WatchSystem, root: string): Promise<TestedReader> {
+  for (const open of system.readers) {
+    // oxlint-disable-next-line no-await-in-loop -- the next one only when this one failed
+    const tested = await openTestedReader(system.calls, root, open);
+    if (tested !== undefined) return tested;
+  }
+  throw new Error('a file was closed, and inotify told nothing of it');
+}

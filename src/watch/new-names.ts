@@ -1,0 +1,82 @@
+// Names that appeared and whose first close has not come. An ordinary new file is closed soon, and that
+// event is the one that counts; a link, and an O_TMPFILE file linked in, may have no other event than this.
+import fs from 'node:fs';
+import type { RelPath } from '../core/path.ts';
+import { openBeneath, writerState } from '../native/files.ts';
+import { hasVanished, lookAt, type FoundFile } from './scan.ts';
+
+export interface NewNames {
+  /** IN_CREATE of anything but a directory. */
+  add(path: RelPath): void;
+  /** Closed, renamed or removed: nothing is left to find out about it. */
+  drop(path: RelPath): void;
+  readonly size: number;
+  /**
+   * Looks at what waits. `links` have all that they will ever get: tell them. `finished` have bytes and no
+   * writer: their close is in the kernel's queue already, or will never come (O_TMPFILE); they go on waiting.
+   */
+  settle(wants: (path: RelPath) => boolean): { readonly links: RelPath[]; readonly finished: RelPath[] };
+  /** True, once, for a name that still waits. */
+  take(path: RelPath): boolean;
+  /** The name below `dir` of an O_TMPFILE file that was linked in while open. */
+  ofInode(dir: RelPath, inode: string): RelPath | undefined;
+}
+
+/** Files linked in and open at the same time; of more, the directory is searched. */
+const REMEMBERED_INODES = 4096;
+
+export function openNewNames(root: { readonly fd: number; readonly path: string }): NewNames {
+  const waiting = new Set<RelPath>();
+  const inodes = new Map<string, RelPath>();
+  const remember = (file: FoundFile): void => {
+    inodes.set(file.facts.ino, file.path);
+    const [oldest] = inodes.keys();
+    if (inodes.size > REMEMBERED_INODES && oldest !== undefined) inodes.delete(oldest);
+  };
+  const hasInode = (path: RelPath, inode: string): boolean => lookAt(root.path, path)?.facts.ino === inode;
+  return {
+    add: (path) => void waiting.add(path),
+    drop: (path) => void waiting.delete(path),
+    get size() {
+      return waiting.size;
+    },
+    settle: (wants) => {
+      const links: RelPath[] = [];
+      const finished: RelPath[] = [];
+      const names = [...waiting].filter(wants);
+      waiting.clear();
+      for (const path of names) {
+        const file = lookAt(root.path, path);
+        if (file === undefined) continue;
+        if (file.link || file.facts.links > 1) links.push(path);
+        else if (file.facts.size > 0 && !isBeingWritten(root, path)) finished.push(path);
+        else remember(file);
+      }
+      for (const path of finished) waiting.add(path);
+      return { links, finished };
+    },
+    take: (path) => waiting.delete(path),
+    ofInode: (dir, inode) => {
+      const known = inodes.get(inode);
+      if (known !== undefined && hasInode(known, inode)) return known;
+      const prefix = dir === '' ? '' : `${dir}/`;
+      for (const path of waiting) if (path.startsWith(prefix) && hasInode(path, inode)) return path;
+      return undefined;
+    },
+  };
+}
+
+/** Without a lease (another user's file, some file systems) nobody can tell: then the name is told as it is. */
+function isBeingWritten(root: { readonly fd: number; readonly path: string }, path: RelPath): boolean {
+  let fd: number;
+  try {
+    fd = openBeneath(root, path);
+  } catch (error) {
+    return hasVanished(error);
+  }
+  try {
+    return writerState(fd) === 'writer';
+  } finally {
+    fs.closeSync(fd);
+  }
+}

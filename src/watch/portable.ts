@@ -1,0 +1,94 @@
+// The watcher where inotify cannot be had: @parcel/watcher says that something changed, quiet time stands for
+// the close, and scans find what neither told. It is late, never wrong: the snapshot still proves each file.
+import fs from 'node:fs';
+import path from 'node:path';
+import type { AsyncSubscription, SubscribeCallback } from '@parcel/watcher';
+import type { RelPath } from '../core/path.ts';
+import { openPasses } from './passes.ts';
+import { openQuietFiles, type QuietFiles } from './quiet.ts';
+import { findAll, findInTurns, listTree, lookAt, type Walk } from './scan.ts';
+import { openSeen } from './seen.ts';
+import { forbidden, scansAlone, type Warning } from './warnings.ts';
+import type { Watcher, WatcherOptions } from './watcher.ts';
+
+/** Starts a recursive watch of a directory. */
+export type Subscribe = (dir: string, onChange: SubscribeCallback) => Promise<AsyncSubscription>;
+
+/** How long a file must not change before it counts as closed. */
+const QUIET_MS = 1000;
+
+export const parcelSubscribe: Subscribe = async (dir, onChange) => {
+  const { default: parcel } = await import('@parcel/watcher');
+  return parcel.subscribe(dir, onChange);
+};
+
+export interface PortableContext {
+  readonly warn: (warning: Warning) => void;
+  /** Why inotify is not used. */
+  readonly fallback: string;
+  readonly subscribe: Subscribe;
+}
+
+export async function openPortable(options: WatcherOptions, context: PortableContext): Promise<Watcher> {
+  const seen = openSeen();
+  const walk: Walk = {
+    root: options.root.path,
+    interest: options.interest,
+    onUnreadable: (dir, error) => context.warn(forbidden(dir, error)),
+  };
+  const quiet = openQuietFiles({
+    quietMs: QUIET_MS,
+    look: (file) => lookAt(walk.root, file),
+    onQuiet: ({ path: file, facts }) => {
+      if (!seen.isNew(file, facts)) return;
+      seen.note(file, facts);
+      options.onClosed({ path: file, how: 'quiet', atMs: Date.now() });
+    },
+  });
+  const passes = openPasses(async (_kind, signal) => {
+    const kept = new Set<RelPath>();
+    for await (const files of findInTurns(walk, 'pool', signal)) {
+      for (const file of files) {
+        kept.add(file.path);
+        if (seen.isNew(file.path, file.facts)) quiet.watch(file.path);
+      }
+    }
+    seen.retain(kept);
+  });
+  const subscribeOrWarn = async (): Promise<AsyncSubscription | undefined> => {
+    // macOS reports real paths (/private/tmp for /tmp).
+    const root = fs.realpathSync(walk.root);
+    try {
+      return await context.subscribe(root, (error, events) => {
+        if (error !== null) passes.request('new');
+        for (const event of events ?? []) {
+          if (event.type !== 'delete') watchAll(walk, quiet, path.relative(root, event.path));
+        }
+      });
+    } catch (error) {
+      context.warn(scansAlone(walk.root, error, options.rescanMs));
+      return undefined;
+    }
+  };
+  for (const file of await findAll(walk, 'pool')) seen.note(file.path, file.facts);
+  const subscription = await subscribeOrWarn();
+  passes.repeat(options.rescanMs);
+  return {
+    mode: 'portable',
+    fallback: context.fallback,
+    drainNow: () => undefined,
+    scan: (signal) => findAll(walk, 'pool', signal),
+    close: async () => {
+      await subscription?.unsubscribe();
+      await passes.close();
+      quiet.close();
+    },
+  };
+}
+
+/** A directory that was renamed into place is one event for all that is in it. */
+function watchAll(walk: Walk, quiet: QuietFiles, changed: RelPath): void {
+  if (lookAt(walk.root, changed) === undefined) {
+    for (const files of listTree(walk, changed)) for (const file of files) quiet.watch(file);
+  } else if (walk.interest.wants(changed)) quiet.watch(changed);
+}

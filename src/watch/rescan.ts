@@ -1,0 +1,48 @@
+// One walk over the whole tree beside inotify. Each directory gets its watch before it is read, so that what
+// is made meanwhile causes an event; at the end the watches of directories that are gone are given back.
+import type { RelPath } from '../core/path.ts';
+import type { KernelEvents } from './kernel-events.ts';
+import type { Outbox } from './outbox.ts';
+import type { PassKind } from './passes.ts';
+import { findInTurns, listTreeInTurns, type LookOn } from './scan.ts';
+import type { Seen } from './seen.ts';
+
+export interface RescanParts {
+  readonly kernel: KernelEvents;
+  readonly outbox: Outbox;
+  /** After each piece. */
+  readonly deliver: () => void;
+  readonly seen: Seen | undefined;
+  readonly lookOn: LookOn;
+}
+
+/** Tells all declared files as `scan`, or only those that {@link Seen} does not know in this state. */
+export async function rescan(kind: PassKind, parts: RescanParts, signal: AbortSignal): Promise<void> {
+  parts.kernel.beginPass();
+  if (kind === 'new' && parts.seen !== undefined) await tellNew(parts, parts.seen, signal);
+  else await tellAll(parts, signal);
+  parts.kernel.endPass();
+}
+
+async function tellAll({ kernel, outbox, deliver }: RescanParts, signal: AbortSignal): Promise<void> {
+  for await (const paths of listTreeInTurns(kernel.walk, signal)) {
+    for (const path of paths) outbox.add(path, 'scan');
+    deliver();
+  }
+}
+
+async function tellNew(
+  { kernel, outbox, deliver, lookOn }: RescanParts,
+  seen: Seen,
+  signal: AbortSignal,
+): Promise<void> {
+  const there = new Set<RelPath>();
+  for await (const files of findInTurns(kernel.walk, lookOn, signal)) {
+    for (const file of files) {
+      there.add(file.path);
+      if (seen.isNew(file.path, file.facts)) outbox.add(file.path, 'scan');
+    }
+    deliver();
+  }
+  seen.retain(there);
+}

@@ -1,0 +1,87 @@
+// Asks a reader for a proof, before anything relies on it: a file is closed in a directory of our own, and
+// its event must come by way of the event loop. Leaves neither file nor watch behind.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setImmediate, setTimeout } from 'node:timers/promises';
+import { OWN_DIR } from '../core/manifest.ts';
+import { IN, parseEvents, type InotifyCalls } from './inotify.ts';
+import type { OnBytes, OpenReader, Reader } from './reader.ts';
+
+/** A working reader answers within 1 ms; this long only where the machine stands still. */
+const ANSWER_WITHIN_MS = 2000;
+
+export interface TestedReader {
+  readonly reader: Reader;
+  /** From now on `onBytes` gets all events. Until there is a watch, there are none. */
+  readonly listen: (onBytes: OnBytes) => void;
+}
+
+/** Opens a reader and tests it; undefined, and closed again, when no event came. */
+export async function openTestedReader(
+  calls: InotifyCalls,
+  root: string,
+  open: OpenReader,
+): Promise<TestedReader | undefined> {
+  let receive: OnBytes = () => undefined;
+  const listen = (onBytes: OnBytes): void => {
+    receive = onBytes;
+  };
+  const reader = open(calls, (bytes, length) => receive(bytes, length));
+  let passed = false;
+  try {
+    passed = await hearsClose(calls, reader.fd, makeProbeDirectory(root), listen);
+  } finally {
+    if (!passed) await reader.close();
+  }
+  return passed ? { reader, listen } : undefined;
+}
+
+async function hearsClose(
+  calls: InotifyCalls,
+  fd: number,
+  probe: string,
+  listen: (onBytes: OnBytes) => void,
+): Promise<boolean> {
+  try {
+    const watch = calls.add(fd, probe, IN.closeWrite);
+    const heard = new Promise<true>((resolve) => {
+      listen((bytes, length) =>
+        parseEvents(bytes, length, (from, mask) => {
+          if (from === watch && (mask & IN.closeWrite) !== 0) resolve(true);
+        }),
+      );
+    });
+    fs.writeFileSync(path.join(probe, 'closed'), '');
+    const inTime = await isTrueInTime(heard);
+    calls.remove(fd, watch);
+    return inTime;
+  } finally {
+    listen(() => undefined);
+    fs.rmSync(probe, { recursive: true, force: true });
+  }
+}
+
+/** On the file system that is to be watched if we may write there: not all of them report closes. */
+function makeProbeDirectory(root: string): string {
+  try {
+    fs.mkdirSync(path.join(root, OWN_DIR), { recursive: true });
+    return fs.mkdtempSync(path.join(root, OWN_DIR, 'probe-'));
+  } catch {
+    return fs.mkdtempSync(path.join(os.tmpdir(), 'capture-probe-'));
+  }
+}
+
+/** When the loop was blocked beyond the bound, the timer comes first: what is ready may still answer. */
+async function isTrueInTime(heard: Promise<true>): Promise<boolean> {
+  const cancel = new AbortController();
+  const late = async (): Promise<false> => {
+    await setTimeout(ANSWER_WITHIN_MS, undefined, { signal: cancel.signal }).catch(() => undefined);
+    await setImmediate();
+    await setImmediate();
+    return false;
+  };
+  const answer = await Promise.race([heard, late()]);
+  cancel.abort();
+  return answer;
+}

@@ -1,0 +1,85 @@
+// What the user is told when files may be found late, and what to do about it. Each kind is said once: what
+// holds for one directory holds for many.
+import { errnoOf, reasonOf } from '../core/errors.ts';
+import { showPath, type RelPath } from '../core/path.ts';
+import { formatMs } from '../core/units.ts';
+
+export interface Warning {
+  readonly kind: 'no-inotify' | 'scans-alone' | 'uncovered' | 'forbidden' | 'network';
+  readonly message: string;
+  readonly hint: string;
+}
+
+/**
+ * Says the first of each kind, and not at once: a warning may arise in the middle of the kernel's events,
+ * where no foreign code may run.
+ */
+export function openWarnings(onWarning: (message: string, hint: string) => void): (warning: Warning) => void {
+  const said = new Set<Warning['kind']>();
+  return ({ kind, message, hint }) => {
+    if (said.has(kind)) return;
+    said.add(kind);
+    queueMicrotask(() => onWarning(message, hint));
+  };
+}
+
+/** inotify cannot be used at all. */
+export function noInotify(root: string, reason: unknown, rescanMs: number): Warning {
+  return {
+    kind: 'no-inotify',
+    message:
+      `cannot hear closes in ${showPath(root)}: ${reasonOf(reason)}; ` +
+      `files are taken once they have been quiet for a while, or by a scan every ${formatMs(rescanMs)}`,
+    hint: limitHint(reason) ?? 'nothing is lost: capture scans at each flush and at the end of the task',
+  };
+}
+
+/** Not even the portable watcher could be started. */
+export function scansAlone(root: string, reason: unknown, rescanMs: number): Warning {
+  return {
+    kind: 'scans-alone',
+    message: `cannot watch ${showPath(root)}: ${reasonOf(reason)}; a scan every ${formatMs(rescanMs)} finds files`,
+    hint: 'shorten --rescan if files must be safe sooner',
+  };
+}
+
+/** One directory, and perhaps more, gives no events. */
+export function noEvents(dir: RelPath, reason: unknown, rescanMs: number): Warning {
+  return {
+    kind: 'uncovered',
+    message:
+      `cannot watch ${dir === '' ? 'the work directory' : showPath(dir)}: ${reasonOf(reason)}; ` +
+      `files there, and in further directories, are found by a scan every ${formatMs(rescanMs)}`,
+    hint: limitHint(reason) ?? 'nothing is lost: capture scans at each flush and at the end of the task',
+  };
+}
+
+/** A directory may not be read: no scan helps. */
+export function forbidden(dir: RelPath, reason: unknown): Warning {
+  return {
+    kind: 'forbidden',
+    message: `cannot look into ${showPath(dir)}: ${reasonOf(reason)}; what is in it is not captured`,
+    hint: 'give the user that runs the task the right to read this directory',
+  };
+}
+
+export function networkFiles(root: string, type: string, rescanMs: number): Warning {
+  return {
+    kind: 'network',
+    message:
+      `${showPath(root)} is on a network file system (${type}): a file that another node writes ` +
+      `causes no event and is found by a scan every ${formatMs(rescanMs)}`,
+    hint: 'let the task work in a local directory or in memory (--workdir), or shorten --rescan',
+  };
+}
+
+function limitHint(reason: unknown): string | undefined {
+  switch (errnoOf(reason)) {
+    case 'EMFILE':
+      return 'raise the limit as root: sysctl fs.inotify.max_user_instances=1024 (or ulimit -n, if that is low)';
+    case 'ENOSPC':
+      return 'raise the limit as root: sysctl fs.inotify.max_user_watches=1048576';
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,80 @@
+// Read this first. The watcher tells which declared files were closed: by inotify where it works, with scans
+// beside it where events are not enough, and without it where it cannot be had. It never reads a file and
+// never decides whether one is whole: that is the snapshot's.
+import { reasonOf } from '../core/errors.ts';
+import type { ClosedEvent, Interest } from '../core/events.ts';
+import { libcInotify, type InotifyCalls } from './inotify.ts';
+import { openKernelWatcher } from './kernel-watcher.ts';
+import { fileSystemType } from './netfs.ts';
+import { openPortable, parcelSubscribe, type Subscribe } from './portable.ts';
+import { openEpollReader, openPollReader, type OpenReader } from './reader.ts';
+import type { FoundFile } from './scan.ts';
+import { noInotify, openWarnings } from './warnings.ts';
+
+export type { FoundFile } from './scan.ts';
+
+export interface WatcherOptions {
+  /** The work directory: an open descriptor and its absolute path. Both stay the caller's. */
+  readonly root: { readonly fd: number; readonly path: string };
+  readonly interest: Interest;
+  /** Called in the kernel's order, never while another call is under way, except out of its own drainNow(). */
+  readonly onClosed: (event: ClosedEvent) => void;
+  /** The kernel dropped events; a walk over the whole tree, which tells every file, has been started. */
+  readonly onOverflow: () => void;
+  readonly onWarning: (message: string, hint: string) => void;
+  /** Time between two scans, where scans are needed. */
+  readonly rescanMs: number;
+}
+
+export interface Watcher {
+  /** `inotify-read`: as `inotify`, with a thread that waits for events. */
+  readonly mode: 'inotify' | 'inotify-read' | 'portable';
+  /** Why the mode is not `inotify`. */
+  readonly fallback: string | undefined;
+  /**
+   * Tells, before it returns, every close that the kernel knows at this moment, in order. Where there is no
+   * inotify it can tell nothing: use {@link scan}.
+   */
+  drainNow(): void;
+  /** Every declared file that is there, whether told or not. Rejects when `signal` aborts. */
+  scan(signal?: AbortSignal): Promise<readonly FoundFile[]>;
+  /** Nothing is told after this; the last descriptor is closed when it resolves. */
+  close(): Promise<void>;
+}
+
+/** What a test replaces to be on another machine. */
+export interface WatchSystem {
+  readonly platform: NodeJS.Platform;
+  readonly calls: InotifyCalls;
+  /** In the order in which they are tried. */
+  readonly readers: readonly OpenReader[];
+  readonly fileSystemType: (path: string) => number;
+  readonly subscribe: Subscribe;
+}
+
+export const thisSystem: WatchSystem = {
+  platform: process.platform,
+  calls: libcInotify,
+  readers: [openEpollReader, openPollReader],
+  fileSystemType,
+  subscribe: parcelSubscribe,
+};
+
+/**
+ * Resolves when every directory that can hold a declared file is watched. Files that are there already are
+ * not told: {@link Watcher.scan} has them. The process must have a SIGIO handler (see writerState).
+ */
+export async function openWatcher(
+  options: WatcherOptions,
+  system: WatchSystem = thisSystem,
+): Promise<Watcher> {
+  let reason: unknown;
+  try {
+    return await openKernelWatcher(options, system);
+  } catch (error) {
+    reason = error;
+  }
+  const warn = openWarnings(options.onWarning);
+  warn(noInotify(options.root.path, reason, options.rescanMs));
+  return openPortable(options, { warn, fallback: reasonOf(reason), subscribe: system.subscribe });
+}

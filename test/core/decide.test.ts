@@ -1,0 +1,142 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decide, HOLD_MS, isSettled, newTrack, nextStep, type Track, type TrackEvent } from '../../src/core/decide.ts';
+import type { Fingerprint } from '../../src/core/fingerprint.ts';
+
+const stateOf = (n: number): Fingerprint => ({ dev: '1', ino: '2', size: n, mtimeNs: String(n), ctimeNs: String(n) });
+const durable = (n: number) => ({ fingerprint: stateOf(n), md5: String(n), size: n });
+const calm = { nowMs: 0, urgent: false, holdReplacing: false };
+const after = (track: Track, ...events: readonly TrackEvent[]): Track => events.reduce(decide, track);
+const close = (atMs = 0): TrackEvent => ({ kind: 'closed', how: 'close', atMs });
+
+describe('a declared file', () => {
+  it('is pushed at once when it is closed', () => {
+    expect(nextStep(after(newTrack('r', 'result', false), close()), calm)).toEqual({ kind: 'push', spoolFirst: false });
+  });
+
+  it('becomes one more push for all closes during a push', () => {
+    let track = after(newTrack('r', 'result', false), close(), { kind: 'push-started' }, close(1), close(2));
+    expect(nextStep(track, calm)).toEqual({ kind: 'nothing' });
+    track = after(track, { kind: 'stored', durable: durable(1), atMs: 10, tookMs: 5 });
+    expect(track.pending).toBe(true);
+  });
+
+  it('is not pushed again sooner than the last push took, unless it is urgent', () => {
+    const track = after(
+      newTrack('log', 'result', false),
+      close(),
+      { kind: 'push-started' },
+      { kind: 'stored', durable: durable(1), atMs: 5000, tookMs: 4000 },
+      close(5001),
+    );
+    expect(nextStep(track, { ...calm, nowMs: 6000 })).toEqual({ kind: 'wait', untilMs: 9000 });
+    expect(nextStep(track, { ...calm, nowMs: 6000, urgent: true }).kind).toBe('push');
+  });
+
+  it('waits for two seconds when it would replace something that is stored', () => {
+    const track = after(newTrack('r', 'result', true), close(100));
+    expect(nextStep(track, { ...calm, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 100 + HOLD_MS });
+  });
+
+  it('never waits so as a checkpoint, which is always a new object', () => {
+    expect(nextStep(after(newTrack('k', 'checkpoint', true), close()), calm).kind).toBe('push');
+  });
+
+  it('does not replace anything between SIGTERM and the end of the task', () => {
+    const held = { ...calm, nowMs: 1e9, urgent: true, holdReplacing: true };
+    expect(nextStep(after(newTrack('r', 'result', true), close()), held).kind).toBe('nothing');
+    expect(nextStep(after(newTrack('r', 'result', false), close()), held).kind).toBe('push');
+  });
+
+  it('waits for the next close while it has a writer', () => {
+    const track = after(newTrack('r', 'result', false), close(), { kind: 'push-started' }, { kind: 'has-writer' });
+    expect(nextStep(track, { ...calm, urgent: true }).kind).toBe('nothing');
+    expect(nextStep(after(track, close(1)), calm).kind).toBe('push');
+  });
+
+  it('is looked at again when a close came while its writer was seen', () => {
+    const track = after(newTrack('r', 'result', false), close(), { kind: 'push-started' }, close(1), { kind: 'has-writer' });
+    expect(nextStep(track, calm).kind).toBe('push');
+  });
+
+  it('is tried again after 50 ms, doubling to 5 s, and spooled first, once it was torn', () => {
+    let track = after(newTrack('k', 'checkpoint', false), close(), { kind: 'push-started' }, { kind: 'torn', atMs: 1000 });
+    expect(nextStep(track, { ...calm, nowMs: 1000 })).toEqual({ kind: 'wait', untilMs: 1050 });
+    expect(nextStep(track, { ...calm, nowMs: 1050 })).toEqual({ kind: 'push', spoolFirst: true });
+    for (let n = 0; n < 20; n += 1) track = after(track, { kind: 'push-started' }, { kind: 'torn', atMs: 2000 });
+    expect(nextStep(track, { ...calm, nowMs: 2000 })).toEqual({ kind: 'wait', untilMs: 7000 });
+  });
+
+  it('is no close when a scan sees the state that was inherited or stored', () => {
+    const inherited = { ...newTrack('r', 'result', false), inherited: stateOf(1) };
+    expect(after(inherited, { kind: 'closed', how: 'scan', atMs: 0, fingerprint: stateOf(1) }).pending).toBe(false);
+    expect(after(inherited, { kind: 'closed', how: 'scan', atMs: 0, fingerprint: stateOf(2) }).pending).toBe(true);
+  });
+
+  it('counts what it inherited as its own only when the task ended with 0', () => {
+    const inherited = { ...newTrack('r', 'result', false), inherited: stateOf(1) };
+    expect(inherited.pending).toBe(false);
+    expect(after(inherited, { kind: 'adopt' }).pending).toBe(true);
+    expect(after(newTrack('r', 'result', false), { kind: 'adopt' }).pending).toBe(false);
+  });
+
+  it('is settled but not durable when it was withdrawn', () => {
+    const track = after(newTrack('r', 'result', false), close(), { kind: 'push-started' }, { kind: 'gone' });
+    expect(isSettled(track)).toBe(true);
+    expect(track.durable).toBeUndefined();
+  });
+});
+
+describe('every interleaving of closes, pushes, failures and ends', () => {
+  /** What the task and the world may do; the content of the file is a growing number. */
+  const step = fc.oneof(
+    fc.constant('close' as const),
+    fc.constant('push' as const),
+    fc.constantFrom('stored' as const, 'torn' as const, 'writer' as const, 'failed' as const),
+    fc.constant('scan' as const),
+  );
+
+  it('ends with the last closed content durable or reported as left', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), fc.boolean(), (steps, replaces) => {
+        const world = { content: 0, read: 0, stored: 0, nowMs: 0 };
+        let track = newTrack('r', 'result', replaces);
+        const happen = (what: (typeof steps)[number]): void => {
+          world.nowMs += 1;
+          if (what === 'close') {
+            world.content += 1;
+            track = decide(track, close(world.nowMs));
+          } else if (what === 'scan') {
+            const fingerprint = stateOf(world.content);
+            if (world.content > 0) track = decide(track, { kind: 'closed', how: 'scan', atMs: world.nowMs, fingerprint });
+          } else if (what === 'push') {
+            const next = nextStep(track, { nowMs: Infinity, urgent: true, holdReplacing: false });
+            if (next.kind !== 'push') return;
+            world.read = world.content;
+            track = decide(track, { kind: 'push-started' });
+          } else if (track.pushing) {
+            if (what === 'stored') {
+              world.stored = world.read;
+              track = decide(track, { kind: 'stored', durable: durable(world.read), atMs: world.nowMs, tookMs: 1 });
+            } else if (what === 'torn') track = decide(track, { kind: 'torn', atMs: world.nowMs });
+            else if (what === 'writer') track = decide(track, { kind: 'has-writer' });
+            else track = decide(track, { kind: 'failed', why: 'outage', atMs: world.nowMs });
+          }
+          // Nothing counts as durable before the store has said so.
+          expect(track.durable?.size ?? 0).toBe(world.stored);
+        };
+        for (const what of steps) happen(what);
+        // The end of the run: a scan without writers, then pushes that succeed.
+        if (track.pushing) happen('stored');
+        happen('scan');
+        for (let n = 0; n < 3; n += 1) {
+          happen('push');
+          happen('stored');
+        }
+        expect(world.stored).toBe(world.content);
+        expect(isSettled(track)).toBe(true);
+      }),
+      { numRuns: 3000 },
+    );
+  });
+});

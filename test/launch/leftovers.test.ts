@@ -1,0 +1,113 @@
+import fs from 'node:fs';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { buildLauncher, createLab, fixture, isRunning, stateOf, until } from './harness.ts';
+import type { Lab } from './harness.ts';
+
+let launcher: Awaited<ReturnType<typeof buildLauncher>>;
+let lab: Lab;
+beforeAll(async () => {
+  launcher = await buildLauncher();
+});
+afterAll(() => launcher.remove());
+beforeEach(() => {
+  lab = createLab(launcher.file);
+});
+afterEach(() => lab.close());
+
+const drained = (): boolean => lab.heard().some((message) => message.kind === 'task-ended');
+
+describe('what the task leaves running', () => {
+  test('is waited for while it writes a declared file, although it is a daemon', async () => {
+    const capture = lab.capture([fixture('leave-writer.sh'), 'r.dat', 'go']);
+    await until('the task has ended', () => lab.lines('r.dat.open').length === 1);
+    // Were it not waited for, it would get SIGTERM before the drain and never write its last line.
+    fs.writeFileSync(lab.file('go'), '');
+    expect(await capture.status).toBe(0);
+    expect(lab.lines('r.dat')).toEqual(['last']);
+    expect(drained()).toBe(true);
+  });
+
+  test('is waited for while it only has a declared file mapped for writing', async () => {
+    const capture = lab.capture([
+      fixture('leave-mapper.sh'),
+      process.execPath,
+      fixture('hold-mapping.mjs'),
+      'r.dat',
+      'go',
+    ]);
+    await until('mapped', () => lab.lines('r.dat.mapped').length === 1);
+    fs.writeFileSync(lab.file('go'), '');
+    expect(await capture.status).toBe(0);
+    expect(lab.lines('finished')).toEqual(['yes']);
+  });
+
+  test('is waited for no longer than the grace', async () => {
+    const capture = lab.capture([fixture('leave-writer.sh'), 'r.dat', 'never'], {
+      settings: { graceMs: 300 },
+    });
+    expect(await capture.status).toBe(0);
+    expect(lab.lines('r.dat')).toEqual([]);
+  });
+
+  test('is ended at once when it writes nothing that is declared', async () => {
+    const capture = lab.capture([fixture('leave-writer.sh'), 'other.txt', 'never'], {
+      settings: { graceMs: 600_000 },
+    });
+    expect(await capture.status).toBe(0);
+  });
+
+  test('is killed when it ignores SIGTERM, so that nothing spins on behind', async () => {
+    const capture = lab.capture([fixture('leave-spinner.sh'), 'spinner']);
+    await until('it spins', () => lab.lines('spinner').length === 1);
+    const spinner = Number(lab.lines('spinner')[0]);
+    expect(isRunning(spinner)).toBe(true);
+    expect(await capture.status).toBe(0);
+    expect(isRunning(spinner)).toBe(false);
+  });
+
+  test('is all gone before the final scan begins', async () => {
+    const capture = lab.capture(['sh', '-c', 'sleep 600 & echo $! >pid; exit 4'], {
+      sidecar: { drain: 'until-signalled' },
+    });
+    await until('drain', drained);
+    expect(isRunning(Number(lab.lines('pid')[0]))).toBe(false);
+    process.kill(capture.pid, 'SIGTERM');
+    expect(await capture.status).toBe(4);
+  });
+
+  test('does not count what was our child before capture began', async () => {
+    const shell = lab.shell('sleep 600 & echo $! >before; exec "$@"', ['true']);
+    expect(await shellEnds(shell.child)).toBe(0);
+    const before = Number(lab.lines('before')[0]);
+    expect(isRunning(before)).toBe(true);
+    process.kill(before, 'SIGKILL');
+  });
+});
+
+describe('an orphan', () => {
+  test('comes to the launcher and leaves no zombie', async () => {
+    const script =
+      'for n in 1 2 3 4 5; do (sh -c "echo \\$\\$ >>orphans; exit 5" &); done; until [ -e go ]; do sleep 0.05; done';
+    const capture = lab.capture(['sh', '-c', script]);
+    await until('all have run', () => lab.lines('orphans').length === 5);
+    await until('none is left', () =>
+      lab.lines('orphans').every((pid) => stateOf(Number(pid)) === undefined),
+    );
+    fs.writeFileSync(lab.file('go'), '');
+    expect(await capture.status).toBe(0);
+  });
+
+  test('never costs the task its exit status', async () => {
+    const script = 'for n in 1 2 3 4 5 6 7 8 9; do (sh -c "exit 5" &); done; exit 6';
+    expect(await Promise.all([1, 2, 3, 4].map(() => lab.capture(['sh', '-c', script]).status))).toEqual([
+      6, 6, 6, 6,
+    ]);
+  });
+});
+
+/** Its pipes stay open in what it left behind, so only the exit counts. */
+function shellEnds(child: {
+  once(event: 'exit', listener: (code: number | null) => void): unknown;
+}): Promise<number | null> {
+  return new Promise((resolve) => child.once('exit', resolve));
+}

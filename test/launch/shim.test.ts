@@ -1,0 +1,119 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { watch } from './harness.ts';
+
+let dir: string;
+let capture: string;
+beforeEach(() => {
+  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-shim-'));
+  fs.mkdirSync(path.join(dir, 'package/bin'), { recursive: true });
+  fs.mkdirSync(path.join(dir, 'package/dist'));
+  capture = path.join(dir, 'package/bin/capture');
+  fs.copyFileSync('bin/capture', capture);
+  const report = `
+    const { CAPTURE_SIGIGN: ignored, CAPTURE_FDS: fds, CAPTURE_NOFILE: openFiles } = process.env;
+    console.log(JSON.stringify({ pid: process.pid, args: process.argv.slice(2), ignored, fds, openFiles }));`;
+  fs.writeFileSync(path.join(dir, 'package/dist/capture.mjs'), report);
+});
+afterEach(() => fs.rmSync(dir, { recursive: true, force: true }));
+
+interface Report {
+  readonly pid: number;
+  readonly args: readonly string[];
+  readonly ignored?: string;
+  readonly fds?: string;
+  readonly openFiles?: string;
+}
+
+function report(file: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Report {
+  return JSON.parse(String(execFileSync(file, args, { env: { ...process.env, ...env } })));
+}
+
+describe('bin/capture', () => {
+  test('passes its arguments on as they are', () => {
+    const args = ['--results', 'a b', '', '*', '--', "it's"];
+    expect(report(capture, args).args).toEqual(args);
+  });
+
+  test('finds its program through links, relative and absolute', () => {
+    fs.mkdirSync(path.join(dir, '.bin'));
+    fs.symlinkSync('../package/bin/capture', path.join(dir, '.bin/capture'));
+    fs.symlinkSync(path.join(dir, '.bin/capture'), path.join(dir, 'capture'));
+    expect(report(path.join(dir, '.bin/capture'), ['1']).args).toEqual(['1']);
+    expect(report(path.join(dir, 'capture'), ['2']).args).toEqual(['2']);
+  });
+
+  test('finds its program when it is found in PATH', () => {
+    const searchPath = `${path.dirname(capture)}:${process.env['PATH']}`;
+    expect(report('sh', ['-c', 'capture 3'], { PATH: searchPath }).args).toEqual(['3']);
+    expect(report('bash', ['-c', 'cd "$0" && sh capture 4', path.dirname(capture)]).args).toEqual(['4']);
+  });
+
+  test('becomes Node under its own pid', async () => {
+    const child = spawn(capture, [], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const { status, stdout } = watch(child);
+    expect(await status).toBe(0);
+    expect(JSON.parse(stdout()).pid).toBe(child.pid);
+  });
+
+  test('tells which signals its caller ignored', () => {
+    const said = report('sh', ['-c', 'trap "" HUP USR1; exec "$0"', capture]);
+    expect(BigInt(`0x${said.ignored}`) & 0x201n).toBe(0x201n);
+  });
+
+  test('tells which open files its caller passed on, without those of the shell', () => {
+    const before = report(capture, []).fds?.trim().split(' ') ?? [];
+    const said = report('sh', ['-c', 'exec 7</dev/null; exec "$0"', capture]).fds?.trim().split(' ');
+    expect(said?.toSorted()).toEqual([...before, '7'].toSorted());
+  });
+
+  test('tells the soft limit of open files that it was started with', () => {
+    expect(report('sh', ['-c', 'ulimit -Sn 333; exec "$0"', capture]).openFiles).toBe('333');
+  });
+
+  test('believes no variable of its own that was there before', () => {
+    const said = report(capture, [], { CAPTURE_SIGIGN: 'ffff', CAPTURE_FDS: '42', CAPTURE_NOFILE: 'x' });
+    expect(said.fds ?? '').not.toContain('42');
+    expect(said.ignored).not.toBe('ffff');
+    expect(said.openFiles).toMatch(/^\d+$/);
+  });
+
+  test('runs the Node that CAPTURE_NODE names', () => {
+    const node = path.join(dir, 'my-node');
+    fs.writeFileSync(node, `#!/bin/sh\necho '{"args":["mine"]}'\n`, { mode: 0o755 });
+    expect(report(capture, [], { CAPTURE_NODE: node }).args).toEqual(['mine']);
+  });
+
+  test.each([
+    ['there is no Node', (): NodeJS.ProcessEnv => ({ CAPTURE_NODE: 'no-such-node' }), 127, 'no-such-node'],
+    [
+      'it is not built',
+      () => (fs.rmSync(path.join(dir, 'package/dist'), { recursive: true }), {}),
+      70,
+      'not built',
+    ],
+  ])('says in one line that %s', (_, breakIt, status, words) => {
+    const done = spawnSync(capture, [], { env: { ...process.env, ...breakIt() }, encoding: 'utf8' });
+    expect(done.status).toBe(status);
+    expect(done.stderr).toContain(words);
+    expect(done.stderr.trim().split('\n')).toHaveLength(1);
+  });
+
+  test('never lets a SIGUSR1 open a debug port, however early it comes', async () => {
+    fs.writeFileSync(
+      path.join(dir, 'package/dist/capture.mjs'),
+      `import inspector from 'node:inspector';
+       const seen = setInterval(() => undefined, 1000);
+       process.kill(process.pid, 'SIGUSR1');
+       setTimeout(() => { console.log(String(inspector.url())); clearInterval(seen); }, 300);`,
+    );
+    const child = spawn(capture, [], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const { status, stdout, stderr } = watch(child);
+    expect(await status).toBe(0);
+    expect(stderr()).toContain('Starting inspector on 192.0.2.1:9229 failed');
+    expect(stdout().trim()).toBe('undefined');
+  });
+});

@@ -1,0 +1,66 @@
+#!/bin/bash
+# The real-world tests: real LAMMPS, and a real Ceph object store on loopback. `npm run test:real [-- vitest options]`.
+# Installs what is missing (Debian packages), stops everything it starts on every way out, never skips.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+readonly packages=(ceph-mon ceph-osd ceph-common radosgw lammps)
+readonly programs=(ceph-mon ceph-osd ceph radosgw radosgw-admin lmp)
+
+say() { echo "test:real: $*" >&2; }
+
+missing() {
+  for program in "${programs[@]}"; do command -v "$program" >/dev/null || echo "$program"; done
+}
+
+install_packages() {
+  local absent
+  absent=$(missing | xargs)
+  [ -n "$absent" ] || return 0
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    say "not here: $absent. Run as root on Debian 12, or install: ${packages[*]}"
+    return 69
+  fi
+  say "installing ${packages[*]}"
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >"$dir/apt.log" 2>&1 ||
+    { tail -n 20 "$dir/apt.log" >&2; return 69; }
+}
+
+child=
+clean_up() {
+  local status=$?
+  trap - EXIT
+  [ -z "$child" ] || { kill "$child" 2>/dev/null && wait "$child"; } || true
+  test/real/ceph-rgw.sh down "$dir/ceph" || true
+  rm -rf "$dir"
+  exit $status
+}
+dir=$(mktemp -d -p /dev/shm capture-real.XXXXXX)
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# In the background, so that a signal is obeyed at once and not when the command has ended.
+run() {
+  "$@" &
+  child=$!
+  local status=0
+  wait "$child" || status=$?
+  child=
+  return $status
+}
+
+install_packages
+say "building capture"
+run npm run --silent build
+say "starting a Ceph object store in $dir"
+run test/real/ceph-rgw.sh up "$dir/ceph" >"$dir/env"
+set -a
+# shellcheck disable=SC1091
+. "$dir/env"
+CAPTURE_TEST_S3_URL=s3://capture-test/real
+set +a
+say "testing against $AWS_ENDPOINT_URL"
+run node_modules/.bin/vitest run --config vitest.real.config.ts "$@"

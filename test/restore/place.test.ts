@@ -1,0 +1,114 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describeSetAside } from '../../src/restore/aside.ts';
+import { decompressStream } from '../../src/restore/decompress.ts';
+import { fetchFiles, type Staged } from '../../src/restore/fetch.ts';
+import { placeAll } from '../../src/restore/place.ts';
+import type { Source } from '../../src/restore/source.ts';
+import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
+import { testDir, type TestDir } from '../support/work-dir.ts';
+import { MTIME_NS, storeFile } from './restore-files.ts';
+
+let dir: TestDir;
+let store: MemoryStore;
+
+beforeEach(() => {
+  dir = testDir();
+  store = memoryStore();
+});
+afterEach(() => dir.remove());
+
+function staged(...sources: readonly Source[]): Promise<Staged> {
+  const { signal } = new AbortController();
+  return fetchFiles(store, sources, dir, { signal, parallel: 2, decompress: decompressStream });
+}
+
+describe('whole files', () => {
+  test('come into place with mode and mtime, below directories that are made', async () => {
+    const files = await staged(storeFile(store, 'k.chk', 'state'), storeFile(store, 'a/b/k.chk', 'other'));
+    const placed = placeAll(dir, files);
+    await files.close();
+    expect(placed.map(({ source, setAside }) => [source.path, setAside])).toEqual([
+      ['k.chk', undefined],
+      ['a/b/k.chk', undefined],
+    ]);
+    expect(dir.read('a/b/k.chk')).toBe('other');
+    expect(dir.facts('k.chk')).toMatchObject({ mode: 0o640, mtimeNs: MTIME_NS });
+    expect(dir.names('.capture/restore')).toEqual([]);
+  });
+
+  test('may be links', async () => {
+    const files = await staged(storeFile(store, 'out/latest', 'k.7', { kind: 'link' }));
+    placeAll(dir, files);
+    await files.close();
+    expect(fs.readlinkSync(path.join(dir.path, 'out/latest'))).toBe('k.7');
+  });
+});
+
+describe('a local file', () => {
+  test.each([
+    [1_700_000_001, 'local', 'newer'],
+    [1_600_000_000, 'stored', 'older'],
+  ] as const)('modified at %d is moved aside, and %s is said to be newer', async (mtime, newer, word) => {
+    fs.utimesSync(dir.write('a/k.chk', 'local'), mtime, mtime);
+    const files = await staged(storeFile(store, 'a/k.chk', 'stored'));
+    const [placed] = placeAll(dir, files);
+    await files.close();
+    expect(placed?.setAside).toEqual({ path: 'a/k.chk', aside: '.capture/aside/1-k.chk', newer });
+    expect(dir.read('.capture/aside/1-k.chk')).toBe('local');
+    expect(dir.read('a/k.chk')).toBe('stored');
+    expect(placed?.setAside && describeSetAside(placed.setAside)).toBe(
+      `a/k.chk: the stored one is restored; the ${word} local one, which differs, is now .capture/aside/1-k.chk`,
+    );
+  });
+
+  test('never takes the name of one that was moved aside before', async () => {
+    dir.write('.capture/aside/1-k.chk', 'first');
+    dir.write('k.chk', 'second');
+    const files = await staged(storeFile(store, 'k.chk', 'stored'));
+    placeAll(dir, files);
+    await files.close();
+    expect(dir.read('.capture/aside/1-k.chk')).toBe('first');
+    expect(dir.read('.capture/aside/2-k.chk')).toBe('second');
+  });
+
+  test('that is a link is moved aside itself, and what it points to is not touched', async () => {
+    dir.write('precious', 'mine');
+    fs.symlinkSync('precious', path.join(dir.path, 'k.chk'));
+    const files = await staged(storeFile(store, 'k.chk', 'stored'));
+    placeAll(dir, files);
+    await files.close();
+    expect(dir.read('precious')).toBe('mine');
+    expect(dir.read('k.chk')).toBe('stored');
+    expect(fs.readlinkSync(path.join(dir.path, '.capture/aside/1-k.chk'))).toBe('precious');
+  });
+});
+
+describe('nothing is placed', () => {
+  test('when one file is not whole', async () => {
+    const bad = { ...storeFile(store, 'bad', 'x'), md5: '0'.repeat(32) };
+    const files = await staged(storeFile(store, 'good', 'x'), bad);
+    expect(() => placeAll(dir, files)).toThrow('not all are whole');
+    expect(dir.has('good')).toBe(false);
+    await files.close();
+  });
+
+  test.each([
+    [
+      'a directory has its name',
+      (): unknown => fs.mkdirSync(path.join(dir.path, 'z/k.chk'), { recursive: true }),
+    ],
+    [
+      'a directory above it has become a link',
+      (): unknown => fs.symlinkSync('/tmp', path.join(dir.path, 'z')),
+    ],
+    ['a file is in the way of its directory', (): unknown => fs.writeFileSync(path.join(dir.path, 'z'), '')],
+  ])('when %s', async (_why, meanwhile) => {
+    const files = await staged(storeFile(store, 'good', 'x'), storeFile(store, 'z/k.chk', 'x'));
+    meanwhile();
+    expect(() => placeAll(dir, files)).toThrow(/cannot place z\/k\.chk in/);
+    expect(dir.has('good')).toBe(false);
+    await files.close();
+  });
+});

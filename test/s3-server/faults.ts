@@ -1,0 +1,38 @@
+// What can go wrong between a client and the test server.
+import type { IncomingMessage } from 'node:http';
+
+export type Fault =
+  /** Answers this without doing the work. */
+  | { readonly kind: 'answer'; readonly status: number; readonly code?: string; readonly body?: string; readonly headers?: Readonly<Record<string, string>> }
+  /** Does the work, then drops the connection. */
+  | { readonly kind: 'lose-answer' }
+  /** Does the work, then answers an error; with status 200 the error is in the body. */
+  | { readonly kind: 'error-after-work'; readonly status: number; readonly code: string }
+  /** Drops the connection when this much of the request's body has come. */
+  | { readonly kind: 'reset'; readonly afterBytes: number }
+  /** Takes the request and never answers. */
+  | { readonly kind: 'stall' }
+  /** Waits before the work. */
+  | { readonly kind: 'delay'; readonly until: Promise<unknown> }
+  /** Does as if there were no If-None-Match. */
+  | { readonly kind: 'ignore-condition' }
+  /** Sends only the beginning of the answer's body. */
+  | { readonly kind: 'cut-answer'; readonly afterBytes: number };
+
+/** The whole body of a request, or undefined when it did not come whole. */
+export async function receiveBody(request: IncomingMessage, fault: Fault | undefined): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let seenBytes = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      seenBytes += chunk.length;
+      if (fault?.kind === 'reset' && seenBytes >= fault.afterBytes) request.destroy();
+    }
+  } catch {
+    return undefined;
+  }
+  if (fault?.kind === 'delay') await fault.until;
+  if (fault?.kind === 'reset') request.destroy();
+  return fault?.kind === 'reset' ? undefined : Buffer.concat(chunks, seenBytes);
+}

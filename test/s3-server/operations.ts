@@ -1,0 +1,211 @@
+// The S3 operations of the test server, each as strict as Amazon's. A request is one operation by its method
+// and query, as in the S3 API reference.
+import type { IncomingHttpHeaders } from 'node:http';
+import { document, S3Refusal, tag, textsOf, urlEncode, type Answer } from './answers.ts';
+import { etagOf, type Meta, type Objects, type Visible } from './objects.ts';
+
+export interface S3Request {
+  readonly operation: Operation;
+  readonly method: string;
+  readonly bucket: string;
+  readonly key: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  /** Act as servers do that do not know If-None-Match. */
+  readonly ignoreCondition: boolean;
+}
+
+type Handler = (objects: Objects, request: S3Request) => Answer;
+
+const HANDLERS = {
+  PutObject: putObject,
+  CopyObject: copyObject,
+  GetObject: (objects, request) => read(objects, request, true),
+  HeadObject: (objects, request) => read(objects, request, false),
+  DeleteObject: (objects, { key }) => {
+    objects.remove(key);
+    return { status: 204 };
+  },
+  DeleteObjects: deleteObjects,
+  ListObjectsV2: listObjects,
+  CreateMultipartUpload: (objects, { bucket, key, headers }) => {
+    const { id } = objects.begin(key, metaOf(headers));
+    return xml('InitiateMultipartUploadResult', tag('Bucket', bucket) + tag('Key', key) + tag('UploadId', id));
+  },
+  UploadPart: (objects, request) => {
+    const etag = addPart(objects, request, request.body);
+    return { status: 200, headers: { etag } };
+  },
+  UploadPartCopy: uploadPartCopy,
+  CompleteMultipartUpload: complete,
+  AbortMultipartUpload: (objects, request) => {
+    objects.uploads.delete(uploadOf(objects, request).id);
+    return { status: 204 };
+  },
+  ListParts: (objects, request) => {
+    const parts = [...uploadOf(objects, request).parts].toSorted(([a], [b]) => a - b);
+    const listed = parts.map(([number, { etag, bytes }]) =>
+      `<Part>${tag('PartNumber', number)}${tag('ETag', etag)}${tag('Size', bytes.length)}</Part>`,
+    );
+    return xml('ListPartsResult', listed.join(''));
+  },
+  ListMultipartUploads: listUploads,
+} as const satisfies Record<string, Handler>;
+
+export type Operation = keyof typeof HANDLERS;
+
+/** Which operation a request is; throws NotImplemented for one that this server does not have. */
+export function operationOf(method: string, key: string, query: URLSearchParams, headers: IncomingHttpHeaders): Operation {
+  const copies = headers['x-amz-copy-source'] !== undefined;
+  const isPart = query.has('uploadId');
+  if (key === '') {
+    if (method === 'GET' && query.has('uploads')) return 'ListMultipartUploads';
+    if (method === 'GET' && query.get('list-type') === '2') return 'ListObjectsV2';
+    if (method === 'POST' && query.has('delete')) return 'DeleteObjects';
+  } else {
+    if (method === 'PUT') return isPart ? (copies ? 'UploadPartCopy' : 'UploadPart') : copies ? 'CopyObject' : 'PutObject';
+    if (method === 'GET') return isPart ? 'ListParts' : 'GetObject';
+    if (method === 'HEAD') return 'HeadObject';
+    if (method === 'DELETE') return isPart ? 'AbortMultipartUpload' : 'DeleteObject';
+    if (method === 'POST' && query.has('uploads')) return 'CreateMultipartUpload';
+    if (method === 'POST' && isPart) return 'CompleteMultipartUpload';
+  }
+  throw new S3Refusal(501, 'NotImplemented');
+}
+
+/** Does the work of a request. */
+export function perform(objects: Objects, request: S3Request): Answer {
+  return HANDLERS[request.operation](objects, request);
+}
+
+function xml(name: string, content: string): Answer {
+  return { status: 200, headers: { 'content-type': 'application/xml' }, body: document(name, content) };
+}
+
+function metaOf(headers: IncomingHttpHeaders): Meta {
+  const ours = Object.entries(headers).filter(([name]) => name.startsWith('x-amz-meta-'));
+  return Object.fromEntries(ours.map(([name, value]) => [name.slice('x-amz-meta-'.length), String(value)]));
+}
+
+function checkCondition(objects: Objects, request: S3Request): void {
+  const condition = request.headers['if-none-match'];
+  if (condition === undefined || request.ignoreCondition) return;
+  if (condition !== '*') throw new S3Refusal(501, 'NotImplemented');
+  if (objects.current(request.key) !== undefined) throw new S3Refusal(412, 'PreconditionFailed');
+}
+
+function putObject(objects: Objects, request: S3Request): Answer {
+  checkCondition(objects, request);
+  return { status: 200, headers: { etag: objects.publish(request.key, request.body, metaOf(request.headers)) } };
+}
+
+function sourceOf(objects: Objects, { bucket, headers }: S3Request): Visible {
+  const [from = '', ...key] = decodeURIComponent(String(headers['x-amz-copy-source'])).replace(/^\//, '').split('/');
+  const source = from === bucket ? objects.current(key.join('/')) : undefined;
+  if (source === undefined) throw new S3Refusal(404, 'NoSuchKey');
+  return source;
+}
+
+function copyObject(objects: Objects, request: S3Request): Answer {
+  const { bytes, meta, etag } = sourceOf(objects, request);
+  objects.publish(request.key, bytes, meta, etag);
+  return xml('CopyObjectResult', tag('ETag', etag) + tag('LastModified', new Date().toISOString()));
+}
+
+function uploadPartCopy(objects: Objects, request: S3Request): Answer {
+  const { bytes } = sourceOf(objects, request);
+  const match = /^bytes=(\d+)-(\d+)$/.exec(String(request.headers['x-amz-copy-source-range'] ?? `bytes=0-${bytes.length - 1}`));
+  if (match === null || Number(match[2]) >= bytes.length) throw new S3Refusal(400, 'InvalidArgument');
+  const etag = addPart(objects, request, bytes.subarray(Number(match[1]), Number(match[2]) + 1));
+  return xml('CopyPartResult', tag('ETag', etag) + tag('LastModified', new Date().toISOString()));
+}
+
+function uploadOf(objects: Objects, { key, query }: S3Request): ReturnType<Objects['upload']> {
+  return objects.upload(query.get('uploadId') ?? '', key);
+}
+
+function addPart(objects: Objects, request: S3Request, bytes: Buffer): string {
+  const number = Number(request.query.get('partNumber'));
+  if (!Number.isInteger(number) || number < 1 || number > 10_000) throw new S3Refusal(400, 'InvalidArgument');
+  const etag = etagOf(bytes);
+  uploadOf(objects, request).parts.set(number, { bytes, etag });
+  return etag;
+}
+
+function complete(objects: Objects, request: S3Request): Answer {
+  const upload = uploadOf(objects, request);
+  checkCondition(objects, request);
+  const text = request.body.toString();
+  const etags = textsOf(text, 'ETag');
+  const parts = textsOf(text, 'PartNumber').map((number, at) => ({ number: Number(number), etag: etags[at] ?? '' }));
+  const etag = objects.complete(upload, parts);
+  return xml('CompleteMultipartUploadResult', tag('Bucket', request.bucket) + tag('Key', request.key) + tag('ETag', etag));
+}
+
+function read(objects: Objects, { key, headers }: S3Request, withBody: boolean): Answer {
+  const found = objects.current(key);
+  if (found === undefined) throw new S3Refusal(404, 'NoSuchKey');
+  const { bytes, meta, etag } = found;
+  const facts = {
+    etag,
+    'last-modified': new Date(found.atMs).toUTCString(),
+    ...Object.fromEntries(Object.entries(meta).map(([name, value]) => [`x-amz-meta-${name}`, value])),
+  };
+  const range = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '');
+  const first = Number(range?.[1] ?? 0);
+  const last = Math.min(range?.[2] ? Number(range[2]) : Infinity, bytes.length - 1);
+  if (range !== null && first > last) throw new S3Refusal(416, 'InvalidRange');
+  const wanted = bytes.subarray(first, last + 1);
+  const length = { ...facts, 'content-length': String(wanted.length) };
+  const answer = range === null
+    ? { status: 200, headers: length }
+    : { status: 206, headers: { ...length, 'content-range': `bytes ${first}-${last}/${bytes.length}` } };
+  return withBody ? { ...answer, body: wanted } : answer;
+}
+
+function deleteObjects(objects: Objects, request: S3Request): Answer {
+  if (request.headers['content-md5'] === undefined) throw new S3Refusal(400, 'InvalidRequest', 'Content-MD5 is missing');
+  const keys = textsOf(request.body.toString(), 'Key');
+  if (keys.length === 0 || keys.length > 1000) throw new S3Refusal(400, 'MalformedXML');
+  for (const key of keys) objects.remove(key);
+  return xml('DeleteResult', keys.map((key) => `<Deleted>${tag('Key', key)}</Deleted>`).join(''));
+}
+
+function listObjects(objects: Objects, { bucket, query }: S3Request): Answer {
+  const encode = query.get('encoding-type') === 'url' ? urlEncode : String;
+  const prefix = query.get('prefix') ?? '';
+  const after = Buffer.from(query.get('continuation-token') ?? '', 'base64').toString() || (query.get('start-after') ?? '');
+  const most = Math.min(1000, Number(query.get('max-keys') ?? 1000));
+  const matching = objects
+    .keys()
+    .filter((key) => key.startsWith(prefix) && (after === '' || Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0));
+  const page = matching.slice(0, most);
+  const isTruncated = matching.length > page.length;
+  const contents = page.map((key) => {
+    const { sizeBytes, etag, atMs } = objects.current(key) ?? { sizeBytes: 0, etag: '', atMs: 0 };
+    const modified = tag('LastModified', new Date(atMs).toISOString());
+    return `<Contents>${tag('Key', encode(key))}${modified}${tag('ETag', etag)}${tag('Size', sizeBytes)}</Contents>`;
+  });
+  const token = isTruncated ? tag('NextContinuationToken', Buffer.from(page.at(-1) ?? '').toString('base64')) : '';
+  const facts = tag('Name', bucket) + tag('Prefix', encode(prefix)) + tag('KeyCount', page.length) + tag('MaxKeys', most);
+  return xml('ListBucketResult', `${facts}${tag('IsTruncated', isTruncated)}${token}${contents.join('')}`);
+}
+
+function listUploads(objects: Objects, { bucket, query }: S3Request): Answer {
+  const encode = query.get('encoding-type') === 'url' ? urlEncode : String;
+  const prefix = query.get('prefix') ?? '';
+  const after = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''] as const;
+  const most = Math.min(1000, Number(query.get('max-uploads') ?? 1000));
+  const matching = [...objects.uploads.values()]
+    .filter(({ key, id }) => key.startsWith(prefix) && (key > after[0] || (key === after[0] && id > after[1])))
+    .toSorted((a, b) => (a.key === b.key ? (a.id < b.id ? -1 : 1) : a.key < b.key ? -1 : 1));
+  const page = matching.slice(0, most);
+  const last = page.at(-1);
+  const isTruncated = matching.length > page.length;
+  const next = isTruncated && last !== undefined
+    ? tag('NextKeyMarker', encode(last.key)) + tag('NextUploadIdMarker', last.id)
+    : '';
+  const uploads = page.map(({ key, id }) => `<Upload>${tag('Key', encode(key))}${tag('UploadId', id)}</Upload>`);
+  return xml('ListMultipartUploadsResult', `${tag('Bucket', bucket)}${tag('IsTruncated', isTruncated)}${next}${uploads.join('')}`);
+}

@@ -1,0 +1,162 @@
+// A strict S3 server for tests, on loopback: it takes what Amazon's takes and refuses what Amazon's refuses,
+// keeps every version that was ever visible, and fails on request. Path style only.
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { errorXml, S3Refusal, type Answer } from './answers.ts';
+import { receiveBody, type Fault } from './faults.ts';
+import { Objects, type Version } from './objects.ts';
+import { operationOf, perform, type Operation, type S3Request } from './operations.ts';
+import { verify, type Credentials } from './sigv4.ts';
+
+export interface S3ServerOptions {
+  readonly bucket?: string;
+  readonly credentials?: readonly Credentials[];
+  readonly port?: number;
+  /** False: only the newest version of an object keeps its bytes. */
+  readonly keepBytes?: boolean;
+  /** Serves TLS. */
+  readonly tls?: { readonly key: string; readonly cert: string };
+}
+
+/** What a fault is chosen by: the request before its body was read. */
+export interface Incoming {
+  readonly operation: Operation;
+  readonly key: string;
+  readonly query: URLSearchParams;
+  readonly headers: http.IncomingHttpHeaders;
+  /** How many requests of this operation came, with this one. */
+  readonly nth: number;
+}
+
+export interface Served {
+  readonly operation: Operation;
+  readonly key: string;
+  /** 0 when no answer was sent. */
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+}
+
+export interface S3Server {
+  readonly url: string;
+  readonly bucket: string;
+  /** For a process that is to use this server. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The keys that are known; tests may exchange them. */
+  credentials: readonly Credentials[];
+  /** Asked for each request; undefined is no fault. */
+  fault: (incoming: Incoming) => Fault | undefined;
+  /** Every request that was served, in order. */
+  readonly served: readonly Served[];
+  versions(key: string): readonly Version[];
+  keys(): readonly string[];
+  /** Keys of uploads that were neither completed nor aborted. */
+  pendingUploads(): readonly string[];
+  stop(): Promise<void>;
+}
+
+const DEFAULT_CREDENTIALS: readonly Credentials[] = [
+  { accessKeyId: 'AKIATEST', secretAccessKey: 'test-secret' },
+  { accessKeyId: 'AKIADENIED', secretAccessKey: 'denied-secret', denied: true },
+];
+
+/** Starts a server on a free port of 127.0.0.1. */
+export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Server> {
+  const bucket = options.bucket ?? 'lab';
+  const objects = new Objects(options.keepBytes ?? true);
+  const served: Served[] = [];
+  const counts = new Map<Operation, number>();
+  const listener = (request: http.IncomingMessage, response: http.ServerResponse): void => {
+    serve(request, response).catch(() => response.destroy());
+  };
+  const server = options.tls === undefined ? http.createServer(listener) : (await import('node:https')).createServer(options.tls, listener);
+  const sockets = new Set<{ destroy(): void }>();
+  server.on('connection', (socket: { destroy(): void }) => sockets.add(socket));
+  server.listen(options.port ?? 0, '127.0.0.1');
+  await once(server, 'listening');
+
+  async function serve(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    const method = request.method ?? 'GET';
+    const target = new URL(request.url ?? '/', 'http://localhost');
+    const [, name = '', ...path] = decodeURIComponent(target.pathname).split('/');
+    const key = path.join('/');
+    const query = target.searchParams;
+    const { headers } = request;
+    let operation: Operation;
+    try {
+      operation = operationOf(method, key, query, headers);
+    } catch (error) {
+      request.resume();
+      return send(response, method, refusal(error));
+    }
+    const nth = (counts.get(operation) ?? 0) + 1;
+    counts.set(operation, nth);
+    const fault = state.fault({ operation, key, query, headers, nth });
+    const entry = { operation, key, status: 0, headers };
+    served.push(entry);
+    const body = await receiveBody(request, fault);
+    if (body === undefined || fault?.kind === 'stall') return undefined;
+    const answer = answerOf(() => {
+      if (fault?.kind === 'answer') return { status: fault.status, body: fault.body ?? errorXml(fault.code ?? 'Fault'), headers: fault.headers };
+      verify({ method, url: request.url ?? '/', headers, body }, state.credentials);
+      if (name !== bucket) throw new S3Refusal(404, 'NoSuchBucket');
+      const ignoreCondition = fault?.kind === 'ignore-condition';
+      return perform(objects, { operation, method, bucket, key, query, headers, body, ignoreCondition } satisfies S3Request);
+    });
+    if (fault?.kind === 'lose-answer') return void response.destroy();
+    const sent = fault?.kind === 'error-after-work' ? { status: fault.status, body: errorXml(fault.code) } : answer;
+    entry.status = sent.status;
+    if (fault?.kind === 'cut-answer') return cut(response, sent, fault.afterBytes);
+    return send(response, method, sent);
+  }
+
+  const { port } = server.address() as AddressInfo;
+  const url = `${options.tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
+  const credentials = options.credentials ?? DEFAULT_CREDENTIALS;
+  const state: S3Server = {
+    url,
+    bucket,
+    env: {
+      AWS_ENDPOINT_URL_S3: url,
+      AWS_REGION: 'us-east-1',
+      AWS_ACCESS_KEY_ID: credentials[0]?.accessKeyId ?? '',
+      AWS_SECRET_ACCESS_KEY: credentials[0]?.secretAccessKey ?? '',
+    },
+    credentials,
+    fault: () => undefined,
+    served,
+    versions: (key) => objects.versions(key),
+    keys: () => objects.keys(),
+    pendingUploads: () => [...objects.uploads.values()].map((upload) => upload.key),
+    stop: async () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, 'close');
+    },
+  };
+  return state;
+}
+
+function answerOf(work: () => Answer): Answer {
+  try {
+    return work();
+  } catch (error) {
+    return refusal(error);
+  }
+}
+
+function refusal(error: unknown): Answer {
+  if (!(error instanceof S3Refusal)) throw error;
+  return { status: error.status, body: errorXml(error.code, error.message) };
+}
+
+function send(response: http.ServerResponse, method: string, { status, headers = {}, body = '' }: Answer): void {
+  const length = headers['content-length'] ?? String(Buffer.byteLength(body));
+  response.writeHead(status, { server: 'strict-s3', ...headers, ...(status === 204 ? {} : { 'content-length': length }) });
+  response.end(method === 'HEAD' ? undefined : body);
+}
+
+function cut(response: http.ServerResponse, { status, headers, body = '' }: Answer, afterBytes: number): void {
+  response.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(body)) });
+  response.write(Buffer.from(body).subarray(0, afterBytes), () => response.destroy());
+}

@@ -1,0 +1,270 @@
+// The contract of src/store/store.ts as tests. Every driver runs them; a store that passes may be used.
+import { createHash, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ObjectMeta, Store } from '../../src/store/store.ts';
+
+const MIB = 2 ** 20;
+
+export interface OpenedStore {
+  readonly store: Store;
+  readonly cleanup: () => Promise<void>;
+}
+
+export interface ContractOptions {
+  /** False: create-only puts of bodies in parts may replace (Ceph RGW): they are not tested. */
+  readonly createsUploadsOnly?: boolean;
+}
+
+export function storeContract(name: string, open: () => Promise<OpenedStore>, options: ContractOptions = {}): void {
+  describe(`${name} keeps the contract of a store`, () => {
+    let opened: OpenedStore;
+    let store: Store;
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+    });
+    afterAll(() => opened?.cleanup());
+    const put = (key: string, text: string, ifAbsent = false): Promise<string> =>
+      store.put(key, Buffer.from(text), { meta: newMeta(), ifAbsent });
+
+    it('gives back the bytes and metadata of an object', async () => {
+      const meta = { ...newMeta(), size: '17', mtime: '1700000000123456789', mode: '644' };
+      expect(await store.put('plain/r.dat.3', Buffer.from('seventeen bytes !'), { meta })).toBe('stored');
+      expect(await store.head('plain/r.dat.3')).toEqual({ key: 'plain/r.dat.3', sizeBytes: 17, meta });
+      const got = await store.get('plain/r.dat.3');
+      expect(got).toMatchObject({ key: 'plain/r.dat.3', sizeBytes: 17, meta });
+      expect(await textOf(got?.body)).toBe('seventeen bytes !');
+    });
+
+    it('stores an empty object, given as bytes or as a body without chunks', async () => {
+      await put('empty/bytes', '');
+      await store.put('empty/chunks', chunks([]), { meta: newMeta() });
+      expect((await store.head('empty/bytes'))?.sizeBytes).toBe(0);
+      expect(await textOf((await store.get('empty/chunks'))?.body)).toBe('');
+    });
+
+    it.each([
+      ['one small chunk', [1000]],
+      ['one whole part', [5 * MIB]],
+      ['whole parts and a rest', [5 * MIB, 5 * MIB, 5 * MIB, 1234]],
+      ['a small first chunk and more', [1000, 6 * MIB]],
+      ['parts that grow', [5 * MIB, 6 * MIB, 7 * MIB]],
+    ])('joins a body of %s', async (_, sizes) => {
+      const parts = sizes.map((size, at) => Buffer.alloc(size, at + 1));
+      const meta = newMeta();
+      expect(await store.put('joined', chunks(parts), { meta })).toBe('stored');
+      expect((await store.head('joined'))?.meta).toEqual(meta);
+      expect(await md5Of((await store.get('joined'))?.body)).toBe(md5(Buffer.concat(parts)));
+    });
+
+    it('replaces an object together with its metadata', async () => {
+      await store.put('replaced', Buffer.from('old'), { meta: { ...newMeta(), md5: 'of old' } });
+      const meta = newMeta();
+      await store.put('replaced', Buffer.from('newer'), { meta });
+      expect(await store.head('replaced')).toEqual({ key: 'replaced', sizeBytes: 5, meta });
+    });
+
+    it('shows readers one whole object while it is replaced', async () => {
+      const bodies = ['a', 'b'].map((letter) => Buffer.alloc(256 * 1024, letter));
+      const write = async (at: number): Promise<unknown> =>
+        store.put('swapped', bodies[at % 2] ?? Buffer.alloc(0), { meta: { ...newMeta(), letter: 'ab'[at % 2] ?? '' } });
+      await write(0);
+      let writing = true;
+      const writer = (async () => {
+        for (let round = 1; round < 20; round += 1) await write(round);
+        writing = false;
+      })();
+      while (writing) {
+        const got = await store.get('swapped');
+        const bytes = await bytesOf(got?.body);
+        expect(bytes.length).toBe(256 * 1024);
+        expect(new Set(bytes)).toEqual(new Set([got?.meta['letter']?.charCodeAt(0)]));
+      }
+      await writer;
+    });
+
+    it('creates only when the key is free', async () => {
+      expect(await put('claimed', 'mine', true)).toBe('stored');
+      expect(await put('claimed', 'yours', true)).toBe('exists');
+      expect(await textOf((await store.get('claimed'))?.body)).toBe('mine');
+    });
+
+    it('lets exactly one of eight creators win', async () => {
+      const outcomes = await Promise.all(Array.from({ length: 8 }, (_, at) => put('raced', `creator ${at}`, true)));
+      expect(outcomes.toSorted()).toEqual([...Array<string>(7).fill('exists'), 'stored']);
+      const winner = outcomes.indexOf('stored');
+      expect(await textOf((await store.get('raced'))?.body)).toBe(`creator ${winner}`);
+    });
+
+    it('does not replace with a create-only body in parts', async () => {
+      await put('taken', 'first');
+      const body = chunks([Buffer.alloc(5 * MIB), Buffer.alloc(10)]);
+      expect(await store.put('taken', body, { meta: newMeta(), ifAbsent: true })).toBe('exists');
+      expect(await textOf((await store.get('taken'))?.body)).toBe('first');
+    });
+
+    it.skipIf(options.createsUploadsOnly === false)('lets one of two create-only bodies in parts win', async () => {
+      const both = [1, 2].map((fill) => [Buffer.alloc(5 * MIB, fill), Buffer.alloc(10, fill)]);
+      const outcomes = await Promise.all(
+        both.map((parts) => store.put('raced-parts', chunks(parts), { meta: newMeta(), ifAbsent: true })),
+      );
+      expect(outcomes.toSorted()).toEqual(['exists', 'stored']);
+      const winner = both[outcomes.indexOf('stored')] ?? [];
+      expect(await md5Of((await store.get('raced-parts'))?.body)).toBe(md5(Buffer.concat(winner)));
+    });
+
+    it.each([
+      ['at once', []],
+      ['after a small chunk', [100]],
+      ['after whole parts', [5 * MIB, 5 * MIB, 5 * MIB]],
+    ])('keeps the earlier object when the body throws %s, and throws its error', async (_, sizes) => {
+      await put('kept', 'earlier');
+      const broken = Object.assign(new Error('the file moved'), { code: 'EIO' });
+      const body = (async function* parts() {
+        for (const size of sizes) yield Buffer.alloc(size);
+        throw broken;
+      })();
+      await expect(store.put('kept', body, { meta: newMeta() })).rejects.toBe(broken);
+      expect(await textOf((await store.get('kept'))?.body)).toBe('earlier');
+    });
+
+    it('keeps the earlier object when the put is aborted, and rejects with the reason', async () => {
+      await put('aborted', 'earlier');
+      const abort = new AbortController();
+      const reason = new Error('the deadline');
+      const body = (async function* parts() {
+        yield Buffer.alloc(5 * MIB);
+        yield Buffer.alloc(5 * MIB);
+        abort.abort(reason);
+        yield Buffer.alloc(5 * MIB);
+        yield Buffer.alloc(5 * MIB);
+      })();
+      const outcome = store.put('aborted', body, { meta: newMeta(), signal: abort.signal });
+      await expect(outcome).rejects.toBe(reason);
+      expect(await textOf((await store.get('aborted'))?.body)).toBe('earlier');
+      await expect(put('aborted', 'later')).resolves.toBe('stored');
+    });
+
+    it('rejects at once when the signal is aborted already', async () => {
+      const signal = AbortSignal.abort(new Error('too late'));
+      await expect(store.put('late', Buffer.from('x'), { meta: newMeta(), signal })).rejects.toThrow('too late');
+      await expect(store.get('late', { signal })).rejects.toThrow('too late');
+      expect(await store.head('late')).toBeUndefined();
+    });
+
+    it('says that there is no such object', async () => {
+      expect(await store.get('none')).toBeUndefined();
+      expect(await store.head('none')).toBeUndefined();
+      expect(await store.head('none/below')).toBeUndefined();
+    });
+
+    it('gives back ranges, with both ends inclusive', async () => {
+      await put('ranges', '0123456789');
+      const range = async (first: number, last: number): Promise<string> =>
+        textOf((await store.get('ranges', { range: { first, last } }))?.body);
+      expect(await range(0, 0)).toBe('0');
+      expect(await range(2, 5)).toBe('2345');
+      expect(await range(8, 99)).toBe('89');
+      expect((await store.get('ranges', { range: { first: 3, last: 4 } }).then(unread))?.sizeBytes).toBe(10);
+      await expect(range(10, 12)).rejects.toMatchObject({ kind: 'refused' });
+    });
+
+    it('lets a reader leave a body unread or half-read', async () => {
+      await store.put('left', Buffer.alloc(4 * MIB), { meta: newMeta() });
+      for (let round = 0; round < 20; round += 1) {
+        await store.get('left').then(unread);
+        for await (const chunk of (await store.get('left'))?.body ?? []) {
+          expect(chunk.length).toBeGreaterThan(0);
+          break;
+        }
+      }
+      expect((await store.head('left'))?.sizeBytes).toBe(4 * MIB);
+    });
+
+    it('lists keys in byte order, whole keys below a prefix', async () => {
+      const keys = ['l/a', 'l/a.b', 'l/a/b', 'l/a/c/d', 'l/ab', 'l/Z', 'l/\u{1F600}', 'l/\uFB01', 'lx'];
+      for (const key of keys.filter((one) => one !== 'l/a')) await put(key, key);
+      const listed = await listOf(store, 'l/');
+      expect(listed).toEqual(['l/Z', 'l/a.b', 'l/a/b', 'l/a/c/d', 'l/ab', 'l/\uFB01', 'l/\u{1F600}']);
+      expect(await listOf(store, 'l/a')).toEqual(['l/a.b', 'l/a/b', 'l/a/c/d', 'l/ab']);
+      expect(await listOf(store, 'l/a/')).toEqual(['l/a/b', 'l/a/c/d']);
+      expect(await listOf(store, 'l/a/b')).toEqual(['l/a/b']);
+      expect(await listOf(store, 'no/such/')).toEqual([]);
+    });
+
+    it.each(['odd/a b+c.0', 'odd/100%.0', 'odd/%0A%FF.0', 'odd/a&b=c?d#e.0', `odd/"<'é>~!*().0`, 'odd/.capture/x.json'])(
+      'takes the key %s as it is',
+      async (key) => {
+        await put(key, key);
+        expect(await textOf((await store.get(key))?.body)).toBe(key);
+        expect(await listOf(store, key)).toEqual([key]);
+        await store.copy(key, `${key}.~1~`);
+        expect(await textOf((await store.get(`${key}.~1~`))?.body)).toBe(key);
+        await store.delete([key, `${key}.~1~`]);
+        expect(await listOf(store, key)).toEqual([]);
+      },
+    );
+
+    it('deletes what is there and does not mind what is not', async () => {
+      const keys = ['gone/1', 'gone/2', 'gone/3', 'gone/4', 'gone/5', 'gone/6'];
+      for (const key of keys) await put(key, 'x');
+      await put('gone/kept', 'x');
+      await store.delete([...keys, 'gone/never-was', 'never/was']);
+      expect(await listOf(store, 'gone/')).toEqual(['gone/kept']);
+      await store.delete([]);
+    });
+
+    it('copies bytes and metadata, and throws when there is nothing to copy', async () => {
+      const meta = { ...newMeta(), md5: 'abc' };
+      await store.put('copy/from', Buffer.from('bytes'), { meta });
+      await put('copy/to', 'earlier');
+      await store.copy('copy/from', 'copy/to');
+      expect(await store.head('copy/to')).toEqual({ key: 'copy/to', sizeBytes: 5, meta });
+      await expect(store.copy('copy/none', 'copy/to')).rejects.toMatchObject({ kind: 'missing' });
+      expect(await textOf((await store.get('copy/to'))?.body)).toBe('bytes');
+    });
+
+    it('sweeps without touching objects', async () => {
+      await put('swept', 'x');
+      await store.sweep('', () => true);
+      expect((await store.head('swept'))?.sizeBytes).toBe(1);
+    });
+  });
+}
+
+export function newMeta(): ObjectMeta {
+  return { push: randomUUID() };
+}
+
+export async function* chunks(parts: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* parts;
+}
+
+export async function bytesOf(body: AsyncIterable<Uint8Array> | undefined): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  for await (const chunk of body ?? []) parts.push(chunk);
+  return Buffer.concat(parts);
+}
+
+export async function textOf(body: AsyncIterable<Uint8Array> | undefined): Promise<string> {
+  return body === undefined ? '(no object)' : (await bytesOf(body)).toString();
+}
+
+export async function listOf(store: Store, prefix: string): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { key } of store.list(prefix)) keys.push(key);
+  return keys;
+}
+
+async function unread<T extends { readonly body: AsyncIterable<Uint8Array> }>(got: T | undefined): Promise<T | undefined> {
+  await got?.body[Symbol.asyncIterator]().return?.();
+  return got;
+}
+
+async function md5Of(body: AsyncIterable<Uint8Array> | undefined): Promise<string> {
+  return md5(await bytesOf(body));
+}
+
+function md5(bytes: Buffer): string {
+  return createHash('md5').update(bytes).digest('hex');
+}

@@ -1,0 +1,176 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { fileFailure } from '../../src/store/file-failure.ts';
+import { openStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/store.ts';
+import { chunks, listOf, newMeta, storeContract, textOf } from './contract.ts';
+
+const PARENT = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir();
+
+function openAt(dir: string): Promise<Store> {
+  return openStore({ url: `file://${dir}`, pathStyle: false, unfenced: false }, { budgetMs: 0 });
+}
+
+storeContract('the file store', async () => {
+  const dir = fs.mkdtempSync(join(PARENT, 'file-store-'));
+  return {
+    store: await openAt(`${dir}/made/by/put`),
+    cleanup: async () => fs.rmSync(dir, { recursive: true }),
+  };
+});
+
+describe('the file store', () => {
+  let dir: string;
+  let store: Store;
+  beforeEach(async () => {
+    dir = fs.mkdtempSync(join(PARENT, 'file-store-'));
+    store = await openAt(dir);
+  });
+  afterEach(() => fs.rmSync(dir, { recursive: true }));
+  const put = (key: string, text: string): Promise<string> => store.put(key, Buffer.from(text), { meta: newMeta() });
+  const tmpFiles = (): string[] => fs.readdirSync(`${dir}/.capture-store/tmp`);
+  const metaFiles = (): string[] =>
+    fs.readdirSync(`${dir}/.capture-store/meta`, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.'));
+
+  it('keeps an object as a plain file under its key', async () => {
+    await put('a/r.dat.3', 'bytes');
+    expect(fs.readFileSync(`${dir}/a/r.dat.3`, 'utf8')).toBe('bytes');
+    expect(tmpFiles()).toEqual([]);
+  });
+
+  it.each(['../out', 'a/../../out', '/etc/x', 'a//b', '.', '', 'a/./b', 'nul\0', '.capture-store/tmp/x', '.capture-store'])(
+    'refuses the key %j',
+    async (key) => {
+      await expect(put(key, 'x')).rejects.toMatchObject({ kind: 'refused' });
+      await expect(store.get(key)).rejects.toMatchObject({ kind: 'refused' });
+      await expect(store.delete([key])).rejects.toMatchObject({ kind: 'refused' });
+    },
+  );
+
+  it('shows nothing of its own in a listing', async () => {
+    await put('r.dat', 'x');
+    expect(await listOf(store, '')).toEqual(['r.dat']);
+    expect(await listOf(store, '.')).toEqual([]);
+  });
+
+  it('lists the inputs that people put there, also as links', async () => {
+    fs.mkdirSync(`${dir}/in`);
+    fs.writeFileSync(`${dir}/in/a.inp`, 'staged');
+    fs.symlinkSync('a.inp', `${dir}/in/b.inp`);
+    fs.symlinkSync('nowhere', `${dir}/in/dangling`);
+    expect(await listOf(store, 'in/')).toEqual(['in/a.inp', 'in/b.inp']);
+    expect(await store.head('in/b.inp')).toEqual({ key: 'in/b.inp', sizeBytes: 6, meta: {} });
+  });
+
+  it('has no metadata for an object that was written over by hand', async () => {
+    await put('r.dat', 'ours');
+    fs.writeFileSync(`${dir}/r.dat`, 'by hand');
+    expect(await store.head('r.dat')).toEqual({ key: 'r.dat', sizeBytes: 7, meta: {} });
+  });
+
+  it('keeps one metadata file for each object', async () => {
+    for (let round = 0; round < 5; round += 1) await put('r.dat', `round ${round}`);
+    await store.put('r.dat', Buffer.from('refused'), { meta: newMeta(), ifAbsent: true });
+    expect(metaFiles()).toHaveLength(1);
+    await store.delete(['r.dat']);
+    expect(metaFiles()).toEqual([]);
+  });
+
+  it('pairs bytes and metadata whenever the writer is killed', async () => {
+    const writer = await bundledWriter(dir);
+    for (let round = 0; round < 12; round += 1) {
+      await killDuringPuts(writer, dir, round);
+      const got = await store.get('r.dat');
+      const letters = new Set(await textOf(got?.body));
+      expect([...letters]).toEqual([got?.meta['letter']]);
+    }
+  });
+
+  it('reads the object that it opened although it is replaced meanwhile', async () => {
+    await put('r.dat', 'first');
+    const got = await store.get('r.dat');
+    await put('r.dat', 'second');
+    expect(await textOf(got?.body)).toBe('first');
+  });
+
+  it('says that a directory may not be written, and what to check', async () => {
+    // No user, not even root, may make directories in sysfs.
+    const denied = await openAt('/sys/capture-test');
+    const outcome = denied.put('r.dat', Buffer.from('x'), { meta: newMeta() });
+    await expect(outcome).rejects.toMatchObject({ name: 'StoreError', kind: 'denied' });
+    await expect(outcome).rejects.toThrow(/^put \/sys\/capture-test\/r\.dat: .* \(E[A-Z]+\)$/);
+  });
+
+  it.each([
+    ['ENOSPC', 'full'],
+    ['EDQUOT', 'full'],
+    ['EACCES', 'denied'],
+    ['ESTALE', 'transient'],
+    ['ENAMETOOLONG', 'refused'],
+  ])('takes %s for a failure of the kind %s', (code, kind) => {
+    const error = fileFailure(Object.assign(new Error(code), { code }), 'put', '/dir/r.dat');
+    expect(error).toMatchObject({ kind, message: expect.stringContaining(`put /dir/r.dat: `) });
+  });
+
+  it('refuses a key below an object', async () => {
+    await put('a', 'object');
+    await expect(put('a/b', 'below')).rejects.toMatchObject({ kind: 'refused' });
+  });
+
+  it('sweeps what a killed put left, of its own keys only', async () => {
+    await put('other', 'x');
+    const hang = new AbortController();
+    const stuck = [put1('mine/r.dat'), put1('yours/r.dat')];
+    await expect.poll(() => tmpFiles().length).toBe(4);
+    await store.sweep('', (key) => key.startsWith('mine/'));
+    expect(tmpFiles()).toHaveLength(2);
+    hang.abort(new Error('over'));
+    expect((await Promise.allSettled(stuck)).map((one) => one.status)).toEqual(['rejected', 'rejected']);
+
+    function put1(key: string): Promise<string> {
+      const body = (async function* parts() {
+        yield Buffer.from('first');
+        await new Promise((resolve) => hang.signal.addEventListener('abort', resolve, { once: true }));
+      })();
+      return store.put(key, body, { meta: newMeta(), signal: hang.signal });
+    }
+  });
+});
+
+const WRITER = fileURLToPath(new URL('fixtures/put-for-ever.ts', import.meta.url));
+const KOFFI = createRequire(import.meta.url).resolve('koffi');
+
+/** The fixture as a program that this Node can run. */
+async function bundledWriter(dir: string): Promise<string> {
+  const outfile = `${dir}/.capture-store/writer.mjs`;
+  await build({
+    entryPoints: [WRITER],
+    outfile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    alias: { koffi: KOFFI },
+    external: [KOFFI, '*/s3.ts'],
+  });
+  return outfile;
+}
+
+/** Kills the writer by SIGKILL, in a later write each time. */
+async function killDuringPuts(writer: string, dir: string, round: number): Promise<void> {
+  const child = spawn(process.execPath, [writer, dir], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const exit = once(child, 'exit');
+  let puts = 0;
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    puts += chunk.length;
+    if (puts > round * 3) break;
+  }
+  child.kill('SIGKILL');
+  await exit;
+}

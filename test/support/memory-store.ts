@@ -1,0 +1,99 @@
+// A store in memory for tests of what stands above it: the whole contract of src/store/store.ts, nothing more.
+// Its methods are closures, so a test makes a faulty store as `{ ...store, get: ... }`.
+import { StoreError } from '../../src/store/store.ts';
+import type { ObjectHead, ObjectMeta, Store } from '../../src/store/store.ts';
+
+/** Small chunks, so that whoever reads a body meets more than one. */
+const CHUNK_BYTES = 64 * 1024;
+
+export interface StoredObject {
+  readonly bytes: Buffer;
+  readonly meta: ObjectMeta;
+}
+
+export interface MemoryStore extends Store {
+  /** What is visible, for tests to look at and to damage. */
+  readonly objects: Map<string, StoredObject>;
+}
+
+export function memoryStore(url = 'memory://test'): MemoryStore {
+  const objects = new Map<string, StoredObject>();
+  const headOf = (key: string, object: StoredObject): ObjectHead => ({
+    key,
+    sizeBytes: object.bytes.length,
+    meta: object.meta,
+  });
+  return {
+    url,
+    createsAtomically: true,
+    objects,
+    put: async (key, body, { meta, ifAbsent, signal }) => {
+      const bytes = await collect(body, signal);
+      const there = objects.get(key);
+      if (ifAbsent === true && there !== undefined) {
+        return there.meta['push'] === meta['push'] ? 'stored' : 'exists';
+      }
+      objects.set(key, { bytes, meta: { ...meta } });
+      return 'stored';
+    },
+    get: async (key, { range, signal } = {}) => {
+      signal?.throwIfAborted();
+      const object = objects.get(key);
+      if (object === undefined) return undefined;
+      const first = range?.first ?? 0;
+      if (range !== undefined && (first >= object.bytes.length || range.last < first)) {
+        throw new StoreError('refused', `get ${key}: no such range ${first}-${range.last}`);
+      }
+      const wanted = object.bytes.subarray(first, range === undefined ? undefined : range.last + 1);
+      return { ...headOf(key, object), body: chunksOf(wanted, signal) };
+    },
+    head: async (key, signal) => {
+      signal?.throwIfAborted();
+      const object = objects.get(key);
+      return object === undefined ? undefined : headOf(key, object);
+    },
+    list: async function* list(prefix, signal) {
+      const keys = [...objects.keys()].filter((key) => key.startsWith(prefix));
+      for (const key of keys.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))) {
+        signal?.throwIfAborted();
+        const object = objects.get(key);
+        if (object !== undefined) yield { key, sizeBytes: object.bytes.length };
+      }
+    },
+    delete: async (keys, signal) => {
+      signal?.throwIfAborted();
+      for (const key of keys) objects.delete(key);
+    },
+    copy: async (from, to, signal) => {
+      signal?.throwIfAborted();
+      const object = objects.get(from);
+      if (object === undefined) throw new StoreError('missing', `copy ${from}: not there`);
+      objects.set(to, object);
+    },
+    // A put is one assignment here: an interrupted one leaves nothing behind.
+    sweep: async (_prefix, _mine, signal) => signal?.throwIfAborted(),
+    close: async () => {},
+  };
+}
+
+async function collect(
+  body: Uint8Array | AsyncIterable<Uint8Array>,
+  signal: AbortSignal | undefined,
+): Promise<Buffer> {
+  signal?.throwIfAborted();
+  if (body instanceof Uint8Array) return Buffer.from(body);
+  const parts: Buffer[] = [];
+  for await (const part of body) {
+    signal?.throwIfAborted();
+    parts.push(Buffer.from(part));
+  }
+  signal?.throwIfAborted();
+  return Buffer.concat(parts);
+}
+
+async function* chunksOf(bytes: Buffer, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    signal?.throwIfAborted();
+    yield bytes.subarray(at, at + CHUNK_BYTES);
+  }
+}

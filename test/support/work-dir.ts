@@ -1,0 +1,41 @@
+// A work directory of a test: real, empty, and gone afterwards.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileFacts } from '../../src/native/facts.ts';
+import type { FileFacts } from '../../src/core/fingerprint.ts';
+import type { WorkDir } from '../../src/native/own-dir.ts';
+
+export interface TestDir extends WorkDir {
+  /** Writes a file, with the directories above it, and gives its absolute path. */
+  write(name: string, content: string | Uint8Array): string;
+  read(name: string): string;
+  has(name: string): boolean;
+  /** Names in a directory; none when it is not there. */
+  names(dir: string): readonly string[];
+  facts(name: string): FileFacts;
+  remove(): void;
+}
+
+export function testDir(): TestDir {
+  const root = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-test-'));
+  const fd = fs.openSync(root, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+  const at = (name: string): string => path.join(root, name);
+  return {
+    fd,
+    path: root,
+    write: (name, content) => {
+      fs.mkdirSync(path.dirname(at(name)), { recursive: true });
+      fs.writeFileSync(at(name), content);
+      return at(name);
+    },
+    read: (name) => fs.readFileSync(at(name), 'utf8'),
+    has: (name) => fs.lstatSync(at(name), { throwIfNoEntry: false }) !== undefined,
+    names: (dir) => (fs.existsSync(at(dir)) ? fs.readdirSync(at(dir)).toSorted() : []),
+    facts: (name) => fileFacts(fs.lstatSync(at(name), { bigint: true })),
+    remove: () => {
+      fs.closeSync(fd);
+      fs.rmSync(root, { recursive: true, force: true });
+    },
+  };
+}

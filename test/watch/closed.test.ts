@@ -1,0 +1,184 @@
+// Every way in which a file comes to be closed, each with real files.
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { ended, freshDirectory, linkNameless, openNameless, startFixture, watched } from './support.ts';
+
+describe('a file is told as closed', () => {
+  it('when its writer closes it, by way of the event loop', async () => {
+    const { dir, heard } = await watched();
+    fs.writeFileSync(`${dir}/r.dat`, 'x');
+    expect(await heard((event) => event.path === 'r.dat')).toMatchObject({ how: 'close' });
+  });
+
+  it('not while a writer has it open, but at the close', async () => {
+    const { dir, drained } = await watched();
+    const fd = fs.openSync(`${dir}/r.dat`, 'w');
+    fs.writeSync(fd, 'x');
+    expect(drained()).toEqual([]);
+    fs.closeSync(fd);
+    expect(drained()).toEqual(['close r.dat']);
+  });
+
+  it('once for each writer that closes it', async () => {
+    const { dir, drained } = await watched();
+    const [one, two] = [fs.openSync(`${dir}/r.dat`, 'w'), fs.openSync(`${dir}/r.dat`, 'a')];
+    fs.closeSync(one);
+    expect(drained()).toEqual(['close r.dat']);
+    fs.closeSync(two);
+    expect(drained()).toEqual(['close r.dat']);
+  });
+
+  it('when it is renamed into place', async () => {
+    const { dir, drained } = await watched();
+    fs.writeFileSync(`${dir}/r.tmp`, 'x');
+    drained();
+    fs.renameSync(`${dir}/r.tmp`, `${dir}/r.dat`);
+    expect(drained()).toEqual(['rename r.dat']);
+  });
+
+  it('when it is renamed into the tree from outside', async () => {
+    const { dir, drained } = await watched();
+    const outside = freshDirectory();
+    fs.writeFileSync(`${outside}/r.dat`, 'x');
+    fs.renameSync(`${outside}/r.dat`, `${dir}/r.dat`);
+    expect(drained()).toEqual(['rename r.dat']);
+  });
+
+  it('when a directory above it is renamed into place', async () => {
+    const { dir, drained } = await watched();
+    const outside = freshDirectory();
+    fs.mkdirSync(`${outside}/set/inner`, { recursive: true });
+    fs.writeFileSync(`${outside}/set/one`, 'x');
+    fs.writeFileSync(`${outside}/set/inner/two`, 'x');
+    fs.renameSync(`${outside}/set`, `${dir}/set`);
+    expect(drained().toSorted()).toEqual(['rename set/inner/two', 'rename set/one']);
+  });
+
+  it('when a hard link gives it a declared name', async () => {
+    const { dir, drained } = await watched();
+    const outside = freshDirectory();
+    fs.writeFileSync(`${outside}/r.tmp`, 'x');
+    fs.linkSync(`${outside}/r.tmp`, `${dir}/r.dat`);
+    expect(drained()).toEqual(['link r.dat']);
+  });
+
+  it('when it is a symbolic link', async () => {
+    const { dir, drained } = await watched();
+    fs.symlinkSync('elsewhere', `${dir}/r.dat`);
+    expect(drained()).toEqual(['link r.dat']);
+  });
+
+  it('when a link appears, without a drain', async () => {
+    const { dir, heard } = await watched();
+    fs.symlinkSync('elsewhere', `${dir}/r.dat`);
+    expect(await heard((event) => event.path === 'r.dat')).toMatchObject({ how: 'link' });
+  });
+
+  it('when it had no name, got one while open, and is closed then', async () => {
+    const { dir, drained } = await watched();
+    const fd = openNameless(dir, 'x');
+    linkNameless(fd, `${dir}/r.dat`);
+    expect(drained()).toEqual([]);
+    fs.closeSync(fd);
+    expect(drained()).toEqual(['close r.dat']);
+  });
+
+  it('when it had no name, got one and was closed before anything was read', async () => {
+    const { dir, drained } = await watched();
+    const fd = openNameless(dir, 'x');
+    linkNameless(fd, `${dir}/r.dat`);
+    fs.closeSync(fd);
+    expect(drained()).toEqual(['close r.dat']);
+  });
+
+  it('when it had no name and its writer was gone before it got one', async () => {
+    const { dir, drained } = await watched();
+    const writer = openNameless(dir, 'x');
+    const reader = fs.openSync(`/proc/self/fd/${writer}`, 'r');
+    fs.closeSync(writer);
+    expect(drained()).toEqual([]);
+    linkNameless(reader, `${dir}/r.dat`);
+    expect(drained()).toEqual(['link r.dat']);
+    fs.closeSync(reader);
+  });
+
+  it('when cp -p has made it', async () => {
+    const { dir, drained } = await watched();
+    const outside = freshDirectory();
+    fs.writeFileSync(`${outside}/r.dat`, 'x');
+    execFileSync('cp', ['-p', `${outside}/r.dat`, `${dir}/r.dat`]);
+    expect(drained()).toEqual(['close r.dat']);
+  });
+
+  it('when the last process that maps it writable has exited', async () => {
+    const { dir, drained } = await watched();
+    const child = startFixture('map-and-wait', `${dir}/r.dat`);
+    await once(child.stdout ?? child, 'data');
+    expect(drained()).toEqual([]);
+    child.stdin?.end();
+    await ended(child);
+    expect(drained()).toEqual(['close r.dat']);
+  });
+
+  it('when its directory is made together with it', async () => {
+    const { dir, drained } = await watched();
+    fs.mkdirSync(`${dir}/out/deep`, { recursive: true });
+    fs.writeFileSync(`${dir}/out/deep/r.dat`, 'x');
+    expect(drained()).toEqual(['scan out/deep/r.dat']);
+    fs.writeFileSync(`${dir}/out/deep/r.dat`, 'y');
+    expect(drained()).toEqual(['close out/deep/r.dat']);
+  });
+});
+
+describe('nothing is told', () => {
+  it('of a file that nobody declared', async () => {
+    const { dir, drained } = await watched({
+      interest: { wants: (path) => path === 'r.dat', canHold: (path) => path === '' },
+    });
+    fs.writeFileSync(`${dir}/other`, 'x');
+    fs.symlinkSync('other', `${dir}/link`);
+    fs.mkdirSync(`${dir}/sub`);
+    fs.writeFileSync(`${dir}/sub/r.dat`, 'x');
+    fs.writeFileSync(`${dir}/r.dat`, 'x');
+    expect(drained()).toEqual(['close r.dat']);
+  });
+
+  it('of files that were there before', async () => {
+    const dir = freshDirectory();
+    fs.writeFileSync(`${dir}/old`, 'x');
+    const { drained, watcher } = await watched({ dir });
+    expect(drained()).toEqual([]);
+    expect(await watcher.scan()).toMatchObject([{ path: 'old', link: false, facts: { size: 1, links: 1 } }]);
+  });
+
+  it('of a FIFO, a reader, a removal or a change of attributes', async () => {
+    const dir = freshDirectory();
+    fs.writeFileSync(`${dir}/old`, 'x');
+    const { drained } = await watched({ dir });
+    execFileSync('mkfifo', [`${dir}/fifo`]);
+    fs.readFileSync(`${dir}/old`);
+    fs.chmodSync(`${dir}/old`, 0o600);
+    fs.rmSync(`${dir}/old`);
+    expect(drained()).toEqual([]);
+  });
+});
+
+describe('names', () => {
+  it('keep bytes that are not UTF-8, in events, directories and scans', async () => {
+    const { dir, drained, watcher } = await watched();
+    const raw = Buffer.concat([Buffer.from(`${dir}/d`), Buffer.of(0xff)]);
+    fs.mkdirSync(raw);
+    drained();
+    fs.writeFileSync(Buffer.concat([raw, Buffer.from('/é'), Buffer.of(0xe9)]), 'x');
+    expect(drained()).toEqual(['close d\udcff/é\udce9']);
+    expect(await watcher.scan()).toMatchObject([{ path: 'd\udcff/é\udce9' }]);
+  });
+
+  it('may look like the one of a nameless file', async () => {
+    const { dir, drained } = await watched();
+    fs.writeFileSync(`${dir}/#123`, 'x');
+    expect(drained()).toEqual(['close #123']);
+  });
+});

@@ -1,0 +1,51 @@
+// drainNow() and the event loop read the same queue on the same thread: neither may overtake the other.
+import fs from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { openEpollReader, openPollReader } from '../../src/watch/reader.ts';
+import { runFixture, watched } from './support.ts';
+
+describe.each([
+  ['inotify', openEpollReader],
+  ['inotify-read', openPollReader],
+] as const)('drainNow with %s', (mode, open) => {
+  it('tells what was closed before the call', async () => {
+    const { dir, drained, watcher } = await watched({ system: { readers: [open] } });
+    expect(watcher.mode).toBe(mode);
+    for (let n = 0; n < 100; n += 1) {
+      fs.writeFileSync(`${dir}/f${n}`, 'x');
+      expect(drained()).toEqual([`close f${n}`]);
+    }
+  });
+
+  it('keeps the order in which files were closed, whoever reads', async () => {
+    const { dir, events, watcher } = await watched({ system: { readers: [open] } });
+    let running = true;
+    const made = runFixture('make-files', dir, '0', '20000').finally(() => {
+      running = false;
+    });
+    while (running) {
+      watcher.drainNow();
+      // oxlint-disable-next-line no-await-in-loop -- the loop reads in between
+      await setImmediate();
+    }
+    await made;
+    watcher.drainNow();
+    expect(events.map((event) => event.path)).toEqual(Array.from({ length: 20_000 }, (_, n) => `f${n}`));
+  });
+
+  it('goes on with the next event when the receiver of one calls it', async () => {
+    const { dir, events, until } = await watched({
+      system: { readers: [open] },
+      onClosed: (event, watcher) => {
+        if (event.path !== 'f0') return;
+        fs.writeFileSync(`${dir}/late`, 'x');
+        watcher.drainNow();
+        expect(events.map(({ path }) => path)).toEqual(['f0', 'f1', 'f2', 'late']);
+      },
+    });
+    for (const name of ['f0', 'f1', 'f2']) fs.writeFileSync(`${dir}/${name}`, 'x');
+    await until(() => events.length === 4);
+    expect(events.map(({ path }) => path)).toEqual(['f0', 'f1', 'f2', 'late']);
+  });
+});
