@@ -76,7 +76,8 @@ function destinationOf(settings: LogSettings, fd: number): Destination {
     lastObj: null,
     write: (json) => {
       const { lastLevel, lastMsg, lastObj } = destination;
-      const text = settings.format === 'json' ? json : messageLines(levelName(lastLevel), lastMsg, lastObj?.hint);
+      const text =
+        settings.format === 'json' ? json : messageLines(levelName(lastLevel), lastMsg, lastObj?.hint);
       if (fd === STDERR) {
         writeText(STDERR, text);
         return;

@@ -28,6 +28,8 @@ const MARGIN_MS = 3000;
 
 /** The grace when nobody says it, ms: the platform's, or the shortest of several, less 3 s. */
 export function defaultGraceMs(env: NodeJS.ProcessEnv): number {
-  const found = PLATFORMS.filter(({ variable }) => (env[variable] ?? '') !== '').map(({ killAfterMs }) => killAfterMs);
+  const found = PLATFORMS.filter(({ variable }) => (env[variable] ?? '') !== '').map(
+    ({ killAfterMs }) => killAfterMs,
+  );
   return (found.length === 0 ? ELSEWHERE_MS : Math.min(...found)) - MARGIN_MS;
 }

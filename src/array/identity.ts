@@ -54,7 +54,9 @@ function findIndex(env: NodeJS.ProcessEnv, condor: Readonly<Record<string, strin
 }
 
 function recorded(env: NodeJS.ProcessEnv): Record<string, string> {
-  const names = ENGINES.filter((engine) => isPresent(engine.recorded, env)).flatMap((engine) => engine.recorded);
+  const names = ENGINES.filter((engine) => isPresent(engine.recorded, env)).flatMap(
+    (engine) => engine.recorded,
+  );
   return Object.fromEntries(
     names.flatMap((name) => {
       const value = env[name] ?? '';

@@ -3,7 +3,12 @@
 import type { Mistake } from '../core/mistake.ts';
 
 /** Sizes that the launchers of ranks leave in each of them. */
-const WORLD_SIZES: readonly string[] = ['OMPI_COMM_WORLD_SIZE', 'PMI_SIZE', 'MV2_COMM_WORLD_SIZE', 'PALS_NRANKS'];
+const WORLD_SIZES: readonly string[] = [
+  'OMPI_COMM_WORLD_SIZE',
+  'PMI_SIZE',
+  'MV2_COMM_WORLD_SIZE',
+  'PALS_NRANKS',
+];
 
 /** A mistake inside a parallel step, else undefined. `command` is the task's, for the hint. */
 export function parallelStep(env: NodeJS.ProcessEnv, command: string): Mistake | undefined {

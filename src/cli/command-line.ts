@@ -41,8 +41,13 @@ export function commanderOf(name: CommandName): Command {
 
 function optionOf(name: OptionName): Option {
   const { flags, kind, group, help, fallback } = OPTIONS[name];
-  const option = new Option(flags, fallback === undefined ? help : `${help} (default: ${fallback})`).helpGroup(group);
-  return kind === 'flag' ? option : option.argParser<readonly string[]>((value, before) => [...(before ?? []), value]);
+  const option = new Option(
+    flags,
+    fallback === undefined ? help : `${help} (default: ${fallback})`,
+  ).helpGroup(group);
+  return kind === 'flag'
+    ? option
+    : option.argParser<readonly string[]>((value, before) => [...(before ?? []), value]);
 }
 
 /** `args` are those of the command, without its name, up to the `--`. */
@@ -61,7 +66,9 @@ export function readCommandLine(name: CommandName, args: readonly string[]): Com
     version: command.getOptionValue('version') === true,
     operands: rest.operands,
     mistakes: [
-      ...rest.unknown.filter((arg) => arg.length > 1 && arg.startsWith('-')).map((arg) => unknownOption(arg, command)),
+      ...rest.unknown
+        .filter((arg) => arg.length > 1 && arg.startsWith('-'))
+        .map((arg) => unknownOption(arg, command)),
       ...swallowed(given, command),
     ],
   };
@@ -111,7 +118,12 @@ function unknownOption(arg: string, command: Command): Mistake {
   const word = arg.replace(/=.*/s, '');
   const flags = flagsOf(command);
   if (flags.includes(word)) return { message: `${word} takes no value`, hint: `write ${word} alone` };
-  const nearest = word.startsWith('--') ? nearestWord(word.slice(2), flags.map((flag) => flag.replace(/^--?/, ''))) : undefined;
+  const nearest = word.startsWith('--')
+    ? nearestWord(
+        word.slice(2),
+        flags.map((flag) => flag.replace(/^--?/, '')),
+      )
+    : undefined;
   return {
     message: `unknown option ${showPath(word)}`,
     hint:
@@ -122,5 +134,7 @@ function unknownOption(arg: string, command: Command): Mistake {
 }
 
 function flagsOf(command: Command): readonly string[] {
-  return command.options.flatMap(({ long, short }) => [long, short]).filter((flag) => typeof flag === 'string');
+  return command.options
+    .flatMap(({ long, short }) => [long, short])
+    .filter((flag) => typeof flag === 'string');
 }

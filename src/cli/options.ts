@@ -32,35 +32,86 @@ const END = 'End of the task:';
 const SENDING = 'Sending:';
 const MESSAGES = 'Messages:';
 
-function table<Name extends string>(specs: Readonly<Record<Name, OptionSpec>>): Readonly<Record<Name, OptionSpec>> {
+function table<Name extends string>(
+  specs: Readonly<Record<Name, OptionSpec>>,
+): Readonly<Record<Name, OptionSpec>> {
   return specs;
 }
 
-const list = (flags: string, help: string, on = ALL): OptionSpec => ({ flags, kind: 'list', group: FILES, help, on });
+const list = (flags: string, help: string, on = ALL): OptionSpec => ({
+  flags,
+  kind: 'list',
+  group: FILES,
+  help,
+  on,
+});
 
 function value(group: string, flags: string, help: string, fallback?: string, on = ALL): OptionSpec {
   return { flags, kind: 'value', group, help, fallback, on };
 }
 
-const flag = (group: string, flags: string, help: string, on = ALL): OptionSpec => ({ flags, kind: 'flag', group, help, on });
+const flag = (group: string, flags: string, help: string, on = ALL): OptionSpec => ({
+  flags,
+  kind: 'flag',
+  group,
+  help,
+  on,
+});
 
 export const OPTIONS = table({
   results: list('-r, --results <pattern>', 'final files: stored when they are closed'),
   checkpoints: list('-k, --checkpoints <pattern>', 'files to resume from: stored together, as one moment'),
-  inputs: list('-i, --inputs <pattern>', 'files that the task reads, or keeps using: fetched before it starts'),
+  inputs: list(
+    '-i, --inputs <pattern>',
+    'files that the task reads, or keeps using: fetched before it starts',
+  ),
   exclude: list('--exclude <pattern>', 'never read and never touched, whatever else matches'),
 
   to: value(STORE, '--to <url>', 's3://bucket/prefix, file:///dir or a directory', './capture-store'),
-  from: value(STORE, '--from <url>', 'where inputs are looked for first; never written', 'as --to', RESTORING),
-  'path-style': flag(STORE, '--path-style', 'put the bucket into the path of the URL, not into the host name'),
-  unfenced: flag(STORE, '--unfenced', 'use a server without create-only puts: two attempts may then collide', CAPTURING),
+  from: value(
+    STORE,
+    '--from <url>',
+    'where inputs are looked for first; never written',
+    'as --to',
+    RESTORING,
+  ),
+  'path-style': flag(
+    STORE,
+    '--path-style',
+    'put the bucket into the path of the URL, not into the host name',
+  ),
+  unfenced: flag(
+    STORE,
+    '--unfenced',
+    'use a server without create-only puts: two attempts may then collide',
+    CAPTURING,
+  ),
 
   index: value(IDENTITY, '--index <id>', '1 to 64 letters, digits, _ and -', "the scheduler's, else none"),
-  'task-name': value(IDENTITY, '--task-name <name>', 'names checkpoints and records', "base name of the task's command"),
-  run: value(IDENTITY, '--run <id>', 'restore only what was stored under the same id, such as $SLURM_ARRAY_JOB_ID'),
+  'task-name': value(
+    IDENTITY,
+    '--task-name <name>',
+    'names checkpoints and records',
+    "base name of the task's command, or task",
+  ),
+  run: value(
+    IDENTITY,
+    '--run <id>',
+    'restore only what was stored under the same id, such as $SLURM_ARRAY_JOB_ID',
+  ),
 
-  workdir: value(LOCAL, '--workdir <dir>', 'where the task runs and what is watched', 'the current directory'),
-  'shared-workdir': flag(LOCAL, '--shared-workdir', 'several captures in one work directory: no globs, no reclaim', CAPTURING),
+  workdir: value(
+    LOCAL,
+    '--workdir <dir>',
+    'where the task runs and what is watched',
+    'the current directory',
+  ),
+  'shared-workdir': flag(
+    LOCAL,
+    '--shared-workdir',
+    'several captures in one work directory: no globs, no reclaim',
+    CAPTURING,
+  ),
   reclaim: value(
     LOCAL,
     '--reclaim <when>',
@@ -69,7 +120,13 @@ export const OPTIONS = table({
     CAPTURING,
   ),
   keep: flag(LOCAL, '--keep', 'the same as --reclaim never', CAPTURING),
-  rescan: value(LOCAL, '--rescan <duration>', 'how often a network file system is scanned, at least 1s', '60s', CAPTURING),
+  rescan: value(
+    LOCAL,
+    '--rescan <duration>',
+    'how often a network file system is scanned, at least 1s',
+    '60s',
+    CAPTURING,
+  ),
 
   'checkpoint-settle': value(
     CHECKPOINTS,
@@ -85,8 +142,20 @@ export const OPTIONS = table({
     undefined,
     CAPTURING,
   ),
-  generations: value(CHECKPOINTS, '--generations <n>', 'complete sets that are kept in the store', '2', CAPTURING),
-  newest: value(CHECKPOINTS, '--newest <n>', "of each pattern's matches only the n newest belong to a set", 'all', CAPTURING),
+  generations: value(
+    CHECKPOINTS,
+    '--generations <n>',
+    'complete sets that are kept in the store',
+    '2',
+    CAPTURING,
+  ),
+  newest: value(
+    CHECKPOINTS,
+    '--newest <n>',
+    "of each pattern's matches only the n newest belong to a set",
+    'all',
+    CAPTURING,
+  ),
 
   'no-restore': flag(START, '--no-restore', 'start from nothing', RUN),
   'skip-done': flag(START, '--skip-done', 'exit 0 at once when this index is done', RUN),
@@ -112,7 +181,13 @@ export const OPTIONS = table({
     '1h',
     CAPTURING,
   ),
-  'preempted-status': value(END, '--preempted-status <n>', 'exit status that asks to be run again, 1 to 255', '75', RUN),
+  'preempted-status': value(
+    END,
+    '--preempted-status <n>',
+    'exit status that asks to be run again, 1 to 255',
+    '75',
+    RUN,
+  ),
 
   compression: value(SENDING, '--compression <how>', 'zstd, zstd:<1 to 19> or none', 'zstd:1', CAPTURING),
   lanes: value(SENDING, '--lanes <n>', 'threads that read, hash and compress, 1 to 16', '2', CAPTURING),
@@ -128,7 +203,11 @@ export const OPTIONS = table({
   'dry-run': flag(MESSAGES, '--dry-run', 'print identity, matches and keys; start and store nothing'),
   'log-level': value(MESSAGES, '--log-level <level>', 'debug, info, warn, error or silent', 'info'),
   'log-format': value(MESSAGES, '--log-format <format>', 'text or json', 'text'),
-  'log-file': value(MESSAGES, '--log-file <file>', 'append messages to this file; only errors go to stderr as well'),
+  'log-file': value(
+    MESSAGES,
+    '--log-file <file>',
+    'append messages to this file; only errors go to stderr as well',
+  ),
 });
 
 export type OptionName = keyof typeof OPTIONS;

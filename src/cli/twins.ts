@@ -2,6 +2,7 @@
 import type { Mistake } from '../core/mistake.ts';
 import { nearestWord } from '../core/nearest.ts';
 import { showPath } from '../core/path.ts';
+import { SHIM_VARIABLES } from '../launch/inherited.ts';
 import type { Given, GivenOptions } from './command-line.ts';
 import { OPTION_NAMES, OPTIONS, optionsOf, twinOf, type CommandName, type OptionName } from './options.ts';
 
@@ -26,7 +27,10 @@ export function withTwins(
     if (text === '' || given.has(name) || given.has(SAME_QUESTION.get(name) ?? name)) continue;
     const read = readTwin(name, text);
     if (read === undefined) {
-      mistakes.push({ message: `${source} '${showPath(text)}': neither yes nor no`, hint: `${source}=1, or unset ${source}` });
+      mistakes.push({
+        message: `${source} '${showPath(text)}': neither yes nor no`,
+        hint: `${source}=1, or unset ${source}`,
+      });
     } else if (read.length > 0) {
       all.set(name, { values: read, source });
     }
@@ -53,14 +57,17 @@ function readTwin(name: OptionName, text: string): readonly string[] | undefined
 /** Variables that look like a mistyped twin: without a warning nobody would see that they do nothing. */
 export function mistypedTwins(env: NodeJS.ProcessEnv): readonly Mistake[] {
   const twins = OPTION_NAMES.map(twinOf);
+  const known = new Set<string>([...twins, ...SHIM_VARIABLES]);
   return Object.keys(env)
-    .filter((name) => name.startsWith('CAPTURE_') && !twins.includes(name))
+    .filter((name) => name.startsWith('CAPTURE_') && !known.has(name))
     .flatMap((name) => {
       const nearest = nearestWord(
         name.slice('CAPTURE_'.length),
         twins.map((twin) => twin.slice('CAPTURE_'.length)),
       );
       if (nearest === undefined) return [];
-      return [{ message: `${showPath(name)} is no option's variable and is not read`, hint: `CAPTURE_${nearest}` }];
+      return [
+        { message: `${showPath(name)} is no option's variable and is not read`, hint: `CAPTURE_${nearest}` },
+      ];
     });
 }

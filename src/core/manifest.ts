@@ -91,8 +91,7 @@ function compileList(texts: readonly string[]): PatternList {
     exact: named.filter((pattern) => !pattern.directory).map(({ name }) => name),
     matches: (path) => names.indexOf(path) !== -1 || globIndex(globs, path) !== -1,
     indexOf,
-    reaches: (dir) =>
-      above.has(dir) || names.below(dir) !== -1 || globs.some((glob) => glob.reaches(dir)),
+    reaches: (dir) => above.has(dir) || names.below(dir) !== -1 || globs.some((glob) => glob.reaches(dir)),
     coversAll: (dir) => names.below(dir) !== -1,
   };
 }

@@ -74,7 +74,8 @@ export function joinPath(dir: string, name: string): string {
 export function ancestorsOf(path: RelPath): readonly RelPath[] {
   if (path === '') return [];
   const above: RelPath[] = [];
-  for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1)) above.push(path.slice(0, at));
+  for (let at = path.lastIndexOf('/'); at > 0; at = path.lastIndexOf('/', at - 1))
+    above.push(path.slice(0, at));
   above.push('');
   return above;
 }

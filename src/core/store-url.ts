@@ -40,7 +40,11 @@ function parseBucket(text: string, shown: string, source: string): string | Mist
     };
   }
   const prefix = (match?.[2] ?? '').replaceAll(/^\/+|\/+$/g, '');
-  if (prefix.split('/').some((part, at, all) => part === '.' || part === '..' || (part === '' && all.length > 1))) {
+  if (
+    prefix
+      .split('/')
+      .some((part, at, all) => part === '.' || part === '..' || (part === '' && all.length > 1))
+  ) {
     return {
       message: `${shown}: the prefix has an empty, '.' or '..' part`,
       hint: `${source} s3://${bucket}/project/run`,
@@ -57,7 +61,9 @@ function parseBucket(text: string, shown: string, source: string): string | Mist
 
 /** Amazon's rules (Amazon S3 User Guide, "General purpose bucket naming rules"). */
 function isBucketName(name: string): boolean {
-  return /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(name) && !name.includes('..') && !/^\d+(\.\d+){3}$/.test(name);
+  return (
+    /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(name) && !name.includes('..') && !/^\d+(\.\d+){3}$/.test(name)
+  );
 }
 
 function parseFile(text: string, shown: string, source: string): string | Mistake {

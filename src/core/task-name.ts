@@ -64,7 +64,8 @@ function isOption(arg: string): boolean {
 /** `-c`, and `-lc` as well: a shell takes its one-letter options together. */
 function isCode(wrapper: Wrapper, arg: string): boolean {
   return (wrapper.code ?? []).some(
-    (option) => arg === option || (option.length === 2 && /^-[a-z]+$/i.test(arg) && arg.endsWith(option.slice(1))),
+    (option) =>
+      arg === option || (option.length === 2 && /^-[a-z]+$/i.test(arg) && arg.endsWith(option.slice(1))),
   );
 }
 

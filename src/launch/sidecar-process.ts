@@ -2,7 +2,7 @@
 // nor its absence touches the task. Never decides about the task.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { CaptureError } from '../core/errors.ts';
+import { CaptureError, reasonOf } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
 import type { FromSidecar, ToSidecar } from '../core/messages.ts';
 import type { Settings } from '../core/settings.ts';
@@ -60,19 +60,21 @@ export function startSidecar(options: SidecarOptions): SidecarProcess {
   let over = false;
 
   const start = (): void => {
-    const started = spawnSidecar(options);
+    let started: ChildProcess;
+    try {
+      started = spawnSidecar(options);
+    } catch (error) {
+      return replace(reasonOf(error)); // ENOMEM is thrown at once; the task must not notice
+    }
     child = started;
-    let gone = false;
-    const onGone = (how: string): void => {
-      if (gone) return;
-      gone = true;
+    const gone = (how: string): void => {
       child = undefined;
       if (!over) replace(how);
     };
     started.on('message', (message) => hear(message as FromSidecar));
     // Not 'exit': its last message may still be in the channel then.
-    started.once('close', (code, signal) => onGone(signal ?? `exit ${code}`));
-    started.once('error', (error) => started.pid === undefined && onGone(error.message));
+    started.once('close', (code, signal) => started.pid !== undefined && gone(signal ?? `exit ${code}`));
+    started.on('error', (error) => started.pid === undefined && gone(error.message));
     send(started, { kind: 'start', settings: options.settings, attempt });
     for (const message of told.values()) send(started, message);
   };

@@ -57,10 +57,13 @@ export function supervise(options: {
     task?.signal(signal);
   };
   const stop = async (): Promise<void> => {
+    if (stopping !== undefined) return;
+    stopping = new AbortController();
+    const continued = stopping.signal;
     const rule = relayRule('SIGTSTP', options.sharesGroup);
-    const { signal: continued } = (stopping = new AbortController());
     const hasIt = rule === 'unless-broadcast' && (await broadcasts.covers('SIGTSTP'));
     if (task !== undefined && !continued.aborted) await stopTask(task, hasIt, continued);
+    stopping = undefined;
     // A stop that was taken back before it took place must not leave us asleep for ever.
     if (continued.aborted) return;
     const stoppedMs = stopOurselves(options.sharesGroup);

@@ -1,6 +1,7 @@
 // Starts the task and speaks to it. Its stdin, stdout, stderr and terminal are its own: we hand on the file
 // numbers and never open a stream on them (libuv would make a shared pipe non-blocking).
 import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import os from 'node:os';
 import { CaptureError, errnoOf, reasonOf } from '../core/errors.ts';
@@ -42,13 +43,18 @@ export interface Task {
 /** @throws CaptureError with status 126 or 127 when the kernel does not start it. */
 export async function startTask(options: TaskOptions): Promise<Task> {
   const { file, argv0, args } = commandLine(options);
-  const child = spawn(file, args, {
-    argv0,
-    cwd: options.workdir,
-    env: options.env,
-    stdio: stdioOf(options.fds),
-    detached: !options.sharesGroup,
-  });
+  let child: ChildProcess;
+  try {
+    child = spawn(file, args, {
+      argv0,
+      cwd: options.workdir,
+      env: options.env,
+      stdio: stdioOf(options.fds),
+      detached: !options.sharesGroup,
+    });
+  } catch (error) {
+    throw startFailure(options, error); // E2BIG and ENOMEM are thrown at once, ENOENT and the like are emitted
+  }
   const pid = child.pid ?? 0;
   options.nodeChildren.add(pid);
   const ended = new Promise<TaskEnd>((resolve) => {
@@ -110,9 +116,9 @@ export function taskEnvironment(
     readonly socket: string | undefined;
   },
 ): NodeJS.ProcessEnv {
-  const dropped: readonly string[] = [...SHIM_VARIABLES, 'CAPTURE_INDEX', 'CAPTURED_SOCKET'];
+  const dropped = new Set<string>([...SHIM_VARIABLES, 'CAPTURE_INDEX', 'CAPTURED_SOCKET']);
   return {
-    ...Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.includes(name))),
+    ...Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.has(name))),
     CAPTURED_INDEX: run.index ?? '',
     CAPTURED_ATTEMPT: String(run.attempt),
     CAPTURED_RESTORED: run.restored,

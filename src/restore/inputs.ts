@@ -96,15 +96,22 @@ function candidatesOf(
   ];
 }
 
+/** Other programs write metadata of the same names: only what reads as ours is believed. */
 function sourceOf(path: RelPath, { key, meta }: ObjectHead, compressed: boolean): Source {
+  const matching = (name: string, pattern: RegExp): string | undefined => {
+    const value = meta[name];
+    return value !== undefined && pattern.test(value) ? value : undefined;
+  };
+  const size = matching('size', /^\d{1,15}$/);
+  const mode = matching('mode', /^[0-7]{1,4}$/);
   return {
     path,
     kind: meta['link'] === '1' ? 'link' : 'file',
     key,
     compressed,
-    md5: meta['md5'],
-    size: meta['size'] === undefined ? undefined : Number(meta['size']),
-    mtimeNs: meta['mtime'],
-    mode: meta['mode'] === undefined ? undefined : Number.parseInt(meta['mode'], 8),
+    md5: matching('md5', /^[0-9a-f]{32}$/),
+    size: size === undefined ? undefined : Number(size),
+    mtimeNs: matching('mtime', /^-?\d{1,20}$/),
+    mode: mode === undefined ? undefined : Number.parseInt(mode, 8),
   };
 }

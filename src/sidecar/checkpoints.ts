@@ -7,7 +7,7 @@ import { checkpointKey } from '../core/keys.ts';
 import { showPath, type RelPath } from '../core/path.ts';
 import type { StoredFile } from '../core/records.ts';
 import { sendFile, type SendJob, type Sender, type Sent } from '../push/send.ts';
-import type { Context } from './context.ts';
+import { senderOf, type Context } from './context.ts';
 
 interface StoredMember {
   readonly file: StoredFile;
@@ -27,9 +27,8 @@ export class Checkpoints {
 
   constructor(context: Context) {
     this.#context = context;
-    const { root, lanes, store, attempt, newId, settings } = context;
-    this.#sender = { root, lanes, store, attempt, newId, compression: settings.compression };
-    const own = context.ledger.generations.filter((generation) => generation.attempt === attempt);
+    this.#sender = senderOf(context);
+    const own = context.ledger.generations.filter(({ attempt }) => attempt === context.attempt);
     this.#generation = 1 + Math.max(0, ...own.map((generation) => generation.generation));
   }
 

@@ -8,6 +8,7 @@ import type { Fingerprint } from '../core/fingerprint.ts';
 import type { Log } from '../log.ts';
 import type { Lanes } from '../push/lanes.ts';
 import type { Reclaimer } from '../push/reclaim.ts';
+import type { Sender } from '../push/send.ts';
 import type { Fence } from '../records/fence.ts';
 import type { Ledger } from '../records/ledger.ts';
 import type { Store } from '../store/store.ts';
@@ -38,7 +39,8 @@ export interface Context {
   readonly ledger: Ledger;
   readonly fence: Fence;
   readonly lanes: Lanes;
-  readonly reclaimer: Reclaimer;
+  /** Undefined when nothing is ever reclaimed. */
+  readonly reclaimer: Reclaimer | undefined;
   /** Content that needs no push: of stored results, and of inputs that were there before the task started. */
   readonly baselines: Map<RelPath, Baseline>;
   /** Declared files that were there before the task started, as they were. */
@@ -47,4 +49,9 @@ export interface Context {
   readonly signal: AbortSignal;
   readonly now: () => number;
   readonly newId: () => string;
+}
+
+/** What push/send.ts needs of it. */
+export function senderOf({ root, lanes, store, attempt, newId, settings }: Context): Sender {
+  return { root, lanes, store, attempt, newId, compression: settings.compression };
 }

@@ -4,15 +4,15 @@ import type { Track, TrackEvent } from '../core/decide.ts';
 import { partialKey } from '../core/keys.ts';
 import { showPath, type RelPath } from '../core/path.ts';
 import { sendFile } from '../push/send.ts';
-import type { Context } from './context.ts';
+import { senderOf, type Context } from './context.ts';
 
 /** Pushes the file as it is under its partial key. */
 export async function pushPartial(context: Context, track: Track): Promise<TrackEvent> {
-  const { root, lanes, store, attempt, newId, settings, scope, ledger, log, signal, now } = context;
+  const { attempt, scope, ledger, log, signal, now } = context;
   const { path } = track;
   const startedMs = now();
   const sent = await sendFile(
-    { root, lanes, store, attempt, newId, compression: settings.compression },
+    senderOf(context),
     {
       path,
       keyOf: (compressed) => partialKey(path, scope, attempt, compressed),

@@ -3,10 +3,11 @@ import { sameFingerprint } from '../core/fingerprint.ts';
 import { reasonOf } from '../core/errors.ts';
 import { showPath, type RelPath } from '../core/path.ts';
 import { keptKey } from '../core/keys.ts';
-import type { Context } from './context.ts';
+import { senderOf, type Context } from './context.ts';
 import { statMember } from './members.ts';
 import type { Reclaimable, Results } from './results.ts';
 import { underPressure } from '../push/pressure.ts';
+import { sendFile } from '../push/send.ts';
 
 export class Reclaims {
   readonly #context: Context;
@@ -22,8 +23,8 @@ export class Reclaims {
   /** While the task runs, after a record: `now` takes all that a record names, `auto` only under pressure. */
   whileRunning(): Promise<void> {
     return this.#next(async () => {
-      const { settings, root } = this.#context;
-      if (settings.reclaim === 'never') return;
+      const { settings, root, reclaimer } = this.#context;
+      if (reclaimer === undefined) return;
       const ready = this.#results.readyToReclaim();
       if (settings.reclaim === 'now') return this.#reclaimAll(ready, false);
       if (settings.defaultStore || ready.length === 0) return;
@@ -36,8 +37,8 @@ export class Reclaims {
   /** After the last record: everything that is durable and that nobody needs here. */
   atEnd(checkpoints: readonly Reclaimable[]): Promise<void> {
     return this.#next(async () => {
-      const { settings } = this.#context;
-      if (settings.reclaim === 'never' || (settings.reclaim === 'auto' && settings.defaultStore)) return;
+      const { settings, reclaimer } = this.#context;
+      if (reclaimer === undefined || (settings.reclaim === 'auto' && settings.defaultStore)) return;
       const empty = [...this.#results.empty].map(([path, fingerprint]) => ({
         path,
         fingerprint,
@@ -66,7 +67,8 @@ export class Reclaims {
       const now = statMember(root, path);
       if (now === undefined || !sameFingerprint(now, fingerprint)) return;
       if (one.file === undefined && fingerprint.size > 0 && !(await this.#stillStored(path))) return;
-      const outcome = await reclaimer.reclaim(path, fingerprint, { atEnd }, signal);
+      const outcome = await reclaimer?.reclaim(path, fingerprint, { atEnd }, signal);
+      if (outcome === undefined) return;
       if (outcome.kind === 'reclaimed') {
         this.reclaimed += 1;
         this.#results.noteReclaimed(path);
@@ -80,19 +82,32 @@ export class Reclaims {
     }
   }
 
-  /** The task made the path anew while its file was set aside: the older bytes get a name of their own. */
+  /**
+   * The task made the path anew while its older file was set aside, and that one is no longer what was pushed:
+   * its bytes get a name of their own before they go.
+   */
   async #keepRemade(one: Reclaimable, aside: RelPath): Promise<void> {
-    const { ledger, store, scope, log, signal, reclaimer, root } = this.#context;
-    if (one.file !== undefined) {
-      const n = ledger.keptOf(one.path) + 1;
-      const key = keptKey(one.path, scope, n, one.file.compressed);
-      await store.copy(one.file.key, key, signal);
-      ledger.noteKept(one.path, n);
-      log.warn(`${showPath(one.path)} was made anew while it was reclaimed: the older one is kept as ${key}`);
-    }
+    const { ledger, scope, log, signal, reclaimer, baselines } = this.#context;
+    const n = ledger.keptOf(one.path) + 1;
     this.#results.noteReclaimed(one.path);
-    const facts = statMember(root, aside);
-    if (facts !== undefined) reclaimer.discard(aside, facts);
+    const sent = await sendFile(
+      senderOf(this.#context),
+      {
+        path: aside,
+        keyOf: (compressed) => keptKey(one.path, scope, n, compressed),
+        baseline: baselines.get(one.path),
+        spoolFirst: false,
+        ifAbsent: true,
+        skipEmpty: false,
+      },
+      signal,
+    );
+    if (sent.kind === 'stored') {
+      ledger.noteKept(one.path, n);
+      log.warn(`${showPath(one.path)} was made anew while it was reclaimed: the older one is kept as ${sent.file.key}`);
+    }
+    if (sent.kind === 'stored' || sent.kind === 'unchanged') reclaimer?.discard(aside, sent.fingerprint);
+    else log.warn(`${showPath(one.path)} was made anew while it was reclaimed: the older one is now ${showPath(aside)}`);
   }
 
   /** A baseline of an earlier attempt: the object must still be the one that the record names. */

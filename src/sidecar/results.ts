@@ -7,7 +7,7 @@ import { showPath, type RelPath } from '../core/path.ts';
 import type { StoredFile } from '../core/records.ts';
 import { formatBytes } from '../core/units.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../push/publish-result.ts';
-import type { Context } from './context.ts';
+import { senderOf, type Context } from './context.ts';
 import { deleteObjects } from './tidy.ts';
 
 /** A stored result whose local copy may go once a record names it. */
@@ -41,17 +41,8 @@ export class Results {
   constructor(context: Context, onStored: () => void) {
     this.#context = context;
     this.#onStored = onStored;
-    const { root, lanes, store, scope, attempt, newId, fence, settings } = context;
-    this.#publisher = {
-      root,
-      lanes,
-      store,
-      scope,
-      attempt,
-      newId,
-      compression: settings.compression,
-      passFence: (signal) => fence.pass(signal),
-    };
+    const { scope, fence } = context;
+    this.#publisher = { ...senderOf(context), scope, passFence: (signal) => fence.pass(signal) };
   }
 
   /** True when a push of this path would replace an object that is known. */

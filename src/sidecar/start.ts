@@ -6,10 +6,11 @@ import posix from 'node:path/posix';
 import { fixedPart } from '../core/fixed-part.ts';
 import { escapePath, parseRecordKey, type KeyScope } from '../core/keys.ts';
 import { compileManifest } from '../core/manifest.ts';
-import { encodePath, showPath } from '../core/path.ts';
+import { encodePath } from '../core/path.ts';
 import { keyIndex, type Settings } from '../core/settings.ts';
-import { settleReclaims, type Settled } from '../push/settle.ts';
+import { describeSettled, settleReclaims } from '../push/settle.ts';
 import { openReclaimer } from '../push/reclaim.ts';
+import { clearStaging } from '../restore/fetch.ts';
 import { listRecords, readNewest, type RecordListing } from '../records/read.ts';
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
@@ -54,7 +55,11 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
     }
     const lock = lockWorkdir(settings.workdir, settings.sharedWorkdir);
     owned.push(() => lock.close());
-    for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
+    process.on('SIGIO', () => undefined); // a lease that a writer meets must not end us (fcntl(2))
+    if (!settings.sharedWorkdir) {
+      for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
+      await clearStaging(root);
+    }
     const resumed = options.attempt === undefined ? undefined : readAttemptFile(settings.workdir, options.attempt);
     const { facts, history, ledger, fence } = await openAttempt(options, store, scope, resumed);
     if (facts.attempt > 1) await sweepOwn(store, settings, scope, signal);
@@ -70,8 +75,8 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
         : { generation: undefined, members: [], files: 0 };
     const lanes = openSnapshotLanes(settings, root);
     owned.push(() => lanes.close());
-    const reclaimer = openReclaimer(root);
-    owned.push(() => reclaimer.close());
+    const reclaimer = settings.reclaim === 'never' || settings.sharedWorkdir ? undefined : openReclaimer(root);
+    owned.push(() => reclaimer?.close());
     const context: Context = {
       settings, scope, manifest, store, root, log, history, ledger, fence, lanes, reclaimer, signal,
       attempt: facts.attempt,
@@ -103,12 +108,6 @@ async function isDone(
   const { records } = await readNewest(store, listing, Infinity, signal);
   const last = records.at(-1)?.record;
   return last?.kind === 'done' && last.runId === settings.identity.runId ? last.attempt : undefined;
-}
-
-function describeSettled(settled: Settled): string {
-  if (settled.kind === 'aside') return `a file that a dead capture had set aside is now ${showPath(settled.aside)}`;
-  const what = settled.kind === 'put-back' ? 'is back in its place' : 'is gone, it was stored';
-  return `${showPath(settled.path)} was being reclaimed when an earlier capture died: it ${what}`;
 }
 
 /** A store inside the work directory is never watched. */

@@ -3,7 +3,7 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import type { StoreSettings } from '../core/settings.ts';
 import { retrying } from './retry.ts';
-import { detailsOf, failureOf, type Failure } from './s3-failure.ts';
+import { detailsOf, failureOf, mayBeExpired, type Failure } from './s3-failure.ts';
 import { openTransport, SILENT, type Transport, type TransportTuning } from './s3-transport.ts';
 import { StoreError } from './store.ts';
 
@@ -115,7 +115,7 @@ export async function request<Answer, Settled = never>(
     } catch (error) {
       signal?.throwIfAborted();
       const failure = failureOf(error, bucket.endpoint());
-      if (failure.kind === 'expired' && !renewed) {
+      if (mayBeExpired(failure) && !renewed) {
         renewed = true;
         bucket.renew(client);
         return attempt(tries + 1);

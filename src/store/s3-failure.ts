@@ -86,11 +86,19 @@ export function failureOf(error: unknown, endpoint: string): Failure {
   return { hint: undefined, ...meaning, status, code, lost: meaning.kind === 'transient' && !UNSENT.test(code) };
 }
 
+/** What the SDK calls an answer without a code. */
+const NO_CODE = /^(Error|Unknown|UnknownError|SyntaxError|\d+)$/;
+
+/** Answers to HEAD have no body: there expired credentials are a bare 400. */
+export function mayBeExpired({ kind, status, code }: Failure): boolean {
+  return kind === 'expired' || (status === 400 && NO_CODE.test(code));
+}
+
 /** `http 403, AccessDenied, 1 try`, or `ECONNREFUSED, 7 tries`. */
 export function detailsOf(failure: Failure, tries: number): string {
   const facts = [
     ...(failure.status === undefined ? [] : [`http ${failure.status}`]),
-    ...(/^(Error|UnknownError|SyntaxError|\d+)$/.test(failure.code) ? [] : [failure.code]),
+    ...(NO_CODE.test(failure.code) ? [] : [failure.code]),
     tries === 1 ? '1 try' : `${tries} tries`,
   ];
   return facts.join(', ');

@@ -71,12 +71,14 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
     kernel.settle(readAll);
     deliver();
   };
-  const close = async (): Promise<void> => {
+  const end = async (): Promise<void> => {
     closing.abort();
     clearTimeout(settleTimer);
     await passes.close();
     await reader.close();
   };
+  let ended: Promise<void> | undefined;
+  const close = (): Promise<void> => (ended ??= end());
 
   try {
     listen((bytes, length) => {

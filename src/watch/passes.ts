@@ -30,7 +30,8 @@ export function openPasses(run: (kind: PassKind, signal: AbortSignal) => Promise
   };
   const start = (kind: PassKind): Promise<void> => {
     if (!signal.aborted) requested.add(kind);
-    running ??= runAll();
+    // Not at once: what runs may ask for the next one before its first pause.
+    running ??= Promise.resolve().then(runAll);
     return running;
   };
   const repeatForever = async (everyMs: number): Promise<void> => {

@@ -46,14 +46,12 @@ export async function openPortable(options: WatcherOptions, context: PortableCon
     },
   });
   const passes = openPasses(async (_kind, signal) => {
-    const kept = new Set<RelPath>();
     for await (const files of findInTurns(walk, 'pool', signal)) {
       for (const file of files) {
-        kept.add(file.path);
         if (seen.isNew(file.path, file.facts)) quiet.watch(file.path);
       }
     }
-    seen.retain(kept);
+    seen.forgetGone();
   });
   const subscribeOrWarn = async (): Promise<AsyncSubscription | undefined> => {
     // macOS reports real paths (/private/tmp for /tmp).
@@ -73,16 +71,18 @@ export async function openPortable(options: WatcherOptions, context: PortableCon
   for (const file of await findAll(walk, 'pool')) seen.note(file.path, file.facts);
   const subscription = await subscribeOrWarn();
   passes.repeat(options.rescanMs);
+  const end = async (): Promise<void> => {
+    await subscription?.unsubscribe();
+    await passes.close();
+    quiet.close();
+  };
+  let ended: Promise<void> | undefined;
   return {
     mode: 'portable',
     fallback: context.fallback,
     drainNow: () => undefined,
     scan: (signal) => findAll(walk, 'pool', signal),
-    close: async () => {
-      await subscription?.unsubscribe();
-      await passes.close();
-      quiet.close();
-    },
+    close: () => (ended ??= end()),
   };
 }
 

@@ -79,16 +79,16 @@ export const openPollReader: OpenReader = (calls, onBytes) => {
   const fd = calls.open();
   const [hangUp, writeEnd] = calls.pipe();
   const bytes = Buffer.allocUnsafeSlow(READ_BYTES);
-  let open = true;
+  const closing = new AbortController();
   const release = (): void => {
-    open = false;
+    closing.abort();
     calls.close(writeEnd);
   };
   const run = async (): Promise<void> => {
-    while (open) {
+    while (!closing.signal.aborted) {
       // oxlint-disable-next-line no-await-in-loop -- one wait at a time is the point
       await pollReadable([fd, hangUp]);
-      if (open) drain(calls, fd, bytes, onBytes);
+      if (!closing.signal.aborted) drain(calls, fd, bytes, onBytes);
     }
     calls.close(fd);
     calls.close(hangUp);

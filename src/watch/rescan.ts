@@ -1,10 +1,9 @@
 // One walk over the whole tree beside inotify. Each directory gets its watch before it is read, so that what
 // is made meanwhile causes an event; at the end the watches of directories that are gone are given back.
-import type { RelPath } from '../core/path.ts';
 import type { KernelEvents } from './kernel-events.ts';
 import type { Outbox } from './outbox.ts';
 import type { PassKind } from './passes.ts';
-import { findInTurns, listTreeInTurns, type LookOn } from './scan.ts';
+import { findInTurns, listTreeInTurns, lookAt, type FoundFile, type LookOn } from './scan.ts';
 import type { Seen } from './seen.ts';
 
 export interface RescanParts {
@@ -36,13 +35,15 @@ async function tellNew(
   seen: Seen,
   signal: AbortSignal,
 ): Promise<void> {
-  const there = new Set<RelPath>();
+  // Looked at once more: its event may have been told since the pool looked, and then this is old news.
+  const isNewNow = ({ path, facts }: FoundFile): boolean => {
+    if (!seen.isNew(path, facts)) return false;
+    const now = lookAt(kernel.walk.root, path);
+    return now !== undefined && seen.isNew(path, now.facts);
+  };
   for await (const files of findInTurns(kernel.walk, lookOn, signal)) {
-    for (const file of files) {
-      there.add(file.path);
-      if (seen.isNew(file.path, file.facts)) outbox.add(file.path, 'scan');
-    }
+    for (const file of files) if (isNewNow(file)) outbox.add(file.path, 'scan');
     deliver();
   }
-  seen.retain(there);
+  seen.forgetGone();
 }

@@ -7,17 +7,25 @@ export interface Seen {
   /** True unless this is the state that was noted last. */
   isNew(path: RelPath, facts: Fingerprint): boolean;
   note(path: RelPath, facts: Fingerprint): void;
-  /** Forgets the paths that `keep` does not hold. */
-  retain(keep: ReadonlySet<RelPath>): void;
+  /** At the end of a walk: forgets the files that nobody asked about or noted since the last one. */
+  forgetGone(): void;
 }
 
 export function openSeen(): Seen {
   const states = new Map<RelPath, string>();
+  const there = new Set<RelPath>();
   return {
-    isNew: (path, facts) => states.get(path) !== stateOf(facts),
-    note: (path, facts) => void states.set(path, stateOf(facts)),
-    retain: (keep) => {
-      for (const path of states.keys()) if (!keep.has(path)) states.delete(path);
+    isNew: (path, facts) => {
+      there.add(path);
+      return states.get(path) !== stateOf(facts);
+    },
+    note: (path, facts) => {
+      there.add(path);
+      states.set(path, stateOf(facts));
+    },
+    forgetGone: () => {
+      for (const path of states.keys()) if (!there.has(path)) states.delete(path);
+      there.clear();
     },
   };
 }

@@ -76,9 +76,13 @@ function makeProbeDirectory(root: string): string {
 async function isTrueInTime(heard: Promise<true>): Promise<boolean> {
   const cancel = new AbortController();
   const late = async (): Promise<false> => {
-    await setTimeout(ANSWER_WITHIN_MS, undefined, { signal: cancel.signal }).catch(() => undefined);
-    await setImmediate();
-    await setImmediate();
+    try {
+      await setTimeout(ANSWER_WITHIN_MS, undefined, { signal: cancel.signal });
+      await setImmediate();
+      await setImmediate();
+    } catch (error) {
+      if (!cancel.signal.aborted) throw error;
+    }
     return false;
   };
   const answer = await Promise.race([heard, late()]);

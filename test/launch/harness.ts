@@ -54,16 +54,25 @@ export interface Lab {
   close(): void;
 }
 
+export interface Launcher {
+  /** The shim. */
+  readonly file: string;
+  /** What it runs with Node. */
+  readonly program: string;
+  remove(): void;
+}
+
 /**
  * bin/capture with a program that runs launch(). It stands below the project, so that native packages resolve.
  */
-export async function buildLauncher(): Promise<{ readonly file: string; remove(): void }> {
+export async function buildLauncher(): Promise<Launcher> {
   const cache = path.resolve('node_modules/.cache');
   fs.mkdirSync(cache, { recursive: true });
   const dir = fs.mkdtempSync(path.join(cache, 'capture-launch-'));
+  const program = path.join(dir, 'dist/capture.mjs');
   await build({
     entryPoints: [fixture('launcher.ts')],
-    outfile: path.join(dir, 'dist/capture.mjs'),
+    outfile: program,
     bundle: true,
     format: 'esm',
     platform: 'node',
@@ -76,7 +85,7 @@ export async function buildLauncher(): Promise<{ readonly file: string; remove()
   fs.mkdirSync(path.join(dir, 'bin'));
   const file = path.join(dir, 'bin/capture');
   fs.copyFileSync('bin/capture', file);
-  return { file, remove: () => fs.rmSync(dir, { recursive: true, force: true }) };
+  return { file, program, remove: () => fs.rmSync(dir, { recursive: true, force: true }) };
 }
 
 export function createLab(launcher: string): Lab {

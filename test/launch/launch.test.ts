@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { buildLauncher, createLab, fixture, until } from './harness.ts';
-import type { Lab } from './harness.ts';
+import type { Lab, Launcher } from './harness.ts';
 
-let launcher: Awaited<ReturnType<typeof buildLauncher>>;
+let launcher: Launcher;
 let lab: Lab;
 beforeAll(async () => {
   launcher = await buildLauncher();
@@ -72,6 +72,11 @@ describe('exit status', () => {
 });
 
 describe('the task', () => {
+  test('may be a script without a first line that names its interpreter', async () => {
+    fs.writeFileSync(lab.file('script'), 'exit 9', { mode: 0o755 });
+    expect(await lab.capture(['./script']).status).toBe(9);
+  });
+
   test('reads our standard input and writes our standard output', async () => {
     const capture = lab.capture(['cat'], { stdin: 'pipe' });
     capture.child.stdin?.end('from the pipe');
@@ -138,6 +143,21 @@ describe('a sidecar that dies', () => {
     capture.child.kill('SIGUSR2');
     expect(await capture.status).toBe(0);
     expect(lab.lines('signals')).toEqual(['ready', 'SIGUSR2']);
+  });
+
+  test('is replaced by one that hears of the last call, whatever signal came after it', async () => {
+    const capture = lab.capture([process.execPath, fixture('record-signals.mjs'), 'signals', 'SIGUSR2']);
+    await until('task runs', () => lab.lines('signals').includes('ready') && capture.heard().length === 2);
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      capture.child.kill(signal);
+      await until(`${signal} relayed`, () => lab.lines('signals').includes(signal));
+    }
+    await until('told of both', () => capture.heard().length === 4);
+    process.kill(capture.heard()[0]?.sidecar ?? 0, 'SIGKILL');
+    await until('replacement told', () => capture.heard().length === 7);
+    expect(capture.heard().at(-1)).toMatchObject({ signal: 'SIGTERM', lastCall: true });
+    capture.child.kill('SIGUSR2');
+    expect(await capture.status).toBe(0);
   });
 
   test('again and again is given up, and success is then 74', async () => {

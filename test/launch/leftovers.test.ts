@@ -1,9 +1,9 @@
 import fs from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { buildLauncher, createLab, fixture, isRunning, stateOf, until } from './harness.ts';
-import type { Lab } from './harness.ts';
+import type { Lab, Launcher } from './harness.ts';
 
-let launcher: Awaited<ReturnType<typeof buildLauncher>>;
+let launcher: Launcher;
 let lab: Lab;
 beforeAll(async () => {
   launcher = await buildLauncher();
@@ -17,43 +17,27 @@ afterEach(() => lab.close());
 const drained = (): boolean => lab.heard().some((message) => message.kind === 'task-ended');
 
 describe('what the task leaves running', () => {
-  test('is waited for while it writes a declared file, although it is a daemon', async () => {
-    const capture = lab.capture([fixture('leave-writer.sh'), 'r.dat', 'go']);
-    await until('the task has ended', () => lab.lines('r.dat.open').length === 1);
-    // Were it not waited for, it would get SIGTERM before the drain and never write its last line.
-    fs.writeFileSync(lab.file('go'), '');
-    expect(await capture.status).toBe(0);
-    expect(lab.lines('r.dat')).toEqual(['last']);
-    expect(drained()).toBe(true);
-  });
-
-  test('is waited for while it only has a declared file mapped for writing', async () => {
-    const capture = lab.capture([
-      fixture('leave-mapper.sh'),
-      process.execPath,
-      fixture('hold-mapping.mjs'),
-      'r.dat',
-      'go',
-    ]);
-    await until('mapped', () => lab.lines('r.dat.mapped').length === 1);
+  test.each([
+    ['writes a declared file, although it is a daemon', [fixture('hold-open.sh')]],
+    ['only has a declared file mapped for writing', [process.execPath, fixture('hold-mapping.mjs')]],
+  ])('is waited for while it %s', async (_, holder) => {
+    const capture = lab.capture([fixture('leave-running.sh'), ...holder, 'r.dat', 'go']);
+    // The canary writes nothing: when it has been asked to end, the writer has been spared.
+    await until('the canary is asked to end', () => lab.lines('canary').includes('asked'));
     fs.writeFileSync(lab.file('go'), '');
     expect(await capture.status).toBe(0);
     expect(lab.lines('finished')).toEqual(['yes']);
   });
 
   test('is waited for no longer than the grace', async () => {
-    const capture = lab.capture([fixture('leave-writer.sh'), 'r.dat', 'never'], {
-      settings: { graceMs: 300 },
-    });
-    expect(await capture.status).toBe(0);
-    expect(lab.lines('r.dat')).toEqual([]);
+    const task = [fixture('leave-running.sh'), fixture('hold-open.sh'), 'r.dat', 'never'];
+    expect(await lab.capture(task, { settings: { graceMs: 300 } }).status).toBe(0);
+    expect(lab.lines('finished')).toEqual([]);
   });
 
   test('is ended at once when it writes nothing that is declared', async () => {
-    const capture = lab.capture([fixture('leave-writer.sh'), 'other.txt', 'never'], {
-      settings: { graceMs: 600_000 },
-    });
-    expect(await capture.status).toBe(0);
+    const task = [fixture('leave-running.sh'), fixture('hold-open.sh'), 'other.txt', 'never'];
+    expect(await lab.capture(task, { settings: { graceMs: 600_000 } }).status).toBe(0);
   });
 
   test('is killed when it ignores SIGTERM, so that nothing spins on behind', async () => {

@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { buildLauncher, createLab, fixture, stateOf, until, watch } from './harness.ts';
-import type { Lab } from './harness.ts';
+import type { Lab, Launcher } from './harness.ts';
 
 const CTRL_C = '\u0003';
 const CTRL_Z = '\u001A';
 const CTRL_BACKSLASH = '\u001C';
 
-let launcher: Awaited<ReturnType<typeof buildLauncher>>;
+let launcher: Launcher;
 let lab: Lab;
 let terminal: ChildProcess & { readonly output: () => string };
 beforeAll(async () => {

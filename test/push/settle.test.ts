@@ -194,9 +194,12 @@ describe('a process that is killed while it reclaims 300 files', () => {
       stdio: ['ignore', 'ignore', 'inherit'],
     });
     const ended = once(child, 'exit');
-    await vi.waitFor(() => expect(reached()).toBe(true), { interval: 1, timeout: 30_000 });
-    child.kill('SIGKILL');
-    await ended;
+    try {
+      await vi.waitFor(() => expect(reached()).toBe(true), { interval: 1, timeout: 30_000 });
+    } finally {
+      child.kill('SIGKILL');
+      await ended;
+    }
     const before = [...dir.names('out'), ...dir.names('.capture/reclaim')];
     const settled = await settleReclaims(dir);
     expect(settled.every(({ kind }) => kind === 'put-back')).toBe(true);

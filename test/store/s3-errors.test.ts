@@ -117,7 +117,7 @@ describe('the S3 store says', () => {
   it('status, operation, bucket and key when the server says nothing', async () => {
     const mute = await open(server.env);
     server.fault = () => ({ kind: 'answer', status: 400, body: '' });
-    await expect(put(mute)).rejects.toThrow(/^PutObject s3:\/\/lab\/run7\/r\.dat: the request was refused \(http 400, 1 try\)$/);
+    await expect(put(mute)).rejects.toThrow(/^PutObject s3:\/\/lab\/run7\/r\.dat: the request was refused \(http 400, 2 tries\)$/);
   });
 
   it('that the store is full', async () => {
@@ -148,5 +148,16 @@ describe('expired credentials', () => {
     server.credentials = [{ ...NEW, expired: true }, OLD];
     writeProfile(OLD);
     expect(await textOf((await renewed.get('r.dat'))?.body)).toBe('x');
+  });
+
+  it('are noticed although the answer to HEAD has no body to say so', async () => {
+    server.credentials = [OLD];
+    writeProfile(OLD);
+    const profile = { AWS_PROFILE: 'sim', AWS_SHARED_CREDENTIALS_FILE: `${dir}/credentials` };
+    const renewed = await open({ AWS_ENDPOINT_URL_S3: server.url, ...profile });
+    await put(renewed);
+    server.credentials = [{ ...OLD, expired: true }, NEW];
+    writeProfile(NEW);
+    expect((await renewed.head('r.dat'))?.sizeBytes).toBe(1);
   });
 });

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { openEpollReader, openPollReader } from '../../src/watch/reader.ts';
-import { runFixture, watched } from './support.ts';
+import { startFixture, watched } from './support.ts';
 
 describe.each([
   ['inotify', openEpollReader],
@@ -20,16 +20,12 @@ describe.each([
 
   it('keeps the order in which files were closed, whoever reads', async () => {
     const { dir, events, watcher } = await watched({ system: { readers: [open] } });
-    let running = true;
-    const made = runFixture('make-files', dir, '0', '20000').finally(() => {
-      running = false;
-    });
-    while (running) {
+    const child = startFixture('make-files', dir, '0', '20000');
+    while (child.exitCode === null) {
       watcher.drainNow();
       // oxlint-disable-next-line no-await-in-loop -- the loop reads in between
       await setImmediate();
     }
-    await made;
     watcher.drainNow();
     expect(events.map((event) => event.path)).toEqual(Array.from({ length: 20_000 }, (_, n) => `f${n}`));
   });

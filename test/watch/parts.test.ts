@@ -62,10 +62,13 @@ describe('seen', () => {
     },
   );
 
-  it('forgets what is not kept', () => {
+  it('forgets a file that a whole walk has not met', () => {
     const seen = openSeen();
     seen.note('r.dat', facts);
-    seen.retain(new Set());
+    seen.forgetGone();
+    expect(seen.isNew('r.dat', facts)).toBe(false);
+    seen.forgetGone();
+    seen.forgetGone();
     expect(seen.isNew('r.dat', facts)).toBe(true);
   });
 });
@@ -89,13 +92,17 @@ describe('passes', () => {
   });
 
   it('stop at close, in the middle of one and between two', async () => {
+    let runs = 0;
     const passes = openPasses(async (_kind, signal) => {
+      runs += 1;
       await pause(3_600_000, undefined, { signal });
     });
-    passes.request('all');
     passes.repeat(3_600_000);
+    passes.request('all');
+    await pause(0);
     await passes.close();
     passes.request('all');
     await passes.close();
+    expect(runs).toBe(1);
   });
 });

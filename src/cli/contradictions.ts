@@ -1,0 +1,70 @@
+// Options that are each right and cannot stand together. Pure.
+import { fileURLToPath } from 'node:url';
+import { parsePattern } from '../core/glob.ts';
+import type { Mistake } from '../core/mistake.ts';
+import { showPath } from '../core/path.ts';
+import type { Settings } from '../core/settings.ts';
+import type { GivenOptions } from './command-line.ts';
+
+export function contradictions(given: GivenOptions, settings: Settings): readonly Mistake[] {
+  return [...reclaim(given, settings), ...sharedWorkdir(given, settings), ...storeIsWorkdir(settings)];
+}
+
+function reclaim(given: GivenOptions, settings: Settings): readonly Mistake[] {
+  const mode = given.get('reclaim');
+  const asked = mode?.values.at(-1);
+  if (mode === undefined || asked === 'never') return [];
+  if (given.has('keep')) {
+    return [
+      {
+        message: `${mode.source} ${asked ?? ''} and --keep contradict each other`,
+        hint: 'leave one of them out',
+      },
+    ];
+  }
+  if (settings.sharedWorkdir) {
+    return [
+      {
+        message: `${mode.source} ${asked ?? ''}: in a shared work directory nothing is reclaimed`,
+        hint: `leave out ${mode.source}, or give each task a work directory of its own`,
+      },
+    ];
+  }
+  if (asked === 'now' && settings.defaultStore) {
+    return [
+      {
+        message: `${mode.source} now: without --to nothing is reclaimed`,
+        hint: '--to s3://bucket/prefix, or a directory on another disk',
+      },
+    ];
+  }
+  return [];
+}
+
+/** Only exact names tell whose file it is when several tasks write in one directory. */
+function sharedWorkdir(
+  given: GivenOptions,
+  { sharedWorkdir: shared, manifest }: Settings,
+): readonly Mistake[] {
+  if (!shared) return [];
+  const wide = [...manifest.results, ...manifest.checkpoints].find(
+    (pattern) => pattern.endsWith('/') || parsePattern(pattern).kind === 'glob',
+  );
+  if (wide === undefined) return [];
+  return [
+    {
+      message: `${given.get('shared-workdir')?.source ?? ''}: '${showPath(wide)}' would also match the files of other tasks`,
+      hint: 'name the files exactly, or give each task a work directory of its own',
+    },
+  ];
+}
+
+function storeIsWorkdir({ to, workdir }: Settings): readonly Mistake[] {
+  if (!to.url.startsWith('file://') || fileURLToPath(to.url) !== workdir) return [];
+  return [
+    {
+      message: `the store is the work directory itself (${showPath(workdir)})`,
+      hint: 'name another directory with --to',
+    },
+  ];
+}

@@ -1,0 +1,89 @@
+// What --help prints: made from the table of options, so that it cannot leave one out.
+import { commanderOf } from './command-line.ts';
+import type { CommandName } from './options.ts';
+
+const USAGE: Readonly<Record<CommandName, string>> = {
+  run: '[options] -- <task> [args...]',
+  watch: '[options]',
+  restore: '[options]',
+};
+
+const ABOUT: Readonly<Record<CommandName, string>> = {
+  run:
+    'Runs one task of a job array and keeps what it makes: results and checkpoints go to object storage the ' +
+    'moment they are closed, and the next attempt resumes.',
+  watch:
+    "Captures beside a task that somebody else runs, such as another container of a pod: the same as 'capture', " +
+    'without a task. SIGTERM ends it: final scan, drain, exit.',
+  restore: 'Brings inputs and the newest good checkpoint into the work directory, and exits.',
+};
+
+const COMMANDS = `Commands:
+  capture [options] -- <task>  run a task with capture beside it
+  capture watch [options]      capture beside a task that somebody else runs
+  capture restore [options]    only bring inputs and checkpoint into the work directory
+`;
+
+const VALUES = `Values:
+  A pattern is an exact path, a glob or a directory (everything below it). '@file' stands for the
+  lines of that file, one pattern each, # begins a comment; a name that begins with @ is '\\@name'.
+  Durations carry a unit: ms, s, m, h, d. Sizes too: B, KiB, MiB, GiB, kB, MB, GB.
+  Each option has a twin in the environment, CAPTURE_RESULTS for --results: one pattern a line, and
+  1 or 0 for options without a value. The command line wins.
+`;
+
+/** Of each command those that it can end with. */
+const STATUSES: Readonly<Record<CommandName, string>> = {
+  run: `Exit status:
+  the task's own; 128+N when signal N ended it; and of capture itself:
+   64  an option, a pattern or the work directory is wrong (nothing was started)
+   66  an input is neither here nor in the store (nothing was started)
+   69  the store cannot be used, or no recorded checkpoint can be restored (nothing was started)
+   70  capture itself failed
+   74  the task succeeded, but something that it closed is not stored
+   75  preempted: run me again (--preempted-status)
+   76  another attempt has taken this index over: do not run me again
+  126  the task cannot be executed
+  127  there is no such task
+`,
+  watch: `Exit status:
+    0  everything that was closed is stored
+   64  an option, a pattern or the work directory is wrong
+   69  the store cannot be used
+   70  capture itself failed
+   74  something that was closed is not stored
+   76  another attempt has taken this index over
+`,
+  restore: `Exit status:
+    0  restored, or nothing is stored yet
+   64  an option, a pattern or the work directory is wrong
+   66  an input is neither here nor in the store
+   69  the store cannot be used, or no recorded checkpoint can be restored
+   70  capture itself failed
+`,
+};
+
+const EXAMPLES: Readonly<Record<CommandName, string>> = {
+  run: `Examples:
+  capture -r result.dat -k state.chk --to s3://lab/run7 -- ./simulate --steps 1000000
+  capture -r 'frames/*.png' -i scene.pov --workdir /dev/shm/job --to s3://lab/film -- povray scene.pov
+  capture -k @checkpoints.txt --run "$SLURM_ARRAY_JOB_ID" --to /shared/store -- srun ./task
+`,
+  watch: `Examples:
+  capture watch -r 'out/' -k state.chk --workdir /work --to s3://lab/run7
+`,
+  restore: `Examples:
+  capture restore -k state.chk -i input.dat --task-name simulate --workdir /work --to s3://lab/run7
+`,
+};
+
+export function helpText(name: CommandName): string {
+  const options = commanderOf(name).usage(USAGE[name]).description(ABOUT[name]).helpInformation();
+  return [
+    options.trimEnd() + '\n',
+    ...(name === 'run' ? [COMMANDS] : []),
+    VALUES,
+    STATUSES[name],
+    EXAMPLES[name],
+  ].join('\n');
+}

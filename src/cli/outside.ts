@@ -1,0 +1,35 @@
+// The little that reading a command line needs of the file system. Everything else about it is pure.
+import fs from 'node:fs';
+import { errnoOf, reasonOf } from '../core/errors.ts';
+import { decodePath, encodePath } from '../core/path.ts';
+
+export interface Outside {
+  /** The text of a file, names in it without loss; throws as node:fs does. */
+  readonly readText: (file: string) => string;
+  /** Why a task cannot work in the directory, or undefined. */
+  readonly workdirProblem: (dir: string) => string | undefined;
+}
+
+export const realOutside: Outside = {
+  readText: (file) => decodePath(fs.readFileSync(encodePath(file))),
+  workdirProblem: (dir) => {
+    try {
+      if (!fs.statSync(encodePath(dir)).isDirectory()) return 'it is not a directory';
+      fs.accessSync(encodePath(dir), fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
+      return undefined;
+    } catch (error) {
+      switch (errnoOf(error)) {
+        case 'ENOENT':
+          return 'no such directory';
+        case 'ENOTDIR':
+          return 'it is not a directory';
+        case 'EACCES':
+          return 'permission denied, it must be readable and writable';
+        case 'EROFS':
+          return 'the file system is read-only';
+        default:
+          return reasonOf(error);
+      }
+    }
+  },
+};

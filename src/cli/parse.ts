@@ -1,0 +1,119 @@
+// From the command line and the environment to what is to be done: read this first. Nothing is started here,
+// and all mistakes are found before any is said.
+import { parallelStep } from '../array/parallel-step.ts';
+import type { Mistake } from '../core/mistake.ts';
+import { showPath } from '../core/path.ts';
+import type { Settings } from '../core/settings.ts';
+import { readCommandLine, type CommandLine } from './command-line.ts';
+import { helpText } from './help.ts';
+import type { CommandName } from './options.ts';
+import { realOutside, type Outside } from './outside.ts';
+import { settingsOf } from './settings.ts';
+import { mistypedTwins, withTwins } from './twins.ts';
+import { warningsOf } from './warnings.ts';
+
+export interface Task {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+interface Asked {
+  readonly settings: Settings;
+  readonly dryRun: boolean;
+  /** Said once, before anything is started. */
+  readonly warnings: readonly Mistake[];
+}
+
+export type Parsed =
+  | ({ readonly kind: 'run'; readonly task: Task } & Asked)
+  | ({ readonly kind: 'watch' } & Asked)
+  | ({ readonly kind: 'restore' } & Asked)
+  | { readonly kind: 'help'; readonly text: string }
+  | { readonly kind: 'version'; readonly text: string }
+  | { readonly kind: 'mistakes'; readonly mistakes: readonly Mistake[] };
+
+/** `argv` without node and script. `cwd` is what relative paths and a missing `--workdir` mean. */
+export function parseCommandLine(
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+  cwd: string,
+  outside: Outside = realOutside,
+): Parsed {
+  const { command, args, task } = split(argv);
+  const line = readCommandLine(command, args);
+  if (line.help) return { kind: 'help', text: helpText(command) };
+  if (line.version) return { kind: 'version', text: `${CAPTURE_VERSION}\n` };
+
+  const { given, mistakes: twinMistakes } = withTwins(line.given, env, command);
+  const { settings, mistakes } = settingsOf({ command, given, env, cwd, argv: task ?? [], outside });
+  const all = [...line.mistakes, ...wordMistakes(command, line, task), ...twinMistakes, ...mistakes];
+  const [program, ...taskArgs] = task ?? [];
+  const inStep = command === 'run' && program !== undefined ? parallelStep(env, program) : undefined;
+  if (inStep !== undefined) all.push(inStep);
+  if (all.length > 0) return { kind: 'mistakes', mistakes: all };
+
+  const warnings = [...warningsOf(settings, command), ...mistypedTwins(env)];
+  const asked: Asked = { settings, dryRun: given.has('dry-run'), warnings };
+  if (command !== 'run') return { kind: command, ...asked };
+  return { kind: 'run', task: { command: program ?? '', args: taskArgs }, ...asked };
+}
+
+/**
+ * The first `--` ends our arguments, whatever stands before it: no option can take it, or what follows, for
+ * its value.
+ */
+function split(argv: readonly string[]): {
+  readonly command: CommandName;
+  readonly args: readonly string[];
+  /** Undefined without a `--`. */
+  readonly task: readonly string[] | undefined;
+} {
+  const end = argv.indexOf('--');
+  const ours = end === -1 ? argv : argv.slice(0, end);
+  const task = end === -1 ? undefined : argv.slice(end + 1);
+  const [first] = ours;
+  if (first === 'run' || first === 'watch' || first === 'restore')
+    return { command: first, args: ours.slice(1), task };
+  return { command: 'run', args: ours, task };
+}
+
+/** Words where none belong, and the task that is missing or too much. */
+function wordMistakes(
+  command: CommandName,
+  { operands }: CommandLine,
+  task: readonly string[] | undefined,
+): readonly Mistake[] {
+  const [word] = operands;
+  if (command !== 'run') {
+    const extra = word ?? task?.[0];
+    if (extra === undefined) return [];
+    return [
+      {
+        message: `capture ${command} runs no task, and takes no '${showPath(extra)}'`,
+        hint: `capture ${command} --help`,
+      },
+    ];
+  }
+  if (task === undefined) {
+    return word === undefined
+      ? [{ message: 'no task is given', hint: "capture --results 'out/*.dat' -- ./task, or capture --help" }]
+      : [{ message: `'${showPath(word)}' stands where an option should`, hint: beforeTask(word) }];
+  }
+  const mistakes: Mistake[] = [];
+  if (word !== undefined) {
+    mistakes.push({
+      message: `'${showPath(word)}' stands between the options and the task`,
+      hint: "each option takes one value; quote wildcards, so that the shell leaves them: --results '*.dat'",
+    });
+  }
+  if (task.length === 0 || task[0] === '') {
+    mistakes.push({ message: 'no task is given after --', hint: "capture --results 'out/*.dat' -- ./task" });
+  }
+  return mistakes;
+}
+
+function beforeTask(word: string): string {
+  return word === 'watch' || word === 'restore'
+    ? `the command comes first: capture ${word} [options]`
+    : `the task stands behind --: capture [options] -- ${showPath(word)}`;
+}

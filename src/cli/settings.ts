@@ -1,0 +1,186 @@
+// From the options that were given to settings: defaults, meanings, and everything that is wrong with them at
+// once. Reads nothing but what it is given.
+import path from 'node:path';
+import { defaultGraceMs } from '../array/grace.ts';
+import { identify } from '../array/identity.ts';
+import { isMistake, type Mistake } from '../core/mistake.ts';
+import { showPath } from '../core/path.ts';
+import { checkPattern } from '../core/pattern.ts';
+import type { Identity, Settings, StoreSettings } from '../core/settings.ts';
+import { parseStoreUrl } from '../core/store-url.ts';
+import { DEFAULT_TASK_NAME, taskNameOf } from '../core/task-name.ts';
+import { contradictions } from './contradictions.ts';
+import type { CommandName, OptionName } from './options.ts';
+import type { GivenOptions } from './command-line.ts';
+import type { Outside } from './outside.ts';
+import { readPatterns } from './patterns.ts';
+import * as read from './readers.ts';
+
+/** No `--to`: good enough to try capture out. */
+const DEFAULT_STORE = 'capture-store';
+
+export interface SettingsInput {
+  readonly command: CommandName;
+  readonly given: GivenOptions;
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  /** The task's command line; empty for `watch` and `restore`. */
+  readonly argv: readonly string[];
+  readonly outside: Outside;
+}
+
+export interface SettingsOutput {
+  /** To be used only when there are no mistakes. */
+  readonly settings: Settings;
+  readonly mistakes: readonly Mistake[];
+}
+
+export function settingsOf(input: SettingsInput): SettingsOutput {
+  const { command, given, cwd, env, outside } = input;
+  const mistakes: Mistake[] = [];
+  const values = valuesOf(given, mistakes);
+  const on = (name: OptionName): boolean => given.has(name);
+  const pathOf = (name: OptionName): string | undefined => {
+    const file = values.optional(name, read.filePath);
+    return file === undefined ? undefined : path.resolve(cwd, file);
+  };
+  const workdir = pathOf('workdir') ?? cwd;
+  mistakes.push(...workdirMistakes(workdir, given, outside));
+  const patterns = (name: OptionName): readonly string[] => {
+    const found = readPatterns(given.get(name), { cwd, workdir, outside });
+    mistakes.push(...found.mistakes);
+    return found.patterns;
+  };
+  const store = (name: 'to' | 'from', fallback: string): StoreSettings => ({
+    url: values.with(name, (text, source) => parseStoreUrl(text, source, cwd), fallback),
+    pathStyle: on('path-style'),
+    unfenced: on('unfenced'),
+  });
+  const to = store('to', parseDefaultStore(cwd));
+  const settings: Settings = {
+    manifest: {
+      results: patterns('results'),
+      checkpoints: patterns('checkpoints'),
+      inputs: patterns('inputs'),
+      companions: [],
+      exclude: patterns('exclude'),
+      newest: values.optional('newest', read.count(1, Infinity)),
+    },
+    to,
+    defaultStore: !on('to'),
+    from: on('from') ? store('from', to.url) : undefined,
+    identity: identityOf(input, values, mistakes),
+    workdir,
+    sharedWorkdir: on('shared-workdir'),
+    reclaim: on('keep') || on('shared-workdir') ? 'never' : values.one('reclaim', read.reclaimMode, 'auto'),
+    compression: values.one('compression', read.compression, { kind: 'zstd', level: 1 }),
+    checkpointSettleMs: values.one('checkpoint-settle', read.durationMs(), 2000),
+    checkpointLast: values.with(
+      'checkpoint-last',
+      (text, source) => checkPattern(text, source, workdir),
+      undefined,
+    ),
+    generations: values.one('generations', read.count(1, Infinity), 2),
+    graceMs: values.one('grace', read.durationMs(), defaultGraceMs(env)),
+    drainTimeoutMs: values.one('drain-timeout', read.durationMs(), 3_600_000),
+    rescanMs: values.one('rescan', read.durationMs(1000), 60_000),
+    // Beside a task's container the files are already those of the task: `capture restore` went before.
+    restore: command !== 'watch' && !on('no-restore'),
+    skipDone: on('skip-done'),
+    onLocal: values.one('on-local', read.onLocal, 'stored'),
+    preemptedStatus: values.one('preempted-status', read.count(1, 255), 75),
+    lanes: values.one('lanes', read.count(1, 16), 2),
+    spoolDir: pathOf('spool'),
+    spoolLimitBytes: values.one('spool-limit', read.sizeBytes, 2 ** 30),
+    log: {
+      level: values.one('log-level', read.logLevel, 'info'),
+      format: values.one('log-format', read.logFormat, 'text'),
+      file: pathOf('log-file'),
+    },
+  };
+  mistakes.push(...contradictions(given, settings));
+  return { settings, mistakes };
+}
+
+/** Reads single values; what cannot be read becomes a mistake, and the fallback stands in for it. */
+interface Values {
+  one<T>(name: OptionName, reader: read.Reader<T>, fallback: T): T;
+  optional<T>(name: OptionName, reader: read.Reader<T>): T | undefined;
+  with<T>(
+    name: OptionName,
+    parse: (text: string, source: string) => string | Mistake,
+    fallback: T,
+  ): string | T;
+}
+
+function valuesOf(given: GivenOptions, mistakes: Mistake[]): Values {
+  const optional: Values['optional'] = (name, reader) => {
+    const option = given.get(name);
+    const text = option?.values.at(-1);
+    if (option === undefined || text === undefined) return undefined;
+    const found = reader(text);
+    if ('value' in found) return found.value;
+    const { source } = option;
+    mistakes.push({
+      message: `${source} '${showPath(text)}': ${found.is}`,
+      hint: source.startsWith('--') ? `${source} ${found.example}` : `${source}=${found.example}`,
+    });
+    return undefined;
+  };
+  return {
+    optional,
+    one: (name, reader, fallback) => optional(name, reader) ?? fallback,
+    with: (name, parse, fallback) => {
+      const option = given.get(name);
+      if (option === undefined) return fallback;
+      const found = parse(option.values.at(-1) ?? '', option.source);
+      if (!isMistake(found)) return found;
+      mistakes.push(found);
+      return fallback;
+    },
+  };
+}
+
+function parseDefaultStore(cwd: string): string {
+  const url = parseStoreUrl(`./${DEFAULT_STORE}`, '--to', cwd);
+  return isMistake(url) ? '' : url;
+}
+
+function workdirMistakes(workdir: string, given: GivenOptions, outside: Outside): readonly Mistake[] {
+  const problem = outside.workdirProblem(workdir);
+  if (problem === undefined) return [];
+  return [
+    {
+      message: `cannot work in ${showPath(workdir)}: ${problem}`,
+      hint: given.has('workdir')
+        ? `make the directory first: mkdir -p ${showPath(workdir)}`
+        : 'start capture in a directory that can be written, or name one with --workdir',
+    },
+  ];
+}
+
+function identityOf(
+  { given, env, argv, outside }: SettingsInput,
+  values: Values,
+  mistakes: Mistake[],
+): Identity {
+  const index = given.get('index');
+  const array = identify(
+    env,
+    index === undefined ? undefined : { value: index.values.at(-1) ?? '', source: index.source },
+    outside.readText,
+  );
+  if (isMistake(array)) mistakes.push(array);
+  return {
+    taskName: values.one(
+      'task-name',
+      read.taskName,
+      argv.length === 0 ? DEFAULT_TASK_NAME : taskNameOf(argv),
+    ),
+    index: isMistake(array) ? undefined : array.index,
+    indexSource: isMistake(array) ? undefined : array.source,
+    runId: values.optional('run', read.runId),
+    argv,
+    scheduler: isMistake(array) ? {} : array.scheduler,
+  };
+}

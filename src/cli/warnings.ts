@@ -1,0 +1,29 @@
+// What is allowed and probably not meant. Pure; each is said once, and the run starts all the same.
+import { fileURLToPath } from 'node:url';
+import type { Mistake } from '../core/mistake.ts';
+import { showPath } from '../core/path.ts';
+import type { Settings } from '../core/settings.ts';
+import type { CommandName } from './options.ts';
+
+export function warningsOf(settings: Settings, command: CommandName): readonly Mistake[] {
+  const { results, checkpoints, inputs } = settings.manifest;
+  if (results.length + checkpoints.length + inputs.length === 0) {
+    return [
+      {
+        message:
+          command === 'restore'
+            ? 'nothing is declared: nothing is restored'
+            : 'nothing is declared: nothing is kept',
+        hint: "--results 'out/*.dat' --checkpoints state.chk",
+      },
+    ];
+  }
+  if (!settings.defaultStore) return [];
+  const dir = showPath(fileURLToPath(settings.to.url));
+  return [
+    {
+      message: `no --to is given: the store is ${dir}, which goes away with a spot instance`,
+      hint: '--to s3://bucket/prefix',
+    },
+  ];
+}

@@ -1,0 +1,192 @@
+// What happens to a file: each row of the table in docs/semantics.md, through the whole program.
+import fs from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openPlace, type Place } from './support.ts';
+
+let place: Place;
+beforeEach(() => {
+  place = openPlace();
+});
+afterEach(() => place.close());
+
+const sh = (script: string): string[] => ['sh', '-c', script];
+
+describe('a result', () => {
+  it('is stored and its local copy reclaimed at the end', async () => {
+    const run = place.run(['-r', 'r.dat'], sh('echo data > r.dat'));
+    expect(await run.status).toBe(0);
+    expect(place.text('r.dat.0')).toBe('data\n');
+    expect(fs.existsSync(place.at('r.dat'))).toBe(false);
+    expect(place.records().at(-1)?.record.kind).toBe('done');
+  });
+
+  it('is compressed when that gains something, and opens as a plain zstd frame', async () => {
+    const run = place.run(['-r', 'out/**', '--index', '7'], sh('mkdir out; seq 10000 > out/a.txt'));
+    expect(await run.status).toBe(0);
+    expect(place.keys()).toEqual(['out/a.txt.7.zst']);
+    expect(place.text('out/a.txt.7.zst').split('\n')).toHaveLength(10_001);
+  });
+
+  it('stays in the work directory with --keep', async () => {
+    expect(await place.run(['-r', 'r.dat', '--keep'], sh('echo data > r.dat')).status).toBe(0);
+    expect(fs.readFileSync(place.at('r.dat'), 'utf8')).toBe('data\n');
+  });
+
+  it('stays in the work directory when it is an input too', async () => {
+    fs.writeFileSync(place.at('r.dat'), 'old');
+    expect(await place.run(['-r', 'r.dat', '-i', 'r.dat'], sh('echo data > r.dat')).status).toBe(0);
+    expect(place.text('r.dat.0')).toBe('data\n');
+    expect(fs.existsSync(place.at('r.dat'))).toBe(true);
+  });
+
+  it('that equals its baseline is not pushed, and goes', async () => {
+    expect(await place.run(['-r', 'r.dat'], sh('echo data > r.dat')).status).toBe(0);
+    const before = fs.statSync(`${place.store}/r.dat.0`).ino;
+    place.freshWork();
+    expect(await place.run(['-r', 'r.dat'], sh('echo data > r.dat')).status).toBe(0);
+    expect(fs.statSync(`${place.store}/r.dat.0`).ino).toBe(before);
+    expect(fs.existsSync(place.at('r.dat'))).toBe(false);
+    expect(place.keys()).toEqual(['r.dat.0']);
+  });
+
+  it('that is an input and comes out unchanged is not pushed', async () => {
+    fs.writeFileSync(place.at('r.dat'), 'staged');
+    expect(await place.run(['-r', 'r.dat', '-i', 'r.dat'], sh('printf staged > r.dat')).status).toBe(0);
+    expect(place.keys()).toEqual([]);
+    expect(fs.readFileSync(place.at('r.dat'), 'utf8')).toBe('staged');
+  });
+
+  it('of size 0 is not pushed, and goes at the end', async () => {
+    const run = place.run(['-r', 'r.dat'], sh(': > r.dat'));
+    expect(await run.status).toBe(0);
+    expect(place.keys()).toEqual([]);
+    expect(fs.existsSync(place.at('r.dat'))).toBe(false);
+  });
+
+  it('is deleted as soon as it is durable with --reclaim now, while the task runs', async () => {
+    const task = sh('echo data > r.dat; while [ -e r.dat ]; do :; done; echo gone');
+    const run = place.run(['-r', 'r.dat', '--reclaim', 'now'], task);
+    expect(await run.status).toBe(0);
+    expect(run.stdout()).toBe('gone\n');
+    expect(place.text('r.dat.0')).toBe('data\n');
+  });
+
+  it('that replaces one of an earlier attempt leaves the older one under .~1~', async () => {
+    expect(await place.run(['-r', 'r.dat'], sh('echo one > r.dat')).status).toBe(0);
+    place.freshWork();
+    const second = place.run(['-r', 'r.dat'], sh('echo two > r.dat'));
+    expect(await second.status).toBe(0);
+    expect(place.text('r.dat.0')).toBe('two\n');
+    expect(place.text('r.dat.0.~1~')).toBe('one\n');
+    expect(second.stderr()).toContain('r.dat of attempt 1 (4 B) kept as r.dat.0.~1~');
+    expect(second.stderr()).toContain('declare it as an input too');
+    expect(fs.existsSync(place.at('r.dat'))).toBe(true);
+  });
+
+  it('of another task name under the same key is kept, too', async () => {
+    expect(await place.run(['-r', 'r.dat', '--task-name', 'a'], sh('echo one > r.dat')).status).toBe(0);
+    place.freshWork();
+    expect(await place.run(['-r', 'r.dat', '--task-name', 'b'], sh('echo two > r.dat')).status).toBe(0);
+    expect(place.text('r.dat.0')).toBe('two\n');
+    expect(place.text('r.dat.0.~1~')).toBe('one\n');
+  });
+
+  it('in the other form than before replaces that one', async () => {
+    expect(await place.run(['-r', 'r.dat', '--compression', 'none'], sh('seq 9999 > r.dat')).status).toBe(0);
+    place.freshWork();
+    expect(await place.run(['-r', 'r.dat'], sh('seq 8888 > r.dat')).status).toBe(0);
+    expect(place.keys()).toEqual(['r.dat.0.zst', 'r.dat.0.~1~']);
+  });
+
+  it('that was there before the task is stored only when the task ends with 0', async () => {
+    fs.writeFileSync(place.at('r.dat'), 'before');
+    expect(await place.run(['-r', 'r.dat'], sh('exit 3')).status).toBe(3);
+    expect(place.keys()).toEqual([]);
+    expect(await place.run(['-r', 'r.dat'], sh('exit 0')).status).toBe(0);
+    expect(place.text('r.dat.0')).toBe('before');
+  });
+
+  it('that the task removes before it is stored is withdrawn, no error', async () => {
+    const run = place.run(['-r', 'r.dat', '-r', 'other'], sh('echo x > r.dat; rm r.dat; echo y > other'));
+    expect(await run.status).toBe(0);
+    expect(place.records().at(-1)?.record.left).toEqual([]);
+  });
+
+  it('that is a symbolic link inside the work directory is stored as a link', async () => {
+    const run = place.run(['-r', 'latest', '-r', 'a.dat'], sh('echo x > a.dat; ln -s a.dat latest'));
+    expect(await run.status).toBe(0);
+    expect(place.text('latest.0')).toBe('a.dat');
+    expect(place.records().at(-1)?.record.results.find(({ path }) => path === 'latest')?.kind).toBe('link');
+  });
+
+  it('that is a link out of the work directory is refused, and the run is no success', async () => {
+    const run = place.run(['-r', 'passwd'], sh('ln -s /etc/passwd passwd'));
+    expect(await run.status).toBe(74);
+    expect(place.keys()).toEqual([]);
+    expect(run.stderr()).toContain('leads out of the work directory');
+  });
+});
+
+describe('a checkpoint', () => {
+  it('is stored as a generation and comes back in a fresh work directory', async () => {
+    expect(await place.run(['-k', 'k.chk'], sh('echo step1 > k.chk')).status).toBe(0);
+    expect(place.keys()).toEqual(['k.chk.sh.0.1-1']);
+    place.freshWork();
+    const second = place.run(['-k', 'k.chk'], sh('cat k.chk; echo "at $CAPTURED_ATTEMPT from $CAPTURED_RESTORED"'));
+    expect(await second.status).toBe(0);
+    expect(second.stdout()).toBe('step1\nat 2 from 1-1\n');
+  });
+
+  it('that did not change uploads nothing on the next attempt', async () => {
+    expect(await place.run(['-k', 'k.chk', '-r', 'r'], sh('echo step1 > k.chk; echo r > r')).status).toBe(0);
+    const before = place.keys();
+    place.freshWork();
+    expect(await place.run(['-k', 'k.chk', '-r', 'r'], sh('true')).status).toBe(0);
+    expect(place.keys()).toEqual(before);
+  });
+
+  it('is kept in as many generations as asked for, and no more', async () => {
+    const task = sh('for i in 1 2 3 4 5; do echo $i > k.chk; while ! ls "$S" | grep -q "1-$i$"; do :; done; done');
+    const run = place.run(['-k', 'k.chk', '--generations', '2'], task, { S: place.store });
+    expect(await run.status).toBe(0);
+    expect(place.keys()).toEqual(['k.chk.sh.0.1-4', 'k.chk.sh.0.1-5']);
+  });
+});
+
+describe('an input', () => {
+  it('is never pushed and kept', async () => {
+    fs.writeFileSync(place.at('in.dat'), 'in');
+    expect(await place.run(['-i', 'in.dat'], sh('echo changed > in.dat')).status).toBe(0);
+    expect(place.keys()).toEqual([]);
+    expect(fs.existsSync(place.at('in.dat'))).toBe(true);
+  });
+
+  it('that is not here comes from the store, the index’s own first', async () => {
+    fs.mkdirSync(place.store);
+    fs.writeFileSync(`${place.store}/in.dat`, 'plain');
+    const run = place.run(['-i', 'in.dat', '--index', '4'], sh('cat in.dat'));
+    expect(await run.status).toBe(0);
+    expect(run.stdout()).toBe('plain');
+    fs.writeFileSync(`${place.store}/in.dat.4`, 'own');
+    place.freshWork();
+    const second = place.run(['-i', 'in.dat', '--index', '4'], sh('cat in.dat'));
+    expect(await second.status).toBe(0);
+    expect(second.stdout()).toBe('own');
+  });
+
+  it('that is nowhere ends the run with 66 before the task starts', async () => {
+    const run = place.run(['-i', 'in.dat'], sh('echo started'));
+    expect(await run.status).toBe(66);
+    expect(run.stdout()).toBe('');
+    expect(run.stderr()).toMatch(/in\.dat[^]*\n {2}try: /);
+  });
+});
+
+describe('anything else', () => {
+  it('is never read and never touched', async () => {
+    const run = place.run(['-r', 'r.dat'], sh('echo x > other; chmod 000 other; echo y > r.dat'));
+    expect(await run.status).toBe(0);
+    expect(place.keys()).toEqual(['r.dat.0']);
+    expect(fs.existsSync(place.at('other'))).toBe(true);
+  });
+});
