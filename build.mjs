@@ -1,13 +1,16 @@
 // Builds the one bundled program in dist/: thousands of array tasks start at once on one shared file
 // system, and every file that is not looked up there is a metadata request saved. The native packages
 // stay outside (they carry binaries); the S3 driver is a chunk of its own, loaded on first use.
-import { readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
 import { build } from 'esbuild';
 
 const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 
-rmSync(new URL('dist', import.meta.url), { recursive: true, force: true });
-await build({
+mkdirSync('dist', { recursive: true });
+const stale = new Set(readdirSync('dist'));
+const { metafile } = await build({
+  metafile: true,
   entryPoints: {
     capture: 'src/cli/main.ts',
     sidecar: 'src/sidecar-main.ts',
@@ -30,3 +33,7 @@ await build({
     js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
   },
 });
+
+// Only now: a capture that runs from here must not lose its program in between.
+for (const output of Object.keys(metafile.outputs)) stale.delete(path.basename(output));
+for (const name of stale) rmSync(path.join('dist', name));

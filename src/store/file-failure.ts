@@ -8,7 +8,11 @@ interface Meaning {
   readonly hint?: string;
 }
 
-const DENIED = { kind: 'denied', why: 'permission denied', hint: 'check the owner and mode of the directory' } as const;
+const DENIED = {
+  kind: 'denied',
+  why: 'permission denied',
+  hint: 'check the owner and mode of the directory',
+} as const;
 const FULL = { kind: 'full', hint: 'make room there, or choose another store with --to' } as const;
 const BUSY = { kind: 'transient', why: 'the file system does not answer' } as const;
 const CLASH = { kind: 'refused', why: 'one key is both an object and the folder of another' } as const;

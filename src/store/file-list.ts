@@ -26,7 +26,8 @@ async function* walk(
     signal?.throwIfAborted();
     const key = joinPath(folder, entry.name);
     if (entry.isDirectory()) {
-      if (prefix.startsWith(`${key}/`) || `${key}/`.startsWith(prefix)) yield* walk(layout, key, prefix, signal);
+      if (prefix.startsWith(`${key}/`) || `${key}/`.startsWith(prefix))
+        yield* walk(layout, key, prefix, signal);
     } else if (joinPath(folder, sortName).startsWith(prefix)) {
       const sizeBytes = await sizeOf(layout.objectPath(key));
       if (sizeBytes !== undefined) yield { key, sizeBytes };

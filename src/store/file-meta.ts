@@ -18,7 +18,12 @@ const schema = z.object({
 });
 
 /** Stores the metadata of a file that is to become the object `key`. */
-export async function writeMeta(layout: Layout, key: string, file: BigIntStats, meta: ObjectMeta): Promise<void> {
+export async function writeMeta(
+  layout: Layout,
+  key: string,
+  file: BigIntStats,
+  meta: ObjectMeta,
+): Promise<void> {
   const path = layout.metaPath(key, file.ino);
   const text = JSON.stringify({ key, size: String(file.size), mtimeNs: String(file.mtimeNs), meta });
   await fs.mkdir(dirname(path), { recursive: true });
@@ -29,7 +34,11 @@ export async function writeMeta(layout: Layout, key: string, file: BigIntStats, 
 }
 
 /** The metadata that belongs to this file; undefined when there is none, as for files put there by hand. */
-export async function readMeta(layout: Layout, key: string, file: BigIntStats): Promise<ObjectMeta | undefined> {
+export async function readMeta(
+  layout: Layout,
+  key: string,
+  file: BigIntStats,
+): Promise<ObjectMeta | undefined> {
   let text: string;
   try {
     text = await fs.readFile(layout.metaPath(key, file.ino), 'utf8');
@@ -38,7 +47,8 @@ export async function readMeta(layout: Layout, key: string, file: BigIntStats): 
     throw error;
   }
   const parsed = schema.parse(JSON.parse(text));
-  const same = parsed.key === key && parsed.size === String(file.size) && parsed.mtimeNs === String(file.mtimeNs);
+  const same =
+    parsed.key === key && parsed.size === String(file.size) && parsed.mtimeNs === String(file.mtimeNs);
   return same ? parsed.meta : undefined;
 }
 

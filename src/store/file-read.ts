@@ -22,7 +22,11 @@ export async function headFile(layout: Layout, key: string): Promise<ObjectHead 
   return found === undefined ? undefined : headOf(key, found);
 }
 
-export async function getFile(layout: Layout, key: string, options: GetOptions): Promise<GotObject | undefined> {
+export async function getFile(
+  layout: Layout,
+  key: string,
+  options: GetOptions,
+): Promise<GotObject | undefined> {
   const found = await openObject(layout, key);
   if (found === undefined) return undefined;
   const head = headOf(key, found);
@@ -30,7 +34,10 @@ export async function getFile(layout: Layout, key: string, options: GetOptions):
   const end = Math.min((options.range?.last ?? Infinity) + 1, head.sizeBytes);
   if (options.range !== undefined && first >= end) {
     await found.file.close();
-    throw new StoreError('refused', `get ${layout.root}/${key}: no bytes from ${first} on, it has ${head.sizeBytes}`);
+    throw new StoreError(
+      'refused',
+      `get ${layout.root}/${key}: no bytes from ${first} on, it has ${head.sizeBytes}`,
+    );
   }
   const { file } = found;
   const chunks = readBytes(file, { first, end }, `${layout.root}/${key}`, options.signal);
@@ -81,11 +88,12 @@ async function* readBytes(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
   try {
-    for (let at = first; at < end; ) {
+    for (let at = first; at < end;) {
       signal?.throwIfAborted();
       const chunk = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, end - at));
       const { bytesRead } = await file.read(chunk, 0, chunk.length, at);
-      if (bytesRead === 0) throw new StoreError('transient', `get ${where}: it ended at byte ${at} of ${end}`);
+      if (bytesRead === 0)
+        throw new StoreError('transient', `get ${where}: it ended at byte ${at} of ${end}`);
       at += bytesRead;
       yield chunk.subarray(0, bytesRead);
     }

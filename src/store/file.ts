@@ -19,7 +19,13 @@ import { StoreError, type Store } from './store.ts';
 export async function openFileStore(settings: StoreSettings, budgetMs: number): Promise<Store> {
   const root = fileURLToPath(settings.url).replace(/(?<=.)\/+$/, '');
   const layout = layoutOf(root);
-  const run = <T>(verb: string, key: string, work: () => Promise<T>, signal?: AbortSignal, budget = budgetMs) =>
+  const run = <T>(
+    verb: string,
+    key: string,
+    work: () => Promise<T>,
+    signal?: AbortSignal,
+    budget = budgetMs,
+  ) =>
     retrying(
       async () => {
         try {
@@ -58,14 +64,16 @@ export async function openFileStore(settings: StoreSettings, budgetMs: number): 
     },
     copy: async (from, to, signal) => {
       const source = await store.get(from, { signal });
-      if (source === undefined) throw new StoreError('missing', `copy ${root}/${from}: there is no such object`);
+      if (source === undefined)
+        throw new StoreError('missing', `copy ${root}/${from}: there is no such object`);
       try {
         await store.put(to, source.body, { meta: source.meta, signal });
       } finally {
         await source.body[Symbol.asyncIterator]().return?.();
       }
     },
-    sweep: (prefix, mine, signal) => run('sweep', prefix, () => sweepTemporaries(layout, prefix, mine, signal), signal),
+    sweep: (prefix, mine, signal) =>
+      run('sweep', prefix, () => sweepTemporaries(layout, prefix, mine, signal), signal),
     close: async () => undefined,
   };
   return store;

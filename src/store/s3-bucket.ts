@@ -35,13 +35,17 @@ export async function openBucket(
 ): Promise<Bucket> {
   const [, name, path = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(settings.url) ?? [];
   if (name === undefined) {
-    throw new StoreError('refused', `cannot open the store ${settings.url}: no bucket`, { hint: 'write s3://bucket/prefix' });
+    throw new StoreError('refused', `cannot open the store ${settings.url}: no bucket`, {
+      hint: 'write s3://bucket/prefix',
+    });
   }
   const prefix = path.replace(/^\/+|\/+$/g, '');
   const transport = openTransport(tuning);
   let region: string | undefined;
   const newClient = (): S3Client => clientOf({ transport, region, pathStyle: settings.pathStyle });
-  region = await newClient().config.region().catch(() => DEFAULT_REGION);
+  region = await newClient()
+    .config.region()
+    .catch(() => DEFAULT_REGION);
   let current = newClient();
   return {
     name,

@@ -53,22 +53,34 @@ function copySource(bucket: Bucket, key: string): string {
 
 async function copyWhole({ bucket, to, copySource: from, signal }: CopyJob): Promise<void> {
   await request(bucket, { operation: 'CopyObject', key: to, signal }, (client, http) =>
-    client.send(new CopyObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + to, CopySource: from }), http),
+    client.send(
+      new CopyObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + to, CopySource: from }),
+      http,
+    ),
   );
 }
 
 async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
   const { bucket, to, source, signal } = job;
   const target = { Bucket: bucket.name, Key: bucket.prefix + to };
-  const { UploadId } = await request(bucket, { operation: 'CreateMultipartUpload', key: to, signal }, (client, http) =>
-    client.send(new CreateMultipartUploadCommand({ ...target, Metadata: { ...source.meta } }), http),
+  const { UploadId } = await request(
+    bucket,
+    { operation: 'CreateMultipartUpload', key: to, signal },
+    (client, http) =>
+      client.send(new CreateMultipartUploadCommand({ ...target, Metadata: { ...source.meta } }), http),
   );
   try {
     const Parts: CompletedPart[] = [];
     for (let first = 0; first < source.sizeBytes; first += partBytes) {
       const last = Math.min(first + partBytes, source.sizeBytes) - 1;
       const PartNumber = Parts.length + 1;
-      const part = { ...target, UploadId, PartNumber, CopySource: job.copySource, CopySourceRange: `bytes=${first}-${last}` };
+      const part = {
+        ...target,
+        UploadId,
+        PartNumber,
+        CopySource: job.copySource,
+        CopySourceRange: `bytes=${first}-${last}`,
+      };
       const copied = await request(bucket, { operation: 'UploadPartCopy', key: to, signal }, (client, http) =>
         client.send(new UploadPartCopyCommand(part), http),
       );
@@ -76,7 +88,10 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
     }
     const settle = (): Promise<object | undefined> => sameObject(job);
     await request(bucket, { operation: 'CompleteMultipartUpload', key: to, signal, settle }, (client, http) =>
-      client.send(new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } }), http),
+      client.send(
+        new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } }),
+        http,
+      ),
     );
   } catch (error) {
     const options = { operation: 'AbortMultipartUpload', key: to, budgetMs: ABORT_BUDGET_MS };
@@ -91,5 +106,7 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
 /** A completion whose answer was lost has taken place when the copy is there. */
 async function sameObject({ bucket, to, source, signal }: CopyJob): Promise<object | undefined> {
   const there = await headObject(bucket, to, { signal, budgetMs: 0 }).catch(() => undefined);
-  return there?.meta['push'] === source.meta['push'] && there?.sizeBytes === source.sizeBytes ? {} : undefined;
+  return there?.meta['push'] === source.meta['push'] && there?.sizeBytes === source.sizeBytes
+    ? {}
+    : undefined;
 }

@@ -22,21 +22,45 @@ interface Meaning {
 }
 
 const CLOCK = 'set the clock of this machine (timedatectl, chronyc): S3 allows 15 minutes';
-const EXPIRED: Meaning = { kind: 'expired', why: 'credentials expired', hint: 'renew them (aws sso login, a new token): they are read anew' };
-const REGION: Meaning = { kind: 'refused', why: 'the bucket is in another region', hint: 'set AWS_REGION to the region of the bucket' };
+const EXPIRED: Meaning = {
+  kind: 'expired',
+  why: 'credentials expired',
+  hint: 'renew them (aws sso login, a new token): they are read anew',
+};
+const REGION: Meaning = {
+  kind: 'refused',
+  why: 'the bucket is in another region',
+  hint: 'set AWS_REGION to the region of the bucket',
+};
 const BUSY: Meaning = { kind: 'transient', why: 'the server is busy' };
 const GARBLED: Meaning = { kind: 'transient', why: 'the body was damaged on its way' };
 
 /** https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, and what RGW and MinIO add. */
 const BY_CODE: Readonly<Record<string, Meaning>> = {
-  InvalidAccessKeyId: { kind: 'denied', why: 'unknown access key', hint: 'check AWS_ACCESS_KEY_ID or AWS_PROFILE' },
-  SignatureDoesNotMatch: { kind: 'denied', why: 'the secret key does not fit', hint: 'check AWS_SECRET_ACCESS_KEY or AWS_PROFILE' },
+  InvalidAccessKeyId: {
+    kind: 'denied',
+    why: 'unknown access key',
+    hint: 'check AWS_ACCESS_KEY_ID or AWS_PROFILE',
+  },
+  SignatureDoesNotMatch: {
+    kind: 'denied',
+    why: 'the secret key does not fit',
+    hint: 'check AWS_SECRET_ACCESS_KEY or AWS_PROFILE',
+  },
   InvalidToken: { kind: 'denied', why: 'the session token is not valid', hint: 'check AWS_SESSION_TOKEN' },
-  RequestTimeTooSkewed: { kind: 'refused', why: 'the clocks of this machine and of the server differ', hint: CLOCK },
+  RequestTimeTooSkewed: {
+    kind: 'refused',
+    why: 'the clocks of this machine and of the server differ',
+    hint: CLOCK,
+  },
   ExpiredToken: EXPIRED,
   ExpiredTokenException: EXPIRED,
   TokenRefreshRequired: EXPIRED,
-  NoSuchBucket: { kind: 'missing', why: 'no such bucket', hint: 'create the bucket, or check its name and AWS_ENDPOINT_URL' },
+  NoSuchBucket: {
+    kind: 'missing',
+    why: 'no such bucket',
+    hint: 'create the bucket, or check its name and AWS_ENDPOINT_URL',
+  },
   PermanentRedirect: REGION,
   AuthorizationHeaderMalformed: REGION,
   QuotaExceeded: { kind: 'full', why: 'the quota is used up' },
@@ -79,11 +103,23 @@ export function failureOf(error: unknown, endpoint: string): Failure {
   const known = BY_CODE[name];
   if (status !== undefined) {
     const meaning = known ?? meaningOfStatus(status);
-    return { hint: undefined, ...meaning, status, code: name, lost: status === 500 || status === 502 || status === 504 };
+    return {
+      hint: undefined,
+      ...meaning,
+      status,
+      code: name,
+      lost: status === 500 || status === 502 || status === 504,
+    };
   }
   const code = field(error, 'code') ?? name;
   const meaning = known ?? meaningOfNetwork(error, name, code, endpoint);
-  return { hint: undefined, ...meaning, status, code, lost: meaning.kind === 'transient' && !UNSENT.test(code) };
+  return {
+    hint: undefined,
+    ...meaning,
+    status,
+    code,
+    lost: meaning.kind === 'transient' && !UNSENT.test(code),
+  };
 }
 
 /** What the SDK calls an answer without a code. */
@@ -112,7 +148,8 @@ function meaningOfStatus(status: number): Meaning {
   if (status === 301 || status === 307) return REGION;
   if (status === 429) return BUSY;
   // 501 is an answer, not an accident: the server has no such operation.
-  if (status === 408 || (status >= 500 && status !== 501)) return { kind: 'transient', why: 'the server failed' };
+  if (status === 408 || (status >= 500 && status !== 501))
+    return { kind: 'transient', why: 'the server failed' };
   return { kind: 'refused', why: status === 501 ? 'the server cannot do this' : 'the request was refused' };
 }
 
@@ -123,13 +160,18 @@ function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: 
   if (NETWORK.test(code)) {
     const hint = UNSENT.test(code) ? 'check AWS_ENDPOINT_URL, the network and HTTPS_PROXY' : undefined;
     const why = `cannot reach ${endpoint}`;
-    return hint === undefined ? { kind: 'transient', why: `${endpoint} broke the connection` } : { kind: 'transient', why, hint };
+    return hint === undefined
+      ? { kind: 'transient', why: `${endpoint} broke the connection` }
+      : { kind: 'transient', why, hint };
   }
   return { kind: 'refused', why: field(error, 'message') ?? 'the SDK refused the request' };
 }
 
 function statusOf(error: unknown): number | undefined {
-  for (const [holder, property] of [['$metadata', 'httpStatusCode'], ['$response', 'statusCode']] as const) {
+  for (const [holder, property] of [
+    ['$metadata', 'httpStatusCode'],
+    ['$response', 'statusCode'],
+  ] as const) {
     const value: unknown = get(get(error, holder), property);
     if (typeof value === 'number') return value;
   }

@@ -8,7 +8,10 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * The proxy for a host, or undefined to go straight. Lower-case names win, as in curl. NO_PROXY lists hosts,
  * `.domains` (a bare domain covers its subdomains too), `host:port` or `*`, separated by commas.
  */
-export function proxyFor(target: { protocol: string; host: string; port: number }, env: Environment): URL | undefined {
+export function proxyFor(
+  target: { protocol: string; host: string; port: number },
+  env: Environment,
+): URL | undefined {
   const name = target.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
   const address = env[name] ?? env[name.toUpperCase()];
   if (address === undefined || address === '') return undefined;
@@ -16,7 +19,9 @@ export function proxyFor(target: { protocol: string; host: string; port: number 
   if (exempt.some((entry) => covers(entry.toLowerCase(), target))) return undefined;
   const url = URL.parse(address.includes('://') ? address : `http://${address}`);
   if (url === null) {
-    throw new StoreError('refused', `${name.toUpperCase()} is no address of a proxy`, { hint: 'write http://host:port' });
+    throw new StoreError('refused', `${name.toUpperCase()} is no address of a proxy`, {
+      hint: 'write http://host:port',
+    });
   }
   return url;
 }

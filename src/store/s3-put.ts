@@ -31,14 +31,27 @@ export async function putObject(
   }
 }
 
-async function putBytes(bucket: Bucket, key: string, body: Uint8Array, options: PutOptions): Promise<PutOutcome> {
+async function putBytes(
+  bucket: Bucket,
+  key: string,
+  body: Uint8Array,
+  options: PutOptions,
+): Promise<PutOutcome> {
   const { meta, ifAbsent, signal } = options;
-  const settle = (failure: Failure): Promise<PutOutcome | undefined> => settlePut(bucket, key, options, failure);
-  return request(bucket, { operation: 'PutObject', key, signal, settle }, async (client, http): Promise<PutOutcome> => {
-    const input = { Bucket: bucket.name, Key: bucket.prefix + key, Body: body, Metadata: { ...meta } };
-    await client.send(new PutObjectCommand({ ...input, IfNoneMatch: ifAbsent === true ? '*' : undefined }), http);
-    return 'stored';
-  });
+  const settle = (failure: Failure): Promise<PutOutcome | undefined> =>
+    settlePut(bucket, key, options, failure);
+  return request(
+    bucket,
+    { operation: 'PutObject', key, signal, settle },
+    async (client, http): Promise<PutOutcome> => {
+      const input = { Bucket: bucket.name, Key: bucket.prefix + key, Body: body, Metadata: { ...meta } };
+      await client.send(
+        new PutObjectCommand({ ...input, IfNoneMatch: ifAbsent === true ? '*' : undefined }),
+        http,
+      );
+      return 'stored';
+    },
+  );
 }
 
 async function putParts(

@@ -13,8 +13,11 @@ export async function headObject(
   key: string,
   options: { readonly signal?: AbortSignal; readonly budgetMs?: number } = {},
 ): Promise<ObjectHead | undefined> {
-  const found = await request(bucket, { operation: 'HeadObject', key, ...options, settle: absent }, (client, http) =>
-    client.send(new HeadObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + key }), http),
+  const found = await request(
+    bucket,
+    { operation: 'HeadObject', key, ...options, settle: absent },
+    (client, http) =>
+      client.send(new HeadObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + key }), http),
   );
   return found === 'absent'
     ? undefined
@@ -22,17 +25,24 @@ export async function headObject(
 }
 
 /** The object and its bytes, or undefined when there is none. */
-export async function getObject(bucket: Bucket, key: string, options: GetOptions): Promise<GotObject | undefined> {
+export async function getObject(
+  bucket: Bucket,
+  key: string,
+  options: GetOptions,
+): Promise<GotObject | undefined> {
   const { range, signal } = options;
-  const found = await request(bucket, { operation: 'GetObject', key, signal, settle: absent }, (client, http) =>
-    client.send(
-      new GetObjectCommand({
-        Bucket: bucket.name,
-        Key: bucket.prefix + key,
-        Range: range === undefined ? undefined : `bytes=${range.first}-${range.last}`,
-      }),
-      http,
-    ),
+  const found = await request(
+    bucket,
+    { operation: 'GetObject', key, signal, settle: absent },
+    (client, http) =>
+      client.send(
+        new GetObjectCommand({
+          Bucket: bucket.name,
+          Key: bucket.prefix + key,
+          Range: range === undefined ? undefined : `bytes=${range.first}-${range.last}`,
+        }),
+        http,
+      ),
   );
   if (found === 'absent') return undefined;
   const { Body: body, ContentLength: length = 0 } = found;

@@ -16,7 +16,11 @@ const AT_ONCE = 4;
  * One DeleteObject for each key: retention deletes a handful at a time, and unlike DeleteObjects this needs no
  * Content-MD5, has no errors hidden in a good answer, and is there on every server.
  */
-export async function deleteObjects(bucket: Bucket, keys: readonly string[], signal?: AbortSignal): Promise<void> {
+export async function deleteObjects(
+  bucket: Bucket,
+  keys: readonly string[],
+  signal?: AbortSignal,
+): Promise<void> {
   const left = keys.values();
   const work = async (): Promise<void> => {
     for (const key of left) await deleteObject(bucket, key, signal);
@@ -71,8 +75,11 @@ async function* pendingUploads(
   let after: { readonly KeyMarker?: string; readonly UploadIdMarker?: string } = {};
   for (;;) {
     const input = { Bucket: bucket.name, Prefix: bucket.prefix + prefix, ...after };
-    const page = await request(bucket, { operation: 'ListMultipartUploads', key: prefix, signal, settle }, (client, http): Promise<ListMultipartUploadsCommandOutput> =>
-      client.send(new ListMultipartUploadsCommand({ ...input, EncodingType: 'url' }), http),
+    const page = await request(
+      bucket,
+      { operation: 'ListMultipartUploads', key: prefix, signal, settle },
+      (client, http): Promise<ListMultipartUploadsCommandOutput> =>
+        client.send(new ListMultipartUploadsCommand({ ...input, EncodingType: 'url' }), http),
     );
     if (page === 'unsupported') return;
     for (const { Key = '', UploadId } of page.Uploads ?? []) {

@@ -70,6 +70,8 @@ function certificates(): Buffer | undefined {
   try {
     return readFileSync(path);
   } catch (cause) {
-    throw new StoreError('refused', `cannot read the certificates that AWS_CA_BUNDLE names (${path})`, { cause });
+    throw new StoreError('refused', `cannot read the certificates that AWS_CA_BUNDLE names (${path})`, {
+      cause,
+    });
   }
 }

@@ -95,7 +95,11 @@ function partSizeBytes(body: UploadBody, { sizeHintBytes = 0 }: PutOptions): num
  * Upload joins what it gets until it has more than a part. Of whole parts it would join two each time; cut
  * after its first byte, each is copied once only and freed when its successor begins.
  */
-async function* slices(body: UploadBody, signal: AbortSignal, fail: (error: unknown) => never): AsyncGenerator<Uint8Array> {
+async function* slices(
+  body: UploadBody,
+  signal: AbortSignal,
+  fail: (error: unknown) => never,
+): AsyncGenerator<Uint8Array> {
   for await (const part of chunksOf(body, fail)) {
     signal.throwIfAborted();
     yield part.subarray(0, 1);

@@ -25,7 +25,7 @@ describe('the task name', () => {
     ['mpiexec.hydra -genv A 1 ./solver', 'solver'],
     ['apptainer exec --bind /data image.sif python3 fit.py', 'fit.py'],
     ['singularity run image.sif', 'singularity'],
-    ['env A=1 B=2 -- ./task', 'env'],
+    ['env -- A=1 ./task', 'task'],
     ['env -u HOME A=1 ./task', 'task'],
     ['timeout -k 5 10m nice -n 5 stdbuf -oL ./task', 'task'],
     ['/usr/bin/time -v -o t.txt ./task', 'task'],

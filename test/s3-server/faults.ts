@@ -3,7 +3,13 @@ import type { IncomingMessage } from 'node:http';
 
 export type Fault =
   /** Answers this without doing the work. */
-  | { readonly kind: 'answer'; readonly status: number; readonly code?: string; readonly body?: string; readonly headers?: Readonly<Record<string, string>> }
+  | {
+      readonly kind: 'answer';
+      readonly status: number;
+      readonly code?: string;
+      readonly body?: string;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
   /** Does the work, then drops the connection. */
   | { readonly kind: 'lose-answer' }
   /** Does the work, then answers an error; with status 200 the error is in the body. */
@@ -20,7 +26,10 @@ export type Fault =
   | { readonly kind: 'cut-answer'; readonly afterBytes: number };
 
 /** The whole body of a request, or undefined when it did not come whole. */
-export async function receiveBody(request: IncomingMessage, fault: Fault | undefined): Promise<Buffer | undefined> {
+export async function receiveBody(
+  request: IncomingMessage,
+  fault: Fault | undefined,
+): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let seenBytes = 0;
   try {

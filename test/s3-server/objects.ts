@@ -92,7 +92,8 @@ export class Objects {
       if (at > 0 && number <= (listed[at - 1]?.number ?? 0)) throw new S3Refusal(400, 'InvalidPartOrder');
       const part = upload.parts.get(number);
       if (part === undefined || part.etag !== etag) throw new S3Refusal(400, 'InvalidPart');
-      if (at < listed.length - 1 && part.bytes.length < SMALLEST_PART_BYTES) throw new S3Refusal(400, 'EntityTooSmall');
+      if (at < listed.length - 1 && part.bytes.length < SMALLEST_PART_BYTES)
+        throw new S3Refusal(400, 'EntityTooSmall');
       return part;
     });
     const digests = Buffer.concat(bodies.map((part) => Buffer.from(part.etag.slice(1, -1), 'hex')));

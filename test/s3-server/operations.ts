@@ -31,7 +31,10 @@ const HANDLERS = {
   ListObjectsV2: listObjects,
   CreateMultipartUpload: (objects, { bucket, key, headers }) => {
     const { id } = objects.begin(key, metaOf(headers));
-    return xml('InitiateMultipartUploadResult', tag('Bucket', bucket) + tag('Key', key) + tag('UploadId', id));
+    return xml(
+      'InitiateMultipartUploadResult',
+      tag('Bucket', bucket) + tag('Key', key) + tag('UploadId', id),
+    );
   },
   UploadPart: (objects, request) => {
     const etag = addPart(objects, request, request.body);
@@ -45,8 +48,9 @@ const HANDLERS = {
   },
   ListParts: (objects, request) => {
     const parts = [...uploadOf(objects, request).parts].toSorted(([a], [b]) => a - b);
-    const listed = parts.map(([number, { etag, bytes }]) =>
-      `<Part>${tag('PartNumber', number)}${tag('ETag', etag)}${tag('Size', bytes.length)}</Part>`,
+    const listed = parts.map(
+      ([number, { etag, bytes }]) =>
+        `<Part>${tag('PartNumber', number)}${tag('ETag', etag)}${tag('Size', bytes.length)}</Part>`,
     );
     return xml('ListPartsResult', listed.join(''));
   },
@@ -56,7 +60,12 @@ const HANDLERS = {
 export type Operation = keyof typeof HANDLERS;
 
 /** Which operation a request is; throws NotImplemented for one that this server does not have. */
-export function operationOf(method: string, key: string, query: URLSearchParams, headers: IncomingHttpHeaders): Operation {
+export function operationOf(
+  method: string,
+  key: string,
+  query: URLSearchParams,
+  headers: IncomingHttpHeaders,
+): Operation {
   const copies = headers['x-amz-copy-source'] !== undefined;
   const isPart = query.has('uploadId');
   if (key === '') {
@@ -64,7 +73,8 @@ export function operationOf(method: string, key: string, query: URLSearchParams,
     if (method === 'GET' && query.get('list-type') === '2') return 'ListObjectsV2';
     if (method === 'POST' && query.has('delete')) return 'DeleteObjects';
   } else {
-    if (method === 'PUT') return isPart ? (copies ? 'UploadPartCopy' : 'UploadPart') : copies ? 'CopyObject' : 'PutObject';
+    if (method === 'PUT')
+      return isPart ? (copies ? 'UploadPartCopy' : 'UploadPart') : copies ? 'CopyObject' : 'PutObject';
     if (method === 'GET') return isPart ? 'ListParts' : 'GetObject';
     if (method === 'HEAD') return 'HeadObject';
     if (method === 'DELETE') return isPart ? 'AbortMultipartUpload' : 'DeleteObject';
@@ -97,11 +107,16 @@ function checkCondition(objects: Objects, request: S3Request): void {
 
 function putObject(objects: Objects, request: S3Request): Answer {
   checkCondition(objects, request);
-  return { status: 200, headers: { etag: objects.publish(request.key, request.body, metaOf(request.headers)) } };
+  return {
+    status: 200,
+    headers: { etag: objects.publish(request.key, request.body, metaOf(request.headers)) },
+  };
 }
 
 function sourceOf(objects: Objects, { bucket, headers }: S3Request): Visible {
-  const [from = '', ...key] = decodeURIComponent(String(headers['x-amz-copy-source'])).replace(/^\//, '').split('/');
+  const [from = '', ...key] = decodeURIComponent(String(headers['x-amz-copy-source']))
+    .replace(/^\//, '')
+    .split('/');
   const source = from === bucket ? objects.current(key.join('/')) : undefined;
   if (source === undefined) throw new S3Refusal(404, 'NoSuchKey');
   return source;
@@ -115,7 +130,9 @@ function copyObject(objects: Objects, request: S3Request): Answer {
 
 function uploadPartCopy(objects: Objects, request: S3Request): Answer {
   const { bytes } = sourceOf(objects, request);
-  const match = /^bytes=(\d+)-(\d+)$/.exec(String(request.headers['x-amz-copy-source-range'] ?? `bytes=0-${bytes.length - 1}`));
+  const match = /^bytes=(\d+)-(\d+)$/.exec(
+    String(request.headers['x-amz-copy-source-range'] ?? `bytes=0-${bytes.length - 1}`),
+  );
   if (match === null || Number(match[2]) >= bytes.length) throw new S3Refusal(400, 'InvalidArgument');
   const etag = addPart(objects, request, bytes.subarray(Number(match[1]), Number(match[2]) + 1));
   return xml('CopyPartResult', tag('ETag', etag) + tag('LastModified', new Date().toISOString()));
@@ -138,9 +155,15 @@ function complete(objects: Objects, request: S3Request): Answer {
   checkCondition(objects, request);
   const text = request.body.toString();
   const etags = textsOf(text, 'ETag');
-  const parts = textsOf(text, 'PartNumber').map((number, at) => ({ number: Number(number), etag: etags[at] ?? '' }));
+  const parts = textsOf(text, 'PartNumber').map((number, at) => ({
+    number: Number(number),
+    etag: etags[at] ?? '',
+  }));
   const etag = objects.complete(upload, parts);
-  return xml('CompleteMultipartUploadResult', tag('Bucket', request.bucket) + tag('Key', request.key) + tag('ETag', etag));
+  return xml(
+    'CompleteMultipartUploadResult',
+    tag('Bucket', request.bucket) + tag('Key', request.key) + tag('ETag', etag),
+  );
 }
 
 function read(objects: Objects, { key, headers }: S3Request, withBody: boolean): Answer {
@@ -158,14 +181,16 @@ function read(objects: Objects, { key, headers }: S3Request, withBody: boolean):
   if (range !== null && first > last) throw new S3Refusal(416, 'InvalidRange');
   const wanted = bytes.subarray(first, last + 1);
   const length = { ...facts, 'content-length': String(wanted.length) };
-  const answer = range === null
-    ? { status: 200, headers: length }
-    : { status: 206, headers: { ...length, 'content-range': `bytes ${first}-${last}/${bytes.length}` } };
+  const answer =
+    range === null
+      ? { status: 200, headers: length }
+      : { status: 206, headers: { ...length, 'content-range': `bytes ${first}-${last}/${bytes.length}` } };
   return withBody ? { ...answer, body: wanted } : answer;
 }
 
 function deleteObjects(objects: Objects, request: S3Request): Answer {
-  if (request.headers['content-md5'] === undefined) throw new S3Refusal(400, 'InvalidRequest', 'Content-MD5 is missing');
+  if (request.headers['content-md5'] === undefined)
+    throw new S3Refusal(400, 'InvalidRequest', 'Content-MD5 is missing');
   const keys = textsOf(request.body.toString(), 'Key');
   if (keys.length === 0 || keys.length > 1000) throw new S3Refusal(400, 'MalformedXML');
   for (const key of keys) objects.remove(key);
@@ -175,11 +200,16 @@ function deleteObjects(objects: Objects, request: S3Request): Answer {
 function listObjects(objects: Objects, { bucket, query }: S3Request): Answer {
   const encode = query.get('encoding-type') === 'url' ? urlEncode : String;
   const prefix = query.get('prefix') ?? '';
-  const after = Buffer.from(query.get('continuation-token') ?? '', 'base64').toString() || (query.get('start-after') ?? '');
+  const after =
+    Buffer.from(query.get('continuation-token') ?? '', 'base64').toString() ||
+    (query.get('start-after') ?? '');
   const most = Math.min(1000, Number(query.get('max-keys') ?? 1000));
   const matching = objects
     .keys()
-    .filter((key) => key.startsWith(prefix) && (after === '' || Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0));
+    .filter(
+      (key) =>
+        key.startsWith(prefix) && (after === '' || Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0),
+    );
   const page = matching.slice(0, most);
   const isTruncated = matching.length > page.length;
   const contents = page.map((key) => {
@@ -187,8 +217,11 @@ function listObjects(objects: Objects, { bucket, query }: S3Request): Answer {
     const modified = tag('LastModified', new Date(atMs).toISOString());
     return `<Contents>${tag('Key', encode(key))}${modified}${tag('ETag', etag)}${tag('Size', sizeBytes)}</Contents>`;
   });
-  const token = isTruncated ? tag('NextContinuationToken', Buffer.from(page.at(-1) ?? '').toString('base64')) : '';
-  const facts = tag('Name', bucket) + tag('Prefix', encode(prefix)) + tag('KeyCount', page.length) + tag('MaxKeys', most);
+  const token = isTruncated
+    ? tag('NextContinuationToken', Buffer.from(page.at(-1) ?? '').toString('base64'))
+    : '';
+  const facts =
+    tag('Name', bucket) + tag('Prefix', encode(prefix)) + tag('KeyCount', page.length) + tag('MaxKeys', most);
   return xml('ListBucketResult', `${facts}${tag('IsTruncated', isTruncated)}${token}${contents.join('')}`);
 }
 
@@ -198,14 +231,22 @@ function listUploads(objects: Objects, { bucket, query }: S3Request): Answer {
   const after = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''] as const;
   const most = Math.min(1000, Number(query.get('max-uploads') ?? 1000));
   const matching = [...objects.uploads.values()]
-    .filter(({ key, id }) => key.startsWith(prefix) && (key > after[0] || (key === after[0] && id > after[1])))
+    .filter(
+      ({ key, id }) => key.startsWith(prefix) && (key > after[0] || (key === after[0] && id > after[1])),
+    )
     .toSorted((a, b) => (a.key === b.key ? (a.id < b.id ? -1 : 1) : a.key < b.key ? -1 : 1));
   const page = matching.slice(0, most);
   const last = page.at(-1);
   const isTruncated = matching.length > page.length;
-  const next = isTruncated && last !== undefined
-    ? tag('NextKeyMarker', encode(last.key)) + tag('NextUploadIdMarker', last.id)
-    : '';
-  const uploads = page.map(({ key, id }) => `<Upload>${tag('Key', encode(key))}${tag('UploadId', id)}</Upload>`);
-  return xml('ListMultipartUploadsResult', `${tag('Bucket', bucket)}${tag('IsTruncated', isTruncated)}${next}${uploads.join('')}`);
+  const next =
+    isTruncated && last !== undefined
+      ? tag('NextKeyMarker', encode(last.key)) + tag('NextUploadIdMarker', last.id)
+      : '';
+  const uploads = page.map(
+    ({ key, id }) => `<Upload>${tag('Key', encode(key))}${tag('UploadId', id)}</Upload>`,
+  );
+  return xml(
+    'ListMultipartUploadsResult',
+    `${tag('Bucket', bucket)}${tag('IsTruncated', isTruncated)}${next}${uploads.join('')}`,
+  );
 }

@@ -69,7 +69,10 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
   const listener = (request: http.IncomingMessage, response: http.ServerResponse): void => {
     serve(request, response).catch(() => response.destroy());
   };
-  const server = options.tls === undefined ? http.createServer(listener) : (await import('node:https')).createServer(options.tls, listener);
+  const server =
+    options.tls === undefined
+      ? http.createServer(listener)
+      : (await import('node:https')).createServer(options.tls, listener);
   const sockets = new Set<{ destroy(): void }>();
   server.on('connection', (socket: { destroy(): void }) => sockets.add(socket));
   server.listen(options.port ?? 0, '127.0.0.1');
@@ -97,14 +100,29 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     const body = await receiveBody(request, fault);
     if (body === undefined || fault?.kind === 'stall') return undefined;
     const answer = answerOf(() => {
-      if (fault?.kind === 'answer') return { status: fault.status, body: fault.body ?? errorXml(fault.code ?? 'Fault'), headers: fault.headers };
+      if (fault?.kind === 'answer')
+        return {
+          status: fault.status,
+          body: fault.body ?? errorXml(fault.code ?? 'Fault'),
+          headers: fault.headers,
+        };
       verify({ method, url: request.url ?? '/', headers, body }, state.credentials);
       if (name !== bucket) throw new S3Refusal(404, 'NoSuchBucket');
       const ignoreCondition = fault?.kind === 'ignore-condition';
-      return perform(objects, { operation, method, bucket, key, query, headers, body, ignoreCondition } satisfies S3Request);
+      return perform(objects, {
+        operation,
+        method,
+        bucket,
+        key,
+        query,
+        headers,
+        body,
+        ignoreCondition,
+      } satisfies S3Request);
     });
     if (fault?.kind === 'lose-answer') return void response.destroy();
-    const sent = fault?.kind === 'error-after-work' ? { status: fault.status, body: errorXml(fault.code) } : answer;
+    const sent =
+      fault?.kind === 'error-after-work' ? { status: fault.status, body: errorXml(fault.code) } : answer;
     entry.status = sent.status;
     if (fault?.kind === 'cut-answer') return cut(response, sent, fault.afterBytes);
     return send(response, method, sent);
@@ -150,13 +168,25 @@ function refusal(error: unknown): Answer {
   return { status: error.status, body: errorXml(error.code, error.message) };
 }
 
-function send(response: http.ServerResponse, method: string, { status, headers = {}, body = '' }: Answer): void {
+function send(
+  response: http.ServerResponse,
+  method: string,
+  { status, headers = {}, body = '' }: Answer,
+): void {
   const length = headers['content-length'] ?? String(Buffer.byteLength(body));
-  response.writeHead(status, { server: 'strict-s3', ...headers, ...(status === 204 ? {} : { 'content-length': length }) });
+  response.writeHead(status, {
+    server: 'strict-s3',
+    ...headers,
+    ...(status === 204 ? {} : { 'content-length': length }),
+  });
   response.end(method === 'HEAD' ? undefined : body);
 }
 
-function cut(response: http.ServerResponse, { status, headers, body = '' }: Answer, afterBytes: number): void {
+function cut(
+  response: http.ServerResponse,
+  { status, headers, body = '' }: Answer,
+  afterBytes: number,
+): void {
   response.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(body)) });
   response.write(Buffer.from(body).subarray(0, afterBytes), () => response.destroy());
 }

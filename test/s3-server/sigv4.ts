@@ -26,9 +26,10 @@ const MOST_SKEW_MS = 15 * 60_000;
 
 /** Whose request it is; throws the refusal that S3 would answer. */
 export function verify(request: SignedRequest, known: readonly Credentials[]): Credentials {
-  const match = /^AWS4-HMAC-SHA256 Credential=([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(
-    request.headers.authorization ?? '',
-  );
+  const match =
+    /^AWS4-HMAC-SHA256 Credential=([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(
+      request.headers.authorization ?? '',
+    );
   if (match === null) throw new S3Refusal(403, 'AccessDenied', 'no signature');
   const [, credential = '', signedHeaders = '', signature = ''] = match;
   const [accessKeyId = '', date = '', region = '', service = ''] = credential.split('/');
@@ -36,7 +37,8 @@ export function verify(request: SignedRequest, known: readonly Credentials[]): C
   if (credentials === undefined) throw new S3Refusal(403, 'InvalidAccessKeyId');
   const time = header(request, 'x-amz-date');
   if (Math.abs(Date.now() - parseTime(time)) > MOST_SKEW_MS) throw new S3Refusal(403, 'RequestTimeTooSkewed');
-  if (header(request, 'x-amz-security-token') !== (credentials.sessionToken ?? '')) throw new S3Refusal(400, 'InvalidToken');
+  if (header(request, 'x-amz-security-token') !== (credentials.sessionToken ?? ''))
+    throw new S3Refusal(400, 'InvalidToken');
   const names = signedHeaders.split(';');
   if (!names.includes('host')) throw new S3Refusal(403, 'AccessDenied', 'the host is not signed');
   const payload = header(request, 'x-amz-content-sha256');
@@ -46,7 +48,10 @@ export function verify(request: SignedRequest, known: readonly Credentials[]): C
     `${date}/${region}/${service}/aws4_request`,
     sha256(canonicalRequest(request, names, payload)),
   ].join('\n');
-  const key = [date, region, service, 'aws4_request'].reduce<string | Buffer>(hmac, `AWS4${credentials.secretAccessKey}`);
+  const key = [date, region, service, 'aws4_request'].reduce<string | Buffer>(
+    hmac,
+    `AWS4${credentials.secretAccessKey}`,
+  );
   if (!timingSafeEqual(hmac(key, toSign), Buffer.from(signature, 'hex'))) {
     throw new S3Refusal(403, 'SignatureDoesNotMatch');
   }
@@ -77,7 +82,9 @@ function canonicalRequest(request: SignedRequest, names: readonly string[], payl
   const [path = '', query = ''] = request.url.split('?');
   const pairs = query === '' ? [] : query.split('&').map((pair) => (pair.includes('=') ? pair : `${pair}=`));
   const headers = names.map((name) => `${name}:${header(request, name).trim().replaceAll(/ +/g, ' ')}\n`);
-  return [request.method, path, pairs.toSorted().join('&'), headers.join(''), names.join(';'), payload].join('\n');
+  return [request.method, path, pairs.toSorted().join('&'), headers.join(''), names.join(';'), payload].join(
+    '\n',
+  );
 }
 
 function header(request: SignedRequest, name: string): string {

@@ -34,10 +34,13 @@ describe('the file store', () => {
     store = await openAt(dir);
   });
   afterEach(() => fs.rmSync(dir, { recursive: true }));
-  const put = (key: string, text: string): Promise<string> => store.put(key, Buffer.from(text), { meta: newMeta() });
+  const put = (key: string, text: string): Promise<string> =>
+    store.put(key, Buffer.from(text), { meta: newMeta() });
   const tmpFiles = (): string[] => fs.readdirSync(`${dir}/.capture-store/tmp`);
   const metaFiles = (): string[] =>
-    fs.readdirSync(`${dir}/.capture-store/meta`, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.'));
+    fs
+      .readdirSync(`${dir}/.capture-store/meta`, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.includes('.'));
 
   it('keeps an object as a plain file under its key', async () => {
     await put('a/r.dat.3', 'bytes');
@@ -45,14 +48,22 @@ describe('the file store', () => {
     expect(tmpFiles()).toEqual([]);
   });
 
-  it.each(['../out', 'a/../../out', '/etc/x', 'a//b', '.', '', 'a/./b', 'nul\0', '.capture-store/tmp/x', '.capture-store'])(
-    'refuses the key %j',
-    async (key) => {
-      await expect(put(key, 'x')).rejects.toMatchObject({ kind: 'refused' });
-      await expect(store.get(key)).rejects.toMatchObject({ kind: 'refused' });
-      await expect(store.delete([key])).rejects.toMatchObject({ kind: 'refused' });
-    },
-  );
+  it.each([
+    '../out',
+    'a/../../out',
+    '/etc/x',
+    'a//b',
+    '.',
+    '',
+    'a/./b',
+    'nul\0',
+    '.capture-store/tmp/x',
+    '.capture-store',
+  ])('refuses the key %j', async (key) => {
+    await expect(put(key, 'x')).rejects.toMatchObject({ kind: 'refused' });
+    await expect(store.get(key)).rejects.toMatchObject({ kind: 'refused' });
+    await expect(store.delete([key])).rejects.toMatchObject({ kind: 'refused' });
+  });
 
   it('shows nothing of its own in a listing', async () => {
     await put('r.dat', 'x');

@@ -26,7 +26,11 @@ afterEach(async () => {
   fs.rmSync(dir, { recursive: true });
 });
 
-async function open(env: Readonly<Record<string, string>>, url = 's3://lab/run7', budgetMs = 0): Promise<Store> {
+async function open(
+  env: Readonly<Record<string, string>>,
+  url = 's3://lab/run7',
+  budgetMs = 0,
+): Promise<Store> {
   restore = setEnv(env);
   store = await openS3(url, budgetMs);
   return store;
@@ -37,13 +41,21 @@ function put(into: Store): Promise<string> {
 }
 
 function writeProfile({ accessKeyId, secretAccessKey, sessionToken }: typeof OLD): void {
-  const lines = [`aws_access_key_id=${accessKeyId}`, `aws_secret_access_key=${secretAccessKey}`, `aws_session_token=${sessionToken}`];
+  const lines = [
+    `aws_access_key_id=${accessKeyId}`,
+    `aws_secret_access_key=${secretAccessKey}`,
+    `aws_session_token=${sessionToken}`,
+  ];
   fs.writeFileSync(`${dir}/credentials`, ['[sim]', ...lines, ''].join('\n'));
 }
 
 describe('the S3 store says', () => {
   it('that these credentials may not do it', async () => {
-    const denied = await open({ ...server.env, AWS_ACCESS_KEY_ID: 'AKIADENIED', AWS_SECRET_ACCESS_KEY: 'denied-secret' });
+    const denied = await open({
+      ...server.env,
+      AWS_ACCESS_KEY_ID: 'AKIADENIED',
+      AWS_SECRET_ACCESS_KEY: 'denied-secret',
+    });
     await expect(put(denied)).rejects.toMatchObject({
       kind: 'denied',
       message: 'PutObject s3://lab/run7/r.dat: access denied (http 403, AccessDenied, 1 try)',
@@ -51,7 +63,9 @@ describe('the S3 store says', () => {
     });
     await expect(denied.head('r.dat')).rejects.toMatchObject({
       kind: 'denied',
-      message: expect.stringMatching(/^HeadObject s3:\/\/lab\/run7\/r\.dat: access denied \(http 403, .*1 try\)$/),
+      message: expect.stringMatching(
+        /^HeadObject s3:\/\/lab\/run7\/r\.dat: access denied \(http 403, .*1 try\)$/,
+      ),
     });
     await expect(denied.delete(['r.dat'])).rejects.toMatchObject({ kind: 'denied' });
   });
@@ -61,7 +75,8 @@ describe('the S3 store says', () => {
     const error: unknown = await put(wrong).catch((reason: unknown) => reason);
     expect(error).toMatchObject({
       kind: 'denied',
-      message: 'PutObject s3://lab/run7/r.dat: the secret key does not fit (http 403, SignatureDoesNotMatch, 1 try)',
+      message:
+        'PutObject s3://lab/run7/r.dat: the secret key does not fit (http 403, SignatureDoesNotMatch, 1 try)',
       hint: expect.stringContaining('AWS_SECRET_ACCESS_KEY'),
     });
     expect(JSON.stringify(error)).not.toContain('not-the-secret');
@@ -74,7 +89,11 @@ describe('the S3 store says', () => {
 
   it('that there are no credentials', async () => {
     const { AWS_ENDPOINT_URL_S3, AWS_REGION } = server.env;
-    const none = await open({ AWS_ENDPOINT_URL_S3: AWS_ENDPOINT_URL_S3 ?? '', AWS_REGION: AWS_REGION ?? '' }, undefined, 20_000);
+    const none = await open(
+      { AWS_ENDPOINT_URL_S3: AWS_ENDPOINT_URL_S3 ?? '', AWS_REGION: AWS_REGION ?? '' },
+      undefined,
+      20_000,
+    );
     await expect(put(none)).rejects.toMatchObject({
       kind: 'denied',
       message: expect.stringContaining('no credentials found'),
@@ -98,7 +117,10 @@ describe('the S3 store says', () => {
   ])('which endpoint it cannot reach (%s)', async (host, code) => {
     const away = await open({ ...server.env, AWS_ENDPOINT_URL_S3: `http://${host}` });
     const outcome = put(away);
-    await expect(outcome).rejects.toMatchObject({ kind: 'transient', hint: expect.stringContaining('AWS_ENDPOINT_URL') });
+    await expect(outcome).rejects.toMatchObject({
+      kind: 'transient',
+      hint: expect.stringContaining('AWS_ENDPOINT_URL'),
+    });
     await expect(outcome).rejects.toThrow(
       new RegExp(`^PutObject s3://lab/run7/r\\.dat: cannot reach http://${host} \\((${code}), 1 try\\)$`),
     );
@@ -117,7 +139,9 @@ describe('the S3 store says', () => {
   it('status, operation, bucket and key when the server says nothing', async () => {
     const mute = await open(server.env);
     server.fault = () => ({ kind: 'answer', status: 400, body: '' });
-    await expect(put(mute)).rejects.toThrow(/^PutObject s3:\/\/lab\/run7\/r\.dat: the request was refused \(http 400, 2 tries\)$/);
+    await expect(put(mute)).rejects.toThrow(
+      /^PutObject s3:\/\/lab\/run7\/r\.dat: the request was refused \(http 400, 2 tries\)$/,
+    );
   });
 
   it('that the store is full', async () => {
@@ -128,7 +152,10 @@ describe('the S3 store says', () => {
 
   it('that the URL has no bucket', async () => {
     restore = setEnv(server.env);
-    await expect(openS3('s3://')).rejects.toMatchObject({ kind: 'refused', hint: 'write s3://bucket/prefix' });
+    await expect(openS3('s3://')).rejects.toMatchObject({
+      kind: 'refused',
+      hint: 'write s3://bucket/prefix',
+    });
   });
 });
 

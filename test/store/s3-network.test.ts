@@ -30,10 +30,14 @@ async function startProxy(status = 200): Promise<Proxy> {
   };
   const server = http.createServer((request, response) => {
     note(request);
-    const target = http.request(request.url ?? '', { method: request.method, headers: request.headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(response);
-    });
+    const target = http.request(
+      request.url ?? '',
+      { method: request.method, headers: request.headers },
+      (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      },
+    );
     request.pipe(target);
   });
   const sockets = new Set<net.Socket>();
@@ -76,7 +80,9 @@ describe('proxyFor', () => {
   });
 
   it('refuses what is no address, without repeating it', () => {
-    expect(() => proxyFor(s3, { HTTPS_PROXY: 'http://user:secret@:bad:' })).toThrow(/^HTTPS_PROXY is no address/);
+    expect(() => proxyFor(s3, { HTTPS_PROXY: 'http://user:secret@:bad:' })).toThrow(
+      /^HTTPS_PROXY is no address/,
+    );
   });
 });
 
@@ -90,10 +96,22 @@ describe('the S3 store goes', () => {
     dir = fs.mkdtempSync(join(os.tmpdir(), 's3-network-'));
     const [key, cert] = [`${dir}/key.pem`, `${dir}/cert.pem`];
     const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'];
-    const args = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
+    const args = [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      '2',
+    ];
     execFileSync('openssl', [...args, ...subject, '-keyout', key, '-out', cert], { stdio: 'pipe' });
     server = await startS3Server();
-    tls = await startS3Server({ tls: { key: fs.readFileSync(key, 'utf8'), cert: fs.readFileSync(cert, 'utf8') } });
+    tls = await startS3Server({
+      tls: { key: fs.readFileSync(key, 'utf8'), cert: fs.readFileSync(cert, 'utf8') },
+    });
     proxy = await startProxy();
   });
   afterEach(async () => {
@@ -117,19 +135,27 @@ describe('the S3 store goes', () => {
   }
 
   it('through the proxy to a plain server, by whole addresses', async () => {
-    expect(await roundTrip({ ...server.env, HTTP_PROXY: proxy.url.replace('//', '//us%20er:pass@') })).toBe('bytes');
+    expect(await roundTrip({ ...server.env, HTTP_PROXY: proxy.url.replace('//', '//us%20er:pass@') })).toBe(
+      'bytes',
+    );
     expect(proxy.seen[0]).toBe(`PUT ${server.url}/lab/run7/r%20dat?x-id=PutObject`);
     expect(proxy.seen).toHaveLength(2);
-    expect(proxy.headers[0]?.['proxy-authorization']).toBe(`Basic ${Buffer.from('us er:pass').toString('base64')}`);
+    expect(proxy.headers[0]?.['proxy-authorization']).toBe(
+      `Basic ${Buffer.from('us er:pass').toString('base64')}`,
+    );
   });
 
   it('through one tunnel to a server with TLS', async () => {
-    expect(await roundTrip({ ...tls.env, HTTPS_PROXY: proxy.url, AWS_CA_BUNDLE: `${dir}/cert.pem` })).toBe('bytes');
+    expect(await roundTrip({ ...tls.env, HTTPS_PROXY: proxy.url, AWS_CA_BUNDLE: `${dir}/cert.pem` })).toBe(
+      'bytes',
+    );
     expect(proxy.seen).toEqual([`CONNECT ${tls.url.replace('https://', '')}`]);
   });
 
   it('straight where NO_PROXY says so', async () => {
-    expect(await roundTrip({ ...server.env, HTTP_PROXY: proxy.url, NO_PROXY: 'localhost,127.0.0.1' })).toBe('bytes');
+    expect(await roundTrip({ ...server.env, HTTP_PROXY: proxy.url, NO_PROXY: 'localhost,127.0.0.1' })).toBe(
+      'bytes',
+    );
     const secure = { ...tls.env, AWS_CA_BUNDLE: `${dir}/cert.pem` };
     expect(await roundTrip({ ...secure, HTTPS_PROXY: proxy.url, NO_PROXY: '127.0.0.1' })).toBe('bytes');
     expect(proxy.seen).toEqual([]);
@@ -138,13 +164,21 @@ describe('the S3 store goes', () => {
   it('nowhere when the proxy refuses, and says what it said', async () => {
     const closed = await startProxy(407);
     const outcome = roundTrip({ ...tls.env, HTTPS_PROXY: closed.url });
-    await expect(outcome).rejects.toMatchObject({ kind: 'transient', message: expect.stringContaining('EPROXY') });
+    await expect(outcome).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringContaining('EPROXY'),
+    });
     await expect(outcome).rejects.toMatchObject({ hint: expect.stringContaining('HTTPS_PROXY') });
     closed.stop();
   });
 
   it('only to servers whose certificate it can check', async () => {
-    await expect(roundTrip(tls.env)).rejects.toMatchObject({ kind: 'refused', hint: expect.stringContaining('AWS_CA_BUNDLE') });
-    await expect(roundTrip({ ...tls.env, AWS_CA_BUNDLE: '/no/such/bundle' })).rejects.toThrow(/AWS_CA_BUNDLE.*\/no\/such\/bundle/);
+    await expect(roundTrip(tls.env)).rejects.toMatchObject({
+      kind: 'refused',
+      hint: expect.stringContaining('AWS_CA_BUNDLE'),
+    });
+    await expect(roundTrip({ ...tls.env, AWS_CA_BUNDLE: '/no/such/bundle' })).rejects.toThrow(
+      /AWS_CA_BUNDLE.*\/no\/such\/bundle/,
+    );
   });
 });

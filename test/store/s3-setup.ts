@@ -2,7 +2,15 @@
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 
-const CLEARED = ['http_proxy', 'https_proxy', 'no_proxy', 'HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'AWS_CA_BUNDLE'];
+const CLEARED = [
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'AWS_CA_BUNDLE',
+];
 
 /** Sets the environment of this process and gives back what restores it. */
 export function setEnv(env: Readonly<Record<string, string>>): () => void {
@@ -11,7 +19,15 @@ export function setEnv(env: Readonly<Record<string, string>>): () => void {
     if (name.startsWith('AWS_') || CLEARED.includes(name)) delete process.env[name];
   }
   // Never the files of whoever runs the tests.
-  Object.assign(process.env, { AWS_CONFIG_FILE: '/dev/null', AWS_SHARED_CREDENTIALS_FILE: '/dev/null', AWS_EC2_METADATA_DISABLED: 'true' }, env);
+  Object.assign(
+    process.env,
+    {
+      AWS_CONFIG_FILE: '/dev/null',
+      AWS_SHARED_CREDENTIALS_FILE: '/dev/null',
+      AWS_EC2_METADATA_DISABLED: 'true',
+    },
+    env,
+  );
   return () => {
     for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
     Object.assign(process.env, before);

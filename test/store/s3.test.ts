@@ -49,7 +49,8 @@ describe('the S3 store', () => {
     (operation: Operation, fault: Fault, times = 1) =>
     (incoming: Incoming): Fault | undefined =>
       incoming.operation === operation && incoming.nth <= times ? fault : undefined;
-  const count = (operation: Operation): number => server.served.filter((one) => one.operation === operation).length;
+  const count = (operation: Operation): number =>
+    server.served.filter((one) => one.operation === operation).length;
   const visible = (key: string): number => server.versions(`run7/${key}`).length;
 
   describe('tries again', () => {
@@ -154,7 +155,11 @@ describe('the S3 store', () => {
     });
 
     it('to a completion that did not take place: it is tried again', async () => {
-      server.fault = faulty('CompleteMultipartUpload', { kind: 'answer', status: 200, body: '<Error><Code>InternalError</Code></Error>' });
+      server.fault = faulty('CompleteMultipartUpload', {
+        kind: 'answer',
+        status: 200,
+        body: '<Error><Code>InternalError</Code></Error>',
+      });
       expect(await putParts()).toBe('stored');
       expect(visible('big.chk')).toBe(1);
     });
@@ -190,7 +195,10 @@ describe('the S3 store', () => {
         for (; given < 50; given += 1) yield Buffer.alloc(5 * MIB);
       })();
       const outcome = store.put('big.chk', body, { meta: newMeta() });
-      await expect(outcome).rejects.toMatchObject({ kind: 'denied', message: expect.stringContaining('UploadPart s3://lab/run7/big.chk') });
+      await expect(outcome).rejects.toMatchObject({
+        kind: 'denied',
+        message: expect.stringContaining('UploadPart s3://lab/run7/big.chk'),
+      });
       expect(given).toBeLessThan(6);
       expect(server.pendingUploads()).toEqual([]);
     });
@@ -212,7 +220,10 @@ describe('the S3 store', () => {
       const abort = new AbortController();
       const keys = ['mine + 0', 'yours + 1', 'mine + 2'];
       const hanging = keys.map((key) =>
-        store.put(key, chunks([Buffer.alloc(5 * MIB), Buffer.alloc(1)]), { meta: newMeta(), signal: abort.signal }),
+        store.put(key, chunks([Buffer.alloc(5 * MIB), Buffer.alloc(1)]), {
+          meta: newMeta(),
+          signal: abort.signal,
+        }),
       );
       await expect.poll(() => server.pendingUploads().length, { timeout: 10_000 }).toBe(3);
       await store.sweep('', (key) => key.startsWith('mine'));
@@ -230,7 +241,9 @@ describe('the S3 store', () => {
   it('covers every body by a hash that the server checks, and sends no trailer', async () => {
     await put('bytes');
     await putParts();
-    const bodies = server.served.filter(({ operation }) => operation === 'PutObject' || operation === 'UploadPart');
+    const bodies = server.served.filter(
+      ({ operation }) => operation === 'PutObject' || operation === 'UploadPart',
+    );
     expect(bodies).toHaveLength(4);
     for (const { headers } of bodies) {
       expect(headers['x-amz-content-sha256']).toMatch(/^[0-9a-f]{64}$/);
@@ -255,7 +268,10 @@ describe('the S3 store', () => {
     await put('0123456789');
     server.fault = faulty('GetObject', { kind: 'cut-answer', afterBytes: 4 });
     const got = await store.get('r.dat');
-    await expect(textOf(got?.body)).rejects.toMatchObject({ kind: 'transient', message: expect.stringContaining('of 10 bytes') });
+    await expect(textOf(got?.body)).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringContaining('of 10 bytes'),
+    });
   });
 
   it('ends a body that is read when the signal is aborted', async () => {
@@ -292,7 +308,9 @@ describe('the S3 store', () => {
     const { openBucket } = await import('../../src/store/s3-bucket.ts');
     const { headObject } = await import('../../src/store/s3-read.ts');
     await put('bytes');
-    const bucket = await openBucket({ url: 's3://lab/run7', pathStyle: true, unfenced: false }, 20_000, { stallMs: 200 });
+    const bucket = await openBucket({ url: 's3://lab/run7', pathStyle: true, unfenced: false }, 20_000, {
+      stallMs: 200,
+    });
     server.fault = faulty('HeadObject', { kind: 'stall' }, 2);
     expect((await headObject(bucket, 'r.dat'))?.sizeBytes).toBe(5);
     expect(count('HeadObject')).toBe(3);
@@ -305,7 +323,10 @@ describe('the S3 store', () => {
     await putParts();
     const bucket = await openBucket({ url: 's3://lab/run7', pathStyle: true, unfenced: false }, 20_000);
     server.fault = faulty('CompleteMultipartUpload', { kind: 'lose-answer' }, 2);
-    await copyObject(bucket, 'big.chk', 'copy of big', undefined, { singleBytes: 6 * MIB, partBytes: 6 * MIB });
+    await copyObject(bucket, 'big.chk', 'copy of big', undefined, {
+      singleBytes: 6 * MIB,
+      partBytes: 6 * MIB,
+    });
     const [from] = server.versions('run7/big.chk');
     const [to] = server.versions('run7/copy of big');
     expect(to?.bytes?.equals(from?.bytes ?? Buffer.alloc(0))).toBe(true);

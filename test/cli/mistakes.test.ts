@@ -1,0 +1,120 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { realOutside } from '../../src/cli/outside.ts';
+import { mistakesOf, noFiles } from './given.ts';
+
+const TASK = ['--', './task'];
+
+describe('a mistake', () => {
+  it.each([
+    [['--reslts', 'a', ...TASK], 'unknown option --reslts | --results'],
+    [['--frobnicate', ...TASK], 'unknown option --frobnicate | capture --help'],
+    [['-z', ...TASK], 'unknown option -z | capture --help'],
+    [['--keep=yes', ...TASK], '--keep takes no value | write --keep alone'],
+    [['--to', ...TASK], '--to lacks its value | '],
+    [['-r', ...TASK], '-r lacks its value | '],
+    [['--to', '--index', '3', ...TASK], '--to lacks its value | '],
+    [[], "no task is given | capture --results 'out/*.dat' -- ./task"],
+    [['-r', 'a', '--'], 'no task is given after -- | '],
+    [['--', ''], 'no task is given after -- | '],
+    [['-r', 'a', './task', 'b'], "'./task' stands where an option should | the task stands behind --: "],
+    [['-r', 'a', 'watch'], 'the command comes first: capture watch'],
+    [['-r', 'a', 'b', ...TASK], "'b' stands between the options and the task | "],
+    [['watch', ...TASK], "capture watch runs no task, and takes no './task' | capture watch --help"],
+    [['watch', '--skip-done'], 'unknown option --skip-done | capture watch --help'],
+    [['-r', '/etc/x', ...TASK], "--results '/etc/x': patterns are relative"],
+    [['-k', '../x', ...TASK], "--checkpoints '../x': '..' would lead out"],
+    [['-i', '', ...TASK], '--inputs: the pattern is empty'],
+    [['-r', '@list', ...TASK], "--results '@list': cannot read the patterns: no such file | "],
+    [['--checkpoint-last', '/x', ...TASK], "--checkpoint-last '/x': patterns are relative"],
+    [['--grace', '30', ...TASK], "--grace '30': not a duration: it needs a unit, ms, s, m, h or d | --grace 30s"],
+    [['--grace', 'soon', ...TASK], '--grace 30s'],
+    [['--drain-timeout', '90d', ...TASK], 'too long: at most 24d'],
+    [['--rescan', '10ms', ...TASK], 'too short: at least 1.0 s'],
+    [['--spool-limit', '8', ...TASK], "--spool-limit '8': not a size: it needs a unit, B, KiB, MiB, GiB, kB, MB or GB | --spool-limit 8MiB"],
+    [['--compression', 'zstd:0', ...TASK], "--compression 'zstd:0': not a compression"],
+    [['--compression', 'none:1', ...TASK], "--compression 'none:1': not a compression"],
+    [['--compression', 'gzip', ...TASK], "--compression 'gzip': not a compression"],
+    [['--generations', '0', ...TASK], "--generations '0': not a whole number, 1 or more | --generations 1"],
+    [['--newest', '1.5', ...TASK], "--newest '1.5': not a whole number"],
+    [['--lanes', '17', ...TASK], 'not a whole number, 1 to 16'],
+    [['--preempted-status', '0', ...TASK], 'not a whole number, 1 to 255'],
+    [['--preempted-status', '256', ...TASK], 'not a whole number, 1 to 255'],
+    [['--reclaim', 'maybe', ...TASK], "--reclaim 'maybe': not one of auto, now, never"],
+    [['--on-local', 'x', ...TASK], "--on-local 'x': not one of stored, newest"],
+    [['--log-level', 'loud', ...TASK], "--log-level 'loud': not one of"],
+    [['--log-format', 'xml', ...TASK], "--log-format 'xml': not one of text, json"],
+    [['--log-file', '', ...TASK], "--log-file '': not a path"],
+    [['--index', 'a b', ...TASK], "--index 'a b': not an index"],
+    [['--index', '', ...TASK], "--index '': not an index"],
+    [['--task-name', 'a/b', ...TASK], "--task-name 'a/b': not a task name"],
+    [['--run', '', ...TASK], "--run '': not a run id"],
+    [['--to', 'gs://lab', ...TASK], "--to 'gs://lab': no such kind of store | --to s3://"],
+    [['--from', 'ftp://lab', ...TASK], "--from 'ftp://lab': no such kind of store | --from s3://"],
+    [['--to', '.', ...TASK], 'the store is the work directory itself (/)'],
+    [['--keep', '--reclaim', 'now', '--to', 's3://lab', ...TASK], '--reclaim now and --keep contradict each other'],
+    [['--shared-workdir', '--reclaim', 'now', '--to', 's3://lab', ...TASK], 'in a shared work directory nothing is reclaimed'],
+    [['--shared-workdir', '-r', '*.dat', ...TASK], "'*.dat' would also match the files of other tasks"],
+    [['--shared-workdir', '-k', 'd/', ...TASK], "'d/' would also match the files of other tasks"],
+    [['--reclaim', 'now', ...TASK], '--reclaim now: without --to nothing is reclaimed'],
+  ])('in %j is explained: %s', (argv, expected) => {
+    const mistakes = mistakesOf(argv);
+    expect(mistakes).toEqual([expect.stringContaining(expected)]);
+    expect(mistakes[0]).toMatch(/^[^\n]+ \| [^\n]+$/);
+  });
+
+  it.each([
+    [{ CAPTURE_GRACE: '30' }, "CAPTURE_GRACE '30': not a duration: it needs a unit, ms, s, m, h or d | CAPTURE_GRACE=30s"],
+    [{ CAPTURE_KEEP: 'yes' }, "CAPTURE_KEEP 'yes': neither yes nor no | CAPTURE_KEEP=1, or unset CAPTURE_KEEP"],
+    [{ CAPTURE_RESULTS: 'a\n/b' }, "CAPTURE_RESULTS '/b': patterns are relative"],
+    [{ CAPTURE_INDEX: 'a b' }, "CAPTURE_INDEX 'a b': not an index"],
+    [{ JOB_ARRAY_INDEX: '1:2' }, "JOB_ARRAY_INDEX '1:2': not an index"],
+    [{ OMPI_COMM_WORLD_SIZE: '4' }, 'inside a parallel step (OMPI_COMM_WORLD_SIZE=4): each rank would capture the same index | capture ... -- srun ./task'],
+  ])('in the environment %j is explained: %s', (env, expected) => {
+    expect(mistakesOf(TASK, env)).toEqual([expect.stringContaining(expected)]);
+  });
+
+  it('does not hide another', () => {
+    const argv = ['--reslts', 'a', '-r', '/b', '-k', '../c', '--grace', '5', '--to', 'gs://x', '--index', 'é', '--log-level'];
+    expect(mistakesOf([...argv, '--'], { CAPTURE_LANES: 'many' })).toHaveLength(9);
+  });
+
+  it('in a manifest file is named with its line', () => {
+    const outside = { ...noFiles, readText: () => 'good\n# comment\n/bad\n' };
+    expect(mistakesOf(['-r', '@list', ...TASK], {}, outside)).toEqual([expect.stringContaining("--results @list line 3: '/bad'")]);
+  });
+});
+
+describe('a work directory', () => {
+  let dir = '';
+  beforeAll(() => {
+    dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-cli-'));
+    fs.writeFileSync(path.join(dir, 'file'), '');
+  });
+  afterAll(() => fs.rmSync(dir, { recursive: true }));
+
+  const at = (workdir: string) => mistakesOf(['--workdir', workdir, ...TASK], {}, realOutside);
+
+  it('that is there and can be written is fine', () => expect(at(dir)).toEqual([]));
+
+  it.each([
+    ['missing', 'no such directory'],
+    ['file', 'it is not a directory'],
+    ['file/below', 'it is not a directory'],
+  ])('%j is refused: %s', (name, why) => {
+    expect(at(path.join(dir, name))).toEqual([expect.stringContaining(`${name}: ${why} | `)]);
+  });
+
+  it('that the kernel lets nobody write is refused', () => {
+    // Not even root may write there.
+    expect(at('/proc/self/fdinfo')).toEqual([expect.stringContaining('cannot work in /proc/self/fdinfo: ')]);
+  });
+
+  it('from which a manifest file is read keeps every byte of the names', () => {
+    const list = path.join(dir, 'list');
+    fs.writeFileSync(list, Buffer.from([0x61, 0xff, 0x0a]));
+    expect(realOutside.readText(list)).toBe('a\udcff\n');
+  });
+});

@@ -1,0 +1,197 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { OPTIONS, optionsOf, twinOf, type OptionName } from '../../src/cli/options.ts';
+import { parse, parsed } from './given.ts';
+
+const TASK = ['--', './task', '-r', 'x'];
+
+/** Every option with a value, and the piece of the settings that it makes. */
+const ROWS: readonly (readonly [OptionName, string, object])[] = [
+  ['results', 'out/*.dat', { manifest: { results: ['out/*.dat'] } }],
+  ['checkpoints', 'k.chk', { manifest: { checkpoints: ['k.chk'] } }],
+  ['inputs', './in.dat', { manifest: { inputs: ['in.dat'] } }],
+  ['exclude', 'tmp/', { manifest: { exclude: ['tmp/'] } }],
+  ['to', 's3://lab/run7/', { to: { url: 's3://lab/run7' }, defaultStore: false }],
+  ['from', 'shared', { from: { url: 'file:///shared' } }],
+  ['path-style', '1', { to: { pathStyle: true } }],
+  ['unfenced', '1', { to: { unfenced: true } }],
+  ['index', 'a-1', { identity: { index: 'a-1' } }],
+  ['task-name', 'lj', { identity: { taskName: 'lj' } }],
+  ['run', '12[].srv', { identity: { runId: '12[].srv' } }],
+  ['workdir', 'scratch', { workdir: '/scratch' }],
+  ['shared-workdir', '1', { sharedWorkdir: true, reclaim: 'never' }],
+  ['reclaim', 'never', { reclaim: 'never' }],
+  ['keep', '1', { reclaim: 'never' }],
+  ['rescan', '5m', { rescanMs: 300_000 }],
+  ['checkpoint-settle', '500ms', { checkpointSettleMs: 500 }],
+  ['checkpoint-last', './last.chk', { checkpointLast: 'last.chk' }],
+  ['generations', '5', { generations: 5 }],
+  ['newest', '3', { manifest: { newest: 3 } }],
+  ['no-restore', '1', { restore: false }],
+  ['skip-done', '1', { skipDone: true }],
+  ['on-local', 'newest', { onLocal: 'newest' }],
+  ['grace', '90s', { graceMs: 90_000 }],
+  ['drain-timeout', '10m', { drainTimeoutMs: 600_000 }],
+  ['preempted-status', '99', { preemptedStatus: 99 }],
+  ['compression', 'zstd:6', { compression: { kind: 'zstd', level: 6 } }],
+  ['compression', 'zstd', { compression: { kind: 'zstd', level: 1 } }],
+  ['compression', 'none', { compression: { kind: 'none' } }],
+  ['lanes', '4', { lanes: 4 }],
+  ['spool', 'tmp', { spoolDir: '/tmp' }],
+  ['spool-limit', '8MiB', { spoolLimitBytes: 8 * 2 ** 20 }],
+  ['log-level', 'debug', { log: { level: 'debug' } }],
+  ['log-format', 'json', { log: { format: 'json' } }],
+  ['log-file', 'c.log', { log: { file: '/c.log' } }],
+];
+
+const isFlag = (name: OptionName) => OPTIONS[name].kind === 'flag';
+
+describe('each option', () => {
+  it.each(ROWS)('--%s %s is understood', (name, text, settings) => {
+    const argv = isFlag(name) ? [`--${name}`] : [`--${name}`, text];
+    expect(parsed([...argv, ...TASK]).settings).toMatchObject(settings);
+    if (!isFlag(name)) expect(parsed([`--${name}=${text}`, ...TASK]).settings).toMatchObject(settings);
+  });
+
+  it.each(ROWS)('--%s %s has a twin in the environment', (name, text, settings) => {
+    expect(parsed(TASK, { [twinOf(name)]: text }).settings).toMatchObject(settings);
+  });
+
+  it('is in these rows', () => {
+    expect(new Set([...ROWS.map(([name]) => name), 'dry-run'])).toEqual(new Set(Object.keys(OPTIONS)));
+  });
+
+  it('has a short form where it stands in every command line', () => {
+    const { settings } = parsed(['-r', 'a', '-k', 'b', '-ic', '-r', 'd', ...TASK]);
+    expect(settings.manifest).toMatchObject({ results: ['a', 'd'], checkpoints: ['b'], inputs: ['c'] });
+  });
+
+  it('has its default', () => {
+    expect(parsed(TASK).settings).toMatchObject({
+      to: { url: 'file:///capture-store', pathStyle: false, unfenced: false },
+      defaultStore: true,
+      from: undefined,
+      identity: { taskName: 'task', index: undefined, runId: undefined, argv: ['./task', '-r', 'x'] },
+      workdir: '/',
+      reclaim: 'auto',
+      compression: { kind: 'zstd', level: 1 },
+      checkpointSettleMs: 2000,
+      generations: 2,
+      graceMs: 27_000,
+      drainTimeoutMs: 3_600_000,
+      rescanMs: 60_000,
+      restore: true,
+      skipDone: false,
+      onLocal: 'stored',
+      preemptedStatus: 75,
+      log: { level: 'info', format: 'text', file: undefined },
+    });
+  });
+});
+
+describe('the environment', () => {
+  it('yields to the command line, list for list', () => {
+    const env = { CAPTURE_RESULTS: 'a\n\n b \n', CAPTURE_TO: 's3://other', CAPTURE_KEEP: '1' };
+    const { settings } = parsed(['--results', 'c', '--reclaim', 'auto', '--to', 's3://lab', ...TASK], env);
+    expect(settings).toMatchObject({ manifest: { results: ['c'] }, to: { url: 's3://lab' }, reclaim: 'auto' });
+    expect(parsed(TASK, env).settings.manifest.results).toEqual(['a', 'b']);
+  });
+
+  it.each(['0', 'false', ''])('leaves a flag off with %j', (text) => {
+    expect(parsed(TASK, { CAPTURE_KEEP: text, CAPTURE_NO_RESTORE: text }).settings).toMatchObject({
+      reclaim: 'auto',
+      restore: true,
+    });
+  });
+
+  it('gives a warning for a variable that was probably meant to be a twin', () => {
+    const env = { CAPTURE_RESULT: 'a', CAPTURE_SIGIGN: '0', CAPTURE_NOFILE: '1024', CAPTURED_RUN: 'x', CAPTURE_SCREEN_COLOURS: '1' };
+    const { warnings } = parsed(['-r', 'a', '--to', '/s', ...TASK], env);
+    expect(warnings).toEqual([{ message: expect.stringContaining('CAPTURE_RESULT '), hint: 'CAPTURE_RESULTS' }]);
+  });
+});
+
+describe('the command', () => {
+  it('is run, unless its name comes first', () => {
+    expect(parsed(TASK)).toMatchObject({ kind: 'run', task: { command: './task', args: ['-r', 'x'] }, dryRun: false });
+    expect(parsed(['run', '--dry-run', ...TASK])).toMatchObject({ kind: 'run', dryRun: true });
+    expect(parsed(['--', 'watch'])).toMatchObject({ kind: 'run', task: { command: 'watch', args: [] } });
+    expect(parsed(['watch', '-r', 'a', '--dry-run'])).toMatchObject({ kind: 'watch', dryRun: true });
+    expect(parsed(['restore', '-k', 'a'])).toMatchObject({
+      kind: 'restore',
+      settings: { restore: true, identity: { taskName: 'task', argv: [] } },
+    });
+  });
+
+  it('leaves the arguments of the task alone, even another --', () => {
+    expect(parsed(['-r', 'a', '--', 'sh', '-c', 'x', '--', '--help', ''])).toMatchObject({
+      task: { command: 'sh', args: ['-c', 'x', '--', '--help', ''] },
+    });
+  });
+
+  it('takes the twins of its own options only', () => {
+    expect(parsed(['watch', '-r', 'a'], { CAPTURE_SKIP_DONE: 'nonsense' }).settings.skipDone).toBe(false);
+  });
+});
+
+it('no option that takes a value ever swallows the task', () => {
+  const name = fc.constantFrom(...optionsOf('run').filter((option) => OPTIONS[option].kind === 'list'));
+  const word = fc.stringMatching(/^[a-z*][a-z0-9*.]{0,5}$/);
+  const option = fc.tuple(name, word, fc.boolean()).map(([list, text, joined]) => (joined ? [`--${list}=${text}`] : [`--${list}`, text]));
+  fc.assert(
+    fc.property(fc.array(option, { maxLength: 6 }), fc.array(fc.string(), { maxLength: 4 }), (options, args) => {
+      const result = parsed([...options.flat(), '--', 'task', ...args]);
+      expect(result).toMatchObject({ kind: 'run', task: { command: 'task', args } });
+      const { results, checkpoints, inputs, exclude } = result.settings.manifest;
+      const given = new Set(options.map((words) => words.join('=')));
+      expect(new Set(results.length + checkpoints.length + inputs.length + exclude.length === 0 ? [] : given).size).toBe(
+        results.length + checkpoints.length + inputs.length + exclude.length,
+      );
+    }),
+  );
+  // An option that lacks its value does not take the `--` for it.
+  expect(parse(['--results', '--', './task'])).toMatchObject({ kind: 'mistakes' });
+});
+
+describe('a manifest file', () => {
+  const files = (texts: Readonly<Record<string, string>>) => ({
+    readText: (file: string) => texts[file] ?? '',
+    workdirProblem: () => undefined,
+  });
+
+  it('holds one pattern a line, with comments', () => {
+    const outside = files({ '/list': '# results\nr.dat\r\n\n  ./out/*.x  \n\\@literal\nr.dat\n' });
+    expect(parsed(['-r', '@list', '-r', 'z', ...TASK], {}, outside).settings.manifest.results).toEqual([
+      'r.dat',
+      'out/*.x',
+      '\\@literal',
+      'z',
+    ]);
+  });
+
+  it('is not meant by \\@name, nor by a glob that begins with @(', () => {
+    expect(parsed(['-r', '\\@a', '-r', '@(a|b).x', ...TASK]).settings.manifest.results).toEqual(['\\@a', '@(a|b).x']);
+  });
+
+  it('of ten thousand names is read within the time of a start', () => {
+    const names = Array.from({ length: 10_000 }, (_, at) => `out/r${at}.dat`);
+    const { settings } = parsed(['-r', '@list', ...TASK], {}, files({ '/list': names.join('\n') }));
+    expect(settings.manifest.results).toEqual(names);
+  });
+});
+
+describe('a warning', () => {
+  it('is given once when nothing is declared', () => {
+    expect(parsed(TASK).warnings).toEqual([{ message: expect.stringContaining('nothing is declared'), hint: expect.any(String) }]);
+  });
+
+  it('is given when there is no --to', () => {
+    expect(parsed(['-r', 'a', ...TASK]).warnings).toEqual([
+      { message: expect.stringContaining('/capture-store, which goes away'), hint: '--to s3://bucket/prefix' },
+    ]);
+  });
+
+  it('is not given when all is well', () => {
+    expect(parsed(['-r', 'a', '--to', 's3://lab', ...TASK]).warnings).toEqual([]);
+  });
+});

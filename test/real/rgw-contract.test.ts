@@ -1,0 +1,42 @@
+// The contract of a store against a real server: CAPTURE_TEST_S3_URL is s3://bucket/prefix, the rest comes
+// from the AWS environment. CAPTURE_TEST_S3_DEVIATIONS=uploads-replace for servers that ignore If-None-Match
+// when an upload is completed (Ceph RGW 16).
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { listOf, newMeta, storeContract } from '../store/contract.ts';
+import { openS3 } from '../store/s3-setup.ts';
+
+const url = process.env['CAPTURE_TEST_S3_URL'];
+if (url === undefined) throw new Error('set CAPTURE_TEST_S3_URL to s3://bucket/prefix of a server for tests');
+const deviates = process.env['CAPTURE_TEST_S3_DEVIATIONS'] === 'uploads-replace';
+
+storeContract(
+  `the S3 store on ${process.env['AWS_ENDPOINT_URL_S3'] ?? 'AWS'}`,
+  async () => {
+    const store = await openS3(`${url}/contract-${randomUUID()}`, 20_000);
+    const cleanup = async (): Promise<void> => {
+      await store.delete(await listOf(store, ''));
+      await store.close();
+    };
+    return { store, cleanup };
+  },
+  { uploadsCreateOnly: !deviates },
+);
+
+describe('the S3 store on a real server', () => {
+  it('sweeps the parts of a put that never ended', async () => {
+    const store = await openS3(`${url}/sweep-${randomUUID()}`, 20_000);
+    const body = (async function* parts() {
+      for (let part = 0; part < 3; part += 1) yield Buffer.alloc(5 * 2 ** 20);
+      // What a second machine would do that thinks the first one dead.
+      await store.sweep('', () => true);
+      yield Buffer.alloc(1);
+    })();
+    await expect(store.put('never.chk', body, { meta: newMeta() })).rejects.toMatchObject({
+      kind: 'refused',
+      message: expect.stringContaining('the upload is gone'),
+    });
+    expect(await listOf(store, '')).toEqual([]);
+    await store.close();
+  });
+});
