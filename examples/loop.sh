@@ -20,4 +20,3 @@ for index in 0 1 2 3; do
   while [ "$status" -eq 75 ]; do attempt "$index"; done
   [ "$status" -eq 0 ] || exit "$status"
 done
-capture status "$store"

@@ -60,16 +60,18 @@ export function readCommandLine(name: CommandName, args: readonly string[]): Com
     return { ...read, mistakes: [...read.mistakes, lacksValue(rest.lacksValue)] };
   }
   const given = givenBy(command, name);
+  const valueless = swallowed(given, command);
   return {
     given,
     help: command.getOptionValue('help') === true,
     version: command.getOptionValue('version') === true,
-    operands: rest.operands,
+    // What an option took for its value left the real value over: that is no second mistake.
+    operands: valueless.length > 0 ? [] : rest.operands,
     mistakes: [
       ...rest.unknown
         .filter((arg) => arg.length > 1 && arg.startsWith('-'))
         .map((arg) => unknownOption(arg, command)),
-      ...swallowed(given, command),
+      ...valueless,
     ],
   };
 }

@@ -1,9 +1,10 @@
 // What each command does, once the command line is understood. Modules are loaded on first use: thousands of
 // array tasks start at once, and --help needs none of them.
 import { fileURLToPath } from 'node:url';
-import type { ExitStatus } from '../core/exit-status.ts';
+import { CaptureError } from '../core/errors.ts';
+import { EXIT, type ExitStatus } from '../core/exit-status.ts';
 import type { Parsed } from './parse.ts';
-import type { SayLevel } from './say.ts';
+import { print, type SayLevel } from './say.ts';
 
 /** What was asked for, when it is neither help nor a mistake. */
 export type Asked = Extract<Parsed, { readonly kind: 'run' | 'watch' | 'restore' }>;
@@ -12,11 +13,53 @@ export type Say = (line: string, level: SayLevel, hint?: string) => void;
 
 /** Does it, and resolves to the exit status. */
 export async function carryOut(asked: Asked, say: Say): Promise<ExitStatus> {
+  if (asked.dryRun) return dryRun(asked);
   switch (asked.kind) {
     case 'run':
       return run(asked, say);
-    default:
-      throw new Error(`capture ${asked.kind} is not wired`);
+    case 'watch':
+      return watch(asked);
+    case 'restore':
+      return restore(asked);
+  }
+}
+
+async function watch({ settings }: Asked): Promise<ExitStatus> {
+  const [{ watchAlone }, { openLog }] = await Promise.all([
+    import('../sidecar/watch-alone.ts'),
+    import('../log.ts'),
+  ]);
+  return readable(() => watchAlone(settings, openLog(settings.log)));
+}
+
+async function restore({ settings }: Asked): Promise<ExitStatus> {
+  const [{ restoreOnly }, { openLog }] = await Promise.all([
+    import('../sidecar/restore-only.ts'),
+    import('../log.ts'),
+  ]);
+  return readable(async () => {
+    const log = openLog(settings.log);
+    log.info(await restoreOnly(settings, log, new AbortController().signal));
+    return EXIT.ok;
+  });
+}
+
+async function dryRun({ settings }: Asked): Promise<ExitStatus> {
+  const module = await import('../sidecar/dry-run.ts');
+  return readable(async () => {
+    print(await module.dryRun(settings, new AbortController().signal));
+    return EXIT.ok;
+  });
+}
+
+/** What the store says becomes what the user reads. */
+async function readable(act: () => Promise<ExitStatus>): Promise<ExitStatus> {
+  const { describeFailure } = await import('../sidecar/failure.ts');
+  try {
+    return await act();
+  } catch (error) {
+    const { status, message, hint } = describeFailure(error);
+    throw new CaptureError(status, message, { hint, cause: error });
   }
 }
 

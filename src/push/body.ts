@@ -1,11 +1,14 @@
 // The reader's end of a body: turns a lane's parts into an async iterator, with one part in the reader's hands
 // and one on its way. Never ends well unless the lane has proven the file.
-import type { Body, BodyHead, Proof } from './reading.ts';
+import type { Bytes } from './lane-messages.ts';
+import type { Body, BodyHead, PartIterator, Proof } from './reading.ts';
 
 /** What a body tells its lane. */
 export interface BodyPort {
   /** The reader has asked for one more part than the lane may send. */
   wanted(): void;
+  /** The reader needs this part no more. */
+  released(bytes: Bytes): void;
   /** The reader wants no more. */
   givenUp(): void;
 }
@@ -13,20 +16,20 @@ export interface BodyPort {
 /** The lane's end. After `end` or `fail` nothing more may come. */
 export interface BodyFeed {
   readonly body: Body;
-  part(bytes: Uint8Array): void;
-  end(bytes: Uint8Array, proof: Proof): void;
+  part(bytes: Bytes): void;
+  end(bytes: Bytes, proof: Proof): void;
   fail(error: unknown): void;
 }
 
 interface Waiting {
-  readonly resolve: (result: IteratorResult<Uint8Array, undefined>) => void;
+  readonly resolve: (result: IteratorResult<Bytes, undefined>) => void;
   readonly reject: (error: unknown) => void;
 }
 
 const FINISHED = { done: true, value: undefined } as const;
 
 export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
-  const parts: Uint8Array[] = [];
+  const parts: Bytes[] = [];
   const readers: Waiting[] = [];
   /** Nothing more will come from the lane. */
   let outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
@@ -47,13 +50,13 @@ export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
     unproven(error);
     for (const reader of readers.splice(0)) reader.reject(error);
   };
-  const give = (bytes: Uint8Array): void => {
+  const give = (bytes: Bytes): void => {
     const reader = readers.shift();
     if (reader === undefined) parts.push(bytes);
     else reader.resolve({ done: false, value: bytes });
   };
 
-  const iterator: AsyncIterableIterator<Uint8Array> = {
+  const iterator: PartIterator = {
     [Symbol.asyncIterator]: () => iterator,
     next: () => {
       const part = parts.shift();
@@ -65,6 +68,7 @@ export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
       if (outcome?.kind === 'failed') return Promise.reject(outcome.error);
       return new Promise((resolve, reject) => readers.push({ resolve, reject }));
     },
+    release: (part) => port.released(part),
     return: () => {
       if (outcome === undefined) {
         port.givenUp();

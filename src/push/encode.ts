@@ -3,6 +3,7 @@
 import type { Compression } from '../core/settings.ts';
 import type { Compressor } from './compress.ts';
 import type { Bytes } from './lane-messages.ts';
+import type { PartBuffers } from './part-buffers.ts';
 import { gather, onePart, partSizeBytes, type Parts } from './parts.ts';
 
 /** What gains less than 5 % is sent as it is: it would cost the reader more than it saves. */
@@ -20,12 +21,13 @@ export interface Encoding {
   readonly compression: Compression;
   /** Undefined where there is no zstd: then nothing is compressed. */
   readonly compressor: Compressor | undefined;
+  readonly buffers: PartBuffers;
 }
 
 /** Reads the first chunk, and the rest as the parts are asked for. */
 export async function encode(
   chunks: AsyncGenerator<Uint8Array, undefined>,
-  { sizeBytes, compression, compressor }: Encoding,
+  { sizeBytes, compression, compressor, buffers }: Encoding,
 ): Promise<Encoded> {
   const first = (await chunks.next()).value;
   if (first === undefined) return { compressed: false, sizeHintBytes: 0, parts: onePart(new Uint8Array(0)) };
@@ -47,6 +49,7 @@ export async function encode(
     parts: gather(
       compressed && packer !== undefined ? packer.stream(whole, level, sizeBytes) : whole,
       partSizeBytes(sizeBytes),
+      buffers,
     ),
   };
 }

@@ -24,6 +24,8 @@ export type ToLane =
   | { readonly kind: 'job'; readonly request: LaneRequest }
   /** One more part may be sent. The first needs none. */
   | { readonly kind: 'credit' }
+  /** A part's memory, which the reader no longer needs. */
+  | { readonly kind: 'give-back'; readonly bytes: Bytes }
   /** Give the job up; answered with `cancelled`, unless its answer is under way. */
   | { readonly kind: 'cancel' }
   | { readonly kind: 'close' };

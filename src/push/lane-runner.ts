@@ -117,7 +117,11 @@ export class LaneRunner {
     const post = (kind: 'credit' | 'cancel'): void => {
       if (this.#running === running) this.#thread?.post({ kind });
     };
-    running.feed = openBody(head, { wanted: () => post('credit'), givenUp: () => post('cancel') });
+    running.feed = openBody(head, {
+      wanted: () => post('credit'),
+      givenUp: () => post('cancel'),
+      released: (bytes) => this.#thread?.post({ kind: 'give-back', bytes }),
+    });
     running.task.resolve(running.feed.body);
     return running.feed;
   }

@@ -5,6 +5,7 @@ import { errnoOf, reasonOf } from '../core/errors.ts';
 import { loadCompressor } from './compress.ts';
 import { loadMd5 } from './hash.ts';
 import type { FromLane, LaneData, LaneRequest, ToLane } from './lane-messages.ts';
+import { openPartBuffers } from './part-buffers.ts';
 import { readFile, type Bench, type Outlet } from './read-file.ts';
 
 const READ_BYTES = 2 ** 20;
@@ -24,6 +25,7 @@ const bench: Bench = {
   ...(workerData as LaneData),
   newMd5: await loadMd5(),
   compressor: await loadCompressor(),
+  buffers: openPartBuffers(),
   buffer: new Uint8Array(READ_BYTES),
 };
 let current: Current | undefined;
@@ -39,6 +41,8 @@ port.on('message', (message: ToLane) => {
       if (current !== undefined) current.credits += 1;
       current?.wake?.();
       return;
+    case 'give-back':
+      return bench.buffers.giveBack(message.bytes);
     case 'cancel':
       current?.giveUp.abort();
       current?.wake?.();

@@ -1,6 +1,7 @@
 // Cuts what is to be stored into parts of one size. The last part is set apart by its type: it must not be
 // given out before the file is proven unchanged.
 import type { Bytes } from './lane-messages.ts';
+import type { PartBuffers } from './part-buffers.ts';
 
 /** S3 takes at most 10,000 parts of at least 5 MiB; room is left for what grows when it is compressed. */
 const MIN_PART_BYTES = 8 * 2 ** 20;
@@ -16,8 +17,12 @@ export function partSizeBytes(sizeBytes: number): number {
 }
 
 /** A piece need stay valid only until the next one is asked for. */
-export async function* gather(pieces: AsyncIterable<Uint8Array>, partBytes: number): Parts {
-  let part = new Uint8Array(partBytes);
+export async function* gather(
+  pieces: AsyncIterable<Uint8Array>,
+  partBytes: number,
+  buffers: PartBuffers,
+): Parts {
+  let part = buffers.take(partBytes);
   let filledBytes = 0;
   for await (const piece of pieces) {
     let at = 0;
@@ -25,7 +30,7 @@ export async function* gather(pieces: AsyncIterable<Uint8Array>, partBytes: numb
       // Only now is it known that the full part is not the last one.
       if (filledBytes === partBytes) {
         yield part;
-        part = new Uint8Array(partBytes);
+        part = buffers.take(partBytes);
         filledBytes = 0;
       }
       const taken = piece.subarray(at, at + partBytes - filledBytes);
@@ -34,7 +39,10 @@ export async function* gather(pieces: AsyncIterable<Uint8Array>, partBytes: numb
       at += taken.length;
     }
   }
-  return filledBytes === partBytes ? part : part.slice(0, filledBytes);
+  if (filledBytes === partBytes) return part;
+  const last = part.slice(0, filledBytes);
+  buffers.giveBack(part);
+  return last;
 }
 
 /** A body that is one part. */

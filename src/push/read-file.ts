@@ -6,6 +6,7 @@ import { encode } from './encode.ts';
 import type { Compressor } from './compress.ts';
 import type { Md5 } from './hash.ts';
 import type { Bytes, LaneAnswer, LaneData, LaneRequest } from './lane-messages.ts';
+import type { PartBuffers } from './part-buffers.ts';
 import { partSizeBytes, type Parts } from './parts.ts';
 import type { BodyHead, ReadJob } from './reading.ts';
 import { chunksOf, movedSince, openSnapshot, type Snapshot } from './snapshot.ts';
@@ -17,6 +18,7 @@ import { pathOf } from './task.ts';
 export interface Bench extends LaneData {
   readonly newMd5: () => Md5;
   readonly compressor: Compressor | undefined;
+  readonly buffers: PartBuffers;
   /** For one read(2) after the other. */
   readonly buffer: Uint8Array;
 }
@@ -114,6 +116,7 @@ async function spoolThenSend(pass: Pass): Promise<LaneAnswer | undefined> {
     const last = await eachPart(encoded.parts, (part) => {
       spool ??= bench.spool && openSpool(bench.spool.dir, bench.spool.limitBytes);
       if (spool?.append(part) !== true) throw new NoRoom();
+      bench.buffers.giveBack(part);
       storedBytes += part.length;
     });
     storedBytes += last.length;
@@ -123,7 +126,7 @@ async function spoolThenSend(pass: Pass): Promise<LaneAnswer | undefined> {
     const answer = finish(pass, md5.digest(), last, storedBytes, undefined);
     if (answer.kind !== 'end') return answer;
     outlet.begin({ ...head, md5: answer.proof.md5, sizeHintBytes: storedBytes });
-    const bytes = await eachPart(spool.parts(partSizeBytes(snapshot.facts.size)), (part) => outlet.part(part));
+    const bytes = await eachPart(spool.parts(partSizeBytes(snapshot.facts.size), bench.buffers), (part) => outlet.part(part));
     await outlet.ready();
     return { ...answer, bytes };
   } catch (error) {
@@ -140,8 +143,9 @@ class NoRoom extends Error {}
 async function startEncoding({ bench, snapshot, job, signal }: Pass) {
   const md5 = bench.newMd5();
   const chunks = hashed(chunksOf(snapshot, bench.buffer, signal), md5);
+  const { compressor, buffers } = bench;
   const { compression } = job;
-  const encoded = await encode(chunks, { sizeBytes: snapshot.facts.size, compression, compressor: bench.compressor });
+  const encoded = await encode(chunks, { sizeBytes: snapshot.facts.size, compression, compressor, buffers });
   return { md5, encoded };
 }
 

@@ -2,6 +2,7 @@
 import type { FileFacts, Fingerprint } from '../core/fingerprint.ts';
 import type { RelPath } from '../core/path.ts';
 import type { Compression } from '../core/settings.ts';
+import type { Bytes } from './lane-messages.ts';
 
 export interface ReadJob {
   readonly path: RelPath;
@@ -42,15 +43,23 @@ export interface BodyHead {
   readonly spool: 'unused' | 'used' | 'full';
 }
 
+export interface PartIterator extends AsyncIterableIterator<Bytes> {
+  /**
+   * Gives a part's memory back to its lane: for a reader that knows when it is done with a part, and would
+   * rather not wait for the garbage collector. The part is empty from then on.
+   */
+  release(part: Bytes): void;
+}
+
 export interface Body extends BodyHead {
   readonly kind: 'body';
   /**
-   * Parts of one size, a smaller last one; at least one, which may be empty. A part is the reader's own: it
-   * is never written to again. The last is held back until the file is proven unchanged: where it is not,
+   * Parts of one size, a smaller last one; at least one, which may be empty. A part is the reader's own until
+   * it releases it, which it need not. The last is held back until the file is proven unchanged: where it is not,
    * SnapshotMoved is thrown instead. Must be read to its end or given up with `return()`: until then it
    * occupies a lane, unless it is of one part.
    */
-  readonly parts: AsyncIterableIterator<Uint8Array>;
+  readonly parts: PartIterator;
   /** Resolves with the last part; rejects with what `parts` throws. It need not be awaited. */
   readonly done: Promise<Proof>;
 }

@@ -4,13 +4,14 @@ import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import type { Bytes } from './lane-messages.ts';
+import type { PartBuffers } from './part-buffers.ts';
 import type { Parts } from './parts.ts';
 
 export interface Spool {
   /** False when there is no room for it: over the limit, or the disk is full. The spool is then useless. */
   append(bytes: Uint8Array): boolean;
   /** What was appended, in parts of `partBytes`. */
-  parts(partBytes: number): Parts;
+  parts(partBytes: number, buffers: PartBuffers): Parts;
   close(): void;
 }
 
@@ -25,10 +26,10 @@ export function openSpool(dir: string, limitBytes: number): Spool | undefined {
       sizeBytes += bytes.length;
       return true;
     },
-    parts: async function* (partBytes) {
+    parts: async function* (partBytes, buffers) {
       let at = 0;
-      for (; sizeBytes - at > partBytes; at += partBytes) yield readFully(fd, at, partBytes);
-      return readFully(fd, at, sizeBytes - at);
+      for (; sizeBytes - at > partBytes; at += partBytes) yield readFully(fd, at, buffers.take(partBytes));
+      return readFully(fd, at, new Uint8Array(sizeBytes - at));
     },
     close: () => fs.closeSync(fd),
   };
@@ -56,10 +57,9 @@ function writeFully(fd: number, bytes: Uint8Array): boolean {
   }
 }
 
-function readFully(fd: number, at: number, lengthBytes: number): Bytes {
-  const bytes = new Uint8Array(lengthBytes);
-  for (let filled = 0; filled < lengthBytes; ) {
-    const readBytes = fs.readSync(fd, bytes, filled, lengthBytes - filled, at + filled);
+function readFully(fd: number, at: number, bytes: Bytes): Bytes {
+  for (let filled = 0; filled < bytes.length; ) {
+    const readBytes = fs.readSync(fd, bytes, filled, bytes.length - filled, at + filled);
     if (readBytes === 0) throw new Error(`the spool is shorter than what was written to it (${at + filled} bytes)`);
     filled += readBytes;
   }

@@ -183,10 +183,3 @@ function placeAndTell({ root, log }: RestoreJob, staged: Staged): void {
     if (setAside !== undefined) log.warn(describeSetAside(setAside));
   }
 }
-
-/** Paths that restore is about, for the dry run. */
-export function restorable(history: History, manifest: Manifest): readonly RelPath[] {
-  const newest = restoreOrder(history.generations)[0];
-  const inputs = [...history.results.keys()].filter((path) => manifest.rolesOf(path).input);
-  return [...inputs, ...(newest?.members.map(({ path }) => path) ?? [])];
-}

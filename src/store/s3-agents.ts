@@ -71,7 +71,7 @@ async function connectThrough(proxy: URL, target: string): Promise<net.Socket> {
     };
     request.once('connect', (response, socket) => {
       socket.setTimeout(0);
-      if (response.statusCode === 200) resolve(socket as net.Socket);
+      if (response.statusCode === 200) resolve(socket);
       else fail(`http ${response.statusCode}`);
     });
     request.once('timeout', () => fail(`no answer in ${CONNECT_TIMEOUT_MS / 1000} s`));

@@ -50,7 +50,7 @@ export async function upload(
     throw error;
   };
   let outcome: PutOutcome = 'stored';
-  const source = Readable.from(slices(body, signal, fail), { highWaterMark: 1 });
+  const source = Readable.from(slices(body, signal, fail), { highWaterMark: 0 });
   // Whoever reads it hears of its failure; after the end of the upload nobody does.
   source.on('error', () => undefined);
   const publish = async (failure: Failure): Promise<object | undefined> => {

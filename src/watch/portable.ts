@@ -3,12 +3,13 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import type { AsyncSubscription, SubscribeCallback } from '@parcel/watcher';
+import { errnoOf, reasonOf } from '../core/errors.ts';
 import type { RelPath } from '../core/path.ts';
 import { openPasses } from './passes.ts';
 import { openQuietFiles, type QuietFiles } from './quiet.ts';
 import { findAll, findInTurns, listTree, lookAt, type Walk } from './scan.ts';
 import { openSeen } from './seen.ts';
-import { forbidden, scansAlone, type Warning } from './warnings.ts';
+import { forbidden, noInotify, openWarnings, scansAlone } from './warnings.ts';
 import type { Watcher, WatcherOptions } from './watcher.ts';
 
 /** Starts a recursive watch of a directory. */
@@ -22,19 +23,18 @@ export const parcelSubscribe: Subscribe = async (dir, onChange) => {
   return parcel.subscribe(dir, onChange);
 };
 
-export interface PortableContext {
-  readonly warn: (warning: Warning) => void;
-  /** Why inotify is not used. */
-  readonly fallback: string;
-  readonly subscribe: Subscribe;
-}
-
-export async function openPortable(options: WatcherOptions, context: PortableContext): Promise<Watcher> {
+/** `reason` is why inotify is not used. One warning says what takes its place. */
+export async function openPortable(
+  options: WatcherOptions,
+  reason: unknown,
+  subscribe: Subscribe,
+): Promise<Watcher> {
+  const warn = openWarnings(options.onWarning);
   const seen = openSeen();
   const walk: Walk = {
     root: options.root.path,
     interest: options.interest,
-    onUnreadable: (dir, error) => context.warn(forbidden(dir, error)),
+    onUnreadable: (dir, error) => warn(forbidden(dir, error)),
   };
   const quiet = openQuietFiles({
     quietMs: QUIET_MS,
@@ -53,23 +53,27 @@ export async function openPortable(options: WatcherOptions, context: PortableCon
     }
     seen.forgetGone();
   });
-  const subscribeOrWarn = async (): Promise<AsyncSubscription | undefined> => {
+  const start = async (): Promise<AsyncSubscription | undefined> => {
+    // On Linux it needs an inotify instance of its own, and without one it never answers.
+    if (errnoOf(reason) === 'EMFILE') return undefined;
     // macOS reports real paths (/private/tmp for /tmp).
     const root = fs.realpathSync(walk.root);
     try {
-      return await context.subscribe(root, (error, events) => {
+      return await subscribe(root, (error, events) => {
         if (error !== null) passes.request('new');
         for (const event of events ?? []) {
           if (event.type !== 'delete') watchAll(walk, quiet, path.relative(root, event.path));
         }
       });
-    } catch (error) {
-      context.warn(scansAlone(walk.root, error, options.rescanMs));
+    } catch {
+      // Why inotify failed is what the user can mend; this failure follows from it.
       return undefined;
     }
   };
   for (const file of await findAll(walk, 'pool')) seen.note(file.path, file.facts);
-  const subscription = await subscribeOrWarn();
+  const subscription = await start();
+  const describe = subscription === undefined ? scansAlone : noInotify;
+  warn(describe(walk.root, reason, options.rescanMs));
   passes.repeat(options.rescanMs);
   const end = async (): Promise<void> => {
     await subscription?.unsubscribe();
@@ -79,7 +83,7 @@ export async function openPortable(options: WatcherOptions, context: PortableCon
   let ended: Promise<void> | undefined;
   return {
     mode: 'portable',
-    fallback: context.fallback,
+    fallback: reasonOf(reason),
     drainNow: () => undefined,
     scan: (signal) => findAll(walk, 'pool', signal),
     close: () => (ended ??= end()),

@@ -10,6 +10,8 @@ export interface Warning {
   readonly hint: string;
 }
 
+const NOTHING_IS_LOST = 'nothing is lost: capture scans at each flush and at the end of the task';
+
 /**
  * Says the first of each kind, and not at once: a warning may arise in the middle of the kernel's events,
  * where no foreign code may run.
@@ -23,23 +25,23 @@ export function openWarnings(onWarning: (message: string, hint: string) => void)
   };
 }
 
-/** inotify cannot be used at all. */
+/** inotify cannot be used at all, the portable watcher can. */
 export function noInotify(root: string, reason: unknown, rescanMs: number): Warning {
   return {
     kind: 'no-inotify',
     message:
       `cannot hear closes in ${showPath(root)}: ${reasonOf(reason)}; ` +
       `files are taken once they have been quiet for a while, or by a scan every ${formatMs(rescanMs)}`,
-    hint: limitHint(reason) ?? 'nothing is lost: capture scans at each flush and at the end of the task',
+    hint: limitHint(reason) ?? NOTHING_IS_LOST,
   };
 }
 
-/** Not even the portable watcher could be started. */
+/** Neither can be used. */
 export function scansAlone(root: string, reason: unknown, rescanMs: number): Warning {
   return {
     kind: 'scans-alone',
     message: `cannot watch ${showPath(root)}: ${reasonOf(reason)}; a scan every ${formatMs(rescanMs)} finds files`,
-    hint: 'shorten --rescan if files must be safe sooner',
+    hint: limitHint(reason) ?? `${NOTHING_IS_LOST}; shorten --rescan if files must be safe sooner`,
   };
 }
 
@@ -50,7 +52,7 @@ export function noEvents(dir: RelPath, reason: unknown, rescanMs: number): Warni
     message:
       `cannot watch ${dir === '' ? 'the work directory' : showPath(dir)}: ${reasonOf(reason)}; ` +
       `files there, and in further directories, are found by a scan every ${formatMs(rescanMs)}`,
-    hint: limitHint(reason) ?? 'nothing is lost: capture scans at each flush and at the end of the task',
+    hint: limitHint(reason) ?? NOTHING_IS_LOST,
   };
 }
 

@@ -1,7 +1,6 @@
 // Read this first. The watcher tells which declared files were closed: by inotify where it works, with scans
 // beside it where events are not enough, and without it where it cannot be had. It never reads a file and
 // never decides whether one is whole: that is the snapshot's.
-import { reasonOf } from '../core/errors.ts';
 import type { ClosedEvent, Interest } from '../core/events.ts';
 import { libcInotify, type InotifyCalls } from './inotify.ts';
 import { openKernelWatcher } from './kernel-watcher.ts';
@@ -9,7 +8,6 @@ import { fileSystemType } from './netfs.ts';
 import { openPortable, parcelSubscribe, type Subscribe } from './portable.ts';
 import { openEpollReader, openPollReader, type OpenReader } from './reader.ts';
 import type { FoundFile } from './scan.ts';
-import { noInotify, openWarnings } from './warnings.ts';
 
 export type { FoundFile } from './scan.ts';
 
@@ -74,7 +72,5 @@ export async function openWatcher(
   } catch (error) {
     reason = error;
   }
-  const warn = openWarnings(options.onWarning);
-  warn(noInotify(options.root.path, reason, options.rescanMs));
-  return openPortable(options, { warn, fallback: reasonOf(reason), subscribe: system.subscribe });
+  return openPortable(options, reason, system.subscribe);
 }

@@ -19,7 +19,7 @@ async function recording(
   options: CaptureOptions = {},
   script = 'exec "$@"',
 ): Promise<Capture & { readonly task: number; readonly sidecar: number }> {
-  const task = [process.execPath, fixture('record-signals.mjs'), 'signals', 'SIGUSR2'];
+  const task = [process.execPath, fixture('record-signals.mjs'), 'signals', 'SIGUSR2', 'SIGTSTP'];
   const capture = lab.shell(script, task, options);
   await until('task runs', () => lab.lines('signals').includes('ready') && lab.heard().length >= 2);
   const started = lab.heard().find((message) => message.kind === 'task-started');

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { openPartBuffers } from "../../src/push/part-buffers.ts";
 import { gather, partSizeBytes } from '../../src/push/parts.ts';
 
 const MiB = 2 ** 20;
@@ -27,7 +28,7 @@ it.each([
   const pieces = (async function* () {
     for (const size of pieceSizes) yield bytes.subarray(at, (at += size));
   })();
-  const parts = gather(pieces, 8);
+  const parts = gather(pieces, 8, openPartBuffers());
   const out: Uint8Array[] = [];
   for (let step = await parts.next(); ; step = await parts.next()) {
     out.push(step.value);
@@ -43,7 +44,7 @@ it('does not give out the last part before its bytes are all there', async () =>
     yield Buffer.alloc(8);
     isOver = true;
   })();
-  const step = await gather(pieces, 8).next();
+  const step = await gather(pieces, 8, openPartBuffers()).next();
   expect(step.done).toBe(true);
   expect(isOver).toBe(true);
 });

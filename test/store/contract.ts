@@ -75,18 +75,16 @@ export function storeContract(
           meta: { ...newMeta(), letter: 'ab'[at % 2] ?? '' },
         });
       await write(0);
-      let writing = true;
       const writer = (async () => {
         for (let round = 1; round < 20; round += 1) await write(round);
-        writing = false;
+        return 'written';
       })();
-      while (writing) {
+      while ((await Promise.race([writer, Promise.resolve()])) !== 'written') {
         const got = await store.get('swapped');
         const bytes = await bytesOf(got?.body);
         expect(bytes.length).toBe(256 * 1024);
         expect(new Set(bytes)).toEqual(new Set([got?.meta['letter']?.charCodeAt(0)]));
       }
-      await writer;
     });
 
     it('creates only when the key is free', async () => {
@@ -116,7 +114,8 @@ export function storeContract(
       const outcomes = await Promise.all(
         both.map((parts) => store.put('raced-parts', chunks(parts), { meta: newMeta(), ifAbsent: true })),
       );
-      if (options.uploadsCreateOnly !== false) expect(outcomes.toSorted()).toEqual(['exists', 'stored']);
+      const loser = options.uploadsCreateOnly === false ? /exists|stored/ : /exists/;
+      expect(outcomes.toSorted()).toEqual([expect.stringMatching(loser), 'stored']);
       const winners = both
         .filter((_, at) => outcomes[at] === 'stored')
         .map((parts) => md5(Buffer.concat(parts)));

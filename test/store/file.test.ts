@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fileFailure } from '../../src/store/file-failure.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
-import { chunks, listOf, newMeta, storeContract, textOf } from './contract.ts';
+import { listOf, newMeta, storeContract, textOf } from './contract.ts';
 
 const PARENT = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir();
 

@@ -2,7 +2,7 @@
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 
-const CLEARED = [
+const CLEARED = new Set([
   'http_proxy',
   'https_proxy',
   'no_proxy',
@@ -10,13 +10,13 @@ const CLEARED = [
   'HTTPS_PROXY',
   'NO_PROXY',
   'AWS_CA_BUNDLE',
-];
+]);
 
 /** Sets the environment of this process and gives back what restores it. */
 export function setEnv(env: Readonly<Record<string, string>>): () => void {
   const before = { ...process.env };
   for (const name of Object.keys(process.env)) {
-    if (name.startsWith('AWS_') || CLEARED.includes(name)) delete process.env[name];
+    if (name.startsWith('AWS_') || CLEARED.has(name)) delete process.env[name];
   }
   // Never the files of whoever runs the tests.
   Object.assign(

@@ -1,0 +1,146 @@
+// The command line as a process: what stands on its descriptors, and its exit status.
+import { spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+/** The user of the tests may be root, whom no permission stops. */
+const NOBODY = 65_534;
+
+let dir = '';
+let program = '';
+
+beforeAll(async () => {
+  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-main-'));
+  fs.chmodSync(dir, 0o755);
+  await build({
+    entryPoints: { capture: 'src/cli/main.ts', sidecar: 'test/cli/fixtures/no-sidecar.ts', speaker: 'test/cli/fixtures/speaker.ts' },
+    outdir: dir,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    external: ['koffi', 'zstd-napi', '@parcel/watcher'],
+    define: { CAPTURE_VERSION: '"1.2.3"' },
+    banner: {
+      js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
+    },
+  });
+  program = path.join(dir, 'capture.mjs');
+  // The native packages stand outside the bundle.
+  fs.symlinkSync(path.resolve('node_modules'), path.join(dir, 'node_modules'));
+});
+afterAll(() => fs.rmSync(dir, { recursive: true, force: true }));
+
+function capture(
+  args: readonly string[],
+  options: { readonly env?: Record<string, string>; readonly cwd?: string; readonly uid?: number } = {},
+): SpawnSyncReturns<string> {
+  const env = { PATH: process.env['PATH'], HOME: dir, ...options.env };
+  return spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', cwd: dir, ...options, env });
+}
+
+describe('capture', () => {
+  it('prints its help and its version on stdout', () => {
+    expect(capture(['--help'])).toMatchObject({ status: 0, stderr: '', stdout: expect.stringContaining('Usage: capture') });
+    expect(capture(['--version'])).toMatchObject({ status: 0, stderr: '', stdout: '1.2.3\n' });
+  });
+
+  it('says all mistakes on stderr, each with what to try, and exits with 64', () => {
+    const { status, stdout, stderr } = capture(['--grace', '5', '-r', '/x', '--', './task']);
+    expect({ status, stdout }).toEqual({ status: 64, stdout: '' });
+    expect(stderr).toBe(
+      "capture: --results '/x': patterns are relative to the work directory, this one is absolute\n" +
+        `  try: name files of the work directory (${dir}), or choose another with --workdir\n` +
+        "capture: --grace '5': not a duration: it needs a unit, ms, s, m, h or d\n" +
+        '  try: --grace 5s\n',
+    );
+  });
+
+  it('refuses a work directory that may not be written', () => {
+    const closed = path.join(dir, 'closed');
+    fs.mkdirSync(closed);
+    fs.chmodSync(closed, 0o555);
+    const uid = process.getuid?.() === 0 ? NOBODY : undefined;
+    const { status, stderr } = capture(['--workdir', closed, '--', './task'], { uid });
+    expect(status).toBe(64);
+    expect(stderr).toContain(`capture: cannot work in ${closed}: permission denied`);
+  });
+
+  it('refuses to start in a directory that is gone', () => {
+    const gone = path.join(dir, 'gone');
+    fs.mkdirSync(gone);
+    const { status, stderr } = spawnSync('/bin/sh', ['-c', `cd '${gone}' && rmdir '${gone}' && exec "$0" "$1" -- true`, process.execPath, program], {
+      encoding: 'utf8',
+    });
+    expect({ status, stderr }).toEqual({ status: 64, stderr: expect.stringContaining('the current directory is gone') });
+  });
+
+  it('passes the status of a failure on, with its hint', () => {
+    const { status, stderr } = capture(['-r', 'a', '--to', '/s', '--', 'no-such-task']);
+    expect(status).toBe(127);
+    expect(stderr).toContain('capture: cannot run no-such-task: no such command in PATH\n  try: ');
+  });
+
+  it('says its warnings first, as JSON when asked to', () => {
+    const { stderr } = capture(['--log-format', 'json', '--', 'no-such-task']);
+    const lines = stderr.trim().split('\n').map((line) => JSON.parse(line) as { level: number; msg: string; hint?: string });
+    expect(lines).toMatchObject([
+      { level: 40, msg: 'nothing is declared: nothing is kept', hint: expect.stringContaining('--results') },
+      { level: 50, msg: 'cannot run no-such-task: no such command in PATH' },
+    ]);
+  });
+
+  it('writes into the log file, and errors on stderr as well', () => {
+    const file = path.join(dir, 'capture.log');
+    const { stderr } = capture(['--log-file', 'capture.log', '--', 'no-such-task']);
+    expect(stderr).toMatch(/^capture: cannot run no-such-task: /);
+    expect(stderr).not.toContain('warning');
+    expect(fs.readFileSync(file, 'utf8')).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z capture: warning: nothing is declared/);
+  });
+
+  it('exits with 64 when the log file cannot be opened', () => {
+    const { status, stderr } = capture(['--log-file', 'no/such/dir/x.log', '--', 'true']);
+    expect({ status, stderr }).toEqual({ status: 64, stderr: expect.stringContaining('cannot write the log file') });
+  });
+});
+
+describe('messages', () => {
+  it('leave the descriptors that the task inherits as they were', async () => {
+    // A pipe that libuv has touched is non-blocking for everybody who shares it.
+    const child = spawn('/bin/sh', ['-c', '"$0" "$1" -- ./task; grep ^flags: /proc/self/fdinfo/2 /proc/self/fdinfo/0', process.execPath, program], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { PATH: process.env['PATH'], SLURM_STEP_ID: '0', SLURM_STEP_NUM_TASKS: '2' },
+    });
+    let out = '';
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
+    child.stderr.resume();
+    await once(child, 'close');
+    const flags = [...out.matchAll(/flags:\s+(\d+)/g)].map((match) => Number.parseInt(match[1] ?? '', 8));
+    expect(flags).toHaveLength(2);
+    for (const flag of flags) expect(flag & fs.constants.O_NONBLOCK).toBe(0);
+  });
+
+  it('are given up, and the exit status stands, when nobody reads them any more', async () => {
+    const child = spawn('/bin/sh', ['-c', 'sleep 0.2; "$0" "$1" --grace 5 -- ./task; exit $?', process.execPath, program], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child.stderr.destroy();
+    expect(await once(child, 'exit')).toEqual([64, null]);
+  });
+
+  it('wait for a slow reader of a non-blocking pipe, and are complete', async () => {
+    // The reader, a libuv stream, is slower than the writer: the pipe holds 64 KiB.
+    const lines = 5000;
+    const child = spawn(process.execPath, [path.join(dir, 'speaker.mjs'), String(lines)], { stdio: ['ignore', 'ignore', 'pipe'] });
+    let text = '';
+    child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    await once(child, 'close');
+    expect(text.split('\n').filter((line) => line.startsWith('capture: line'))).toHaveLength(lines);
+  });
+});
