@@ -19,7 +19,12 @@ await bundle();
 writeFloats(file, sizeMiB);
 const { openLanes } = await import(path.join(out, 'lanes.mjs'));
 const fd = fs.openSync(dir, 'r');
-const lanes = openLanes({ root: { fd, path: dir }, count: 2, entry: path.join(out, 'lane.mjs'), spoolLimitBytes: 0 });
+const lanes = openLanes({
+  root: { fd, path: dir },
+  count: 2,
+  entry: path.join(out, 'lane.mjs'),
+  spoolLimitBytes: 0,
+});
 const idleMiB = rssMiB();
 try {
   for (let round = 1; round <= ROUNDS; round += 1) {

@@ -16,6 +16,8 @@ const NOT_OBEYED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR
 const NICENESS = 10;
 
 interface Life {
+  /** Orders that follow `start` wait for it: a restarted sidecar may be told at once that the task has ended. */
+  opening: Promise<void>;
   log: Log | undefined;
   sidecar: Sidecar | undefined;
   taskPid: number | undefined;
@@ -26,7 +28,7 @@ main();
 
 function main(): void {
   guardInspector();
-  const life: Life = { log: undefined, sidecar: undefined, taskPid: undefined, finishing: false };
+  const life: Life = { opening: Promise.resolve(), log: undefined, sidecar: undefined, taskPid: undefined, finishing: false };
   for (const signal of NOT_OBEYED) {
     process.on(signal, () => tell({ kind: 'signal-seen', signal, atMs: Date.now() }));
   }
@@ -41,9 +43,12 @@ function main(): void {
 }
 
 async function obey(life: Life, message: ToSidecar): Promise<void> {
+  if (message.kind === 'start') {
+    life.opening = start(life, message);
+    return life.opening;
+  }
+  await life.opening;
   switch (message.kind) {
-    case 'start':
-      return start(life, message);
     case 'task-started':
       life.taskPid = message.pid;
       return;
@@ -99,6 +104,7 @@ async function finish(
 
 /** The results matter more than the recorder's parent: wait for the task, then drain. */
 async function launcherLost(life: Life): Promise<void> {
+  await life.opening;
   const { sidecar, log } = life;
   if (sidecar === undefined) return end();
   if (life.finishing) return; // The drain ends the process by itself.

@@ -30,8 +30,8 @@ export function compileGlob(text: string): Glob {
   const base = literal(picomatch.scan(whole, { nonegate: true }).base);
   const above = new Set(ancestorsOf(base));
   const below = `${base}/`;
-  // `**`, and braces or groups that may hide a slash, reach any depth; else one level for each component.
-  const depth = /\*\*|[{(]/.test(whole) ? Infinity : whole.split('/').length;
+  // `**` reaches any depth, and so does a group that repeats a slash; else each slash is one level.
+  const depth = /\*\*|\(/.test(whole) ? Infinity : whole.split('/').length;
   return {
     matches: picomatch(whole, OPTIONS),
     reaches: (dir) => {

@@ -13,7 +13,9 @@ export interface LaneData {
 }
 
 export interface LaneRequest {
-  readonly work: { readonly kind: 'read'; readonly job: ReadJob } | { readonly kind: 'md5'; readonly path: RelPath };
+  readonly work:
+    | { readonly kind: 'read'; readonly job: ReadJob }
+    | { readonly kind: 'md5'; readonly path: RelPath };
   /** A file above the part size is not wanted in this lane: the answer is then `large`. */
   readonly smallOnly: boolean;
   /** The state that a `fresh` answer named: when it still stands, it has been quiet for long enough. */
@@ -40,7 +42,12 @@ export type LaneAnswer =
   /** Changed so lately that a further change could go unseen: to be asked for again after `waitMs`. */
   | { readonly kind: 'fresh'; readonly waitMs: number; readonly facts: FileFacts }
   /** The last part. With `head` it is the only one. */
-  | { readonly kind: 'end'; readonly head: BodyHead | undefined; readonly bytes: Bytes; readonly proof: Proof };
+  | {
+      readonly kind: 'end';
+      readonly head: BodyHead | undefined;
+      readonly bytes: Bytes;
+      readonly proof: Proof;
+    };
 
 export type FromLane =
   | { readonly kind: 'hello'; readonly compressor: CompressorName }

@@ -29,7 +29,8 @@ export class LanePool {
           smallOnly: n === 0 && count > 1,
           staysWarm: n === 0,
           onFree: () => this.#pump(),
-          onRetry: (task, waitMs) => (waitMs > 0 ? this.#waitFor(task, waitMs) : this.#enqueue(task, 'first')),
+          onRetry: (task, waitMs) =>
+            waitMs > 0 ? this.#waitFor(task, waitMs) : this.#enqueue(task, 'first'),
         }),
     );
   }

@@ -163,7 +163,9 @@ export class LaneRunner {
     this.#greet((greeter) => greeter.reject(error));
     if (this.#running === undefined) return;
     const name = showPath(pathOf(this.#running.task));
-    this.#fail(new Error(`cannot read ${name}: the thread that reads it died: ${error.message}`, { cause: error }));
+    this.#fail(
+      new Error(`cannot read ${name}: the thread that reads it died: ${error.message}`, { cause: error }),
+    );
     this.#free();
   }
 

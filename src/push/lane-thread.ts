@@ -41,7 +41,8 @@ export function startLane(entry: URL | string, data: LaneData, events: LaneEvent
     });
   });
   return {
-    post: (message) => worker.postMessage(message, message.kind === 'give-back' ? [message.bytes.buffer] : []),
+    post: (message) =>
+      worker.postMessage(message, message.kind === 'give-back' ? [message.bytes.buffer] : []),
     close: async () => {
       isClosing = true;
       worker.postMessage({ kind: 'close' } satisfies ToLane);

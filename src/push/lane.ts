@@ -94,7 +94,8 @@ function outletOf(job: Current): Outlet {
 
 function send(message: FromLane): void {
   const bytes = message.kind === 'part' ? message.bytes : undefined;
-  const lastBytes = message.kind === 'answer' && message.answer.kind === 'end' ? message.answer.bytes : undefined;
+  const lastBytes =
+    message.kind === 'answer' && message.answer.kind === 'end' ? message.answer.bytes : undefined;
   const moved = bytes ?? lastBytes;
   port.postMessage(message, moved === undefined ? [] : [moved.buffer]);
 }

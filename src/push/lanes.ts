@@ -47,7 +47,8 @@ export function openLanes({ root, count, entry, spoolDir, spoolLimitBytes }: Lan
     },
     md5: async (path, signal) => {
       const answer = await pool.submit({ kind: 'md5', path }, false, signal);
-      if (answer.kind === 'body' || answer.kind === 'unchanged') throw new Error(`no md5 of ${showPath(path)}`);
+      if (answer.kind === 'body' || answer.kind === 'unchanged')
+        throw new Error(`no md5 of ${showPath(path)}`);
       return answer;
     },
     compressor: () => pool.compressor(),

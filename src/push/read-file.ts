@@ -126,7 +126,9 @@ async function spoolThenSend(pass: Pass): Promise<LaneAnswer | undefined> {
     const answer = finish(pass, md5.digest(), last, storedBytes, undefined);
     if (answer.kind !== 'end') return answer;
     outlet.begin({ ...head, md5: answer.proof.md5, sizeHintBytes: storedBytes });
-    const bytes = await eachPart(spool.parts(partSizeBytes(snapshot.facts.size), bench.buffers), (part) => outlet.part(part));
+    const bytes = await eachPart(spool.parts(partSizeBytes(snapshot.facts.size), bench.buffers), (part) =>
+      outlet.part(part),
+    );
     await outlet.ready();
     return { ...answer, bytes };
   } catch (error) {

@@ -35,7 +35,10 @@ export interface SnapshotRules {
   readonly nowMs: number;
 }
 
-export type Opened = Snapshot | Obstacle | { readonly kind: 'fresh'; readonly waitMs: number; readonly facts: FileFacts };
+export type Opened =
+  | Snapshot
+  | Obstacle
+  | { readonly kind: 'fresh'; readonly waitMs: number; readonly facts: FileFacts };
 
 /** Opens the file beneath `root`, or says why there is nothing to read now. Throws what is neither (EIO, EMFILE). */
 export function openSnapshot(

@@ -50,7 +50,7 @@ function createUnnamed(dir: string): number | undefined {
 
 function writeFully(fd: number, bytes: Uint8Array): boolean {
   try {
-    for (let at = 0; at < bytes.length; ) at += fs.writeSync(fd, bytes, at);
+    for (let at = 0; at < bytes.length;) at += fs.writeSync(fd, bytes, at);
     return true;
   } catch {
     return false;
@@ -58,9 +58,10 @@ function writeFully(fd: number, bytes: Uint8Array): boolean {
 }
 
 function readFully(fd: number, at: number, bytes: Bytes): Bytes {
-  for (let filled = 0; filled < bytes.length; ) {
+  for (let filled = 0; filled < bytes.length;) {
     const readBytes = fs.readSync(fd, bytes, filled, bytes.length - filled, at + filled);
-    if (readBytes === 0) throw new Error(`the spool is shorter than what was written to it (${at + filled} bytes)`);
+    if (readBytes === 0)
+      throw new Error(`the spool is shorter than what was written to it (${at + filled} bytes)`);
     filled += readBytes;
   }
   return bytes;

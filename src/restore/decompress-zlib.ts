@@ -28,7 +28,8 @@ export async function* decompressWithZlib(source: AsyncIterable<Uint8Array>): As
 async function* walked(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const walk = openFrameWalk();
   for await (const chunk of source) {
-    if (walk.feed(chunk) < chunk.length) throw new Error('the zstd frame is followed by more: zstd-napi is needed');
+    if (walk.feed(chunk) < chunk.length)
+      throw new Error('the zstd frame is followed by more: zstd-napi is needed');
     yield chunk;
   }
   if (!walk.isAtEnd()) throw new Error('the zstd frame is cut short');

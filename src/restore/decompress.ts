@@ -25,7 +25,7 @@ async function* withBinding(zstd: Zstd, source: AsyncIterable<Uint8Array>): Asyn
   for await (const chunk of source) {
     let at = 0;
     // A full piece may mean that more is waiting inside zstd, also when all of the chunk is consumed.
-    for (let isWaiting = false; at < chunk.length || isWaiting; ) {
+    for (let isWaiting = false; at < chunk.length || isWaiting;) {
       const [left, produced, consumed] = step(() => context.decompressStream(piece, chunk.subarray(at)));
       at += consumed;
       isInFrame = left > 0;

@@ -52,7 +52,7 @@ function* frame(): Generator<Field, void, number> {
   const dictionaryBytes = [0, 1, 2, 4][descriptor & 3] ?? 0;
   const contentSizeBytes = [isSingleSegment ? 1 : 0, 2, 4, 8][descriptor >> 6] ?? 0;
   yield* skip((isSingleSegment ? 0 : 1) + dictionaryBytes + contentSizeBytes);
-  for (let isLast = false; !isLast; ) {
+  for (let isLast = false; !isLast;) {
     const header = yield read(3);
     isLast = (header & 1) !== 0;
     yield* skip(((header >> 1) & 3) === RLE_BLOCK ? 1 : header >> 3);

@@ -77,7 +77,7 @@ export const openEpollReader: OpenReader = (calls, onBytes) => {
  */
 export const openPollReader: OpenReader = (calls, onBytes) => {
   const fd = calls.open();
-  const [hangUp, writeEnd] = calls.pipe();
+  const [hangUp, writeEnd] = pipeOrClose(calls, fd);
   const bytes = Buffer.allocUnsafeSlow(READ_BYTES);
   const closing = new AbortController();
   const release = (): void => {
@@ -106,6 +106,15 @@ export const openPollReader: OpenReader = (calls, onBytes) => {
     },
   };
 };
+
+function pipeOrClose(calls: InotifyCalls, fd: number): readonly [number, number] {
+  try {
+    return calls.pipe();
+  } catch (error) {
+    calls.close(fd);
+    throw error;
+  }
+}
 
 /**
  * In a storm each wake-up brings one event and takes CPU time that the task could use. After many of them in a

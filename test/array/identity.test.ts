@@ -18,6 +18,7 @@ describe('the index', () => {
     [{ PBS_ARRAYID: '4' }, '4', 'PBS_ARRAYID'],
     [{ LSB_JOBINDEX: '3', LSB_JOBNAME: 'sweep[3]' }, '3', 'LSB_JOBINDEX'],
     [{ LSB_JOBINDEX: '0', LSB_JOBNAME: 'single' }, undefined, undefined],
+    [{ LSB_JOBINDEX: '0' }, undefined, undefined],
     [{ SGE_TASK_ID: '1' }, '1', 'SGE_TASK_ID'],
     [{ SGE_TASK_ID: 'undefined' }, undefined, undefined],
     [{ BATCH_TASK_INDEX: '0' }, '0', 'BATCH_TASK_INDEX'],
@@ -47,12 +48,15 @@ describe('the index', () => {
     expect(found).toMatchObject({ index: 'a-1', source: '--index', scheduler: { SLURM_ARRAY_TASK_ID: '7' } });
   });
 
-  it.each(['', 'a b', 'a/b', '3.4', 'x'.repeat(65), '$SLURM_ARRAY_TASK_ID'])('is refused when it is %j', (value) => {
-    expect(identify({}, { value, source: '--index' }, noFile)).toMatchObject({
-      message: expect.stringContaining('--index'),
-      hint: expect.stringContaining('--index 3'),
-    });
-  });
+  it.each(['', 'a b', 'a/b', '3.4', 'x'.repeat(65), '$SLURM_ARRAY_TASK_ID'])(
+    'is refused when it is %j',
+    (value) => {
+      expect(identify({}, { value, source: '--index' }, noFile)).toMatchObject({
+        message: expect.stringContaining('--index'),
+        hint: expect.stringContaining('--index 3'),
+      });
+    },
+  );
 
   it('of a variable that a key cannot take is refused, with its name', () => {
     expect(indexOf({ JOB_ARRAY_INDEX: 'a/b' })).toContain("JOB_ARRAY_INDEX 'a/b'");
@@ -79,7 +83,13 @@ describe('the index', () => {
 
 describe("the schedulers' own names", () => {
   it('are recorded for every engine that is there', () => {
-    const env = { PARALLEL_SEQ: '9', PARALLEL_PID: '77', SLURM_JOB_ID: '5', SLURM_RESTART_COUNT: '1', HOME: '/root' };
+    const env = {
+      PARALLEL_SEQ: '9',
+      PARALLEL_PID: '77',
+      SLURM_JOB_ID: '5',
+      SLURM_RESTART_COUNT: '1',
+      HOME: '/root',
+    };
     expect(identify(env, undefined, noFile)).toMatchObject({
       scheduler: { PARALLEL_SEQ: '9', PARALLEL_PID: '77', SLURM_JOB_ID: '5', SLURM_RESTART_COUNT: '1' },
     });

@@ -9,7 +9,11 @@ export const noFiles: Outside = {
   workdirProblem: () => undefined,
 };
 
-export function parse(argv: readonly string[], env: NodeJS.ProcessEnv = {}, outside: Outside = noFiles): Parsed {
+export function parse(
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  outside: Outside = noFiles,
+): Parsed {
   return parseCommandLine(argv, env, '/', outside);
 }
 
@@ -25,7 +29,11 @@ export function parsed(
 }
 
 /** The messages of a command line that is wrong, each with its hint. */
-export function mistakesOf(argv: readonly string[], env: NodeJS.ProcessEnv = {}, outside: Outside = noFiles): string[] {
+export function mistakesOf(
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  outside: Outside = noFiles,
+): string[] {
   const result = parse(argv, env, outside);
   return result.kind === 'mistakes' ? result.mistakes.map(({ message, hint }) => `${message} | ${hint}`) : [];
 }

@@ -11,12 +11,24 @@ const helpOf = (command: CommandName): string => {
 describe.each(COMMANDS)('the help of %s', (command) => {
   it('has every option of the command, and no other', () => {
     const shown = [...helpOf(command).matchAll(/^  (?:-\w, )?(--[a-z-]+)/gm)].map((match) => match[1]);
-    expect(shown).toEqual([...optionsOf(command).map((name) => /--[a-z-]+/.exec(OPTIONS[name].flags)?.[0]), '--help', '--version']);
+    expect(shown).toEqual([
+      ...optionsOf(command).map((name) => /--[a-z-]+/.exec(OPTIONS[name].flags)?.[0]),
+      '--help',
+      '--version',
+    ]);
   });
 
   it('tells defaults, units, exit statuses and examples, in lines of at most 100 characters', () => {
     const text = helpOf(command);
-    for (const word of ['(default: ', 'ms, s, m, h, d', 'KiB', 'CAPTURE_', 'Exit status:', ' 64 ', 'Examples:']) {
+    for (const word of [
+      '(default: ',
+      'ms, s, m, h, d',
+      'KiB',
+      'CAPTURE_',
+      'Exit status:',
+      ' 64 ',
+      'Examples:',
+    ]) {
       expect(text).toContain(word);
     }
     expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
@@ -28,7 +40,11 @@ describe.each(COMMANDS)('the help of %s', (command) => {
     const outside = { readText: () => 'k.chk\n', workdirProblem: () => undefined };
     expect(examples.length).toBeGreaterThan(0);
     for (const example of examples) {
-      const words = example.trim().split(' ').slice(1).map((word) => word.replaceAll(/['"]/g, '').replace('$SLURM_ARRAY_JOB_ID', '77'));
+      const words = example
+        .trim()
+        .split(' ')
+        .slice(1)
+        .map((word) => word.replaceAll(/['"]/g, '').replace('$SLURM_ARRAY_JOB_ID', '77'));
       expect(parse(words, {}, outside)).toMatchObject({ kind: command, warnings: [] });
     }
   });

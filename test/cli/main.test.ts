@@ -17,7 +17,11 @@ beforeAll(async () => {
   dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-main-'));
   fs.chmodSync(dir, 0o755);
   await build({
-    entryPoints: { capture: 'src/cli/main.ts', sidecar: 'test/cli/fixtures/no-sidecar.ts', speaker: 'test/cli/fixtures/speaker.ts' },
+    entryPoints: {
+      capture: 'src/cli/main.ts',
+      sidecar: 'test/cli/fixtures/no-sidecar.ts',
+      speaker: 'test/cli/fixtures/speaker.ts',
+    },
     outdir: dir,
     outExtension: { '.js': '.mjs' },
     bundle: true,
@@ -47,7 +51,11 @@ function capture(
 
 describe('capture', () => {
   it('prints its help and its version on stdout', () => {
-    expect(capture(['--help'])).toMatchObject({ status: 0, stderr: '', stdout: expect.stringContaining('Usage: capture') });
+    expect(capture(['--help'])).toMatchObject({
+      status: 0,
+      stderr: '',
+      stdout: expect.stringContaining('Usage: capture'),
+    });
     expect(capture(['--version'])).toMatchObject({ status: 0, stderr: '', stdout: '1.2.3\n' });
   });
 
@@ -75,10 +83,17 @@ describe('capture', () => {
   it('refuses to start in a directory that is gone', () => {
     const gone = path.join(dir, 'gone');
     fs.mkdirSync(gone);
-    const { status, stderr } = spawnSync('/bin/sh', ['-c', `cd '${gone}' && rmdir '${gone}' && exec "$0" "$1" -- true`, process.execPath, program], {
-      encoding: 'utf8',
+    const { status, stderr } = spawnSync(
+      '/bin/sh',
+      ['-c', `cd '${gone}' && rmdir '${gone}' && exec "$0" "$1" -- true`, process.execPath, program],
+      {
+        encoding: 'utf8',
+      },
+    );
+    expect({ status, stderr }).toEqual({
+      status: 64,
+      stderr: expect.stringContaining('the current directory is gone'),
     });
-    expect({ status, stderr }).toEqual({ status: 64, stderr: expect.stringContaining('the current directory is gone') });
   });
 
   it('passes the status of a failure on, with its hint', () => {
@@ -89,7 +104,10 @@ describe('capture', () => {
 
   it('says its warnings first, as JSON when asked to', () => {
     const { stderr } = capture(['--log-format', 'json', '--', 'no-such-task']);
-    const lines = stderr.trim().split('\n').map((line) => JSON.parse(line) as { level: number; msg: string; hint?: string });
+    const lines = stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { level: number; msg: string; hint?: string });
     expect(lines).toMatchObject([
       { level: 40, msg: 'nothing is declared: nothing is kept', hint: expect.stringContaining('--results') },
       { level: 50, msg: 'cannot run no-such-task: no such command in PATH' },
@@ -101,22 +119,36 @@ describe('capture', () => {
     const { stderr } = capture(['--log-file', 'capture.log', '--', 'no-such-task']);
     expect(stderr).toMatch(/^capture: cannot run no-such-task: /);
     expect(stderr).not.toContain('warning');
-    expect(fs.readFileSync(file, 'utf8')).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z capture: warning: nothing is declared/);
+    expect(fs.readFileSync(file, 'utf8')).toMatch(
+      /^\d{4}-\d\d-\d\dT[\d:.]+Z capture: warning: nothing is declared/,
+    );
   });
 
   it('exits with 64 when the log file cannot be opened', () => {
     const { status, stderr } = capture(['--log-file', 'no/such/dir/x.log', '--', 'true']);
-    expect({ status, stderr }).toEqual({ status: 64, stderr: expect.stringContaining('cannot write the log file') });
+    expect({ status, stderr }).toEqual({
+      status: 64,
+      stderr: expect.stringContaining('cannot write the log file'),
+    });
   });
 });
 
 describe('messages', () => {
   it('leave the descriptors that the task inherits as they were', async () => {
     // A pipe that libuv has touched is non-blocking for everybody who shares it.
-    const child = spawn('/bin/sh', ['-c', '"$0" "$1" -- ./task; grep ^flags: /proc/self/fdinfo/2 /proc/self/fdinfo/0', process.execPath, program], {
-      stdio: ['pipe', 'pipe', 'pipe'],
-      env: { PATH: process.env['PATH'], SLURM_STEP_ID: '0', SLURM_STEP_NUM_TASKS: '2' },
-    });
+    const child = spawn(
+      '/bin/sh',
+      [
+        '-c',
+        '"$0" "$1" -- ./task; grep ^flags: /proc/self/fdinfo/2 /proc/self/fdinfo/0',
+        process.execPath,
+        program,
+      ],
+      {
+        stdio: ['pipe', 'pipe', 'pipe'],
+        env: { PATH: process.env['PATH'], SLURM_STEP_ID: '0', SLURM_STEP_NUM_TASKS: '2' },
+      },
+    );
     let out = '';
     child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
     child.stderr.resume();
@@ -127,17 +159,22 @@ describe('messages', () => {
   });
 
   it('are given up, and the exit status stands, when nobody reads them any more', async () => {
-    const child = spawn('/bin/sh', ['-c', 'sleep 0.2; "$0" "$1" --grace 5 -- ./task; exit $?', process.execPath, program], {
-      stdio: ['ignore', 'ignore', 'pipe'],
+    const command = 'read go; "$0" "$1" --grace 5 -- ./task';
+    const child = spawn('/bin/sh', ['-c', command, process.execPath, program], {
+      stdio: ['pipe', 'ignore', 'pipe'],
     });
     child.stderr.destroy();
+    await once(child.stderr, 'close');
+    child.stdin.end('go\n');
     expect(await once(child, 'exit')).toEqual([64, null]);
   });
 
   it('wait for a slow reader of a non-blocking pipe, and are complete', async () => {
     // The reader, a libuv stream, is slower than the writer: the pipe holds 64 KiB.
     const lines = 5000;
-    const child = spawn(process.execPath, [path.join(dir, 'speaker.mjs'), String(lines)], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn(process.execPath, [path.join(dir, 'speaker.mjs'), String(lines)], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
     let text = '';
     child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
     await once(child, 'close');

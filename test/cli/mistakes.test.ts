@@ -29,11 +29,17 @@ describe('a mistake', () => {
     [['-i', '', ...TASK], '--inputs: the pattern is empty'],
     [['-r', '@list', ...TASK], "--results '@list': cannot read the patterns: no such file | "],
     [['--checkpoint-last', '/x', ...TASK], "--checkpoint-last '/x': patterns are relative"],
-    [['--grace', '30', ...TASK], "--grace '30': not a duration: it needs a unit, ms, s, m, h or d | --grace 30s"],
+    [
+      ['--grace', '30', ...TASK],
+      "--grace '30': not a duration: it needs a unit, ms, s, m, h or d | --grace 30s",
+    ],
     [['--grace', 'soon', ...TASK], '--grace 30s'],
     [['--drain-timeout', '90d', ...TASK], 'too long: at most 24d'],
     [['--rescan', '10ms', ...TASK], 'too short: at least 1.0 s'],
-    [['--spool-limit', '8', ...TASK], "--spool-limit '8': not a size: it needs a unit, B, KiB, MiB, GiB, kB, MB or GB | --spool-limit 8MiB"],
+    [
+      ['--spool-limit', '8', ...TASK],
+      "--spool-limit '8': not a size: it needs a unit, B, KiB, MiB, GiB, kB, MB or GB | --spool-limit 8MiB",
+    ],
     [['--compression', 'zstd:0', ...TASK], "--compression 'zstd:0': not a compression"],
     [['--compression', 'none:1', ...TASK], "--compression 'none:1': not a compression"],
     [['--compression', 'gzip', ...TASK], "--compression 'gzip': not a compression"],
@@ -54,8 +60,14 @@ describe('a mistake', () => {
     [['--to', 'gs://lab', ...TASK], "--to 'gs://lab': no such kind of store | --to s3://"],
     [['--from', 'ftp://lab', ...TASK], "--from 'ftp://lab': no such kind of store | --from s3://"],
     [['--to', '.', ...TASK], 'the store is the work directory itself (/)'],
-    [['--keep', '--reclaim', 'now', '--to', 's3://lab', ...TASK], '--reclaim now and --keep contradict each other'],
-    [['--shared-workdir', '--reclaim', 'now', '--to', 's3://lab', ...TASK], 'in a shared work directory nothing is reclaimed'],
+    [
+      ['--keep', '--reclaim', 'now', '--to', 's3://lab', ...TASK],
+      '--reclaim now and --keep contradict each other',
+    ],
+    [
+      ['--shared-workdir', '--reclaim', 'now', '--to', 's3://lab', ...TASK],
+      'in a shared work directory nothing is reclaimed',
+    ],
     [['--shared-workdir', '-r', '*.dat', ...TASK], "'*.dat' would also match the files of other tasks"],
     [['--shared-workdir', '-k', 'd/', ...TASK], "'d/' would also match the files of other tasks"],
     [['--reclaim', 'now', ...TASK], '--reclaim now: without --to nothing is reclaimed'],
@@ -66,24 +78,49 @@ describe('a mistake', () => {
   });
 
   it.each([
-    [{ CAPTURE_GRACE: '30' }, "CAPTURE_GRACE '30': not a duration: it needs a unit, ms, s, m, h or d | CAPTURE_GRACE=30s"],
-    [{ CAPTURE_KEEP: 'yes' }, "CAPTURE_KEEP 'yes': neither yes nor no | CAPTURE_KEEP=1, or unset CAPTURE_KEEP"],
+    [
+      { CAPTURE_GRACE: '30' },
+      "CAPTURE_GRACE '30': not a duration: it needs a unit, ms, s, m, h or d | CAPTURE_GRACE=30s",
+    ],
+    [
+      { CAPTURE_KEEP: 'yes' },
+      "CAPTURE_KEEP 'yes': neither yes nor no | CAPTURE_KEEP=1, or unset CAPTURE_KEEP",
+    ],
     [{ CAPTURE_RESULTS: 'a\n/b' }, "CAPTURE_RESULTS '/b': patterns are relative"],
     [{ CAPTURE_INDEX: 'a b' }, "CAPTURE_INDEX 'a b': not an index"],
     [{ JOB_ARRAY_INDEX: '1:2' }, "JOB_ARRAY_INDEX '1:2': not an index"],
-    [{ OMPI_COMM_WORLD_SIZE: '4' }, 'inside a parallel step (OMPI_COMM_WORLD_SIZE=4): each rank would capture the same index | capture ... -- srun ./task'],
+    [
+      { OMPI_COMM_WORLD_SIZE: '4' },
+      'inside a parallel step (OMPI_COMM_WORLD_SIZE=4): each rank would capture the same index | capture ... -- srun ./task',
+    ],
   ])('in the environment %j is explained: %s', (env, expected) => {
     expect(mistakesOf(TASK, env)).toEqual([expect.stringContaining(expected)]);
   });
 
   it('does not hide another', () => {
-    const argv = ['--reslts', 'a', '-r', '/b', '-k', '../c', '--grace', '5', '--to', 'gs://x', '--index', 'é', '--log-level'];
+    const argv = [
+      '--reslts',
+      'a',
+      '-r',
+      '/b',
+      '-k',
+      '../c',
+      '--grace',
+      '5',
+      '--to',
+      'gs://x',
+      '--index',
+      'é',
+      '--log-level',
+    ];
     expect(mistakesOf([...argv, '--'], { CAPTURE_LANES: 'many' })).toHaveLength(9);
   });
 
   it('in a manifest file is named with its line', () => {
     const outside = { ...noFiles, readText: () => 'good\n# comment\n/bad\n' };
-    expect(mistakesOf(['-r', '@list', ...TASK], {}, outside)).toEqual([expect.stringContaining("--results @list line 3: '/bad'")]);
+    expect(mistakesOf(['-r', '@list', ...TASK], {}, outside)).toEqual([
+      expect.stringContaining("--results @list line 3: '/bad'"),
+    ]);
   });
 });
 

@@ -50,7 +50,10 @@ describe('each option', () => {
   it.each(ROWS)('--%s %s is understood', (name, text, settings) => {
     const argv = isFlag(name) ? [`--${name}`] : [`--${name}`, text];
     expect(parsed([...argv, ...TASK]).settings).toMatchObject(settings);
-    if (!isFlag(name)) expect(parsed([`--${name}=${text}`, ...TASK]).settings).toMatchObject(settings);
+  });
+
+  it.each(ROWS.filter(([name]) => !isFlag(name)))('--%s=%s is understood', (name, text, settings) => {
+    expect(parsed([`--${name}=${text}`, ...TASK]).settings).toMatchObject(settings);
   });
 
   it.each(ROWS)('--%s %s has a twin in the environment', (name, text, settings) => {
@@ -93,8 +96,15 @@ describe('the environment', () => {
   it('yields to the command line, list for list', () => {
     const env = { CAPTURE_RESULTS: 'a\n\n b \n', CAPTURE_TO: 's3://other', CAPTURE_KEEP: '1' };
     const { settings } = parsed(['--results', 'c', '--reclaim', 'auto', '--to', 's3://lab', ...TASK], env);
-    expect(settings).toMatchObject({ manifest: { results: ['c'] }, to: { url: 's3://lab' }, reclaim: 'auto' });
+    expect(settings).toMatchObject({
+      manifest: { results: ['c'] },
+      to: { url: 's3://lab' },
+      reclaim: 'auto',
+    });
     expect(parsed(TASK, env).settings.manifest.results).toEqual(['a', 'b']);
+    expect(parsed(['--reclaim', 'auto', ...TASK], { CAPTURE_RECLAIM: 'never' }).settings.reclaim).toBe(
+      'auto',
+    );
   });
 
   it.each(['0', 'false', ''])('leaves a flag off with %j', (text) => {
@@ -105,15 +115,27 @@ describe('the environment', () => {
   });
 
   it('gives a warning for a variable that was probably meant to be a twin', () => {
-    const env = { CAPTURE_RESULT: 'a', CAPTURE_SIGIGN: '0', CAPTURE_NOFILE: '1024', CAPTURED_RUN: 'x', CAPTURE_SCREEN_COLOURS: '1' };
+    const env = {
+      CAPTURE_RESULT: 'a',
+      CAPTURE_SIGIGN: '0',
+      CAPTURE_NOFILE: '1024',
+      CAPTURED_RUN: 'x',
+      CAPTURE_SCREEN_COLOURS: '1',
+    };
     const { warnings } = parsed(['-r', 'a', '--to', '/s', ...TASK], env);
-    expect(warnings).toEqual([{ message: expect.stringContaining('CAPTURE_RESULT '), hint: 'CAPTURE_RESULTS' }]);
+    expect(warnings).toEqual([
+      { message: expect.stringContaining('CAPTURE_RESULT '), hint: 'CAPTURE_RESULTS' },
+    ]);
   });
 });
 
 describe('the command', () => {
   it('is run, unless its name comes first', () => {
-    expect(parsed(TASK)).toMatchObject({ kind: 'run', task: { command: './task', args: ['-r', 'x'] }, dryRun: false });
+    expect(parsed(TASK)).toMatchObject({
+      kind: 'run',
+      task: { command: './task', args: ['-r', 'x'] },
+      dryRun: false,
+    });
     expect(parsed(['run', '--dry-run', ...TASK])).toMatchObject({ kind: 'run', dryRun: true });
     expect(parsed(['--', 'watch'])).toMatchObject({ kind: 'run', task: { command: 'watch', args: [] } });
     expect(parsed(['watch', '-r', 'a', '--dry-run'])).toMatchObject({ kind: 'watch', dryRun: true });
@@ -137,17 +159,24 @@ describe('the command', () => {
 it('no option that takes a value ever swallows the task', () => {
   const name = fc.constantFrom(...optionsOf('run').filter((option) => OPTIONS[option].kind === 'list'));
   const word = fc.stringMatching(/^[a-z*][a-z0-9*.]{0,5}$/);
-  const option = fc.tuple(name, word, fc.boolean()).map(([list, text, joined]) => (joined ? [`--${list}=${text}`] : [`--${list}`, text]));
+  const option = fc
+    .tuple(name, word, fc.boolean())
+    .map(([list, text, joined]) => (joined ? [`--${list}=${text}`] : [`--${list}`, text]));
   fc.assert(
-    fc.property(fc.array(option, { maxLength: 6 }), fc.array(fc.string(), { maxLength: 4 }), (options, args) => {
-      const result = parsed([...options.flat(), '--', 'task', ...args]);
-      expect(result).toMatchObject({ kind: 'run', task: { command: 'task', args } });
-      const { results, checkpoints, inputs, exclude } = result.settings.manifest;
-      const given = new Set(options.map((words) => words.join('=')));
-      expect(new Set(results.length + checkpoints.length + inputs.length + exclude.length === 0 ? [] : given).size).toBe(
-        results.length + checkpoints.length + inputs.length + exclude.length,
-      );
-    }),
+    fc.property(
+      fc.array(option, { maxLength: 6 }),
+      fc.array(fc.string(), { maxLength: 4 }),
+      (options, args) => {
+        const result = parsed([...options.flat(), '--', 'task', ...args]);
+        expect(result).toMatchObject({ kind: 'run', task: { command: 'task', args } });
+        const { results, checkpoints, inputs, exclude } = result.settings.manifest;
+        const given = new Set(options.map((words) => words.join('=')));
+        expect(
+          new Set(results.length + checkpoints.length + inputs.length + exclude.length === 0 ? [] : given)
+            .size,
+        ).toBe(results.length + checkpoints.length + inputs.length + exclude.length);
+      },
+    ),
   );
   // An option that lacks its value does not take the `--` for it.
   expect(parse(['--results', '--', './task'])).toMatchObject({ kind: 'mistakes' });
@@ -170,7 +199,10 @@ describe('a manifest file', () => {
   });
 
   it('is not meant by \\@name, nor by a glob that begins with @(', () => {
-    expect(parsed(['-r', '\\@a', '-r', '@(a|b).x', ...TASK]).settings.manifest.results).toEqual(['\\@a', '@(a|b).x']);
+    expect(parsed(['-r', '\\@a', '-r', '@(a|b).x', ...TASK]).settings.manifest.results).toEqual([
+      '\\@a',
+      '@(a|b).x',
+    ]);
   });
 
   it('of ten thousand names is read within the time of a start', () => {
@@ -182,12 +214,17 @@ describe('a manifest file', () => {
 
 describe('a warning', () => {
   it('is given once when nothing is declared', () => {
-    expect(parsed(TASK).warnings).toEqual([{ message: expect.stringContaining('nothing is declared'), hint: expect.any(String) }]);
+    expect(parsed(TASK).warnings).toEqual([
+      { message: expect.stringContaining('nothing is declared'), hint: expect.any(String) },
+    ]);
   });
 
   it('is given when there is no --to', () => {
     expect(parsed(['-r', 'a', ...TASK]).warnings).toEqual([
-      { message: expect.stringContaining('/capture-store, which goes away'), hint: '--to s3://bucket/prefix' },
+      {
+        message: expect.stringContaining('/capture-store, which goes away'),
+        hint: '--to s3://bucket/prefix',
+      },
     ]);
   });
 

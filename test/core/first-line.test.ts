@@ -5,7 +5,20 @@ import { parsed } from '../cli/given.ts';
 
 describe('the first line', () => {
   it('says who this is, where everything goes and what is captured', () => {
-    const { settings } = parsed(['-r', 'r.dat', '-k', 'k.chk', '-i', 'in', '--to', 's3://lab/lj', '--index', '3', '--', 'lmp']);
+    const { settings } = parsed([
+      '-r',
+      'r.dat',
+      '-k',
+      'k.chk',
+      '-i',
+      'in',
+      '--to',
+      's3://lab/lj',
+      '--index',
+      '3',
+      '--',
+      'lmp',
+    ]);
     expect(firstLine(settings, 2)).toBe(
       'task lmp, index 3, attempt 2 -> s3://lab/lj; results: r.dat; checkpoints: k.chk; inputs: in; in /; reclaim: auto',
     );

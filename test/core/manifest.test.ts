@@ -37,6 +37,7 @@ describe('a pattern', () => {
     ['r[0-9].dat', 'r7.dat', true],
     ['{a,b}/r.dat', 'b/r.dat', true],
     ['a?b', 'a/b', false],
+    ['+(a/)r.dat', 'a/a/a/r.dat', true],
     ['r\\[1\\].dat', 'r[1].dat', true],
     ['\\@list', '@list', true],
     ['!keep', '!keep', true],
@@ -53,7 +54,12 @@ describe('a pattern', () => {
 
 describe('the manifest', () => {
   it('gives a file every role that it was declared for', () => {
-    const manifest = manifestOf({ results: ['a*'], checkpoints: ['ab'], inputs: ['ab'], companions: ['ab/'] });
+    const manifest = manifestOf({
+      results: ['a*'],
+      checkpoints: ['ab'],
+      inputs: ['ab'],
+      companions: ['ab/'],
+    });
     expect(manifest.rolesOf('ab')).toEqual({ result: true, checkpoint: true, input: true, companion: false });
     expect(manifest.rolesOf('b')).toEqual(NO_ROLES);
     expect(manifest.wants('ab')).toBe(true);
@@ -72,15 +78,19 @@ describe('the manifest', () => {
   });
 
   it('knows which files are expected by name', () => {
-    const manifest = manifestOf({ results: ['r.dat', 'out/', '*.x'], checkpoints: ['a/b'], inputs: ['\\@in'] });
+    const manifest = manifestOf({
+      results: ['r.dat', 'out/', '*.x'],
+      checkpoints: ['a/b'],
+      inputs: ['\\@in'],
+    });
     expect(manifest.exact).toEqual({ results: ['r.dat'], checkpoints: ['a/b'], inputs: ['@in'] });
   });
 
   it("finds the first pattern of the user's order that matches", () => {
     const manifest = manifestOf({ checkpoints: ['*.chk', 'k.chk', 'd/', 'd/e', '**/e'] });
-    expect(['k.chk', 'd/x', 'd/e', 'z/e', 'none'].map((path) => manifest.matchIndex('checkpoints', path))).toEqual([
-      0, 2, 2, 4, -1,
-    ]);
+    expect(
+      ['k.chk', 'd/x', 'd/e', 'z/e', 'none'].map((path) => manifest.matchIndex('checkpoints', path)),
+    ).toEqual([0, 2, 2, 4, -1]);
   });
 
   it.each([
@@ -89,7 +99,8 @@ describe('the manifest', () => {
     ['*.dat', [''], ['a', 'a/b']],
     ['a/*/r.dat', ['', 'a', 'a/b'], ['b', 'a/b/c']],
     ['**/r.dat', ['', 'a', 'a/b/c'], []],
-    ['{a,b/c}/r.dat', ['', 'a', 'b', 'b/c'], []],
+    ['{a,b/c}/r.dat', ['', 'a', 'b', 'b/c'], ['a/b/c']],
+    ['+(a/)r.dat', ['', 'a', 'a/a', 'a/a/a/a'], []],
   ])('enters for %j only directories that can hold a match', (pattern, entered, left) => {
     const manifest = manifestOf({ results: [pattern] });
     for (const dir of entered) expect([dir, manifest.canHold(dir)]).toEqual([dir, true]);
@@ -101,12 +112,16 @@ describe('the manifest', () => {
   });
 });
 
-const component = fc.stringMatching(/^[ab.*?[\]{},!()@\\]{1,4}$/).filter((text) => text !== '.' && text !== '..');
+const component = fc
+  .stringMatching(/^[ab.*?[\]{},!()@\\]{1,4}$/)
+  .filter((text) => text !== '.' && text !== '..');
 const anyPattern = fc
   .array(component, { minLength: 1, maxLength: 3 })
   .map((parts) => parts.join('/'))
   .filter(isGoodGlob);
-const anyPath = fc.array(fc.constantFrom('a', 'b', 'ab', '.a', '(a)', 'a[b'), { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));
+const anyPath = fc
+  .array(fc.constantFrom('a', 'b', 'ab', '.a', '(a)', 'a[b'), { minLength: 1, maxLength: 4 })
+  .map((parts) => parts.join('/'));
 
 function isGoodGlob(text: string): boolean {
   try {
@@ -144,7 +159,9 @@ describe('for any patterns', () => {
   it('the order of the patterns changes no role', () => {
     fc.assert(
       fc.property(fc.array(anyPattern, { maxLength: 5 }), anyPath, (results, path) => {
-        expect(manifestOf({ results }).rolesOf(path)).toEqual(manifestOf({ results: results.toReversed() }).rolesOf(path));
+        expect(manifestOf({ results }).rolesOf(path)).toEqual(
+          manifestOf({ results: results.toReversed() }).rolesOf(path),
+        );
       }),
     );
   });

@@ -15,8 +15,14 @@ const nameBytes = fc
   .array(
     fc.oneof(
       fc.uint8Array({ minLength: 1, maxLength: 4 }),
-      fc.string({ unit: 'binary', minLength: 1, maxLength: 3 }).map((text) => new Uint8Array(Buffer.from(text))),
-      fc.constantFrom(new Uint8Array([0xed, 0xa0, 0x80]), new Uint8Array([0xc0, 0xaf]), new Uint8Array([0xef, 0xbf, 0xbd])),
+      fc
+        .string({ unit: 'binary', minLength: 1, maxLength: 3 })
+        .map((text) => new Uint8Array(Buffer.from(text))),
+      fc.constantFrom(
+        new Uint8Array([0xed, 0xa0, 0x80]),
+        new Uint8Array([0xc0, 0xaf]),
+        new Uint8Array([0xef, 0xbf, 0xbd]),
+      ),
     ),
     { maxLength: 5 },
   )

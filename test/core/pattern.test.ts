@@ -31,7 +31,10 @@ describe('a pattern of the user', () => {
     ['[z-a]', 'not a valid glob', 'backslash'],
     ['a\0b', 'NUL', 'without'],
   ])('%j is refused: %s', (text, why, hint) => {
-    expect(check(text)).toEqual({ message: expect.stringContaining(why), hint: expect.stringContaining(hint) });
+    expect(check(text)).toEqual({
+      message: expect.stringContaining(why),
+      hint: expect.stringContaining(hint),
+    });
   });
 
   it('cannot forge a line of the message', () => {

@@ -38,6 +38,9 @@ describe('a store', () => {
     ['https://lab', 'kind'],
     ['C:\\x', 'kind'],
   ])('%j is refused: %s', (text, why) => {
-    expect(parse(text)).toMatchObject({ message: expect.stringContaining(why), hint: expect.stringMatching(/./) });
+    expect(parse(text)).toMatchObject({
+      message: expect.stringContaining(why),
+      hint: expect.stringMatching(/./),
+    });
   });
 });

@@ -42,7 +42,10 @@ describe('the task name', () => {
   });
 
   it('is one that a key takes, whatever the command', () => {
-    const word = fc.oneof(fc.string(), fc.constantFrom('env', 'python', 'srun', '-c', '--', '-m', 'timeout', 'exec', 'A=1'));
+    const word = fc.oneof(
+      fc.string(),
+      fc.constantFrom('env', 'python', 'srun', '-c', '--', '-m', 'timeout', 'exec', 'A=1'),
+    );
     fc.assert(
       fc.property(fc.array(word, { maxLength: 6 }), (argv) => {
         expect(taskNameOf(argv)).toSatisfy(isTaskName);

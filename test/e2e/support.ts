@@ -214,7 +214,7 @@ export function noise(sizeBytes: number, seed: number): Buffer {
   let state = seed * 2_654_435_761 + block.length;
   for (let at = 0; at + 4 <= sizeBytes; at += 4) {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    out.writeUInt32LE(state ^ (state >>> 13), at);
+    out.writeUInt32LE((state ^ (state >>> 13)) >>> 0, at);
   }
   return out;
 }

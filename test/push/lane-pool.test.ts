@@ -79,6 +79,21 @@ it('is free again when a body is given up, read or not', async () => {
   expect((await readAll(bodyOf(await lanes.read(job('large-3'))))).plain).toHaveLength(36 * MiB);
 });
 
+it('takes a part back that the reader releases, and fills it again', async () => {
+  const lanes = open({ count: 1 });
+  const { parts } = bodyOf(await lanes.read(job('large-1')));
+  const content = fs.readFileSync(path.join(dir.path, 'large-1'));
+  let at = 0;
+  for await (const part of parts) {
+    const { length } = part;
+    expect(content.subarray(at, at + length).equals(part)).toBe(true);
+    at += length;
+    parts.release(part);
+    expect(part).toHaveLength(0);
+  }
+  expect(at).toBe(content.length);
+});
+
 it('ends a body, a queued reading and one that is under way when their caller aborts', async () => {
   const lanes = open({ count: 1 });
   const abort = new AbortController();
@@ -98,9 +113,10 @@ it('fails all that is under way when it is closed, and takes nothing more', asyn
   const lanes = open({ count: 1 });
   const body = bodyOf(await lanes.read(job('large-1')));
   const queued = lanes.read(job('small'));
-  const failed = expect(queued).rejects.toThrow('cannot read small: the lanes are closed');
-  await lanes.close();
-  await failed;
+  await Promise.all([
+    expect(queued).rejects.toThrow('cannot read small: the lanes are closed'),
+    lanes.close(),
+  ]);
   await expect(readAll(body)).rejects.toThrow('the lanes are closed');
   await expect(lanes.read(job('small'))).rejects.toThrow('cannot read small: the lanes are closed');
 });
@@ -110,7 +126,9 @@ it('fails the reading whose thread dies, and goes on with a new thread', async (
   const lanes = open({ count: 1, entry: dies });
   const first = lanes.read(job('small'));
   const second = lanes.read(job('small'));
-  await expect(first).rejects.toThrow('cannot read small: the thread that reads it died: it ended with status 7');
+  await expect(first).rejects.toThrow(
+    'cannot read small: the thread that reads it died: it ended with status 7',
+  );
   expect((await readAll(bodyOf(await second))).plain.toString()).toBe('content');
 });
 

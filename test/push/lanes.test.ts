@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
 import { getFrameContentSize } from 'zstd-napi/binding.js';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { decodePath } from '../../src/core/path.ts';
 import { openLanes, type Lanes, type LanesOptions } from '../../src/push/lanes.ts';
 import type { ReadJob } from '../../src/push/reading.ts';
@@ -74,18 +74,25 @@ describe('the body of a reading', () => {
       { maxLength: 5 },
     );
     await fc.assert(
-      fc.asyncProperty(pieces, fc.constantFrom(ZSTD, RAW), fc.boolean(), async (list, compression, spoolFirst) => {
-        const content = Buffer.concat(
-          list.map(({ byte, random, length }) => (random ? incompressible(length) : Buffer.alloc(length, byte))),
-        );
-        dir.write('r.dat', content);
-        const body = bodyOf(await lanes.read(job('r.dat', { compression, spoolFirst })));
-        const { plain, proof, stored } = await readAll(body);
-        expect(plain.equals(content)).toBe(true);
-        expect(proof.md5).toBe(md5Of(content));
-        expect(proof.storedBytes).toBe(stored.length);
-        expect(stored.length).toBeLessThanOrEqual(content.length);
-      }),
+      fc.asyncProperty(
+        pieces,
+        fc.constantFrom(ZSTD, RAW),
+        fc.boolean(),
+        async (list, compression, spoolFirst) => {
+          const content = Buffer.concat(
+            list.map(({ byte, random, length }) =>
+              random ? incompressible(length) : Buffer.alloc(length, byte),
+            ),
+          );
+          dir.write('r.dat', content);
+          const body = bodyOf(await lanes.read(job('r.dat', { compression, spoolFirst })));
+          const { plain, proof, stored } = await readAll(body);
+          expect(plain.equals(content)).toBe(true);
+          expect(proof.md5).toBe(md5Of(content));
+          expect(proof.storedBytes).toBe(stored.length);
+          expect(stored.length).toBeLessThanOrEqual(content.length);
+        },
+      ),
       { numRuns: 40 },
     );
   });
@@ -136,7 +143,9 @@ describe('an unchanged file', () => {
   ])('is told from a %s one of the same size, whose md5 is then known', async (_, size) => {
     const content = incompressible(size);
     dir.write('r.dat', content);
-    const body = bodyOf(await lanes.read(job('r.dat', { baseline: { md5: md5Of(Buffer.alloc(size)), size } })));
+    const body = bodyOf(
+      await lanes.read(job('r.dat', { baseline: { md5: md5Of(Buffer.alloc(size)), size } })),
+    );
     expect(body.md5).toBe(md5Of(content));
     expect((await readAll(body)).plain.equals(content)).toBe(true);
   });
@@ -177,7 +186,10 @@ describe('what is not read', () => {
 
   it('is anything but a regular file, without waiting for a FIFO', async () => {
     const { libcFunction } = await import('../../src/native/libc.ts');
-    libcFunction<[string, number]>('int mkfifo(const char*, unsigned int)')(path.join(dir.path, 'fifo'), 0o600);
+    libcFunction<[string, number]>('int mkfifo(const char*, unsigned int)')(
+      path.join(dir.path, 'fifo'),
+      0o600,
+    );
     fs.mkdirSync(path.join(dir.path, 'dir'));
     const refused = { kind: 'refused', why: 'it is not a regular file' };
     expect(await lanes.read(job('fifo'))).toEqual(refused);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { openPartBuffers } from "../../src/push/part-buffers.ts";
+import { openPartBuffers } from '../../src/push/part-buffers.ts';
 import { gather, partSizeBytes } from '../../src/push/parts.ts';
 
 const MiB = 2 ** 20;

@@ -46,7 +46,8 @@ export function md5Of(bytes: Uint8Array): string {
 export function compressible(sizeBytes: number): Buffer {
   const half = randomBytes(Math.ceil(Math.min(sizeBytes, 4 * MiB) / 4));
   const bytes = Buffer.alloc(sizeBytes);
-  for (let at = 0; at < sizeBytes; at += 16) half.copy(bytes, at, (at / 4) % half.length, ((at / 4) % half.length) + 4);
+  for (let at = 0; at < sizeBytes; at += 16)
+    half.copy(bytes, at, (at / 4) % half.length, ((at / 4) % half.length) + 4);
   return bytes;
 }
 

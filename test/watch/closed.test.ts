@@ -3,7 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { libcFunction } from '../../src/native/libc.ts';
 import { ended, freshDirectory, linkNameless, openNameless, startFixture, watched } from './support.ts';
+
+const mkfifo = libcFunction<[path: string, mode: number]>('int mkfifo(const char*, unsigned int)');
 
 describe('a file is told as closed', () => {
   it('when its writer closes it, by way of the event loop', async () => {
@@ -62,6 +65,15 @@ describe('a file is told as closed', () => {
     fs.writeFileSync(`${outside}/r.tmp`, 'x');
     fs.linkSync(`${outside}/r.tmp`, `${dir}/r.dat`);
     expect(drained()).toEqual(['link r.dat']);
+  });
+
+  it('when a hard link gives a declared name to a file that is still written', async () => {
+    const { dir, drained } = await watched();
+    const outside = freshDirectory();
+    const fd = fs.openSync(`${outside}/r.tmp`, 'w');
+    fs.linkSync(`${outside}/r.tmp`, `${dir}/r.dat`);
+    expect(drained()).toEqual(['link r.dat']);
+    fs.closeSync(fd);
   });
 
   it('when it is a symbolic link', async () => {
@@ -157,7 +169,7 @@ describe('nothing is told', () => {
     const dir = freshDirectory();
     fs.writeFileSync(`${dir}/old`, 'x');
     const { drained } = await watched({ dir });
-    execFileSync('mkfifo', [`${dir}/fifo`]);
+    expect(mkfifo(`${dir}/fifo`, 0o600)).toBe(0);
     fs.readFileSync(`${dir}/old`);
     fs.chmodSync(`${dir}/old`, 0o600);
     fs.rmSync(`${dir}/old`);

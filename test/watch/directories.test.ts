@@ -11,6 +11,15 @@ const renameat2 = libcFunction<[number, string, number, string, number]>(
 const AT_FDCWD = -100;
 const RENAME_EXCHANGE = 2;
 
+/** Watches of this process, as the kernel counts them (proc(5), fdinfo). */
+function watchCount(): number {
+  const infos = fs.readdirSync('/proc/self/fd').map((fd) => {
+    const info = `/proc/self/fdinfo/${fd}`;
+    return fs.existsSync(info) ? fs.readFileSync(info, 'utf8') : '';
+  });
+  return infos.join('').split('inotify wd:').length - 1;
+}
+
 describe('a directory', () => {
   it('that four processes make, 2,000 times over, loses none of the 20,000 files in it', async () => {
     const { dir, events, watcher } = await watched();
@@ -40,8 +49,10 @@ describe('a directory', () => {
     const outside = freshDirectory();
     fs.mkdirSync(`${dir}/set/inner`, { recursive: true });
     drained();
+    expect(watchCount()).toBe(3);
     fs.renameSync(`${dir}/set`, `${outside}/set`);
     drained();
+    expect(watchCount()).toBe(1);
     fs.writeFileSync(`${outside}/set/inner/one`, 'x');
     expect(drained()).toEqual([]);
     fs.renameSync(`${outside}/set`, `${dir}/back`);
@@ -101,13 +112,18 @@ describe('a directory', () => {
   });
 
   it('that moves to where nothing is declared is not watched any more', async () => {
-    const interest = { wants: EVERYTHING.wants, canHold: (path: string) => path !== 'away' };
+    const interest = {
+      wants: EVERYTHING.wants,
+      canHold: (path: string) => path !== 'away' && EVERYTHING.canHold(path),
+    };
     const { dir, drained } = await watched({ interest });
     fs.mkdirSync(`${dir}/set`);
     drained();
+    expect(watchCount()).toBe(2);
     fs.renameSync(`${dir}/set`, `${dir}/away`);
     fs.writeFileSync(`${dir}/away/r.dat`, 'x');
     expect(drained()).toEqual([]);
+    expect(watchCount()).toBe(1);
   });
 });
 

@@ -1,0 +1,156 @@
+// The lives of the three processes: whoever dies, what was closed is stored, and the task is left alone.
+import fs from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { childrenOf, isAlive, noise, openPlace, program, sidecarOf, until, type Place } from './support.ts';
+
+let place: Place;
+beforeEach(() => {
+  place = openPlace();
+});
+afterEach(() => place.close());
+
+const sh = (script: string): string[] => ['sh', '-c', script];
+const lastRecord = (): ReturnType<Place['records']>[number] | undefined => place.records().at(-1);
+
+describe('a sidecar that is killed', () => {
+  it('while it pushes is replaced, and everything that was closed is stored', async () => {
+    fs.writeFileSync(`${place.dir}/big`, noise(64 * 2 ** 20, 1));
+    const run = place.run(
+      ['-r', '*.dat', '-k', 'k.chk'],
+      sh('cp ../big big.dat; echo small > small.dat; echo ck > k.chk; echo closed; until [ -e go ]; do sleep 0.02; done; echo late > late.dat'),
+    );
+    await run.says('closed');
+    const first = sidecarOf(run.pid);
+    expect(first).toBeDefined();
+    process.kill(first ?? 0, 'SIGKILL');
+    await until(() => ![undefined, first].includes(sidecarOf(run.pid)), 'another sidecar');
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status).toBe(0);
+    expect(place.stored('big.dat.0').equals(fs.readFileSync(`${place.dir}/big`))).toBe(true);
+    expect(place.text('small.dat.0')).toBe('small\n');
+    expect(place.text('late.dat.0')).toBe('late\n');
+    expect(lastRecord()?.name).toMatch(/^0001-\d+\.done$/);
+    expect(lastRecord()?.record.generations[0]?.members).toHaveLength(1);
+  });
+
+  it('again and again does not disturb the task', async () => {
+    const run = place.run(['-r', 'r.dat'], sh('until [ -e go ]; do sleep 0.02; done; echo data > r.dat; exit 5'));
+    await until(() => sidecarOf(run.pid) !== undefined && childrenOf(run.pid).length > 1, 'the task');
+    for (let n = 0; n < 3; n += 1) {
+      const pid = sidecarOf(run.pid) ?? 0;
+      process.kill(pid, 'SIGKILL');
+      await until(() => ![undefined, pid].includes(sidecarOf(run.pid)), 'another sidecar');
+    }
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status).toBe(5);
+  });
+});
+
+describe('a launcher that is killed', () => {
+  it('leaves a sidecar that waits for the task, drains, and says so', async () => {
+    const run = place.run(['-r', '*.dat'], sh('echo $$; echo one > one.dat; until [ -e go ]; do sleep 0.02; done; echo two > two.dat'));
+    await run.says(/\d+\n/);
+    const task = Number(run.stdout());
+    const sidecar = sidecarOf(run.pid) ?? 0;
+    process.kill(run.pid, 'SIGKILL');
+    await until(() => place.keys().includes('one.dat.0'), 'what was closed before');
+    expect(isAlive(task)).toBe(true);
+    expect(isAlive(sidecar)).toBe(true);
+    fs.writeFileSync(place.at('go'), '');
+    await until(() => !isAlive(sidecar), 'the end of the sidecar');
+    expect(lastRecord()?.record.kind).toBe('failed');
+    expect(lastRecord()?.record.end?.reason).toBe('launcher lost');
+    const all = place.keys().map((key) => place.text(key));
+    expect(all.toSorted()).toEqual(['one\n', 'two\n']);
+  });
+});
+
+describe('a task that leaves a process behind', () => {
+  it('which still writes a declared file is waited for', async () => {
+    const run = place.run(['-r', 'r.dat', '--grace', '60s'], [program('leave-writer.sh'), '1']);
+    expect(await run.status).toBe(0);
+    expect(place.text('r.dat.0')).toBe('begun\nfinished\n');
+  });
+
+  it('which writes for longer than the grace is stopped, and what it wrote is not called whole', async () => {
+    const run = place.run(['-r', 'r.dat', '--grace', '4s'], [program('leave-writer.sh'), '600']);
+    await run.status;
+    expect(place.records().at(-1)?.record.kind).not.toBe('started');
+    expect(place.keys().every((key) => !key.startsWith('r.dat.0') || key.includes('partial') || place.text(key) === 'begun\n')).toBe(true);
+  });
+});
+
+describe('one work directory', () => {
+  it('takes one capture at a time', async () => {
+    const first = place.run(['-r', 'r.dat'], sh('echo up; until [ -e go ]; do sleep 0.02; done'));
+    await first.says('up');
+    const second = place.run(['-r', 'r.dat'], sh('echo second'));
+    expect(await second.status).toBe(64);
+    expect(second.stdout()).toBe('');
+    expect(second.stderr()).toMatch(/another capture is at work[^]*\n {2}try: /);
+    fs.writeFileSync(place.at('go'), '');
+    expect(await first.status).toBe(0);
+  });
+});
+
+describe('capture watch', () => {
+  it('stores what is closed beside it, and ends with an ended record on TERM', async () => {
+    const run = place.capture(['watch', '--to', place.store, '-r', '*.dat', '-k', 'k.chk', '--task-name', 'pod']);
+    await run.says('attempt 1');
+    fs.writeFileSync(place.at('a.dat'), 'a');
+    fs.writeFileSync(place.at('k.chk'), 'k');
+    await until(() => place.keys().length === 2, 'both files');
+    fs.writeFileSync(place.at('b.dat'), 'b');
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status).toBe(0);
+    expect(place.text('b.dat.0')).toBe('b');
+    expect(lastRecord()?.record.kind).toBe('ended');
+  });
+});
+
+describe('capture restore', () => {
+  it('brings checkpoint and inputs into the work directory, and claims nothing', async () => {
+    expect(await place.run(['-k', 'k.chk', '--task-name', 't'], sh('echo ck > k.chk')).status).toBe(0);
+    fs.writeFileSync(`${place.store}/in.dat`, 'in');
+    const records = place.records().length;
+    place.freshWork();
+    const run = place.capture(['restore', '--to', place.store, '-k', 'k.chk', '-i', 'in.dat', '--task-name', 't']);
+    expect(await run.status).toBe(0);
+    expect(fs.readFileSync(place.at('k.chk'), 'utf8')).toBe('ck\n');
+    expect(fs.readFileSync(place.at('in.dat'), 'utf8')).toBe('in');
+    expect(place.records()).toHaveLength(records);
+  });
+
+  it('moves a local checkpoint that differs aside and says which is newer', async () => {
+    expect(await place.run(['-k', 'k.chk', '--task-name', 't'], sh('echo stored > k.chk')).status).toBe(0);
+    place.freshWork();
+    fs.writeFileSync(place.at('k.chk'), 'local');
+    const run = place.capture(['restore', '--to', place.store, '-k', 'k.chk', '--task-name', 't']);
+    expect(await run.status).toBe(0);
+    expect(fs.readFileSync(place.at('k.chk'), 'utf8')).toBe('stored\n');
+    expect(run.stderr()).toContain('the newer local one, which differs, is now .capture/aside/1-k.chk');
+    expect(fs.readFileSync(place.at('.capture/aside/1-k.chk'), 'utf8')).toBe('local');
+  });
+
+  it('keeps a newer local checkpoint with --on-local newest', async () => {
+    expect(await place.run(['-k', 'k.chk', '--task-name', 't'], sh('echo stored > k.chk')).status).toBe(0);
+    place.freshWork();
+    fs.writeFileSync(place.at('k.chk'), 'local');
+    const run = place.capture(['restore', '--to', place.store, '-k', 'k.chk', '--task-name', 't', '--on-local', 'newest']);
+    expect(await run.status).toBe(0);
+    expect(fs.readFileSync(place.at('k.chk'), 'utf8')).toBe('local');
+  });
+});
+
+describe('--dry-run', () => {
+  it('says who this would be and what matches, and writes nothing', async () => {
+    fs.writeFileSync(place.at('r.dat'), '12345');
+    const run = place.run(['-r', 'r.dat', '--index', '3', '--dry-run'], sh('echo started'));
+    expect(await run.status).toBe(0);
+    expect(run.stdout()).toContain('task sh, index 3, attempt 1');
+    expect(run.stdout()).toContain('result r.dat (5 B) -> r.dat.3[.zst]');
+    expect(run.stdout()).not.toContain('started\n');
+    expect(fs.existsSync(place.store)).toBe(false);
+    expect(fs.existsSync(place.at('.capture'))).toBe(false);
+  });
+});
