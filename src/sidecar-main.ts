@@ -28,7 +28,13 @@ main();
 
 function main(): void {
   guardInspector();
-  const life: Life = { opening: Promise.resolve(), log: undefined, sidecar: undefined, taskPid: undefined, finishing: false };
+  const life: Life = {
+    opening: Promise.resolve(),
+    log: undefined,
+    sidecar: undefined,
+    taskPid: undefined,
+    finishing: false,
+  };
   for (const signal of NOT_OBEYED) {
     process.on(signal, () => tell({ kind: 'signal-seen', signal, atMs: Date.now() }));
   }
@@ -58,7 +64,11 @@ async function obey(life: Life, message: ToSidecar): Promise<void> {
     case 'task-ended':
       return finish(life, message.end, message);
     case 'task-not-started':
-      return finish(life, { code: message.status, signal: undefined, atMs: Date.now() }, { reason: message.reason });
+      return finish(
+        life,
+        { code: message.status, signal: undefined, atMs: Date.now() },
+        { reason: message.reason },
+      );
   }
 }
 
@@ -111,7 +121,11 @@ async function launcherLost(life: Life): Promise<void> {
   log?.error('the launcher is gone: going on until the task has ended');
   await taskIsGone(sidecar.runToken, life.taskPid);
   // Nobody saw how the task ended: what it closed last may be a death's.
-  await finish(life, { code: EXIT.internal, signal: undefined, atMs: Date.now() }, { reason: 'launcher lost' });
+  await finish(
+    life,
+    { code: EXIT.internal, signal: undefined, atMs: Date.now() },
+    { reason: 'launcher lost' },
+  );
 }
 
 function tell(message: FromSidecar, then?: () => void): void {

@@ -4,7 +4,6 @@
 import picomatch from 'picomatch';
 import type { TrackEvent, Track } from './core/decide.ts';
 import type { ClosedEvent } from './core/events.ts';
-import { reasonOf } from './core/errors.ts';
 import { EXIT } from './core/exit-status.ts';
 import { firstLine } from './core/first-line.ts';
 import { generationName } from './core/history.ts';
@@ -21,6 +20,7 @@ import { finish, type Finished, type FinishParts, type RunEnd } from './sidecar/
 import { Generations } from './sidecar/generations.ts';
 import { pushPartial } from './sidecar/partials.ts';
 import { Reclaims } from './sidecar/reclaims.ts';
+import { statMember } from './sidecar/members.ts';
 import { Recorder } from './sidecar/recorder.ts';
 import { rolesToTrack } from './sidecar/roles.ts';
 import type { Restored } from './sidecar/restore.ts';
@@ -91,8 +91,13 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
         parts.files.holdReplacing(true);
       },
       finish: async (run) => {
-        const finished = await finish({ ...parts, watcher }, { ...run, signalledAtMs: run.signalledAtMs ?? signalledAtMs });
-        return fencedBy === undefined ? finished : { status: EXIT.fenced, line: `${fencedBy}; ${finished.line}` };
+        const finished = await finish(
+          { ...parts, watcher },
+          { ...run, signalledAtMs: run.signalledAtMs ?? signalledAtMs },
+        );
+        return fencedBy === undefined
+          ? finished
+          : { status: EXIT.fenced, line: `${fencedBy}; ${finished.line}` };
       },
       close: async () => {
         await watcher.close();
@@ -106,9 +111,12 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
 function warmUp({ lanes, settings, log }: Context): void {
   const said = (name: string): void => {
     if (name !== 'none' || settings.compression.kind === 'none') return;
-    log.warn('no zstd here: files are stored uncompressed', { hint: 'npm rebuild zstd-napi, or Node 22.15 or newer' });
+    log.warn('no zstd here: files are stored uncompressed', {
+      hint: 'npm rebuild zstd-napi, or Node 22.15 or newer',
+    });
   };
-  lanes.compressor().then(said, (error: unknown) => log.warn(`the first lane does not start: ${reasonOf(error)}`));
+  // A lane that cannot start says so to the first file that needs it; here the run may just be over.
+  lanes.compressor().then(said, () => undefined);
 }
 
 type Parts = Omit<FinishParts, 'watcher'> & { readonly watching: { watcher: Watcher | undefined } };
@@ -131,7 +139,8 @@ function assemble(context: Context, restored: Restored): Parts {
     now: context.now,
     onChange: (track, before) => {
       if (track.role !== 'checkpoint') return;
-      if (track.closes > before.closes) generations.closed(track.path, context.now());
+      if (track.closes > before.closes)
+        generations.closed(track.path, track.lastClose?.how ?? 'close', context.now());
       else if (before.pushing && !track.pushing) generations.memberSettled();
     },
   });
@@ -160,7 +169,10 @@ function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
 async function watch(parts: Parts, { root, manifest, settings, log }: Context): Promise<Watcher> {
   const onClosed = ({ path, how, atMs }: ClosedEvent): void => {
     // Until stock is taken, files come and go that are not the task's.
-    if (parts.watching.watcher !== undefined) parts.files.closed(path, how, atMs);
+    if (parts.watching.watcher === undefined) return;
+    // A scan tells every declared file that it sees, also those that nobody touched.
+    const seen = how === 'scan' || how === 'quiet' ? statMember(root, path) : undefined;
+    parts.files.closed(path, how, atMs, seen);
   };
   return openWatcher({
     root,

@@ -55,7 +55,12 @@ export interface Track {
 
 export type TrackEvent =
   /** `fingerprint` is given by scans: a state that is known already is no close. */
-  | { readonly kind: 'closed'; readonly how: ClosedHow; readonly atMs: number; readonly fingerprint?: Fingerprint }
+  | {
+      readonly kind: 'closed';
+      readonly how: ClosedHow;
+      readonly atMs: number;
+      readonly fingerprint?: Fingerprint;
+    }
   | { readonly kind: 'push-started' }
   | { readonly kind: 'stored'; readonly durable: Durable; readonly atMs: number; readonly tookMs: number }
   /** The content is that of the baseline: nothing was sent. */
@@ -115,22 +120,40 @@ export function decide(track: Track, event: TrackEvent): Track {
         track.tornTries,
       );
     case 'gone':
-      return { ...ended(track), pending: track.closedAgain, tornTries: 0, left: undefined, inherited: undefined };
+      return {
+        ...ended(track),
+        pending: track.closedAgain,
+        tornTries: 0,
+        left: undefined,
+        inherited: undefined,
+      };
     case 'failed': {
-      const next = retried(track, { failedTries: track.failedTries + 1 }, event.atMs, FAILED_RETRY_MS, track.failedTries);
+      const next = retried(
+        track,
+        { failedTries: track.failedTries + 1 },
+        event.atMs,
+        FAILED_RETRY_MS,
+        track.failedTries,
+      );
       return { ...next, left: event.why };
     }
     case 'refused':
       return { ...ended(track), pending: track.closedAgain, left: event.why };
     case 'wanted':
-      return { ...track, pending: true, blocked: false, notBeforeMs: track.tornTries > 0 ? track.notBeforeMs : 0 };
+      return {
+        ...track,
+        pending: true,
+        blocked: false,
+        notBeforeMs: track.tornTries > 0 ? track.notBeforeMs : 0,
+      };
     case 'adopt':
       return track.inherited === undefined ? track : { ...track, inherited: undefined, pending: true };
   }
 }
 
 function closed(track: Track, event: Extract<TrackEvent, { kind: 'closed' }>): Track {
-  if (event.fingerprint !== undefined && isKnown(track, event.fingerprint)) return { ...track, blocked: false };
+  if (event.fingerprint !== undefined && isKnown(track, event.fingerprint))
+    return { ...track, blocked: false };
   const held = track.role === 'result' && track.replaces ? event.atMs + HOLD_MS : 0;
   return {
     ...track,

@@ -114,7 +114,10 @@ export function unescapeKey(escaped: string): RelPath {
   const bytes: Buffer[] = [];
   let at = 0;
   for (const match of escaped.matchAll(/%([0-9A-F]{2})/g)) {
-    bytes.push(Buffer.from(escaped.slice(at, match.index)), Buffer.from([Number.parseInt(match[1] ?? '', 16)]));
+    bytes.push(
+      Buffer.from(escaped.slice(at, match.index)),
+      Buffer.from([Number.parseInt(match[1] ?? '', 16)]),
+    );
     at = match.index + match[0].length;
   }
   bytes.push(Buffer.from(escaped.slice(at)));

@@ -10,7 +10,10 @@ export interface Candidate {
 }
 
 /** All of them, or with `newest` of each pattern's matches only the n newest (names that rotate). */
-export function chooseMembers(candidates: readonly Candidate[], newest: number | undefined): readonly RelPath[] {
+export function chooseMembers(
+  candidates: readonly Candidate[],
+  newest: number | undefined,
+): readonly RelPath[] {
   if (newest === undefined) return candidates.map(({ path }) => path);
   const taken = new Map<number, number>();
   return candidates

@@ -17,7 +17,12 @@ export type ToSidecar =
   | { readonly kind: 'start'; readonly settings: Settings; readonly attempt: number | undefined }
   | { readonly kind: 'task-started'; readonly pid: number }
   /** A signal is on its way to the task, or the launcher received it: closes from now on may be a death's. */
-  | { readonly kind: 'task-signalled'; readonly signal: string; readonly atMs: number; readonly lastCall: boolean }
+  | {
+      readonly kind: 'task-signalled';
+      readonly signal: string;
+      readonly atMs: number;
+      readonly lastCall: boolean;
+    }
   /** The task and all that it left behind are gone: scan, drain, write the last record, answer `ended`. */
   | {
       readonly kind: 'task-ended';
@@ -48,7 +53,12 @@ export type FromSidecar =
   /** `--skip-done`: this index is done already. */
   | { readonly kind: 'done-already'; readonly line: string }
   /** Nothing was started: the launcher prints it and exits. */
-  | { readonly kind: 'refused'; readonly status: ExitStatus; readonly message: string; readonly hint: string | undefined }
+  | {
+      readonly kind: 'refused';
+      readonly status: ExitStatus;
+      readonly message: string;
+      readonly hint: string | undefined;
+    }
   /** A signal that is not obeyed, reported so that the launcher knows it was broadcast. */
   | { readonly kind: 'signal-seen'; readonly signal: string; readonly atMs: number }
   /** Another attempt has taken this index over: stop the task. */

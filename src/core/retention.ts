@@ -57,7 +57,9 @@ export function prunableRecords(keys: readonly string[]): readonly string[] {
     .filter(
       (record) =>
         record.key !== newestCheckpoint &&
-        (record.kind === 'stored' || record.kind === 'checkpoint' || (record.kind === 'started' && record.seq > 0)),
+        (record.kind === 'stored' ||
+          record.kind === 'checkpoint' ||
+          (record.kind === 'started' && record.seq > 0)),
     )
     .map((record) => record.key);
 }

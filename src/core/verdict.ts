@@ -24,7 +24,8 @@ export function verdictOf(outcome: Outcome): Verdict {
   const { task, preempted, left, allNamedStored, preemptedStatus } = outcome;
   if (task === undefined) return { kind: 'ended', status: left.length > 0 ? EXIT.notStored : EXIT.ok };
   const status = 'code' in task ? task.code : statusOfSignal(task.signalNumber);
-  if (preempted && (status !== EXIT.ok || !allNamedStored)) return { kind: 'preempted', status: preemptedStatus };
+  if (preempted && (status !== EXIT.ok || !allNamedStored))
+    return { kind: 'preempted', status: preemptedStatus };
   if (status !== EXIT.ok) return { kind: 'failed', status };
   if (left.length > 0) return { kind: 'failed', status: EXIT.notStored };
   return { kind: 'done', status: EXIT.ok };

@@ -4,11 +4,23 @@ import fs from 'node:fs';
 import { encodePath, pathBytes } from '../core/path.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
 
-const fcntl = libcFunction<[fd: number, command: number, type: 'int', value: number]>('int fcntl(int, int, ...)');
+const fcntl =
+  libcFunction<[fd: number, command: number, type: 'int', value: number]>('int fcntl(int, int, ...)');
 const flock = libcFunction<[fd: number, operation: number]>('int flock(int, int)');
-const syscall = libcFunction<
-  [number: number, 'int', dirfd: number, 'void*', path: Buffer, 'void*', how: Buffer, 'size_t', size: number]
->('long syscall(long, ...)');
+const syscall =
+  libcFunction<
+    [
+      number: number,
+      'int',
+      dirfd: number,
+      'void*',
+      path: Buffer,
+      'void*',
+      how: Buffer,
+      'size_t',
+      size: number,
+    ]
+  >('long syscall(long, ...)');
 const renameat2 = libcFunction<[number, Buffer, number, Buffer, number]>(
   'int renameat2(int, const void*, int, const void*, unsigned int)',
 );
@@ -62,7 +74,10 @@ export function openBeneath(root: { readonly fd: number; readonly path: string }
 
 function openWithOpenat2(root: { readonly fd: number; readonly path: string }, path: string): number {
   const how = Buffer.alloc(24); // struct open_how: flags, mode, resolve
-  how.writeBigUInt64LE(BigInt(fs.constants.O_RDONLY | fs.constants.O_NONBLOCK | fs.constants.O_NOFOLLOW | O_CLOEXEC), 0);
+  how.writeBigUInt64LE(
+    BigInt(fs.constants.O_RDONLY | fs.constants.O_NONBLOCK | fs.constants.O_NOFOLLOW | O_CLOEXEC),
+    0,
+  );
   how.writeBigUInt64LE(BigInt(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), 16);
   const fd = syscall(SYS_OPENAT2, 'int', root.fd, 'void*', withNul(path), 'void*', how, 'size_t', how.length);
   if (fd >= 0) return fd;
@@ -77,7 +92,8 @@ function openByComponents(root: string, path: string): number {
   const parts = path.split('/');
   for (let depth = 1; depth < parts.length; depth += 1) {
     const parent = `${root}/${parts.slice(0, depth).join('/')}`;
-    if (!fs.lstatSync(encodePath(parent)).isDirectory()) throw systemError('open (link in the path)', 'ELOOP', path);
+    if (!fs.lstatSync(encodePath(parent)).isDirectory())
+      throw systemError('open (link in the path)', 'ELOOP', path);
   }
   const flags = fs.constants.O_RDONLY | fs.constants.O_NONBLOCK | fs.constants.O_NOFOLLOW;
   return fs.openSync(encodePath(`${root}/${path}`), flags);

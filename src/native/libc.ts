@@ -28,6 +28,6 @@ export function libcFunction<Args extends readonly unknown[]>(prototype: string)
   let bound: ((...args: Args) => number) | undefined;
   return (...args) => {
     bound ??= libc.func(prototype) as unknown as (...args: Args) => number;
-    return Number(bound(...args));
+    return bound(...args);
   };
 }

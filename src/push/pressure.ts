@@ -28,7 +28,11 @@ export async function underPressure(
   const stat = await fs.statfs(dir);
   if (stat.type === OVERLAYFS_MAGIC) return false;
   const uses: Use[] = [
-    { used: (stat.blocks - stat.bfree) * stat.bsize, limit: stat.blocks * stat.bsize, reclaimable: reclaimableBytes },
+    {
+      used: (stat.blocks - stat.bfree) * stat.bsize,
+      limit: stat.blocks * stat.bsize,
+      reclaimable: reclaimableBytes,
+    },
     { used: stat.files - stat.ffree, limit: stat.files, reclaimable: reclaimableFiles },
   ];
   if (stat.type === TMPFS_MAGIC) {
@@ -55,7 +59,9 @@ async function cgroupMemory(): Promise<{ used: number; limit: number } | undefin
           ];
     const [usedBytes, limitBytes] = await Promise.all([readNumber(used), readNumber(limit)]);
     // v1 says "no limit" with a number near 2^63, v2 with the word max.
-    return Number.isFinite(limitBytes) && limitBytes < 2 ** 60 ? { used: usedBytes, limit: limitBytes } : undefined;
+    return Number.isFinite(limitBytes) && limitBytes < 2 ** 60
+      ? { used: usedBytes, limit: limitBytes }
+      : undefined;
   } catch {
     return undefined; // no cgroup file system here: nothing limits us that could be read
   }

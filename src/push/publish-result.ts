@@ -101,11 +101,7 @@ async function keepOlder(
 }
 
 /** What a record says about a path, as seen by attempt `attempt`. */
-export function priorOf(
-  file: StoredFile | undefined,
-  attempt: number,
-  reclaimed: boolean,
-): Prior {
+export function priorOf(file: StoredFile | undefined, attempt: number, reclaimed: boolean): Prior {
   if (file === undefined) return { kind: 'unknown' };
   if (file.attempt === attempt && !reclaimed) return { kind: 'ours', key: file.key };
   return { kind: 'foreign', key: file.key, compressed: file.compressed };

@@ -38,7 +38,12 @@ export interface SendJob {
 }
 
 export type Sent =
-  | { readonly kind: 'stored'; readonly file: StoredFile; readonly fingerprint: FileFacts; readonly spoolFull: boolean }
+  | {
+      readonly kind: 'stored';
+      readonly file: StoredFile;
+      readonly fingerprint: FileFacts;
+      readonly spoolFull: boolean;
+    }
   | { readonly kind: 'unchanged'; readonly md5: string; readonly fingerprint: FileFacts }
   | { readonly kind: 'empty'; readonly fingerprint: FileFacts }
   /** `ifAbsent` was asked for and the key is taken. */
@@ -108,7 +113,12 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     await discard(body.parts);
   }
   const { md5, facts } = await body.done;
-  const file = storedFile(sender, job.path, { kind: 'file', key, push, md5, compressed: body.compressed }, facts);
+  const file = storedFile(
+    sender,
+    job.path,
+    { kind: 'file', key, push, md5, compressed: body.compressed },
+    facts,
+  );
   return { kind: 'stored', file, fingerprint: facts, spoolFull: body.spool === 'full' };
 }
 
@@ -178,5 +188,10 @@ async function sendLink(
   const outcome = await sender.store.put(key, link.target, { meta, ifAbsent: job.ifAbsent, signal });
   if (outcome === 'exists') return { kind: 'exists', key };
   const file = storedFile(sender, job.path, { kind: 'link', key, push, md5, compressed: false }, link.facts);
-  return { kind: 'stored', file: { ...file, size: link.target.length }, fingerprint: link.facts, spoolFull: false };
+  return {
+    kind: 'stored',
+    file: { ...file, size: link.target.length },
+    fingerprint: link.facts,
+    spoolFull: false,
+  };
 }

@@ -36,9 +36,13 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
     }
     attempt = Math.max(attempt + 1, (await listRecords(store, scope, signal)).newestAttempt + 1);
   }
-  throw new CaptureError(EXIT.unavailable, `cannot claim an attempt under ${store.url}: all numbers are taken`, {
-    hint: 'check that nothing else writes below .capture/ of this prefix',
-  });
+  throw new CaptureError(
+    EXIT.unavailable,
+    `cannot claim an attempt under ${store.url}: all numbers are taken`,
+    {
+      hint: 'check that nothing else writes below .capture/ of this prefix',
+    },
+  );
 }
 
 /** Creates the claimed key again: a store that lets that pass would not have stopped a second machine. */
@@ -48,7 +52,11 @@ async function proveFence({ store, signal }: ClaimOptions, key: string): Promise
   if (text === undefined) return;
   const meta = { push: `${key}:probe` };
   if ((await store.put(key, Buffer.from(text), { meta, ifAbsent: true, signal })) === 'exists') return;
-  throw new CaptureError(EXIT.unavailable, `${store.url} ignores create-only puts (If-None-Match): two attempts of one index could not be told apart`, {
-    hint: 'use a store that honours If-None-Match, or --unfenced if your scheduler never starts an index twice',
-  });
+  throw new CaptureError(
+    EXIT.unavailable,
+    `${store.url} ignores create-only puts (If-None-Match): two attempts of one index could not be told apart`,
+    {
+      hint: 'use a store that honours If-None-Match, or --unfenced if your scheduler never starts an index twice',
+    },
+  );
 }

@@ -1,11 +1,19 @@
 // What this attempt knows to be stored, and the records that say so. Records are only ever created, one
 // after the other; each holds all that the attempt knows, so the newest alone is enough.
-import { RESULTS_PER_SEGMENT, type CaptureRecord, type Generation, type LeftFile, type RecordKind, type StoredFile } from '../core/records.ts';
+import {
+  RESULTS_PER_SEGMENT,
+  type CaptureRecord,
+  type Generation,
+  type LeftFile,
+  type RecordKind,
+  type StoredFile,
+} from '../core/records.ts';
 import { recordKey, type KeyScope } from '../core/keys.ts';
 import { prunableRecords } from '../core/retention.ts';
 import type { History, WholeRecord } from '../core/history.ts';
 import type { Store } from '../store/store.ts';
 import type { Fence } from './fence.ts';
+import type { Tidy } from './tidy.ts';
 
 /** What every record of the attempt says. */
 export interface RunFacts {
@@ -28,8 +36,7 @@ export interface LedgerOptions {
   readonly base: WholeRecord | undefined;
   readonly newId: () => string;
   readonly now: () => Date;
-  /** Old records could not be deleted: the run goes on, the user is told once. */
-  readonly onPruneFailed: (error: unknown) => void;
+  readonly tidy: Tidy;
 }
 
 export interface RecordExtra {
@@ -122,7 +129,7 @@ export class Ledger {
   }
 
   async #write(kind: RecordKind, extra: RecordExtra, signal?: AbortSignal): Promise<void> {
-    const { store, fence, facts, newId } = this.#options;
+    const { fence, facts, newId } = this.#options;
     await fence.pass(signal);
     await this.#moveToSegments(signal);
     // Taken now, cleared only when the record is there: a push that ends meanwhile stays unrecorded.
@@ -155,14 +162,15 @@ export class Ledger {
     const name = kind === 'failed' ? `failed-${extra.end?.status ?? 1}` : kind;
     await this.#create(recordKey(facts.scope, facts.attempt, this.#seq, name), record, push, signal);
     for (const file of named) this.#unrecorded.delete(file);
-    await this.#prune(store, signal);
+    await this.#prune(signal);
   }
 
   async #create(key: string, body: unknown, push: string, signal?: AbortSignal): Promise<void> {
     const bytes = Buffer.from(JSON.stringify(body));
     const outcome = await this.#options.store.put(key, bytes, { meta: { push }, ifAbsent: true, signal });
     this.#seq += 1;
-    if (outcome === 'exists') throw new Error(`record ${key} exists already: another process writes as this attempt`);
+    if (outcome === 'exists')
+      throw new Error(`record ${key} exists already: another process writes as this attempt`);
     this.#written.push(key);
   }
 
@@ -179,14 +187,9 @@ export class Ledger {
     }
   }
 
-  async #prune(store: Store, signal?: AbortSignal): Promise<void> {
+  async #prune(signal?: AbortSignal): Promise<void> {
     const old = prunableRecords(this.#written);
-    if (old.length === 0) return;
-    try {
-      await store.delete(old, signal);
-    } catch (error) {
-      this.#options.onPruneFailed(error);
-    }
+    await this.#options.tidy.delete(old, signal);
     this.#written = this.#written.filter((key) => !old.includes(key));
   }
 }

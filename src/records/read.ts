@@ -1,6 +1,12 @@
 // Reads what earlier attempts of this index have recorded. Believes nothing that core/records does not
 // accept; an unreadable record is reported and the one before it is taken.
-import { RECORD_LIMIT_BYTES, parseRecord, parseSegment, type CaptureRecord, type StoredFile } from '../core/records.ts';
+import {
+  RECORD_LIMIT_BYTES,
+  parseRecord,
+  parseSegment,
+  type CaptureRecord,
+  type StoredFile,
+} from '../core/records.ts';
 import { parseRecordKey, recordPrefix, type KeyScope } from '../core/keys.ts';
 import type { WholeRecord } from '../core/history.ts';
 import type { Store } from '../store/store.ts';
@@ -12,7 +18,11 @@ export interface RecordListing {
   readonly newestAttempt: number;
 }
 
-export async function listRecords(store: Store, scope: KeyScope, signal?: AbortSignal): Promise<RecordListing> {
+export async function listRecords(
+  store: Store,
+  scope: KeyScope,
+  signal?: AbortSignal,
+): Promise<RecordListing> {
   const keys: string[] = [];
   let newestAttempt = 0;
   for await (const { key } of store.list(recordPrefix(scope), signal)) {
@@ -83,7 +93,9 @@ async function readSegments(
       const text = await readText(store, key, signal);
       const segment = text === undefined ? { invalid: 'it is gone' } : parseSegment(text);
       if (!('invalid' in segment)) return segment;
-      problems.push(`list ${key} cannot be used (${segment.invalid}): its results are pushed again when they come`);
+      problems.push(
+        `list ${key} cannot be used (${segment.invalid}): its results are pushed again when they come`,
+      );
       return [];
     }),
   );

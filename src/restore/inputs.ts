@@ -40,7 +40,9 @@ export async function findInputs(
     // oxlint-disable-next-line no-await-in-loop -- one listing after the other is kinder to the store
     sources.push(...(await findMatching(store, scope, manifest, pattern, signal)));
   }
-  const wanted = new Map(sources.filter(({ path }) => !known.has(path) && !isHere(path)).map((s) => [s.path, s]));
+  const wanted = new Map(
+    sources.filter(({ path }) => !known.has(path) && !isHere(path)).map((s) => [s.path, s]),
+  );
   return { sources: [...wanted.values()], missing };
 }
 
@@ -66,7 +68,10 @@ async function findMatching(
   pattern: string,
   signal: AbortSignal,
 ): Promise<readonly Source[]> {
-  const found = new Map<RelPath, { readonly key: string; readonly compressed: boolean; readonly own: boolean }>();
+  const found = new Map<
+    RelPath,
+    { readonly key: string; readonly compressed: boolean; readonly own: boolean }
+  >();
   for await (const { key } of store.list(escapePath(fixedPart(pattern)), signal)) {
     if (key.startsWith('.capture/')) continue;
     for (const candidate of candidatesOf(key, scope)) {

@@ -14,7 +14,13 @@ const schema = z.object({
   inherited: z.array(
     z.tuple([
       z.string(),
-      z.object({ dev: z.string(), ino: z.string(), size: z.number(), mtimeNs: z.string(), ctimeNs: z.string() }),
+      z.object({
+        dev: z.string(),
+        ino: z.string(),
+        size: z.number(),
+        mtimeNs: z.string(),
+        ctimeNs: z.string(),
+      }),
     ]),
   ),
   baselines: z.array(z.tuple([z.string(), z.object({ md5: z.string(), size: z.number() })])),
@@ -49,7 +55,11 @@ export function readAttemptFile(workdir: string, attempt: number): AttemptFile |
   }
   const parsed = schema.safeParse(JSON.parse(text));
   if (!parsed.success || parsed.data.attempt !== attempt) return undefined;
-  return { ...parsed.data, inherited: new Map(parsed.data.inherited), baselines: new Map(parsed.data.baselines) };
+  return {
+    ...parsed.data,
+    inherited: new Map(parsed.data.inherited),
+    baselines: new Map(parsed.data.baselines),
+  };
 }
 
 function pathIn(workdir: string): string {

@@ -9,6 +9,8 @@ import type { Settings } from '../core/settings.ts';
 import type { Log } from '../log.ts';
 import { claimAttempt } from '../records/claim.ts';
 import { openFence, type Fence, type FencedError } from '../records/fence.ts';
+import { reasonOf } from '../core/errors.ts';
+import { openTidy, type Tidy } from '../records/tidy.ts';
 import { Ledger, type RunFacts } from '../records/ledger.ts';
 import { listRecords, readNewest, type RecordListing } from '../records/read.ts';
 import type { Store } from '../store/store.ts';
@@ -28,6 +30,7 @@ export interface Attempt {
   readonly history: History;
   readonly ledger: Ledger;
   readonly fence: Fence;
+  readonly tidy: Tidy;
 }
 
 /** Claims the next attempt (or goes on with the one given), then reads, then records what it has read. */
@@ -103,7 +106,12 @@ async function openLedger(
   facts: RunFacts,
 ): Promise<Omit<Attempt, 'facts'>> {
   const listing = await listRecords(store, facts.scope, signal);
-  const { records, problems } = await readNewest(store, listing, attempt === undefined ? facts.attempt : attempt + 1, signal);
+  const { records, problems } = await readNewest(
+    store,
+    listing,
+    attempt === undefined ? facts.attempt : attempt + 1,
+    signal,
+  );
   for (const problem of problems) log.warn(`${problem}: the one before it is used`);
   // An attempt that died between its claim and its first record of all that it knows says nothing.
   const told = records.filter(({ record }) => record.seq > 0);
@@ -111,7 +119,11 @@ async function openLedger(
   warnAboutOtherMakers(history, settings, log);
   const fence = openFence(store, facts.scope, facts.attempt, onFenced);
   const base = told.findLast(({ record }) => record.runId === settings.identity.runId);
-  let warned = false;
+  const tidy = openTidy(store, fence, (error) =>
+    log.warn(`objects that are not needed any more cannot be deleted and stay: ${reasonOf(error)}`, {
+      hint: 'allow DeleteObject under this prefix, or let a lifecycle rule remove them',
+    }),
+  );
   const ledger = new Ledger(
     {
       store,
@@ -121,15 +133,12 @@ async function openLedger(
       base,
       newId: randomUUID,
       now: () => new Date(),
-      onPruneFailed: (error) => {
-        if (!warned) log.warn(`old objects cannot be deleted and stay: ${String(error)}`);
-        warned = true;
-      },
+      tidy,
     },
     nextSeq(listing, facts.attempt),
   );
   await ledger.write('started', {}, signal);
-  return { history, ledger, fence };
+  return { history, ledger, fence, tidy };
 }
 
 function nextSeq(listing: RecordListing, attempt: number): number {

@@ -92,7 +92,8 @@ export class Checkpoints {
       }
       case 'unchanged': {
         const before = this.#stored.get(path);
-        if (before !== undefined) this.#stored.set(path, { file: before.file, fingerprint: sent.fingerprint });
+        if (before !== undefined)
+          this.#stored.set(path, { file: before.file, fingerprint: sent.fingerprint });
         return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
       }
       case 'gone':

@@ -7,7 +7,6 @@ import { plural } from '../core/units.ts';
 import type { Ledger } from '../records/ledger.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Context } from './context.ts';
-import { deleteObjects } from './tidy.ts';
 
 export type Marks = Pick<Generation, 'suspect' | 'incomplete'>;
 
@@ -36,11 +35,13 @@ export async function commitGeneration(
     ledger.setGenerations(before);
     throw error;
   }
-  log.info(`checkpoint ${generationName(generation)} is safe (${plural(members.length, 'file')}${describe(marks)})`);
+  log.info(
+    `checkpoint ${generationName(generation)} is safe (${plural(members.length, 'file')}${describe(marks)})`,
+  );
   const alive = new Set(kept.flatMap(keysOf));
   const dropped = droppedKeys(droppedGenerations(before, kept), kept);
   const dead = [...dropped.filter((key) => !checkpoints.isCurrent(key)), ...checkpoints.garbage(alive)];
-  await deleteObjects(context, dead);
+  await context.tidy.delete(dead, signal);
   checkpoints.forget(dead);
 }
 

@@ -10,6 +10,7 @@ import type { Lanes } from '../push/lanes.ts';
 import type { Reclaimer } from '../push/reclaim.ts';
 import type { Sender } from '../push/send.ts';
 import type { Fence } from '../records/fence.ts';
+import type { Tidy } from '../records/tidy.ts';
 import type { Ledger } from '../records/ledger.ts';
 import type { Store } from '../store/store.ts';
 
@@ -38,6 +39,7 @@ export interface Context {
   readonly history: History;
   readonly ledger: Ledger;
   readonly fence: Fence;
+  readonly tidy: Tidy;
   readonly lanes: Lanes;
   /** Undefined when nothing is ever reclaimed. */
   readonly reclaimer: Reclaimer | undefined;

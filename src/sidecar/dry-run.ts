@@ -15,7 +15,12 @@ export async function dryRun(settings: Settings, signal: AbortSignal): Promise<s
   const store = await openStore(settings.to);
   try {
     const problems: string[] = [];
-    const { history, scope, newestAttempt } = await readHistory(store, settings, (line) => problems.push(line), signal);
+    const { history, scope, newestAttempt } = await readHistory(
+      store,
+      settings,
+      (line) => problems.push(line),
+      signal,
+    );
     const manifest = compileManifest(settings.manifest);
     const unreadable: string[] = [];
     const found = await findAll(
@@ -49,7 +54,9 @@ function matches(
     const at = { attempt, generation: 1 };
     return [
       ...(result ? [`result ${showPath(path)} (${size}) -> ${resultKey(path, scope, false)}[.zst]`] : []),
-      ...(checkpoint ? [`checkpoint ${showPath(path)} (${size}) -> ${checkpointKey(path, scope, at, false)}[.zst]`] : []),
+      ...(checkpoint
+        ? [`checkpoint ${showPath(path)} (${size}) -> ${checkpointKey(path, scope, at, false)}[.zst]`]
+        : []),
       ...(input ? [`input ${showPath(path)} (${size})`] : []),
     ];
   });

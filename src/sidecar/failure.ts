@@ -10,8 +10,10 @@ export interface Failure {
 }
 
 export function describeFailure(error: unknown): Failure {
-  if (error instanceof CaptureError) return { status: error.status, message: error.message, hint: error.hint };
-  if (error instanceof StoreError) return { status: EXIT.unavailable, message: error.message, hint: error.hint };
+  if (error instanceof CaptureError)
+    return { status: error.status, message: error.message, hint: error.hint };
+  if (error instanceof StoreError)
+    return { status: EXIT.unavailable, message: error.message, hint: error.hint };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return {
     status: EXIT.internal,

@@ -1,6 +1,14 @@
 // The declared files of this run: feeds what happened to decide(), and carries out what it says. Bounded
 // pushes, one in flight for each file and role, one timer for all that waits.
-import { decide, isSettled, newTrack, nextStep, type Track, type TrackEvent, type TrackRole } from '../core/decide.ts';
+import {
+  decide,
+  isSettled,
+  newTrack,
+  nextStep,
+  type Track,
+  type TrackEvent,
+  type TrackRole,
+} from '../core/decide.ts';
 import type { ClosedHow } from '../core/events.ts';
 import type { Fingerprint } from '../core/fingerprint.ts';
 import type { RelPath } from '../core/path.ts';
@@ -122,7 +130,10 @@ export class Files {
   }
 
   #trackOf(path: RelPath, role: TrackRole): Track {
-    return this.#tracks.get(keyOf(path, role)) ?? newTrack(path, role, role === 'result' && this.#options.replaces(path));
+    return (
+      this.#tracks.get(keyOf(path, role)) ??
+      newTrack(path, role, role === 'result' && this.#options.replaces(path))
+    );
   }
 
   #apply(track: Track, event: TrackEvent): void {

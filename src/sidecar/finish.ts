@@ -1,14 +1,13 @@
 // The end of the run: scan, make everything durable, commit the last checkpoint, write the last record,
 // reclaim, and say what was stored, what was left and why. The exit status it returns tells the truth.
 import os from 'node:os';
-import { isSettled, type Track } from '../core/decide.ts';
+import type { Track } from '../core/decide.ts';
 import { reasonOf } from '../core/errors.ts';
 import { EXIT, type ExitStatus } from '../core/exit-status.ts';
 import type { TaskEnd } from '../core/messages.ts';
 import type { LeftFile } from '../core/records.ts';
 import { showPath, type RelPath } from '../core/path.ts';
 import { isSuspect, type Ending } from '../core/suspect.ts';
-import { formatBytes, plural } from '../core/units.ts';
 import { verdictOf, type Outcome } from '../core/verdict.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import type { Checkpoints } from './checkpoints.ts';
@@ -17,14 +16,13 @@ import type { Files } from './files.ts';
 import type { Generations } from './generations.ts';
 import { moveToPartial } from './partials.ts';
 import type { Recorder } from './recorder.ts';
+import { lastLine, leftFiles } from './report.ts';
 import type { Reclaims } from './reclaims.ts';
 import type { Reclaimable, Results } from './results.ts';
 import { statMember } from './members.ts';
 
 /** Kept of the window for the last record, ms. */
 const RECORD_MARGIN_MS = 1000;
-/** Names in the last line before it says how many more there are. */
-const NAMED_LEFT = 10;
 
 export interface FinishParts {
   readonly context: Context;
@@ -95,7 +93,8 @@ function endingOf({ end, signalledAtMs }: RunEnd, nowMs: number): Ending {
 }
 
 function deadlineOf({ settings, signal, now }: Context, run: RunEnd): AbortSignal {
-  const ms = run.deadlineMs === undefined ? settings.drainTimeoutMs : run.deadlineMs - now() - RECORD_MARGIN_MS;
+  const ms =
+    run.deadlineMs === undefined ? settings.drainTimeoutMs : run.deadlineMs - now() - RECORD_MARGIN_MS;
   return AbortSignal.any([signal, AbortSignal.timeout(Math.max(0, Math.min(ms, 2 ** 31 - 1)))]);
 }
 
@@ -103,7 +102,8 @@ function deadlineOf({ settings, signal, now }: Context, run: RunEnd): AbortSigna
 async function finalScan({ context, files, watcher }: FinishParts, deadline: AbortSignal): Promise<void> {
   watcher.drainNow();
   try {
-    for (const { path, facts } of await watcher.scan(deadline)) files.closed(path, 'scan', context.now(), facts);
+    for (const { path, facts } of await watcher.scan(deadline))
+      files.closed(path, 'scan', context.now(), facts);
   } catch (error) {
     if (!deadline.aborted) throw error;
     context.log.warn('no time was left for the final scan: closes that gave no event are not stored');
@@ -118,7 +118,9 @@ async function moveSuspects({ context, results }: FinishParts, suspects: readonl
       await moveToPartial(context, path);
       results.reclaimable.delete(path);
     } catch (error) {
-      context.log.warn(`${showPath(path)} may be half-written and could not be moved aside: ${reasonOf(error)}`);
+      context.log.warn(
+        `${showPath(path)} may be half-written and could not be moved aside: ${reasonOf(error)}`,
+      );
     }
   }
 }
@@ -132,29 +134,17 @@ async function lastGeneration(parts: FinishParts, ending: Ending): Promise<reado
       suspect: (path) => isSuspect(files.get(path, 'checkpoint')?.lastClose, ending),
     });
   } catch (error) {
-    if (!context.signal.aborted) context.log.warn(`the last checkpoint could not be committed: ${reasonOf(error)}`);
+    if (!context.signal.aborted)
+      context.log.warn(`the last checkpoint could not be committed: ${reasonOf(error)}`);
     return generations.members();
   }
 }
 
-function leftFiles({ files, context }: FinishParts, postponed: readonly RelPath[]): readonly LeftFile[] {
-  const left = new Map<string, string>();
-  for (const track of [...files.tracks('result'), ...files.tracks('checkpoint')]) {
-    const why = whyLeft(track);
-    if (why !== undefined && statMember(context.root, track.path) !== undefined) left.set(track.path, why);
-  }
-  for (const path of postponed) if (!left.has(path)) left.set(path, 'its generation could not be committed');
-  return [...left].map(([path, why]) => ({ path, why }));
-}
-
-function whyLeft(track: Track): string | undefined {
-  if (track.left !== undefined) return track.left;
-  if (track.blocked) return 'another process still has it open for writing';
-  if (track.tornTries > 0) return 'it changed each time it was read';
-  return isSettled(track) ? undefined : 'no time was left';
-}
-
-function outcomeOf({ context, results, files }: FinishParts, run: RunEnd, left: readonly LeftFile[]): Outcome {
+function outcomeOf(
+  { context, results, files }: FinishParts,
+  run: RunEnd,
+  left: readonly LeftFile[],
+): Outcome {
   const { end, preempted } = run;
   const { ledger, manifest, settings } = context;
   const isStored = (path: RelPath): boolean =>
@@ -164,7 +154,12 @@ function outcomeOf({ context, results, files }: FinishParts, run: RunEnd, left: 
     // A name without a wildcard may be a directory.
     [...ledger.results.keys()].some((stored) => stored.startsWith(`${path}/`));
   return {
-    task: end === undefined ? undefined : end.code === undefined ? { signalNumber: signalNumber(end) } : { code: end.code },
+    task:
+      end === undefined
+        ? undefined
+        : end.code === undefined
+          ? { signalNumber: signalNumber(end) }
+          : { code: end.code },
     preempted,
     left,
     allNamedStored: manifest.exact.results.every(isStored),
@@ -190,47 +185,33 @@ async function lastRecord(
     await context.ledger.write(verdict.kind, { left, end: told }, context.signal);
     return true;
   } catch (error) {
-    if (!context.signal.aborted) context.log.error(`the last record could not be written: ${reasonOf(error)}`);
+    if (!context.signal.aborted)
+      context.log.error(`the last record could not be written: ${reasonOf(error)}`);
     return false;
   }
 }
 
 /** Checkpoints whose stored object holds exactly what stands here. */
-function checkpointsToReclaim({ context, files, generations, checkpoints }: FinishParts): readonly Reclaimable[] {
+function checkpointsToReclaim({
+  context,
+  files,
+  generations,
+  checkpoints,
+}: FinishParts): readonly Reclaimable[] {
   const newest = new Set(context.ledger.generations.flatMap(({ members }) => members.map(({ key }) => key)));
   return generations.members().flatMap((path) => {
     const facts = statMember(context.root, path);
     const object = facts === undefined ? undefined : checkpoints.objectOf(path, facts);
     const track = files.get(path, 'checkpoint');
     const isInput = context.manifest.rolesOf(path).input;
-    if (facts === undefined || object === undefined || isInput || track?.closes === 0 || !newest.has(object.key)) return [];
+    if (
+      facts === undefined ||
+      object === undefined ||
+      isInput ||
+      track?.closes === 0 ||
+      !newest.has(object.key)
+    )
+      return [];
     return [{ path, fingerprint: facts, file: object, closes: track?.closes ?? 0 }];
-  });
-}
-
-function lastLine(parts: FinishParts, left: readonly LeftFile[], recorded: boolean): string {
-  const { context, results, checkpoints, generations, reclaims } = parts;
-  const said = [`stored ${plural(results.filesStored, 'result')} (${formatBytes(results.bytesStored)})`];
-  if (generations.committed > 0) {
-    said.push(`${plural(generations.committed, 'checkpoint')} (${formatBytes(checkpoints.bytesStored)})`);
-  }
-  if (reclaims.reclaimed > 0) said.push(`${plural(reclaims.reclaimed, 'local file')} reclaimed`);
-  if (left.length > 0) {
-    const named = left.slice(0, NAMED_LEFT).map(({ path, why }) => `${showPath(path)} (${why})`);
-    const more = left.length > NAMED_LEFT ? `, and ${left.length - NAMED_LEFT} more` : '';
-    said.push(`NOT stored: ${named.join(', ')}${more}`);
-  }
-  const never = neverMatched(parts);
-  if (never.length > 0) said.push(`never matched a file: ${never.join(', ')}`);
-  if (!recorded) said.push('the last record is NOT written');
-  return `${said.join('; ')} -> ${context.store.url}`;
-}
-
-function neverMatched({ context, files }: FinishParts): readonly string[] {
-  const { manifest, settings } = context;
-  return (['results', 'checkpoints'] as const).flatMap((list) => {
-    const role = list === 'results' ? 'result' : 'checkpoint';
-    const matched = new Set(files.tracks(role).map(({ path }) => manifest.matchIndex(list, path)));
-    return settings.manifest[list].filter((_, at) => !matched.has(at));
   });
 }

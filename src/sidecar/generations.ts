@@ -1,7 +1,17 @@
 // Commits checkpoint generations: when core/cut says that the set is complete, takes the states of all
 // members at one moment, waits until objects hold exactly these, and writes the one record that commits them.
-import { completeness, countsLost, cutGivenUp, cutTaken, endsRound, memberClosed, newCut, type CutState } from '../core/cut.ts';
+import {
+  completeness,
+  countsLost,
+  cutGivenUp,
+  cutTaken,
+  endsRound,
+  memberClosed,
+  newCut,
+  type CutState,
+} from '../core/cut.ts';
 import { sameFingerprint, type FileFacts } from '../core/fingerprint.ts';
+import type { ClosedHow } from '../core/events.ts';
 import { reasonOf } from '../core/errors.ts';
 import { chooseMembers } from '../core/members.ts';
 import { showPath, type RelPath } from '../core/path.ts';
@@ -38,19 +48,39 @@ export class Generations {
   #cut: Cut | undefined;
   #committing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
+  /** States that a scan has told: their close event may come after it. */
+  readonly #scanned = new Map<RelPath, FileFacts>();
   #evaluating = false;
   #paused = false;
   committed = 0;
 
   constructor(options: GenerationsOptions) {
     this.#options = options;
-    const required = options.restored.length > 0 ? options.restored : options.context.manifest.exact.checkpoints;
+    const required =
+      options.restored.length > 0 ? options.restored : options.context.manifest.exact.checkpoints;
     this.#state = newCut(required);
   }
 
-  closed(path: RelPath, atMs: number): void {
-    this.#state = memberClosed(this.#state, path, atMs, this.#options.isLast(path));
+  closed(path: RelPath, how: ClosedHow, atMs: number): void {
+    if (this.#counts(path, how))
+      this.#state = memberClosed(this.#state, path, atMs, this.#options.isLast(path));
     this.evaluate();
+  }
+
+  /** Each content counts once: what a scan or a rename finds may have a writer, whose close is still to come. */
+  #counts(path: RelPath, how: ClosedHow): boolean {
+    const { root } = this.#options.context;
+    if (how === 'close') {
+      const scanned = this.#scanned.get(path);
+      this.#scanned.delete(path);
+      const now = scanned === undefined ? undefined : statMember(root, path);
+      return scanned === undefined || now === undefined || !sameFingerprint(scanned, now);
+    }
+    const collected = collectStates(root, [path]);
+    if (collected.kind === 'busy') return false;
+    const state = collected.states.get(path);
+    if (how === 'scan' && state !== undefined) this.#scanned.set(path, state);
+    return true;
   }
 
   overflowed(): void {
@@ -121,7 +151,9 @@ export class Generations {
     if (verdict === 'waiting') return;
     this.#cut = undefined;
     if (verdict === 'lost') {
-      this.#options.context.log.debug('a checkpoint changed while it was read: the next complete set is waited for');
+      this.#options.context.log.debug(
+        'a checkpoint changed while it was read: the next complete set is waited for',
+      );
       this.#state = cutGivenUp(this.#state);
       this.#wake(0);
       return;
@@ -149,7 +181,8 @@ export class Generations {
       // What is being sent may be this very state, read before the task went on.
       if (files.get(path, 'checkpoint')?.pushing !== true) {
         const now = statMember(this.#options.context.root, path);
-        if (now === undefined || !sameFingerprint(now, state) || !files.want(path, 'checkpoint')) return 'lost';
+        if (now === undefined || !sameFingerprint(now, state) || !files.want(path, 'checkpoint'))
+          return 'lost';
       }
       waiting = true;
     }
@@ -177,7 +210,11 @@ export class Generations {
    * The last cut, when the task and all its writers are gone and every push has ended: commits what there is
    * if it differs from the newest generation. `suspect` says whether a member's last close may be a death's.
    */
-  async final(ending: { readonly clean: boolean; readonly suspect: (path: RelPath) => boolean; readonly nowMs: number }): Promise<readonly RelPath[]> {
+  async final(ending: {
+    readonly clean: boolean;
+    readonly suspect: (path: RelPath) => boolean;
+    readonly nowMs: number;
+  }): Promise<readonly RelPath[]> {
     this.pause();
     await this.#committing;
     const { context, checkpoints, files } = this.#options;
@@ -192,7 +229,9 @@ export class Generations {
     const missing = members.filter((_, at) => objects[at] === undefined);
     const whole = objects.filter((object) => object !== undefined);
     // Inherited and never touched: nothing new to commit.
-    const fresh = files.tracks('checkpoint').some((track) => track.closes > 0 || (ending.clean && track.durable !== undefined));
+    const fresh = files
+      .tracks('checkpoint')
+      .some((track) => track.closes > 0 || (ending.clean && track.durable !== undefined));
     const suspect = members.some(ending.suspect);
     const committed = isNewest(context.ledger, whole);
     if (suspect && committed) markNewestSuspect(context);
@@ -201,7 +240,8 @@ export class Generations {
     const aligned = !this.#state.fresh || endsRound(this.#state, members) || quiet || this.#state.lastMatched;
     const incomplete = missing.length > 0 || (!ending.clean && !aligned);
     await this.#commit(whole, { ...(suspect ? { suspect } : {}), ...(incomplete ? { incomplete } : {}) });
-    if (missing.length > 0) context.log.warn(`the last checkpoint lacks ${missing.map(showPath).join(', ')}: marked incomplete`);
+    if (missing.length > 0)
+      context.log.warn(`the last checkpoint lacks ${missing.map(showPath).join(', ')}: marked incomplete`);
     return missing;
   }
 }

@@ -11,16 +11,20 @@ export interface WorkdirLock {
 }
 
 /**
- * Makes `.capture/` and takes the lock in it. Throws status 69 when the directory cannot be written, 64 when
+ * Makes `.capture/` and takes the lock in it. Throws status 64 when the directory cannot be written, or
  * another capture has it and `shared` is false.
  */
 export function lockWorkdir(workdir: string, shared: boolean): WorkdirLock {
   let fd: number;
   try {
     fs.mkdirSync(encodePath(`${workdir}/${OWN_DIR}`), { recursive: true, mode: 0o700 });
-    fd = fs.openSync(encodePath(`${workdir}/${OWN_DIR}/lock`), fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);
+    fd = fs.openSync(
+      encodePath(`${workdir}/${OWN_DIR}/lock`),
+      fs.constants.O_RDWR | fs.constants.O_CREAT,
+      0o600,
+    );
   } catch (error) {
-    throw new CaptureError(EXIT.unavailable, `cannot write in the work directory ${workdir}: ${reasonOf(error)}`, {
+    throw new CaptureError(EXIT.usage, `cannot write in the work directory ${workdir}: ${reasonOf(error)}`, {
       hint: 'give the task a directory of its own with --workdir',
       cause: error,
     });

@@ -26,9 +26,16 @@ export async function pushPartial(context: Context, track: Track): Promise<Track
   switch (sent.kind) {
     case 'stored': {
       ledger.notePartial({ ...sent.file, suspect: true }, false);
-      log.warn(`${showPath(path)} may be half-written, as the task did not end with 0: stored as ${sent.file.key}`);
+      log.warn(
+        `${showPath(path)} may be half-written, as the task did not end with 0: stored as ${sent.file.key}`,
+      );
       const { md5, size } = sent.file;
-      return { kind: 'stored', durable: { fingerprint: sent.fingerprint, md5, size }, atMs: now(), tookMs: now() - startedMs };
+      return {
+        kind: 'stored',
+        durable: { fingerprint: sent.fingerprint, md5, size },
+        atMs: now(),
+        tookMs: now() - startedMs,
+      };
     }
     case 'unchanged':
       return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };

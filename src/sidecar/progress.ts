@@ -35,7 +35,9 @@ export function openProgress(now: () => number, terminal = tty.isatty(STDERR)): 
       drawnMs = nowMs;
       const rate = (done / Math.max(1, nowMs - startedMs)) * 1000;
       const left = total > done ? `, ${formatMs(((total - done) / rate) * 1000)} left` : '';
-      write(`\r\u001b[Kcapture: ${label}: ${formatBytes(done)} of ${formatBytes(total)}, ${formatBytes(rate)}/s${left}`);
+      write(
+        `\r\u001b[Kcapture: ${label}: ${formatBytes(done)} of ${formatBytes(total)}, ${formatBytes(rate)}/s${left}`,
+      );
     },
     end() {
       if (terminal && drawnMs >= startedMs + QUIET_MS) write('\r\u001b[K');

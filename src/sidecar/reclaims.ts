@@ -104,10 +104,15 @@ export class Reclaims {
     );
     if (sent.kind === 'stored') {
       ledger.noteKept(one.path, n);
-      log.warn(`${showPath(one.path)} was made anew while it was reclaimed: the older one is kept as ${sent.file.key}`);
+      log.warn(
+        `${showPath(one.path)} was made anew while it was reclaimed: the older one is kept as ${sent.file.key}`,
+      );
     }
     if (sent.kind === 'stored' || sent.kind === 'unchanged') reclaimer?.discard(aside, sent.fingerprint);
-    else log.warn(`${showPath(one.path)} was made anew while it was reclaimed: the older one is now ${showPath(aside)}`);
+    else
+      log.warn(
+        `${showPath(one.path)} was made anew while it was reclaimed: the older one is now ${showPath(aside)}`,
+      );
   }
 
   /** A baseline of an earlier attempt: the object must still be the one that the record names. */

@@ -57,7 +57,8 @@ export async function restoreOnly(settings: Settings, log: Log, signal: AbortSig
         progress: openProgress(Date.now),
         signal,
       });
-      const checkpoint = generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
+      const checkpoint =
+        generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
       return `restored ${checkpoint} (${plural(files, 'file')} in all) from ${store.url}`;
     } finally {
       lock.close();

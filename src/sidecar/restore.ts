@@ -6,7 +6,7 @@ import type { FileFacts } from '../core/fingerprint.ts';
 import { generationName, restoreOrder, type History } from '../core/history.ts';
 import type { KeyScope } from '../core/keys.ts';
 import type { Manifest } from '../core/manifest.ts';
-import { showPath, type RelPath } from '../core/path.ts';
+import { showPath } from '../core/path.ts';
 import type { Generation, StoredFile } from '../core/records.ts';
 import type { Settings } from '../core/settings.ts';
 import { plural } from '../core/units.ts';
@@ -64,7 +64,9 @@ export async function restore(job: RestoreJob): Promise<Restored> {
 
 async function restoreInputs(job: RestoreJob): Promise<number> {
   const { settings, history, manifest, root, store, from, scope, signal } = job;
-  const earlier = settings.restore ? [...history.results.values()].filter(({ path }) => manifest.rolesOf(path).input) : [];
+  const earlier = settings.restore
+    ? [...history.results.values()].filter(({ path }) => manifest.rolesOf(path).input)
+    : [];
   const known = new Set(earlier.map(({ path }) => path));
   const resumed = await bring(job, store, earlier, 'resumed');
   const found = await findInputs(from, scope, manifest, settings.manifest.inputs, root.path, known, signal);
@@ -83,7 +85,9 @@ async function restoreInputs(job: RestoreJob): Promise<number> {
     throw new CaptureError(
       EXIT.inputMissing,
       `${plural(needed.length, 'input')} neither in ${root.path} nor in ${from.url}: ${needed.slice(0, 5).map(showPath).join(', ')}`,
-      { hint: 'put it into the work directory, store it under its plain name, or name its store with --from' },
+      {
+        hint: 'put it into the work directory, store it under its plain name, or name its store with --from',
+      },
     );
   }
   return resumed + here;
@@ -122,7 +126,9 @@ async function restoreCheckpoint(job: RestoreJob): Promise<Generation | undefine
     const tried = await tryGeneration(job, generation);
     if (tried.kind === 'restored') return generation;
     if (tried.kind === 'local-stays') return undefined;
-    log.warn(`checkpoint ${generationName(generation)} cannot be restored (${tried.why}): trying the one before`);
+    log.warn(
+      `checkpoint ${generationName(generation)} cannot be restored (${tried.why}): trying the one before`,
+    );
   }
   throw new CaptureError(
     EXIT.unavailable,
@@ -138,7 +144,11 @@ type Tried =
 
 async function tryGeneration(job: RestoreJob, generation: Generation): Promise<Tried> {
   const { root, settings, store, signal, log } = job;
-  const surveyed = await surveyLocal(root, generation.members, { role: 'resumed', onLocal: settings.onLocal, signal });
+  const surveyed = await surveyLocal(root, generation.members, {
+    role: 'resumed',
+    onLocal: settings.onLocal,
+    signal,
+  });
   if (surveyed.some(({ decision, local }) => decision === 'keep' && local === 'differs')) {
     // A set is of one moment: either all of it is the stored one or all of it is the local one.
     log.warn('the local checkpoint is newer than the stored one and stays (--on-local newest)');
@@ -158,7 +168,11 @@ async function tryGeneration(job: RestoreJob, generation: Generation): Promise<T
 
 async function fetchAll(job: RestoreJob, store: Store, sources: readonly Source[]): Promise<Staged> {
   const { root, signal, progress } = job;
-  progress.begin('restoring', sources.length, sources.reduce((sum, { size }) => sum + (size ?? 0), 0));
+  progress.begin(
+    'restoring',
+    sources.length,
+    sources.reduce((sum, { size }) => sum + (size ?? 0), 0),
+  );
   try {
     return await fetchFiles(store, sources, root, {
       signal,

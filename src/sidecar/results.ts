@@ -8,7 +8,6 @@ import type { StoredFile } from '../core/records.ts';
 import { formatBytes } from '../core/units.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../push/publish-result.ts';
 import { senderOf, type Context } from './context.ts';
-import { deleteObjects } from './tidy.ts';
 
 /** A stored result whose local copy may go once a record names it. */
 export interface Reclaimable {
@@ -82,7 +81,8 @@ export class Results {
       if (kept !== undefined) this.#noteKept(path, known, kept);
       switch (sent.kind) {
         case 'stored':
-          if (sent.spoolFull) context.log.warn(`the spool is full: ${showPath(path)} was read while it was sent`);
+          if (sent.spoolFull)
+            context.log.warn(`the spool is full: ${showPath(path)} was read while it was sent`);
           return this.#stored(track, sent.file, sent.fingerprint, obsolete, startedMs);
         case 'unchanged':
           this.#mayGo(track, sent.fingerprint, undefined);
@@ -108,11 +108,11 @@ export class Results {
 
   /** After a record has been written: objects in the other form go. */
   async deleteObsolete(): Promise<void> {
-    const { ledger } = this.#context;
+    const { ledger, tidy, signal } = this.#context;
     for (const [path, { key, file }] of this.#obsolete) {
       if (!ledger.isRecorded(file)) continue;
       this.#obsolete.delete(path);
-      await deleteObjects(this.#context, [key]);
+      await tidy.delete([key], signal);
     }
   }
 
@@ -158,7 +158,12 @@ export class Results {
     const { ledger, log } = this.#context;
     ledger.noteKept(path, kept.n);
     this.#keepLocal.add(path);
-    const of = known === undefined ? 'that was in the store' : `of attempt ${known.attempt} (${formatBytes(known.size)})`;
-    log.warn(`${showPath(path)} ${of} kept as ${kept.key}`, { hint: 'if the task appends to it, declare it as an input too' });
+    const of =
+      known === undefined
+        ? 'that was in the store'
+        : `of attempt ${known.attempt} (${formatBytes(known.size)})`;
+    log.warn(`${showPath(path)} ${of} kept as ${kept.key}`, {
+      hint: 'if the task appends to it, declare it as an input too',
+    });
   }
 }

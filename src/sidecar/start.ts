@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import posix from 'node:path/posix';
+import { fileURLToPath } from 'node:url';
 import { fixedPart } from '../core/fixed-part.ts';
 import { escapePath, parseRecordKey, type KeyScope } from '../core/keys.ts';
 import { compileManifest } from '../core/manifest.ts';
@@ -29,7 +30,9 @@ export interface Begun {
   readonly close: () => Promise<void>;
 }
 
-export type Beginning = { readonly kind: 'begun' } & Begun | { readonly kind: 'done-already'; readonly attempt: number };
+export type Beginning =
+  | ({ readonly kind: 'begun' } & Begun)
+  | { readonly kind: 'done-already'; readonly attempt: number };
 
 export async function begin(options: AttemptOptions): Promise<Beginning> {
   const { settings, signal, log } = options;
@@ -60,8 +63,9 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
       await clearStaging(root);
     }
-    const resumed = options.attempt === undefined ? undefined : readAttemptFile(settings.workdir, options.attempt);
-    const { facts, history, ledger, fence } = await openAttempt(options, store, scope, resumed);
+    const resumed =
+      options.attempt === undefined ? undefined : readAttemptFile(settings.workdir, options.attempt);
+    const { facts, history, ledger, fence, tidy } = await openAttempt(options, store, scope, resumed);
     if (facts.attempt > 1) await sweepOwn(store, settings, scope, signal);
     const from = settings.from === undefined ? store : await openStore(settings.from);
     if (from !== store) owned.push(() => from.close());
@@ -69,16 +73,37 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
     const restored: Restored =
       resumed === undefined
         ? await restore({
-            settings, scope, manifest, root, store, from, history, log, signal,
+            settings,
+            scope,
+            manifest,
+            root,
+            store,
+            from,
+            history,
+            log,
+            signal,
             progress: openProgress(Date.now),
           })
         : { generation: undefined, members: [], files: 0 };
     const lanes = openSnapshotLanes(settings, root);
     owned.push(() => lanes.close());
-    const reclaimer = settings.reclaim === 'never' || settings.sharedWorkdir ? undefined : openReclaimer(root);
+    const reclaimer =
+      settings.reclaim === 'never' || settings.sharedWorkdir ? undefined : openReclaimer(root);
     owned.push(() => reclaimer?.close());
     const context: Context = {
-      settings, scope, manifest, store, root, log, history, ledger, fence, lanes, reclaimer, signal,
+      settings,
+      scope,
+      manifest,
+      store,
+      root,
+      log,
+      history,
+      ledger,
+      fence,
+      tidy,
+      lanes,
+      reclaimer,
+      signal,
       attempt: facts.attempt,
       runToken: facts.runToken,
       startedAt: facts.startedAt,
@@ -113,12 +138,17 @@ async function isDone(
 /** A store inside the work directory is never watched. */
 function storeInside({ to, workdir }: Settings): readonly string[] {
   if (!to.url.startsWith('file://')) return [];
-  const relative = posix.relative(workdir, to.url.slice('file://'.length));
+  const relative = posix.relative(workdir, fileURLToPath(to.url));
   return relative === '' || relative.startsWith('..') ? [] : [relative];
 }
 
 /** Removes the uploads that earlier attempts of this very index left half-done. */
-async function sweepOwn(store: Store, settings: Settings, scope: KeyScope, signal: AbortSignal): Promise<void> {
+async function sweepOwn(
+  store: Store,
+  settings: Settings,
+  scope: KeyScope,
+  signal: AbortSignal,
+): Promise<void> {
   const result = new RegExp(`\\.${scope.index}(\\.partial-\\d+|\\.~\\d+~)?(\\.zst)?$`);
   const checkpoint = `.${scope.taskName}.${scope.index}.`;
   const mine = (key: string): boolean => result.test(key) || key.includes(checkpoint);

@@ -12,7 +12,9 @@ export async function taskIsGone(runToken: string, taskPid: number | undefined):
 }
 
 async function isAlive(runToken: string, taskPid: number | undefined): Promise<boolean> {
-  const pids = (await fs.readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(process.pid));
+  const pids = (await fs.readdir('/proc')).filter(
+    (name) => /^\d+$/.test(name) && name !== String(process.pid),
+  );
   const found = await Promise.all(pids.map((pid) => belongs(pid, runToken, taskPid)));
   return found.includes(true);
 }

@@ -17,7 +17,12 @@ export async function watchAlone(settings: Settings, log: Log): Promise<ExitStat
   const fenced = new Promise<string>((resolve) => {
     fence = resolve;
   });
-  const opened = await openSidecar({ settings, attempt: undefined, log, onFenced: (message) => fence(message) });
+  const opened = await openSidecar({
+    settings,
+    attempt: undefined,
+    log,
+    onFenced: (message) => fence(message),
+  });
   if (opened.kind === 'done-already') {
     log.info(opened.line);
     return EXIT.ok;

@@ -60,7 +60,8 @@ export const thisSystem: WatchSystem = {
 
 /**
  * Resolves when every directory that can hold a declared file is watched. Files that are there already are
- * not told: {@link Watcher.scan} has them. What is closed meanwhile is told before this resolves. The process must have a SIGIO handler (see writerState).
+ * not told: {@link Watcher.scan} has them. What is closed meanwhile may be told before this resolves. The
+ * process must have a SIGIO handler (see writerState).
  */
 export async function openWatcher(
   options: WatcherOptions,

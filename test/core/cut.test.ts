@@ -49,7 +49,10 @@ describe('a set of checkpoint files', () => {
 
   it('is complete when it was quiet for the settle time', () => {
     const state = memberClosed(newCut([]), 'ck.1', 1000, false);
-    expect(completeness(state, ['ck.1'], { ...rules, nowMs: 2999 })).toEqual({ kind: 'settling', untilMs: 3000 });
+    expect(completeness(state, ['ck.1'], { ...rules, nowMs: 2999 })).toEqual({
+      kind: 'settling',
+      untilMs: 3000,
+    });
     expect(completeness(state, ['ck.1'], { ...rules, nowMs: 3000 }).kind).toBe('complete');
   });
 
@@ -132,7 +135,8 @@ function cutsOf(cycle: readonly string[], steps: readonly ('write' | 'look')[]):
       continue;
     }
     for (const path of queue.splice(0)) state = memberClosed(state, path, 0, false);
-    if (completeness(state, members, { settleMs: 1e9, byLast: false, nowMs: 0 }).kind !== 'complete') continue;
+    if (completeness(state, members, { settleMs: 1e9, byLast: false, nowMs: 0 }).kind !== 'complete')
+      continue;
     // The last file of a round can be cut while it is closed but, written twice, not yet in its final state.
     if (open !== undefined) continue;
     state = cutTaken(state, members);

@@ -1,9 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decide, HOLD_MS, isSettled, newTrack, nextStep, type Track, type TrackEvent } from '../../src/core/decide.ts';
+import {
+  decide,
+  HOLD_MS,
+  isSettled,
+  newTrack,
+  nextStep,
+  type Track,
+  type TrackEvent,
+} from '../../src/core/decide.ts';
 import type { Fingerprint } from '../../src/core/fingerprint.ts';
 
-const stateOf = (n: number): Fingerprint => ({ dev: '1', ino: '2', size: n, mtimeNs: String(n), ctimeNs: String(n) });
+const stateOf = (n: number): Fingerprint => ({
+  dev: '1',
+  ino: '2',
+  size: n,
+  mtimeNs: String(n),
+  ctimeNs: String(n),
+});
 const durable = (n: number) => ({ fingerprint: stateOf(n), md5: String(n), size: n });
 const calm = { nowMs: 0, urgent: false, holdReplacing: false };
 const after = (track: Track, ...events: readonly TrackEvent[]): Track => events.reduce(decide, track);
@@ -11,7 +25,10 @@ const close = (atMs = 0): TrackEvent => ({ kind: 'closed', how: 'close', atMs })
 
 describe('a declared file', () => {
   it('is pushed at once when it is closed', () => {
-    expect(nextStep(after(newTrack('r', 'result', false), close()), calm)).toEqual({ kind: 'push', spoolFirst: false });
+    expect(nextStep(after(newTrack('r', 'result', false), close()), calm)).toEqual({
+      kind: 'push',
+      spoolFirst: false,
+    });
   });
 
   it('becomes one more push for all closes during a push', () => {
@@ -49,28 +66,45 @@ describe('a declared file', () => {
   });
 
   it('waits for the next close while it has a writer', () => {
-    const track = after(newTrack('r', 'result', false), close(), { kind: 'push-started' }, { kind: 'has-writer' });
+    const track = after(
+      newTrack('r', 'result', false),
+      close(),
+      { kind: 'push-started' },
+      { kind: 'has-writer' },
+    );
     expect(nextStep(track, { ...calm, urgent: true }).kind).toBe('nothing');
     expect(nextStep(after(track, close(1)), calm).kind).toBe('push');
   });
 
   it('is looked at again when a close came while its writer was seen', () => {
-    const track = after(newTrack('r', 'result', false), close(), { kind: 'push-started' }, close(1), { kind: 'has-writer' });
+    const track = after(newTrack('r', 'result', false), close(), { kind: 'push-started' }, close(1), {
+      kind: 'has-writer',
+    });
     expect(nextStep(track, calm).kind).toBe('push');
   });
 
   it('is tried again after 50 ms, doubling to 5 s, and spooled first, once it was torn', () => {
-    let track = after(newTrack('k', 'checkpoint', false), close(), { kind: 'push-started' }, { kind: 'torn', atMs: 1000 });
+    let track = after(
+      newTrack('k', 'checkpoint', false),
+      close(),
+      { kind: 'push-started' },
+      { kind: 'torn', atMs: 1000 },
+    );
     expect(nextStep(track, { ...calm, nowMs: 1000 })).toEqual({ kind: 'wait', untilMs: 1050 });
     expect(nextStep(track, { ...calm, nowMs: 1050 })).toEqual({ kind: 'push', spoolFirst: true });
-    for (let n = 0; n < 20; n += 1) track = after(track, { kind: 'push-started' }, { kind: 'torn', atMs: 2000 });
+    for (let n = 0; n < 20; n += 1)
+      track = after(track, { kind: 'push-started' }, { kind: 'torn', atMs: 2000 });
     expect(nextStep(track, { ...calm, nowMs: 2000 })).toEqual({ kind: 'wait', untilMs: 7000 });
   });
 
   it('is no close when a scan sees the state that was inherited or stored', () => {
     const inherited = { ...newTrack('r', 'result', false), inherited: stateOf(1) };
-    expect(after(inherited, { kind: 'closed', how: 'scan', atMs: 0, fingerprint: stateOf(1) }).pending).toBe(false);
-    expect(after(inherited, { kind: 'closed', how: 'scan', atMs: 0, fingerprint: stateOf(2) }).pending).toBe(true);
+    expect(after(inherited, { kind: 'closed', how: 'scan', atMs: 0, fingerprint: stateOf(1) }).pending).toBe(
+      false,
+    );
+    expect(after(inherited, { kind: 'closed', how: 'scan', atMs: 0, fingerprint: stateOf(2) }).pending).toBe(
+      true,
+    );
   });
 
   it('counts what it inherited as its own only when the task ended with 0', () => {
@@ -108,7 +142,8 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
             track = decide(track, close(world.nowMs));
           } else if (what === 'scan') {
             const fingerprint = stateOf(world.content);
-            if (world.content > 0) track = decide(track, { kind: 'closed', how: 'scan', atMs: world.nowMs, fingerprint });
+            if (world.content > 0)
+              track = decide(track, { kind: 'closed', how: 'scan', atMs: world.nowMs, fingerprint });
           } else if (what === 'push') {
             const next = nextStep(track, { nowMs: Infinity, urgent: true, holdReplacing: false });
             if (next.kind !== 'push') return;
@@ -117,7 +152,12 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
           } else if (track.pushing) {
             if (what === 'stored') {
               world.stored = world.read;
-              track = decide(track, { kind: 'stored', durable: durable(world.read), atMs: world.nowMs, tookMs: 1 });
+              track = decide(track, {
+                kind: 'stored',
+                durable: durable(world.read),
+                atMs: world.nowMs,
+                tookMs: 1,
+              });
             } else if (what === 'torn') track = decide(track, { kind: 'torn', atMs: world.nowMs });
             else if (what === 'writer') track = decide(track, { kind: 'has-writer' });
             else track = decide(track, { kind: 'failed', why: 'outage', atMs: world.nowMs });

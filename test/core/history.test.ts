@@ -54,7 +54,10 @@ function record(attempt: number, parts: Partial<CaptureRecord>): WholeRecord {
 
 describe('the union of earlier attempts', () => {
   it('takes the newest entry of each path', () => {
-    const { results } = unionOf([record(1, { results: [file('a', 1), file('b', 1)] }), record(2, { results: [file('a', 2)] })], undefined);
+    const { results } = unionOf(
+      [record(1, { results: [file('a', 1), file('b', 1)] }), record(2, { results: [file('a', 2)] })],
+      undefined,
+    );
     expect([...results.values()].map(({ path, attempt }) => `${path}${attempt}`)).toEqual(['a2', 'b1']);
   });
 
@@ -67,14 +70,22 @@ describe('the union of earlier attempts', () => {
   });
 
   it('lets a later record say that a generation is suspect', () => {
-    const history = unionOf([record(1, { generations: [generation(1, 1)] }), record(2, { generations: [generation(1, 1, { suspect: true })] })], undefined);
+    const history = unionOf(
+      [
+        record(1, { generations: [generation(1, 1)] }),
+        record(2, { generations: [generation(1, 1, { suspect: true })] }),
+      ],
+      undefined,
+    );
     expect(history.generations).toHaveLength(1);
     expect(history.generations[0]?.suspect).toBe(true);
   });
 
   it('forgets a result that turned out to be a death’s', () => {
     const moved = { ...file('a', 1), key: 'a.0.partial-1', suspect: true };
-    expect(unionOf([record(1, { results: [file('a', 1)], partials: [moved] })], undefined).results.size).toBe(0);
+    expect(unionOf([record(1, { results: [file('a', 1)], partials: [moved] })], undefined).results.size).toBe(
+      0,
+    );
   });
 });
 
@@ -92,7 +103,13 @@ describe('restore', () => {
 
 describe('retention', () => {
   it('keeps the newest good generations and what came after them', () => {
-    const all = [generation(1, 5, { suspect: true }), generation(1, 4), generation(1, 3), generation(1, 2), generation(1, 1, { suspect: true })];
+    const all = [
+      generation(1, 5, { suspect: true }),
+      generation(1, 4),
+      generation(1, 3),
+      generation(1, 2),
+      generation(1, 1, { suspect: true }),
+    ];
     expect(keptGenerations(all, 2).map((g) => g.generation)).toEqual([5, 4, 3]);
   });
 
@@ -102,17 +119,39 @@ describe('retention', () => {
   });
 
   it('deletes no object that a kept generation names', () => {
-    const shared = { ...generation(1, 1), members: [{ ...file('big', 1), key: 'big.1-1' }, { ...file('k', 1), key: 'k.1-1' }] };
-    const newer = { ...generation(1, 2), members: [{ ...file('big', 1), key: 'big.1-1' }, { ...file('k', 1), key: 'k.1-2' }] };
+    const shared = {
+      ...generation(1, 1),
+      members: [
+        { ...file('big', 1), key: 'big.1-1' },
+        { ...file('k', 1), key: 'k.1-1' },
+      ],
+    };
+    const newer = {
+      ...generation(1, 2),
+      members: [
+        { ...file('big', 1), key: 'big.1-1' },
+        { ...file('k', 1), key: 'k.1-2' },
+      ],
+    };
     expect(droppedKeys([shared], [newer])).toEqual(['k.1-1']);
   });
 
   it('prunes records but the claim, the newest checkpoint, terminal ones and the two newest', () => {
-    const keys = ['000000.started', '000001.started', '000002.stored', '000003.checkpoint', '000004.checkpoint', '000005.stored', '000006.list', '000007.stored', '000008.done'].map(
-      (name) => `.capture/t/0/0001-${name}.json`,
-    );
+    const keys = [
+      '000000.started',
+      '000001.started',
+      '000002.stored',
+      '000003.checkpoint',
+      '000004.checkpoint',
+      '000005.stored',
+      '000006.list',
+      '000007.stored',
+      '000008.done',
+    ].map((name) => `.capture/t/0/0001-${name}.json`);
     expect(prunableRecords(keys).map((key) => key.slice(-22))).toEqual(
-      ['000001.started', '000002.stored', '000003.checkpoint', '000005.stored'].map((name) => `.capture/t/0/0001-${name}.json`.slice(-22)),
+      ['000001.started', '000002.stored', '000003.checkpoint', '000005.stored'].map((name) =>
+        `.capture/t/0/0001-${name}.json`.slice(-22),
+      ),
     );
   });
 });

@@ -23,7 +23,11 @@ describe('object keys', () => {
     ['a result sent as it is', resultKey('out/r.dat', scope, false), 'out/r.dat.7'],
     ['what a death left', partialKey('r.dat', scope, 2, true), 'r.dat.7.partial-2.zst'],
     ['an older object', keptKey('r.dat', scope, 1, false), 'r.dat.7.~1~'],
-    ['a checkpoint', checkpointKey('k.chk', scope, { attempt: 2, generation: 31 }, true), 'k.chk.lmp.7.2-31.zst'],
+    [
+      'a checkpoint',
+      checkpointKey('k.chk', scope, { attempt: 2, generation: 31 }, true),
+      'k.chk.lmp.7.2-31.zst',
+    ],
     ['a record', recordKey(scope, 2, 14, 'checkpoint'), '.capture/lmp/7/0002-000014.checkpoint.json'],
     ['a failure', recordKey(scope, 2, 14, 'failed-137'), '.capture/lmp/7/0002-000014.failed-137.json'],
   ])('of %s are as documented', (_, key, expected) => {
@@ -43,7 +47,7 @@ describe('object keys', () => {
   it('write %, control bytes and bytes that are not UTF-8 as %XX', () => {
     expect(escapePath('50%\n')).toBe('50%25%0A');
     expect(escapePath(decodePath(Buffer.from([0x61, 0xff, 0x62])))).toBe('a%FFb');
-    expect(escapePath("it's né #1 \"x\"")).toBe("it's né #1 \"x\"");
+    expect(escapePath('it\'s né #1 "x"')).toBe('it\'s né #1 "x"');
   });
 
   it('shorten a component of more than 200 bytes and a key of more than 900', () => {
@@ -51,7 +55,9 @@ describe('object keys', () => {
     expect(Buffer.byteLength(long)).toBeLessThanOrEqual(200);
     expect(long).not.toBe(escapePath('é'.repeat(126)));
     const deep = Array.from({ length: 12 }, () => 'd'.repeat(150)).join('/');
-    expect(Buffer.byteLength(checkpointKey(deep, scope, { attempt: 1, generation: 1 }, true))).toBeLessThanOrEqual(900);
+    expect(
+      Buffer.byteLength(checkpointKey(deep, scope, { attempt: 1, generation: 1 }, true)),
+    ).toBeLessThanOrEqual(900);
   });
 
   it('come back as the path they were made from', () => {
@@ -68,11 +74,18 @@ describe('object keys', () => {
   });
 
   it('of two different paths are different', () => {
-    const name = fc.string({ unit: fc.constantFrom('a', '.', 'z', 's', 't', '%', '2', 'E', '7'), minLength: 1, maxLength: 8 });
+    const name = fc.string({
+      unit: fc.constantFrom('a', '.', 'z', 's', 't', '%', '2', 'E', '7'),
+      minLength: 1,
+      maxLength: 8,
+    });
     fc.assert(
       fc.property(name, name, (a, b) => {
         fc.pre(a !== b);
-        const all = (path: string): string[] => [resultKey(path, scope, false), ...(mayCompress(path) ? [resultKey(path, scope, true)] : [])];
+        const all = (path: string): string[] => [
+          resultKey(path, scope, false),
+          ...(mayCompress(path) ? [resultKey(path, scope, true)] : []),
+        ];
         expect(all(a).some((key) => all(b).includes(key))).toBe(false);
       }),
       { numRuns: 5000 },
@@ -82,12 +95,21 @@ describe('object keys', () => {
 
 describe('record keys', () => {
   it('sort in the order of time', () => {
-    const keys = [recordKey(scope, 9, 999_999, 'done'), recordKey(scope, 10, 0, 'started'), recordKey(scope, 2, 3, 'stored')];
+    const keys = [
+      recordKey(scope, 9, 999_999, 'done'),
+      recordKey(scope, 10, 0, 'started'),
+      recordKey(scope, 2, 3, 'stored'),
+    ];
     expect(keys.toSorted().map((key) => parseRecordKey(key)?.attempt)).toEqual([2, 9, 10]);
   });
 
   it('say attempt, sequence, kind and status', () => {
-    expect(parseRecordKey(recordKey(scope, 3, 12, 'failed-74'))).toEqual({ attempt: 3, seq: 12, kind: 'failed', status: 74 });
+    expect(parseRecordKey(recordKey(scope, 3, 12, 'failed-74'))).toEqual({
+      attempt: 3,
+      seq: 12,
+      kind: 'failed',
+      status: 74,
+    });
     expect(parseRecordKey(`${recordPrefix(scope)}notes.txt`)).toBeUndefined();
   });
 });

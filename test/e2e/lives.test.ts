@@ -17,7 +17,9 @@ describe('a sidecar that is killed', () => {
     fs.writeFileSync(`${place.dir}/big`, noise(64 * 2 ** 20, 1));
     const run = place.run(
       ['-r', '*.dat', '-k', 'k.chk'],
-      sh('cp ../big big.dat; echo small > small.dat; echo ck > k.chk; echo closed; until [ -e go ]; do sleep 0.02; done; echo late > late.dat'),
+      sh(
+        'cp ../big big.dat; echo small > small.dat; echo ck > k.chk; echo closed; until [ -e go ]; do sleep 0.02; done; echo late > late.dat',
+      ),
     );
     await run.says('closed');
     const first = sidecarOf(run.pid);
@@ -34,7 +36,10 @@ describe('a sidecar that is killed', () => {
   });
 
   it('again and again does not disturb the task', async () => {
-    const run = place.run(['-r', 'r.dat'], sh('until [ -e go ]; do sleep 0.02; done; echo data > r.dat; exit 5'));
+    const run = place.run(
+      ['-r', 'r.dat'],
+      sh('until [ -e go ]; do sleep 0.02; done; echo data > r.dat; exit 5'),
+    );
     await until(() => sidecarOf(run.pid) !== undefined && childrenOf(run.pid).length > 1, 'the task');
     for (let n = 0; n < 3; n += 1) {
       const pid = sidecarOf(run.pid) ?? 0;
@@ -48,7 +53,10 @@ describe('a sidecar that is killed', () => {
 
 describe('a launcher that is killed', () => {
   it('leaves a sidecar that waits for the task, drains, and says so', async () => {
-    const run = place.run(['-r', '*.dat'], sh('echo $$; echo one > one.dat; until [ -e go ]; do sleep 0.02; done; echo two > two.dat'));
+    const run = place.run(
+      ['-r', '*.dat'],
+      sh('echo $$; echo one > one.dat; until [ -e go ]; do sleep 0.02; done; echo two > two.dat'),
+    );
     await run.says(/\d+\n/);
     const task = Number(run.stdout());
     const sidecar = sidecarOf(run.pid) ?? 0;
@@ -76,7 +84,13 @@ describe('a task that leaves a process behind', () => {
     const run = place.run(['-r', 'r.dat', '--grace', '4s'], [program('leave-writer.sh'), '600']);
     await run.status;
     expect(place.records().at(-1)?.record.kind).not.toBe('started');
-    expect(place.keys().every((key) => !key.startsWith('r.dat.0') || key.includes('partial') || place.text(key) === 'begun\n')).toBe(true);
+    expect(
+      place
+        .keys()
+        .every(
+          (key) => !key.startsWith('r.dat.0') || key.includes('partial') || place.text(key) === 'begun\n',
+        ),
+    ).toBe(true);
   });
 });
 
@@ -95,7 +109,17 @@ describe('one work directory', () => {
 
 describe('capture watch', () => {
   it('stores what is closed beside it, and ends with an ended record on TERM', async () => {
-    const run = place.capture(['watch', '--to', place.store, '-r', '*.dat', '-k', 'k.chk', '--task-name', 'pod']);
+    const run = place.capture([
+      'watch',
+      '--to',
+      place.store,
+      '-r',
+      '*.dat',
+      '-k',
+      'k.chk',
+      '--task-name',
+      'pod',
+    ]);
     await run.says('attempt 1');
     fs.writeFileSync(place.at('a.dat'), 'a');
     fs.writeFileSync(place.at('k.chk'), 'k');
@@ -114,7 +138,17 @@ describe('capture restore', () => {
     fs.writeFileSync(`${place.store}/in.dat`, 'in');
     const records = place.records().length;
     place.freshWork();
-    const run = place.capture(['restore', '--to', place.store, '-k', 'k.chk', '-i', 'in.dat', '--task-name', 't']);
+    const run = place.capture([
+      'restore',
+      '--to',
+      place.store,
+      '-k',
+      'k.chk',
+      '-i',
+      'in.dat',
+      '--task-name',
+      't',
+    ]);
     expect(await run.status).toBe(0);
     expect(fs.readFileSync(place.at('k.chk'), 'utf8')).toBe('ck\n');
     expect(fs.readFileSync(place.at('in.dat'), 'utf8')).toBe('in');
@@ -136,7 +170,17 @@ describe('capture restore', () => {
     expect(await place.run(['-k', 'k.chk', '--task-name', 't'], sh('echo stored > k.chk')).status).toBe(0);
     place.freshWork();
     fs.writeFileSync(place.at('k.chk'), 'local');
-    const run = place.capture(['restore', '--to', place.store, '-k', 'k.chk', '--task-name', 't', '--on-local', 'newest']);
+    const run = place.capture([
+      'restore',
+      '--to',
+      place.store,
+      '-k',
+      'k.chk',
+      '--task-name',
+      't',
+      '--on-local',
+      'newest',
+    ]);
     expect(await run.status).toBe(0);
     expect(fs.readFileSync(place.at('k.chk'), 'utf8')).toBe('local');
   });

@@ -36,7 +36,8 @@ const all = [...names, Buffer.from([0x62, 0xff, 0xfe, 0x2e, 0xe9])];
 it('every name is stored as a checkpoint and comes back with its bytes', async () => {
   const source = `${place.dir}/source`;
   fs.mkdirSync(source);
-  for (const [n, name] of all.entries()) fs.writeFileSync(Buffer.concat([Buffer.from(`${source}/`), name]), `content ${n}`);
+  for (const [n, name] of all.entries())
+    fs.writeFileSync(Buffer.concat([Buffer.from(`${source}/`), name]), `content ${n}`);
   const first = place.run(['-k', 'set/'], ['cp', '-r', source, 'set']);
   expect(await first.status, first.stderr()).toBe(0);
   place.freshWork();
@@ -51,11 +52,17 @@ it('every name is stored as a checkpoint and comes back with its bytes', async (
 it('every name is stored as a result under a key of its own', async () => {
   const source = `${place.dir}/source`;
   fs.mkdirSync(source);
-  for (const [n, name] of all.entries()) fs.writeFileSync(Buffer.concat([Buffer.from(`${source}/`), name]), `content ${n}`);
+  for (const [n, name] of all.entries())
+    fs.writeFileSync(Buffer.concat([Buffer.from(`${source}/`), name]), `content ${n}`);
   const run = place.run(['-r', 'set/**'], ['cp', '-r', source, 'set']);
   expect(await run.status, run.stderr()).toBe(0);
   expect(place.keys()).toHaveLength(all.length);
-  expect(place.keys().map((key) => place.text(key)).toSorted()).toEqual(all.map((_, n) => `content ${n}`).toSorted());
+  expect(
+    place
+      .keys()
+      .map((key) => place.text(key))
+      .toSorted(),
+  ).toEqual(all.map((_, n) => `content ${n}`).toSorted());
   const recorded = place.records().at(-1)?.record.results ?? [];
   expect(new Set(recorded.map(({ path }) => path)).size).toBe(all.length);
 });

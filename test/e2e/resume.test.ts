@@ -41,7 +41,8 @@ function killTask(launcher: number): void {
     try {
       const line = fs.readFileSync(`/proc/${name}/cmdline`, 'utf8');
       const parent = fs.readFileSync(`/proc/${name}/stat`, 'utf8').split(') ')[1]?.split(' ')[1];
-      if (line.includes('rewrite-in-turn') && Number(parent) === launcher) process.kill(Number(name), 'SIGKILL');
+      if (line.includes('rewrite-in-turn') && Number(parent) === launcher)
+        process.kill(Number(name), 'SIGKILL');
     } catch {
       // gone meanwhile
     }
@@ -60,15 +61,23 @@ describe('a log that is opened, appended and closed again and again', () => {
     await second.says('two 20');
     process.kill(second.pid, 'SIGTERM');
     expect(await second.status).toBe(75);
-    const stored = place.keys().map((key) => place.text(key)).join('');
-    for (const line of [...first.stdout().split('\n'), ...second.stdout().split('\n')]) expect(stored).toContain(line);
+    const stored = place
+      .keys()
+      .map((key) => place.text(key))
+      .join('');
+    for (const line of [...first.stdout().split('\n'), ...second.stdout().split('\n')])
+      expect(stored).toContain(line);
     expect(first.stdout().split('\n').length).toBeGreaterThan(20);
   });
 });
 
 describe('two attempts of one index at once', () => {
   it('leave one that goes on and one that exits 76', async () => {
-    const forever = ['sh', '-c', 'i=0; while :; do i=$((i+1)); echo $i > k.chk; echo $i > r.dat; sleep 0.3; done'];
+    const forever = [
+      'sh',
+      '-c',
+      'i=0; while :; do i=$((i+1)); echo $i > k.chk; echo $i > r.dat; sleep 0.3; done',
+    ];
     const first = place.run(['-k', 'k.chk', '-r', 'r.dat'], forever);
     await until(() => checkpoints() > 0, 'the first attempt’s checkpoint');
     place.freshWork();
@@ -103,7 +112,11 @@ describe('a done index', () => {
 
 describe('a stored checkpoint that is damaged', () => {
   const twoGenerations = async (): Promise<void> => {
-    const task = ['sh', '-c', 'for i in 1 2; do echo $i > k.chk; while [ ! -e "$S/k.chk.sh.0.1-$i" ]; do :; done; done'];
+    const task = [
+      'sh',
+      '-c',
+      'for i in 1 2; do echo $i > k.chk; while [ ! -e "$S/k.chk.sh.0.1-$i" ]; do :; done; done',
+    ];
     expect(await place.run(['-k', 'k.chk'], task, { S: place.store }).status).toBe(0);
     place.freshWork();
   };
@@ -124,7 +137,8 @@ describe('a stored checkpoint that is damaged', () => {
   it('because its record cannot be read makes the run use the record before', async () => {
     await twoGenerations();
     const dir = `${place.store}/.capture/sh/0`;
-    for (const name of fs.readdirSync(dir).filter((n) => n.includes('.done'))) fs.writeFileSync(`${dir}/${name}`, '{');
+    for (const name of fs.readdirSync(dir).filter((n) => n.includes('.done')))
+      fs.writeFileSync(`${dir}/${name}`, '{');
     const run = place.run(['-k', 'k.chk', '--task-name', 'sh'], ['cat', 'k.chk']);
     expect(await run.status).toBe(0);
     expect(run.stdout()).toBe('2\n');
@@ -137,7 +151,10 @@ describe('a stored checkpoint that is damaged', () => {
     const run = place.run(['-k', 'k.chk', '--task-name', 'sh'], ['sh', '-c', 'echo started']);
     expect(await run.status).toBe(69);
     expect(run.stdout()).toBe('');
-    const anew = place.run(['-k', 'k.chk', '--task-name', 'sh', '--no-restore'], ['sh', '-c', 'echo started']);
+    const anew = place.run(
+      ['-k', 'k.chk', '--task-name', 'sh', '--no-restore'],
+      ['sh', '-c', 'echo started'],
+    );
     expect(await anew.status).toBe(0);
     expect(anew.stdout()).toBe('started\n');
   });

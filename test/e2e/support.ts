@@ -129,7 +129,10 @@ function start(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Ru
         listeners.add(look);
         look();
         status.then(
-          () => (found() ? resolve() : reject(new Error(`ended without saying ${String(text)}:\n${output.stderr}`))),
+          () =>
+            found()
+              ? resolve()
+              : reject(new Error(`ended without saying ${String(text)}:\n${output.stderr}`)),
           reject,
         );
       });

@@ -116,7 +116,12 @@ describe('a result', () => {
     const run = place.run(['-r', 'latest', '-r', 'a.dat'], sh('echo x > a.dat; ln -s a.dat latest'));
     expect(await run.status).toBe(0);
     expect(place.text('latest.0')).toBe('a.dat');
-    expect(place.records().at(-1)?.record.results.find(({ path }) => path === 'latest')?.kind).toBe('link');
+    expect(
+      place
+        .records()
+        .at(-1)
+        ?.record.results.find(({ path }) => path === 'latest')?.kind,
+    ).toBe('link');
   });
 
   it('that is a link out of the work directory is refused, and the run is no success', async () => {
@@ -132,7 +137,10 @@ describe('a checkpoint', () => {
     expect(await place.run(['-k', 'k.chk'], sh('echo step1 > k.chk')).status).toBe(0);
     expect(place.keys()).toEqual(['k.chk.sh.0.1-1']);
     place.freshWork();
-    const second = place.run(['-k', 'k.chk'], sh('cat k.chk; echo "at $CAPTURED_ATTEMPT from $CAPTURED_RESTORED"'));
+    const second = place.run(
+      ['-k', 'k.chk'],
+      sh('cat k.chk; echo "at $CAPTURED_ATTEMPT from $CAPTURED_RESTORED"'),
+    );
     expect(await second.status).toBe(0);
     expect(second.stdout()).toBe('step1\nat 2 from 1-1\n');
   });
@@ -146,7 +154,9 @@ describe('a checkpoint', () => {
   });
 
   it('is kept in as many generations as asked for, and no more', async () => {
-    const task = sh('for i in 1 2 3 4 5; do echo $i > k.chk; while ! ls "$S" | grep -q "1-$i$"; do :; done; done');
+    const task = sh(
+      'for i in 1 2 3 4 5; do echo $i > k.chk; while ! ls "$S" | grep -q "1-$i$"; do :; done; done',
+    );
     const run = place.run(['-k', 'k.chk', '--generations', '2'], task, { S: place.store });
     expect(await run.status).toBe(0);
     expect(place.keys()).toEqual(['k.chk.sh.0.1-4', 'k.chk.sh.0.1-5']);

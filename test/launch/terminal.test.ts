@@ -70,6 +70,8 @@ describe('in a terminal', () => {
     process.kill(pid, 'SIGUSR2');
     await until('ended', () => lab.lines('ended').length === 1);
     expect(lab.lines('signals')).toEqual(['ready', 'SIGTERM', 'SIGUSR2']);
+    const told = lab.heard().filter((message) => message.kind === 'task-signalled');
+    expect(told.map((message) => message.signal)).toEqual(['SIGTERM', 'SIGUSR2']);
   });
 
   test('Ctrl-Z gives the shell its terminal back, and fg continues the task', async () => {
@@ -86,8 +88,8 @@ describe('in a terminal', () => {
     expect(lab.lines('signals').at(-1)).toBe('SIGUSR2');
   });
 
-  test('the task reads from the terminal', async () => {
-    await openTerminal(['sh', '-c', 'read line; echo "got $line" >answer']);
+  test('the task keeps its terminal and reads from it', async () => {
+    await openTerminal(['sh', '-c', 'read line </dev/tty; echo "got $line" >answer']);
     type('eval "$CAPTURE_LINE"; echo "status $?" >>ended\n');
     await until('task runs', () => lab.heard().length >= 2);
     type('hello\n');
