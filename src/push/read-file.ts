@@ -193,9 +193,14 @@ async function* hashed(
 
 /** Hands every part but the last to `take`, and returns the last. */
 async function eachPart(parts: Parts, take: (part: Bytes) => void | Promise<void>): Promise<Bytes> {
-  for (;;) {
-    const step = await parts.next();
-    if (step.done === true) return step.value;
-    await take(step.value);
+  try {
+    for (;;) {
+      const step = await parts.next();
+      if (step.done === true) return step.value;
+      await take(step.value);
+    }
+  } finally {
+    // What was given up in the middle still has a compressor at work.
+    await parts.return(new Uint8Array(0));
   }
 }

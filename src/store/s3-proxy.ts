@@ -17,13 +17,11 @@ export function proxyFor(
   if (address === undefined || address === '') return undefined;
   const exempt = (env['no_proxy'] ?? env['NO_PROXY'] ?? '').split(/[\s,]+/).filter((entry) => entry !== '');
   if (exempt.some((entry) => covers(entry.toLowerCase(), target))) return undefined;
-  const url = URL.parse(address.includes('://') ? address : `http://${address}`);
-  if (url === null) {
-    throw new StoreError('refused', `${name.toUpperCase()} is no address of a proxy`, {
-      hint: 'write http://host:port',
-    });
-  }
-  return url;
+  const url = address.includes('://') ? address : `http://${address}`;
+  if (URL.canParse(url)) return new URL(url);
+  throw new StoreError('refused', `${name.toUpperCase()} is no address of a proxy`, {
+    hint: 'write http://host:port',
+  });
 }
 
 function covers(entry: string, target: { readonly host: string; readonly port: number }): boolean {

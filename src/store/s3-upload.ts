@@ -43,7 +43,7 @@ export async function upload(
   const stop = new AbortController();
   const signal = options.signal === undefined ? stop.signal : AbortSignal.any([stop.signal, options.signal]);
   const failures: unknown[] = [];
-  // Upload's own workers go on to the end of the body when one of them has failed.
+  // Upload would wait for the other parts that are under way: minutes, on a slow link.
   const fail = (error: unknown): never => {
     failures.push(error);
     stop.abort(error);

@@ -4,7 +4,7 @@ import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { openLanes, type Lanes, type LanesOptions } from '../../src/push/lanes.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
-import { bodyOf, incompressible, MiB, RAW, readAll } from './read-all.ts';
+import { bodyOf, incompressible, MiB, RAW, readAll, slightlyCompressible, ZSTD } from './read-all.ts';
 
 let entry: string;
 let dir: TestDir;
@@ -77,6 +77,19 @@ it('is free again when a body is given up, read or not', async () => {
   for await (const part of begun.parts) if (part.length > 0) break;
   await expect(begun.done).rejects.toThrow('the reading was given up');
   expect((await readAll(bodyOf(await lanes.read(job('large-3'))))).plain).toHaveLength(36 * MiB);
+});
+
+it('compresses on after bodies that were given up in the middle', async () => {
+  const content = slightlyCompressible(36 * MiB);
+  dir.write('k.chk', content);
+  const lanes = open({ count: 1 });
+  const compressed = { ...job('k.chk'), compression: ZSTD };
+  for (let parts = 0; parts < 3; parts += 1) {
+    const givenUp = bodyOf(await lanes.read(compressed));
+    for (let n = 0; n < parts; n += 1) await givenUp.parts.next();
+    await givenUp.parts.return?.();
+    expect((await readAll(bodyOf(await lanes.read(compressed)))).plain.equals(content)).toBe(true);
+  }
 });
 
 it('takes a part back that the reader releases, and fills it again', async () => {

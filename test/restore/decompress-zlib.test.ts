@@ -1,6 +1,6 @@
 import zlib from 'node:zlib';
 import { compress } from 'zstd-napi';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { decompressWithZlib } from '../../src/restore/decompress-zlib.ts';
 
 const plain = Buffer.alloc(3_000_000, 'zeros and ones ');
@@ -16,30 +16,27 @@ async function decompressed(bytes: Uint8Array): Promise<Buffer> {
   return Buffer.concat(pieces);
 }
 
-const spoiled: readonly [string, Uint8Array, string][] = [
+const broken: readonly (readonly [string, Uint8Array, string])[] = [
   ['without its checksum', frame.subarray(0, -4), 'the zstd frame is cut short'],
   ['cut in the middle', frame.subarray(0, frame.length / 2), 'the zstd frame is cut short'],
   ['empty', Buffer.alloc(0), 'the zstd frame is cut short'],
   [
     'with a wrong checksum',
-    Buffer.concat([frame.subarray(0, -1), Buffer.of(0, 1)]).subarray(0, -1),
-    'corrupt',
+    Buffer.concat([frame.subarray(0, -4), Buffer.alloc(4)]),
+    'the zstd frame is corrupt',
   ],
   ['followed by another', Buffer.concat([frame, frame]), 'the zstd frame is followed by more'],
 ];
+const hasZstd = 'createZstdDecompress' in zlib;
 
-describe.runIf('createZstdDecompress' in zlib)("with Node's own zstd", () => {
-  it('gives the bytes back', async () => {
-    expect((await decompressed(frame)).equals(plain)).toBe(true);
-  });
-
-  it.each(spoiled)('refuses a frame that is %s', async (_, bytes, message) => {
+it.each(hasZstd ? broken : [['whole, where Node has no zstd', frame, 'this machine has no zstd'] as const])(
+  'refuses a frame that is %s',
+  async (_, bytes, message) => {
     await expect(decompressed(bytes)).rejects.toThrow(message);
-  });
-});
+  },
+);
 
-describe.runIf(!('createZstdDecompress' in zlib))('on a Node without zstd', () => {
-  it('says what is missing', async () => {
-    await expect(decompressed(frame)).rejects.toThrow('this machine has no zstd');
-  });
+it('gives the bytes back where Node has zstd, and none where it has not', async () => {
+  const bytes = await decompressed(frame).catch(() => undefined);
+  expect(bytes?.equals(plain)).toBe(hasZstd ? true : undefined);
 });

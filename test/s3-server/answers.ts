@@ -59,3 +59,8 @@ function unescapeXml(text: string): string {
 export function urlEncode(key: string): string {
   return encodeURIComponent(key).replaceAll('%2F', '/').replaceAll('%20', '+');
 }
+
+/** A good answer with a document. */
+export function xml(name: string, content: string): Answer {
+  return { status: 200, headers: { 'content-type': 'application/xml' }, body: document(name, content) };
+}

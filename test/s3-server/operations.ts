@@ -1,7 +1,8 @@
 // The S3 operations of the test server, each as strict as Amazon's. A request is one operation by its method
 // and query, as in the S3 API reference.
 import type { IncomingHttpHeaders } from 'node:http';
-import { document, S3Refusal, tag, textsOf, urlEncode, type Answer } from './answers.ts';
+import { S3Refusal, tag, textsOf, xml, type Answer } from './answers.ts';
+import { listObjects, listUploads } from './listings.ts';
 import { etagOf, type Meta, type Objects, type Visible } from './objects.ts';
 
 export interface S3Request {
@@ -87,10 +88,6 @@ export function operationOf(
 /** Does the work of a request. */
 export function perform(objects: Objects, request: S3Request): Answer {
   return HANDLERS[request.operation](objects, request);
-}
-
-function xml(name: string, content: string): Answer {
-  return { status: 200, headers: { 'content-type': 'application/xml' }, body: document(name, content) };
 }
 
 function metaOf(headers: IncomingHttpHeaders): Meta {
@@ -195,58 +192,4 @@ function deleteObjects(objects: Objects, request: S3Request): Answer {
   if (keys.length === 0 || keys.length > 1000) throw new S3Refusal(400, 'MalformedXML');
   for (const key of keys) objects.remove(key);
   return xml('DeleteResult', keys.map((key) => `<Deleted>${tag('Key', key)}</Deleted>`).join(''));
-}
-
-function listObjects(objects: Objects, { bucket, query }: S3Request): Answer {
-  const encode = query.get('encoding-type') === 'url' ? urlEncode : String;
-  const prefix = query.get('prefix') ?? '';
-  const after =
-    Buffer.from(query.get('continuation-token') ?? '', 'base64').toString() ||
-    (query.get('start-after') ?? '');
-  const most = Math.min(1000, Number(query.get('max-keys') ?? 1000));
-  const matching = objects
-    .keys()
-    .filter(
-      (key) =>
-        key.startsWith(prefix) && (after === '' || Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0),
-    );
-  const page = matching.slice(0, most);
-  const isTruncated = matching.length > page.length;
-  const contents = page.map((key) => {
-    const { sizeBytes, etag, atMs } = objects.current(key) ?? { sizeBytes: 0, etag: '', atMs: 0 };
-    const modified = tag('LastModified', new Date(atMs).toISOString());
-    return `<Contents>${tag('Key', encode(key))}${modified}${tag('ETag', etag)}${tag('Size', sizeBytes)}</Contents>`;
-  });
-  const token = isTruncated
-    ? tag('NextContinuationToken', Buffer.from(page.at(-1) ?? '').toString('base64'))
-    : '';
-  const facts =
-    tag('Name', bucket) + tag('Prefix', encode(prefix)) + tag('KeyCount', page.length) + tag('MaxKeys', most);
-  return xml('ListBucketResult', `${facts}${tag('IsTruncated', isTruncated)}${token}${contents.join('')}`);
-}
-
-function listUploads(objects: Objects, { bucket, query }: S3Request): Answer {
-  const encode = query.get('encoding-type') === 'url' ? urlEncode : String;
-  const prefix = query.get('prefix') ?? '';
-  const after = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''] as const;
-  const most = Math.min(1000, Number(query.get('max-uploads') ?? 1000));
-  const matching = [...objects.uploads.values()]
-    .filter(
-      ({ key, id }) => key.startsWith(prefix) && (key > after[0] || (key === after[0] && id > after[1])),
-    )
-    .toSorted((a, b) => (a.key === b.key ? (a.id < b.id ? -1 : 1) : a.key < b.key ? -1 : 1));
-  const page = matching.slice(0, most);
-  const last = page.at(-1);
-  const isTruncated = matching.length > page.length;
-  const next =
-    isTruncated && last !== undefined
-      ? tag('NextKeyMarker', encode(last.key)) + tag('NextUploadIdMarker', last.id)
-      : '';
-  const uploads = page.map(
-    ({ key, id }) => `<Upload>${tag('Key', encode(key))}${tag('UploadId', id)}</Upload>`,
-  );
-  return xml(
-    'ListMultipartUploadsResult',
-    `${tag('Bucket', bucket)}${tag('IsTruncated', isTruncated)}${next}${uploads.join('')}`,
-  );
 }

@@ -203,6 +203,15 @@ describe('the S3 store', () => {
       expect(server.pendingUploads()).toEqual([]);
     });
 
+    it('when one part is refused, and does not wait for the others', { timeout: 15_000 }, async () => {
+      server.fault = (incoming) => {
+        if (incoming.operation !== 'UploadPart') return undefined;
+        return incoming.nth === 1 ? { kind: 'stall' } : { kind: 'answer', status: 403, code: 'AccessDenied' };
+      };
+      await expect(putParts()).rejects.toMatchObject({ kind: 'denied' });
+      expect(server.pendingUploads()).toEqual([]);
+    });
+
     it('when the completion is refused', async () => {
       server.fault = faulty('CompleteMultipartUpload', { kind: 'answer', status: 400, code: 'InvalidPart' });
       await expect(putParts()).rejects.toMatchObject({ kind: 'refused' });
@@ -249,6 +258,7 @@ describe('the S3 store', () => {
       expect(headers['x-amz-content-sha256']).toMatch(/^[0-9a-f]{64}$/);
       expect(headers['content-length']).toMatch(/^\d+$/);
       expect(headers['expect']).toBeUndefined();
+      expect(Object.keys(headers).filter((name) => /checksum|trailer/.test(name))).toEqual([]);
     }
   });
 

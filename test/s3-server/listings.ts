@@ -1,0 +1,58 @@
+// The two listings of the test server: pages of at most 1,000, in byte order, keys encoded on request.
+import { tag, urlEncode, xml, type Answer } from './answers.ts';
+import type { Objects } from './objects.ts';
+import type { S3Request } from './operations.ts';
+
+export function listObjects(objects: Objects, { bucket, query }: S3Request): Answer {
+  const encode = query.get('encoding-type') === 'url' ? urlEncode : String;
+  const prefix = query.get('prefix') ?? '';
+  const after =
+    Buffer.from(query.get('continuation-token') ?? '', 'base64').toString() ||
+    (query.get('start-after') ?? '');
+  const most = Math.min(1000, Number(query.get('max-keys') ?? 1000));
+  const matching = objects
+    .keys()
+    .filter(
+      (key) =>
+        key.startsWith(prefix) && (after === '' || Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0),
+    );
+  const page = matching.slice(0, most);
+  const isTruncated = matching.length > page.length;
+  const contents = page.map((key) => {
+    const { sizeBytes, etag, atMs } = objects.current(key) ?? { sizeBytes: 0, etag: '', atMs: 0 };
+    const modified = tag('LastModified', new Date(atMs).toISOString());
+    return `<Contents>${tag('Key', encode(key))}${modified}${tag('ETag', etag)}${tag('Size', sizeBytes)}</Contents>`;
+  });
+  const token = isTruncated
+    ? tag('NextContinuationToken', Buffer.from(page.at(-1) ?? '').toString('base64'))
+    : '';
+  const facts =
+    tag('Name', bucket) + tag('Prefix', encode(prefix)) + tag('KeyCount', page.length) + tag('MaxKeys', most);
+  return xml('ListBucketResult', `${facts}${tag('IsTruncated', isTruncated)}${token}${contents.join('')}`);
+}
+
+export function listUploads(objects: Objects, { bucket, query }: S3Request): Answer {
+  const encode = query.get('encoding-type') === 'url' ? urlEncode : String;
+  const prefix = query.get('prefix') ?? '';
+  const after = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''] as const;
+  const most = Math.min(1000, Number(query.get('max-uploads') ?? 1000));
+  const matching = [...objects.uploads.values()]
+    .filter(
+      ({ key, id }) => key.startsWith(prefix) && (key > after[0] || (key === after[0] && id > after[1])),
+    )
+    .toSorted((a, b) => (a.key === b.key ? (a.id < b.id ? -1 : 1) : a.key < b.key ? -1 : 1));
+  const page = matching.slice(0, most);
+  const last = page.at(-1);
+  const isTruncated = matching.length > page.length;
+  const next =
+    isTruncated && last !== undefined
+      ? tag('NextKeyMarker', encode(last.key)) + tag('NextUploadIdMarker', last.id)
+      : '';
+  const uploads = page.map(
+    ({ key, id }) => `<Upload>${tag('Key', encode(key))}${tag('UploadId', id)}</Upload>`,
+  );
+  return xml(
+    'ListMultipartUploadsResult',
+    `${tag('Bucket', bucket)}${tag('IsTruncated', isTruncated)}${next}${uploads.join('')}`,
+  );
+}
