@@ -12,6 +12,8 @@ import { describeFailure } from './sidecar/failure.ts';
 
 /** What schedulers and terminals send to every process of a job. */
 const NOT_OBEYED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGTSTP'] as const;
+/** What a terminal sends to a background process that speaks: it must not stop us (termios(3), TOSTOP). */
+const IGNORED = ['SIGTTIN', 'SIGTTOU'] as const;
 /** CPU time goes to the task first: setpriority(2), 0 to 19. */
 const NICENESS = 10;
 
@@ -38,6 +40,7 @@ function main(): void {
   for (const signal of NOT_OBEYED) {
     process.on(signal, () => tell({ kind: 'signal-seen', signal, atMs: Date.now() }));
   }
+  for (const signal of IGNORED) process.on(signal, () => undefined);
   lowerPriority();
   process.on('message', (message: ToSidecar) => {
     obey(life, message).catch((error: unknown) => giveUp(life, error));

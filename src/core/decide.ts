@@ -154,6 +154,8 @@ export function decide(track: Track, event: TrackEvent): Track {
 function closed(track: Track, event: Extract<TrackEvent, { kind: 'closed' }>): Track {
   if (event.fingerprint !== undefined && isKnown(track, event.fingerprint))
     return { ...track, blocked: false };
+  // What waits to be pushed already is no new close because a scan sees it, too.
+  if (event.how === 'scan' && track.pending && !track.pushing) return { ...track, blocked: false };
   const held = track.role === 'result' && track.replaces ? event.atMs + HOLD_MS : 0;
   return {
     ...track,

@@ -79,12 +79,13 @@ export class Checkpoints {
   }
 
   #settle(path: RelPath, sent: Sent, startedMs: number): TrackEvent {
-    const { now, log } = this.#context;
+    const { now, log, progress } = this.#context;
     switch (sent.kind) {
       case 'stored': {
         if (sent.spoolFull) log.warn(`the spool is full: ${showPath(path)} was read while it was sent`);
         this.#stored.set(path, sent);
         this.bytesStored += sent.file.size;
+        progress.add(sent.file.size);
         const tookMs = now() - startedMs;
         log.debug(`stored checkpoint ${showPath(path)} as ${sent.file.key} in ${tookMs} ms`);
         const { md5, size } = sent.file;

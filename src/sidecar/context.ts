@@ -8,6 +8,7 @@ import type { Fingerprint } from '../core/fingerprint.ts';
 import type { Log } from '../log.ts';
 import type { Lanes } from '../push/lanes.ts';
 import type { Reclaimer } from '../push/reclaim.ts';
+import type { Progress } from './progress.ts';
 import type { Sender } from '../push/send.ts';
 import type { Fence } from '../records/fence.ts';
 import type { Tidy } from '../records/tidy.ts';
@@ -49,6 +50,7 @@ export interface Context {
   readonly inherited: Map<RelPath, Fingerprint>;
   /** Aborted when the sidecar gives everything up (fenced). */
   readonly signal: AbortSignal;
+  readonly progress: Progress;
   readonly now: () => number;
   readonly newId: () => string;
 }

@@ -1,7 +1,7 @@
 // The end of the run: scan, make everything durable, commit the last checkpoint, write the last record,
 // reclaim, and say what was stored, what was left and why. The exit status it returns tells the truth.
 import os from 'node:os';
-import type { Track } from '../core/decide.ts';
+import { isSettled, type Track } from '../core/decide.ts';
 import { reasonOf } from '../core/errors.ts';
 import { EXIT, type ExitStatus } from '../core/exit-status.ts';
 import type { TaskEnd } from '../core/messages.ts';
@@ -65,7 +65,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   // Only now: what was held back because it may be a death's is not published as if it were whole.
   files.holdReplacing(false);
   files.hurry();
-  await files.settled(deadline);
+  await settle(parts, deadline);
   await moveSuspects(parts, suspects);
   const postponed = await lastGeneration(parts, ending);
   files.stop();
@@ -108,6 +108,15 @@ async function finalScan({ context, files, watcher }: FinishParts, deadline: Abo
     if (!deadline.aborted) throw error;
     context.log.warn('no time was left for the final scan: closes that gave no event are not stored');
   }
+}
+
+/** Waits until everything is durable, and shows how far it is. */
+async function settle({ context, files }: FinishParts, deadline: AbortSignal): Promise<void> {
+  const waiting = [...files.tracks('result'), ...files.tracks('checkpoint')].filter((track) => !isSettled(track));
+  const bytes = waiting.reduce((sum, { path }) => sum + (statMember(context.root, path)?.size ?? 0), 0);
+  context.progress.begin('storing', waiting.length, bytes);
+  await files.settled(deadline);
+  context.progress.end();
 }
 
 /** What was published before the death was known stands under a key for whole results: it is moved. */

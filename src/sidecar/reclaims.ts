@@ -7,6 +7,7 @@ import { senderOf, type Context } from './context.ts';
 import { statMember } from './members.ts';
 import type { Reclaimable, Results } from './results.ts';
 import { underPressure } from '../push/pressure.ts';
+import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
 import { sendFile } from '../push/send.ts';
 
 export class Reclaims {
@@ -27,7 +28,7 @@ export class Reclaims {
       if (reclaimer === undefined) return;
       const ready = this.#results.readyToReclaim();
       if (settings.reclaim === 'now') return this.#reclaimAll(ready, false);
-      if (settings.defaultStore || ready.length === 0) return;
+      if (ready.length === 0 || this.#isReserved()) return;
       const candidates = ready.filter(({ closes }) => closes <= 1);
       const bytes = candidates.reduce((sum, { fingerprint }) => sum + fingerprint.size, 0);
       if (await underPressure(root.path, bytes, candidates.length)) await this.#reclaimAll(candidates, false);
@@ -37,8 +38,8 @@ export class Reclaims {
   /** After the last record: everything that is durable and that nobody needs here. */
   atEnd(checkpoints: readonly Reclaimable[]): Promise<void> {
     return this.#next(async () => {
-      const { settings, reclaimer } = this.#context;
-      if (reclaimer === undefined || (settings.reclaim === 'auto' && settings.defaultStore)) return;
+      const { reclaimer } = this.#context;
+      if (reclaimer === undefined || this.#isReserved()) return;
       const empty = [...this.#results.empty].map(([path, fingerprint]) => ({
         path,
         fingerprint,
@@ -47,6 +48,13 @@ export class Reclaims {
       }));
       await this.#reclaimAll([...this.#results.readyToReclaim(), ...checkpoints, ...empty], true);
     });
+  }
+
+  /** `auto` deletes nothing for a store that was not asked for, nor where other nodes see the same files. */
+  #isReserved(): boolean {
+    const { settings, root } = this.#context;
+    if (settings.reclaim !== 'auto') return false;
+    return settings.defaultStore || networkFileSystem(fileSystemType(root.path)) !== undefined;
   }
 
   #next(step: () => Promise<void>): Promise<void> {

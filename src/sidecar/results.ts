@@ -129,7 +129,7 @@ export class Results {
     obsolete: string | undefined,
     startedMs: number,
   ): TrackEvent {
-    const { ledger, baselines, now, log } = this.#context;
+    const { ledger, baselines, now, log, progress } = this.#context;
     ledger.noteResult(file);
     this.#publishedMs.set(file.path, startedMs);
     baselines.set(file.path, { md5: file.md5, size: file.size });
@@ -137,6 +137,7 @@ export class Results {
     if (obsolete !== undefined) this.#obsolete.set(file.path, { key: obsolete, file });
     this.bytesStored += file.size;
     this.filesStored += 1;
+    progress.add(file.size);
     this.#mayGo(track, fingerprint, file);
     const tookMs = now() - startedMs;
     log.debug(`stored ${showPath(file.path)} (${formatBytes(file.size)}) as ${file.key} in ${tookMs} ms`);

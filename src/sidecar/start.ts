@@ -70,6 +70,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
     const from = settings.from === undefined ? store : await openStore(settings.from);
     if (from !== store) owned.push(() => from.close());
     const manifest = compileManifest(settings.manifest, storeInside(settings));
+    const progress = openProgress(Date.now);
     const restored: Restored =
       resumed === undefined
         ? await restore({
@@ -82,7 +83,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
             history,
             log,
             signal,
-            progress: openProgress(Date.now),
+            progress,
           })
         : { generation: undefined, members: [], files: 0 };
     const lanes = openSnapshotLanes(settings, root);
@@ -110,6 +111,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       baselines: new Map(resumed?.baselines ?? []),
       inherited: new Map(resumed?.inherited ?? []),
       resumed: resumed !== undefined,
+      progress,
       now: Date.now,
       newId: randomUUID,
     };

@@ -2,7 +2,7 @@
 // directories are all watched it is idle when the task is: no timer, no poll.
 import { errnoOf } from '../core/errors.ts';
 import { KernelEvents } from './kernel-events.ts';
-import { networkFileSystem } from './netfs.ts';
+import { networkFileSystem } from '../native/network-files.ts';
 import { openOutbox } from './outbox.ts';
 import { openPasses } from './passes.ts';
 import { rescan } from './rescan.ts';

@@ -4,7 +4,7 @@
 import type { ClosedEvent, Interest } from '../core/events.ts';
 import { libcInotify, type InotifyCalls } from './inotify.ts';
 import { openKernelWatcher } from './kernel-watcher.ts';
-import { fileSystemType } from './netfs.ts';
+import { fileSystemType } from '../native/network-files.ts';
 import { openPortable, parcelSubscribe, type Subscribe } from './portable.ts';
 import { openEpollReader, openPollReader, type OpenReader } from './reader.ts';
 import type { FoundFile } from './scan.ts';

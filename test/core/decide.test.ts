@@ -180,3 +180,12 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
     );
   });
 });
+
+describe('a scan at the end of the run', () => {
+  it('does not make a new close of what waits to be pushed', () => {
+    const waiting = after(newTrack('r', 'result', false), close(5));
+    const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
+    expect(seen.lastClose).toEqual({ how: 'close', atMs: 5 });
+    expect(seen.closes).toBe(1);
+  });
+});

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { encodePath } from '../../src/core/path.ts';
 import { IN, parseEvents } from '../../src/watch/inotify.ts';
-import { networkFileSystem } from '../../src/watch/netfs.ts';
+import { networkFileSystem } from '../../src/native/network-files.ts';
 import { openPasses, type PassKind } from '../../src/watch/passes.ts';
 import { openSeen } from '../../src/watch/seen.ts';
 
