@@ -1,6 +1,7 @@
 // Read this first. The sidecar joins the stages: it takes the attempt, restores, watches; each close goes
 // through decide() to a push, a record and at last a reclaim; and it ends with the one record that says how
 // it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
+import { setMaxListeners } from 'node:events';
 import picomatch from 'picomatch';
 import type { TrackEvent, Track } from './core/decide.ts';
 import type { ClosedEvent } from './core/events.ts';
@@ -9,10 +10,8 @@ import { firstLine } from './core/first-line.ts';
 import { generationName } from './core/history.ts';
 import type { RelPath } from './core/path.ts';
 import type { Settings } from './core/settings.ts';
-import { plural } from './core/units.ts';
 import { openWatcher, type Watcher } from './watch/watcher.ts';
 import type { Log } from './log.ts';
-import { writeAttemptFile } from './sidecar/attempt-file.ts';
 import { Checkpoints } from './sidecar/checkpoints.ts';
 import type { Context } from './sidecar/context.ts';
 import { Files } from './sidecar/files.ts';
@@ -26,6 +25,7 @@ import { rolesToTrack } from './sidecar/roles.ts';
 import type { Restored } from './sidecar/restore.ts';
 import { Results } from './sidecar/results.ts';
 import { begin } from './sidecar/start.ts';
+import { takeStock } from './sidecar/stock.ts';
 
 export interface SidecarOptions {
   readonly settings: Settings;
@@ -58,6 +58,8 @@ export type Opened =
 export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const { settings, log } = options;
   const stop = new AbortController();
+  // Every push under way listens: that is no leak.
+  setMaxListeners(0, stop.signal);
   let fencedBy: string | undefined;
   const beginning = await begin({
     settings,
@@ -77,7 +79,9 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   warmUp(context);
   const parts = assemble(context, restored);
   const watcher = await watch(parts, context);
-  await takeStock(parts, context, watcher);
+  await takeStock(context, parts.files, watcher, () => {
+    parts.watching.watcher = watcher;
+  });
   let signalledAtMs: number | undefined;
   return {
     kind: 'open',
@@ -126,7 +130,10 @@ function assemble(context: Context, restored: Restored): Parts {
   const { settings, manifest } = context;
   const watching: Parts['watching'] = { watcher: undefined };
   const suspects = new Set<RelPath>();
-  const results = new Results(context, () => recorder.due());
+  const results = new Results(context, () => {
+    recorder.due();
+    void relieve();
+  });
   const checkpoints = new Checkpoints(context);
   const push = async (track: Track, spoolFirst: boolean): Promise<TrackEvent> => {
     if (track.role === 'checkpoint') return checkpoints.push(track, spoolFirst);
@@ -154,6 +161,10 @@ function assemble(context: Context, restored: Restored): Parts {
     onCommitted: () => recorder.due(),
   });
   const reclaims = new Reclaims(context, results);
+  // Under pressure a record is not waited for: what it names may go.
+  const relieve = async (): Promise<void> => {
+    if (await reclaims.pressed()) await recorder.now();
+  };
   const recorder = new Recorder(context, async () => {
     await results.deleteObsolete();
     await reclaims.whileRunning();
@@ -182,31 +193,4 @@ async function watch(parts: Parts, { root, manifest, settings, log }: Context): 
     onWarning: (message, hint) => log.warn(message, { hint }),
     rescanMs: settings.rescanMs,
   });
-}
-
-/** What is there before the task starts is inherited; a restarted sidecar knows it from its own file. */
-async function takeStock(parts: Parts, context: Context, watcher: Watcher): Promise<void> {
-  const { files } = parts;
-  const found = await watcher.scan(context.signal);
-  if (!context.resumed) {
-    for (const { path, facts } of found) context.inherited.set(path, facts);
-    await hashStagedInputs(context);
-    writeAttemptFile(context.root.path, context);
-  }
-  for (const [path, fingerprint] of context.inherited) files.inherit(path, fingerprint);
-  parts.watching.watcher = watcher;
-  if (!context.resumed) return;
-  for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
-  context.log.info(`the sidecar was restarted: ${plural(found.length, 'declared file')} looked at again`);
-}
-
-/** A result that is an input and comes out unchanged is not pushed: its md5 is taken while it is the input. */
-async function hashStagedInputs({ inherited, manifest, lanes, baselines, signal }: Context): Promise<void> {
-  for (const path of inherited.keys()) {
-    const roles = manifest.rolesOf(path);
-    if (!roles.input || !roles.result) continue;
-    // oxlint-disable-next-line no-await-in-loop -- one core hashes one file after the other
-    const digest = await lanes.md5(path, signal);
-    if (digest.kind === 'md5') baselines.set(path, { md5: digest.md5, size: digest.facts.size });
-  }
 }

@@ -73,6 +73,8 @@ export type TrackEvent =
   | { readonly kind: 'refused'; readonly why: string }
   /** A checkpoint generation needs this very content: no pacing. A torn file still waits for its next try. */
   | { readonly kind: 'wanted' }
+  /** The store works again, or there is little time: what failed is tried at once, and soon again. */
+  | { readonly kind: 'retry-now' }
   /** The task ended with 0: what it inherited and did not touch is its result, too. */
   | { readonly kind: 'adopt' };
 
@@ -146,6 +148,8 @@ export function decide(track: Track, event: TrackEvent): Track {
         blocked: false,
         notBeforeMs: track.tornTries > 0 ? track.notBeforeMs : 0,
       };
+    case 'retry-now':
+      return track.failedTries === 0 ? track : { ...track, failedTries: 0, notBeforeMs: 0 };
     case 'adopt':
       return track.inherited === undefined ? track : { ...track, inherited: undefined, pending: true };
   }

@@ -84,7 +84,20 @@ export class Files {
   /** From now on pacing and holding no longer count. */
   hurry(): void {
     this.#urgent = true;
+    this.retryNow();
+  }
+
+  /** What the store has refused is tried again at once. */
+  retryNow(): void {
+    for (const track of this.#tracks.values()) {
+      if (track.pending && track.failedTries > 0) this.#apply(track, { kind: 'retry-now' });
+    }
     this.#wakeAll();
+  }
+
+  /** Files that are not durable yet and wait for nothing but that. */
+  get waiting(): number {
+    return this.#open.size;
   }
 
   /** After SIGTERM results that would replace something wait for the task's end. */

@@ -18,7 +18,8 @@ import { moveToPartial } from './partials.ts';
 import type { Recorder } from './recorder.ts';
 import { lastLine, leftFiles } from './report.ts';
 import type { Reclaims } from './reclaims.ts';
-import type { Reclaimable, Results } from './results.ts';
+import { checkpointsToReclaim } from './reclaimable.ts';
+import type { Results } from './results.ts';
 import { statMember } from './members.ts';
 
 /** Kept of the window for the last record, ms. */
@@ -112,7 +113,9 @@ async function finalScan({ context, files, watcher }: FinishParts, deadline: Abo
 
 /** Waits until everything is durable, and shows how far it is. */
 async function settle({ context, files }: FinishParts, deadline: AbortSignal): Promise<void> {
-  const waiting = [...files.tracks('result'), ...files.tracks('checkpoint')].filter((track) => !isSettled(track));
+  const waiting = [...files.tracks('result'), ...files.tracks('checkpoint')].filter(
+    (track) => !isSettled(track),
+  );
   const bytes = waiting.reduce((sum, { path }) => sum + (statMember(context.root, path)?.size ?? 0), 0);
   context.progress.begin('storing', waiting.length, bytes);
   await files.settled(deadline);
@@ -198,29 +201,4 @@ async function lastRecord(
       context.log.error(`the last record could not be written: ${reasonOf(error)}`);
     return false;
   }
-}
-
-/** Checkpoints whose stored object holds exactly what stands here. */
-function checkpointsToReclaim({
-  context,
-  files,
-  generations,
-  checkpoints,
-}: FinishParts): readonly Reclaimable[] {
-  const newest = new Set(context.ledger.generations.flatMap(({ members }) => members.map(({ key }) => key)));
-  return generations.members().flatMap((path) => {
-    const facts = statMember(context.root, path);
-    const object = facts === undefined ? undefined : checkpoints.objectOf(path, facts);
-    const track = files.get(path, 'checkpoint');
-    const isInput = context.manifest.rolesOf(path).input;
-    if (
-      facts === undefined ||
-      object === undefined ||
-      isInput ||
-      track?.closes === 0 ||
-      !newest.has(object.key)
-    )
-      return [];
-    return [{ path, fingerprint: facts, file: object, closes: track?.closes ?? 0 }];
-  });
 }

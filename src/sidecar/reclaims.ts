@@ -10,15 +10,33 @@ import { underPressure } from '../push/pressure.ts';
 import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
 import { sendFile } from '../push/send.ts';
 
+/** Time between two looks at the space while results are being stored, ms. */
+const LOOK_EVERY_MS = 1000;
+
 export class Reclaims {
   readonly #context: Context;
   readonly #results: Results;
   #underWay: Promise<void> = Promise.resolve();
+  #lookedMs = -Infinity;
   reclaimed = 0;
 
   constructor(context: Context, results: Results) {
     this.#context = context;
     this.#results = results;
+  }
+
+  /** Space runs short and something could go once a record names it. Looks once a second at most. */
+  async pressed(): Promise<boolean> {
+    const { settings, reclaimer, root, now } = this.#context;
+    if (reclaimer === undefined || settings.reclaim !== 'auto' || now() - this.#lookedMs < LOOK_EVERY_MS)
+      return false;
+    this.#lookedMs = now();
+    const candidates = this.#underPressure([...this.#results.reclaimable.values()]);
+    // A directory that cannot be asked gives no reason to delete anything.
+    return (
+      !this.#isReserved() &&
+      underPressure(root.path, candidates.bytes, candidates.files.length).catch(() => false)
+    );
   }
 
   /** While the task runs, after a record: `now` takes all that a record names, `auto` only under pressure. */
@@ -29,9 +47,8 @@ export class Reclaims {
       const ready = this.#results.readyToReclaim();
       if (settings.reclaim === 'now') return this.#reclaimAll(ready, false);
       if (ready.length === 0 || this.#isReserved()) return;
-      const candidates = ready.filter(({ closes }) => closes <= 1);
-      const bytes = candidates.reduce((sum, { fingerprint }) => sum + fingerprint.size, 0);
-      if (await underPressure(root.path, bytes, candidates.length)) await this.#reclaimAll(candidates, false);
+      const { files, bytes } = this.#underPressure(ready);
+      if (await underPressure(root.path, bytes, files.length)) await this.#reclaimAll(files, false);
     });
   }
 
@@ -55,6 +72,15 @@ export class Reclaims {
     const { settings, root } = this.#context;
     if (settings.reclaim !== 'auto') return false;
     return settings.defaultStore || networkFileSystem(fileSystemType(root.path)) !== undefined;
+  }
+
+  /** Never one that was reopened after a close: it may be wanted again. */
+  #underPressure(ready: readonly Reclaimable[]): {
+    readonly files: readonly Reclaimable[];
+    readonly bytes: number;
+  } {
+    const files = ready.filter(({ closes }) => closes <= 1);
+    return { files, bytes: files.reduce((sum, { fingerprint }) => sum + fingerprint.size, 0) };
   }
 
   #next(step: () => Promise<void>): Promise<void> {

@@ -13,10 +13,14 @@ import { putFile, sweepTemporaries } from './file-put.ts';
 import { getFile, headFile } from './file-read.ts';
 import { syncDirectory } from './file-sync.ts';
 import { retrying } from './retry.ts';
-import { StoreError, type Store } from './store.ts';
+import { StoreError, type OnTry, type Store } from './store.ts';
 
 /** Opens `file:///dir`; the first put makes the directory. A `list` is not retried: it is cheap to ask again. */
-export async function openFileStore(settings: StoreSettings, budgetMs: number): Promise<Store> {
+export async function openFileStore(
+  settings: StoreSettings,
+  budgetMs: number,
+  onTry?: OnTry,
+): Promise<Store> {
   const root = fileURLToPath(settings.url).replace(/(?<=.)\/+$/, '');
   const layout = layoutOf(root);
   const run = <T>(
@@ -34,7 +38,7 @@ export async function openFileStore(settings: StoreSettings, budgetMs: number): 
           throw fileFailure(error, verb, `${root}/${key}`);
         }
       },
-      { budgetMs: budget, signal },
+      { budgetMs: budget, signal, onTry: (error) => onTry?.(verb, error) },
     );
   const store: Store = {
     url: `file://${root}`,

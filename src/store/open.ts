@@ -1,7 +1,7 @@
 // Picks the driver for a store's URL. Drivers are loaded on first use: a task with a file store must not pay
 // for the AWS SDK at its start.
 import type { StoreSettings } from '../core/settings.ts';
-import { StoreError, type Store } from './store.ts';
+import { StoreError, type OnTry, type Store } from './store.ts';
 
 /** An outage of this length costs nothing but time. */
 const BUDGET_MS = 60_000;
@@ -9,6 +9,8 @@ const BUDGET_MS = 60_000;
 export interface StoreTuning {
   /** How long one operation is tried again while its failures are transient, default 60 s. */
   readonly budgetMs?: number;
+  /** Told how each try of each operation went (`PutObject`, `put`, ...); undefined is a success. */
+  readonly onTry?: OnTry;
 }
 
 /**
@@ -22,11 +24,11 @@ export async function openStore(settings: StoreSettings, tuning: StoreTuning = {
       // The SDK's warning about old Node versions would go to the task's terminal.
       process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';
       const { openS3Store } = await import('./s3.ts');
-      return openS3Store(settings, budgetMs);
+      return openS3Store(settings, budgetMs, tuning.onTry);
     }
     case 'file': {
       const { openFileStore } = await import('./file.ts');
-      return openFileStore(settings, budgetMs);
+      return openFileStore(settings, budgetMs, tuning.onTry);
     }
     default:
       throw new StoreError('refused', `cannot open the store ${settings.url}: no such kind of store`, {

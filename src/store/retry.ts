@@ -10,6 +10,8 @@ export interface RetryRules {
   /** From the first try on; 0 is one try. A try that is under way when it runs out is not cut short. */
   readonly budgetMs: number;
   readonly signal?: AbortSignal;
+  /** Told how each try went; undefined is a success. */
+  readonly onTry?: (error: StoreError | undefined) => void;
 }
 
 /**
@@ -22,8 +24,11 @@ export async function retrying<T>(attempt: (tries: number) => Promise<T>, rules:
   for (let tries = 1; ; tries += 1) {
     rules.signal?.throwIfAborted();
     try {
-      return await attempt(tries);
+      const answer = await attempt(tries);
+      rules.onTry?.(undefined);
+      return answer;
     } catch (error) {
+      if (error instanceof StoreError) rules.onTry?.(error);
       const leftMs = endMs - performance.now();
       if (!(error instanceof StoreError) || error.kind !== 'transient' || leftMs <= 0) throw error;
       await pause(Math.min(leftMs, pauseMs(tries, Math.random())), rules.signal);

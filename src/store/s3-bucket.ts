@@ -5,7 +5,7 @@ import type { StoreSettings } from '../core/settings.ts';
 import { retrying } from './retry.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './s3-failure.ts';
 import { openTransport, SILENT, type Transport, type TransportTuning } from './s3-transport.ts';
-import { StoreError } from './store.ts';
+import { StoreError, type OnTry } from './store.ts';
 
 /** S3 needs a region in the signature; servers of one's own take any. */
 const DEFAULT_REGION = 'us-east-1';
@@ -21,17 +21,22 @@ export interface Bucket {
   /** The server of the last request, for messages. */
   endpoint(): string;
   readonly budgetMs: number;
+  readonly onTry: OnTry | undefined;
   /** The client of the moment: it is made anew when its credentials have expired. */
   client(): S3Client;
   renew(expired: S3Client): void;
   close(): void;
 }
 
+export interface BucketTuning extends TransportTuning {
+  readonly onTry?: OnTry | undefined;
+}
+
 /** Opens a bucket with what the AWS environment and profile say; sends nothing. */
 export async function openBucket(
   settings: StoreSettings,
   budgetMs: number,
-  tuning?: TransportTuning,
+  { onTry, ...tuning }: BucketTuning = {},
 ): Promise<Bucket> {
   const [, name, path = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(settings.url) ?? [];
   if (name === undefined) {
@@ -54,6 +59,7 @@ export async function openBucket(
     isAws: () => /\.amazonaws\.com(\.cn)?$/.test(transport.origin ?? ''),
     endpoint: () => transport.origin ?? 'the server',
     budgetMs,
+    onTry,
     client: () => current,
     renew: (expired) => {
       // Several requests learn of the expiry at once: one new client serves them all.
@@ -129,7 +135,11 @@ export async function request<Answer, Settled = never>(
       throw storeError(bucket, options, failure, tries, error);
     }
   };
-  return retrying(attempt, { budgetMs: options.budgetMs ?? bucket.budgetMs, signal });
+  return retrying(attempt, {
+    budgetMs: options.budgetMs ?? bucket.budgetMs,
+    signal,
+    onTry: (error) => bucket.onTry?.(options.operation, error),
+  });
 }
 
 function storeError(

@@ -25,7 +25,7 @@ const CLOCK = 'set the clock of this machine (timedatectl, chronyc): S3 allows 1
 const EXPIRED: Meaning = {
   kind: 'expired',
   why: 'credentials expired',
-  hint: 'renew them (aws sso login, a new token): they are read anew',
+  hint: 'renew them (aws sso login, the credentials file): they are read anew; those of AWS_* variables cannot be',
 };
 const REGION: Meaning = {
   kind: 'refused',

@@ -5,15 +5,19 @@ import { copyObject } from './s3-copy.ts';
 import { putObject } from './s3-put.ts';
 import { getObject, headObject, listObjects } from './s3-read.ts';
 import { deleteObjects, sweepUploads } from './s3-remove.ts';
-import type { Store } from './store.ts';
+import type { OnTry, Store } from './store.ts';
 
 /**
  * Opens `s3://bucket/prefix`. Endpoint, region, profile and credentials come from the AWS environment and
  * files, in the SDK's order. `createsAtomically` is true once a request went to one of Amazon's own servers;
  * what other servers do with If-None-Match must be found out.
  */
-export async function openS3Store(settings: StoreSettings, budgetMs: number): Promise<Store> {
-  const bucket = await openBucket(settings, budgetMs);
+export async function openS3Store(
+  settings: StoreSettings,
+  budgetMs: number,
+  onTry?: OnTry,
+): Promise<Store> {
+  const bucket = await openBucket(settings, budgetMs, { onTry });
   return {
     url: bucket.url,
     get createsAtomically() {

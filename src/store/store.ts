@@ -80,6 +80,9 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** Told how one try of an operation went; undefined is a success. Must not throw. */
+export type OnTry = (operation: string, error: StoreError | undefined) => void;
+
 export interface GotObject extends ObjectHead {
   /**
    * Holds a connection or a file open until it has been read to its end, was left by `break`, or, unread, had

@@ -1,0 +1,44 @@
+// What stands in the work directory when the watch begins: before the task it is inherited; for a restarted
+// sidecar it is what the task may have closed meanwhile.
+import { plural } from '../core/units.ts';
+import type { Watcher } from '../watch/watcher.ts';
+import { writeAttemptFile } from './attempt-file.ts';
+import type { Context } from './context.ts';
+import type { Files } from './files.ts';
+
+/** `listen` is called at the moment from which closes are the task's. */
+export async function takeStock(
+  context: Context,
+  files: Files,
+  watcher: Watcher,
+  listen: () => void,
+): Promise<void> {
+  if (context.resumed) {
+    inherit(context, files);
+    // The task is running: listen first, so that what the scan comes too early for is told.
+    listen();
+    const found = await watcher.scan(context.signal);
+    for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
+    context.log.info(`the sidecar was restarted: ${plural(found.length, 'declared file')} looked at again`);
+    return;
+  }
+  for (const { path, facts } of await watcher.scan(context.signal)) context.inherited.set(path, facts);
+  await hashStagedInputs(context);
+  writeAttemptFile(context.root.path, context);
+  inherit(context, files);
+  listen();
+}
+
+function inherit({ inherited }: Context, files: Files): void {
+  for (const [path, fingerprint] of inherited) files.inherit(path, fingerprint);
+}
+
+/** A result that is an input and comes out unchanged is not pushed: its md5 is taken while it is the input. */
+async function hashStagedInputs({ inherited, manifest, lanes, baselines, signal }: Context): Promise<void> {
+  for (const path of inherited.keys()) {
+    const roles = manifest.rolesOf(path);
+    if (!roles.input || !roles.result) continue;
+    const digest = await lanes.md5(path, signal);
+    if (digest.kind === 'md5') baselines.set(path, { md5: digest.md5, size: digest.facts.size });
+  }
+}
