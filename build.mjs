@@ -7,16 +7,26 @@ import { build } from 'esbuild';
 
 const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 
-mkdirSync('dist', { recursive: true });
-const stale = new Set(readdirSync('dist'));
+// The crash tests build a program of their own: node build.mjs <directory> <module in place of failpoint.ts>.
+const [outdir = 'dist', failpoint] = process.argv.slice(2);
+const armed = {
+  name: 'failpoint',
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/native\/failpoint\.ts$/ }, () => ({ path: path.resolve(failpoint) })),
+};
+
+mkdirSync(outdir, { recursive: true });
+const stale = new Set(readdirSync(outdir));
 const { metafile } = await build({
   metafile: true,
   entryPoints: {
     capture: 'src/cli/main.ts',
+    flush: 'src/cli/flush-main.ts',
     sidecar: 'src/sidecar-main.ts',
     lane: 'src/push/lane.ts',
   },
-  outdir: 'dist',
+  outdir,
+  plugins: failpoint === undefined ? [] : [armed],
   outExtension: { '.js': '.mjs' },
   bundle: true,
   splitting: true,
@@ -36,4 +46,4 @@ const { metafile } = await build({
 
 // Only now: a capture that runs from here must not lose its program in between.
 for (const output of Object.keys(metafile.outputs)) stale.delete(path.basename(output));
-for (const name of stale) rmSync(path.join('dist', name));
+for (const name of stale) rmSync(path.join(outdir, name));

@@ -25,6 +25,11 @@ const lanes = openLanes({
   entry: path.join(out, 'lane.mjs'),
   spoolLimitBytes: 0,
 });
+// Made once, so that the rounds of zstd alone add nothing to the memory of the next round.
+const context = new zstd.CCtx();
+const input = new Uint8Array(MiB);
+const output = new Uint8Array(2 * MiB);
+zstdAlone();
 const idleMiB = rssMiB();
 try {
   for (let round = 1; round <= ROUNDS; round += 1) {
@@ -44,19 +49,17 @@ try {
 async function throughLane() {
   const compression = { kind: 'zstd', level };
   const body = await lanes.read({ path: 'k.chk', compression, spoolFirst: false });
-  for await (const part of body.parts) if (part.length === 0) throw new Error('an empty part');
+  for await (const part of body.parts) body.parts.release(part);
   return (await body.done).storedBytes;
 }
 
 /** What no reading can beat on one thread: the same bytes, the same level, no md5, no parts, no proof. */
 function zstdAlone() {
-  const context = new zstd.CCtx();
+  context.reset(zstd.ResetDirective.sessionAndParameters);
   context.setParameter(zstd.CParameter.compressionLevel, level);
   context.setParameter(zstd.CParameter.checksumFlag, 1);
   context.setPledgedSrcSize(sizeMiB * MiB);
   const source = fs.openSync(file, 'r');
-  const input = new Uint8Array(MiB);
-  const output = new Uint8Array(2 * MiB);
   let storedBytes = 0;
   for (let n = 1; n <= sizeMiB; n += 1) {
     fs.readSync(source, input);

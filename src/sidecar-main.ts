@@ -7,6 +7,7 @@ import type { FromSidecar, TaskEnd, ToSidecar } from './core/messages.ts';
 import { guardInspector } from './launch/inspector.ts';
 import { openLog, type Log } from './log.ts';
 import { openSidecar, type Sidecar } from './sidecar.ts';
+import type { RunEnd } from './sidecar/finish.ts';
 import { taskIsGone } from './sidecar/task-left.ts';
 import { describeFailure } from './sidecar/failure.ts';
 
@@ -14,12 +15,15 @@ import { describeFailure } from './sidecar/failure.ts';
 const NOT_OBEYED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGTSTP'] as const;
 /** What a terminal sends to a background process that speaks: it must not stop us (termios(3), TOSTOP). */
 const IGNORED = ['SIGTTIN', 'SIGTTOU'] as const;
+/** A start that is not needed any more gets this long to end well: it may wait for a store that is away. */
+const UNNEEDED_START_MS = 1000;
 /** CPU time goes to the task first: setpriority(2), 0 to 19. */
 const NICENESS = 10;
 
 interface Life {
   /** Orders that follow `start` wait for it: a restarted sidecar may be told at once that the task has ended. */
   opening: Promise<void>;
+  readonly giveUp: AbortController;
   log: Log | undefined;
   sidecar: Sidecar | undefined;
   taskPid: number | undefined;
@@ -32,6 +36,7 @@ function main(): void {
   guardInspector();
   const life: Life = {
     opening: Promise.resolve(),
+    giveUp: new AbortController(),
     log: undefined,
     sidecar: undefined,
     taskPid: undefined,
@@ -56,7 +61,12 @@ async function obey(life: Life, message: ToSidecar): Promise<void> {
     life.opening = start(life, message);
     return life.opening;
   }
+  const late =
+    message.kind === 'task-not-started'
+      ? setTimeout(() => life.giveUp.abort(new Error(message.reason)), UNNEEDED_START_MS)
+      : undefined;
   await life.opening;
+  clearTimeout(late);
   switch (message.kind) {
     case 'task-started':
       life.taskPid = message.pid;
@@ -83,6 +93,7 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
       settings: message.settings,
       attempt: message.attempt,
       log,
+      giveUp: life.giveUp.signal,
       onFenced: (text) => tell({ kind: 'fenced', message: text }),
     });
     if (opened.kind === 'done-already') {
@@ -90,8 +101,8 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
       return;
     }
     life.sidecar = opened.sidecar;
-    const { attempt, restored, runToken, line } = opened.sidecar;
-    tell({ kind: 'ready', attempt, restored, runToken, line });
+    const { attempt, restored, runToken, socket, line } = opened.sidecar;
+    tell({ kind: 'ready', attempt, restored, runToken, socket, line });
   } catch (error) {
     tell({ kind: 'refused', ...describeFailure(error) }, end);
   }
@@ -100,7 +111,7 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
 async function finish(
   life: Life,
   taskEnd: TaskEnd,
-  how: { readonly preempted?: boolean; readonly deadlineMs?: number; readonly reason?: string },
+  how: Partial<Pick<RunEnd, 'preempted' | 'deadlineMs' | 'writersStoppedAtMs' | 'reason'>>,
 ): Promise<void> {
   if (life.finishing || life.sidecar === undefined) return;
   life.finishing = true;
@@ -109,6 +120,7 @@ async function finish(
     preempted: how.preempted ?? false,
     signalledAtMs: undefined,
     deadlineMs: how.deadlineMs,
+    writersStoppedAtMs: how.writersStoppedAtMs,
     reason: how.reason,
   });
   await life.sidecar.close();

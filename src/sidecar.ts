@@ -3,7 +3,8 @@
 // it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
 import { setMaxListeners } from 'node:events';
 import picomatch from 'picomatch';
-import type { TrackEvent, Track } from './core/decide.ts';
+import type { TrackEvent } from './core/decide.ts';
+import type { Track } from './core/track.ts';
 import type { ClosedEvent } from './core/events.ts';
 import { EXIT } from './core/exit-status.ts';
 import { firstLine } from './core/first-line.ts';
@@ -12,15 +13,22 @@ import type { RelPath } from './core/path.ts';
 import type { Settings } from './core/settings.ts';
 import { openWatcher, type Watcher } from './watch/watcher.ts';
 import type { Log } from './log.ts';
+import { afterTheEnd } from './sidecar/after-the-end.ts';
+import { openAnswers } from './sidecar/answer.ts';
 import { Checkpoints } from './sidecar/checkpoints.ts';
+import { Companions } from './sidecar/companions.ts';
 import type { Context } from './sidecar/context.ts';
+import { openDrainWindow, type DrainWindow } from './sidecar/drain-window.ts';
 import { Files } from './sidecar/files.ts';
 import { finish, type Finished, type FinishParts, type RunEnd } from './sidecar/finish.ts';
+import { openGauges, type Gauges } from './sidecar/gauges.ts';
 import { Generations } from './sidecar/generations.ts';
+import { Outage } from './sidecar/outage.ts';
 import { pushPartial } from './sidecar/partials.ts';
 import { Reclaims } from './sidecar/reclaims.ts';
 import { statMember } from './sidecar/members.ts';
 import { Recorder } from './sidecar/recorder.ts';
+import { Relief } from './sidecar/relief.ts';
 import { rolesToTrack } from './sidecar/roles.ts';
 import type { Restored } from './sidecar/restore.ts';
 import { Results } from './sidecar/results.ts';
@@ -32,6 +40,8 @@ export interface SidecarOptions {
   /** Set when a dead sidecar of this attempt is being replaced. */
   readonly attempt: number | undefined;
   readonly log: Log;
+  /** Gives up an opening that is still under way; means nothing afterwards. */
+  readonly giveUp?: AbortSignal;
   /** Another attempt has taken the index over: the task must be stopped. */
   readonly onFenced: (message: string) => void;
 }
@@ -41,6 +51,8 @@ export interface Sidecar {
   /** Generation that was restored, as `<attempt>-<generation>`; '' when none. */
   readonly restored: string;
   readonly runToken: string;
+  /** Path of the control socket, for CAPTURED_SOCKET. */
+  readonly socket: string | undefined;
   /** Who this is, for the user. */
   readonly line: string;
   /** A signal that asks the task to end is on its way to it. */
@@ -61,10 +73,13 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   // Every push under way listens: that is no leak.
   setMaxListeners(0, stop.signal);
   let fencedBy: string | undefined;
+  const outage = new Outage(log, Date.now);
+  options.giveUp?.addEventListener('abort', () => stop.abort(options.giveUp?.reason));
   const beginning = await begin({
     settings,
     attempt: options.attempt,
     log,
+    outage,
     signal: stop.signal,
     onFenced: ({ message }) => {
       fencedBy = message;
@@ -75,28 +90,40 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   if (beginning.kind === 'done-already') {
     return { kind: 'done-already', line: `done already in attempt ${beginning.attempt} (--skip-done)` };
   }
-  const { context, restored, close } = beginning;
+  const { context, restored, ended, close } = beginning;
+  if (ended !== undefined) return { kind: 'open', sidecar: afterTheEnd(beginning, ended) };
   warmUp(context);
   const parts = assemble(context, restored);
+  outage.runs({ waiting: () => parts.files.waiting, onOver: () => parts.files.retryNow() });
   const watcher = await watch(parts, context);
   await takeStock(context, parts.files, watcher, () => {
     parts.watching.watcher = watcher;
   });
+  const control = await openAnswers({ ...parts, watcher });
   let signalledAtMs: number | undefined;
+  let window: DrainWindow | undefined;
   return {
     kind: 'open',
     sidecar: {
       attempt: context.attempt,
       restored: restored.generation === undefined ? '' : generationName(restored.generation),
       runToken: context.runToken,
+      socket: control?.path,
       line: firstLine(settings, context.attempt),
       taskSignalled: (atMs) => {
+        // With the task gone it is for us: nothing is a death's any more, and the time is short.
+        if (window !== undefined) return window.endBy(atMs + settings.graceMs);
         signalledAtMs ??= atMs;
         parts.files.holdReplacing(true);
+        parts.generations.hurryCompanions();
       },
       finish: async (run) => {
+        const { now, signal } = context;
+        const { drainTimeoutMs } = settings;
+        window = openDrainWindow({ deadlineMs: run.deadlineMs, drainTimeoutMs, now, signal });
+        await control?.close();
         const finished = await finish(
-          { ...parts, watcher },
+          { ...parts, watcher, window },
           { ...run, signalledAtMs: run.signalledAtMs ?? signalledAtMs },
         );
         return fencedBy === undefined
@@ -104,6 +131,10 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
           : { status: EXIT.fenced, line: `${fencedBy}; ${finished.line}` };
       },
       close: async () => {
+        window?.close();
+        outage.close();
+        parts.relief.close();
+        parts.gauges.close();
         await watcher.close();
         await close();
       },
@@ -123,7 +154,11 @@ function warmUp({ lanes, settings, log }: Context): void {
   lanes.compressor().then(said, () => undefined);
 }
 
-type Parts = Omit<FinishParts, 'watcher'> & { readonly watching: { watcher: Watcher | undefined } };
+type Parts = Omit<FinishParts, 'watcher' | 'window'> & {
+  readonly watching: { watcher: Watcher | undefined };
+  readonly gauges: Gauges;
+  readonly relief: Relief;
+};
 
 /** The pieces and who tells whom. Nothing runs yet. */
 function assemble(context: Context, restored: Restored): Parts {
@@ -132,9 +167,10 @@ function assemble(context: Context, restored: Restored): Parts {
   const suspects = new Set<RelPath>();
   const results = new Results(context, () => {
     recorder.due();
-    void relieve();
+    relief.changed();
   });
   const checkpoints = new Checkpoints(context);
+  const companions = new Companions(context, restored.generation, () => checkpoints.number);
   const push = async (track: Track, spoolFirst: boolean): Promise<TrackEvent> => {
     if (track.role === 'checkpoint') return checkpoints.push(track, spoolFirst);
     return suspects.has(track.path) ? pushPartial(context, track) : results.push(track, spoolFirst);
@@ -145,6 +181,7 @@ function assemble(context: Context, restored: Restored): Parts {
     replaces: (path) => results.replaces(path),
     now: context.now,
     onChange: (track, before) => {
+      gauges.changed(track, before);
       if (track.role !== 'checkpoint') return;
       if (track.closes > before.closes)
         generations.closed(track.path, track.lastClose?.how ?? 'close', context.now());
@@ -155,22 +192,35 @@ function assemble(context: Context, restored: Restored): Parts {
     context,
     files,
     checkpoints,
+    companions,
     drainEvents: () => watching.watcher?.drainNow(),
     isLast: lastMatcher(settings.checkpointLast),
     restored: restored.members.map(({ file }) => file.path),
     onCommitted: () => recorder.due(),
   });
+  const gauges = openGauges(context, results);
   const reclaims = new Reclaims(context, results);
   // Under pressure a record is not waited for: what it names may go.
-  const relieve = async (): Promise<void> => {
-    if (await reclaims.pressed()) await recorder.now();
-  };
+  const relief = new Relief({ look: () => reclaims.pressure(), relieve: () => recorder.now() });
   const recorder = new Recorder(context, async () => {
     await results.deleteObsolete();
     await reclaims.whileRunning();
   });
   for (const { file, facts } of restored.members) checkpoints.noteRestored(file, facts);
-  return { context, files, results, checkpoints, generations, recorder, reclaims, suspects, watching };
+  return {
+    context,
+    files,
+    results,
+    checkpoints,
+    companions,
+    generations,
+    recorder,
+    reclaims,
+    suspects,
+    relief,
+    gauges,
+    watching,
+  };
 }
 
 function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {

@@ -7,7 +7,36 @@ import type { Settings } from '../core/settings.ts';
 import type { GivenOptions } from './command-line.ts';
 
 export function contradictions(given: GivenOptions, settings: Settings): readonly Mistake[] {
-  return [...reclaim(given, settings), ...sharedWorkdir(given, settings), ...storeIsWorkdir(settings)];
+  return [
+    ...reclaim(given, settings),
+    ...sharedWorkdir(given, settings),
+    ...storeIsWorkdir(settings),
+    ...verifyAt(given),
+    ...statuses(given, settings),
+  ];
+}
+
+function verifyAt(given: GivenOptions): readonly Mistake[] {
+  const at = given.get('verify-at');
+  if (at === undefined || given.has('verify-checkpoint')) return [];
+  return [
+    {
+      message: `${at.source} ${showPath(at.values.at(-1) ?? '')}: there is nothing to verify with`,
+      hint: "--verify-checkpoint './check state.chk'",
+    },
+  ];
+}
+
+/** What asks to be run again has closed its files itself; what only has closed its files passes through. */
+function statuses(given: GivenOptions, { endRules }: Settings): readonly Mistake[] {
+  const both = endRules.againStatuses.find((status) => endRules.trustedStatuses.includes(status));
+  if (both === undefined) return [];
+  return [
+    {
+      message: `status ${both} is named by ${given.get('again-status')?.source} and by ${given.get('trust-exit')?.source}`,
+      hint: 'leave out the second: what asks to be run again is trusted already',
+    },
+  ];
 }
 
 function reclaim(given: GivenOptions, settings: Settings): readonly Mistake[] {
@@ -47,7 +76,7 @@ function sharedWorkdir(
   { sharedWorkdir: shared, manifest }: Settings,
 ): readonly Mistake[] {
   if (!shared) return [];
-  const wide = [...manifest.results, ...manifest.checkpoints].find(
+  const wide = [...manifest.results, ...manifest.checkpoints, ...manifest.companions].find(
     (pattern) => pattern.endsWith('/') || parsePattern(pattern).kind === 'glob',
   );
   if (wide === undefined) return [];

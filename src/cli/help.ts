@@ -21,6 +21,7 @@ const ABOUT: Readonly<Record<CommandName, string>> = {
 const COMMANDS = `Commands:
   capture [options] -- <task>  run a task with capture beside it
   capture watch [options]      capture beside a task that somebody else runs
+  capture flush [options]      wait until all that is closed is stored (for the task's scripts)
   capture restore [options]    only bring inputs and checkpoint into the work directory
 `;
 

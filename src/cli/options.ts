@@ -1,71 +1,45 @@
 // Every option that capture offers: the one table from which parsing, environment twins and help are made.
 // An option stands here only when it does something.
+import { END_OPTIONS } from './end-options.ts';
+import {
+  CAPTURING,
+  CHECKPOINTS,
+  FILES,
+  flag,
+  IDENTITY,
+  list,
+  LOCAL,
+  MESSAGES,
+  RESTORING,
+  RUN,
+  SENDING,
+  START,
+  STORE,
+  table,
+  value,
+  type CommandName,
+} from './option-spec.ts';
 
-export type CommandName = 'run' | 'watch' | 'restore';
-
-/** `list`: repeatable, one value each. `value`: one value, the last one counts. `flag`: no value. */
-export type OptionKind = 'list' | 'value' | 'flag';
-
-export interface OptionSpec {
-  /** As commander writes it: `-r, --results <pattern>`. */
-  readonly flags: string;
-  readonly kind: OptionKind;
-  readonly group: string;
-  readonly help: string;
-  /** Shown as `(default: ...)`. */
-  readonly fallback?: string;
-  readonly on: readonly CommandName[];
-}
-
-const ALL: readonly CommandName[] = ['run', 'watch', 'restore'];
-const CAPTURING: readonly CommandName[] = ['run', 'watch'];
-const RESTORING: readonly CommandName[] = ['run', 'restore'];
-const RUN: readonly CommandName[] = ['run'];
-
-const FILES = 'Files (exact path, glob or directory, relative to the work directory; repeatable):';
-const STORE = 'Store:';
-const IDENTITY = 'Who this is:';
-const LOCAL = 'Local files:';
-const CHECKPOINTS = 'Checkpoints:';
-const START = 'Start of the task:';
-const END = 'End of the task:';
-const SENDING = 'Sending:';
-const MESSAGES = 'Messages:';
-
-function table<Name extends string>(
-  specs: Readonly<Record<Name, OptionSpec>>,
-): Readonly<Record<Name, OptionSpec>> {
-  return specs;
-}
-
-const list = (flags: string, help: string, on = ALL): OptionSpec => ({
-  flags,
-  kind: 'list',
-  group: FILES,
-  help,
-  on,
-});
-
-function value(group: string, flags: string, help: string, fallback?: string, on = ALL): OptionSpec {
-  return { flags, kind: 'value', group, help, fallback, on };
-}
-
-const flag = (group: string, flags: string, help: string, on = ALL): OptionSpec => ({
-  flags,
-  kind: 'flag',
-  group,
-  help,
-  on,
-});
+export type { CommandName } from './option-spec.ts';
 
 export const OPTIONS = table({
-  results: list('-r, --results <pattern>', 'final files: stored when they are closed'),
-  checkpoints: list('-k, --checkpoints <pattern>', 'files to resume from: stored together, as one moment'),
+  results: list(FILES, '-r, --results <pattern>', 'final files: stored when they are closed'),
+  checkpoints: list(
+    FILES,
+    '-k, --checkpoints <pattern>',
+    'files to resume from: stored together, as one moment',
+  ),
   inputs: list(
+    FILES,
     '-i, --inputs <pattern>',
     'files that the task reads, or keeps using: fetched before it starts',
   ),
-  exclude: list('--exclude <pattern>', 'never read and never touched, whatever else matches'),
+  companions: list(
+    FILES,
+    '--companions <pattern>',
+    'append-only files that the task keeps open and needs to resume: stored as they grow',
+  ),
+  exclude: list(FILES, '--exclude <pattern>', 'never read and never touched, whatever else matches'),
 
   to: value(STORE, '--to <url>', 's3://bucket/prefix, file:///dir or a directory', './capture-store'),
   from: value(
@@ -112,6 +86,13 @@ export const OPTIONS = table({
     'several captures in one work directory: no globs, no reclaim',
     CAPTURING,
   ),
+  control: value(
+    LOCAL,
+    '--control <path>',
+    "listen there for 'capture flush --control <path>', such as on a shared volume",
+    undefined,
+    ['watch'],
+  ),
   reclaim: value(
     LOCAL,
     '--reclaim <when>',
@@ -156,6 +137,18 @@ export const OPTIONS = table({
     'all',
     CAPTURING,
   ),
+  'verify-checkpoint': value(
+    CHECKPOINTS,
+    '--verify-checkpoint <command>',
+    'sh -c <command> in the restored directory: not 0 takes the set before',
+  ),
+  'verify-at': value(
+    CHECKPOINTS,
+    '--verify-at <when>',
+    'when that command runs: restore, commit (before a set is committed) or both',
+    'restore',
+    CAPTURING,
+  ),
 
   'no-restore': flag(START, '--no-restore', 'start from nothing', RUN),
   'skip-done': flag(START, '--skip-done', 'exit 0 at once when this index is done', RUN),
@@ -167,27 +160,7 @@ export const OPTIONS = table({
     RESTORING,
   ),
 
-  grace: value(
-    END,
-    '--grace <duration>',
-    'time between SIGTERM and SIGKILL',
-    "the platform's less 3s, elsewhere 27s",
-    CAPTURING,
-  ),
-  'drain-timeout': value(
-    END,
-    '--drain-timeout <duration>',
-    'time for what is still to be stored after the task has ended by itself',
-    '1h',
-    CAPTURING,
-  ),
-  'preempted-status': value(
-    END,
-    '--preempted-status <n>',
-    'exit status that asks to be run again, 1 to 255',
-    '75',
-    RUN,
-  ),
+  ...END_OPTIONS,
 
   compression: value(SENDING, '--compression <how>', 'zstd, zstd:<1 to 19> or none', 'zstd:1', CAPTURING),
   lanes: value(SENDING, '--lanes <n>', 'threads that read, hash and compress, 1 to 16', '2', CAPTURING),
@@ -198,7 +171,13 @@ export const OPTIONS = table({
     'the directory for temporary files',
     CAPTURING,
   ),
-  'spool-limit': value(SENDING, '--spool-limit <size>', 'the most that these copies take', '1GiB', CAPTURING),
+  'spool-limit': value(
+    SENDING,
+    '--spool-limit <size>',
+    'the most that each of these copies takes',
+    '1GiB',
+    CAPTURING,
+  ),
 
   'dry-run': flag(MESSAGES, '--dry-run', 'print identity, matches and keys; start and store nothing'),
   'log-level': value(MESSAGES, '--log-level <level>', 'debug, info, warn, error or silent', 'info'),

@@ -85,3 +85,10 @@ export const runId: Reader<string> = (text) =>
 /** A path; only an empty one is refused: it is a variable that is not set. */
 export const filePath: Reader<string> = (text) =>
   text === '' || text.includes('\0') ? { is: 'not a path', example: '/tmp/x' } : { value: text };
+
+export const shellCommand: Reader<string> = (text) =>
+  text.trim() === '' || text.includes('\0')
+    ? { is: 'not a command', example: "'./check state.chk'" }
+    : { value: text };
+
+export const verifyAt: Reader<'restore' | 'commit' | 'both'> = choice('restore', 'commit', 'both');

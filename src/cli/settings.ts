@@ -6,10 +6,11 @@ import { identify } from '../array/identity.ts';
 import { isMistake, type Mistake } from '../core/mistake.ts';
 import { showPath } from '../core/path.ts';
 import { checkPattern } from '../core/pattern.ts';
-import type { Identity, Settings, StoreSettings } from '../core/settings.ts';
+import type { Identity, Settings, StoreSettings, Verification } from '../core/settings.ts';
 import { parseStoreUrl } from '../core/store-url.ts';
 import { DEFAULT_TASK_NAME, taskNameOf } from '../core/task-name.ts';
 import { contradictions } from './contradictions.ts';
+import { socketMistakes } from './flush-line.ts';
 import type { CommandName, OptionName } from './options.ts';
 import type { GivenOptions } from './command-line.ts';
 import type { Outside } from './outside.ts';
@@ -51,18 +52,22 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     mistakes.push(...found.mistakes);
     return found.patterns;
   };
+  const pattern = (text: string, source: string): string | Mistake => checkPattern(text, source, workdir);
   const store = (name: 'to' | 'from', fallback: string): StoreSettings => ({
     url: values.with(name, (text, source) => parseStoreUrl(text, source, cwd), fallback),
     pathStyle: on('path-style'),
     unfenced: on('unfenced'),
   });
   const to = store('to', parseDefaultStore(cwd));
+  const results = patterns('results');
+  // The result that counts is a result, whether or not another pattern says so.
+  const doneWhen = values.with('done-when', pattern, undefined);
   const settings: Settings = {
     manifest: {
-      results: patterns('results'),
+      results: doneWhen === undefined ? results : [...new Set([...results, doneWhen])],
       checkpoints: patterns('checkpoints'),
       inputs: patterns('inputs'),
-      companions: [],
+      companions: patterns('companions'),
       exclude: patterns('exclude'),
       newest: values.optional('newest', read.count(1, Infinity)),
     },
@@ -72,15 +77,12 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     identity: identityOf(input, values, mistakes),
     workdir,
     sharedWorkdir: on('shared-workdir'),
+    control: controlOf(given, pathOf('control'), mistakes),
     reclaim: on('keep') || on('shared-workdir') ? 'never' : values.one('reclaim', read.reclaimMode, 'auto'),
     compression: values.one('compression', read.compression, { kind: 'zstd', level: 1 }),
     checkpointSettleMs: values.one('checkpoint-settle', read.durationMs(), 2000),
-    checkpointLast: values.with(
-      'checkpoint-last',
-      (text, source) => checkPattern(text, source, workdir),
-      undefined,
-    ),
-    generations: values.one('generations', read.count(1, Infinity), 2),
+    checkpointLast: values.with('checkpoint-last', pattern, undefined),
+    generations: values.one('generations', read.count(1, 1000), 2),
     graceMs: values.one('grace', read.durationMs(), defaultGraceMs(env)),
     drainTimeoutMs: values.one('drain-timeout', read.durationMs(), 3_600_000),
     rescanMs: values.one('rescan', read.durationMs(1000), 60_000),
@@ -89,6 +91,13 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     skipDone: on('skip-done'),
     onLocal: values.one('on-local', read.onLocal, 'stored'),
     preemptedStatus: values.one('preempted-status', read.count(1, 255), 75),
+    endRules: {
+      requireResults: on('require-results'),
+      doneWhen,
+      againStatuses: values.each('again-status', read.count(1, 255)),
+      trustedStatuses: values.each('trust-exit', read.count(1, 255)),
+    },
+    verify: verificationOf(command, values),
     lanes: values.one('lanes', read.count(1, 16), 2),
     spoolDir: pathOf('spool'),
     spoolLimitBytes: values.one('spool-limit', read.sizeBytes, 2 ** 30),
@@ -106,6 +115,8 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
 interface Values {
   one<T>(name: OptionName, reader: read.Reader<T>, fallback: T): T;
   optional<T>(name: OptionName, reader: read.Reader<T>): T | undefined;
+  /** Of an option that may be repeated, each value. */
+  each<T>(name: OptionName, reader: read.Reader<T>): readonly T[];
   with<T>(
     name: OptionName,
     parse: (text: string, source: string) => string | Mistake,
@@ -114,21 +125,26 @@ interface Values {
 }
 
 function valuesOf(given: GivenOptions, mistakes: Mistake[]): Values {
-  const optional: Values['optional'] = (name, reader) => {
-    const option = given.get(name);
-    const text = option?.values.at(-1);
-    if (option === undefined || text === undefined) return undefined;
+  const readOne = <T>(text: string, source: string, reader: read.Reader<T>): T | undefined => {
     const found = reader(text);
     if ('value' in found) return found.value;
-    const { source } = option;
     mistakes.push({
       message: `${source} '${showPath(text)}': ${found.is}`,
       hint: source.startsWith('--') ? `${source} ${found.example}` : `${source}=${found.example}`,
     });
     return undefined;
   };
+  const optional: Values['optional'] = (name, reader) => {
+    const option = given.get(name);
+    const text = option?.values.at(-1);
+    return option === undefined || text === undefined ? undefined : readOne(text, option.source, reader);
+  };
   return {
     optional,
+    each: (name, reader) => {
+      const { values = [], source = '' } = given.get(name) ?? {};
+      return values.map((text) => readOne(text, source, reader)).filter((value) => value !== undefined);
+    },
     one: (name, reader, fallback) => optional(name, reader) ?? fallback,
     with: (name, parse, fallback) => {
       const option = given.get(name);
@@ -139,6 +155,20 @@ function valuesOf(given: GivenOptions, mistakes: Mistake[]): Values {
       return fallback;
     },
   };
+}
+
+/** Beside a task that somebody else runs nothing is restored: there only a commit can be verified. */
+function verificationOf(name: CommandName, values: Values): Verification | undefined {
+  const command = values.optional('verify-checkpoint', read.shellCommand);
+  const at = values.one('verify-at', read.verifyAt, name === 'watch' ? 'commit' : 'restore');
+  if (command === undefined) return undefined;
+  return { command, atRestore: at !== 'commit', atCommit: at !== 'restore' };
+}
+
+function controlOf(given: GivenOptions, path: string | undefined, mistakes: Mistake[]): string | undefined {
+  const source = given.get('control')?.source;
+  if (path !== undefined && source !== undefined) mistakes.push(...socketMistakes(path, source));
+  return path;
 }
 
 function parseDefaultStore(cwd: string): string {

@@ -6,8 +6,8 @@ import type { Settings } from '../core/settings.ts';
 import type { CommandName } from './options.ts';
 
 export function warningsOf(settings: Settings, command: CommandName): readonly Mistake[] {
-  const { results, checkpoints, inputs } = settings.manifest;
-  if (results.length + checkpoints.length + inputs.length === 0) {
+  const { results, checkpoints, inputs, companions } = settings.manifest;
+  if (results.length + checkpoints.length + inputs.length + companions.length === 0) {
     return [
       {
         message:

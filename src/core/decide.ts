@@ -1,57 +1,16 @@
 // What to do about one declared file in one role: a pure function of its state and what happened.
 // It promises that the last closed content is pushed or reported as left, that an unchanged baseline is
 // never pushed, and that nothing counts as durable before the store has said so.
+import type { Track, Durable } from './track.ts';
 import { sameFingerprint, type Fingerprint } from './fingerprint.ts';
 import type { ClosedHow } from './events.ts';
-import type { RelPath } from './path.ts';
-
-/** A result goes to one key that is replaced; a checkpoint becomes a new object each time. */
-export type TrackRole = 'result' | 'checkpoint';
 
 /** A close of a result that would replace something stored waits this long: it may be a death's. */
 export const HOLD_MS = 2000;
+/** Closes in quick succession move that on by no more than this, so that a steady writer is stored at all. */
+export const MOST_HOLD_MS = 10_000;
 const TORN_RETRY_MS = { first: 50, most: 5000 } as const;
 const FAILED_RETRY_MS = { first: 1000, most: 60_000 } as const;
-
-/** Content that the store has acknowledged. */
-export interface Durable {
-  readonly fingerprint: Fingerprint;
-  readonly md5: string;
-  readonly size: number;
-}
-
-export interface Close {
-  readonly how: ClosedHow;
-  readonly atMs: number;
-}
-
-export interface Track {
-  readonly path: RelPath;
-  readonly role: TrackRole;
-  /** There before the task started and not closed since. */
-  readonly inherited: Fingerprint | undefined;
-  /** There is content that was closed and is not known to be durable. */
-  readonly pending: boolean;
-  /** A push is under way; closes that arrive meanwhile become one more. */
-  readonly pushing: boolean;
-  readonly closedAgain: boolean;
-  /** Somebody has it open for writing: its close will come, or the final scan. */
-  readonly blocked: boolean;
-  /** No push before this instant: pacing, hold or retry. */
-  readonly notBeforeMs: number;
-  readonly tornTries: number;
-  /** It was torn once: from then on it is copied to the spool first, so that a slow link cannot starve it. */
-  readonly spoolFirst: boolean;
-  readonly failedTries: number;
-  readonly lastClose: Close | undefined;
-  /** Closes since the task started. */
-  readonly closes: number;
-  /** A push would replace an object that is stored under the result's key. */
-  readonly replaces: boolean;
-  readonly durable: Durable | undefined;
-  /** Why it is not stored, once that is final for this content. */
-  readonly left: string | undefined;
-}
 
 export type TrackEvent =
   /** `fingerprint` is given by scans: a state that is known already is no close. */
@@ -73,31 +32,12 @@ export type TrackEvent =
   | { readonly kind: 'refused'; readonly why: string }
   /** A checkpoint generation needs this very content: no pacing. A torn file still waits for its next try. */
   | { readonly kind: 'wanted' }
+  /** Somebody waits for it: no pacing, no hold, and a refused push or a writer is tried again now. */
+  | { readonly kind: 'hurried' }
   /** The store works again, or there is little time: what failed is tried at once, and soon again. */
   | { readonly kind: 'retry-now' }
   /** The task ended with 0: what it inherited and did not touch is its result, too. */
   | { readonly kind: 'adopt' };
-
-export function newTrack(path: RelPath, role: TrackRole, replaces: boolean): Track {
-  return {
-    path,
-    role,
-    inherited: undefined,
-    pending: false,
-    pushing: false,
-    closedAgain: false,
-    blocked: false,
-    notBeforeMs: 0,
-    tornTries: 0,
-    spoolFirst: false,
-    failedTries: 0,
-    lastClose: undefined,
-    closes: 0,
-    replaces,
-    durable: undefined,
-    left: undefined,
-  };
-}
 
 /** The state after an event. */
 export function decide(track: Track, event: TrackEvent): Track {
@@ -105,7 +45,7 @@ export function decide(track: Track, event: TrackEvent): Track {
     case 'closed':
       return closed(track, event);
     case 'push-started':
-      return { ...track, pushing: true, closedAgain: false };
+      return { ...track, pushing: true, closedAgain: false, readingCloses: track.closes };
     case 'stored':
       return { ...settled(track, event.durable), replaces: true, notBeforeMs: event.atMs + event.tookMs };
     case 'unchanged':
@@ -128,6 +68,7 @@ export function decide(track: Track, event: TrackEvent): Track {
         tornTries: 0,
         left: undefined,
         inherited: undefined,
+        durableCloses: track.readingCloses,
       };
     case 'failed': {
       const next = retried(
@@ -150,6 +91,13 @@ export function decide(track: Track, event: TrackEvent): Track {
       };
     case 'retry-now':
       return track.failedTries === 0 ? track : { ...track, failedTries: 0, notBeforeMs: 0 };
+    case 'hurried':
+      return {
+        ...track,
+        blocked: false,
+        failedTries: 0,
+        notBeforeMs: track.tornTries > 0 ? track.notBeforeMs : 0,
+      };
     case 'adopt':
       return track.inherited === undefined ? track : { ...track, inherited: undefined, pending: true };
   }
@@ -158,13 +106,16 @@ export function decide(track: Track, event: TrackEvent): Track {
 function closed(track: Track, event: Extract<TrackEvent, { kind: 'closed' }>): Track {
   if (event.fingerprint !== undefined && isKnown(track, event.fingerprint))
     return { ...track, blocked: false };
-  // What waits to be pushed already is no new close because a scan sees it, too.
-  if (event.how === 'scan' && track.pending && !track.pushing) return { ...track, blocked: false };
-  const held = track.role === 'result' && track.replaces ? event.atMs + HOLD_MS : 0;
+  if (event.how === 'scan' && isTold(track, event.fingerprint)) return { ...track, blocked: false };
+  const waits = track.pushing ? track.closedAgain : track.pending;
+  const pendingSinceMs = waits ? track.pendingSinceMs : event.atMs;
+  const replaces = track.role === 'result' && track.replaces;
+  const held = replaces ? Math.min(event.atMs + HOLD_MS, pendingSinceMs + MOST_HOLD_MS) : 0;
   return {
     ...track,
     inherited: undefined,
     pending: true,
+    pendingSinceMs,
     closedAgain: track.pushing,
     blocked: false,
     left: undefined,
@@ -181,6 +132,18 @@ function isKnown(track: Track, fingerprint: Fingerprint): boolean {
   return known !== undefined && sameFingerprint(known, fingerprint);
 }
 
+/**
+ * What waits to be pushed, or is on its way, is no new close because a scan sees it too: only what was written
+ * after the last close is. A push that reads right now must not miss any change; else its content counts.
+ */
+function isTold(track: Track, seen: Fingerprint | undefined): boolean {
+  const { lastClose, pending, pushing } = track;
+  if (!pending) return false;
+  if (lastClose === undefined || seen === undefined) return !pushing;
+  const changedNs = pushing ? seen.ctimeNs : seen.mtimeNs;
+  return BigInt(changedNs) / 1_000_000n <= BigInt(Math.floor(lastClose.atMs));
+}
+
 function ended(track: Track): Track {
   return { ...track, pushing: false, closedAgain: false };
 }
@@ -193,6 +156,7 @@ function settled(track: Track, durable: Durable): Track {
     tornTries: 0,
     failedTries: 0,
     durable,
+    durableCloses: track.readingCloses,
     left: undefined,
   };
 }
@@ -208,29 +172,9 @@ function retried(
   return { ...ended(track), ...tries, pending: true, notBeforeMs: track.closedAgain ? atMs : atMs + delay };
 }
 
-/** What is true of the whole run when a push is considered. */
-export interface PushContext {
-  readonly nowMs: number;
-  /** A flush, a notice or the end of the run: pacing and holding no longer count, retries do. */
-  readonly urgent: boolean;
-  /** After SIGTERM until the task has ended: its closes may be a death's. */
-  readonly holdReplacing: boolean;
-}
-
-export type NextStep =
-  | { readonly kind: 'push'; readonly spoolFirst: boolean }
-  | { readonly kind: 'wait'; readonly untilMs: number }
-  | { readonly kind: 'nothing' };
-
-/** Whether this file is to be pushed now, later, or not. */
-export function nextStep(track: Track, context: PushContext): NextStep {
-  if (!track.pending || track.pushing || track.blocked) return { kind: 'nothing' };
-  if (context.holdReplacing && track.role === 'result' && track.replaces) return { kind: 'nothing' };
-  const retrying = track.tornTries > 0 || track.failedTries > 0;
-  if (track.notBeforeMs > context.nowMs && (retrying || !context.urgent)) {
-    return { kind: 'wait', untilMs: track.notBeforeMs };
-  }
-  return { kind: 'push', spoolFirst: track.spoolFirst };
+/** True when the content of this many closes is durable or withdrawn, or can never be stored as it is. */
+export function isOver(track: Track, closes: number): boolean {
+  return track.durableCloses >= closes || (isSettled(track) && track.left !== undefined);
 }
 
 /** True when nothing of this file is waited for any more: it is durable, withdrawn, or given up for a reason. */

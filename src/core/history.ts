@@ -41,9 +41,11 @@ export function unionOf(records: readonly WholeRecord[], runId: string | undefin
   for (const { record, results: stored } of records) {
     const sameRun = record.runId === runId;
     for (const file of stored) (sameRun ? results : foreignResults).set(file.path, file);
-    // A result that turned out to be a death's was moved away; a list segment may still name it.
+    // A result that turned out to be a death's was moved away; a list segment may still name it. What an earlier
+    // attempt had stored under its key is gone with it.
+    const names = new Set(stored.map(({ path }) => path));
     for (const { path, push } of record.partials) {
-      if (results.get(path)?.push === push) results.delete(path);
+      if (results.get(path)?.push === push || !names.has(path)) results.delete(path);
     }
     for (const [path, n] of Object.entries(record.kept)) kept.set(path, Math.max(n, kept.get(path) ?? 0));
     if (!sameRun) continue;
@@ -71,10 +73,35 @@ export function generationName(generation: { attempt: number; generation: number
   return `${generation.attempt}-${generation.generation}`;
 }
 
-/** The order in which restore tries generations: whole ones newest first, then incomplete, then suspect. */
-export function restoreOrder(generations: readonly Generation[]): readonly Generation[] {
-  const rank = (g: Generation): number => (g.suspect === true ? 2 : g.incomplete === true ? 1 : 0);
+/**
+ * The order in which restore tries generations: whole ones newest first, then incomplete, then suspect. When each
+ * is verified (`--verify-checkpoint`) a suspect one is tried in its turn: it may be whole all the same.
+ */
+export function restoreOrder(generations: readonly Generation[], verified = false): readonly Generation[] {
+  const rank = (g: Generation): number => {
+    if (g.suspect === true && !verified) return 2;
+    return g.incomplete === true ? 1 : 0;
+  };
   return generations.toSorted((a, b) => rank(a) - rank(b) || newestFirst(a, b));
+}
+
+/** What a restore found out about a generation: `good` passed its check, the other is broken or failed it. */
+export interface Judgement {
+  /** {@link generationName} */
+  readonly generation: string;
+  readonly good: boolean;
+}
+
+/** The generations as they are to be recorded now: a good one is suspect no more, a broken one is. */
+export function judged(
+  generations: readonly Generation[],
+  judgements: readonly Judgement[],
+): readonly Generation[] {
+  const good = new Map(judgements.map((judgement) => [judgement.generation, judgement.good]));
+  return generations.map((generation) => {
+    const isGood = good.get(generationName(generation));
+    return isGood === undefined ? generation : { ...generation, suspect: isGood ? undefined : true };
+  });
 }
 
 function newestFirst(a: Generation, b: Generation): number {

@@ -44,6 +44,23 @@ export function checkpointKey(
   return withSuffix(path, `.${scope.taskName}.${scope.index}.${at.attempt}-${at.generation}`, compressed);
 }
 
+/** `<path>.<task name>.<index>.<attempt>-<generation>.<segment>[.zst]`: a piece of a companion. */
+export function segmentKey(
+  path: RelPath,
+  scope: KeyScope,
+  at: { readonly attempt: number; readonly generation: number; readonly segment: number },
+  compressed: boolean,
+): string {
+  const moment = `${at.attempt}-${at.generation}.${at.segment}`;
+  return withSuffix(path, `.${scope.taskName}.${scope.index}.${moment}`, compressed);
+}
+
+/** The attempt and number of the segment that a key stands for; undefined when it is none. */
+export function parseSegmentKey(key: string): { attempt: number; segment: number } | undefined {
+  const match = /\.(\d+)-\d+\.(\d+)(?:\.zst)?$/.exec(key);
+  return match === null ? undefined : { attempt: Number(match[1]), segment: Number(match[2]) };
+}
+
 /** The keys under which an input is looked for, in this order: the index's own first. */
 export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: string; compressed: boolean }[] {
   return [

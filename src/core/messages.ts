@@ -31,6 +31,8 @@ export type ToSidecar =
       readonly preempted: boolean;
       /** Ms since the epoch at which we will be killed, if that is known. */
       readonly deadlineMs: number | undefined;
+      /** When processes that the task left behind, and that still wrote a declared file, were told to end. */
+      readonly writersStoppedAtMs?: number | undefined;
     }
   /** The task could not be started at all: undo the claim's meaning, write `failed-<status>`. */
   | { readonly kind: 'task-not-started'; readonly status: ExitStatus; readonly reason: string };
@@ -47,7 +49,7 @@ export type FromSidecar =
       /** Unique id of this run of the task, for CAPTURED_RUN. */
       readonly runToken: string;
       /** Path of the control socket, for CAPTURED_SOCKET. */
-      readonly socket?: string;
+      readonly socket?: string | undefined;
       readonly line: string;
     }
   /** `--skip-done`: this index is done already. */

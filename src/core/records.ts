@@ -1,12 +1,18 @@
 // The records: small immutable JSON objects that say what an attempt has stored so far. Formats are fixed,
 // other programs read them. Everything read from a store is validated here before anything believes it.
 import { z } from 'zod';
+import { isInside } from './path.ts';
 
 /** Bytes of a record that is still read; a larger one is not ours. */
 export const RECORD_LIMIT_BYTES = 16 * 2 ** 20;
 /** A record with more results than this moves them into an immutable list segment. */
 export const RESULTS_PER_SEGMENT = 1000;
 
+/** More generations than anybody keeps: such a record is not ours. */
+const GENERATIONS_LIMIT = 10_000;
+
+/** A key below the store's own prefix: a record must not make us read or delete anything else. */
+const storeKey = z.string().max(1024).refine(isInside, 'no key of this store');
 const md5 = z.string().regex(/^[0-9a-f]{32}$/);
 const time = z.iso.datetime();
 
@@ -15,7 +21,7 @@ const storedFile = z.object({
   /** The true path: keys can be shortened and escaped. */
   path: z.string().min(1),
   kind: z.enum(['file', 'link']).default('file'),
-  key: z.string().min(1),
+  key: storeKey,
   push: z.string().min(1),
   attempt: z.int().positive(),
   /** Of the uncompressed bytes; of the target's text for a link. */
@@ -29,15 +35,26 @@ const storedFile = z.object({
 });
 export type StoredFile = Readonly<z.infer<typeof storedFile>>;
 
-/** One append-only piece of a companion; a restore joins them in order. */
+/** Bytes `first` to `first + size` of a companion; a restore joins its segments in order. */
 const segment = z.object({
-  key: z.string().min(1),
+  key: storeKey,
   push: z.string().min(1),
   first: z.int().nonnegative(),
   size: z.int().nonnegative(),
+  /** Of the uncompressed bytes. */
   md5,
   compressed: z.boolean(),
 });
+export type Segment = Readonly<z.infer<typeof segment>>;
+
+/** An append-only file that the task kept open, as long as it was when the members were seen, or longer. */
+const companion = z.object({
+  path: z.string().min(1),
+  size: z.int().nonnegative(),
+  mode: z.int().min(0).max(0o7777),
+  segments: z.array(segment),
+});
+export type Companion = Readonly<z.infer<typeof companion>>;
 
 const generation = z.object({
   /** Together unique and in time order. */
@@ -45,17 +62,7 @@ const generation = z.object({
   generation: z.int().positive(),
   at: time,
   members: z.array(storedFile),
-  companions: z
-    .array(
-      z.object({
-        path: z.string().min(1),
-        md5,
-        size: z.int().nonnegative(),
-        mode: z.int(),
-        segments: z.array(segment),
-      }),
-    )
-    .default([]),
+  companions: z.array(companion).default([]),
   suspect: z.boolean().optional(),
   incomplete: z.boolean().optional(),
 });
@@ -76,6 +83,11 @@ export const RECORD_KINDS = [
 ] as const;
 export type RecordKind = (typeof RECORD_KINDS)[number];
 
+/** True for a record after which its attempt writes no other. */
+export function isLast(kind: RecordKind): boolean {
+  return kind === 'preempted' || kind === 'failed' || kind === 'ended' || kind === 'done';
+}
+
 export const recordSchema = z.object({
   format: z.literal(1),
   kind: z.enum(RECORD_KINDS),
@@ -94,14 +106,14 @@ export const recordSchema = z.object({
   scheduler: z.record(z.string(), z.string()).default({}),
   startedAt: time,
   /** Keys of list segments, oldest first; an entry further on replaces an earlier one of the same path. */
-  segments: z.array(z.string()).default([]),
+  segments: z.array(storeKey).default([]),
   results: z.array(storedFile).default([]),
   /** What this attempt's death left of results, stored beside them: never a baseline, never restored. */
   partials: z.array(storedFile).default([]),
   /** Older objects of results that came again (`.~n~`), by path the highest n. */
   kept: z.record(z.string(), z.int()).default({}),
-  /** Newest last. */
-  generations: z.array(generation).default([]),
+  /** Newest first. */
+  generations: z.array(generation).max(GENERATIONS_LIMIT).default([]),
   left: z.array(leftFile).default([]),
   /** The task's end: exit code or signal, and what capture exited with. */
   end: z

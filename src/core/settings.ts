@@ -38,6 +38,26 @@ export interface Identity {
   readonly scheduler: Readonly<Record<string, string>>;
 }
 
+/** What the task's end means. Statuses are those of a shell: 128+N when signal N ended it. */
+export interface EndRules {
+  /** A pattern of `results` that no file ever matched is no success. */
+  readonly requireResults: boolean;
+  /** Pattern of the result that counts; undefined: every exactly named one. */
+  readonly doneWhen: string | undefined;
+  /** The task's own "checkpointed, run me again". */
+  readonly againStatuses: readonly number[];
+  /** With these the task has closed its files itself: nothing is suspect. */
+  readonly trustedStatuses: readonly number[];
+}
+
+/** The user's own check of a set of checkpoint files. */
+export interface Verification {
+  /** For `sh -c`, in the work directory. */
+  readonly command: string;
+  readonly atRestore: boolean;
+  readonly atCommit: boolean;
+}
+
 export interface LogSettings {
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   readonly format: 'text' | 'json';
@@ -54,6 +74,8 @@ export interface Settings {
   /** Absolute path. */
   readonly workdir: string;
   readonly sharedWorkdir: boolean;
+  /** Where the control socket is to stand; undefined: at a place of capture's own. */
+  readonly control?: string | undefined;
   readonly reclaim: ReclaimMode;
   readonly compression: Compression;
   readonly checkpointSettleMs: number;
@@ -67,6 +89,8 @@ export interface Settings {
   readonly skipDone: boolean;
   readonly onLocal: 'stored' | 'newest';
   readonly preemptedStatus: number;
+  readonly endRules: EndRules;
+  readonly verify: Verification | undefined;
   /** Worker threads that read, hash and compress. */
   readonly lanes: number;
   readonly spoolDir: string | undefined;

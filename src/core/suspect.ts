@@ -1,6 +1,6 @@
 // A death is not a close: the kernel also closes the files of a process that is killed, half-written.
 // Pure: says which closes of a run that did not end with 0 prove nothing.
-import type { Close } from './decide.ts';
+import type { Close } from './track.ts';
 
 /** An exit status may be a wrapper's, which passes on a death that is this old. */
 const LATE_NEWS_MS = 10_000;
@@ -15,16 +15,21 @@ export interface Ending {
   readonly endedAtMs: number;
   /** When the first signal that asks it to end went to the task: what it closed before was no death. */
   readonly signalledAtMs: number | undefined;
+  /** When processes that the task left behind, and that still wrote, were told to end. */
+  readonly writersStoppedAtMs: number | undefined;
   /** The main process ended by a signal: it handled nothing. */
   readonly killed: boolean;
 }
 
 /** True when the last close of a file may have been its writer's death. */
 export function isSuspect(close: Close | undefined, ending: Ending): boolean {
-  if (ending.clean || close === undefined) return false;
+  if (close === undefined) return false;
   // A dying process renames and links nothing.
   if (close.how === 'rename' || close.how === 'link') return false;
-  const { signalledAtMs, endedAtMs, killed } = ending;
+  const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, killed } = ending;
+  // However well the task ended, this writer had not.
+  if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;
+  if (clean) return false;
   if (signalledAtMs === undefined) return close.atMs >= endedAtMs - (killed ? PROMPT_NEWS_MS : LATE_NEWS_MS);
   if (close.atMs < signalledAtMs) return false;
   return killed || endedAtMs - close.atMs < HANDLED_LIFE_MS;

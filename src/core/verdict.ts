@@ -2,31 +2,60 @@
 // tells the truth, so every way to 0 passes through here.
 import { EXIT, statusOfSignal, type ExitStatus } from './exit-status.ts';
 import type { LeftFile, RecordKind } from './records.ts';
+import type { EndRules } from './settings.ts';
 
 export interface Outcome {
   /** Undefined when nobody can know (`watch` without word from the task). */
-  readonly task: { readonly code: number } | { readonly signalNumber: number } | undefined;
+  readonly task: TaskOutcome | undefined;
   /** A notice or SIGTERM came. */
   readonly preempted: boolean;
-  /** Declared files that the task closed and that are not stored. */
+  /** Declared files that the task closed and that are not stored; with `--require-results` also those that never came. */
   readonly left: readonly LeftFile[];
-  /** Every exactly named result has been stored, in this attempt or before. */
-  readonly allNamedStored: boolean;
+  /** What must be there is stored, in this attempt or before: see {@link isComplete}. */
+  readonly complete: boolean;
+  readonly rules: EndRules;
   readonly preemptedStatus: ExitStatus;
 }
+
+export type TaskOutcome = { readonly code: number } | { readonly signalNumber: number };
 
 export interface Verdict {
   readonly kind: RecordKind;
   readonly status: ExitStatus;
 }
 
-export function verdictOf(outcome: Outcome): Verdict {
-  const { task, preempted, left, allNamedStored, preemptedStatus } = outcome;
+/** The task's end as a shell has it: its exit code, or 128+N when signal N ended it. */
+export function statusOfTask(task: TaskOutcome): ExitStatus {
+  return 'code' in task ? task.code : statusOfSignal(task.signalNumber);
+}
+
+/** True when the task has closed its files itself, so that no close of it may be a death's. */
+export function closedItsFiles(task: TaskOutcome, rules: EndRules): boolean {
+  const status = statusOfTask(task);
+  return status === EXIT.ok || rules.againStatuses.includes(status) || rules.trustedStatuses.includes(status);
+}
+
+export function verdictOf({ task, preempted, left, complete, rules, preemptedStatus }: Outcome): Verdict {
   if (task === undefined) return { kind: 'ended', status: left.length > 0 ? EXIT.notStored : EXIT.ok };
-  const status = 'code' in task ? task.code : statusOfSignal(task.signalNumber);
-  if (preempted && (status !== EXIT.ok || !allNamedStored))
-    return { kind: 'preempted', status: preemptedStatus };
+  const status = statusOfTask(task);
+  const again: Verdict = { kind: 'preempted', status: preemptedStatus };
+  if (rules.againStatuses.includes(status)) return again;
+  if (preempted && (status !== EXIT.ok || !complete)) return again;
   if (status !== EXIT.ok) return { kind: 'failed', status };
+  // The user has named the result that counts: a task that ends without it has not done its work.
+  if (rules.doneWhen !== undefined && !complete) return again;
   if (left.length > 0) return { kind: 'failed', status: EXIT.notStored };
   return { kind: 'done', status: EXIT.ok };
+}
+
+/**
+ * Is what must be there stored? `--done-when` names it; else it is every exactly named result, and with
+ * `--require-results` every pattern.
+ */
+export function isComplete(
+  rules: EndRules,
+  stored: { readonly doneWhen: boolean; readonly everyName: boolean; readonly everyPattern: boolean },
+): boolean {
+  if (rules.doneWhen !== undefined) return stored.doneWhen;
+  return stored.everyName && (stored.everyPattern || !rules.requireResults);
 }

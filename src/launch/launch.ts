@@ -114,7 +114,7 @@ async function run(launched: Launch): Promise<ExitStatus> {
   const task = await start(launched, opening);
   const end = await task.ended;
   supervision.taskEnded();
-  await settle(launched, opening.runToken, end.atMs);
+  const writersStoppedAtMs = await settle(launched, opening.runToken, end.atMs);
 
   const { lastCall } = supervision;
   sidecar.tell({
@@ -122,10 +122,11 @@ async function run(launched: Launch): Promise<ExitStatus> {
     end,
     preempted: lastCall.preempted(),
     deadlineMs: lastCall.deadlineMs(),
+    writersStoppedAtMs,
   });
   const ending = supervision.fenced() ? await endedWithin(sidecar, FENCED_GOODBYE_MS) : await sidecar.ended;
   if (ending.kind === 'ended') say(ending.line, 'info');
-  return supervision.fenced() ? EXIT.fenced : verdict(ending, statusOf(end));
+  return supervision.fenced() ? EXIT.fenced : verdict(ending, statusOf(end), launched.settings);
 }
 
 async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready' }>): Promise<Task> {
@@ -155,8 +156,12 @@ async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready'
   }
 }
 
-/** Nothing of the task may still write when the final scan begins. */
-async function settle(launched: Launch, runToken: string, endedAtMs: number): Promise<void> {
+/**
+ * Nothing of the task may still write when the final scan begins. Resolves to when the first process that still
+ * wrote was told to end, undefined: none was.
+ */
+async function settle(launched: Launch, runToken: string, endedAtMs: number): Promise<number | undefined> {
+  let writersStoppedAtMs: number | undefined;
   const { settings, supervision, orphans, sidecar } = launched;
   const { lastCall } = supervision;
   const stuck = await settleLeftovers({
@@ -168,6 +173,9 @@ async function settle(launched: Launch, runToken: string, endedAtMs: number): Pr
     writersUntilMs: () =>
       supervision.fenced() ? 0 : (lastCall.taskDeadlineMs() ?? endedAtMs + settings.graceMs),
     killAtMs: () => lastCall.taskDeadlineMs(),
+    onWriterEnded: (atMs) => {
+      writersStoppedAtMs ??= atMs;
+    },
   });
   if (stuck.length > 0) {
     const what = `${stuck.length === 1 ? '1 process' : `${stuck.length} processes`} of the task (${stuck.join(', ')})`;
@@ -176,6 +184,7 @@ async function settle(launched: Launch, runToken: string, endedAtMs: number): Pr
       'warn',
     );
   }
+  return writersStoppedAtMs;
 }
 
 /** A signal came while the sidecar was still restoring: the task is never started. */
@@ -201,8 +210,13 @@ async function endedWithin(sidecar: SidecarProcess, ms: number): Promise<Ending>
 }
 
 /** Without a sidecar at the end nobody can say that everything is stored. */
-function verdict(ending: Ending, taskStatus: ExitStatus): ExitStatus {
+function verdict(
+  ending: Ending,
+  taskStatus: ExitStatus,
+  { endRules, preemptedStatus }: Settings,
+): ExitStatus {
   if (ending.kind === 'ended') return ending.status ?? taskStatus;
+  if (endRules.againStatuses.includes(taskStatus)) return preemptedStatus;
   return taskStatus === EXIT.ok ? EXIT.notStored : taskStatus;
 }
 

@@ -24,6 +24,8 @@ export interface LeftoverOptions {
   readonly change: (ms: number) => Promise<void>;
   /** Until when writers are waited for, ms since the epoch; asked again and again, it may come nearer. */
   readonly writersUntilMs: () => number;
+  /** A process is being ended that has a declared file open for writing: what it closes now proves nothing. */
+  readonly onWriterEnded?: (atMs: number) => void;
   /** From when on nothing is spared, ms since the epoch. */
   readonly killAtMs: () => number | undefined;
 }
@@ -43,7 +45,10 @@ export async function settleLeftovers(options: LeftoverOptions): Promise<readonl
     for (const pid of members) {
       if (mayWrite && writesDeclared(pid, options)) continue;
       const askedAtMs = asked.get(pid);
-      if (askedAtMs === undefined) askToEnd(pid);
+      if (askedAtMs === undefined) {
+        if (!mayWrite && writesDeclared(pid, options)) options.onWriterEnded?.(nowMs);
+        askToEnd(pid);
+      }
       asked.set(pid, askedAtMs ?? nowMs);
       if (nowMs >= Math.min((askedAtMs ?? nowMs) + KILL_AFTER_MS, options.killAtMs() ?? Infinity)) {
         sendSignal(pid, 'SIGKILL');

@@ -175,7 +175,7 @@ function diedTooEarly(how: string): CaptureError {
     EXIT.unavailable,
     `the sidecar died before it was ready (${how}); nothing was started`,
     {
-      hint: 'capture doctor shows what does not work on this node',
+      hint: '--log-level debug says more; is the node out of memory or processes?',
     },
   );
 }

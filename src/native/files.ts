@@ -62,6 +62,7 @@ let haveOpenat2 = process.platform === 'linux';
  * openat2(2) with RESOLVE_BENEATH; component by component where the kernel or a sandbox has none.
  */
 export function openBeneath(root: { readonly fd: number; readonly path: string }, path: string): number {
+  refuseSpecial(root.path, path);
   const fd = haveOpenat2 ? openWithOpenat2(root, path) : openByComponents(root.path, path);
   try {
     if (!fs.fstatSync(fd).isFile()) throw systemError('open (not a regular file)', 'EINVAL', path);
@@ -70,6 +71,13 @@ export function openBeneath(root: { readonly fd: number; readonly path: string }
     fs.closeSync(fd);
     throw error;
   }
+}
+
+/** To open a FIFO would let its writer go on, and to open a device may move it (fifo(7), st(4)): neither is done. */
+function refuseSpecial(root: string, path: string): void {
+  const stat = fs.lstatSync(encodePath(`${root}/${path}`), { throwIfNoEntry: false });
+  if (stat === undefined || stat.isFile() || stat.isSymbolicLink()) return;
+  throw systemError('open (not a regular file)', 'EINVAL', path);
 }
 
 function openWithOpenat2(root: { readonly fd: number; readonly path: string }, path: string): number {

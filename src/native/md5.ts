@@ -23,14 +23,18 @@ export async function createMd5(native: (algorithm: 'md5') => Md5 = createHash):
   }
 }
 
-/** md5 of an open file from its beginning to its end, as hex. */
-export async function md5OfFile(fd: number, signal?: AbortSignal): Promise<string> {
+/** md5 of an open file, as hex: from its beginning to its end, or of the part of `range` that it has. */
+export async function md5OfFile(
+  fd: number,
+  signal?: AbortSignal,
+  { first, end }: { readonly first: number; readonly end: number } = { first: 0, end: Infinity },
+): Promise<string> {
   const md5 = await createMd5();
   const buffer = Buffer.allocUnsafe(READ_BYTES);
-  for (let at = 0; ;) {
+  for (let at = first; ;) {
     signal?.throwIfAborted();
     // oxlint-disable-next-line no-await-in-loop -- one buffer, read and hashed in turn
-    const { bytesRead } = await read(fd, buffer, 0, READ_BYTES, at);
+    const { bytesRead } = await read(fd, buffer, 0, Math.min(READ_BYTES, end - at), at);
     if (bytesRead === 0) return md5.digest('hex');
     md5.update(buffer.subarray(0, bytesRead));
     at += bytesRead;

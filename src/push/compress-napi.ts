@@ -5,10 +5,7 @@ import type { Compressor } from './compress.ts';
 
 type Context = InstanceType<Zstd['CCtx']>;
 
-/**
- * From this size on the thread is worth its buffers: read, md5 and zstd are then as fast as zstd alone
- * (bench/lane.mjs).
- */
+/** From this size on the thread is worth its buffers; what it gains needs a second core (bench/lane.mjs). */
 const OVERLAP_FROM_BYTES = 8 * 2 ** 20;
 const PIECE_BYTES = 256 * 2 ** 10;
 const NOTHING = new Uint8Array(0);

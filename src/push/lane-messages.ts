@@ -2,7 +2,7 @@
 // only after the answer to the last: so no message carries a number.
 import type { FileFacts, Fingerprint } from '../core/fingerprint.ts';
 import type { RelPath } from '../core/path.ts';
-import type { BodyHead, Obstacle, Proof, ReadJob } from './reading.ts';
+import type { BodyHead, Obstacle, Proof, RangeJob, ReadJob } from './reading.ts';
 
 export type CompressorName = 'zstd-napi' | 'zlib' | 'none';
 
@@ -15,6 +15,7 @@ export interface LaneData {
 export interface LaneRequest {
   readonly work:
     | { readonly kind: 'read'; readonly job: ReadJob }
+    | { readonly kind: 'range'; readonly job: RangeJob }
     | { readonly kind: 'md5'; readonly path: RelPath };
   /** A file above the part size is not wanted in this lane: the answer is then `large`. */
   readonly smallOnly: boolean;

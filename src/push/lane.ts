@@ -4,9 +4,10 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { errnoOf, reasonOf } from '../core/errors.ts';
 import { loadCompressor } from './compress.ts';
 import { loadMd5 } from './hash.ts';
-import type { FromLane, LaneData, LaneRequest, ToLane } from './lane-messages.ts';
+import type { FromLane, LaneAnswer, LaneData, LaneRequest, ToLane } from './lane-messages.ts';
 import { openPartBuffers } from './part-buffers.ts';
 import { readFile, type Bench, type Outlet } from './read-file.ts';
+import { readRange } from './read-range.ts';
 
 const READ_BYTES = 2 ** 20;
 
@@ -60,7 +61,7 @@ async function work(request: LaneRequest, job: Current): Promise<void> {
   const { signal } = job.giveUp;
   let last: FromLane;
   try {
-    last = { kind: 'answer', answer: await readFile(bench, request, outletOf(job), signal) };
+    last = { kind: 'answer', answer: await answerTo(request, outletOf(job), signal) };
   } catch (error) {
     last = signal.aborted
       ? { kind: 'cancelled' }
@@ -70,6 +71,12 @@ async function work(request: LaneRequest, job: Current): Promise<void> {
   send(last);
   // Only now, so that the files of the job are closed.
   if (isClosing) port.close();
+}
+
+function answerTo(request: LaneRequest, outlet: Outlet, signal: AbortSignal): Promise<LaneAnswer> {
+  const { work, smallOnly, seen } = request;
+  if (work.kind === 'range') return readRange(bench, work.job, smallOnly, outlet, signal);
+  return readFile(bench, { work, smallOnly, seen }, outlet, signal);
 }
 
 function outletOf(job: Current): Outlet {

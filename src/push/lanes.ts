@@ -3,7 +3,7 @@ import { showPath, type RelPath } from '../core/path.ts';
 import type { CompressorName } from './lane-messages.ts';
 import { LanePool } from './lane-pool.ts';
 import { partSizeBytes } from './parts.ts';
-import type { Digest, ReadJob, Reading } from './reading.ts';
+import type { Digest, RangeJob, ReadJob, Reading } from './reading.ts';
 
 export interface LanesOptions {
   /** The work directory, open, and its absolute path. Stays the caller's. */
@@ -24,6 +24,11 @@ export interface Lanes {
    * cannot be read (EIO) or its lane died. `signal` holds for the body too: its abort ends the parts.
    */
   read(job: ReadJob, signal?: AbortSignal): Promise<Reading>;
+  /**
+   * The end of a file that is being appended to, whoever has it open. `moved` when the file is shorter than
+   * the range's end, or another file stands at its path.
+   */
+  range(job: RangeJob, signal?: AbortSignal): Promise<Reading>;
   /** The md5 of one consistent reading, without a body. */
   md5(path: RelPath, signal?: AbortSignal): Promise<Digest>;
   /** What compresses here; `none` deserves a warning. Starts the first lane. */
@@ -42,6 +47,11 @@ export function openLanes({ root, count, entry, spoolDir, spoolLimitBytes }: Lan
     read: async (job, signal) => {
       const isLarge = (job.expected?.size ?? 0) > partSizeBytes(0);
       const answer = await pool.submit({ kind: 'read', job }, isLarge, signal);
+      if (answer.kind === 'md5') throw new Error(`no body of ${showPath(job.path)}`);
+      return answer;
+    },
+    range: async (job, signal) => {
+      const answer = await pool.submit({ kind: 'range', job }, false, signal);
       if (answer.kind === 'md5') throw new Error(`no body of ${showPath(job.path)}`);
       return answer;
     },

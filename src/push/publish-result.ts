@@ -3,6 +3,7 @@
 import { keptKey, resultKey, type KeyScope } from '../core/keys.ts';
 import type { RelPath } from '../core/path.ts';
 import type { StoredFile } from '../core/records.ts';
+import { reached } from '../native/failpoint.ts';
 import { sendFile, type Sender, type Sent } from './send.ts';
 
 /** What is known to stand under a result's key. */
@@ -89,7 +90,9 @@ async function keepOlder(
   let n = job.keptN + 1;
   while ((await taken(n)) !== undefined) n += 1;
   const key = keptKey(job.path, scope, n, prior.compressed);
+  reached('keep.before-copy');
   await store.copy(prior.key, key, signal);
+  reached('keep.after-copy');
   return { key, n };
 
   async function taken(candidate: number): Promise<unknown> {

@@ -32,10 +32,12 @@ export interface Outlet {
   ready(): Promise<void>;
 }
 
-/** Answers the request. Throws what is no state of the file, and the signal's reason. */
+export type WholeFile = Exclude<LaneRequest['work'], { kind: 'range' }>;
+
+/** Answers a request for a whole file. Throws what is no state of the file, and the signal's reason. */
 export async function readFile(
   bench: Bench,
-  { work, smallOnly, seen }: LaneRequest,
+  { work, smallOnly, seen }: Omit<LaneRequest, 'work'> & { readonly work: WholeFile },
   outlet: Outlet,
   signal: AbortSignal,
 ): Promise<LaneAnswer> {
@@ -181,7 +183,8 @@ async function digest(bench: Bench, snapshot: Snapshot, signal: AbortSignal): Pr
   return md5.digest();
 }
 
-async function* hashed(
+/** The chunks as they are, each through the md5 first. */
+export async function* hashed(
   chunks: AsyncGenerator<Uint8Array, undefined>,
   md5: Md5,
 ): AsyncGenerator<Uint8Array, undefined> {
@@ -192,7 +195,7 @@ async function* hashed(
 }
 
 /** Hands every part but the last to `take`, and returns the last. */
-async function eachPart(parts: Parts, take: (part: Bytes) => void | Promise<void>): Promise<Bytes> {
+export async function eachPart(parts: Parts, take: (part: Bytes) => void | Promise<void>): Promise<Bytes> {
   try {
     for (;;) {
       const step = await parts.next();

@@ -1,4 +1,5 @@
 // What a lane is asked for and what it answers: the words that the upload and the reading share.
+import type { Piece } from '../core/companions.ts';
 import type { FileFacts, Fingerprint } from '../core/fingerprint.ts';
 import type { RelPath } from '../core/path.ts';
 import type { Compression } from '../core/settings.ts';
@@ -15,6 +16,20 @@ export interface ReadJob {
   readonly spoolFirst: boolean;
 }
 
+/** The end of a file that is being appended to: its bytes up to `end` are taken to stay as they are. */
+export interface RangeJob {
+  readonly path: RelPath;
+  /** The file itself, whatever has been renamed to its path since. */
+  readonly file: Pick<Fingerprint, 'dev' | 'ino'>;
+  /** From the start on without a gap: the range begins after the last that the file still holds. */
+  readonly known: readonly Piece[];
+  /** If the file still holds this piece, the known ones are not looked at. */
+  readonly tail: Piece | undefined;
+  /** One past the last byte of the range. */
+  readonly end: number;
+  readonly compression: Compression;
+}
+
 /**
  * Why there is nothing to send. `writer`: somebody has it open for writing. `gone`: there is no such file.
  * `moved`: it changed while it was read, or is not the expected one. `refused`: it is not ours to read.
@@ -28,6 +43,8 @@ export interface Proof {
   readonly md5: string;
   readonly facts: FileFacts;
   readonly storedBytes: number;
+  /** Of a range: the bytes before its end, by which it is recognised the next time. */
+  readonly tail?: Piece;
 }
 
 /** What is known about a body before its first byte leaves. */
@@ -41,6 +58,8 @@ export interface BodyHead {
   readonly sizeHintBytes: number;
   /** `full`: the spool was asked for and had no room, or could not be used; the body is read as it goes. */
   readonly spool: 'unused' | 'used' | 'full';
+  /** Of a range: its first byte. */
+  readonly first?: number;
 }
 
 export interface PartIterator extends AsyncIterableIterator<Bytes> {

@@ -8,6 +8,7 @@ import { sameFingerprint, type Fingerprint } from '../core/fingerprint.ts';
 import { createLimit } from '../core/limit.ts';
 import { showPath, type RelPath } from '../core/path.ts';
 import { formatBytes } from '../core/units.ts';
+import { reached } from '../native/failpoint.ts';
 import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
 import { openJournal, type Journal } from './journal.ts';
 import { openPushed, refusalOf } from './refusal.ts';
@@ -104,7 +105,9 @@ async function underJournal(
   signal: AbortSignal | undefined,
 ): Promise<ReclaimOutcome> {
   const aside = `${dir}/${id}`;
+  reached('reclaim.before-journal');
   await journal.begin({ id, path: held.path, file: held.pushed });
+  reached('reclaim.after-journal');
   try {
     return await setAsideAndDelete(held, aside, signal);
   } finally {

@@ -1,13 +1,14 @@
 // One reading of one file into one object. Knows nothing of results and checkpoints: the caller names the
 // key. Never makes anything visible that was not proven to be one consistent state of the file.
 import fs from 'node:fs';
-import posix from 'node:path/posix';
 import { createHash } from 'node:crypto';
 import type { FileFacts, Fingerprint } from '../core/fingerprint.ts';
 import { mayCompress } from '../core/keys.ts';
-import { encodePath, pathBytes, type RelPath } from '../core/path.ts';
+import { decodePath, encodePath, type RelPath } from '../core/path.ts';
+import { linkStaysInside } from '../core/link-target.ts';
 import type { StoredFile } from '../core/records.ts';
 import type { Compression } from '../core/settings.ts';
+import { reached } from '../native/failpoint.ts';
 import { fileFacts } from '../native/facts.ts';
 import type { ObjectMeta, Store } from '../store/store.ts';
 import { SnapshotMoved } from './snapshot-moved.ts';
@@ -55,6 +56,7 @@ export type Sent =
 export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSignal): Promise<Sent> {
   const link = readLink(sender, job.path);
   if (link !== undefined) return sendLink(sender, job, link, signal);
+  reached('push.before-read');
   const reading = await sender.lanes.read(
     {
       path: job.path,
@@ -99,12 +101,14 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     throw error;
   }
   try {
+    reached('push.before-put');
     const outcome = await sender.store.put(key, body.parts, {
       meta: metaOf(push, body.facts, body.md5),
       ifAbsent: job.ifAbsent,
       sizeHintBytes: body.sizeHintBytes,
       signal,
     });
+    reached('push.after-put');
     if (outcome === 'exists') return { kind: 'exists', key };
   } catch (error) {
     if (error instanceof SnapshotMoved) return { kind: 'torn' };
@@ -123,7 +127,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
 }
 
 /** Ends an iteration that was not read to its end, so that its lane is free again. */
-async function discard(parts: AsyncIterable<Uint8Array>): Promise<void> {
+export async function discard(parts: AsyncIterable<Uint8Array>): Promise<void> {
   await parts[Symbol.asyncIterator]().return?.();
 }
 
@@ -143,7 +147,12 @@ function storedFile(
   };
 }
 
-function metaOf(push: string, facts: FileFacts, md5: string | undefined): ObjectMeta {
+/** What is stored with an object: of the bytes that it holds, before compression. */
+export function metaOf(
+  push: string,
+  facts: Pick<FileFacts, 'size' | 'mtimeNs' | 'mode'>,
+  md5: string | undefined,
+): ObjectMeta {
   return {
     push,
     size: String(facts.size),
@@ -172,9 +181,7 @@ async function sendLink(
   link: { target: Buffer; facts: FileFacts },
   signal?: AbortSignal,
 ): Promise<Sent> {
-  const target = link.target.toString('latin1');
-  const landing = posix.normalize(posix.join(posix.dirname(pathBytes(job.path).toString('latin1')), target));
-  if (target.startsWith('/') || landing === '..' || landing.startsWith('../')) {
+  if (!linkStaysInside(job.path, decodePath(link.target))) {
     return { kind: 'refused', why: 'it is a symbolic link that leads out of the work directory' };
   }
   const md5 = createHash('md5').update(link.target).digest('hex');

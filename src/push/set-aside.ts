@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sameContentFingerprint, sameFingerprint } from '../core/fingerprint.ts';
 import type { RelPath } from '../core/path.ts';
+import { reached } from '../native/failpoint.ts';
 import { factsOf, fileFacts } from '../native/facts.ts';
 import { absolutePath, moveAside, type WorkDir } from '../native/own-dir.ts';
 import { putBack } from './put-back.ts';
@@ -38,6 +39,7 @@ export async function setAsideAndDelete(
   if (before !== undefined) return { kind: before };
   fs.renameSync(absolutePath(root, path), absolutePath(root, aside));
   // Between the look and the rename the task may have renamed another file into place.
+  reached('reclaim.set-aside');
   if (!standsAt(held, aside)) return giveBack(held, aside, 'changed');
   const { ctimeNs } = factsOf(fd);
   try {
@@ -53,7 +55,9 @@ export async function setAsideAndDelete(
     (now, pushed) => sameContentFingerprint(now, pushed) && now.ctimeNs === ctimeNs,
   );
   if (after !== undefined) return giveBack(held, aside, after);
+  reached('reclaim.before-unlink');
   await fs.promises.unlink(absolutePath(root, aside));
+  reached('reclaim.after-unlink');
   return { kind: 'reclaimed' };
 }
 

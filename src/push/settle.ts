@@ -5,6 +5,7 @@ import { CaptureError, reasonOf } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
 import { sameContentFingerprint } from '../core/fingerprint.ts';
 import { decodePath, showPath, type RelPath } from '../core/path.ts';
+import { reached } from '../native/failpoint.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath, writerState } from '../native/files.ts';
 import { absolutePath, moveAside, ownDir, type WorkDir } from '../native/own-dir.ts';
@@ -31,6 +32,7 @@ export async function settleReclaims(root: WorkDir): Promise<readonly Settled[]>
   const settled = names.map(decodePath).map((name) => {
     const from = `${dir}/${name}`;
     try {
+      reached('settle.before-file');
       return settle(root, from, entries.get(name));
     } catch (error) {
       const what = `${from} of an earlier start`;
@@ -40,6 +42,7 @@ export async function settleReclaims(root: WorkDir): Promise<readonly Settled[]>
       });
     }
   });
+  reached('settle.before-journal');
   await fs.promises.rm(absolutePath(root, JOURNAL), { force: true });
   return settled;
 }
@@ -47,7 +50,10 @@ export async function settleReclaims(root: WorkDir): Promise<readonly Settled[]>
 function settle(root: WorkDir, from: RelPath, entry: JournalEntry | undefined): Settled {
   if (entry === undefined) return { kind: 'aside', path: undefined, aside: moveAside(root, from, from) };
   const { path } = entry;
-  if (putBack(root, from, path)) return { kind: 'put-back', path };
+  if (putBack(root, from, path)) {
+    reached('settle.after-file');
+    return { kind: 'put-back', path };
+  }
   if (isDurable(root, from, entry)) {
     fs.unlinkSync(absolutePath(root, from));
     return { kind: 'finished', path };

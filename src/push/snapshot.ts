@@ -82,7 +82,8 @@ export function quietMsFor(state: WriterState, kernelRelease: string): number {
   return major > 6 || (major === 6 && minor >= 13) ? 0 : RACY_MS;
 }
 
-function obstacleOf(error: unknown, path: RelPath): Obstacle {
+/** Why a file beneath the root could not be opened; throws what is no state of it. */
+export function obstacleOf(error: unknown, path: RelPath): Obstacle {
   switch (errnoOf(error)) {
     case 'ENOENT':
     case 'ENOTDIR':
@@ -106,17 +107,30 @@ function obstacleOf(error: unknown, path: RelPath): Obstacle {
 }
 
 /**
- * The file's bytes from the start, in chunks that are valid until the next is asked for. Exactly as many as
- * the snapshot's size; throws SnapshotMoved when there are fewer. Later bytes are the final proof's to find.
+ * The file's bytes from the start, exactly as many as the snapshot's size. Later bytes are the final proof's
+ * to find.
  */
-export async function* chunksOf(
-  { fd, path, facts }: Snapshot,
+export function chunksOf(
+  snapshot: Snapshot,
   buffer: Uint8Array,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, undefined> {
-  let at = 0;
-  for (let chunk = 1; at < facts.size; chunk += 1) {
-    const lengthBytes = readAt(fd, path, buffer, Math.min(buffer.length, facts.size - at), at);
+  return chunksBetween(snapshot, { first: 0, end: snapshot.facts.size }, buffer, signal);
+}
+
+/**
+ * Bytes of an open file, in chunks that are valid until the next is asked for; throws SnapshotMoved when there
+ * are fewer.
+ */
+export async function* chunksBetween(
+  { fd, path }: Pick<Snapshot, 'fd' | 'path'>,
+  { first, end }: { readonly first: number; readonly end: number },
+  buffer: Uint8Array,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array, undefined> {
+  let at = first;
+  for (let chunk = 1; at < end; chunk += 1) {
+    const lengthBytes = readAt(fd, path, buffer, Math.min(buffer.length, end - at), at);
     if (lengthBytes === 0) throw new SnapshotMoved(path, false);
     at += lengthBytes;
     yield buffer.subarray(0, lengthBytes);

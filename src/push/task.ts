@@ -17,7 +17,7 @@ export interface Task {
 }
 
 export function pathOf({ work }: Pick<Task, 'work'>): RelPath {
-  return work.kind === 'read' ? work.job.path : work.path;
+  return work.kind === 'md5' ? work.path : work.job.path;
 }
 
 /** Calls `giveUp` when the caller aborts; the function that comes back ends that. */

@@ -3,6 +3,7 @@
 import { CaptureError } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
 import { recordKey, type KeyScope } from '../core/keys.ts';
+import { reached } from '../native/failpoint.ts';
 import type { Store } from '../store/store.ts';
 import { listRecords, readText } from './read.ts';
 
@@ -29,9 +30,12 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const key = recordKey(scope, attempt, 0, 'started');
     const { text, push } = bodyOf(attempt);
+    reached('claim.before-put');
     const outcome = await store.put(key, Buffer.from(text), { meta: { push }, ifAbsent: true, signal });
+    reached('claim.after-put');
     if (outcome === 'stored' && (await readText(store, key, signal)) === text) {
       if (!unfenced) await proveFence(options, key);
+      reached('claim.won');
       return attempt;
     }
     attempt = Math.max(attempt + 1, (await listRecords(store, scope, signal)).newestAttempt + 1);

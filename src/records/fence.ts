@@ -16,6 +16,11 @@ export class FencedError extends Error {
 export interface Fence {
   /** Resolves while this attempt owns the index; throws {@link FencedError} when it no longer does. */
   pass(signal?: AbortSignal): Promise<void>;
+  /**
+   * The same with an answer that is newer than this call. What is deleted after it, a higher attempt does not
+   * need: it claims later, then reads, and so sees the record that made the deletion right.
+   */
+  passAnew(signal?: AbortSignal): Promise<void>;
   readonly fenced: boolean;
 }
 
@@ -47,6 +52,10 @@ export function openFence(
         asking ??= ask(signal).finally(() => (asking = undefined));
         await asking;
       }
+      if (fenced !== undefined) throw fenced;
+    },
+    async passAnew(signal) {
+      if (fenced === undefined) await ask(signal);
       if (fenced !== undefined) throw fenced;
     },
   };

@@ -11,6 +11,7 @@ import {
 import { recordKey, type KeyScope } from '../core/keys.ts';
 import { prunableRecords } from '../core/retention.ts';
 import type { History, WholeRecord } from '../core/history.ts';
+import { reached } from '../native/failpoint.ts';
 import type { Store } from '../store/store.ts';
 import type { Fence } from './fence.ts';
 import type { Tidy } from './tidy.ts';
@@ -56,6 +57,7 @@ export class Ledger {
   #seq: number;
   #written: string[] = [];
   #chain: Promise<unknown> = Promise.resolve();
+  #limit: AbortSignal | undefined;
   /** Entries that no record names yet. */
   #unrecorded = new Set<StoredFile>();
 
@@ -121,9 +123,17 @@ export class Ledger {
     this.#generations = generations;
   }
 
+  /** From now on every write, also one that is asked for without it, ends when `signal` aborts. */
+  until(signal: AbortSignal): void {
+    this.#limit = signal;
+  }
+
   /** Writes one record with all that is known now. The fence is asked first; writes never overlap. */
   write(kind: RecordKind, extra: RecordExtra = {}, signal?: AbortSignal): Promise<void> {
-    const next = this.#chain.then(() => this.#write(kind, extra, signal));
+    const next = this.#chain.then(() => {
+      const either = [signal, this.#limit].filter((one) => one !== undefined);
+      return this.#write(kind, extra, either.length === 0 ? undefined : AbortSignal.any(either));
+    });
     this.#chain = next.catch(() => undefined);
     return next;
   }
@@ -167,8 +177,11 @@ export class Ledger {
 
   async #create(key: string, body: unknown, push: string, signal?: AbortSignal): Promise<void> {
     const bytes = Buffer.from(JSON.stringify(body));
-    const outcome = await this.#options.store.put(key, bytes, { meta: { push }, ifAbsent: true, signal });
+    // Whatever comes of it: a record whose answer was lost may be there, and the next try needs a key of its own.
     this.#seq += 1;
+    reached('record.before-put');
+    const outcome = await this.#options.store.put(key, bytes, { meta: { push }, ifAbsent: true, signal });
+    reached('record.after-put');
     if (outcome === 'exists')
       throw new Error(`record ${key} exists already: another process writes as this attempt`);
     this.#written.push(key);

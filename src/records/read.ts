@@ -9,6 +9,7 @@ import {
 } from '../core/records.ts';
 import { parseRecordKey, recordPrefix, type KeyScope } from '../core/keys.ts';
 import type { WholeRecord } from '../core/history.ts';
+import { formatBytes } from '../core/units.ts';
 import type { Store } from '../store/store.ts';
 
 export interface RecordListing {
@@ -33,6 +34,8 @@ export async function listRecords(
   }
   return { keys, newestAttempt };
 }
+
+const UNREADABLE = { invalid: `it is gone, or larger than ${formatBytes(RECORD_LIMIT_BYTES)}` } as const;
 
 export interface ReadRecords {
   /** Of each attempt the newest readable record, ascending. */
@@ -71,7 +74,7 @@ async function newestReadable(
 ): Promise<WholeRecord | undefined> {
   for (const key of newestFirst) {
     const text = await readText(store, key, signal);
-    const record = text === undefined ? { invalid: 'it is gone' } : parseRecord(text);
+    const record = text === undefined ? UNREADABLE : parseRecord(text);
     if ('invalid' in record) {
       problems.push(`record ${key} cannot be used (${record.invalid})`);
       continue;
@@ -91,7 +94,7 @@ async function readSegments(
   const lists = await Promise.all(
     record.segments.map(async (key) => {
       const text = await readText(store, key, signal);
-      const segment = text === undefined ? { invalid: 'it is gone' } : parseSegment(text);
+      const segment = text === undefined ? UNREADABLE : parseSegment(text);
       if (!('invalid' in segment)) return segment;
       problems.push(
         `list ${key} cannot be used (${segment.invalid}): its results are pushed again when they come`,
@@ -110,7 +113,7 @@ export async function readText(store: Store, key: string, signal?: AbortSignal):
   let total = 0;
   for await (const chunk of got.body) {
     total += chunk.length;
-    if (total > RECORD_LIMIT_BYTES) return undefined;
+    if (total > RECORD_LIMIT_BYTES) return undefined; // a huge one is not read to its end
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -2,6 +2,7 @@
 // said once, and the run goes on.
 import type { Store } from '../store/store.ts';
 import { FencedError, type Fence } from './fence.ts';
+import { reached } from '../native/failpoint.ts';
 
 export interface Tidy {
   /** True when the objects are gone. Throws only when another attempt owns the index, or `signal` aborts. */
@@ -14,9 +15,11 @@ export function openTidy(store: Store, fence: Fence, onRefused: (error: unknown)
   return {
     async delete(keys, signal) {
       if (keys.length === 0) return true;
-      await fence.pass(signal);
+      await fence.passAnew(signal);
       try {
+        reached('delete.before');
         await store.delete(keys, signal);
+        reached('delete.after');
         return true;
       } catch (error) {
         if (error instanceof FencedError || signal?.aborted === true) throw error;

@@ -5,8 +5,10 @@ import fs from 'node:fs';
 import { createLimit } from '../core/limit.ts';
 import { OWN_DIR } from '../core/manifest.ts';
 import { isInside, joinPath, type RelPath } from '../core/path.ts';
+import { reached } from '../native/failpoint.ts';
 import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
 import type { Store } from '../store/store.ts';
+import { joinSegments } from './join.ts';
 import { objectStream, RANGE_BYTES } from './object-stream.ts';
 import type { Source } from './source.ts';
 import { checkSpace } from './space.ts';
@@ -43,6 +45,7 @@ export async function fetchFiles(
 ): Promise<Staged> {
   await checkSpace(root, sources);
   const dir = await temporaryDir(root);
+  reached('restore.before-fetch');
   const close = (): Promise<void> => rm(absolutePath(root, dir), { recursive: true, force: true });
   const stop = new AbortController();
   const signal = AbortSignal.any([options.signal, stop.signal]);
@@ -66,6 +69,7 @@ export async function fetchFiles(
     throw failures[0];
   }
   const files = await Promise.all(work);
+  reached('restore.fetched');
   return { files, whole: files.every(({ kind }) => kind === 'ok'), close };
 }
 
@@ -85,6 +89,10 @@ async function fetchOne(
   signal.throwIfAborted();
   const why = whyRefused(root, source.path);
   if (why !== undefined) return { kind: 'refused', source, why };
+  if (source.segments !== undefined) {
+    const body = joinSegments(store, source.segments, { parallel, decompress, onProgress, signal });
+    return stage(root, source, temp, { body, decompress });
+  }
   const bytes = objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal });
   return stage(root, source, temp, { body: counted(bytes, onProgress), decompress });
 }

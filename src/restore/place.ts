@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import { CaptureError, reasonOf } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
 import { showPath, type RelPath } from '../core/path.ts';
+import { reached } from '../native/failpoint.ts';
 import { systemError } from '../native/libc.ts';
 import { absolutePath, makeParents, moveInside, type WorkDir } from '../native/own-dir.ts';
 import { setAside, type SetAside } from './aside.ts';
@@ -45,10 +46,12 @@ function refuseDirectory(root: WorkDir, path: RelPath): void {
 
 function place(root: WorkDir, { source, temp, md5, size }: Whole): Placed {
   let asideNow: SetAside | undefined;
+  reached('restore.before-place');
   while (!moveInside(root, temp, source.path)) {
     refuseDirectory(root, source.path);
     asideNow = setAside(root, source);
   }
+  reached('restore.placed');
   return { source, md5, size, setAside: asideNow };
 }
 

@@ -17,4 +17,14 @@ export interface Source {
   readonly mtimeNs?: string;
   /** Only the permission bits are used: nobody gets a setuid program out of a bucket. */
   readonly mode?: number;
+  /** Of a companion: the objects that it is joined from, in order, instead of `key`. */
+  readonly segments?: readonly SegmentSource[];
+}
+
+export interface SegmentSource {
+  readonly key: string;
+  readonly compressed: boolean;
+  /** Of the uncompressed bytes, as `size`. */
+  readonly md5: string;
+  readonly size: number;
 }

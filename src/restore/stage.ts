@@ -6,10 +6,12 @@ import { EXIT } from '../core/exit-status.ts';
 import { linkStaysInside } from '../core/link-target.ts';
 import { decodePath, encodePath, showPath, type RelPath } from '../core/path.ts';
 import { plural } from '../core/units.ts';
+import { reached } from '../native/failpoint.ts';
 import { createMd5 } from '../native/md5.ts';
 import { absolutePath, type WorkDir } from '../native/own-dir.ts';
 import { setMtime } from '../native/times.ts';
 import { ObjectMissingError } from './object-stream.ts';
+import { CorruptError, noteFailure, orCorrupt } from './plain.ts';
 import type { Source } from './source.ts';
 
 /** The text of a link is a path: PATH_MAX. */
@@ -37,8 +39,6 @@ export interface Incoming {
   readonly decompress: (stored: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
 }
 
-/** The bytes differ from what the record says. */
-class CorruptError extends Error {}
 /** The link would lead out. */
 class RefusedError extends Error {}
 
@@ -54,6 +54,7 @@ export async function stage(
   try {
     const write = source.kind === 'link' ? stageLink : stageFile;
     const { md5, size } = await write(root, source, temp, plain);
+    reached('restore.staged');
     return { kind: 'ok', source, temp, md5, size };
   } catch (error) {
     await fs.promises.rm(absolutePath(root, temp), { force: true });
@@ -68,30 +69,6 @@ export async function stage(
       `cannot restore ${showPath(source.path)} into ${root.path}: ${reasonOf(error)}`,
       { hint: `check the space and the rights in ${root.path}`, cause: error },
     );
-  }
-}
-
-function noteFailure(body: AsyncIterable<Uint8Array>): {
-  readonly body: AsyncIterable<Uint8Array>;
-  readonly failure: () => unknown;
-} {
-  let failure: unknown;
-  const noted = async function* noted(): AsyncGenerator<Uint8Array> {
-    try {
-      yield* body;
-    } catch (error) {
-      failure = error;
-      throw error;
-    }
-  };
-  return { body: noted(), failure: () => failure };
-}
-
-async function* orCorrupt(plain: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  try {
-    yield* plain;
-  } catch (error) {
-    throw new CorruptError(`it cannot be decompressed: ${reasonOf(error)}`, { cause: error });
   }
 }
 

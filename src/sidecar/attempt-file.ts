@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { Fingerprint } from '../core/fingerprint.ts';
 import { OWN_DIR } from '../core/manifest.ts';
 import { encodePath, type RelPath } from '../core/path.ts';
+import { reached } from '../native/failpoint.ts';
 import type { Baseline } from './context.ts';
 
 const schema = z.object({
@@ -42,24 +43,41 @@ export function writeAttemptFile(workdir: string, facts: AttemptFile): void {
   ]);
   const text = JSON.stringify({ ...facts, inherited, baselines: [...facts.baselines] });
   fs.writeFileSync(encodePath(`${path}.new`), text, { mode: 0o600 });
+  reached('attempt-file.before-rename');
   fs.renameSync(encodePath(`${path}.new`), encodePath(path));
+  reached('attempt-file.written');
 }
 
 /** Undefined when there is none, or it is of another attempt. */
 export function readAttemptFile(workdir: string, attempt: number): AttemptFile | undefined {
+  const file = readLastAttemptFile(workdir);
+  return file?.attempt === attempt ? file : undefined;
+}
+
+/** Of the last attempt whose task was started in this work directory; undefined when there is none. */
+export function readLastAttemptFile(workdir: string): AttemptFile | undefined {
   let text: string;
   try {
     text = fs.readFileSync(encodePath(pathIn(workdir)), 'utf8');
   } catch {
     return undefined;
   }
-  const parsed = schema.safeParse(JSON.parse(text));
-  if (!parsed.success || parsed.data.attempt !== attempt) return undefined;
+  const parsed = schema.safeParse(parseJson(text));
+  if (!parsed.success) return undefined;
   return {
     ...parsed.data,
     inherited: new Map(parsed.data.inherited),
     baselines: new Map(parsed.data.baselines),
   };
+}
+
+/** A file that a power failure cut short is none. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function pathIn(workdir: string): string {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { unionOf, type History } from '../core/history.ts';
 import { parseRecordKey, type KeyScope } from '../core/keys.ts';
 import { showPath } from '../core/path.ts';
-import type { CaptureRecord } from '../core/records.ts';
+import { isLast, type CaptureRecord } from '../core/records.ts';
 import type { Settings } from '../core/settings.ts';
 import type { Log } from '../log.ts';
 import { claimAttempt } from '../records/claim.ts';
@@ -15,12 +15,14 @@ import { Ledger, type RunFacts } from '../records/ledger.ts';
 import { listRecords, readNewest, type RecordListing } from '../records/read.ts';
 import type { Store } from '../store/store.ts';
 import type { AttemptFile } from './attempt-file.ts';
+import type { Outage } from './outage.ts';
 
 export interface AttemptOptions {
   readonly settings: Settings;
   /** A dead sidecar of this attempt is being replaced. */
   readonly attempt: number | undefined;
   readonly log: Log;
+  readonly outage: Outage;
   readonly onFenced: (error: FencedError) => void;
   readonly signal: AbortSignal;
 }
@@ -31,6 +33,8 @@ export interface Attempt {
   readonly ledger: Ledger;
   readonly fence: Fence;
   readonly tidy: Tidy;
+  /** The last record of this very attempt: the sidecar that is being replaced died after it. */
+  readonly ended: CaptureRecord | undefined;
 }
 
 /** Claims the next attempt (or goes on with the one given), then reads, then records what it has read. */
@@ -137,8 +141,10 @@ async function openLedger(
     },
     nextSeq(listing, facts.attempt),
   );
-  await ledger.write('started', {}, signal);
-  return { history, ledger, fence, tidy };
+  const own = told.at(-1)?.record;
+  const ended = own?.attempt === facts.attempt && isLast(own.kind) ? own : undefined;
+  if (ended === undefined) await ledger.write('started', {}, signal);
+  return { history, ledger, fence, tidy, ended };
 }
 
 function nextSeq(listing: RecordListing, attempt: number): number {

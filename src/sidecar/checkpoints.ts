@@ -1,13 +1,14 @@
 // Checkpoint objects: pushes members as they close, each push a new object, and remembers which object holds
 // which state of which member. sidecar/generations.ts makes committed sets of them.
-import type { Track, TrackEvent } from '../core/decide.ts';
-import { reasonOf } from '../core/errors.ts';
+import type { TrackEvent } from '../core/decide.ts';
+import type { Track } from '../core/track.ts';
 import { sameFingerprint, type FileFacts, type Fingerprint } from '../core/fingerprint.ts';
 import { checkpointKey } from '../core/keys.ts';
 import { showPath, type RelPath } from '../core/path.ts';
 import type { StoredFile } from '../core/records.ts';
 import { sendFile, type SendJob, type Sender, type Sent } from '../push/send.ts';
 import { senderOf, type Context } from './context.ts';
+import { failedPush } from './failed-push.ts';
 
 interface StoredMember {
   readonly file: StoredFile;
@@ -43,6 +44,11 @@ export class Checkpoints {
     return stored !== undefined && sameFingerprint(stored.fingerprint, state) ? stored.file : undefined;
   }
 
+  /** Of the generation that is being made. */
+  get number(): number {
+    return this.#generation;
+  }
+
   /** The number for a generation that is committed now; the next push begins a new one. */
   takeNumber(): number {
     const taken = this.#generation;
@@ -72,7 +78,7 @@ export class Checkpoints {
       const sent = await sendFile(this.#sender, this.#job(track.path, spoolFirst, named), signal);
       return this.#settle(track.path, sent, startedMs);
     } catch (error) {
-      return { kind: 'failed', why: reasonOf(error), atMs: now() };
+      return failedPush(this.#context, track, error);
     } finally {
       for (const key of named) this.#objects.add(key);
     }

@@ -8,6 +8,7 @@ import type { Fingerprint } from '../core/fingerprint.ts';
 import type { Log } from '../log.ts';
 import type { Lanes } from '../push/lanes.ts';
 import type { Reclaimer } from '../push/reclaim.ts';
+import type { Outage } from './outage.ts';
 import type { Progress } from './progress.ts';
 import type { Sender } from '../push/send.ts';
 import type { Fence } from '../records/fence.ts';
@@ -51,6 +52,7 @@ export interface Context {
   /** Aborted when the sidecar gives everything up (fenced). */
   readonly signal: AbortSignal;
   readonly progress: Progress;
+  readonly outage: Outage;
   readonly now: () => number;
   readonly newId: () => string;
 }

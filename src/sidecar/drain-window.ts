@@ -4,7 +4,7 @@
 /** Kept of a known window for the last record, ms. */
 const RECORD_MARGIN_MS = 1000;
 /** After `--drain-timeout` nobody kills us: the record that names what is left gets this long. */
-const RECORD_EXTRA_MS = 60_000;
+const RECORD_EXTRA_MS = 10_000;
 /** The longest delay of a Node timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 

@@ -2,7 +2,7 @@
 // Reads the store and the work directory, writes nothing.
 import { firstLine } from '../core/first-line.ts';
 import { generationName, restoreOrder, type History } from '../core/history.ts';
-import { checkpointKey, resultKey, type KeyScope } from '../core/keys.ts';
+import { checkpointKey, resultKey, segmentKey, type KeyScope } from '../core/keys.ts';
 import { compileManifest, type Manifest } from '../core/manifest.ts';
 import { showPath } from '../core/path.ts';
 import type { Settings } from '../core/settings.ts';
@@ -49,13 +49,18 @@ function matches(
 ): readonly string[] {
   if (found.length === 0) return ['matches: nothing in the work directory yet'];
   return found.flatMap(({ path, facts }) => {
-    const { result, checkpoint, input } = manifest.rolesOf(path);
+    const { result, checkpoint, input, companion } = manifest.rolesOf(path);
     const size = formatBytes(facts.size);
     const at = { attempt, generation: 1 };
     return [
       ...(result ? [`result ${showPath(path)} (${size}) -> ${resultKey(path, scope, false)}[.zst]`] : []),
       ...(checkpoint
         ? [`checkpoint ${showPath(path)} (${size}) -> ${checkpointKey(path, scope, at, false)}[.zst]`]
+        : []),
+      ...(companion
+        ? [
+            `companion ${showPath(path)} (${size}) -> ${segmentKey(path, scope, { ...at, segment: 1 }, false)}[.zst]`,
+          ]
         : []),
       ...(input ? [`input ${showPath(path)} (${size})`] : []),
     ];
@@ -64,8 +69,10 @@ function matches(
 
 function restores(history: History, settings: Settings): readonly string[] {
   if (!settings.restore) return ['restore: nothing (--no-restore)'];
-  const [newest] = restoreOrder(history.generations);
+  const [newest] = restoreOrder(history.generations, settings.verify?.atRestore === true);
   if (newest === undefined) return ['restore: no checkpoint is stored'];
-  const members = newest.members.map(({ path, size }) => `${showPath(path)} (${formatBytes(size)})`);
+  const members = [...newest.members, ...newest.companions].map(
+    ({ path, size }) => `${showPath(path)} (${formatBytes(size)})`,
+  );
   return [`restore: checkpoint ${generationName(newest)} of ${newest.at}: ${members.join(', ')}`];
 }

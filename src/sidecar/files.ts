@@ -1,17 +1,14 @@
 // The declared files of this run: feeds what happened to decide(), and carries out what it says. Bounded
 // pushes, one in flight for each file and role, one timer for all that waits.
-import {
-  decide,
-  isSettled,
-  newTrack,
-  nextStep,
-  type Track,
-  type TrackEvent,
-  type TrackRole,
-} from '../core/decide.ts';
+import { decide, isSettled, type TrackEvent } from '../core/decide.ts';
+import { newTrack, type Track, type TrackRole } from '../core/track.ts';
+import { reasonOf } from '../core/errors.ts';
 import type { ClosedHow } from '../core/events.ts';
 import type { Fingerprint } from '../core/fingerprint.ts';
+import { isHeldBack, nextStep } from '../core/next-step.ts';
 import type { RelPath } from '../core/path.ts';
+import { Changes } from './changes.ts';
+import { Needs, type Need } from './needs.ts';
 
 /** Pushes under way at once: enough to hide a store's latency, few enough for its memory. */
 const MOST_PUSHES = 8;
@@ -36,13 +33,15 @@ export class Files {
   readonly #waiting = new Map<string, number>();
   /** Keys of tracks that a drain still has to wait for. */
   readonly #open = new Set<string>();
+  readonly #needs = new Needs((track) => this.isHeld(track));
   #running = 0;
+  #closes = 0;
   #timer: NodeJS.Timeout | undefined;
   #timerMs = Infinity;
   #urgent = false;
   #hold = false;
   #stopped = false;
-  #listeners: (() => void)[] = [];
+  readonly #changes = new Changes();
 
   constructor(options: FilesOptions) {
     this.#options = options;
@@ -100,17 +99,36 @@ export class Files {
     return this.#open.size;
   }
 
+  /** Closes of declared files up to now: who sees the same number twice has missed none. */
+  get closes(): number {
+    return this.#closes;
+  }
+
+  /** All that was closed by now is pushed without pacing, and what failed is tried again. */
+  needAll(): Need {
+    const tracks = new Map([...this.#tracks].filter(([, track]) => track.durableCloses < track.closes));
+    const need = this.#needs.need(tracks, (key) => this.#tracks.get(key));
+    for (const track of tracks.values()) if (!track.pushing) this.#apply(track, { kind: 'hurried' });
+    this.#pump();
+    return need;
+  }
+
   /** After SIGTERM results that would replace something wait for the task's end. */
   holdReplacing(hold: boolean): void {
     this.#hold = hold;
+    for (const [key, track] of this.#tracks) this.#needs.changed(key, track);
     this.#wakeAll();
+  }
+
+  isHeld(track: Track): boolean {
+    return isHeldBack(track, this.#hold);
   }
 
   /** No push starts any more; those under way end by their own signal. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
-    this.#notify();
+    this.#changes.notify();
   }
 
   get(path: RelPath, role: TrackRole): Track | undefined {
@@ -123,19 +141,7 @@ export class Files {
 
   /** Resolves when nothing is pending but what waits for a writer, or when `signal` aborts. */
   async settled(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && !this.#stopped && !this.#allSettled()) await this.#changed(signal);
-  }
-
-  /** Resolves at the next change of any track, or when `signal` aborts. */
-  async #changed(signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const done = (): void => {
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      signal.addEventListener('abort', done, { once: true });
-      this.#listeners.push(done);
-    });
+    while (!signal.aborted && !this.#stopped && !this.#allSettled()) await this.#changes.next(signal);
   }
 
   #allSettled(): boolean {
@@ -160,14 +166,10 @@ export class Files {
     if (isSettled(track) || track.blocked) this.#open.delete(key);
     else this.#open.add(key);
     if (track.pending && !track.pushing) this.#ready.add(key);
+    if (track.closes > before.closes) this.#closes += 1;
+    this.#needs.changed(key, track);
     this.#options.onChange(track, before);
-    this.#notify();
-  }
-
-  #notify(): void {
-    const listeners = this.#listeners;
-    this.#listeners = [];
-    for (const listener of listeners) listener();
+    this.#changes.notify();
   }
 
   #wakeAll(): void {
@@ -183,7 +185,11 @@ export class Files {
       this.#ready.delete(key);
       const track = this.#tracks.get(key);
       if (track === undefined) continue;
-      const step = nextStep(track, { nowMs, urgent: this.#urgent, holdReplacing: this.#hold });
+      const step = nextStep(track, {
+        nowMs,
+        urgent: this.#urgent || this.#needs.has(key),
+        holdReplacing: this.#hold,
+      });
       if (step.kind === 'push') this.#start(track, step.spoolFirst);
       else if (step.kind === 'wait') {
         this.#waiting.set(key, step.untilMs);
@@ -197,7 +203,7 @@ export class Files {
     this.#apply(track, { kind: 'push-started' });
     const { push, now } = this.#options;
     void push(track, spoolFirst)
-      .catch((error: unknown): TrackEvent => ({ kind: 'failed', why: String(error), atMs: now() }))
+      .catch((error: unknown): TrackEvent => ({ kind: 'failed', why: reasonOf(error), atMs: now() }))
       .then((event) => {
         this.#running -= 1;
         this.#apply(this.#trackOf(track.path, track.role), event);

@@ -1,6 +1,6 @@
 // One capture per work directory. The lock is the kernel's: it ends with the process, however that ends.
 import fs from 'node:fs';
-import { CaptureError, reasonOf } from '../core/errors.ts';
+import { CaptureError, errnoOf, reasonOf } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
 import { OWN_DIR } from '../core/manifest.ts';
 import { encodePath } from '../core/path.ts';
@@ -10,9 +10,12 @@ export interface WorkdirLock {
   close(): void;
 }
 
+/** No space, no inode, no quota: the node's fault, not the command line's. */
+const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
+
 /**
  * Makes `.capture/` and takes the lock in it. Throws status 64 when the directory cannot be written, or
- * another capture has it and `shared` is false.
+ * another capture has it and `shared` is false; 69 when it is full.
  */
 export function lockWorkdir(workdir: string, shared: boolean): WorkdirLock {
   let fd: number;
@@ -24,10 +27,15 @@ export function lockWorkdir(workdir: string, shared: boolean): WorkdirLock {
       0o600,
     );
   } catch (error) {
-    throw new CaptureError(EXIT.usage, `cannot write in the work directory ${workdir}: ${reasonOf(error)}`, {
-      hint: 'give the task a directory of its own with --workdir',
-      cause: error,
-    });
+    const isFull = FULL.has(errnoOf(error) ?? '');
+    throw new CaptureError(
+      isFull ? EXIT.unavailable : EXIT.usage,
+      `cannot write in the work directory ${workdir}: ${reasonOf(error)}`,
+      {
+        hint: isFull ? 'make room there' : 'give the task a directory of its own with --workdir',
+        cause: error,
+      },
+    );
   }
   if (tryLock(fd) || shared) return { close: () => fs.closeSync(fd) };
   fs.closeSync(fd);

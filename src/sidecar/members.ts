@@ -1,10 +1,11 @@
 // The members of a checkpoint set, looked at directly: which exist, and all their states at one moment.
 import fs from 'node:fs';
 import { sameFingerprint, type FileFacts } from '../core/fingerprint.ts';
+import { chooseMembers } from '../core/members.ts';
 import { encodePath, type RelPath } from '../core/path.ts';
 import { factsOf, fileFacts } from '../native/facts.ts';
 import { openBeneath, writerState } from '../native/files.ts';
-import type { Root } from './context.ts';
+import type { Context, Root } from './context.ts';
 
 export type Collected =
   /** One moment at which no member had a writer. */
@@ -65,4 +66,17 @@ export function statMember(root: Root, path: RelPath): FileFacts | undefined {
     // ENOTDIR, ELOOP: a parent was replaced; the path no longer names a declared file.
     return undefined;
   }
+}
+
+/** Of the declared checkpoint files those that exist, but for those that `--newest` leaves out. */
+export function membersAmong(
+  { root, manifest, settings }: Context,
+  declared: readonly { readonly path: RelPath }[],
+): readonly RelPath[] {
+  const candidates = declared.flatMap(({ path }) => {
+    const facts = statMember(root, path);
+    if (facts === undefined) return [];
+    return [{ path, mtimeNs: facts.mtimeNs, pattern: manifest.matchIndex('checkpoints', path) }];
+  });
+  return chooseMembers(candidates, settings.manifest.newest);
 }

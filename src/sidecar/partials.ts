@@ -1,6 +1,7 @@
 // What a death left of results: stored beside the good ones as `<path>.<index>.partial-<attempt>`, never over
 // them, and kept in the work directory.
-import type { Track, TrackEvent } from '../core/decide.ts';
+import type { TrackEvent } from '../core/decide.ts';
+import type { Track } from '../core/track.ts';
 import { partialKey } from '../core/keys.ts';
 import { showPath, type RelPath } from '../core/path.ts';
 import { sendFile } from '../push/send.ts';
@@ -54,11 +55,11 @@ export async function pushPartial(context: Context, track: Track): Promise<Track
 }
 
 /** Moves a result that was published before the death was known to its partial key. */
-export async function moveToPartial(context: Context, path: RelPath): Promise<void> {
-  const { ledger, store, scope, attempt, fence, log, signal } = context;
+export async function moveToPartial(context: Context, path: RelPath, signal: AbortSignal): Promise<void> {
+  const { ledger, store, scope, attempt, fence, log } = context;
   const file = ledger.results.get(path);
   if (file === undefined || file.attempt !== attempt) return;
-  await fence.pass(signal);
+  await fence.passAnew(signal);
   const key = partialKey(path, scope, attempt, file.compressed);
   await store.copy(file.key, key, signal);
   await store.delete([file.key], signal);

@@ -5,19 +5,16 @@ import { showPath, type RelPath } from '../core/path.ts';
 import { keptKey } from '../core/keys.ts';
 import { senderOf, type Context } from './context.ts';
 import { statMember } from './members.ts';
+import { isOverwritten, mayBeOverwritten } from './overwritten.ts';
 import type { Reclaimable, Results } from './results.ts';
-import { underPressure } from '../push/pressure.ts';
+import { pressureOn, type Pressure } from '../push/pressure.ts';
 import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
 import { sendFile } from '../push/send.ts';
-
-/** Time between two looks at the space while results are being stored, ms. */
-const LOOK_EVERY_MS = 1000;
 
 export class Reclaims {
   readonly #context: Context;
   readonly #results: Results;
   #underWay: Promise<void> = Promise.resolve();
-  #lookedMs = -Infinity;
   reclaimed = 0;
 
   constructor(context: Context, results: Results) {
@@ -25,30 +22,25 @@ export class Reclaims {
     this.#results = results;
   }
 
-  /** Space runs short and something could go once a record names it. Looks once a second at most. */
-  async pressed(): Promise<boolean> {
-    const { settings, reclaimer, root, now } = this.#context;
-    if (reclaimer === undefined || settings.reclaim !== 'auto' || now() - this.#lookedMs < LOOK_EVERY_MS)
-      return false;
-    this.#lookedMs = now();
-    const candidates = this.#underPressure([...this.#results.reclaimable.values()]);
-    // A directory that cannot be asked gives no reason to delete anything.
-    return (
-      !this.#isReserved() &&
-      underPressure(root.path, candidates.bytes, candidates.files.length).catch(() => false)
-    );
+  /** How short the space is, for what could go once a record names it. */
+  async pressure(): Promise<Pressure> {
+    const { settings, reclaimer, root } = this.#context;
+    if (reclaimer === undefined || settings.reclaim !== 'auto' || this.#isReserved()) return 'none';
+    const { files, bytes } = this.#underPressure([...this.#results.reclaimable.values()]);
+    return files.length === 0 ? 'none' : pressureOn(root.path, bytes, files.length);
   }
 
   /** While the task runs, after a record: `now` takes all that a record names, `auto` only under pressure. */
   whileRunning(): Promise<void> {
     return this.#next(async () => {
-      const { settings, root, reclaimer } = this.#context;
+      const { settings, manifest, root, reclaimer } = this.#context;
       if (reclaimer === undefined) return;
-      const ready = this.#results.readyToReclaim();
-      if (settings.reclaim === 'now') return this.#reclaimAll(ready, false);
+      const ready = this.#results.readyToReclaim().filter(({ path }) => !manifest.rolesOf(path).companion);
+      // What may be pushed again at the end stays until then, while there is room for it.
+      if (settings.reclaim === 'now' && !this.#isDoubtful()) return this.#reclaimAll(ready, false);
       if (ready.length === 0 || this.#isReserved()) return;
       const { files, bytes } = this.#underPressure(ready);
-      if (await underPressure(root.path, bytes, files.length)) await this.#reclaimAll(files, false);
+      if ((await pressureOn(root.path, bytes, files.length)) === 'high') await this.#reclaimAll(files, false);
     });
   }
 
@@ -100,9 +92,13 @@ export class Reclaims {
     try {
       const now = statMember(root, path);
       if (now === undefined || !sameFingerprint(now, fingerprint)) return;
-      if (one.file === undefined && fingerprint.size > 0 && !(await this.#stillStored(path))) return;
+      const isSure = one.file !== undefined && (atEnd || !this.#isDoubtful());
+      if (!isSure && fingerprint.size > 0 && !(await this.#stillStored(path))) return;
+      this.#results.noteReclaiming(path, true);
       const outcome = await reclaimer?.reclaim(path, fingerprint, { atEnd }, signal);
       if (outcome === undefined) return;
+      if (outcome.kind !== 'reclaimed' && outcome.kind !== 'remade')
+        this.#results.noteReclaiming(path, false);
       if (outcome.kind === 'reclaimed') {
         this.reclaimed += 1;
         this.#results.noteReclaimed(path);
@@ -149,10 +145,13 @@ export class Reclaims {
       );
   }
 
+  #isDoubtful(): boolean {
+    return mayBeOverwritten(this.#context.history);
+  }
+
   /** A baseline of an earlier attempt: the object must still be the one that the record names. */
   async #stillStored(path: RelPath): Promise<boolean> {
-    const { ledger, store, signal } = this.#context;
-    const file = ledger.results.get(path);
-    return file !== undefined && (await store.head(file.key, signal))?.meta['push'] === file.push;
+    const file = this.#context.ledger.results.get(path);
+    return file !== undefined && !(await isOverwritten(this.#context, file));
   }
 }

@@ -39,10 +39,12 @@ export class Recorder {
   async now(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = undefined;
-      if (this.#context.ledger.hasUnrecorded) this.due();
-    });
+    // Nothing may come after the record that closes the attempt.
+    if (!this.#stopped)
+      this.#writing ??= this.#write().finally(() => {
+        this.#writing = undefined;
+        if (this.#context.ledger.hasUnrecorded) this.due();
+      });
     await this.#writing;
   }
 
@@ -54,12 +56,14 @@ export class Recorder {
   }
 
   async #write(): Promise<void> {
-    const { ledger, log, signal } = this.#context;
+    const { ledger, log, outage, signal } = this.#context;
     try {
       if (ledger.hasUnrecorded) await ledger.write('stored', {}, signal);
       await this.#afterRecord();
     } catch (error) {
-      if (!signal.aborted) log.warn(`a record could not be written and is tried again: ${reasonOf(error)}`);
+      // Of an outage the user has read already.
+      if (!signal.aborted && !outage.isKnown)
+        log.warn(`a record could not be written and is tried again: ${reasonOf(error)}`);
     }
   }
 }

@@ -13,6 +13,7 @@ import { clearStaging } from '../restore/fetch.ts';
 import { openStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { lockWorkdir } from './lock.ts';
+import { Outage } from './outage.ts';
 import { openProgress } from './progress.ts';
 import { restore } from './restore.ts';
 
@@ -33,8 +34,9 @@ export async function readHistory(
 
 /** Brings inputs and the newest good checkpoint into the work directory; resolves to what it did. */
 export async function restoreOnly(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
-  const store = await openStore(settings.to);
-  const from = settings.from === undefined ? store : await openStore(settings.from);
+  const outage = new Outage(log, Date.now);
+  const store = await openStore(settings.to, { onTry: outage.tried });
+  const from = settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
   const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
   try {
     const root = { fd, path: settings.workdir };
@@ -65,6 +67,7 @@ export async function restoreOnly(settings: Settings, log: Log, signal: AbortSig
     }
   } finally {
     fs.closeSync(fd);
+    outage.close();
     if (from !== store) await from.close();
     await store.close();
   }

@@ -1,17 +1,19 @@
 // Before the task starts: inputs, results that are inputs, and the newest checkpoint generation that is whole
 // come into the work directory. Nothing is placed before all of it has been verified.
+import fs from 'node:fs';
 import { CaptureError } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
 import type { FileFacts } from '../core/fingerprint.ts';
-import { generationName, restoreOrder, type History } from '../core/history.ts';
+import { generationName, restoreOrder, type History, type Judgement } from '../core/history.ts';
 import type { KeyScope } from '../core/keys.ts';
 import type { Manifest } from '../core/manifest.ts';
-import { showPath } from '../core/path.ts';
+import { encodePath, showPath } from '../core/path.ts';
 import type { Generation, StoredFile } from '../core/records.ts';
 import type { Settings } from '../core/settings.ts';
 import { plural } from '../core/units.ts';
 import type { Log } from '../log.ts';
 import { describeSetAside } from '../restore/aside.ts';
+import { wantedCompanions } from '../restore/companions.ts';
 import { decompressStream } from '../restore/decompress.ts';
 import { fetchFiles, type Staged } from '../restore/fetch.ts';
 import { findInputs } from '../restore/inputs.ts';
@@ -21,7 +23,9 @@ import type { Source } from '../restore/source.ts';
 import type { Store } from '../store/store.ts';
 import type { Root } from './context.ts';
 import { statMember } from './members.ts';
+import { resumedInputs } from './resumed-inputs.ts';
 import type { Progress } from './progress.ts';
+import { verify } from './verify.ts';
 
 /** Requests under way at once. */
 const PARALLEL = 4;
@@ -46,27 +50,31 @@ export interface Restored {
   /** Members as they were placed: their states are those of stored objects. */
   readonly members: readonly { readonly file: StoredFile; readonly facts: FileFacts }[];
   readonly files: number;
+  /** What was found out about the generations that were tried. */
+  readonly judgements: readonly Judgement[];
 }
 
 export async function restore(job: RestoreJob): Promise<Restored> {
   const inputs = await restoreInputs(job);
   if (!job.settings.restore || job.history.generations.length === 0) {
-    return { generation: undefined, members: [], files: inputs };
+    return { generation: undefined, members: [], files: inputs, judgements: [] };
   }
-  const generation = await restoreCheckpoint(job);
-  if (generation === undefined) return { generation, members: [], files: inputs };
+  const { generation, judgements } = await restoreCheckpoint(job);
+  if (generation === undefined) return { generation, members: [], files: inputs, judgements };
   const members = generation.members.flatMap((file) => {
     const facts = statMember(job.root, file.path);
     return facts === undefined || facts.size !== file.size ? [] : [{ file, facts }];
   });
-  return { generation, members, files: inputs + generation.members.length };
+  const files = inputs + generation.members.length + generation.companions.length;
+  return { generation, members, files, judgements };
 }
 
 async function restoreInputs(job: RestoreJob): Promise<number> {
   const { settings, history, manifest, root, store, from, scope, signal } = job;
-  const earlier = settings.restore
+  const recorded = settings.restore
     ? [...history.results.values()].filter(({ path }) => manifest.rolesOf(path).input)
     : [];
+  const earlier = await resumedInputs(store, history, recorded, job.log, signal);
   const known = new Set(earlier.map(({ path }) => path));
   const resumed = await bring(job, store, earlier, 'resumed');
   const found = await findInputs(from, scope, manifest, settings.manifest.inputs, root.path, known, signal);
@@ -120,15 +128,20 @@ async function bring(
 }
 
 /** The generation that came; undefined when the local files stay. Throws when none is whole. */
-async function restoreCheckpoint(job: RestoreJob): Promise<Generation | undefined> {
-  const { history, store, log } = job;
-  for (const generation of restoreOrder(history.generations)) {
+async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'generation' | 'judgements'>> {
+  const { history, settings, store, log } = job;
+  const judgements: Judgement[] = [];
+  const isVerified = settings.verify?.atRestore === true;
+  for (const generation of restoreOrder(history.generations, isVerified)) {
     const tried = await tryGeneration(job, generation);
-    if (tried.kind === 'restored') return generation;
-    if (tried.kind === 'local-stays') return undefined;
-    log.warn(
-      `checkpoint ${generationName(generation)} cannot be restored (${tried.why}): trying the one before`,
-    );
+    const name = generationName(generation);
+    if (tried.kind === 'local-stays') return { generation: undefined, judgements };
+    if (tried.kind === 'restored') {
+      if (isVerified) judgements.push({ generation: name, good: true });
+      return { generation, judgements };
+    }
+    judgements.push({ generation: name, good: false });
+    log.warn(`checkpoint ${name} cannot be restored (${tried.why}): trying the one before`);
   }
   throw new CaptureError(
     EXIT.unavailable,
@@ -154,16 +167,35 @@ async function tryGeneration(job: RestoreJob, generation: Generation): Promise<T
     log.warn('the local checkpoint is newer than the stored one and stays (--on-local newest)');
     return { kind: 'local-stays' };
   }
-  const wanted = surveyed.filter(({ decision }) => decision !== 'keep').map(({ source }) => source);
+  const wanted: readonly Source[] = [
+    ...surveyed.filter(({ decision }) => decision !== 'keep').map(({ source }) => source),
+    ...(await wantedCompanions(root, generation.companions, signal)),
+  ];
   const staged = await fetchAll(job, store, wanted);
   try {
     const why = describeBroken(staged);
     if (why !== undefined) return { kind: 'broken', why };
     placeAndTell(job, staged);
-    return { kind: 'restored' };
   } finally {
     await staged.close();
   }
+  const failure = await verifyRestored(job, generation);
+  return failure === undefined ? { kind: 'restored' } : { kind: 'broken', why: failure };
+}
+
+/** Why the user's own check refuses the generation that stands in the work directory; its files are gone then. */
+async function verifyRestored(
+  { settings, root, signal }: RestoreJob,
+  generation: Generation,
+): Promise<string | undefined> {
+  if (settings.verify?.atRestore !== true) return undefined;
+  const { command } = settings.verify;
+  const why = await verify({ command, workdir: root.path, generation: generationName(generation), signal });
+  if (why === undefined) return undefined;
+  // All of them are in the store: the task must not find one that the generation before does not have.
+  for (const { path } of [...generation.members, ...generation.companions])
+    await fs.promises.rm(encodePath(`${root.path}/${path}`), { force: true });
+  return why;
 }
 
 async function fetchAll(job: RestoreJob, store: Store, sources: readonly Source[]): Promise<Staged> {

@@ -1,13 +1,15 @@
 // Pushes results as files.ts asks for them, notes them in the ledger, and says when a record is due and
 // what may be reclaimed after it.
-import type { Track, TrackEvent } from '../core/decide.ts';
-import { reasonOf } from '../core/errors.ts';
+import type { TrackEvent } from '../core/decide.ts';
+import type { Track } from '../core/track.ts';
 import { sameFingerprint, type Fingerprint } from '../core/fingerprint.ts';
 import { showPath, type RelPath } from '../core/path.ts';
 import type { StoredFile } from '../core/records.ts';
 import { formatBytes } from '../core/units.ts';
+import { reached } from '../native/failpoint.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../push/publish-result.ts';
 import { senderOf, type Context } from './context.ts';
+import { failedPush } from './failed-push.ts';
 
 /** A stored result whose local copy may go once a record names it. */
 export interface Reclaimable {
@@ -52,6 +54,12 @@ export class Results {
   /** True when what stands under the path's key was read at or after this instant, in this run. */
   publishedSince(path: RelPath, atMs: number): boolean {
     return (this.#publishedMs.get(path) ?? -Infinity) >= atMs;
+  }
+
+  /** From the moment that the file is out of the task's sight, what it makes there is an append to nothing. */
+  noteReclaiming(path: RelPath, begins: boolean): void {
+    if (begins) this.#reclaimed.add(path);
+    else this.#reclaimed.delete(path);
   }
 
   noteReclaimed(path: RelPath): void {
@@ -102,7 +110,7 @@ export class Results {
           return sent;
       }
     } catch (error) {
-      return { kind: 'failed', why: reasonOf(error), atMs: context.now() };
+      return failedPush(context, track, error);
     }
   }
 
@@ -131,6 +139,7 @@ export class Results {
   ): TrackEvent {
     const { ledger, baselines, now, log, progress } = this.#context;
     ledger.noteResult(file);
+    reached('push.noted');
     this.#publishedMs.set(file.path, startedMs);
     baselines.set(file.path, { md5: file.md5, size: file.size });
     this.#reclaimed.delete(file.path);

@@ -1,5 +1,5 @@
 // Which roles of a file make it something to push.
-import type { TrackRole } from '../core/decide.ts';
+import type { TrackRole } from '../core/track.ts';
 import type { Roles } from '../core/manifest.ts';
 
 export function rolesToTrack({ result, checkpoint }: Roles): readonly TrackRole[] {

@@ -5,9 +5,11 @@ import { randomUUID } from 'node:crypto';
 import posix from 'node:path/posix';
 import { fileURLToPath } from 'node:url';
 import { fixedPart } from '../core/fixed-part.ts';
-import { escapePath, parseRecordKey, type KeyScope } from '../core/keys.ts';
+import { escapePath, parseRecordKey, recordPrefix, type KeyScope } from '../core/keys.ts';
+import { judged } from '../core/history.ts';
 import { compileManifest } from '../core/manifest.ts';
 import { encodePath } from '../core/path.ts';
+import type { CaptureRecord } from '../core/records.ts';
 import { keyIndex, type Settings } from '../core/settings.ts';
 import { describeSettled, settleReclaims } from '../push/settle.ts';
 import { openReclaimer } from '../push/reclaim.ts';
@@ -26,6 +28,8 @@ import { restore, type Restored } from './restore.ts';
 export interface Begun {
   readonly context: Context;
   readonly restored: Restored;
+  /** The last record, when the sidecar that is being replaced died after it. */
+  readonly ended: CaptureRecord | undefined;
   /** Closes everything that start opened, in the right order. */
   readonly close: () => Promise<void>;
 }
@@ -35,7 +39,7 @@ export type Beginning =
   | { readonly kind: 'done-already'; readonly attempt: number };
 
 export async function begin(options: AttemptOptions): Promise<Beginning> {
-  const { settings, signal, log } = options;
+  const { settings, signal, log, outage } = options;
   const owned: (() => Promise<void> | void)[] = [];
   const close = async (): Promise<void> => {
     // oxlint-disable-next-line no-await-in-loop -- in reverse order of opening, each after the one that needs it
@@ -45,7 +49,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
     const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
     owned.push(() => fs.closeSync(fd));
     const root = { fd, path: settings.workdir };
-    const store = await openStore(settings.to);
+    const store = await openStore(settings.to, { onTry: outage.tried });
     owned.push(() => store.close());
     const scope: KeyScope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
     const listing = await listRecords(store, scope, signal);
@@ -65,9 +69,11 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
     }
     const resumed =
       options.attempt === undefined ? undefined : readAttemptFile(settings.workdir, options.attempt);
-    const { facts, history, ledger, fence, tidy } = await openAttempt(options, store, scope, resumed);
-    if (facts.attempt > 1) await sweepOwn(store, settings, scope, signal);
-    const from = settings.from === undefined ? store : await openStore(settings.from);
+    const { facts, history, ledger, fence, tidy, ended } = await openAttempt(options, store, scope, resumed);
+    // Of earlier attempts, or of the dead sidecar that this one replaces.
+    if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);
+    const from =
+      settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
     if (from !== store) owned.push(() => from.close());
     const manifest = compileManifest(settings.manifest, storeInside(settings));
     const progress = openProgress(Date.now);
@@ -85,7 +91,8 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
             signal,
             progress,
           })
-        : { generation: undefined, members: [], files: 0 };
+        : { generation: undefined, members: [], files: 0, judgements: [] };
+    ledger.setGenerations(judged(ledger.generations, restored.judgements));
     const lanes = openSnapshotLanes(settings, root);
     owned.push(() => lanes.close());
     const reclaimer =
@@ -112,11 +119,12 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       inherited: new Map(resumed?.inherited ?? []),
       resumed: resumed !== undefined,
       progress,
+      outage,
       now: Date.now,
       newId: randomUUID,
     };
     for (const { path, md5, size } of ledger.results.values()) context.baselines.set(path, { md5, size });
-    return { kind: 'begun', context, restored, close };
+    return { kind: 'begun', context, restored, ended, close };
   } catch (error) {
     await close();
     throw error;
@@ -153,10 +161,14 @@ async function sweepOwn(
 ): Promise<void> {
   const result = new RegExp(`\\.${scope.index}(\\.partial-\\d+|\\.~\\d+~)?(\\.zst)?$`);
   const checkpoint = `.${scope.taskName}.${scope.index}.`;
-  const mine = (key: string): boolean => result.test(key) || key.includes(checkpoint);
-  const prefixes = [...settings.manifest.results, ...settings.manifest.checkpoints].map((pattern) =>
-    escapePath(fixedPart(pattern).replace(/\/$/, '')),
-  );
+  const record = recordPrefix(scope);
+  const mine = (key: string): boolean =>
+    result.test(key) || key.includes(checkpoint) || key.startsWith(record);
+  const prefixes = [
+    ...settings.manifest.results,
+    ...settings.manifest.checkpoints,
+    ...settings.manifest.companions,
+  ].map((pattern) => escapePath(fixedPart(pattern).replace(/\/$/, '')));
   // oxlint-disable-next-line no-await-in-loop -- few, and one at a time is kinder to the store
-  for (const prefix of new Set(prefixes)) await store.sweep(prefix, mine, signal);
+  for (const prefix of new Set([...prefixes, record])) await store.sweep(prefix, mine, signal);
 }

@@ -2,7 +2,7 @@
 // sidecar it is what the task may have closed meanwhile.
 import { plural } from '../core/units.ts';
 import type { Watcher } from '../watch/watcher.ts';
-import { writeAttemptFile } from './attempt-file.ts';
+import { readLastAttemptFile, writeAttemptFile } from './attempt-file.ts';
 import type { Context } from './context.ts';
 import type { Files } from './files.ts';
 
@@ -33,12 +33,19 @@ function inherit({ inherited }: Context, files: Files): void {
   for (const [path, fingerprint] of inherited) files.inherit(path, fingerprint);
 }
 
-/** A result that is an input and comes out unchanged is not pushed: its md5 is taken while it is the input. */
-async function hashStagedInputs({ inherited, manifest, lanes, baselines, signal }: Context): Promise<void> {
+/**
+ * A result that is an input and comes out unchanged is not pushed: its md5 is taken while it is the input. What
+ * the task of a dead attempt made of it here is no input: it may be stored nowhere.
+ */
+async function hashStagedInputs(context: Context): Promise<void> {
+  const { inherited, manifest, lanes, baselines, root, signal } = context;
+  const before = readLastAttemptFile(root.path);
   for (const path of inherited.keys()) {
     const roles = manifest.rolesOf(path);
     if (!roles.input || !roles.result) continue;
     const digest = await lanes.md5(path, signal);
-    if (digest.kind === 'md5') baselines.set(path, { md5: digest.md5, size: digest.facts.size });
+    if (digest.kind !== 'md5') continue;
+    if (before !== undefined && before.baselines.get(path)?.md5 !== digest.md5) continue;
+    baselines.set(path, { md5: digest.md5, size: digest.facts.size });
   }
 }

@@ -2,13 +2,17 @@
 import fs from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Nobody tells us of the end of processes that are not our children: looked at this often. */
-const EVERY_MS = 500;
+/** Nobody tells us of the end of processes that are not our children: looked at again after a growing pause. */
+const FIRST_PAUSE_MS = 250;
+const MOST_PAUSE_MS = 5000;
 
 /** Resolves when no process of the task's group and none that carries its CAPTURED_RUN is left. */
 export async function taskIsGone(runToken: string, taskPid: number | undefined): Promise<void> {
-  // oxlint-disable-next-line no-await-in-loop -- one look after the other
-  while (await isAlive(runToken, taskPid)) await pause(EVERY_MS);
+  let pauseMs = FIRST_PAUSE_MS;
+  while (await isAlive(runToken, taskPid)) {
+    await pause(pauseMs);
+    pauseMs = Math.min(MOST_PAUSE_MS, pauseMs * 1.5);
+  }
 }
 
 async function isAlive(runToken: string, taskPid: number | undefined): Promise<boolean> {

@@ -5,6 +5,7 @@ import type { BigIntStats } from 'node:fs';
 import fs from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errnoOf } from '../core/errors.ts';
+import { reached } from '../native/failpoint.ts';
 import { renameNoReplace } from '../native/files.ts';
 import type { Layout } from './file-layout.ts';
 import { dropMeta, writeMeta } from './file-meta.ts';
@@ -26,8 +27,11 @@ export async function putFile(
   await makeDirectory(layout.tmp);
   try {
     await fs.writeFile(temporary + KEY_SUFFIX, key);
+    reached('file-put.key-noted');
     const written = await writeBody(temporary, body, options.signal);
+    reached('file-put.body-written');
     await writeMeta(layout, key, written, options.meta);
+    reached('file-put.meta-written');
     await makeDirectory(dirname(path));
     const outcome = await place(layout, { key, path, temporary }, options.ifAbsent === true);
     if (outcome === 'exists') await dropMeta(layout, key, written.ino);
@@ -68,7 +72,9 @@ async function place(
   } else {
     await fs.rename(temporary, path);
   }
+  reached('file-put.placed');
   await syncDirectory(dirname(path));
+  reached('file-put.synced');
   // Only that of the object that we replaced: another writer may have prepared its own meanwhile.
   if (replaced !== undefined) await dropMeta(layout, key, replaced);
   return 'stored';

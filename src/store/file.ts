@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { errnoOf } from '../core/errors.ts';
 import type { StoreSettings } from '../core/settings.ts';
+import { reached } from '../native/failpoint.ts';
 import { watched } from './body.ts';
 import { fileFailure } from './file-failure.ts';
 import { layoutOf, type Layout } from './file-layout.ts';
@@ -88,6 +89,7 @@ async function remove(layout: Layout, key: string): Promise<void> {
   try {
     const { ino } = await fs.lstat(path, { bigint: true });
     await fs.unlink(path);
+    reached('file-delete.unlinked');
     await syncDirectory(dirname(path));
     await dropMeta(layout, key, ino);
   } catch (error) {

@@ -130,9 +130,12 @@ export async function request<Answer, Settled = never>(
         bucket.renew(client);
         return attempt(tries + 1);
       }
+      const told = storeError(bucket, options, failure, tries, error);
+      // Before the look for what it has done after all: where nothing answers, that takes as long again.
+      if (failure.lost) bucket.onTry?.(options.operation, told);
       const settled = await settle?.(failure);
       if (settled !== undefined) return settled;
-      throw storeError(bucket, options, failure, tries, error);
+      throw told;
     }
   };
   return retrying(attempt, {

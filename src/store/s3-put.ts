@@ -2,6 +2,7 @@
 // lost is settled by the push id in the object's metadata; it must never be reported as failed when it took
 // place, nor as ours when it was another's.
 import { PutObjectCommand } from '@aws-sdk/client-s3';
+import { reached } from '../native/failpoint.ts';
 import { request, type Bucket } from './s3-bucket.ts';
 import type { Failure } from './s3-failure.ts';
 import { headObject } from './s3-read.ts';
@@ -45,10 +46,12 @@ async function putBytes(
     { operation: 'PutObject', key, signal, settle },
     async (client, http): Promise<PutOutcome> => {
       const input = { Bucket: bucket.name, Key: bucket.prefix + key, Body: body, Metadata: { ...meta } };
+      reached('s3.before-put');
       await client.send(
         new PutObjectCommand({ ...input, IfNoneMatch: ifAbsent === true ? '*' : undefined }),
         http,
       );
+      reached('s3.after-put');
       return 'stored';
     },
   );

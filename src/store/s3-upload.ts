@@ -11,6 +11,7 @@ import {
   type S3Client,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
+import { reached } from '../native/failpoint.ts';
 import { request, type Bucket } from './s3-bucket.ts';
 import type { Failure } from './s3-failure.ts';
 import type { PutOptions, PutOutcome } from './store.ts';
@@ -136,8 +137,15 @@ const OPERATIONS = [
 function retryingClient(bucket: Bucket, { key, signal, publish, fail }: Sending): S3Client {
   const send = async (command: UploadPartCommand): Promise<object> => {
     const operation = OPERATIONS.find(([, Command]) => command instanceof Command)?.[0] ?? 'UploadPart';
-    const attempt = (client: S3Client, http: { readonly abortSignal?: AbortSignal }): Promise<object> =>
-      client.send(command, http);
+    const attempt = async (
+      client: S3Client,
+      http: { readonly abortSignal?: AbortSignal },
+    ): Promise<object> => {
+      reached(operation === 'CompleteMultipartUpload' ? 's3.before-complete' : 's3.before-part');
+      const answer = await client.send(command, http);
+      reached(operation === 'CompleteMultipartUpload' ? 's3.after-complete' : 's3.after-part');
+      return answer;
+    };
     if (operation === 'AbortMultipartUpload') {
       // The error that led here is the one to report; what stays behind, sweep finds.
       return request(bucket, { operation, key, budgetMs: ABORT_BUDGET_MS }, attempt).catch(() => ({}));

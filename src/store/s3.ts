@@ -12,11 +12,7 @@ import type { OnTry, Store } from './store.ts';
  * files, in the SDK's order. `createsAtomically` is true once a request went to one of Amazon's own servers;
  * what other servers do with If-None-Match must be found out.
  */
-export async function openS3Store(
-  settings: StoreSettings,
-  budgetMs: number,
-  onTry?: OnTry,
-): Promise<Store> {
+export async function openS3Store(settings: StoreSettings, budgetMs: number, onTry?: OnTry): Promise<Store> {
   const bucket = await openBucket(settings, budgetMs, { onTry });
   return {
     url: bucket.url,

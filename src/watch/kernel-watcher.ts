@@ -108,7 +108,9 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
       kernel.settle(readAll);
       deliver();
     },
-    scan: (signal) => findAll({ ...kernel.walk, enter: undefined }, lookOn, signal),
+    missesCloses: () => seen !== undefined || passes.isRunning(),
+    scan: (signal, onUnreadable = kernel.walk.onUnreadable) =>
+      findAll({ ...kernel.walk, enter: undefined, onUnreadable }, lookOn, signal),
     close,
   };
 }

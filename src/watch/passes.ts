@@ -7,6 +7,7 @@ export type PassKind = 'all' | 'new';
 
 export interface Passes {
   request(kind: PassKind): void;
+  isRunning(): boolean;
   /** Requests a `new` pass each time this long after the last one ended. A second call changes nothing. */
   repeat(everyMs: number): void;
   /** Stops what runs, and waits until it has. */
@@ -44,6 +45,7 @@ export function openPasses(run: (kind: PassKind, signal: AbortSignal) => Promise
   };
   return {
     request: (kind) => void start(kind),
+    isRunning: () => running !== undefined,
     repeat: (everyMs) => void (repeating ??= repeatForever(everyMs)),
     close: async () => {
       closing.abort();

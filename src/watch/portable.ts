@@ -85,7 +85,8 @@ export async function openPortable(
     mode: 'portable',
     fallback: reasonOf(reason),
     drainNow: () => undefined,
-    scan: (signal) => findAll(walk, 'pool', signal),
+    missesCloses: () => true,
+    scan: (signal, onUnreadable = walk.onUnreadable) => findAll({ ...walk, onUnreadable }, 'pool', signal),
     close: () => (ended ??= end()),
   };
 }

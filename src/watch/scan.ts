@@ -68,7 +68,8 @@ export function lookAt(root: string, path: RelPath): FoundFile | undefined {
     const stat = fs.lstatSync(encodePath(`${root}/${path}`), { bigint: true, throwIfNoEntry: false });
     return stat === undefined ? undefined : foundFile(path, stat);
   } catch (error) {
-    return undefinedIfOutOfReach(error);
+    if (!hasVanished(error) && errnoOf(error) !== 'EACCES') throw error;
+    return undefined;
   }
 }
 
@@ -82,8 +83,9 @@ export async function* findInTurns(
   signal: AbortSignal,
 ): AsyncGenerator<readonly FoundFile[]> {
   for await (const paths of listTreeInTurns(walk, signal)) {
-    if (lookOn === 'pool') yield await lookAtAll(walk.root, paths);
-    else yield paths.map((path) => lookAt(walk.root, path)).filter((file) => file !== undefined);
+    const looked =
+      lookOn === 'pool' ? await lookAtAll(walk, paths) : paths.map((path) => lookAtListed(walk, path));
+    yield looked.filter((file) => file !== undefined);
   }
 }
 
@@ -95,27 +97,37 @@ export async function findAll(walk: Walk, lookOn: LookOn, signal?: AbortSignal):
   return found;
 }
 
-async function lookAtAll(root: string, paths: readonly RelPath[]): Promise<FoundFile[]> {
-  const found = await Promise.all(
+function lookAtAll(walk: Walk, paths: readonly RelPath[]): Promise<(FoundFile | undefined)[]> {
+  return Promise.all(
     paths.map(async (path) => {
       try {
-        return foundFile(path, await fs.promises.lstat(encodePath(`${root}/${path}`), { bigint: true }));
+        return foundFile(path, await fs.promises.lstat(encodePath(`${walk.root}/${path}`), { bigint: true }));
       } catch (error) {
-        return undefinedIfOutOfReach(error);
+        return outOfReach(walk, path, error);
       }
     }),
   );
-  return found.filter((file) => file !== undefined);
+}
+
+function lookAtListed(walk: Walk, path: RelPath): FoundFile | undefined {
+  try {
+    return foundFile(path, fs.lstatSync(encodePath(`${walk.root}/${path}`), { bigint: true }));
+  } catch (error) {
+    return outOfReach(walk, path, error);
+  }
+}
+
+/** Its directory may be listed and not be entered: then what is in it is as little seen as if it could not. */
+function outOfReach(walk: Walk, path: RelPath, error: unknown): undefined {
+  if (errnoOf(error) === 'EACCES')
+    walk.onUnreadable(path.slice(0, path.lastIndexOf('/') + 1).replace(/\/$/, ''), error);
+  else if (!hasVanished(error)) throw error;
 }
 
 /** The path, or a component of it, was removed or replaced since it was listed. */
 export function hasVanished(error: unknown): boolean {
   const code = errnoOf(error);
   return code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP';
-}
-
-function undefinedIfOutOfReach(error: unknown): undefined {
-  if (!hasVanished(error) && errnoOf(error) !== 'EACCES') throw error;
 }
 
 function foundFile(path: RelPath, stat: fs.BigIntStats): FoundFile | undefined {

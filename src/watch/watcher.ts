@@ -7,7 +7,7 @@ import { openKernelWatcher } from './kernel-watcher.ts';
 import { fileSystemType } from '../native/network-files.ts';
 import { openPortable, parcelSubscribe, type Subscribe } from './portable.ts';
 import { openEpollReader, openPollReader, type OpenReader } from './reader.ts';
-import type { FoundFile } from './scan.ts';
+import type { FoundFile, Walk } from './scan.ts';
 
 export type { FoundFile } from './scan.ts';
 
@@ -34,8 +34,13 @@ export interface Watcher {
    * inotify it can tell nothing: use {@link scan}.
    */
   drainNow(): void;
-  /** Every declared file that is there, whether told or not. Rejects when `signal` aborts. */
-  scan(signal?: AbortSignal): Promise<readonly FoundFile[]>;
+  /** True while closes may have given no event: then only {@link scan} is sure to find what is closed by now. */
+  missesCloses(): boolean;
+  /**
+   * Every declared file that is there, whether told or not. Rejects when `signal` aborts. `onUnreadable` is told
+   * each directory that could not be read.
+   */
+  scan(signal?: AbortSignal, onUnreadable?: Walk['onUnreadable']): Promise<readonly FoundFile[]>;
   /** Nothing is told after this; the last descriptor is closed when it resolves. */
   close(): Promise<void>;
 }

@@ -10,6 +10,7 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['results', 'out/*.dat', { manifest: { results: ['out/*.dat'] } }],
   ['checkpoints', 'k.chk', { manifest: { checkpoints: ['k.chk'] } }],
   ['inputs', './in.dat', { manifest: { inputs: ['in.dat'] } }],
+  ['companions', 'md.log', { manifest: { companions: ['md.log'] } }],
   ['exclude', 'tmp/', { manifest: { exclude: ['tmp/'] } }],
   ['to', 's3://lab/run7/', { to: { url: 's3://lab/run7' }, defaultStore: false }],
   ['from', 'shared', { from: { url: 'file:///shared' } }],
@@ -33,6 +34,11 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['grace', '90s', { graceMs: 90_000 }],
   ['drain-timeout', '10m', { drainTimeoutMs: 600_000 }],
   ['preempted-status', '99', { preemptedStatus: 99 }],
+  ['require-results', '1', { endRules: { requireResults: true } }],
+  ['done-when', './end.gro', { endRules: { doneWhen: 'end.gro' }, manifest: { results: ['end.gro'] } }],
+  ['again-status', '85', { endRules: { againStatuses: [85] } }],
+  ['trust-exit', '3', { endRules: { trustedStatuses: [3] } }],
+  ['verify-checkpoint', './check', { verify: { command: './check', atRestore: true, atCommit: false } }],
   ['compression', 'zstd:6', { compression: { kind: 'zstd', level: 6 } }],
   ['compression', 'zstd', { compression: { kind: 'zstd', level: 1 } }],
   ['compression', 'none', { compression: { kind: 'none' } }],
@@ -61,7 +67,10 @@ describe('each option', () => {
   });
 
   it('is in these rows', () => {
-    expect(new Set([...ROWS.map(([name]) => name), 'dry-run'])).toEqual(new Set(Object.keys(OPTIONS)));
+    // --verify-at does not stand alone: it has its own table below; --control is of watch: flush-line.test.ts.
+    expect(new Set([...ROWS.map(([name]) => name), 'verify-at', 'dry-run', 'control'])).toEqual(
+      new Set(Object.keys(OPTIONS)),
+    );
   });
 
   it('has a short form where it stands in every command line', () => {
@@ -87,8 +96,27 @@ describe('each option', () => {
       skipDone: false,
       onLocal: 'stored',
       preemptedStatus: 75,
+      endRules: { requireResults: false, doneWhen: undefined, againStatuses: [], trustedStatuses: [] },
+      verify: undefined,
       log: { level: 'info', format: 'text', file: undefined },
     });
+  });
+});
+
+describe('--verify-at', () => {
+  it.each([
+    ['restore', { atRestore: true, atCommit: false }],
+    ['commit', { atRestore: false, atCommit: true }],
+    ['both', { atRestore: true, atCommit: true }],
+  ])('%s says when the check runs', (at, verify) => {
+    expect(
+      parsed(['--verify-checkpoint', './check', '--verify-at', at, ...TASK]).settings.verify,
+    ).toMatchObject(verify);
+  });
+
+  it('is the commit beside a task that somebody else runs, as nothing is restored there', () => {
+    const { settings } = parsed(['watch', '-r', 'x', '--verify-checkpoint', './check']);
+    expect(settings.verify).toMatchObject({ atRestore: false, atCommit: true });
   });
 });
 
@@ -157,7 +185,9 @@ describe('the command', () => {
 });
 
 it('no option that takes a value ever swallows the task', () => {
-  const name = fc.constantFrom(...optionsOf('run').filter((option) => OPTIONS[option].kind === 'list'));
+  const name = fc.constantFrom(
+    ...optionsOf('run').filter((option) => OPTIONS[option].group === OPTIONS.results.group),
+  );
   const word = fc.stringMatching(/^[a-z*][a-z0-9*.]{0,5}$/);
   const option = fc
     .tuple(name, word, fc.boolean())
@@ -169,12 +199,10 @@ it('no option that takes a value ever swallows the task', () => {
       (options, args) => {
         const result = parsed([...options.flat(), '--', 'task', ...args]);
         expect(result).toMatchObject({ kind: 'run', task: { command: 'task', args } });
-        const { results, checkpoints, inputs, exclude } = result.settings.manifest;
+        const { results, checkpoints, inputs, companions, exclude } = result.settings.manifest;
+        const patterns = [...results, ...checkpoints, ...inputs, ...companions, ...exclude];
         const given = new Set(options.map((words) => words.join('=')));
-        expect(
-          new Set(results.length + checkpoints.length + inputs.length + exclude.length === 0 ? [] : given)
-            .size,
-        ).toBe(results.length + checkpoints.length + inputs.length + exclude.length);
+        expect(new Set(patterns.length === 0 ? [] : given).size).toBe(patterns.length);
       },
     ),
   );

@@ -1,14 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  decide,
-  HOLD_MS,
-  isSettled,
-  newTrack,
-  nextStep,
-  type Track,
-  type TrackEvent,
-} from '../../src/core/decide.ts';
+import { decide, HOLD_MS, isSettled, type TrackEvent } from '../../src/core/decide.ts';
+import { newTrack, type Track } from '../../src/core/track.ts';
+import { nextStep } from '../../src/core/next-step.ts';
 import type { Fingerprint } from '../../src/core/fingerprint.ts';
 
 const stateOf = (n: number): Fingerprint => ({
@@ -53,6 +47,13 @@ describe('a declared file', () => {
   it('waits for two seconds when it would replace something that is stored', () => {
     const track = after(newTrack('r', 'result', true), close(100));
     expect(nextStep(track, { ...calm, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 100 + HOLD_MS });
+  });
+
+  it('waits for ten seconds at most when it is closed again and again', () => {
+    let track = newTrack('log', 'result', true);
+    for (let atMs = 0; atMs <= 9500; atMs += 500) track = after(track, close(atMs));
+    expect(nextStep(track, { ...calm, nowMs: 9999 })).toEqual({ kind: 'wait', untilMs: 10_000 });
+    expect(nextStep(track, { ...calm, nowMs: 10_000 }).kind).toBe('push');
   });
 
   it('never waits so as a checkpoint, which is always a new object', () => {
@@ -187,5 +188,20 @@ describe('a scan at the end of the run', () => {
     const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
     expect(seen.lastClose).toEqual({ how: 'close', atMs: 5 });
     expect(seen.closes).toBe(1);
+  });
+
+  it('makes a new close of what was written after the last one that was told', () => {
+    const waiting = after(newTrack('r', 'result', false), close(5));
+    const written = { ...stateOf(1), mtimeNs: '8000000', ctimeNs: '8000000' };
+    const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: written });
+    expect(seen.lastClose).toEqual({ how: 'scan', atMs: 9000 });
+  });
+
+  it('does not make a renamed checkpoint that is on its way one that a death may have closed', () => {
+    const renamed = after(newTrack('k', 'checkpoint', false), { kind: 'closed', how: 'rename', atMs: 5 });
+    const onItsWay = after(renamed, { kind: 'push-started' });
+    const seen = after(onItsWay, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
+    expect(seen.lastClose?.how).toBe('rename');
+    expect(seen.closedAgain).toBe(false);
   });
 });

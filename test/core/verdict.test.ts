@@ -1,14 +1,26 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { EndRules } from '../../src/core/settings.ts';
 import { isSuspect, type Ending } from '../../src/core/suspect.ts';
-import { verdictOf, type Outcome } from '../../src/core/verdict.ts';
+import {
+  closedItsFiles,
+  isComplete,
+  verdictOf,
+  type Outcome,
+  type TaskOutcome,
+} from '../../src/core/verdict.ts';
 
 const fine: Outcome = {
   task: { code: 0 },
   preempted: false,
   left: [],
-  allNamedStored: true,
+  complete: true,
+  rules: { requireResults: false, doneWhen: undefined, againStatuses: [], trustedStatuses: [] },
   preemptedStatus: 75,
 };
+const again = { ...fine.rules, againStatuses: [85, 137] };
+const doneWhen = { ...fine.rules, doneWhen: 'end.gro' };
+const trusted = { ...fine.rules, trustedStatuses: [3] };
 const left = [{ path: 'r.dat', why: 'no time was left' }];
 
 describe('the verdict', () => {
@@ -19,12 +31,7 @@ describe('the verdict', () => {
     ['a task that fails with something left', { task: { code: 3 }, left }, 'failed', 3],
     ['a task that is killed', { task: { signalNumber: 9 } }, 'failed', 137],
     ['a preempted task that dies by TERM', { task: { signalNumber: 15 }, preempted: true }, 'preempted', 75],
-    [
-      'a preempted task that ends unfinished with 0',
-      { preempted: true, allNamedStored: false },
-      'preempted',
-      75,
-    ],
+    ['a preempted task that ends unfinished with 0', { preempted: true, complete: false }, 'preempted', 75],
     ['a preempted task that finishes all the same', { preempted: true }, 'done', 0],
     [
       'a preempted task under another status',
@@ -32,6 +39,37 @@ describe('the verdict', () => {
       'preempted',
       99,
     ],
+    ['a preempted task that finishes with something left', { preempted: true, left }, 'failed', 74],
+    ['a task that asks to be run again', { task: { code: 85 }, rules: again }, 'preempted', 75],
+    ['a task that asks so with something left', { task: { code: 85 }, rules: again, left }, 'preempted', 75],
+    [
+      'a task whose wrapper asks so by a signal',
+      { task: { signalNumber: 9 }, rules: again },
+      'preempted',
+      75,
+    ],
+    ['a task that does not ask so', { task: { code: 86 }, rules: again }, 'failed', 86],
+    [
+      'a task that exits 0 without the result that counts',
+      { complete: false, rules: doneWhen },
+      'preempted',
+      75,
+    ],
+    [
+      'a task that exits 0 without it and with something left',
+      { complete: false, rules: doneWhen, left },
+      'preempted',
+      75,
+    ],
+    ['a task that exits 0 with the result that counts', { rules: doneWhen }, 'done', 0],
+    [
+      'a task that fails without the result that counts',
+      { task: { code: 2 }, complete: false, rules: doneWhen },
+      'failed',
+      2,
+    ],
+    ['a task that lacks a name that it need not have', { complete: false }, 'done', 0],
+    ['a task whose status is trusted', { task: { code: 3 }, rules: trusted }, 'failed', 3],
     ['a task of which nothing is known', { task: undefined }, 'ended', 0],
     ['a task of which nothing is known with something left', { task: undefined, left }, 'ended', 74],
   ])('of %s is the truth', (_, outcome, kind, status) => {
@@ -39,14 +77,92 @@ describe('the verdict', () => {
   });
 });
 
+describe('a status of 0', () => {
+  const rules: fc.Arbitrary<EndRules> = fc.record({
+    requireResults: fc.boolean(),
+    doneWhen: fc.constantFrom(undefined, 'end.gro'),
+    againStatuses: fc.uniqueArray(fc.integer({ min: 1, max: 255 }), { maxLength: 3 }),
+    trustedStatuses: fc.uniqueArray(fc.integer({ min: 1, max: 255 }), { maxLength: 3 }),
+  });
+  const task = fc.oneof(
+    fc.constant(undefined),
+    fc.record({ code: fc.integer({ min: 0, max: 255 }) }),
+    fc.record({ signalNumber: fc.integer({ min: 1, max: 64 }) }),
+  );
+
+  it('is never given with something left, nor to a task that did not end with 0', () => {
+    fc.assert(
+      fc.property(
+        fc.record({ task, rules, preempted: fc.boolean(), complete: fc.boolean(), isLeft: fc.boolean() }),
+        ({ isLeft, ...given }) => {
+          const verdict = verdictOf({ ...given, left: isLeft ? left : [], preemptedStatus: 75 });
+          if (verdict.kind === 'done') expect(verdict.status).toBe(0);
+          if (verdict.status !== 0) return;
+          expect(isLeft).toBe(false);
+          expect(given.task ?? { code: 0 }).toEqual({ code: 0 });
+          if (given.preempted || given.rules.doneWhen !== undefined)
+            expect(given.complete || given.task === undefined).toBe(true);
+        },
+      ),
+    );
+  });
+});
+
+describe('what must be there', () => {
+  const all = { doneWhen: true, everyName: true, everyPattern: true };
+
+  it.each<[string, Partial<EndRules>, Partial<typeof all>, boolean]>([
+    ['is every named result', {}, { everyName: false }, false],
+    ['is no pattern that never matched', {}, { everyPattern: false }, true],
+    ['is each pattern when results are required', { requireResults: true }, { everyPattern: false }, false],
+    ['is only the result that counts when one is named', { doneWhen: 'x' }, { everyName: false }, true],
+    ['is missing when the result that counts is', { doneWhen: 'x' }, { doneWhen: false }, false],
+  ])('%s', (_, rules, stored, expected) => {
+    expect(isComplete({ ...fine.rules, ...rules }, { ...all, ...stored })).toBe(expected);
+  });
+});
+
+describe('a task has closed its files itself', () => {
+  it.each<[string, TaskOutcome, boolean]>([
+    ['when it ends with 0', { code: 0 }, true],
+    ['when it asks to be run again', { code: 85 }, true],
+    ['when the user trusts its status', { code: 3 }, true],
+    ['when the user trusts the signal that ends it', { signalNumber: 15 }, true],
+    ['but not when it ends otherwise', { code: 1 }, false],
+    ['nor when another signal ends it', { signalNumber: 9 }, false],
+  ])('%s', (_, task, expected) => {
+    const rules = { ...fine.rules, againStatuses: [85], trustedStatuses: [3, 143] };
+    expect(closedItsFiles(task, rules)).toBe(expected);
+  });
+});
+
 describe('a close', () => {
-  const died: Ending = { clean: false, endedAtMs: 100_000, signalledAtMs: undefined, killed: false };
+  const died: Ending = {
+    clean: false,
+    endedAtMs: 100_000,
+    signalledAtMs: undefined,
+    writersStoppedAtMs: undefined,
+    killed: false,
+  };
   const at = (atMs: number, how: 'close' | 'rename' | 'link' = 'close') => ({ how, atMs });
 
   it.each<[string, ReturnType<typeof at>, Partial<Ending>, boolean]>([
     ['is trusted when the task ended with 0', at(99_999), { clean: true }, false],
     ['is suspect just before a failure', at(99_000), {}, true],
     ['is trusted long before a failure', at(89_000), {}, false],
+    [
+      'of a writer that had to be stopped is suspect',
+      at(99_000),
+      { clean: true, writersStoppedAtMs: 98_000 },
+      true,
+    ],
+    [
+      'before the last writers were stopped is trusted',
+      at(97_000),
+      { clean: true, writersStoppedAtMs: 98_000 },
+      false,
+    ],
+    ['by rename is trusted whoever was stopped', at(99_000, 'rename'), { writersStoppedAtMs: 98_000 }, false],
     ['by rename is never suspect', at(99_999, 'rename'), {}, false],
     ['by link is never suspect', at(99_999, 'link'), {}, false],
     [

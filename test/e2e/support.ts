@@ -10,7 +10,7 @@ import { decompress } from 'zstd-napi';
 import { parseRecord, type CaptureRecord } from '../../src/core/records.ts';
 import { readFound } from './store-files.ts';
 
-const BIN = fileURLToPath(new URL('../../bin/capture', import.meta.url));
+export const BIN = fileURLToPath(new URL('../../bin/capture', import.meta.url));
 const FIXTURES = fileURLToPath(new URL('fixtures/', import.meta.url));
 
 /** Path of a tiny program named for what it does. */
@@ -38,6 +38,8 @@ export interface Place {
   run(options: readonly string[], task: readonly string[], env?: NodeJS.ProcessEnv): Run;
   /** Any command line, not only a run. */
   capture(args: readonly string[], env?: NodeJS.ProcessEnv): Run;
+  /** Any command, in the work directory; {@link BIN} is capture's. */
+  exec(command: readonly string[], env?: NodeJS.ProcessEnv): Run;
   /** Keys of stored objects, without records. */
   keys(): readonly string[];
   /** Uncompressed bytes of a stored object. */
@@ -51,9 +53,11 @@ export interface Place {
 export interface PlaceOptions {
   /** Where to make it; tests that need speed or memory ask for /dev/shm. */
   readonly below?: string;
+  /** Permissions of files count, also for root. */
+  readonly unprivileged?: boolean;
 }
 
-export function openPlace({ below = os.tmpdir() }: PlaceOptions = {}): Place {
+export function openPlace({ below = os.tmpdir(), unprivileged = false }: PlaceOptions = {}): Place {
   const dir = fs.mkdtempSync(path.join(below, 'capture-e2e-'));
   const store = path.join(dir, 'store');
   const running = new Set<ChildProcess>();
@@ -65,12 +69,13 @@ export function openPlace({ below = os.tmpdir() }: PlaceOptions = {}): Place {
     fs.mkdirSync(work);
   };
   freshWork();
-  const capture = (args: readonly string[], env: NodeJS.ProcessEnv = {}): Run => {
-    const run = start(args, work, env);
+  const exec = (command: readonly string[], env: NodeJS.ProcessEnv = {}): Run => {
+    const run = start(unprivileged ? withoutPower(command) : command, work, env);
     running.add(run.child);
     run.child.once('close', () => running.delete(run.child));
     return run;
   };
+  const capture = (args: readonly string[], env?: NodeJS.ProcessEnv): Run => exec([BIN, ...args], env);
   const isRecord = (key: string): boolean => key.startsWith('.capture/');
   return {
     dir,
@@ -80,6 +85,7 @@ export function openPlace({ below = os.tmpdir() }: PlaceOptions = {}): Place {
     store,
     at: (name) => path.join(work, name),
     freshWork,
+    exec,
     capture,
     run: (options, task, env) => capture(['--to', store, ...options, '--', ...task], env),
     keys: () => readFound(store).filter((key) => !isRecord(key)),
@@ -90,14 +96,24 @@ export function openPlace({ below = os.tmpdir() }: PlaceOptions = {}): Place {
         .filter((key) => isRecord(key) && !key.endsWith('.list.json'))
         .map((key) => ({ name: path.basename(key, '.json'), record: recordOf(path.join(store, key)) })),
     close: () => {
-      for (const child of running) child.kill('SIGKILL');
+      for (const { pid } of running) if (pid !== undefined) killTree(pid);
       fs.rmSync(dir, { recursive: true, force: true });
     },
   };
 }
 
-function start(args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Run {
-  const child = spawn(BIN, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'], env: { ...cleanEnv(), ...env } });
+/** Root may read and write everything: its processes must be started without that capability. */
+function withoutPower(command: readonly string[]): readonly string[] {
+  if (process.getuid?.() !== 0) return command;
+  return ['setpriv', '--bounding-set=-dac_override,-dac_read_search', ...command];
+}
+
+function start([command = '', ...args]: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Run {
+  const child = spawn(command, args, {
+    cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...cleanEnv(), ...env },
+  });
   const output = { stdout: '', stderr: '' };
   const listeners = new Set<() => void>();
   for (const name of ['stdout', 'stderr'] as const) {

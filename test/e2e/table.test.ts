@@ -71,6 +71,19 @@ describe('a result', () => {
     expect(place.text('r.dat.0')).toBe('data\n');
   });
 
+  it('that is made anew the moment its local copy is gone leaves the older one under .~1~', async () => {
+    const task = sh('echo 1 > q; while [ -e q ]; do :; done; echo 2 >> q');
+    expect(await place.run(['-r', 'q', '--reclaim', 'now'], task).status).toBe(0);
+    expect(place.text('q.0')).toBe('2\n');
+    expect(place.text('q.0.~1~')).toBe('1\n');
+  });
+
+  it('that a task closed just before it was killed is stored as partial, and stays here', async () => {
+    expect(await place.run(['-r', 'r.dat'], sh('echo half > r.dat; kill -9 $$')).status).toBe(137);
+    expect(place.keys()).toEqual(['r.dat.0.partial-1']);
+    expect(fs.existsSync(place.at('r.dat'))).toBe(true);
+  });
+
   it('that replaces one of an earlier attempt leaves the older one under .~1~', async () => {
     expect(await place.run(['-r', 'r.dat'], sh('echo one > r.dat')).status).toBe(0);
     place.freshWork();

@@ -195,6 +195,8 @@ function baseSettings(workdir: string): Settings {
     skipDone: false,
     onLocal: 'stored',
     preemptedStatus: 75,
+    endRules: { requireResults: false, doneWhen: undefined, againStatuses: [], trustedStatuses: [] },
+    verify: undefined,
     lanes: 1,
     spoolDir: undefined,
     spoolLimitBytes: 0,

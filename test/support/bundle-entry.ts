@@ -1,25 +1,25 @@
 // Node cannot run TypeScript in a worker or a child process: such an entry is bundled as for production.
+import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
+const cache = path.join(project, 'node_modules/.cache/capture-test');
 
 /**
  * Bundles an entry (`src/push/lane.ts`) and returns the file's absolute path. It stands inside node_modules,
- * so that the native packages resolve, and is removed when this process ends.
+ * so that the native packages resolve, in a directory named by its content: test processes end without a
+ * last word, so nothing could be removed, and the same bundle is not written twice.
  */
 export async function bundleEntry(entry: string): Promise<string> {
-  const cache = path.join(project, 'node_modules/.cache/capture-test');
-  fs.mkdirSync(cache, { recursive: true });
-  const dir = fs.mkdtempSync(path.join(cache, 'bundle-'));
-  process.once('exit', () => fs.rmSync(dir, { recursive: true, force: true }));
-  await build({
+  const { outputFiles } = await build({
     absWorkingDir: project,
     entryPoints: [entry],
-    outdir: dir,
+    outdir: cache,
     outExtension: { '.js': '.mjs' },
+    write: false,
     bundle: true,
     splitting: true,
     format: 'esm',
@@ -32,5 +32,25 @@ export async function bundleEntry(entry: string): Promise<string> {
       js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
     },
   });
+  const content = createHash('sha256');
+  for (const file of outputFiles) content.update(file.contents);
+  const dir = path.join(cache, content.digest('hex').slice(0, 16));
+  if (!fs.existsSync(dir)) {
+    fs.mkdirSync(cache, { recursive: true });
+    const fresh = fs.mkdtempSync(path.join(cache, 'fresh-'));
+    for (const file of outputFiles)
+      fs.writeFileSync(path.join(fresh, path.basename(file.path)), file.contents);
+    putInPlace(fresh, dir);
+  }
   return path.join(dir, `${path.basename(entry, path.extname(entry))}.mjs`);
+}
+
+/** Another test process may have put the same bundle there meanwhile: then that one stays. */
+function putInPlace(fresh: string, dir: string): void {
+  try {
+    fs.renameSync(fresh, dir);
+  } catch (error) {
+    fs.rmSync(fresh, { recursive: true });
+    if (!fs.existsSync(dir)) throw error;
+  }
 }

@@ -1,0 +1,93 @@
+// Takes the arguments of `capture flush` apart, without a parser's weight: scripts call it between their steps.
+// Pure; every mistake is found and none is printed.
+import { LONGEST_SOCKET_PATH_BYTES } from '../core/control.ts';
+import type { Mistake } from '../core/mistake.ts';
+import { nearestWord } from '../core/nearest.ts';
+import { showPath } from '../core/path.ts';
+import { durationMs } from './readers.ts';
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+const FLAGS = ['--timeout', '--ping', '--control', '--help', '--version'] as const;
+type Flag = (typeof FLAGS)[number];
+const SHORT: Readonly<Record<string, Flag>> = { '-h': '--help', '-V': '--version' };
+const WITH_VALUE: ReadonlySet<Flag> = new Set(['--timeout', '--control']);
+
+export type FlushLine =
+  | { readonly kind: 'help' | 'version' }
+  | { readonly kind: 'mistakes'; readonly mistakes: readonly Mistake[] }
+  | {
+      readonly kind: 'ask';
+      readonly ping: boolean;
+      readonly timeoutMs: number;
+      /** Where the sidecar listens. */
+      readonly socket: string;
+    }
+  /** Nobody said where. */
+  | { readonly kind: 'no-socket' };
+
+/** `args` are those behind `flush`. A socket is named by `--control`, or by what capture told the task. */
+export function parseFlushLine(args: readonly string[], env: NodeJS.ProcessEnv): FlushLine {
+  const mistakes: Mistake[] = [];
+  const given = new Map<Flag, string>();
+  const rest = [...args];
+  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
+    const [word = '', inline] = /^(--[a-z]+)=(.*)$/s.exec(arg)?.slice(1) ?? [arg];
+    const flag = SHORT[word] ?? FLAGS.find((known) => known === word);
+    if (flag === undefined) mistakes.push(unknown(word));
+    else if (!WITH_VALUE.has(flag)) {
+      given.set(flag, '');
+      if (inline !== undefined)
+        mistakes.push({ message: `${word} takes no value`, hint: `write ${word} alone` });
+    } else {
+      const value = inline ?? rest.shift();
+      if (value === undefined || FLAGS.some((known) => known === value)) mistakes.push(lacksValue(flag));
+      else given.set(flag, value);
+    }
+  }
+  if (given.has('--help')) return { kind: 'help' };
+  if (given.has('--version')) return { kind: 'version' };
+  const timeoutMs = timeoutOf(given.get('--timeout'), mistakes);
+  const source = given.has('--control')
+    ? '--control'
+    : ['CAPTURED_SOCKET', 'CAPTURE_CONTROL'].find((name) => (env[name] ?? '') !== '');
+  const socket = given.get('--control') ?? env[source ?? ''] ?? '';
+  if (source !== undefined) mistakes.push(...socketMistakes(socket, source));
+  if (mistakes.length > 0) return { kind: 'mistakes', mistakes };
+  return source === undefined
+    ? { kind: 'no-socket' }
+    : { kind: 'ask', ping: given.has('--ping'), timeoutMs, socket };
+}
+
+function timeoutOf(text: string | undefined, mistakes: Mistake[]): number {
+  if (text === undefined) return DEFAULT_TIMEOUT_MS;
+  const read = durationMs()(text);
+  if ('value' in read) return read.value;
+  mistakes.push({ message: `--timeout '${showPath(text)}': ${read.is}`, hint: `--timeout ${read.example}` });
+  return DEFAULT_TIMEOUT_MS;
+}
+
+/** What is no path of a socket, whoever is to listen there. */
+export function socketMistakes(path: string, source: string): readonly Mistake[] {
+  const lengthBytes = Buffer.byteLength(path);
+  if (path !== '' && !path.includes('\0') && lengthBytes <= LONGEST_SOCKET_PATH_BYTES) return [];
+  return [
+    {
+      message:
+        path === ''
+          ? `${source} '': not a path`
+          : `${source}: a socket's path has at most ${LONGEST_SOCKET_PATH_BYTES} bytes, this one ${lengthBytes}`,
+      hint: `${source}${source.startsWith('--') ? ' ' : '='}/tmp/control`,
+    },
+  ];
+}
+
+function lacksValue(flag: Flag): Mistake {
+  return { message: `${flag} lacks its value`, hint: `write the value behind it, or as ${flag}=value` };
+}
+
+function unknown(word: string): Mistake {
+  const nearest = nearestWord(word, FLAGS);
+  return word.startsWith('-')
+    ? { message: `unknown option ${showPath(word)}`, hint: nearest ?? 'capture flush --help' }
+    : { message: `capture flush takes no '${showPath(word)}'`, hint: 'capture flush --help' };
+}

@@ -1,0 +1,127 @@
+// `capture flush`: asks the sidecar over its control socket and says what came of it. Loads nothing but this:
+// scripts call it between their steps.
+import net from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { controlLine, LONGEST_LINE_BYTES, parseAnswer } from '../core/control.ts';
+import type { ControlAnswer, ControlRequest, Flushed } from '../core/control.ts';
+import { errnoOf } from '../core/errors.ts';
+import { EXIT, type ExitStatus } from '../core/exit-status.ts';
+import { showPath } from '../core/path.ts';
+import { formatMs, plural } from '../core/units.ts';
+import type { SayLevel } from './say.ts';
+
+/** The sidecar answers in time, unless it hangs: then this much later nobody waits any more. */
+const LATE_MS = 2000;
+/** A sidecar that died is replaced within seconds: asked again this often. */
+const AGAIN_MS = 100;
+/** Names in the message before it says how many more there are. */
+const NAMED_LEFT = 20;
+
+export interface FlushQuestion {
+  readonly socket: string;
+  readonly ping: boolean;
+  readonly timeoutMs: number;
+}
+
+type Say = (line: string, level: SayLevel, hint?: string) => void;
+
+/** How one try ended: an answer, or why there is none. `heard`: somebody had taken the question. */
+type Try =
+  | { readonly kind: 'answer'; readonly answer: ControlAnswer }
+  | { readonly kind: 'nothing'; readonly why: string; readonly heard: boolean; readonly again: boolean };
+
+/** Resolves to the exit status: 0, 69 when nobody answers, 74 when something is not stored in time. */
+export async function flush(question: FlushQuestion, say: Say): Promise<ExitStatus> {
+  const last = await askUntil(question, Date.now() + question.timeoutMs);
+  if (last.kind === 'answer') return judge(last.answer, question, say);
+  const where = showPath(question.socket);
+  if (last.heard && !question.ping) {
+    say(`capture did not answer within ${formatMs(question.timeoutMs)}: ${last.why}`, 'error', LONGER);
+    return EXIT.notStored;
+  }
+  say(`nobody answers at ${where}: ${last.why}`, 'error', 'is the capture that listens there still running?');
+  return EXIT.unavailable;
+}
+
+const LONGER = 'wait longer with --timeout; the messages of capture itself say what stands in the way';
+
+async function askUntil({ socket, ping, timeoutMs }: FlushQuestion, deadlineMs: number): Promise<Try> {
+  let heard = false;
+  for (;;) {
+    const leftMs = Math.max(0, deadlineMs - Date.now());
+    const request: ControlRequest = ping ? { kind: 'ping' } : { kind: 'flush', timeoutMs: leftMs };
+    // oxlint-disable-next-line no-await-in-loop -- one try after the other
+    const last = await ask(socket, request, leftMs + LATE_MS);
+    if (last.kind === 'answer') return last;
+    heard ||= last.heard;
+    if (!last.again || ping || leftMs <= AGAIN_MS || timeoutMs === 0) return { ...last, heard };
+    // oxlint-disable-next-line no-await-in-loop -- one try after the other
+    await pause(AGAIN_MS);
+  }
+}
+
+function ask(path: string, request: ControlRequest, withinMs: number): Promise<Try> {
+  return new Promise((resolve) => {
+    let text = '';
+    let heard = false;
+    const nothing = (why: string, again: boolean): void => resolve({ kind: 'nothing', why, heard, again });
+    const socket = net.connect(path, () => {
+      heard = true;
+      socket.write(controlLine(request));
+    });
+    socket.setEncoding('utf8');
+    const late = setTimeout(() => {
+      nothing('it hangs', false);
+      socket.destroy();
+    }, withinMs);
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+      const end = text.indexOf('\n');
+      if (end === -1 && text.length <= LONGEST_LINE_BYTES) return;
+      const answer = parseAnswer(text.slice(0, Math.max(0, end)));
+      if (answer === undefined) nothing('it speaks another language', false);
+      else resolve({ kind: 'answer', answer });
+      socket.destroy();
+    });
+    socket.on('error', (error) => {
+      const errno = errnoOf(error);
+      // Nobody listens: a sidecar that died is being replaced. A socket that is not there belongs to no run.
+      if (!heard) nothing(errno ?? error.message, errno === 'ECONNREFUSED' || errno === 'EAGAIN');
+    });
+    socket.on('close', () => {
+      clearTimeout(late);
+      nothing('it died', true);
+    });
+  });
+}
+
+function judge(answer: ControlAnswer, question: FlushQuestion, say: Say): ExitStatus {
+  switch (answer.kind) {
+    case 'watching':
+      return EXIT.ok;
+    case 'flushed':
+      return tell(answer, question, say);
+    case 'refused':
+      say(
+        `capture does not answer at ${showPath(question.socket)}: ${answer.why}`,
+        'error',
+        'run capture flush as the user of capture',
+      );
+      return EXIT.unavailable;
+  }
+}
+
+function tell({ left, more, incomplete }: Flushed, { timeoutMs }: FlushQuestion, say: Say): ExitStatus {
+  if (incomplete !== undefined)
+    say(`the newest checkpoint files are no complete set yet: ${incomplete}`, 'warn');
+  const count = left.length + more;
+  if (count === 0) return EXIT.ok;
+  const named = left.slice(0, NAMED_LEFT).map(({ path, why }) => `${path} (${why})`);
+  const others = count > named.length ? `, and ${count - named.length} more` : '';
+  say(
+    `${plural(count, 'file')} not stored within ${formatMs(timeoutMs)}: ${named.join(', ')}${others}`,
+    'error',
+    LONGER,
+  );
+  return EXIT.notStored;
+}

@@ -1,0 +1,96 @@
+// What is said over the control socket: one JSON object a line, one request and one answer for each
+// connection. Pure; whoever listens or asks checks each line here and trusts nothing that comes.
+import type { LeftFile } from './records.ts';
+
+/** A unix socket's name: sun_path has 108 bytes, the last one is a NUL (unix(7)). */
+export const LONGEST_SOCKET_PATH_BYTES = 107;
+
+/** The longest line, without its line feed. */
+export const LONGEST_LINE_BYTES = 64 * 1024;
+
+/** Characters of a reason. */
+const LONGEST_REASON = 400;
+
+export type ControlRequest =
+  /** Is somebody watching? Answered with `watching`. */
+  | { readonly kind: 'ping' }
+  /** Make durable what was closed before this. Answered with `flushed`, after `timeoutMs` at the latest. */
+  | { readonly kind: 'flush'; readonly timeoutMs: number };
+
+/** What a flush has come to. */
+export interface Flushed {
+  /** Closed before the flush, and not durable and recorded now. */
+  readonly left: readonly LeftFile[];
+  /** How many more of them there are. */
+  readonly more: number;
+  /** Why the newest checkpoint files are no committed set yet; undefined when they are one. */
+  readonly incomplete: string | undefined;
+}
+
+export type ControlAnswer =
+  | { readonly kind: 'watching' }
+  | ({ readonly kind: 'flushed' } & Flushed)
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** The line of a message, with its line feed. */
+export function controlLine(message: ControlRequest | ControlAnswer): string {
+  return `${JSON.stringify(message)}\n`;
+}
+
+/** An answer that fits into a line: the files that do not are only counted. */
+export function flushedAnswer(left: readonly LeftFile[], incomplete: string | undefined): ControlAnswer {
+  const named: LeftFile[] = [];
+  let roomBytes = LONGEST_LINE_BYTES / 2;
+  for (const { path, why } of left) {
+    const file = { path, why: why.slice(0, LONGEST_REASON) };
+    roomBytes -= Buffer.byteLength(JSON.stringify(file));
+    if (roomBytes < 0) break;
+    named.push(file);
+  }
+  return { kind: 'flushed', left: named, more: left.length - named.length, incomplete };
+}
+
+/** Undefined when the line is no request. */
+export function parseRequest(line: string): ControlRequest | undefined {
+  const message = parseObject(line);
+  if (message === undefined) return undefined;
+  if (message['kind'] === 'ping') return { kind: 'ping' };
+  const { kind, timeoutMs } = message;
+  if (kind !== 'flush' || typeof timeoutMs !== 'number' || !(timeoutMs >= 0 && timeoutMs < 2 ** 31))
+    return undefined;
+  return { kind, timeoutMs };
+}
+
+/** Undefined when the line is no answer. */
+export function parseAnswer(line: string): ControlAnswer | undefined {
+  const message = parseObject(line);
+  if (message === undefined) return undefined;
+  const { kind, why, left, more, incomplete } = message;
+  if (kind === 'watching') return { kind };
+  if (kind === 'refused' && typeof why === 'string') return { kind, why };
+  if (kind !== 'flushed' || !Array.isArray(left) || !left.every(isLeftFile) || typeof more !== 'number')
+    return undefined;
+  return { kind, left, more, incomplete: typeof incomplete === 'string' ? incomplete : undefined };
+}
+
+function isLeftFile(value: unknown): value is LeftFile {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'path' in value &&
+    typeof value.path === 'string' &&
+    'why' in value &&
+    typeof value.why === 'string'
+  );
+}
+
+function parseObject(line: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const message: unknown = JSON.parse(line);
+    return typeof message === 'object' && message !== null
+      ? (message as Readonly<Record<string, unknown>>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,27 @@
+// Who is at the other end of a unix socket, as the kernel knows it: nobody can lie about that.
+import { lastErrno, libcFunction, systemError } from './libc.ts';
+
+const getsockopt = libcFunction<
+  [fd: number, level: number, option: number, value: Uint32Array, lengthBytes: Uint32Array]
+>('int getsockopt(int, int, int, void*, void*)');
+
+const SOL_SOCKET = 1;
+/** The same number on every architecture that Node runs on, but for POWER (asm/socket.h). */
+const SO_PEERCRED = process.arch === 'ppc64' ? 21 : 17;
+/** struct ucred: pid, uid, gid, of 32 bits each (unix(7)). */
+const UCRED_FIELDS = 3;
+const UID_FIELD = 1;
+
+/**
+ * The user id of the process that connected, when it did (unix(7), SO_PEERCRED). Undefined where there is no
+ * such thing: then the socket's directory is what keeps others away.
+ */
+export function peerUid(fd: number): number | undefined {
+  if (process.platform !== 'linux') return undefined;
+  // In the machine's own byte order.
+  const credentials = new Uint32Array(UCRED_FIELDS);
+  const lengthBytes = Uint32Array.of(credentials.byteLength);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, lengthBytes) !== 0)
+    throw systemError('getsockopt', lastErrno());
+  return credentials[UID_FIELD];
+}

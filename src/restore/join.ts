@@ -1,0 +1,60 @@
+// A companion's bytes out of its segments, each checked against its record before the next is asked for. One
+// that is missing or corrupt ends the whole: a companion with a hole is worse than none.
+import { plural } from '../core/units.ts';
+import { createMd5 } from '../native/md5.ts';
+import type { Store } from '../store/store.ts';
+import { objectStream, type StreamOptions } from './object-stream.ts';
+import { CorruptError, noteFailure, orCorrupt } from './plain.ts';
+import type { SegmentSource } from './source.ts';
+
+export interface JoinOptions extends Omit<StreamOptions, 'sizeHintBytes'> {
+  readonly decompress: (stored: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
+  /** Called with the bytes of each piece that arrives, as stored. */
+  readonly onProgress?: (bytes: number) => void;
+}
+
+/** All bytes. Throws CorruptError, what {@link objectStream} throws, and what the store throws. */
+export async function* joinSegments(
+  store: Store,
+  segments: readonly SegmentSource[],
+  options: JoinOptions,
+): AsyncGenerator<Uint8Array> {
+  // oxlint-disable-next-line no-await-in-loop -- in the order of the file
+  for (const segment of segments) yield* bytesOf(store, segment, options);
+}
+
+async function* bytesOf(
+  store: Store,
+  { key, compressed, size, md5: expected }: SegmentSource,
+  { decompress, onProgress, ...options }: JoinOptions,
+): AsyncGenerator<Uint8Array> {
+  const stored = noteFailure(objectStream(store, key, { ...options, sizeHintBytes: size }));
+  const arriving = counted(stored.body, onProgress);
+  const md5 = await createMd5();
+  let at = 0;
+  try {
+    for await (const chunk of compressed ? orCorrupt(decompress(arriving)) : arriving) {
+      at += chunk.length;
+      // At once, not at the end: a frame can unfold to more than any disk holds.
+      if (at > size)
+        throw new CorruptError(`${key} is longer than the ${plural(size, 'byte')} of its record`);
+      md5.update(chunk);
+      yield chunk;
+    }
+  } catch (error) {
+    // What the store threw comes first: a decompressor may have made another error of it.
+    throw stored.failure() ?? error;
+  }
+  if (at < size) throw new CorruptError(`${key} has ${plural(at, 'byte')}, its record says ${size}`);
+  if (md5.digest('hex') !== expected) throw new CorruptError(`${key} has not the md5 of its record`);
+}
+
+async function* counted(
+  bytes: AsyncIterable<Uint8Array>,
+  onProgress: ((bytes: number) => void) | undefined,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of bytes) {
+    onProgress?.(chunk.length);
+    yield chunk;
+  }
+}

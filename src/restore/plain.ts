@@ -1,0 +1,32 @@
+// From the bytes of an object to those of the file, so that afterwards it can be told what failed: the store,
+// or the content. Never takes a broken connection for a corrupt object.
+import { reasonOf } from '../core/errors.ts';
+
+/** The bytes differ from what the record says. */
+export class CorruptError extends Error {}
+
+/** The bytes as they are; `failure` tells what they ended with when that was an error. */
+export function noteFailure(body: AsyncIterable<Uint8Array>): {
+  readonly body: AsyncIterable<Uint8Array>;
+  readonly failure: () => unknown;
+} {
+  let failure: unknown;
+  const noted = async function* noted(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* body;
+    } catch (error) {
+      failure = error;
+      throw error;
+    }
+  };
+  return { body: noted(), failure: () => failure };
+}
+
+/** What a decompressor gives; its errors are the content's. */
+export async function* orCorrupt(plain: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* plain;
+  } catch (error) {
+    throw new CorruptError(`it cannot be decompressed: ${reasonOf(error)}`, { cause: error });
+  }
+}

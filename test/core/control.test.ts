@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import {
+  controlLine,
+  flushedAnswer,
+  LONGEST_LINE_BYTES,
+  parseAnswer,
+  parseRequest,
+} from '../../src/core/control.ts';
+
+describe('a message on the control socket', () => {
+  it.each([{ kind: 'ping' } as const, { kind: 'flush', timeoutMs: 30_000 } as const])(
+    'is one line, and comes back as it was: %j',
+    (request) => {
+      const line = controlLine(request);
+      expect(line.indexOf('\n')).toBe(line.length - 1);
+      expect(parseRequest(line.trimEnd())).toEqual(request);
+    },
+  );
+
+  it('keeps a file name with a line feed on its line', () => {
+    const answer = flushedAnswer([{ path: 'a\nb', why: 'it\nwaits' }], undefined);
+    const line = controlLine(answer);
+    expect(line.indexOf('\n')).toBe(line.length - 1);
+    expect(parseAnswer(line.trimEnd())).toEqual(answer);
+  });
+
+  it.each([
+    '',
+    'flush',
+    '[]',
+    'null',
+    '{}',
+    '{"kind":"flush"}',
+    '{"kind":"flush","timeoutMs":-1}',
+    '{"kind":"flush","timeoutMs":1e99}',
+    '{"kind":"flush","timeoutMs":"30s"}',
+  ])('is no request: %s', (line) => {
+    expect(parseRequest(line)).toBeUndefined();
+  });
+
+  it.each([
+    '',
+    '{"kind":"flushed"}',
+    '{"kind":"refused"}',
+    '{"kind":"flushed","left":[{"path":3}],"more":0}',
+    '{"kind":"flushed","left":[null],"more":0}',
+  ])('is no answer: %s', (line) => {
+    expect(parseAnswer(line)).toBeUndefined();
+  });
+
+  it('names as many files as fit into a line, and counts the others', () => {
+    const left = Array.from({ length: 5000 }, (_, n) => ({
+      path: `${'\u0001'.repeat(200)}${n}`,
+      why: 'x'.repeat(9000),
+    }));
+    const answer = flushedAnswer(left, undefined);
+    const named = answer.kind === 'flushed' ? answer.left.length : 0;
+    expect(Buffer.byteLength(controlLine(answer))).toBeLessThanOrEqual(LONGEST_LINE_BYTES);
+    expect(named).toBeGreaterThan(3);
+    expect(answer).toMatchObject({ more: 5000 - named });
+  });
+});

@@ -1,0 +1,114 @@
+// Files that a task keeps open for its whole run, and without which it cannot resume.
+import fs from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Generation } from '../../src/core/records.ts';
+import {
+  DEATH_STATUSES,
+  LOGS,
+  openLogs,
+  OPTIONS,
+  PACE_MS,
+  resumeUntilDone,
+  uninterrupted,
+} from './open-logs.ts';
+import { openPlace, type Place } from './support.ts';
+
+let place: Place;
+beforeEach(() => {
+  place = openPlace({ below: '/dev/shm' });
+});
+afterEach(() => place.close());
+
+const newest = (): Generation | undefined => place.records().at(-1)?.record.generations[0];
+
+it('a task that keeps logs open ends with the files of one run, however often it is killed', async () => {
+  const { steps, statuses, logs } = await resumeUntilDone(place, 9, 20_261_120);
+  expect(steps).toEqual(steps.toSorted((a, b) => a - b));
+  expect(steps.at(-1)).toBeGreaterThan(0);
+  expect(statuses).toEqual([...Array.from({ length: 3 }, () => DEATH_STATUSES).flat(), 0]);
+  expect(logs).toEqual(uninterrupted(place));
+}, 180_000);
+
+describe('companions', () => {
+  /** Three checkpoints or more, and a TERM. */
+  const interrupted = async (): Promise<void> => {
+    const run = place.run(OPTIONS, openLogs(PACE_MS));
+    await run.says(/(is safe[^]*){3}/);
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status).toBe(75);
+  };
+
+  it('are stored in pieces that each hold only what is new', async () => {
+    await interrupted();
+    const companions = newest()?.companions ?? [];
+    expect(companions.map(({ path }) => path)).toEqual(LOGS.toSorted());
+    for (const { path, segments, size } of companions) {
+      expect(segments.length).toBeGreaterThan(1);
+      expect(
+        segments.reduce((end, { first, size: bytes }) => (expect(first).toBe(end), end + bytes), 0),
+      ).toBe(size);
+      expect(segments.every(({ key }) => key.startsWith(`${path}.open-logs.mjs.0.1-`))).toBe(true);
+      const joined = Buffer.concat(segments.map(({ key }) => place.stored(key)));
+      expect(joined.equals(fs.readFileSync(place.at(path)))).toBe(true);
+    }
+  });
+
+  it('are the older ones where a piece is damaged', async () => {
+    const script = `exec 3>log; for i in 1 2; do echo $i >&3; echo $i > k.chk
+      until [ -e "$S/k.chk.t.0.1-$i" ] && ls "$S"/log.t.0.1-*.$i; do :; done; done 2>/dev/null >&2`;
+    const options = ['-k', 'k.chk', '--companions', 'log', '--task-name', 't'];
+    expect(await place.run(options, ['sh', '-c', script], { S: place.store }).status).toBe(0);
+    fs.writeFileSync(`${place.store}/${newest()?.companions[0]?.segments.at(-1)?.key}`, '?\n');
+    place.freshWork();
+    const again = place.run(options, ['cat', 'k.chk', 'log']);
+    expect(await again.status).toBe(0);
+    expect(again.stderr()).toContain('checkpoint 1-2 cannot be restored (log is corrupt');
+    expect(again.stdout()).toBe('1\n1\n');
+  });
+
+  it('that stand in the work directory are neither fetched nor moved aside', async () => {
+    await interrupted();
+    fs.appendFileSync(place.at('log.txt'), 'beyond the checkpoint\n');
+    const again = place.run(OPTIONS, openLogs(0));
+    expect(await again.status).toBe(0);
+    expect(fs.existsSync(place.at('.capture/aside'))).toBe(false);
+    expect(again.stdout()).toMatch(/from [1-9]/);
+    expect(fs.readFileSync(place.at('log.txt'), 'utf8')).not.toContain('beyond');
+  });
+
+  it('leave no piece in the store that no checkpoint needs', async () => {
+    await interrupted();
+    place.freshWork();
+    expect(await place.run(OPTIONS, openLogs(0)).status).toBe(0);
+    const named = place
+      .records()
+      .at(-1)
+      ?.record.generations.flatMap(({ members, companions }) => [
+        ...members.map(({ key }) => key),
+        ...companions.flatMap(({ segments }) => segments.map(({ key }) => key)),
+      ]);
+    expect(new Set(place.keys())).toEqual(new Set(named));
+  });
+
+  it('alone are enough where the task has no other checkpoint', async () => {
+    const script = 'cat state.log 2>/dev/null; exec 3>>state.log; echo $N >&3; echo ready; sleep 600';
+    const options = ['--companions', 'state.log', '--task-name', 't'];
+    for (const n of [1, 2]) {
+      const run = place.run(options, ['sh', '-c', script], { N: `line ${n}` });
+      await run.says('ready');
+      process.kill(run.pid, 'SIGTERM');
+      expect(await run.status).toBe(75);
+      place.freshWork();
+    }
+    const third = place.run(options, ['cat', 'state.log']);
+    expect(await third.status).toBe(0);
+    expect(third.stdout()).toBe('line 1\nline 2\n');
+  });
+
+  it('that are results as well are stored as results when they are closed', async () => {
+    const task = ['sh', '-c', 'exec 3>log.txt; echo a >&3; echo 1 > k.chk; exec 3>&-'];
+    expect(await place.run(['-r', 'log.txt', '--companions', 'log.txt', '-k', 'k.chk'], task).status).toBe(0);
+    expect(place.text('log.txt.0')).toBe('a\n');
+    expect(newest()?.companions.map(({ path, size }) => [path, size])).toEqual([['log.txt', 2]]);
+  });
+});

@@ -1,0 +1,154 @@
+// The fault matrix, fourth part (docs/fault-matrix.md): what the node lacks. File systems and limits are set in
+// a namespace of the run's own, so that the tests need no root and harm nobody.
+import fs from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { inNamespace, type NamespaceOptions } from '../support/namespace.ts';
+import { BIN, noise, openPlace, type Place, type Run } from './support.ts';
+
+const MIB = 2 ** 20;
+
+let place: Place;
+beforeEach(() => {
+  place = openPlace();
+});
+afterEach(() => place.close());
+
+function run(namespace: NamespaceOptions, options: readonly string[], script: string): Run {
+  const command = [BIN, '--to', place.store, ...options, '--', 'sh', '-c', script];
+  return place.exec(inNamespace(namespace, command, place.work));
+}
+
+describe('a work directory that is full', () => {
+  it('stores what was closed before, exits as the task did, and makes room with what is durable', async () => {
+    const full = run(
+      { tmpfs: { [place.work]: '2m' }, after: 'ls -A' },
+      ['-r', 'r.dat'],
+      'seq 1000 > r.dat; dd if=/dev/zero of=junk bs=64k; true',
+    );
+    expect(await full.status, full.stderr()).toBe(0);
+    expect(place.text('r.dat.0.zst')).toContain('999\n');
+    expect(full.stderr()).toContain('No space left'); // the task's own
+    expect(full.stdout().trim().split('\n')).toEqual(['.capture', 'junk']);
+  });
+
+  it('a restore that does not fit is status 69, and nothing is placed', async () => {
+    fs.writeFileSync(place.at('seed'), noise(3 * MIB, 3));
+    expect(await place.run(['-k', 'k.chk'], ['cp', 'seed', 'k.chk']).status).toBe(0);
+    place.freshWork();
+    const small = run(
+      { tmpfs: { [place.work]: '1m' }, after: 'ls -A' },
+      ['--task-name', 'cp', '-k', 'k.chk'],
+      'echo started',
+    );
+    expect(await small.status, small.stderr()).toBe(69);
+    expect(small.stderr()).toMatch(/cannot restore 1 file \(3\.0 MiB\).*are free\n {2}try: free space/);
+    expect(small.stdout().trim()).toBe('.capture');
+  });
+
+  it('before the start is status 69, and nothing is started', async () => {
+    const full = run(
+      { tmpfs: { [place.work]: '64k,nr_inodes=2' }, before: 'touch ballast' },
+      ['-r', 'r.dat'],
+      'echo started',
+    );
+    expect(await full.status, full.stderr()).toBe(69);
+    expect(full.stderr()).toMatch(/cannot write in the work directory .*ENOSPC.*\n {2}try: /);
+    expect(full.stdout()).toBe('');
+  });
+
+  it('is relieved while the task runs: more is written than ever fits', async () => {
+    const script = [
+      'for i in 1 2 3 4 5 6 7 8 9; do',
+      '  until dd if=/dev/urandom of=tmp bs=64k count=16 2>/dev/null; do sleep 0.05; done',
+      '  mv tmp r$i.dat',
+      'done',
+    ].join('\n');
+    const tight = run(
+      { tmpfs: { [place.work]: '5m' }, after: 'ls -A' },
+      ['-r', 'r*.dat', '--compression', 'none'],
+      script,
+    );
+    expect(await tight.status, tight.stderr()).toBe(0);
+    expect(place.keys()).toEqual(Array.from({ length: 9 }, (_, n) => `r${n + 1}.dat.0`));
+    for (const key of place.keys()) expect(place.stored(key)).toHaveLength(MIB);
+    expect(tight.stdout().trim()).toBe('.capture');
+  });
+});
+
+describe('a store that is full', () => {
+  const mounted = (): NamespaceOptions => ({
+    tmpfs: { [place.store]: '1m' },
+    after: `cd ${place.store}; find . -type f | sort`,
+  });
+
+  it('takes what fits; the rest is named with exit 74, and stays', async () => {
+    fs.mkdirSync(place.store);
+    fs.writeFileSync(place.at('seed'), noise(2 * MIB, 4));
+    const full = run(
+      mounted(),
+      ['-r', 'big', '-r', 'small', '--drain-timeout', '2s'],
+      'cp seed big; echo data > small',
+    );
+    expect(await full.status, full.stderr()).toBe(74);
+    expect(full.stderr()).toMatch(
+      /the store does not work: put .*big\.0: no space left \(ENOSPC\).*\n {2}try: make room there/,
+    );
+    expect(full.stderr()).toMatch(/NOT stored: big \(put .*no space left/);
+    expect(full.stdout()).toContain('./small.0\n');
+    expect(full.stdout()).not.toMatch(/big\.0|tmp\/[0-9a-f]/);
+    expect(fs.readdirSync(place.work).toSorted()).toEqual(['.capture', 'big', 'seed']);
+  });
+
+  it('for a while costs time only', async () => {
+    fs.mkdirSync(place.store);
+    fs.writeFileSync(place.at('seed'), noise(MIB / 2, 4));
+    const script = `dd if=/dev/zero of=${place.store}/ballast bs=64k 2>/dev/null; cp seed big; until grep -q 'does not work' log; do sleep 0.05; done; rm ${place.store}/ballast`;
+    const full = run(mounted(), ['-r', 'big', '--log-file', 'log', '--compression', 'none'], script);
+    expect(await full.status, full.stderr()).toBe(0);
+    expect(full.stdout()).toContain('./big.0\n');
+    expect(fs.readFileSync(place.at('log'), 'utf8')).toContain('the store works again');
+  });
+});
+
+describe('a work directory that is read-only', () => {
+  it('is status 64, says what to do, and nothing is started', async () => {
+    const refused = run(
+      { tmpfs: { [place.work]: '1m' }, readOnly: [place.work] },
+      ['-r', 'r.dat'],
+      'echo started',
+    );
+    expect(await refused.status, refused.stderr()).toBe(64);
+    expect(refused.stderr()).toMatch(
+      /cannot work in .*: the file system is read-only\n {2}try: start capture in a directory that can be written/,
+    );
+    expect(refused.stdout()).toBe('');
+    expect(place.keys()).toEqual([]);
+  });
+});
+
+describe('limits of the kernel', () => {
+  it.each<[string, NamespaceOptions]>([
+    ['no inotify instance', { limits: { max_inotify_instances: 0 } }],
+    ['no inotify watch', { limits: { max_inotify_watches: 0 } }],
+    ['fewer inotify watches than directories', { limits: { max_inotify_watches: 3 } }],
+  ])('%s: one warning, and everything is stored', async (_, namespace) => {
+    const limited = run(
+      namespace,
+      ['-r', 'out/**', '-k', 'k.chk'],
+      'mkdir -p out/a/b out/c/d; for i in a/b c/d; do echo $i > out/$i/r; done; echo step > k.chk',
+    );
+    expect(await limited.status, limited.stderr()).toBe(0);
+    expect(place.keys()).toEqual(['k.chk.sh.0.1-1', 'out/a/b/r.0', 'out/c/d/r.0']);
+    expect(limited.stderr()).toMatch(/warning: .*inotify/);
+  });
+
+  it('few open files: many results are stored all the same', async () => {
+    const limited = run(
+      { openFiles: 64 },
+      ['-r', 'r*'],
+      'i=0; while [ $i -lt 200 ]; do echo $i > r$i; i=$((i+1)); done',
+    );
+    expect(await limited.status, limited.stderr()).toBe(0);
+    expect(place.keys()).toHaveLength(200);
+  });
+});

@@ -1,0 +1,260 @@
+// `capture flush` from the scripts of a task: when it returns 0, what was closed is in the store and recorded.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startS3Server, type S3Server } from '../s3-server/server.ts';
+import { openPlace, sidecarOf, until, type Place, type Run } from './support.ts';
+
+const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
+const NOBODY = 65_534;
+let place: Place;
+beforeEach(() => {
+  place = openPlace();
+});
+afterEach(() => place.close());
+
+const env = (): NodeJS.ProcessEnv => ({ PATH: `${BIN}:${process.env['PATH'] ?? ''}` });
+const run = (options: readonly string[], script: string): Run =>
+  place.run(options, ['sh', '-c', script], env());
+/** A task that goes on until the file `go` is there. */
+const UNTIL_GO = 'until [ -e go ]; do sleep 0.02; done';
+const go = (): void => fs.writeFileSync(place.at('go'), '');
+/** Where the task of a run finds its sidecar; it must have said it: `echo "socket $CAPTURED_SOCKET"`. */
+const socketOf = async (of: Run): Promise<string> => {
+  await of.says(/socket \S+\n/);
+  return /socket (\S+)\n/.exec(of.stdout())?.[1] ?? '';
+};
+const TELL = 'echo "socket $CAPTURED_SOCKET"';
+const flush = (socket: string, ...args: readonly string[]): Run =>
+  place.capture(['flush', ...args], { CAPTURED_SOCKET: socket });
+
+describe('capture flush between the steps of a task', () => {
+  it('returns when what was closed is stored and recorded, with the results of that moment', async () => {
+    const seen = `cp -r ${place.store} seen`;
+    const task = run(
+      ['-r', '*.dat'],
+      `echo 1 > a.dat; echo 1 > b.dat; capture flush && ${seen}1; echo 2 > a.dat; capture flush && ${seen}2; echo 3 > a.dat; capture flush && ${seen}3`,
+    );
+    expect(await task.status, task.stderr()).toBe(0);
+    const at = (n: number, file: string): string => place.at(`seen${n}/${file}`);
+    expect(fs.readFileSync(at(1, 'a.dat.0'), 'utf8')).toBe('1\n');
+    expect(fs.readFileSync(at(1, 'b.dat.0'), 'utf8')).toBe('1\n');
+    // Not held for the two seconds that a close waits which replaces something.
+    expect(fs.readFileSync(at(2, 'a.dat.0'), 'utf8')).toBe('2\n');
+    // Nor for the record that would have been written by itself: its pauses double.
+    expect(fs.readFileSync(at(3, 'a.dat.0'), 'utf8')).toBe('3\n');
+    const recorded = (n: number): string[] => {
+      const dir = at(n, '.capture/sh/0');
+      const newest = fs
+        .readdirSync(dir)
+        .filter((name) => name.endsWith('.stored.json'))
+        .toSorted()
+        .at(-1);
+      const { results } = JSON.parse(fs.readFileSync(path.join(dir, newest ?? ''), 'utf8')) as {
+        results: { path: string; size: number; md5: string }[];
+      };
+      return results.map((file) => `${file.path} ${file.md5}`).toSorted();
+    };
+    expect(recorded(1).map((line) => line.split(' ')[0])).toEqual(['a.dat', 'b.dat']);
+    expect(recorded(2)[0]).not.toBe(recorded(1)[0]);
+    expect(recorded(2)[1]).toBe(recorded(1)[1]);
+  });
+
+  it('commits a checkpoint that is complete, and says of one that is not what it waits for', async () => {
+    const task = run(
+      ['-k', 'a.chk', '-k', 'b.chk', '--checkpoint-settle', '10m'],
+      'echo 1 > a.chk; capture flush; echo "one $?"; ls ../store/.capture/sh/0; echo 1 > b.chk; capture flush; echo "two $?"; ls ../store/.capture/sh/0 >&2',
+    );
+    expect(await task.status, task.stderr()).toBe(0);
+    expect(task.stdout()).toContain('one 0\n');
+    expect(task.stdout()).toContain('two 0\n');
+    expect(task.stdout()).not.toContain('.checkpoint.json');
+    expect(task.stderr()).toContain('.checkpoint.json');
+  });
+
+  it('takes no cut of a set in the middle of a round', async () => {
+    // The first round teaches that both belong together.
+    const task = run(
+      ['-k', 'a.chk', '-k', 'b.chk', '--checkpoint-settle', '10m'],
+      'echo 1 > a.chk; echo 1 > b.chk; capture flush; echo 2 > a.chk; capture flush; echo "half $?"; ls ../store/.capture/sh/0; echo 2 > b.chk; capture flush; echo "whole $?"',
+    );
+    expect(await task.status, task.stderr()).toBe(0);
+    expect(task.stdout()).toContain('half 0\n');
+    expect(task.stderr()).toContain('no complete set yet: it must be quiet for');
+    expect(task.stdout().match(/checkpoint\.json/g)).toHaveLength(1);
+    expect(task.stdout()).toContain('whole 0\n');
+    expect(place.records().at(-1)?.record.generations).toHaveLength(2);
+  });
+
+  it('waits for nothing that is written after it was called', async () => {
+    const task = run(
+      ['-r', '*.log'],
+      `(until [ -e go ]; do date +%N >> busy.log; done) & echo 1 > calm.log; capture flush --timeout 60s; echo "flush $?"; touch go; wait`,
+    );
+    expect(await task.status, task.stderr()).toBe(0);
+    expect(task.stdout()).toContain('flush 0\n');
+  });
+
+  it('returns at once when nothing was closed, a hundred times at the same time, too', async () => {
+    const task = run(
+      ['-r', 'r.dat'],
+      'echo 1 > r.dat; for n in 1 2 3 4 5 6 7 8 9 10 11 12; do capture flush & done; wait; capture flush --timeout 0s; echo "flush $?"',
+    );
+    expect(await task.status, task.stderr()).toBe(0);
+    expect(task.stdout()).toContain('flush 0\n');
+  });
+
+  it('lists a file that somebody writes again', async () => {
+    const task = run(
+      ['-r', 'r.dat', '--log-level', 'debug'],
+      'echo 1 > r.dat; exec 8>> r.dat; echo 2 >> r.dat; capture flush --timeout 1s; echo "flush $?"; exec 8>&-; capture flush; echo "flush $?"',
+    );
+    expect(await task.status, task.stderr()).toBe(0);
+    expect(task.stdout()).toBe('flush 74\nflush 0\n');
+    expect(task.stderr()).toContain('r.dat (another process still has it open for writing)');
+  });
+});
+
+describe('capture flush --ping', () => {
+  it('exits with 0 while capture watches', async () => {
+    const task = run(['-r', 'r.dat'], `${TELL}; capture flush --ping; echo "ping $?"; ${UNTIL_GO}`);
+    await task.says('ping 0');
+    expect(await flush(await socketOf(task), '--ping').status).toBe(0);
+    go();
+    await task.status;
+    const late = flush(await socketOf(task), '--ping');
+    expect(await late.status).toBe(69);
+    expect(late.stderr()).toMatch(/nobody answers at .*: ENOENT\n {2}try: /);
+  });
+
+  it('exits with 69 and a hint where there is no capture at all', async () => {
+    const alone = place.capture(['flush']);
+    expect(await alone.status).toBe(69);
+    expect(alone.stderr()).toMatch(/CAPTURED_SOCKET is not set\n {2}try: /);
+  });
+
+  it('exits with 64 for a name that no socket can have', async () => {
+    const long = place.capture(['flush', '--control', `/${'x'.repeat(200)}`]);
+    expect(await long.status).toBe(64);
+    expect(long.stderr()).toContain('at most 107 bytes');
+  });
+});
+
+describe('the control socket of a run', () => {
+  it('stands elsewhere when the work directory has too long a name, and leaves nothing behind', async () => {
+    const deep = place.at('d'.repeat(120));
+    fs.mkdirSync(deep);
+    const task = place.run(
+      ['-r', 'r.dat', '--workdir', deep],
+      ['sh', '-c', `${TELL}; echo 1 > r.dat; capture flush; echo "flush $?"; ls ../../store`],
+      env(),
+    );
+    expect(await task.status, task.stderr()).toBe(0);
+    expect(task.stdout()).toContain('flush 0\n');
+    expect(task.stdout()).toContain('r.dat.0');
+    expect(fs.existsSync(path.dirname(await socketOf(task)))).toBe(false);
+  });
+
+  it('is answered by the sidecar that replaces a dead one, at the same place', async () => {
+    const task = run(['-r', '*.dat'], `${TELL}; echo 1 > a.dat; ${UNTIL_GO}`);
+    const socket = await socketOf(task);
+    const first = sidecarOf(task.pid) ?? 0;
+    process.kill(first, 'SIGKILL');
+    // Nobody listens now; the flush waits for the next one.
+    fs.writeFileSync(place.at('b.dat'), 'b');
+    const asked = flush(socket, '--timeout', '60s');
+    expect(await asked.status, asked.stderr()).toBe(0);
+    expect(sidecarOf(task.pid)).not.toBe(first);
+    expect(place.keys()).toEqual(['a.dat.0', 'b.dat.0']);
+    go();
+    expect(await task.status).toBe(0);
+  });
+
+  it.runIf(process.getuid?.() === 0)('answers no other user', async () => {
+    fs.chmodSync(place.dir, 0o755);
+    const control = `${place.dir}/control`;
+    const watch = place.capture(['watch', '--to', place.store, '-r', '*.dat', '--control', control]);
+    await watch.says('attempt 1');
+    await until(() => fs.existsSync(control), 'the socket');
+    fs.chmodSync(control, 0o666);
+    const child = spawn(path.join(BIN, 'capture'), ['flush', '--control', control], {
+      uid: NOBODY,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let said = '';
+    child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    const [status] = (await once(child, 'close')) as [number];
+    expect({ status, said }).toEqual({ status: 69, said: expect.stringContaining(`you are ${NOBODY}`) });
+    process.kill(watch.pid, 'SIGTERM');
+    expect(await watch.status).toBe(0);
+  });
+});
+
+describe('capture watch --control', () => {
+  it('is asked by its name, and names it no longer when it ends', async () => {
+    const control = `${place.dir}/control`;
+    const watch = place.capture(['watch', '--to', place.store, '-r', '*.dat', '--control', control]);
+    await watch.says('attempt 1');
+    await until(() => fs.existsSync(control), 'the socket');
+    fs.writeFileSync(place.at('a.dat'), 'a');
+    expect(await place.capture(['flush', '--control', control]).status).toBe(0);
+    expect(place.keys()).toEqual(['a.dat.0']);
+    process.kill(watch.pid, 'SIGTERM');
+    expect(await watch.status).toBe(0);
+    expect(fs.existsSync(control)).toBe(false);
+  });
+});
+
+describe('capture flush while the store is out of order', () => {
+  let server: S3Server;
+  beforeAll(async () => {
+    server = await startS3Server();
+  });
+  afterAll(() => server.stop());
+
+  const onS3 = (name: string, script: string): Run =>
+    place.capture(
+      ['--to', `s3://${server.bucket}/${name}`, '--path-style', '-r', '*.dat', '--', 'sh', '-c', script],
+      {
+        ...server.env,
+        ...env(),
+      },
+    );
+
+  it('lists in time what is not stored when the store stalls', async () => {
+    server.fault = ({ operation, key }) =>
+      operation === 'PutObject' && key.endsWith('slow.dat.0') ? { kind: 'stall' } : undefined;
+    const task = onS3('stall', `${TELL}; echo 1 > fast.dat; echo 1 > slow.dat; ${UNTIL_GO}`);
+    const asked = flush(await socketOf(task), '--timeout', '4s');
+    expect(await asked.status).toBe(74);
+    expect(asked.stderr()).toMatch(/1 file not stored within 4\.0 s: slow\.dat \(.*\)\n {2}try: /);
+    expect(server.keys()).toContain('stall/fast.dat.0');
+    go();
+    task.child.kill('SIGKILL');
+  });
+
+  it('returns 0 when the outage ends in time', async () => {
+    let isDown = true;
+    server.fault = () => (isDown && started ? { kind: 'answer', status: 503, code: 'SlowDown' } : undefined);
+    let started = false;
+    const task = onS3(
+      'outage',
+      `${TELL}; until [ -e start ]; do sleep 0.02; done; echo 1 > a.dat; ${UNTIL_GO}`,
+    );
+    const socket = await socketOf(task);
+    started = true;
+    fs.writeFileSync(place.at('start'), '');
+    await until(() => fs.existsSync(place.at('a.dat')), 'the file');
+    const asked = flush(socket, '--timeout', '50s');
+    const short = flush(socket, '--timeout', '1s');
+    expect(await short.status).toBe(74);
+    isDown = false;
+    expect(await asked.status, asked.stderr()).toBe(0);
+    expect(server.keys()).toContain('outage/a.dat.0');
+    go();
+    expect(await task.status).toBe(0);
+  });
+});

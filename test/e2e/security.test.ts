@@ -1,0 +1,300 @@
+// What comes from outside is not believed: a store that somebody else has written to, names and links that
+// lead out of the work directory, programs that play with them while they run. And no secret is ever told.
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { compress } from 'zstd-napi';
+import type { CaptureRecord, Generation, StoredFile } from '../../src/core/records.ts';
+import { openS3Place, writeProfile } from './s3-place.ts';
+import { childrenOf, openPlace, until, type Place, type Run } from './support.ts';
+
+let place: Place;
+beforeEach(() => {
+  place = openPlace();
+});
+afterEach(() => place.close());
+
+const OPTIONS = ['-k', 'k.chk', '--keep'];
+
+/** One attempt that has stored the checkpoint `k.chk`. */
+async function storeCheckpoint(): Promise<void> {
+  const run = place.run(OPTIONS, ['sh', '-c', 'echo state > k.chk']);
+  expect(await run.status, run.stderr()).toBe(0);
+  place.freshWork();
+}
+
+/** The files of all records, newest last. */
+const recordFiles = (): readonly string[] => {
+  const dir = path.join(place.store, '.capture/sh/0');
+  return fs
+    .readdirSync(dir)
+    .toSorted()
+    .map((name) => path.join(dir, name));
+};
+
+/** Every record becomes what somebody else makes of it. */
+function forge(change: (record: CaptureRecord) => unknown): void {
+  for (const file of recordFiles()) {
+    const record = JSON.parse(fs.readFileSync(file, 'utf8')) as CaptureRecord;
+    fs.writeFileSync(file, JSON.stringify(change(record)));
+  }
+}
+
+/** The members of every generation become these. */
+function forgeMember(change: (member: StoredFile) => object): void {
+  const forged = (generation: Generation): object => ({
+    ...generation,
+    members: generation.members.map(change),
+  });
+  forge((record) => ({ ...record, generations: record.generations.map(forged) }));
+}
+
+const next = (script = 'echo started'): Run => place.run(OPTIONS, ['sh', '-c', script]);
+const md5 = (bytes: Uint8Array | string): string => createHash('md5').update(bytes).digest('hex');
+
+describe('a forged record', () => {
+  it.each(['../out', '/etc/out', 'a/../../out', '.capture/lock', 'a\0b', 'a//b', '.'])(
+    'that names the member %j places nothing, and the run ends with 69',
+    async (name) => {
+      await storeCheckpoint();
+      forgeMember((member) => ({ ...member, path: name }));
+      const run = next();
+      expect(await run.status, run.stderr()).toBe(69);
+      expect(run.stdout()).toBe('');
+      expect(run.stderr()).toMatch(/its name (leads out of the work directory|lies in \.capture)/);
+      expect(fs.readdirSync(place.work)).toEqual(['.capture']);
+      expect(fs.readdirSync(place.dir).toSorted()).toEqual(['store', 'work-1', 'work-2']);
+    },
+  );
+
+  it('that names a member behind a link places nothing', async () => {
+    await storeCheckpoint();
+    const outside = fs.mkdirSync(path.join(place.dir, 'outside'), { recursive: true }) ?? '';
+    fs.symlinkSync(outside, place.at('sub'));
+    forgeMember((member) => ({ ...member, path: 'sub/k.chk' }));
+    const run = next();
+    expect(await run.status, run.stderr()).toBe(69);
+    expect(run.stderr()).toContain('sub is a link');
+    expect(fs.readdirSync(outside)).toEqual([]);
+  });
+
+  it.each(['../../etc/passwd', '/etc/passwd', 'a/../../b'])(
+    'that names the key %j is not believed',
+    async (key) => {
+      await storeCheckpoint();
+      forgeMember((member) => ({ ...member, key }));
+      const run = next('cat k.chk 2>/dev/null; echo started');
+      expect(await run.status, run.stderr()).toBe(0);
+      expect(run.stdout()).toBe('started\n');
+      expect(run.stderr()).toMatch(
+        /record .* cannot be used \(generations\.0\.members\.0\.key: no key of this store\)/,
+      );
+    },
+  );
+
+  it.each(['/etc/passwd', '../../outside', 'a/../../b'])(
+    'that names a link to %j makes no link',
+    async (target) => {
+      await storeCheckpoint();
+      const key = fs.readdirSync(place.store).find((name) => name.startsWith('k.chk')) ?? '';
+      fs.writeFileSync(path.join(place.store, key), target);
+      forgeMember((member) => ({
+        ...member,
+        kind: 'link',
+        size: target.length,
+        md5: md5(target),
+        compressed: false,
+      }));
+      const run = next();
+      expect(await run.status, run.stderr()).toBe(69);
+      expect(run.stderr()).toContain('it is a link that leaves the work directory');
+      expect(fs.readdirSync(place.work)).toEqual(['.capture']);
+    },
+  );
+
+  it('that asks for a setuid program gets a plain one', async () => {
+    await storeCheckpoint();
+    forgeMember((member) => ({ ...member, mode: 0o6755 }));
+    const run = next('stat -c %a k.chk');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stdout()).toBe('755\n');
+  });
+
+  it('whose object unfolds to more than was recorded is corrupt, and fills no disk', async () => {
+    await storeCheckpoint();
+    const bomb = compress(Buffer.alloc(256 * 2 ** 20));
+    fs.writeFileSync(path.join(place.store, 'k.chk.sh.0.1-1'), bomb);
+    forgeMember((member) => ({ ...member, compressed: true, size: 5000 }));
+    const run = next();
+    expect(await run.status, run.stderr()).toBe(69);
+    expect(run.stderr()).toMatch(/k\.chk is corrupt: it is longer than the 5000 bytes of its record/);
+    expect(fs.readdirSync(place.at('.capture/restore'))).toEqual([]);
+  });
+});
+
+describe('a record that cannot be one is passed over for the one before it', () => {
+  it.each<[string, (text: string) => string | Buffer, RegExp]>([
+    ['because it is empty', () => '', /not JSON/],
+    ['because it is cut short', (text) => text.slice(0, text.length / 2), /not JSON/],
+    ['because it is no record', () => '{"format":1}', /kind: Invalid/],
+    [
+      'because it is of a later format',
+      (text) => text.replace('"format":1', '"format":2'),
+      /format: Invalid/,
+    ],
+    ['because it is of 100 MB', () => Buffer.alloc(100e6, ' '), /larger than 16\.0 MiB/],
+    ['because it is nested without end', () => '['.repeat(8e6), /not JSON/],
+    [
+      'because it holds a hundred thousand generations',
+      (text) => withManyGenerations(text),
+      /generations: Too big/,
+    ],
+  ])('%s', async (_, spoil, says) => {
+    await storeCheckpoint();
+    const last = recordFiles().at(-1) ?? '';
+    fs.writeFileSync(last, spoil(fs.readFileSync(last, 'utf8')));
+    const run = next('cat k.chk');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stdout()).toBe('state\n');
+    expect(run.stderr()).toMatch(says);
+    expect(run.stderr()).toContain('the one before it is used');
+  });
+});
+
+function withManyGenerations(text: string): string {
+  const record = JSON.parse(text) as CaptureRecord;
+  const empty = { attempt: 1, at: record.at, members: [] };
+  return JSON.stringify({
+    ...record,
+    generations: Array.from({ length: 100_000 }, (_, n) => ({ ...empty, generation: n + 1 })),
+  });
+}
+
+describe('a task that plays with names', () => {
+  const outside = (): string => {
+    const dir = path.join(place.dir, 'outside');
+    fs.mkdirSync(dir);
+    fs.writeFileSync(path.join(dir, 'r.dat'), 'private\n');
+    return dir;
+  };
+  const storedBytes = (): string =>
+    place
+      .keys()
+      .map((key) => place.text(key))
+      .join('');
+
+  it('stores no link that leads out, and ends with 74', async () => {
+    const run = place.run(
+      ['-r', '*.dat'],
+      ['sh', '-c', `ln -s ${outside()}/r.dat r.dat; ln -s ../outside/r.dat s.dat; echo own > own.dat`],
+    );
+    expect(await run.status, run.stderr()).toBe(74);
+    expect(place.keys()).toEqual(['own.dat.0']);
+    expect(run.stderr()).toMatch(
+      /r\.dat is not stored: it is a symbolic link that leads out of the work directory/,
+    );
+  });
+
+  it('stores nothing from behind a parent that became a link', async () => {
+    const script = `mkdir d; echo own > d/r.dat; sleep 0.3; mv d e; ln -s ${outside()} d; : > e/done; sleep 0.3`;
+    const run = place.run(['-r', 'd/r.dat', '-r', 'd/**'], ['sh', '-c', script]);
+    await run.status;
+    expect(storedBytes()).not.toContain('private');
+  });
+
+  it('loses no file outside to a reclaim through such a link', async () => {
+    const dir = outside();
+    const script = `mkdir d; echo 'private' > d/r.dat; sleep 0.3; rm -r d; ln -s ${dir} d`;
+    await place.run(['-r', 'd/r.dat', '--reclaim', 'now'], ['sh', '-c', script]).status;
+    expect(fs.readFileSync(path.join(dir, 'r.dat'), 'utf8')).toBe('private\n');
+  });
+
+  it('has its FIFO left alone: a writer that waits for a reader goes on waiting', async () => {
+    const script =
+      'mkfifo p.dat; (echo x > p.dat; touch read) & mkfifo q.dat; echo own > own.dat; sleep 1; kill $!; exit 0';
+    const run = place.run(['-r', '*.dat', '--rescan', '1s'], ['sh', '-c', script]);
+    await run.status;
+    expect(place.keys()).toEqual(['own.dat.0']);
+    expect(fs.existsSync(place.at('read'))).toBe(false);
+  });
+});
+
+describe('a secret', () => {
+  const SECRET = {
+    accessKeyId: 'AKIASECRET',
+    secretAccessKey: 'the-secret-key',
+    sessionToken: 'the-secret-token',
+  };
+
+  it.each([
+    ['in the environment', false],
+    ['in a profile', true],
+  ])('%s is in no argument, message, log or object, whatever fails', async (_, inProfile) => {
+    const s3 = await openS3Place();
+    try {
+      s3.server.credentials = [SECRET];
+      const variables = {
+        AWS_ACCESS_KEY_ID: SECRET.accessKeyId,
+        AWS_SECRET_ACCESS_KEY: SECRET.secretAccessKey,
+        AWS_SESSION_TOKEN: SECRET.sessionToken,
+      };
+      const env = inProfile ? writeProfile(`${s3.place.dir}/credentials`, SECRET) : variables;
+      const log = `${s3.place.dir}/log`;
+      const told: string[] = [];
+      for (const fault of [undefined, 'AccessDenied', 'SignatureDoesNotMatch', 'ExpiredToken', 'SlowDown']) {
+        const started = (): boolean => fs.existsSync(s3.place.at('started'));
+        // Not the records: each run would wait for its last one.
+        s3.server.fault = ({ key }) =>
+          fault !== undefined && started() && !key.includes('.capture/')
+            ? { kind: 'answer', status: fault === 'SlowDown' ? 503 : 403, code: fault }
+            : undefined;
+        const options = [
+          '-r',
+          'r.dat',
+          '-k',
+          'k.chk',
+          '--drain-timeout',
+          '100ms',
+          '--log-level',
+          'debug',
+          '--log-format',
+          'json',
+          '--log-file',
+          log,
+        ];
+        const run = s3.run(
+          options,
+          'touch started; echo x > r.dat; echo y > k.chk; until [ -e go ]; do sleep 0.02; done',
+          env,
+        );
+        await until(started, 'the task');
+        told.push(...[run.pid, ...childrenOf(run.pid)].map(commandLine));
+        fs.writeFileSync(s3.place.at('go'), '');
+        await run.status;
+        told.push(run.stderr(), run.stdout());
+        s3.place.freshWork();
+      }
+      s3.server.fault = () => undefined;
+      told.push(fs.readFileSync(log, 'utf8'), JSON.stringify(s3.records()));
+      for (const key of s3.server.keys())
+        told.push(
+          JSON.stringify(
+            s3.server
+              .versions(key)
+              .map(({ bytes, ...rest }) => [rest, Buffer.from(bytes ?? []).toString('latin1')]),
+          ),
+        );
+      for (const secret of [SECRET.secretAccessKey, SECRET.sessionToken]) {
+        expect(told.filter((text) => text.includes(secret))).toEqual([]);
+      }
+      expect(told.join('')).toContain('access denied');
+    } finally {
+      await s3.close();
+    }
+  });
+});
+
+function commandLine(pid: number): string {
+  return fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+}

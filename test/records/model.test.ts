@@ -1,0 +1,302 @@
+// Attempts of one index that run at once, over a model of the store: every request waits its turn in an order
+// that fast-check chooses, attempts crash at any of them, and the clock jumps.
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { generationName, unionOf } from '../../src/core/history.ts';
+import { parseRecordKey, type KeyScope } from '../../src/core/keys.ts';
+import type { Generation } from '../../src/core/records.ts';
+import { droppedGenerations, droppedKeys, keptGenerations } from '../../src/core/retention.ts';
+import { claimAttempt } from '../../src/records/claim.ts';
+import { FencedError, openFence, type Fence } from '../../src/records/fence.ts';
+import { Ledger } from '../../src/records/ledger.ts';
+import { listRecords, readNewest } from '../../src/records/read.ts';
+import { openTidy, type Tidy } from '../../src/records/tidy.ts';
+import type { ObjectHead, Store } from '../../src/store/store.ts';
+import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
+
+const SCOPE: KeyScope = { taskName: 't', index: '0' };
+/** How long an attempt may believe that nobody has taken its index over (records/fence.ts). */
+const FRESH_MS = 5000;
+/** `--generations` */
+const KEPT = 2;
+const NEVER = Number.MAX_SAFE_INTEGER;
+
+/** What an attempt does after it has read: `checkpoint` commits a set, `stored` is a flush or a notice. */
+type Step = 'checkpoint' | 'stored';
+
+interface Plan {
+  readonly steps: readonly Step[];
+  /** It is killed before this request. */
+  readonly diesAt: number;
+}
+
+class Killed extends Error {}
+
+interface World {
+  readonly disk: MemoryStore;
+  nowMs: number;
+  /** By attempt its last look at the fence: when the answer came, and whether it was taken over. */
+  readonly looks: Map<number, { readonly answeredMs: number; readonly isTaken: boolean }>;
+  /** By attempt the number of the newest set whose record was acknowledged. */
+  readonly committed: Map<number, number>;
+  /** The same at the moment at which an attempt was claimed. */
+  readonly committedAtClaim: Map<number, ReadonlyMap<number, number>>;
+  newestRecord: string;
+  readonly broken: string[];
+}
+
+let world: World;
+beforeEach(() => {
+  vi.spyOn(performance, 'now').mockImplementation(() => world.nowMs);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+function newWorld(): World {
+  return {
+    disk: memoryStore(),
+    nowMs: 0,
+    looks: new Map(),
+    committed: new Map(),
+    committedAtClaim: new Map(),
+    newestRecord: '',
+    broken: [],
+  };
+}
+
+/** The store as one machine sees it: each request and each answer takes its turn, and the machine may die. */
+function seenBy(machine: { attempt: number; diesAt: number }, turn: () => Promise<void>): Store {
+  let requests = 0;
+  const request = async <T>(act: () => Promise<T>): Promise<T> => {
+    requests += 1;
+    if (requests >= machine.diesAt) throw new Killed();
+    await turn();
+    const answer = await act();
+    watchNewest();
+    await turn();
+    return answer;
+  };
+  const { disk } = world;
+  return {
+    ...disk,
+    put: (key, body, options) => {
+      const at = parseRecordKey(key);
+      if (at?.attempt === machine.attempt && at.seq > 0) watchLateWrite(key, at.attempt);
+      return request(async () => {
+        const outcome = await disk.put(key, body, options);
+        if (outcome === 'stored' && at?.seq === 0) {
+          world.committedAtClaim.set(at.attempt, new Map(world.committed));
+        }
+        return outcome;
+      });
+    },
+    get: (key, options) => request(() => disk.get(key, options)),
+    head: async (key, signal) => {
+      const found = await request(() => disk.head(key, signal));
+      if (parseRecordKey(key)?.attempt === machine.attempt + 1)
+        world.looks.set(machine.attempt, { answeredMs: world.nowMs, isTaken: found !== undefined });
+      return found;
+    },
+    list: async function* list(prefix, signal) {
+      yield* await request(async () => {
+        const listed: Pick<ObjectHead, 'key' | 'sizeBytes'>[] = [];
+        for await (const one of disk.list(prefix, signal)) listed.push(one);
+        return listed;
+      });
+    },
+    delete: (keys, signal) => {
+      for (const key of keys.filter(isRecord)) {
+        if (parseRecordKey(key)?.attempt !== machine.attempt)
+          world.broken.push(`deletes the record ${key} of another`);
+      }
+      watchLateWrite(`the deletion of ${keys.join(', ')}`, machine.attempt);
+      return request(() => disk.delete(keys, signal));
+    },
+  };
+}
+
+function watchNewest(): void {
+  const newest = [...world.disk.objects.keys()].filter(isRecord).toSorted().at(-1) ?? '';
+  if (newest < world.newestRecord) world.broken.push(`the newest record went back to ${newest}`);
+  world.newestRecord = newest;
+}
+
+/** A set of each attempt at least as new as the one that stood when this attempt was claimed. */
+function watchFound(attempt: number, found: readonly Generation[]): void {
+  for (const [earlier, committed] of world.committedAtClaim.get(attempt) ?? []) {
+    const isThere = found.some(
+      (one) => one.attempt > earlier || (one.attempt === earlier && one.generation >= committed),
+    );
+    if (!isThere) world.broken.push(`attempt ${attempt} does not find set ${earlier}-${committed}`);
+  }
+}
+
+/**
+ * What an attempt may still do when it is taken over: what it begins within 5 s after the last answer that said
+ * that it was not. That is all that remains of the race.
+ */
+function watchLateWrite(what: string, attempt: number): void {
+  const look = world.looks.get(attempt);
+  if (look === undefined) world.broken.push(`attempt ${attempt} begins ${what} without a look at the fence`);
+  else if (look.isTaken) world.broken.push(`attempt ${attempt} begins ${what} though it was taken over`);
+  else if (world.nowMs > look.answeredMs + FRESH_MS)
+    world.broken.push(
+      `attempt ${attempt} begins ${what} ${world.nowMs - look.answeredMs} ms after its last look`,
+    );
+}
+
+const isRecord = (key: string): boolean => parseRecordKey(key) !== undefined;
+
+/** One attempt from its claim to its last record; resolves to its number, whatever ends it. */
+async function run({ steps, diesAt }: Plan, turn: () => Promise<void>): Promise<number | undefined> {
+  const machine = { attempt: 0, diesAt };
+  const store = seenBy(machine, turn);
+  try {
+    machine.attempt = await claimAttempt({ store, scope: SCOPE, unfenced: false, bodyOf: claimOf });
+    const fence = openFence(store, SCOPE, machine.attempt, () => undefined);
+    const tidy = openTidy(store, fence, () => undefined);
+    const ledger = await open(store, machine.attempt, fence, tidy);
+    for (const [n, step] of steps.entries()) {
+      if (step === 'stored') await ledger.write('stored');
+      else await commit(store, ledger, tidy, { attempt: machine.attempt, generation: n + 1 });
+    }
+    await ledger.write('done');
+  } catch (error) {
+    if (!(error instanceof Killed) && !(error instanceof FencedError)) throw error;
+  }
+  return machine.attempt === 0 ? undefined : machine.attempt;
+}
+
+let claims = 0;
+function claimOf(attempt: number): { readonly text: string; readonly push: string } {
+  claims += 1;
+  return { text: JSON.stringify({ attempt, claim: claims }), push: `claim ${claims}` };
+}
+
+async function open(store: Store, attempt: number, fence: Fence, tidy: Tidy): Promise<Ledger> {
+  const listing = await listRecords(store, SCOPE);
+  const { records } = await readNewest(store, listing, attempt);
+  const history = unionOf(records, undefined);
+  watchFound(attempt, history.generations);
+  const ledger = new Ledger(
+    {
+      store,
+      fence,
+      facts: {
+        scope: SCOPE,
+        attempt,
+        runId: undefined,
+        runToken: 'token',
+        host: 'host',
+        argv: [],
+        scheduler: {},
+        startedAt: new Date(0).toISOString(),
+      },
+      history,
+      base: records.at(-1),
+      newId: () => `${attempt}`,
+      now: () => new Date(0),
+      tidy,
+    },
+    1,
+  );
+  await ledger.write('started');
+  return ledger;
+}
+
+/** As sidecar/commit.ts does: the objects, the one record that names them, then what no kept one needs goes. */
+async function commit(
+  store: Store,
+  ledger: Ledger,
+  tidy: Tidy,
+  name: { readonly attempt: number; readonly generation: number },
+): Promise<void> {
+  const key = `k.chk.t.0.${generationName(name)}`;
+  await store.put(key, Buffer.from(key), { meta: { push: key }, ifAbsent: true });
+  const before = ledger.generations;
+  const kept = keptGenerations([generationOf(name, key), ...before], KEPT);
+  ledger.setGenerations(kept);
+  await ledger.write('checkpoint');
+  world.committed.set(name.attempt, name.generation);
+  await tidy.delete(droppedKeys(droppedGenerations(before, kept), kept));
+}
+
+function generationOf(name: { attempt: number; generation: number }, key: string): Generation {
+  const member = {
+    path: 'k.chk',
+    kind: 'file' as const,
+    key,
+    push: key,
+    attempt: name.attempt,
+    md5: '0'.repeat(32),
+    size: key.length,
+    compressed: false,
+    mtimeNs: '0',
+    mode: 0o644,
+  };
+  return { ...name, at: new Date(0).toISOString(), members: [member], companions: [] };
+}
+
+const plan: fc.Arbitrary<Plan> = fc.record({
+  steps: fc.array(fc.constantFrom<Step>('checkpoint', 'checkpoint', 'stored'), { maxLength: 5 }),
+  diesAt: fc.oneof(fc.constant(NEVER), fc.integer({ min: 1, max: 40 })),
+});
+
+/** The generations that a restore would try, by what is in the store now. */
+async function restorable(): Promise<readonly Generation[]> {
+  const { disk } = world;
+  const { records } = await readNewest(disk, await listRecords(disk, SCOPE), Infinity);
+  return unionOf(records, undefined).generations;
+}
+
+const isWhole = ({ members }: Generation): boolean => members.every(({ key }) => world.disk.objects.has(key));
+
+describe('attempts that come one after the other, each killed anywhere', () => {
+  it('always find the newest committed sets whole', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(plan, { minLength: 1, maxLength: 4 }), async (plans) => {
+        world = newWorld();
+        for (const one of plans) {
+          await run(one, () => Promise.resolve());
+          const found = await restorable();
+          // The last records of earlier attempts go on naming sets that later ones have dropped.
+          expect(found.slice(0, KEPT).every(isWhole)).toBe(true);
+          const newest = [...world.committed].at(-1);
+          if (newest === undefined) continue;
+          const [attempt, generation] = newest;
+          // A record that was written and not acknowledged may name newer ones, never fewer.
+          expect(found.map(generationName)).toContain(generationName({ attempt, generation }));
+        }
+        expect(world.broken).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('attempts that run at once', () => {
+  const together = fc.tuple(
+    fc.array(plan, { minLength: 2, maxLength: 3 }),
+    fc.infiniteStream(fc.constantFrom(0, 0, 1, 900, 6000)),
+    fc.scheduler(),
+  );
+
+  it('have one owner for each number, write nothing late, and lose no set that was committed before the claim', async () => {
+    await fc.assert(
+      fc.asyncProperty(together, async ([plans, jumps, scheduler]) => {
+        world = newWorld();
+        const turn = async (): Promise<void> => {
+          await scheduler.schedule(Promise.resolve());
+          world.nowMs += jumps.next().value ?? 0;
+        };
+        const running = Promise.all(plans.map((one) => run(one, turn)));
+        const owners = await scheduler.waitFor(running);
+        const numbers = owners.filter((owner) => owner !== undefined);
+        expect(new Set(numbers).size).toBe(numbers.length);
+        expect(world.broken).toEqual([]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

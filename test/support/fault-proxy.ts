@@ -1,0 +1,85 @@
+// A TCP relay on loopback that fails on request: what a network does to connections, below HTTP.
+import { once } from 'node:events';
+import net, { type AddressInfo } from 'node:net';
+
+export type NetworkFault =
+  /** Connections are reset as soon as they come. */
+  | { readonly kind: 'refuse' }
+  /** A connection is reset when it has brought this many bytes of requests. */
+  | { readonly kind: 'reset'; readonly afterBytes: number }
+  /** Nothing is relayed any more, in neither direction; connections stay open until the fault is lifted. */
+  | { readonly kind: 'stall' }
+  /** Every piece of a request waits for so long. */
+  | { readonly kind: 'latency'; readonly ms: number };
+
+export interface FaultProxy {
+  readonly url: string;
+  fault: NetworkFault | undefined;
+  /** How many connections a fault has hit. */
+  readonly hits: number;
+  stop(): Promise<void>;
+}
+
+/** Relays a free port of 127.0.0.1 to the port of `target`. */
+export async function startFaultProxy(target: string): Promise<FaultProxy> {
+  const port = Number(new URL(target).port);
+  const sockets = new Set<net.Socket>();
+  const state = { fault: undefined as NetworkFault | undefined, hits: 0 };
+  const hit = (client: net.Socket): void => {
+    state.hits += 1;
+    client.resetAndDestroy();
+  };
+  const server = net.createServer({ noDelay: true }, (client) => {
+    sockets.add(client);
+    client.on('error', () => undefined);
+    client.on('close', () => sockets.delete(client));
+    if (state.fault?.kind === 'refuse') return hit(client);
+    const upstream = net.connect({ port, host: '127.0.0.1', noDelay: true });
+    upstream.on('error', () => client.destroy());
+    upstream.on('close', () => {
+      if (state.fault?.kind !== 'stall') client.destroy();
+    });
+    client.on('close', () => upstream.destroy());
+    upstream.on('data', (bytes) => {
+      if (state.fault?.kind !== 'stall') client.write(bytes);
+    });
+    let seenBytes = 0;
+    client.on('data', (bytes) => {
+      seenBytes += bytes.length;
+      const { fault } = state;
+      if (fault?.kind === 'stall') {
+        state.hits += 1;
+        return client.pause();
+      }
+      if (fault?.kind === 'refuse' || (fault?.kind === 'reset' && seenBytes >= fault.afterBytes))
+        return hit(client);
+      if (fault?.kind !== 'latency') return void upstream.write(bytes);
+      state.hits += 1;
+      client.pause();
+      return void setTimeout(() => {
+        upstream.write(bytes);
+        client.resume();
+      }, fault.ms);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get fault() {
+      return state.fault;
+    },
+    set fault(fault) {
+      if (state.fault?.kind === 'stall') for (const socket of sockets) socket.destroy();
+      state.fault = fault;
+    },
+    get hits() {
+      return state.hits;
+    },
+    stop: async () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, 'close');
+    },
+  };
+}

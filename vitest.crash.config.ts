@@ -1,0 +1,7 @@
+// The crash-point sweep alone (`npm run test:crash`): needs nothing but the build.
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  define: { CAPTURE_VERSION: JSON.stringify('0.0.0-test') },
+  test: { include: ['test/real/crash/**/*.test.ts'], pool: 'forks' },
+});
