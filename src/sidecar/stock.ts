@@ -1,10 +1,13 @@
 // What stands in the work directory when the watch begins: before the task it is inherited; for a restarted
 // sidecar it is what the task may have closed meanwhile.
+import { resultKey } from '../core/keys.ts';
+import type { RelPath } from '../core/path.ts';
 import { plural } from '../core/units.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { readLastAttemptFile, writeAttemptFile } from './attempt-file.ts';
 import type { Context } from './context.ts';
 import type { Files } from './files.ts';
+import { mayBeOverwritten } from './overwritten.ts';
 
 /** `listen` is called at the moment from which closes are the task's. */
 export async function takeStock(
@@ -46,6 +49,15 @@ async function hashStagedInputs(context: Context): Promise<void> {
     const digest = await lanes.md5(path, signal);
     if (digest.kind !== 'md5') continue;
     if (before !== undefined && before.baselines.get(path)?.md5 !== digest.md5) continue;
+    if (await isUnrecorded(context, path)) continue;
     baselines.set(path, { md5: digest.md5, size: digest.facts.size });
   }
+}
+
+/** An earlier attempt stored it and died before a record named it: it came as an input, and is pushed as ours. */
+async function isUnrecorded(context: Context, path: RelPath): Promise<boolean> {
+  const { history, ledger, store, scope, signal } = context;
+  if (ledger.results.has(path) || !mayBeOverwritten(history)) return false;
+  const heads = [true, false].map((compressed) => store.head(resultKey(path, scope, compressed), signal));
+  return (await Promise.all(heads)).some((head) => head !== undefined);
 }

@@ -43,7 +43,7 @@ describe('a mistake', () => {
     [['--compression', 'zstd:0', ...TASK], "--compression 'zstd:0': not a compression"],
     [['--compression', 'none:1', ...TASK], "--compression 'none:1': not a compression"],
     [['--compression', 'gzip', ...TASK], "--compression 'gzip': not a compression"],
-    [['--generations', '0', ...TASK], "--generations '0': not a whole number, 1 or more | --generations 1"],
+    [['--generations', '0', ...TASK], "--generations '0': not a whole number, 1 to 1000 | --generations 1"],
     [['--newest', '1.5', ...TASK], "--newest '1.5': not a whole number"],
     [['--lanes', '17', ...TASK], 'not a whole number, 1 to 16'],
     [['--preempted-status', '0', ...TASK], 'not a whole number, 1 to 255'],

@@ -66,6 +66,17 @@ describe('a declared file', () => {
     expect(nextStep(after(newTrack('r', 'result', false), close()), held).kind).toBe('push');
   });
 
+  it('that the store refused is tried at once, and soon again, when the time is short', () => {
+    const failed = { kind: 'failed', why: 'no', atMs: 0 } as const;
+    const five = Array.from({ length: 5 }, () => [{ kind: 'push-started' }, failed] as const).flat();
+    const track = after(newTrack('r', 'result', false), close(), ...five);
+    expect(nextStep(track, { ...calm, urgent: true })).toEqual({ kind: 'wait', untilMs: 16_000 });
+    const hurried = after(track, { kind: 'retry-now' });
+    expect(nextStep(hurried, calm).kind).toBe('push');
+    const again = after(hurried, { kind: 'push-started' }, failed);
+    expect(nextStep(again, calm)).toEqual({ kind: 'wait', untilMs: 1000 });
+  });
+
   it('waits for the next close while it has a writer', () => {
     const track = after(
       newTrack('r', 'result', false),

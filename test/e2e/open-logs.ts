@@ -56,7 +56,6 @@ export async function resumeUntilDone(place: Place, kills: number, seed: number)
     DEATHS[kill % DEATHS.length]?.(run);
     statuses.push(await run.status);
     steps.push(fromOf(run));
-    console.error(kill, steps.at(-1), run.stderr());
     place.freshWork();
   }
   const last = place.run(OPTIONS, openLogs(0));

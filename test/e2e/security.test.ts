@@ -255,7 +255,7 @@ describe('a secret', () => {
           '-k',
           'k.chk',
           '--drain-timeout',
-          '100ms',
+          '1s',
           '--log-level',
           'debug',
           '--log-format',

@@ -94,7 +94,10 @@ export function openPlace({ below = os.tmpdir(), unprivileged = false }: PlaceOp
     records: () =>
       readFound(store)
         .filter((key) => isRecord(key) && !key.endsWith('.list.json'))
-        .map((key) => ({ name: path.basename(key, '.json'), record: recordOf(path.join(store, key)) })),
+        .flatMap((key) => {
+          const record = recordOf(path.join(store, key));
+          return record === undefined ? [] : [{ name: path.basename(key, '.json'), record }];
+        }),
     close: () => {
       for (const { pid } of running) if (pid !== undefined) killTree(pid);
       fs.rmSync(dir, { recursive: true, force: true });
@@ -167,7 +170,9 @@ function storedBytes(store: string, key: string): Buffer {
   return key.endsWith('.zst') ? Buffer.from(decompress(bytes)) : bytes;
 }
 
-function recordOf(file: string): CaptureRecord {
+/** Undefined when the run that is still going on has pruned it since it was listed. */
+function recordOf(file: string): CaptureRecord | undefined {
+  if (!fs.existsSync(file)) return undefined;
   const record = parseRecord(fs.readFileSync(file, 'utf8'));
   if ('invalid' in record) throw new Error(`${file}: ${record.invalid}`);
   return record;

@@ -103,9 +103,18 @@ function statesOf(view: View, name: string): readonly number[] {
     .map((key) => readContent(view.bytes(key))?.round ?? -1);
 }
 
+const knownRounds = new Map<string, number>();
+
 function roundOfMd5({ path, md5 }: StoredFile): number {
-  for (let round = 0; round <= MOST_ROUNDS; round += 1)
-    if (md5Of(Buffer.from(content(path, round))) === md5) return round;
+  const known = knownRounds.get(`${path} ${md5}`);
+  if (known !== undefined) return known;
+  for (const big of [false, true]) {
+    for (let round = 0; round <= MOST_ROUNDS; round += 1) {
+      if (md5Of(Buffer.from(content(path, round, big))) !== md5) continue;
+      knownRounds.set(`${path} ${md5}`, round);
+      return round;
+    }
+  }
   throw new Error(`${path}: a record names content that the task never made`);
 }
 

@@ -1,2 +1,2 @@
-export function content(name: string, round: number): string;
+export function content(name: string, round: number, big?: boolean): string;
 export function readContent(bytes: Buffer): { readonly name: string; readonly round: number } | undefined;

@@ -61,6 +61,8 @@ async function run(store: StoreKind, plans: readonly ChainPlan[]): Promise<reado
       const end = await runChain({ bin, dir, view, links, big });
       count += end.deaths.length;
       deaths.push(...end.deaths);
+      // Said at once: the sweep is long, and what is wrong may make the rest of it wrong.
+      if (end.failure !== undefined) console.log(end.failure);
       if (end.failure !== undefined) failures.push(end.failure);
       else fs.rmSync(dir, { recursive: true, force: true });
     }

@@ -1,0 +1,48 @@
+import { execFileSync, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openBeneath } from '../../src/native/files.ts';
+
+let root: { readonly fd: number; readonly path: string };
+beforeEach(() => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'open-beneath-'));
+  root = { fd: fs.openSync(dir, 'r'), path: dir };
+});
+afterEach(() => {
+  fs.closeSync(root.fd);
+  fs.rmSync(root.path, { recursive: true });
+});
+
+describe('openBeneath', () => {
+  it.each<[string, string, string]>([
+    ['a link', 'ln -s own it', 'ELOOP'],
+    ['a link to a device', 'ln -s /dev/null it', 'ELOOP'],
+    ['a file behind a link', 'mkdir d; echo x > d/it; ln -s d l', 'ELOOP'],
+    ['a directory', 'mkdir it', 'EINVAL'],
+    ['a FIFO', 'mkfifo it', 'EINVAL'],
+    ['nothing', 'true', 'ENOENT'],
+  ])('refuses %s', (what, make, code) => {
+    execFileSync('sh', ['-c', make], { cwd: root.path });
+    const name = what.includes('behind') ? 'l/it' : 'it';
+    expect(() => openBeneath(root, name)).toThrow(expect.objectContaining({ code }));
+  });
+
+  it.each(['../it', '/etc/passwd', 'd/../../it'])('refuses %j', (name) => {
+    expect(() => openBeneath(root, name)).toThrow();
+  });
+
+  it('does not let the writer of a FIFO go on', async () => {
+    execFileSync('mkfifo', [`${root.path}/p`]);
+    const writer = spawn('sh', ['-c', 'echo x > p'], { cwd: root.path });
+    // One of these comes while the writer waits in its open(2).
+    for (let n = 0; n < 30; n += 1) {
+      expect(() => openBeneath(root, 'p')).toThrow('not a regular file');
+      await sleep(10);
+    }
+    expect(writer.exitCode).toBe(null);
+    expect(execFileSync('timeout', ['10', 'cat', 'p'], { cwd: root.path, encoding: 'utf8' })).toBe('x\n');
+  });
+});
