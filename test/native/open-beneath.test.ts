@@ -31,8 +31,8 @@ describe('openBeneath', () => {
   });
 
   it.each(['../it', '/etc/passwd', 'd/../../it'])('refuses %j', (name) => {
-    expect(() => openBeneath(root, name)).toThrow(/EXDEV/);
     expect(() => openBeneath(root, name)).toThrow(/EXDEV|ENOENT/);
+  });
 
   it('does not let the writer of a FIFO go on', async () => {
     execFileSync('mkfifo', [`${root.path}/p`]);
