@@ -118,9 +118,8 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
         parts.generations.hurryCompanions();
       },
       finish: async (run) => {
-        const { now, signal } = context;
         const { drainTimeoutMs } = settings;
-        window = openDrainWindow({ deadlineMs: run.deadlineMs, drainTimeoutMs, now, signal });
+        window = openDrainWindow({ deadlineMs: run.deadlineMs, drainTimeoutMs, now: context.now, stop });
         await control?.close();
         const finished = await finish(
           { ...parts, watcher, window },

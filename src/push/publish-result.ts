@@ -26,8 +26,8 @@ export interface ResultJob {
 
 export interface ResultPublisher extends Sender {
   readonly scope: KeyScope;
-  /** Throws when another attempt owns the index. */
-  readonly passFence: (signal?: AbortSignal) => Promise<void>;
+  /** Throws when another attempt owns the index; `anew` takes no answer that is older than the question. */
+  readonly passFence: (anew: boolean, signal?: AbortSignal) => Promise<void>;
 }
 
 export interface PublishedResult {
@@ -58,7 +58,8 @@ export async function publishResult(
         skipEmpty: true,
         beforeSend: async (md5) => {
           if (replaced.kind === 'unknown') return;
-          await publisher.passFence(signal);
+          // What we did not push may be a later attempt's, which we slept through.
+          await publisher.passFence(replaced.kind === 'foreign', signal);
           if (replaced.kind === 'foreign') kept ??= await keepOlder(publisher, job, replaced, md5, signal);
         },
       },

@@ -24,18 +24,15 @@ export interface DrainWindowOptions {
   readonly deadlineMs: number | undefined;
   readonly drainTimeoutMs: number;
   readonly now: () => number;
-  /** Everything is given up (fenced). */
-  readonly signal: AbortSignal;
+  /** Everything is given up with it: when the run is fenced, and when the window is over. */
+  readonly stop: AbortController;
 }
 
-export function openDrainWindow({
-  deadlineMs,
-  drainTimeoutMs,
-  now,
-  signal,
-}: DrainWindowOptions): DrainWindow {
-  const files = openLimit('no time was left to send files', signal);
-  const record = openLimit('no time was left for the last record', signal);
+export function openDrainWindow({ deadlineMs, drainTimeoutMs, now, stop }: DrainWindowOptions): DrainWindow {
+  const files = openLimit('no time was left to send files', stop.signal);
+  const record = openLimit('no time was left for the last record', stop.signal);
+  // Requests that are still tried again, and reclaims, must not hold up the exit.
+  record.signal.addEventListener('abort', () => stop.abort(record.signal.reason));
   const endBy = (atMs: number): void => {
     files.endIn(atMs - now() - RECORD_MARGIN_MS);
     record.endIn(atMs - now());

@@ -98,7 +98,9 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
   if (recorded) {
     await parts.results.deleteObsolete().catch((error: unknown) => context.log.warn(reasonOf(error)));
-    await parts.reclaims.atEnd(checkpointsToReclaim(parts));
+    await parts.reclaims
+      .atEnd(checkpointsToReclaim(parts))
+      .catch((error: unknown) => context.log.warn(`local files stay: ${reasonOf(error)}`));
     reached('finish.reclaimed');
   }
   return { status, line: lastLine(parts, left, recorded) };

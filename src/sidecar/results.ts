@@ -43,7 +43,11 @@ export class Results {
     this.#context = context;
     this.#onStored = onStored;
     const { scope, fence } = context;
-    this.#publisher = { ...senderOf(context), scope, passFence: (signal) => fence.pass(signal) };
+    this.#publisher = {
+      ...senderOf(context),
+      scope,
+      passFence: (anew, signal) => (anew ? fence.passAnew(signal) : fence.pass(signal)),
+    };
   }
 
   /** True when a push of this path would replace an object that is known. */

@@ -184,6 +184,18 @@ describe('the end of the drain', () => {
     expect(run.stderr()).toMatch(/NOT stored: .*r1\.dat/);
   });
 
+  it('comes in time although the store is asked about what could be reclaimed', async () => {
+    expect(await s3.run(['-r', 'r.dat', '--keep'], 'echo data > r.dat').status).toBe(0);
+    s3.server.fault = ({ operation, key }) =>
+      operation === 'HeadObject' && key.endsWith('r.dat.0') ? BUSY : undefined;
+    const run = s3.run(['-r', 'r.dat', '--grace', '4s'], 'echo data > r.dat; while :; do sleep 0.05; done');
+    await run.says(/task sh, attempt 2/);
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status, run.stderr()).toBe(75);
+    expect(s3.records().at(-1)?.record.kind).toBe('preempted');
+    expect(fs.existsSync(s3.place.at('r.dat'))).toBe(true);
+  });
+
   it('a store that works again within the grace takes everything, although it has just been refused', async () => {
     const { lift } = failOnceStarted({ kind: 'answer', status: 403, code: 'AccessDenied' });
     const run = s3.run(

@@ -6,8 +6,8 @@ import { StoreError } from '../../src/store/store.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const open = (deadlineMs: number | undefined, signal = new AbortController().signal) =>
-  openDrainWindow({ deadlineMs, drainTimeoutMs: 60_000, now: Date.now, signal });
+const open = (deadlineMs: number | undefined, stop = new AbortController()) =>
+  openDrainWindow({ deadlineMs, drainTimeoutMs: 60_000, now: Date.now, stop });
 
 it('ends with --drain-timeout, and gives the last record ten seconds more', () => {
   const window = open(undefined);
@@ -17,6 +17,15 @@ it('ends with --drain-timeout, and gives the last record ten seconds more', () =
   expect([window.files.aborted, window.record.aborted]).toEqual([true, false]);
   vi.advanceTimersByTime(10_000);
   expect(window.record.aborted).toBe(true);
+});
+
+it('gives up all that is still under way when it is over', () => {
+  const stop = new AbortController();
+  open(Date.now() + 5000, stop);
+  vi.advanceTimersByTime(4999);
+  expect(stop.signal.aborted).toBe(false);
+  vi.advanceTimersByTime(1);
+  expect(stop.signal.aborted).toBe(true);
 });
 
 it('ends a second before a known deadline, and the record at the deadline', () => {
@@ -37,7 +46,7 @@ it('is shortened by a later deadline, never lengthened', () => {
 
 it('is over when everything is given up', () => {
   const stop = new AbortController();
-  const window = open(undefined, stop.signal);
+  const window = open(undefined, stop);
   stop.abort(new Error('fenced'));
   expect([window.files.aborted, window.record.aborted]).toEqual([true, true]);
 });
