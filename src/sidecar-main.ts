@@ -7,8 +7,8 @@ import type { FromSidecar, TaskEnd, ToSidecar } from './core/messages.ts';
 import { guardInspector } from './launch/inspector.ts';
 import { openLog, type Log } from './log.ts';
 import { openSidecar, type Sidecar } from './sidecar.ts';
-import type { RunEnd } from './sidecar/finish.ts';
-import { taskIsGone } from './sidecar/task-left.ts';
+import type { RunEnd } from './sidecar/end/finish.ts';
+import { taskIsGone } from './sidecar/end/task-left.ts';
 import { describeFailure } from './sidecar/failure.ts';
 
 /** What schedulers and terminals send to every process of a job. */

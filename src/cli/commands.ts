@@ -34,7 +34,7 @@ async function watch({ settings }: Asked): Promise<ExitStatus> {
 
 async function restore({ settings }: Asked): Promise<ExitStatus> {
   const [{ restoreOnly }, { openLog }] = await Promise.all([
-    import('../sidecar/restore-only.ts'),
+    import('../sidecar/start/restore-only.ts'),
     import('../log.ts'),
   ]);
   return readable(async () => {
@@ -45,7 +45,7 @@ async function restore({ settings }: Asked): Promise<ExitStatus> {
 }
 
 async function dryRun({ settings }: Asked): Promise<ExitStatus> {
-  const module = await import('../sidecar/dry-run.ts');
+  const module = await import('../sidecar/start/dry-run.ts');
   return readable(async () => {
     print(await module.dryRun(settings, new AbortController().signal));
     return EXIT.ok;

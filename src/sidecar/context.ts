@@ -1,4 +1,4 @@
-// What every part of the sidecar works with: one object made by sidecar/start.ts, owned by sidecar.ts.
+// What every part of the sidecar works with: one object made by sidecar/start/start.ts, owned by sidecar.ts.
 import type { History } from '../core/history.ts';
 import type { KeyScope } from '../core/keys.ts';
 import type { Manifest } from '../core/manifest.ts';
@@ -8,7 +8,7 @@ import type { Fingerprint } from '../core/fingerprint.ts';
 import type { Log } from '../log.ts';
 import type { Lanes } from '../push/lanes.ts';
 import type { Reclaimer } from '../push/reclaim.ts';
-import type { Outage } from './outage.ts';
+import type { Outage } from './files/outage.ts';
 import type { Progress } from './progress.ts';
 import type { Sender } from '../push/send.ts';
 import type { Fence } from '../records/fence.ts';

@@ -205,7 +205,7 @@ async function open(store: Store, attempt: number, fence: Fence, tidy: Tidy): Pr
   return ledger;
 }
 
-/** As sidecar/commit.ts does: the objects, the one record that names them, then what no kept one needs goes. */
+/** As sidecar/checkpoints/commit.ts does: the objects, the one record that names them, then what no kept one needs goes. */
 async function commit(
   store: Store,
   ledger: Ledger,

@@ -1,0 +1,142 @@
+// Checkpoint objects: pushes members as they close, each push a new object, and remembers which object holds
+// which state of which member. generations.ts makes committed sets of them.
+import type { TrackEvent } from '../../core/decide.ts';
+import type { Track } from '../../core/track.ts';
+import { sameFingerprint, type FileFacts, type Fingerprint } from '../../core/fingerprint.ts';
+import { checkpointKey } from '../../core/keys.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
+import type { StoredFile } from '../../core/records.ts';
+import { sendFile, type SendJob, type Sender, type Sent } from '../../push/send.ts';
+import { senderOf, type Context } from '../context.ts';
+import { failedPush } from '../files/failed-push.ts';
+
+interface StoredMember {
+  readonly file: StoredFile;
+  readonly fingerprint: Fingerprint;
+}
+
+export class Checkpoints {
+  readonly #context: Context;
+  readonly #sender: Sender;
+  readonly #stored = new Map<RelPath, StoredMember>();
+  /** Every object of this attempt that may be in the store and is not on its way there. */
+  readonly #objects = new Set<string>();
+  /** Number of the generation that is being made; grows, never reused for another content of a path. */
+  #generation: number;
+  readonly #usedBy = new Map<RelPath, number>();
+  bytesStored = 0;
+
+  constructor(context: Context) {
+    this.#context = context;
+    this.#sender = senderOf(context);
+    const own = context.ledger.generations.filter(({ attempt }) => attempt === context.attempt);
+    this.#generation = 1 + Math.max(0, ...own.map((generation) => generation.generation));
+  }
+
+  /** A member that restore placed: the state on disk is that of an object that is stored already. */
+  noteRestored(file: StoredFile, fingerprint: Fingerprint): void {
+    this.#stored.set(file.path, { file, fingerprint });
+  }
+
+  /** The object that holds exactly this state. */
+  objectOf(path: RelPath, state: FileFacts): StoredFile | undefined {
+    const stored = this.#stored.get(path);
+    return stored !== undefined && sameFingerprint(stored.fingerprint, state) ? stored.file : undefined;
+  }
+
+  /** Of the generation that is being made. */
+  get number(): number {
+    return this.#generation;
+  }
+
+  /** The number for a generation that is committed now; the next push begins a new one. */
+  takeNumber(): number {
+    const taken = this.#generation;
+    this.#generation += 1;
+    return taken;
+  }
+
+  /** Objects of this attempt that neither `alive` nor the current states need; the caller deletes them. */
+  garbage(alive: ReadonlySet<string>): readonly string[] {
+    return [...this.#objects].filter((key) => !alive.has(key) && !this.isCurrent(key));
+  }
+
+  /** True when the object holds the newest stored state of a member. */
+  isCurrent(key: string): boolean {
+    return [...this.#stored.values()].some(({ file }) => file.key === key);
+  }
+
+  forget(keys: readonly string[]): void {
+    for (const key of keys) this.#objects.delete(key);
+  }
+
+  async push(track: Track, spoolFirst: boolean): Promise<TrackEvent> {
+    const { now, signal } = this.#context;
+    const startedMs = now();
+    const named: string[] = [];
+    try {
+      const sent = await sendFile(this.#sender, this.#job(track.path, spoolFirst, named), signal);
+      return this.#settle(track.path, sent, startedMs);
+    } catch (error) {
+      return failedPush(this.#context, track, error);
+    } finally {
+      for (const key of named) this.#objects.add(key);
+    }
+  }
+
+  #settle(path: RelPath, sent: Sent, startedMs: number): TrackEvent {
+    const { now, log, progress } = this.#context;
+    switch (sent.kind) {
+      case 'stored': {
+        if (sent.spoolFull) log.warn(`the spool is full: ${showPath(path)} was read while it was sent`);
+        this.#stored.set(path, sent);
+        this.bytesStored += sent.file.size;
+        progress.add(sent.file.size);
+        const tookMs = now() - startedMs;
+        log.debug(`stored checkpoint ${showPath(path)} as ${sent.file.key} in ${tookMs} ms`);
+        const { md5, size } = sent.file;
+        return { kind: 'stored', durable: { fingerprint: sent.fingerprint, md5, size }, atMs: now(), tookMs };
+      }
+      case 'unchanged': {
+        const before = this.#stored.get(path);
+        if (before !== undefined)
+          this.#stored.set(path, { file: before.file, fingerprint: sent.fingerprint });
+        return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
+      }
+      case 'gone':
+        this.#stored.delete(path);
+        log.debug(`checkpoint ${showPath(path)} was removed by the task`);
+        return { kind: 'gone' };
+      case 'torn':
+        return { kind: 'torn', atMs: now() };
+      case 'has-writer':
+        return { kind: 'has-writer' };
+      case 'refused':
+        log.warn(`checkpoint ${showPath(path)} is not stored: ${sent.why}`);
+        return sent;
+      case 'exists':
+      case 'empty':
+        throw new Error(`unexpected outcome for ${path}: ${sent.kind}`);
+    }
+  }
+
+  #job(path: RelPath, spoolFirst: boolean, named: string[]): SendJob {
+    const before = this.#stored.get(path)?.file;
+    return {
+      path,
+      keyOf: (compressed) => {
+        if ((this.#usedBy.get(path) ?? 0) >= this.#generation) this.#generation += 1;
+        this.#usedBy.set(path, this.#generation);
+        const at = { attempt: this.#context.attempt, generation: this.#generation };
+        const key = checkpointKey(path, this.#context.scope, at, compressed);
+        named.push(key);
+        return key;
+      },
+      // Touched but not changed: the generation names the older object.
+      baseline: before === undefined ? undefined : { md5: before.md5, size: before.size },
+      spoolFirst,
+      ifAbsent: false,
+      skipEmpty: false,
+    };
+  }
+}

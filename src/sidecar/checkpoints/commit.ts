@@ -1,0 +1,110 @@
+// The commit of one generation: one record, after every member is durable; then what no kept generation needs
+// any more is deleted. Nothing is deleted before the record stands.
+import { goOn, sameCompanions } from '../../core/companions.ts';
+import { generationName } from '../../core/history.ts';
+import type { Companion, Generation, StoredFile } from '../../core/records.ts';
+import { droppedGenerations, droppedKeys, keptGenerations, keysOf } from '../../core/retention.ts';
+import { plural } from '../../core/units.ts';
+import { reached } from '../../native/failpoint.ts';
+import type { Ledger } from '../../records/ledger.ts';
+import type { Checkpoints } from './checkpoints.ts';
+import type { Companions } from './companions.ts';
+import type { Context } from '../context.ts';
+
+export type Marks = Pick<Generation, 'suspect' | 'incomplete'>;
+
+export interface GenerationFiles {
+  readonly members: readonly StoredFile[];
+  readonly companions: readonly Companion[];
+}
+
+/** Who knows which objects are still needed. */
+export interface Keepers {
+  readonly checkpoints: Checkpoints;
+  readonly companions: Companions;
+  /** Objects of cuts that are on their way. */
+  readonly inUse: () => readonly string[];
+}
+
+/** Resolves when generation `number` is what a restore would take. Throws when it could not be recorded. */
+export async function commitGeneration(
+  context: Context,
+  { checkpoints, companions, inUse }: Keepers,
+  number: number,
+  files: GenerationFiles,
+  marks: Marks,
+): Promise<void> {
+  const { ledger, log, settings, attempt, now, signal } = context;
+  const before = ledger.generations;
+  const generation: Generation = {
+    attempt,
+    generation: number,
+    at: new Date(now()).toISOString(),
+    members: [...files.members],
+    companions: [...files.companions],
+    ...marks,
+  };
+  const kept = keptGenerations([generation, ...before], settings.generations);
+  ledger.setGenerations(kept);
+  try {
+    reached('commit.before-record');
+    await ledger.write('checkpoint', {}, signal);
+    reached('commit.after-record');
+  } catch (error) {
+    ledger.setGenerations(before);
+    throw error;
+  }
+  log.info(`checkpoint ${generationName(generation)} is safe (${describeFiles(files)}${describe(marks)})`);
+  const alive = new Set([...kept.flatMap(keysOf), ...inUse()]);
+  const dropped = droppedKeys(droppedGenerations(before, kept), kept);
+  const isFree = (key: string): boolean =>
+    !alive.has(key) && !checkpoints.isCurrent(key) && !companions.isCurrent(key);
+  const dead = [...dropped.filter(isFree), ...checkpoints.garbage(alive), ...companions.garbage(alive)];
+  await context.tidy.delete(dead, signal);
+  checkpoints.forget(dead);
+  companions.forget(dead);
+}
+
+function describeFiles({ members, companions }: GenerationFiles): string {
+  const files = members.length > 0 || companions.length === 0 ? [plural(members.length, 'file')] : [];
+  return [...files, ...(companions.length > 0 ? [plural(companions.length, 'companion')] : [])].join(', ');
+}
+
+function describe({ suspect, incomplete }: Marks): string {
+  if (suspect === true) return ', suspect: it may be half-written';
+  return incomplete === true ? ', incomplete' : '';
+}
+
+/** It was committed before the death of its writer was known: the next record, the last one, says so. */
+export function markNewestSuspect({ ledger, log, attempt }: Context): void {
+  const [newest, ...older] = ledger.generations;
+  if (newest === undefined || newest.attempt !== attempt) return;
+  ledger.setGenerations([{ ...newest, suspect: true }, ...older]);
+  log.warn(`checkpoint ${generationName(newest)} may be half-written: restore prefers the one before`);
+}
+
+/** True when the newest generation names exactly these objects. */
+export function isNewest(ledger: Ledger, members: readonly StoredFile[]): boolean {
+  const newest = ledger.generations[0];
+  if (newest === undefined || newest.members.length !== members.length) return false;
+  const keys = new Set(newest.members.map((member) => member.key));
+  return members.every((member) => keys.has(member.key));
+}
+
+/**
+ * Makes the newest generation name what companions have grown by since; the caller writes the record. False
+ * when there is nothing to name: it is an earlier attempt's, which the task may have cut its files back from,
+ * or a companion does not go on from what it holds.
+ */
+export function nameInNewest({ ledger, attempt }: Context, companions: readonly Companion[]): boolean {
+  const [newest, ...older] = ledger.generations;
+  if (newest?.attempt !== attempt || !goOn(newest.companions, companions)) return false;
+  if (sameCompanions(newest.companions, companions)) return false;
+  ledger.setGenerations([{ ...newest, companions: [...companions] }, ...older]);
+  return true;
+}
+
+/** True when there are companions, and the newest generation has not all that they hold. */
+export function isRenewed({ generations }: Ledger, companions: readonly Companion[]): boolean {
+  return companions.length > 0 && !sameCompanions(generations[0]?.companions ?? [], companions);
+}

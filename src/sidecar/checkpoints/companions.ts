@@ -1,0 +1,179 @@
+// Companions while the task holds them open: finds them, sends what has been written since the last time, and
+// remembers which segments hold which file. Never waits for a close, and never reads beyond what it has seen.
+import { planSegments, type Captured, type SegmentPlan } from '../../core/companions.ts';
+import type { FileFacts } from '../../core/fingerprint.ts';
+import { parseSegmentKey, segmentKey } from '../../core/keys.ts';
+import { createLimit } from '../../core/limit.ts';
+import { compileManifest } from '../../core/manifest.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
+import type { Companion, Generation } from '../../core/records.ts';
+import { sendSegment, type SegmentSent } from '../../push/send-segment.ts';
+import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
+import { senderOf, type Context } from '../context.ts';
+
+/** Companions that are read at once: a checkpoint waits for all of them, results should not wait for any. */
+const PARALLEL = 2;
+
+export type Capture =
+  | { readonly kind: 'captured'; readonly companions: readonly Companion[] }
+  /** A file was cut back or replaced between the look at it and its reading: to be looked at again. */
+  | { readonly kind: 'moved'; readonly path: RelPath };
+
+export class Companions {
+  readonly #context: Context;
+  readonly #walk: Walk;
+  readonly #captured = new Map<RelPath, Captured>();
+  /** Every segment of this attempt that may be in the store and is not on its way there. */
+  readonly #objects = new Set<string>();
+  /** By path the highest number that a segment of this attempt has. */
+  readonly #numbers = new Map<RelPath, number>();
+  readonly #refused = new Set<RelPath>();
+  readonly #generationNumber: () => number;
+  #underWay: Promise<unknown> = Promise.resolve();
+  bytesStored = 0;
+  /** Every companion that there has been; undefined while nobody has looked. */
+  seen: Set<RelPath> | undefined;
+
+  /** `before`: the generation whose companions stand in the work directory. */
+  constructor(context: Context, before: Generation | undefined, generationNumber: () => number) {
+    this.#context = context;
+    this.#walk = walkOf(context);
+    this.#generationNumber = generationNumber;
+    for (const companion of before?.companions ?? [])
+      this.#captured.set(companion.path, { companion, source: undefined });
+    const own = context.ledger.generations.flatMap(({ companions }) => companions);
+    for (const { path, segments } of own) for (const { key } of segments) this.#noteNumber(path, key);
+  }
+
+  get areDeclared(): boolean {
+    return this.#context.settings.manifest.companions.length > 0;
+  }
+
+  /** No checkpoint is declared: then companions alone are what a resume needs. */
+  get standAlone(): boolean {
+    return this.areDeclared && this.#context.settings.manifest.checkpoints.length === 0;
+  }
+
+  /** What is stored now, in the order of paths. */
+  get current(): readonly Companion[] {
+    return [...this.#captured.values()]
+      .map(({ companion }) => companion)
+      .toSorted((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
+  /**
+   * Stores what all companions hold from now on, at least. `atCheckpoint`: the task has closed a checkpoint, so
+   * it has cut its files back to where it resumed and from here on only appends. Throws what the store throws.
+   */
+  capture({ atCheckpoint }: { readonly atCheckpoint: boolean }, signal: AbortSignal): Promise<Capture> {
+    const next = this.#underWay.then(() => this.#capture(atCheckpoint, signal));
+    this.#underWay = next.catch(() => undefined);
+    return next;
+  }
+
+  /** Segments of this attempt that neither `alive` nor the next capture needs; the caller deletes them. */
+  garbage(alive: ReadonlySet<string>): readonly string[] {
+    return [...this.#objects].filter((key) => !alive.has(key) && !this.isCurrent(key));
+  }
+
+  isCurrent(key: string): boolean {
+    return this.current.some(({ segments }) => segments.some((segment) => segment.key === key));
+  }
+
+  forget(keys: readonly string[]): void {
+    for (const key of keys) this.#objects.delete(key);
+  }
+
+  async #capture(atCheckpoint: boolean, signal: AbortSignal): Promise<Capture> {
+    if (!this.areDeclared) return { kind: 'captured', companions: [] };
+    const found = await findAll(this.#walk, 'pool', signal);
+    const here = new Set(found.map(({ path }) => path));
+    this.seen = new Set([...(this.seen ?? []), ...here]);
+    for (const path of this.#captured.keys()) if (!here.has(path)) this.#captured.delete(path);
+    const limit = createLimit(PARALLEL);
+    const settled = await Promise.allSettled(
+      found.map((file) => limit(() => this.#captureOne(file, atCheckpoint, signal))),
+    );
+    for (const one of settled) if (one.status === 'rejected') throw one.reason;
+    const moved = found.find((_, at) => settled[at]?.status === 'fulfilled' && !settled[at].value);
+    if (moved !== undefined) return { kind: 'moved', path: moved.path };
+    return { kind: 'captured', companions: this.current };
+  }
+
+  /** False when the file moved. */
+  async #captureOne(
+    { path, facts }: FoundFile,
+    atCheckpoint: boolean,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const plan = planSegments(this.#captured.get(path), facts);
+    if (plan === undefined) return true;
+    const named: string[] = [];
+    const keyOf = (compressed: boolean): string => {
+      const key = this.#newKey(path, compressed);
+      named.push(key);
+      return key;
+    };
+    const file = { dev: facts.dev, ino: facts.ino };
+    try {
+      const sent = await sendSegment(senderOf(this.#context), { path, file, ...plan, keyOf }, signal);
+      if (sent.kind === 'refused') this.#refuse(path, sent.why);
+      if (sent.kind === 'stored') this.#note(path, facts, plan, sent, atCheckpoint);
+      return sent.kind !== 'moved';
+    } finally {
+      // Not before: what is on its way is nobody's garbage.
+      for (const key of named) this.#objects.add(key);
+    }
+  }
+
+  #note(
+    path: RelPath,
+    facts: FileFacts,
+    plan: SegmentPlan,
+    { first, segment, tail }: Extract<SegmentSent, { kind: 'stored' }>,
+    atCheckpoint: boolean,
+  ): void {
+    const known = plan.known.filter((before) => before.first + before.size <= first);
+    const segments = segment === undefined ? known : [...known, segment];
+    this.bytesStored += segment?.size ?? 0;
+    this.#captured.set(path, {
+      companion: { path, size: facts.size, mode: facts.mode, segments: [...segments] },
+      // Before its first checkpoint a resumed task may still cut the file back.
+      source: { fingerprint: facts, tail: atCheckpoint ? tail : undefined },
+    });
+  }
+
+  #newKey(path: RelPath, compressed: boolean): string {
+    const { scope, attempt } = this.#context;
+    const segment = (this.#numbers.get(path) ?? 0) + 1;
+    this.#numbers.set(path, segment);
+    return segmentKey(path, scope, { attempt, generation: this.#generationNumber(), segment }, compressed);
+  }
+
+  #noteNumber(path: RelPath, key: string): void {
+    const at = parseSegmentKey(key);
+    if (at?.attempt !== this.#context.attempt) return;
+    this.#numbers.set(path, Math.max(at.segment, this.#numbers.get(path) ?? 0));
+    this.#objects.add(key);
+  }
+
+  #refuse(path: RelPath, why: string): void {
+    this.#captured.delete(path);
+    if (this.#refused.has(path)) return;
+    this.#refused.add(path);
+    this.#context.log.warn(`companion ${showPath(path)} is not stored: ${why}`);
+  }
+}
+
+/** Only where companions can be: not through all the results. */
+function walkOf({ settings, manifest, root, log }: Context): Walk {
+  const alone = compileManifest({ ...settings.manifest, results: [], checkpoints: [], inputs: [] });
+  return {
+    root: root.path,
+    interest: {
+      wants: (path) => manifest.rolesOf(path).companion,
+      canHold: (dir) => alone.canHold(dir) && manifest.canHold(dir),
+    },
+    onUnreadable: (dir) => log.warn(`cannot read ${showPath(dir)}: companions in it are not stored`),
+  };
+}

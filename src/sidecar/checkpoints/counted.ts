@@ -1,0 +1,26 @@
+// Which closes of checkpoint members count as a step of their round. Each content counts once: what a scan or
+// a rename finds may have a writer, whose close is still to come.
+import type { ClosedHow } from '../../core/events.ts';
+import { sameFingerprint, type FileFacts } from '../../core/fingerprint.ts';
+import type { RelPath } from '../../core/path.ts';
+import type { Root } from '../context.ts';
+import { collectStates, statMember } from './members.ts';
+
+/** Asked once for each close, in their order. */
+export function openCounted(root: Root): (path: RelPath, how: ClosedHow) => boolean {
+  /** States that a scan has told: their close event may come after it. */
+  const scanned = new Map<RelPath, FileFacts>();
+  return (path, how) => {
+    if (how === 'close') {
+      const state = scanned.get(path);
+      scanned.delete(path);
+      const now = state === undefined ? undefined : statMember(root, path);
+      return state === undefined || now === undefined || !sameFingerprint(state, now);
+    }
+    const collected = collectStates(root, [path]);
+    if (collected.kind === 'busy') return false;
+    const state = collected.states.get(path);
+    if (how === 'scan' && state !== undefined) scanned.set(path, state);
+    return true;
+  };
+}

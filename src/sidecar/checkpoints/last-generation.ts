@@ -1,0 +1,97 @@
+// The last cut, when the task and all its writers are gone and every push has ended: commits what there is if
+// it differs from the newest generation. What is missing is said, and marked in the generation.
+import { endsRound, type CutState } from '../../core/cut.ts';
+import { reasonOf } from '../../core/errors.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
+import type { Companion } from '../../core/records.ts';
+import {
+  isNewest,
+  isRenewed,
+  markNewestSuspect,
+  nameInNewest,
+  type GenerationFiles,
+  type Marks,
+} from './commit.ts';
+import { statMember } from './members.ts';
+import type { CutParts } from './pending-cut.ts';
+
+export interface LastCut {
+  /** Declared checkpoint files that are there. */
+  readonly members: readonly RelPath[];
+  readonly state: CutState;
+  readonly clean: boolean;
+  /** The member's last close may be a death's. */
+  readonly suspect: (path: RelPath) => boolean;
+  readonly nowMs: number;
+  /** Aborts when no more files are sent. */
+  readonly deadline: AbortSignal;
+}
+
+/** Resolves to the members that are not stored. Throws when the generation could not be recorded. */
+export async function commitLast(
+  { context, files, checkpoints, companions }: CutParts,
+  last: LastCut,
+  commit: (generation: GenerationFiles, marks: Marks) => Promise<void>,
+): Promise<readonly RelPath[]> {
+  const { ledger, log, settings } = context;
+  const { members, state, clean } = last;
+  const objects = members.map((path) => {
+    const facts = statMember(context.root, path);
+    return facts === undefined ? undefined : checkpoints.objectOf(path, facts);
+  });
+  const missing = members.filter((_, at) => objects[at] === undefined);
+  const whole = objects.filter((object) => object !== undefined);
+  // Inherited and never touched: nothing new to commit.
+  const fresh = files
+    .tracks('checkpoint')
+    .some((track) => track.closes > 0 || (clean && track.durable !== undefined));
+  const suspect = members.some(last.suspect);
+  const committed = isNewest(ledger, whole);
+  // What passed its check before it was committed is good, whatever closed it.
+  if (suspect && committed && settings.verify?.atCommit !== true) markNewestSuspect(context);
+  const isNew = fresh && whole.length > 0 && !committed;
+  const held =
+    isNew || !clean || companions.standAlone ? await lastCapture(companions, last, log) : undefined;
+  if (companions.standAlone && held !== undefined) {
+    if (isRenewed(ledger, held.companions))
+      await commit({ members: [], companions: held.companions }, held.isWhole ? {} : { incomplete: true });
+    return missing;
+  }
+  if (!isNew) {
+    // The last record, which follows, carries it.
+    if (held !== undefined) nameInNewest(context, held.companions);
+    return missing;
+  }
+  const quiet = last.nowMs - state.lastCloseMs >= settings.checkpointSettleMs;
+  const aligned = !state.fresh || endsRound(state, members) || quiet || state.lastMatched;
+  const incomplete = missing.length > 0 || (!clean && !aligned) || held?.isWhole === false;
+  await commit(
+    { members: whole, companions: held?.companions ?? [] },
+    { ...(suspect ? { suspect } : {}), ...(incomplete ? { incomplete } : {}) },
+  );
+  if (missing.length > 0)
+    log.warn(`the last checkpoint lacks ${missing.map(showPath).join(', ')}: marked incomplete`);
+  return missing;
+}
+
+interface LastCapture {
+  readonly companions: readonly Companion[];
+  /** They are as long as the files are now. */
+  readonly isWhole: boolean;
+}
+
+async function lastCapture(
+  companions: CutParts['companions'],
+  { deadline }: LastCut,
+  log: CutParts['context']['log'],
+): Promise<LastCapture> {
+  try {
+    const capture = await companions.capture({ atCheckpoint: true }, deadline);
+    if (capture.kind === 'captured') return { companions: capture.companions, isWhole: true };
+    log.warn(`companion ${showPath(capture.path)} is still being changed: what was stored before counts`);
+  } catch (error) {
+    if (!deadline.aborted) throw error;
+    log.warn(`companions are not stored to their ends: ${reasonOf(error)}`);
+  }
+  return { companions: companions.current, isWhole: false };
+}

@@ -1,0 +1,82 @@
+// The members of a checkpoint set, looked at directly: which exist, and all their states at one moment.
+import fs from 'node:fs';
+import { sameFingerprint, type FileFacts } from '../../core/fingerprint.ts';
+import { chooseMembers } from '../../core/members.ts';
+import { encodePath, type RelPath } from '../../core/path.ts';
+import { factsOf, fileFacts } from '../../native/facts.ts';
+import { openBeneath, writerState } from '../../native/files.ts';
+import type { Context, Root } from '../context.ts';
+
+export type Collected =
+  /** One moment at which no member had a writer. */
+  | { readonly kind: 'cut'; readonly states: ReadonlyMap<RelPath, FileFacts> }
+  | { readonly kind: 'busy'; readonly path: RelPath };
+
+/**
+ * The states of all members at one moment: collected twice, and taken only when nothing differs, so that
+ * every state held at the instant between the two. A member with a writer, or one that vanished, is `busy`.
+ */
+export function collectStates(root: Root, members: readonly RelPath[]): Collected {
+  const first = collectOnce(root, members);
+  if (first.kind === 'busy') return first;
+  const second = collectOnce(root, members);
+  if (second.kind === 'busy') return second;
+  for (const [path, state] of first.states) {
+    const again = second.states.get(path);
+    if (again === undefined || !sameFingerprint(state, again)) return { kind: 'busy', path };
+  }
+  return second;
+}
+
+function collectOnce(root: Root, members: readonly RelPath[]): Collected {
+  const states = new Map<RelPath, FileFacts>();
+  for (const path of members) {
+    const state = stateOf(root, path);
+    if (state === undefined) return { kind: 'busy', path };
+    states.set(path, state);
+  }
+  return { kind: 'cut', states };
+}
+
+/** The state of one member, undefined while it has a writer or is gone. */
+function stateOf(root: Root, path: RelPath): FileFacts | undefined {
+  try {
+    const fd = openBeneath(root, path);
+    try {
+      return writerState(fd) === 'writer' ? undefined : factsOf(fd);
+    } finally {
+      fs.closeSync(fd);
+    }
+  } catch {
+    return linkState(root, path);
+  }
+}
+
+function linkState(root: Root, path: RelPath): FileFacts | undefined {
+  const stat = fs.lstatSync(encodePath(`${root.path}/${path}`), { bigint: true, throwIfNoEntry: false });
+  return stat?.isSymbolicLink() === true ? fileFacts(stat) : undefined;
+}
+
+/** lstat of a path, undefined when it is gone. */
+export function statMember(root: Root, path: RelPath): FileFacts | undefined {
+  try {
+    const stat = fs.lstatSync(encodePath(`${root.path}/${path}`), { bigint: true, throwIfNoEntry: false });
+    return stat === undefined || stat.isDirectory() ? undefined : fileFacts(stat);
+  } catch {
+    // ENOTDIR, ELOOP: a parent was replaced; the path no longer names a declared file.
+    return undefined;
+  }
+}
+
+/** Of the declared checkpoint files those that exist, but for those that `--newest` leaves out. */
+export function membersAmong(
+  { root, manifest, settings }: Context,
+  declared: readonly { readonly path: RelPath }[],
+): readonly RelPath[] {
+  const candidates = declared.flatMap(({ path }) => {
+    const facts = statMember(root, path);
+    if (facts === undefined) return [];
+    return [{ path, mtimeNs: facts.mtimeNs, pattern: manifest.matchIndex('checkpoints', path) }];
+  });
+  return chooseMembers(candidates, settings.manifest.newest);
+}

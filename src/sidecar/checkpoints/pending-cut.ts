@@ -1,0 +1,100 @@
+// One cut on its way to its commit: the states of all members at one moment, the objects that hold exactly
+// these, and the companions from that moment on. It never takes another state for one that it waits for.
+import { sameFingerprint, type FileFacts } from '../../core/fingerprint.ts';
+import type { RelPath } from '../../core/path.ts';
+import type { Companion, StoredFile } from '../../core/records.ts';
+import type { Checkpoints } from './checkpoints.ts';
+import type { Capture, Companions } from './companions.ts';
+import type { Context } from '../context.ts';
+import type { Files } from '../files/files.ts';
+import { statMember } from './members.ts';
+
+export interface CutParts {
+  readonly context: Context;
+  readonly files: Files;
+  readonly checkpoints: Checkpoints;
+  readonly companions: Companions;
+}
+
+/** Everything is durable. */
+export interface WholeCut {
+  readonly kind: 'whole';
+  readonly members: readonly StoredFile[];
+  readonly companions: readonly Companion[];
+}
+
+export type CutProgress =
+  | WholeCut
+  | { readonly kind: 'waiting' }
+  /** A state passed before it was read. */
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+export class PendingCut {
+  readonly #parts: CutParts;
+  readonly #states: ReadonlyMap<RelPath, FileFacts>;
+  /** Found objects stay found, also when the task has gone on to the next state meanwhile. */
+  readonly #objects = new Map<RelPath, StoredFile>();
+  #capture: Capture | { readonly kind: 'waiting' } | { readonly kind: 'failed'; readonly error: unknown };
+
+  /** Closes that were counted when it was taken. */
+  readonly closes: number;
+
+  /** `onCaptured` is called when the companions are stored or cannot be. */
+  constructor(
+    parts: CutParts,
+    states: ReadonlyMap<RelPath, FileFacts>,
+    closes: number,
+    onCaptured: () => void,
+  ) {
+    this.#parts = parts;
+    this.#states = states;
+    this.closes = closes;
+    const { companions, context } = parts;
+    this.#capture = companions.areDeclared ? { kind: 'waiting' } : { kind: 'captured', companions: [] };
+    if (!companions.areDeclared) return;
+    companions
+      .capture({ atCheckpoint: true }, context.signal)
+      .catch((error: unknown) => ({ kind: 'failed' as const, error }))
+      .then((capture) => {
+        this.#capture = capture;
+        onCaptured();
+      })
+      .catch((error: unknown) => context.log.error('a checkpoint could not go on', { err: error }));
+  }
+
+  /** Objects that must not be deleted while the cut is not committed. */
+  get keys(): readonly string[] {
+    const companions = this.#capture.kind === 'captured' ? this.#capture.companions : [];
+    return [
+      ...[...this.#objects.values()].map(({ key }) => key),
+      ...companions.flatMap(({ segments }) => segments.map(({ key }) => key)),
+    ];
+  }
+
+  progress(): CutProgress {
+    const capture = this.#capture;
+    if (capture.kind === 'failed') return capture;
+    if (capture.kind === 'moved' || this.#isLost()) return { kind: 'lost' };
+    if (capture.kind === 'waiting' || this.#objects.size < this.#states.size) return { kind: 'waiting' };
+    return { kind: 'whole', members: [...this.#objects.values()], companions: capture.companions };
+  }
+
+  /** Takes the objects that are there by now, and asks for those that nobody is sending. */
+  #isLost(): boolean {
+    const { checkpoints, files, context } = this.#parts;
+    for (const [path, state] of this.#states) {
+      if (this.#objects.has(path)) continue;
+      const object = checkpoints.objectOf(path, state);
+      if (object !== undefined) {
+        this.#objects.set(path, object);
+        continue;
+      }
+      // What is being sent may be this very state, read before the task went on.
+      if (files.get(path, 'checkpoint')?.pushing === true) continue;
+      const now = statMember(context.root, path);
+      if (now === undefined || !sameFingerprint(now, state) || !files.want(path, 'checkpoint')) return true;
+    }
+    return false;
+  }
+}

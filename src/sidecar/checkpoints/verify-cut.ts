@@ -1,0 +1,77 @@
+// Before a commit, if the user asks for it: runs the check on the set as it stands in the work directory, and
+// believes it only when nothing moved meanwhile.
+import { generationName } from '../../core/history.ts';
+import type { StoredFile } from '../../core/records.ts';
+import type { Checkpoints } from './checkpoints.ts';
+import type { Marks } from './commit.ts';
+import type { Context } from '../context.ts';
+import { collectStates } from './members.ts';
+import { verify } from './verify.ts';
+
+/** The set is not committed. `moved`: the task went on before the check had ended, and the next set may be. */
+export class CutRefused extends Error {
+  readonly moved: boolean;
+
+  constructor(why: string | undefined) {
+    super(why ?? 'it changed while it was checked');
+    this.name = 'CutRefused';
+    this.moved = why === undefined;
+  }
+}
+
+/**
+ * Resolves to the marks that the generation gets; throws {@link CutRefused}, and when `until` aborts. The last cut
+ * is never refused: what does not pass in time is marked suspect, and what passes is not.
+ */
+export type VerifyCut = (
+  members: readonly StoredFile[],
+  generation: number,
+  marks: Marks,
+  until: { readonly signal: AbortSignal; readonly isLast: boolean },
+) => Promise<Marks>;
+
+export function openVerifyCut(context: Context, checkpoints: Checkpoints): VerifyCut {
+  const { settings, root, attempt, signal, log } = context;
+  if (settings.verify?.atCommit !== true) return async (_members, _generation, marks) => marks;
+  const { command } = settings.verify;
+  let passed = '';
+
+  const stands = (members: readonly StoredFile[]): boolean => {
+    const now = collectStates(
+      root,
+      members.map(({ path }) => path),
+    );
+    if (now.kind === 'busy') return false;
+    return members.every(({ path, key }) => {
+      const state = now.states.get(path);
+      return state !== undefined && checkpoints.objectOf(path, state)?.key === key;
+    });
+  };
+  const check = async (
+    members: readonly StoredFile[],
+    generation: number,
+    until: AbortSignal,
+  ): Promise<void> => {
+    const keys = members.map(({ key }) => key).join('\n');
+    // A store that refused the record is no reason to check the same set again.
+    if (keys === passed) return;
+    if (!stands(members)) throw new CutRefused(undefined);
+    const name = generationName({ attempt, generation });
+    const why = await verify({ command, workdir: root.path, generation: name, signal: until });
+    if (!stands(members)) throw new CutRefused(undefined);
+    if (why !== undefined) throw new CutRefused(why);
+    passed = keys;
+  };
+  return async (members, generation, marks, until) => {
+    if (members.length === 0) return marks;
+    try {
+      await check(members, generation, AbortSignal.any([signal, until.signal]));
+      return { ...marks, suspect: undefined };
+    } catch (error) {
+      if (!until.isLast || signal.aborted) throw error;
+      const why = error instanceof CutRefused ? error.message : 'no time was left for its check';
+      log.warn(`the last checkpoint is marked suspect: ${why}`);
+      return { ...marks, suspect: true };
+    }
+  };
+}

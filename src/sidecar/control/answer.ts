@@ -1,0 +1,44 @@
+// Answers what comes over the control socket, in the name of this run. Its questions change nothing about the
+// run but the order of its work.
+import { flushedAnswer, type ControlAnswer, type ControlRequest } from '../../core/control.ts';
+import { CaptureError, reasonOf } from '../../core/errors.ts';
+import { openControl, type Control, type Serve } from './control.ts';
+import { openFlush, type Flush, type FlushParts } from './flush.ts';
+
+/**
+ * Listens, from now on. Undefined when no place for the socket is found: the run goes on without, and says so.
+ *
+ * @throws CaptureError with status 64 when the place that the user named cannot be used.
+ */
+export async function openAnswers(parts: FlushParts): Promise<Control | undefined> {
+  const { settings, runToken, log } = parts.context;
+  const flush = openFlush(parts);
+  const serve: Serve = (request, signal) => answer(request, flush, signal, parts.context.signal);
+  try {
+    return await openControl({ workdir: settings.workdir, runToken, path: settings.control, serve });
+  } catch (error) {
+    if (error instanceof CaptureError) throw error;
+    log.warn(`there is no control socket, so that capture flush cannot work: ${reasonOf(error)}`, {
+      hint: 'let TMPDIR name a directory with a short path that can be written',
+    });
+    return undefined;
+  }
+}
+
+async function answer(
+  request: ControlRequest,
+  flush: Flush,
+  signal: AbortSignal,
+  fenced: AbortSignal,
+): Promise<ControlAnswer> {
+  if (fenced.aborted) return { kind: 'refused', why: reasonOf(fenced.reason) };
+  if (request.kind === 'ping') return { kind: 'watching' };
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), request.timeoutMs);
+  try {
+    const { left, incomplete } = await flush(AbortSignal.any([signal, late.signal, fenced]));
+    return flushedAnswer(left, incomplete);
+  } finally {
+    clearTimeout(timer);
+  }
+}

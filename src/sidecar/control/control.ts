@@ -1,0 +1,181 @@
+// The control socket: hears `capture flush` of the task's scripts and answers. It listens and waits, so that
+// nobody pays for it who does not ask; it answers our own user only, and never more than one request a time
+// on a connection.
+import { setMaxListeners } from 'node:events';
+import fs from 'node:fs';
+import net from 'node:net';
+import posix from 'node:path/posix';
+import { controlLine, LONGEST_LINE_BYTES, parseRequest } from '../../core/control.ts';
+import type { ControlAnswer, ControlRequest } from '../../core/control.ts';
+import { CaptureError, reasonOf } from '../../core/errors.ts';
+import { EXIT } from '../../core/exit-status.ts';
+import { OWN_DIR } from '../../core/manifest.ts';
+import { peerUid } from '../../native/peer.ts';
+import { claimDirectory, socketPlaces } from './control-path.ts';
+
+/** A client that says nothing for so long is none. */
+const REQUEST_WITHIN_MS = 10_000;
+/** Of more connections at once the later ones are closed at once. */
+const MOST_CONNECTIONS = 512;
+const ROOT_UID = 0;
+
+/** Answers one request; `signal` aborts when the client is gone or the socket is being closed. */
+export type Serve = (request: ControlRequest, signal: AbortSignal) => Promise<ControlAnswer>;
+
+export interface ControlOptions {
+  readonly workdir: string;
+  readonly runToken: string;
+  /** `--control`: there and nowhere else. */
+  readonly path: string | undefined;
+  readonly serve: Serve;
+  /** Says who connected; the kernel's word where there is one. */
+  readonly uidOf?: (fd: number) => number | undefined;
+}
+
+export interface Control {
+  readonly path: string;
+  /** Answers what is still asked as things are now, and removes the socket. */
+  close(): Promise<void>;
+}
+
+/** @throws CaptureError with status 64 when `path` cannot be used, an Error when no other place can. */
+export async function openControl(options: ControlOptions): Promise<Control> {
+  if (options.path !== undefined) return openNamed(options.path, options);
+  let reason: unknown = new Error('every path for it is too long');
+  for (const place of socketPlaces(options.workdir, options.runToken)) {
+    try {
+      const dir = posix.dirname(place);
+      claimDirectory(dir);
+      // oxlint-disable-next-line no-await-in-loop -- the next place only when this one is of no use
+      const control = await listen(place, options);
+      return { ...control, close: () => control.close().then(() => removeOwn(dir)) };
+    } catch (error) {
+      reason = error;
+    }
+  }
+  throw reason;
+}
+
+async function openNamed(path: string, options: ControlOptions): Promise<Control> {
+  const failed = (why: string, hint: string): CaptureError =>
+    new CaptureError(EXIT.usage, `cannot listen at ${path} (--control): ${why}`, { hint });
+  if (await answers(path))
+    throw failed('another capture listens there', 'give each capture a socket of its own');
+  try {
+    return await listen(path, options);
+  } catch (error) {
+    throw failed(reasonOf(error), 'name a path in a directory that can be written, such as a shared volume');
+  }
+}
+
+/** Only a file that nobody listens at may be replaced. */
+async function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = net.connect(path, () => resolve(true));
+    socket.on('error', () => resolve(false)).on('connect', () => socket.destroy());
+  });
+}
+
+async function listen(path: string, options: ControlOptions): Promise<Control> {
+  const closing = new AbortController();
+  // Every connection listens: that is no leak.
+  setMaxListeners(0, closing.signal);
+  const connections = new Set<Promise<void>>();
+  const server = net.createServer((socket) => {
+    const connection = answer(socket, options, closing.signal).finally(() => connections.delete(connection));
+    connections.add(connection);
+  });
+  server.maxConnections = MOST_CONNECTIONS;
+  // Made beside its place and renamed over what a dead one left: there is no moment without a socket.
+  const made = `${path}.new`;
+  fs.rmSync(made, { force: true });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(made, resolve);
+  });
+  fs.chmodSync(made, 0o600);
+  fs.renameSync(made, path);
+  return {
+    path,
+    close: async () => {
+      fs.rmSync(path, { force: true });
+      const closed = new Promise<void>((resolve) => {
+        server.close(() => resolve());
+      });
+      closing.abort();
+      await Promise.all(connections);
+      await closed;
+    },
+  };
+}
+
+/** Never rejects: what goes wrong with a client is the client's. */
+async function answer(socket: net.Socket, options: ControlOptions, closing: AbortSignal): Promise<void> {
+  const gone = new AbortController();
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => {
+      gone.abort();
+      resolve();
+    });
+  });
+  // A client that is killed: its close says all.
+  socket.on('error', () => undefined);
+  closing.addEventListener('abort', () => gone.abort(), { signal: gone.signal });
+  try {
+    const said = await reply(socket, options, gone.signal);
+    if (said === undefined) socket.destroy();
+    // What the client has not said yet must find a socket that is still there, or it never reads this answer.
+    else socket.end(controlLine(said));
+  } catch {
+    socket.destroy();
+  }
+  if (closing.aborted) socket.destroySoon();
+  else closing.addEventListener('abort', () => socket.destroySoon(), { signal: gone.signal });
+  await closed;
+}
+
+/** Undefined when nothing was asked. */
+async function reply(
+  socket: net.Socket,
+  { serve, uidOf = peerUid }: ControlOptions,
+  signal: AbortSignal,
+): Promise<ControlAnswer | undefined> {
+  const uid = uidOf(descriptorOf(socket));
+  if (uid !== undefined && uid !== process.getuid?.() && uid !== ROOT_UID) {
+    // Read and thrown away, so that the answer is not lost with what was never read.
+    socket.resume();
+    return { kind: 'refused', why: `it answers its own user (${process.getuid?.()}), and you are ${uid}` };
+  }
+  const line = await readLine(socket, signal);
+  if (line === undefined) return undefined;
+  const request = parseRequest(line);
+  return request === undefined ? { kind: 'refused', why: 'this is no request' } : serve(request, signal);
+}
+
+/** Node does not tell a socket's descriptor in any other way. */
+function descriptorOf(socket: net.Socket): number {
+  const { _handle: handle } = socket as unknown as { readonly _handle: { readonly fd: number } | null };
+  if (handle === null) throw new Error('the client is gone');
+  return handle.fd;
+}
+
+async function readLine(socket: net.Socket, signal: AbortSignal): Promise<string | undefined> {
+  socket.setEncoding('utf8');
+  return new Promise((resolve) => {
+    let text = '';
+    socket.setTimeout(REQUEST_WITHIN_MS, () => resolve(undefined));
+    signal.addEventListener('abort', () => resolve(undefined), { once: true });
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+      const end = text.indexOf('\n');
+      if (end === -1 && text.length <= LONGEST_LINE_BYTES) return;
+      socket.setTimeout(0);
+      socket.removeAllListeners('data').resume();
+      resolve(end === -1 ? '' : text.slice(0, end));
+    });
+  });
+}
+
+/** A directory that was made for the socket alone goes with it. */
+function removeOwn(dir: string): void {
+  if (posix.basename(dir) !== OWN_DIR) fs.rmSync(dir, { recursive: true, force: true });
+}

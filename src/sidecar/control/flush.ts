@@ -1,0 +1,149 @@
+// Makes durable what was closed by now, while the task runs: hurries the files, waits for their pushes and
+// for a checkpoint set that is complete, and writes the record. It loosens no rule of either for being asked.
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Track } from '../../core/track.ts';
+import type { RelPath } from '../../core/path.ts';
+import type { LeftFile, StoredFile } from '../../core/records.ts';
+import type { Watcher } from '../../watch/watcher.ts';
+import type { Context } from '../context.ts';
+import type { Covered } from '../checkpoints/coverage.ts';
+import type { Files } from '../files/files.ts';
+import type { Generations } from '../checkpoints/generations.ts';
+import type { Need } from '../files/needs.ts';
+import type { Recorder } from '../files/recorder.ts';
+import { whyLeft } from '../end/report.ts';
+
+/** While files are still waited for, what is stored already is recorded this often. */
+const RECORD_EVERY_MS = 2000;
+/** Before a record that could not be written is tried again. */
+const RECORD_RETRY_MS = 500;
+
+export interface FlushParts {
+  readonly context: Context;
+  readonly files: Files;
+  readonly generations: Generations;
+  readonly recorder: Recorder;
+  readonly watcher: Watcher;
+}
+
+/** What it has come to when it is over, or when its signal aborts. */
+export interface FlushEnd {
+  /** Closed before, and not durable and recorded. */
+  readonly left: readonly LeftFile[];
+  /** Why the checkpoint files are no complete set yet. */
+  readonly incomplete: string | undefined;
+}
+
+/** Never rejects before its signal aborts. */
+export type Flush = (signal: AbortSignal) => Promise<FlushEnd>;
+
+/** One moment, waited for by every flush that came before anything more was closed. */
+interface Pass {
+  readonly atCloses: number;
+  readonly need: Need;
+  readonly stop: AbortController;
+  readonly done: Promise<void>;
+  waiters: number;
+  covered: Covered;
+  /** Stored, and named by no record yet. */
+  unrecorded: readonly StoredFile[];
+}
+
+export function openFlush(parts: FlushParts): Flush {
+  let newest: Pass | undefined;
+  return async (signal) => {
+    await hearAll(parts, signal);
+    if (newest?.atCloses !== parts.files.closes) newest = begin(parts);
+    const pass = newest;
+    pass.waiters += 1;
+    await Promise.race([pass.done, abortOf(signal)]);
+    const end = endOf(parts, pass);
+    pass.waiters -= 1;
+    if (pass.waiters === 0) {
+      pass.stop.abort();
+      pass.need.close();
+      if (newest === pass) newest = undefined;
+    }
+    return end;
+  };
+}
+
+/** What was closed before this call is known to `files` after it. */
+async function hearAll({ watcher, files, context }: FlushParts, signal: AbortSignal): Promise<void> {
+  watcher.drainNow();
+  if (!watcher.missesCloses()) return;
+  for (const { path, facts } of await watcher.scan(signal)) files.closed(path, 'scan', context.now(), facts);
+}
+
+function begin(parts: FlushParts): Pass {
+  const stop = new AbortController();
+  const signal = AbortSignal.any([stop.signal, parts.context.signal]);
+  const pass: Pass = {
+    atCloses: parts.files.closes,
+    need: parts.files.needAll(),
+    stop,
+    waiters: 0,
+    covered: { kind: 'late' },
+    unrecorded: [],
+    // Not before `pass` is there.
+    done: Promise.resolve().then(() => carryOut(parts, pass, signal)),
+  };
+  return pass;
+}
+
+async function carryOut(parts: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
+  await Promise.all([store(parts, pass, signal), commit(parts, pass, signal)]);
+}
+
+async function commit({ generations }: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
+  pass.covered = await generations.covered(signal);
+}
+
+async function store(parts: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
+  let isMet = false;
+  do {
+    isMet = await pass.need.met(AbortSignal.any([signal, AbortSignal.timeout(RECORD_EVERY_MS)]));
+    await record(parts, pass);
+    if (isMet && pass.unrecorded.length > 0) await retryPause(signal);
+  } while (!signal.aborted && (!isMet || pass.unrecorded.length > 0));
+}
+
+/** Records what is stored by now. */
+async function record({ context: { ledger }, recorder }: FlushParts, pass: Pass): Promise<void> {
+  pass.unrecorded = [...ledger.results.values()];
+  const left = (): readonly StoredFile[] => pass.unrecorded.filter((file) => !ledger.isRecorded(file));
+  pass.unrecorded = left();
+  // The first may join a record that was begun before the last of these was stored.
+  for (let n = 0; n < 2 && pass.unrecorded.length > 0; n += 1) {
+    await recorder.now();
+    pass.unrecorded = left();
+  }
+}
+
+async function retryPause(signal: AbortSignal): Promise<void> {
+  await pause(RECORD_RETRY_MS, undefined, { signal }).catch(() => undefined);
+}
+
+async function abortOf(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
+}
+
+function endOf({ files, generations }: FlushParts, { need, covered, unrecorded }: Pass): FlushEnd {
+  const left = new Map(need.unmet().map((track) => [track.path, whyUnmet(files, track)]));
+  const add = (path: RelPath, why: string): void => {
+    if (!left.has(path)) left.set(path, why);
+  };
+  if (covered.kind === 'late')
+    for (const path of generations.members()) add(path, 'its set is not committed yet');
+  for (const { path } of unrecorded) add(path, 'no record names it yet');
+  return {
+    left: [...left].map(([path, why]) => ({ path, why })),
+    incomplete: covered.kind === 'incomplete' ? covered.lacks : undefined,
+  };
+}
+
+function whyUnmet(files: Files, track: Track): string {
+  if (files.isHeld(track)) return 'the task was told to end: held until it has, as it may be cut short';
+  return whyLeft(track, track.pushing ? 'it is being sent' : 'it waits to be sent') ?? 'it is not stored';
+}

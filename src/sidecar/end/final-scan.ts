@@ -1,0 +1,37 @@
+// The look at the whole tree when the task and all its writers are gone: finds what no event told of. A missed
+// event costs time, never a file; what could not be looked at is reported as left, never passed over.
+import fs from 'node:fs';
+import { reasonOf } from '../../core/errors.ts';
+import { encodePath, type RelPath } from '../../core/path.ts';
+import type { LeftFile } from '../../core/records.ts';
+import type { FinishParts } from './finish.ts';
+
+/** Tells all that it finds as closed; resolves to what may hold declared files and could not be seen. */
+export async function finalScan(
+  { context, files, watcher }: Pick<FinishParts, 'context' | 'files' | 'watcher'>,
+  deadline: AbortSignal,
+): Promise<readonly LeftFile[]> {
+  watcher.drainNow();
+  const unseen = new Map<RelPath, string>();
+  const onUnreadable = (dir: RelPath, error: unknown): void => {
+    if (isOurs(`${context.root.path}/${dir}`)) unseen.set(dir, `cannot look into it: ${reasonOf(error)}`);
+  };
+  try {
+    for (const { path, facts } of await watcher.scan(deadline, onUnreadable))
+      files.closed(path, 'scan', context.now(), facts);
+  } catch (error) {
+    if (!deadline.aborted) throw error;
+    unseen.set('.', 'no time was left to look for what gave no event');
+  }
+  return [...unseen].map(([path, why]) => ({ path, why }));
+}
+
+/** A directory of somebody else (lost+found) that we may not read is none that the task has written in. */
+function isOurs(dir: string): boolean {
+  try {
+    const stat = fs.lstatSync(encodePath(dir), { throwIfNoEntry: false });
+    return stat?.uid === process.getuid?.();
+  } catch {
+    return true; // Not even that can be seen.
+  }
+}

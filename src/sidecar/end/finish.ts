@@ -1,0 +1,172 @@
+// The end of the run: scan, make everything durable, commit the last checkpoint, write the last record,
+// reclaim, and say what was stored, what was left and why. The exit status it returns tells the truth.
+import { isSettled } from '../../core/decide.ts';
+import type { Track } from '../../core/track.ts';
+import { reasonOf } from '../../core/errors.ts';
+import { EXIT, type ExitStatus } from '../../core/exit-status.ts';
+import type { TaskEnd } from '../../core/messages.ts';
+import type { LeftFile } from '../../core/records.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
+import { isSuspect, type Ending } from '../../core/suspect.ts';
+import { verdictOf } from '../../core/verdict.ts';
+import { reached } from '../../native/failpoint.ts';
+import type { Watcher } from '../../watch/watcher.ts';
+import type { Checkpoints } from '../checkpoints/checkpoints.ts';
+import type { Companions } from '../checkpoints/companions.ts';
+import type { Context } from '../context.ts';
+import type { DrainWindow } from './drain-window.ts';
+import type { Files } from '../files/files.ts';
+import type { Generations } from '../checkpoints/generations.ts';
+import { finalScan } from './final-scan.ts';
+import { insist } from './insist.ts';
+import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf } from './outcome.ts';
+import { pushOverwritten } from '../files/overwritten.ts';
+import { moveToPartial } from './partials.ts';
+import type { Recorder } from '../files/recorder.ts';
+import { lastLine, leftFiles } from './report.ts';
+import type { Reclaims } from '../space/reclaims.ts';
+import { checkpointsToReclaim } from '../space/reclaimable.ts';
+import type { Results } from '../files/results.ts';
+import { statMember } from '../checkpoints/members.ts';
+
+export interface FinishParts {
+  readonly context: Context;
+  readonly files: Files;
+  readonly results: Results;
+  readonly checkpoints: Checkpoints;
+  readonly companions: Companions;
+  readonly generations: Generations;
+  readonly recorder: Recorder;
+  readonly reclaims: Reclaims;
+  readonly watcher: Watcher;
+  /** Paths whose pushes go to the partial key from now on. */
+  readonly suspects: Set<RelPath>;
+  readonly window: DrainWindow;
+}
+
+export interface RunEnd {
+  /** Undefined when nobody knows how the task ended (`watch`). */
+  readonly end: TaskEnd | undefined;
+  readonly preempted: boolean;
+  readonly signalledAtMs: number | undefined;
+  /** Ms since the epoch at which we are killed, if known. */
+  readonly deadlineMs: number | undefined;
+  /** When processes that the task left behind, and that still wrote a declared file, were told to end. */
+  readonly writersStoppedAtMs?: number | undefined;
+  /** Why the task did not end in the usual way, for the record. */
+  readonly reason?: string;
+}
+
+export interface Finished {
+  readonly status: ExitStatus;
+  readonly line: string;
+}
+
+export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished> {
+  const { context, files, generations, recorder, window } = parts;
+  const ending = endingOf(run, context.settings.endRules, context.now());
+  const deadline = window.files;
+  context.ledger.until(window.record);
+  generations.pause();
+  const unseen = await finalScan(parts, deadline);
+  reached('finish.scanned');
+  if (hasSucceeded(run)) files.adoptInherited();
+  const suspects = files.tracks('result').filter((track) => isSuspect(track.lastClose, ending));
+  for (const { path } of suspects) parts.suspects.add(path);
+  // Only now: what was held back because it may be a death's is not published as if it were whole.
+  files.holdReplacing(false);
+  files.hurry();
+  context.outage.drains(window.lengthMs);
+  await settle(parts, deadline);
+  await moveSuspects(parts, suspects);
+  const postponed = await lastGeneration(parts, ending);
+  const overwritten = ending.clean ? await pushOverwritten(context, files, deadline) : [];
+  reached('finish.settled');
+  files.stop();
+  await recorder.stop();
+  const unsaved = [
+    ...unseen,
+    ...leftFiles(parts, postponed),
+    ...overwritten,
+    ...halfWritten(parts, run, ending),
+  ];
+  const left = [...unsaved, ...missingResults(parts, run, unsaved)];
+  const verdict = verdictOf(outcomeOf(parts, run, left));
+  reached('finish.before-record');
+  const recorded = await lastRecord(parts, run, verdict, left);
+  reached('finish.after-record');
+  const status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
+  if (recorded) {
+    await parts.results.deleteObsolete().catch((error: unknown) => context.log.warn(reasonOf(error)));
+    await parts.reclaims
+      .atEnd(checkpointsToReclaim(parts))
+      .catch((error: unknown) => context.log.warn(`local files stay: ${reasonOf(error)}`));
+    reached('finish.reclaimed');
+  }
+  return { status, line: lastLine(parts, left, recorded) };
+}
+
+/** Waits until everything is durable, and shows how far it is. */
+async function settle({ context, files }: FinishParts, deadline: AbortSignal): Promise<void> {
+  const waiting = [...files.tracks('result'), ...files.tracks('checkpoint')].filter(
+    (track) => !isSettled(track),
+  );
+  const bytes = waiting.reduce((sum, { path }) => sum + (statMember(context.root, path)?.size ?? 0), 0);
+  context.progress.begin('storing', waiting.length, bytes);
+  await files.settled(deadline);
+  context.progress.end();
+}
+
+/** What was published before the death was known stands under a key for whole results: it is moved. */
+async function moveSuspects(
+  { context, results, window }: FinishParts,
+  suspects: readonly Track[],
+): Promise<void> {
+  for (const { path, lastClose } of suspects) {
+    if (lastClose === undefined || !results.publishedSince(path, lastClose.atMs)) continue;
+    try {
+      await moveToPartial(context, path, window.record);
+      results.reclaimable.delete(path);
+    } catch (error) {
+      context.log.warn(
+        `${showPath(path)} may be half-written and could not be moved aside: ${reasonOf(error)}`,
+      );
+    }
+  }
+}
+
+async function lastGeneration(parts: FinishParts, ending: Ending): Promise<readonly RelPath[]> {
+  const { context, files, generations, window } = parts;
+  const suspect = (path: RelPath): boolean => isSuspect(files.get(path, 'checkpoint')?.lastClose, ending);
+  const { clean, endedAtMs: nowMs } = ending;
+  const cut = { clean, nowMs, suspect, deadline: window.files };
+  try {
+    return await insist(() => generations.final(cut), window.files);
+  } catch (error) {
+    if (!context.signal.aborted)
+      context.log.warn(`the last checkpoint could not be committed: ${reasonOf(error)}`);
+    return generations.members();
+  }
+}
+
+/** True when the record that closes the attempt is in the store. */
+async function lastRecord(
+  { context, window }: FinishParts,
+  run: RunEnd,
+  verdict: { kind: Parameters<Context['ledger']['write']>[0]; status: ExitStatus },
+  left: readonly LeftFile[],
+): Promise<boolean> {
+  const { end, reason } = run;
+  try {
+    const told = { code: end?.code, signal: end?.signal, status: verdict.status, reason };
+    await insist(
+      () => context.ledger.write(verdict.kind, { left, end: told }, context.signal),
+      window.record,
+    );
+    return true;
+  } catch (error) {
+    if (!context.signal.aborted)
+      context.log.error(`the last record could not be written: ${reasonOf(error)}`);
+    return false;
+  }
+}

@@ -1,0 +1,100 @@
+// What the end of the run was, in the words of core/verdict and core/suspect: how the task ended, whether its
+// closes can be trusted, and whether what must be there is stored. Decides nothing.
+import os from 'node:os';
+import { EXIT } from '../../core/exit-status.ts';
+import type { TaskEnd } from '../../core/messages.ts';
+import type { RelPath } from '../../core/path.ts';
+import type { LeftFile } from '../../core/records.ts';
+import type { EndRules } from '../../core/settings.ts';
+import { isSuspect, type Ending } from '../../core/suspect.ts';
+import { unmatched } from '../../core/unmatched.ts';
+import {
+  closedItsFiles,
+  isComplete,
+  statusOfTask,
+  type Outcome,
+  type TaskOutcome,
+} from '../../core/verdict.ts';
+import type { FinishParts, RunEnd } from './finish.ts';
+
+type OutcomeParts = Pick<FinishParts, 'context' | 'results' | 'files' | 'suspects'>;
+
+export function endingOf(
+  { end, signalledAtMs, writersStoppedAtMs }: RunEnd,
+  rules: EndRules,
+  nowMs: number,
+): Ending {
+  const task = taskOutcome(end);
+  return {
+    // `watch` without word from the task: nothing says that it was killed.
+    clean: task === undefined || closedItsFiles(task, rules),
+    endedAtMs: end?.atMs ?? nowMs,
+    signalledAtMs,
+    writersStoppedAtMs,
+    killed: end?.signal !== undefined,
+  };
+}
+
+/** True unless it is known that the task ended otherwise than with 0. */
+export function hasSucceeded({ end }: RunEnd): boolean {
+  const task = taskOutcome(end);
+  return task === undefined || statusOfTask(task) === EXIT.ok;
+}
+
+/** Files that are not whole although the task succeeded: the processes that wrote them had to be stopped. */
+export function halfWritten({ files }: OutcomeParts, run: RunEnd, ending: Ending): readonly LeftFile[] {
+  if (!hasSucceeded(run)) return [];
+  return [...files.tracks('result'), ...files.tracks('checkpoint')]
+    .filter(({ lastClose }) => isSuspect(lastClose, ending))
+    .map(({ path }) => ({ path, why: 'its writer was still at work after the task and had to be stopped' }));
+}
+
+/** With `--require-results`: patterns of results that no file ever matched, though the task succeeded. */
+export function missingResults(
+  parts: OutcomeParts,
+  run: RunEnd,
+  left: readonly LeftFile[],
+): readonly LeftFile[] {
+  const { endRules, manifest } = parts.context.settings;
+  if (!endRules.requireResults || !hasSucceeded(run)) return [];
+  const there = [...storedResults(parts), ...left.map(({ path }) => path)];
+  return unmatched(manifest.results, there).map((path) => ({
+    path,
+    why: 'required, and the task never closed such a file',
+  }));
+}
+
+export function outcomeOf(parts: OutcomeParts, run: RunEnd, left: readonly LeftFile[]): Outcome {
+  const { manifest, settings } = parts.context;
+  const { endRules: rules, preemptedStatus } = settings;
+  const stored = storedResults(parts);
+  const isStored = (patterns: readonly string[]): boolean => unmatched(patterns, stored).length === 0;
+  return {
+    task: taskOutcome(run.end),
+    preempted: run.preempted,
+    left,
+    complete: isComplete(rules, {
+      doneWhen: isStored(rules.doneWhen === undefined ? [] : [rules.doneWhen]),
+      everyName: isStored(manifest.exact.results),
+      everyPattern: isStored(settings.manifest.results),
+    }),
+    rules,
+    preemptedStatus,
+  };
+}
+
+/** Results that are safe, in this attempt or before, or that hold nothing; what a death left is none. */
+function storedResults({ context, results, files, suspects }: OutcomeParts): readonly RelPath[] {
+  const known = files
+    .tracks('result')
+    .filter(({ path, durable }) => durable !== undefined && !suspects.has(path))
+    .map(({ path }) => path);
+  return [...context.ledger.results.keys(), ...results.empty.keys(), ...known];
+}
+
+function taskOutcome(end: TaskEnd | undefined): TaskOutcome | undefined {
+  if (end === undefined) return undefined;
+  if (end.code !== undefined) return { code: end.code };
+  const numbers: Readonly<Record<string, number | undefined>> = os.constants.signals;
+  return { signalNumber: numbers[end.signal ?? ''] ?? 0 };
+}

@@ -1,0 +1,68 @@
+// What a death left of results: stored beside the good ones as `<path>.<index>.partial-<attempt>`, never over
+// them, and kept in the work directory.
+import type { TrackEvent } from '../../core/decide.ts';
+import type { Track } from '../../core/track.ts';
+import { partialKey } from '../../core/keys.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
+import { sendFile } from '../../push/send.ts';
+import { senderOf, type Context } from '../context.ts';
+
+/** Pushes the file as it is under its partial key. */
+export async function pushPartial(context: Context, track: Track): Promise<TrackEvent> {
+  const { attempt, scope, ledger, log, signal, now } = context;
+  const { path } = track;
+  const startedMs = now();
+  const sent = await sendFile(
+    senderOf(context),
+    {
+      path,
+      keyOf: (compressed) => partialKey(path, scope, attempt, compressed),
+      baseline: context.baselines.get(path),
+      spoolFirst: track.spoolFirst,
+      ifAbsent: false,
+      skipEmpty: true,
+    },
+    signal,
+  );
+  switch (sent.kind) {
+    case 'stored': {
+      ledger.notePartial({ ...sent.file, suspect: true }, false);
+      log.warn(
+        `${showPath(path)} may be half-written, as the task did not end with 0: stored as ${sent.file.key}`,
+      );
+      const { md5, size } = sent.file;
+      return {
+        kind: 'stored',
+        durable: { fingerprint: sent.fingerprint, md5, size },
+        atMs: now(),
+        tookMs: now() - startedMs,
+      };
+    }
+    case 'unchanged':
+      return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
+    case 'empty':
+      return { kind: 'unchanged', durable: { fingerprint: sent.fingerprint, md5: '', size: 0 } };
+    case 'torn':
+      return { kind: 'torn', atMs: now() };
+    case 'refused':
+      return sent;
+    case 'gone':
+    case 'has-writer':
+      return { kind: sent.kind };
+    case 'exists':
+      throw new Error(`unexpected outcome for ${path}: exists`);
+  }
+}
+
+/** Moves a result that was published before the death was known to its partial key. */
+export async function moveToPartial(context: Context, path: RelPath, signal: AbortSignal): Promise<void> {
+  const { ledger, store, scope, attempt, fence, log } = context;
+  const file = ledger.results.get(path);
+  if (file === undefined || file.attempt !== attempt) return;
+  await fence.passAnew(signal);
+  const key = partialKey(path, scope, attempt, file.compressed);
+  await store.copy(file.key, key, signal);
+  await store.delete([file.key], signal);
+  ledger.notePartial({ ...file, key, suspect: true }, true);
+  log.warn(`${showPath(path)} may be half-written, as the task did not end with 0: moved to ${key}`);
+}

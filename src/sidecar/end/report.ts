@@ -1,0 +1,77 @@
+// What the end of the run tells the user: which declared files are not stored and why, and the last line.
+import fs from 'node:fs';
+import { isSettled } from '../../core/decide.ts';
+import type { Track, TrackRole } from '../../core/track.ts';
+import { errnoOf } from '../../core/errors.ts';
+import { encodePath, showPath, type RelPath } from '../../core/path.ts';
+import type { LeftFile } from '../../core/records.ts';
+import { formatBytes, plural } from '../../core/units.ts';
+import { unmatched } from '../../core/unmatched.ts';
+import type { Root } from '../context.ts';
+import type { FinishParts } from './finish.ts';
+
+/** Names in the last line before it says how many more there are. */
+const NAMED_LEFT = 10;
+
+/** Declared files that were closed, are still there, and are not stored. */
+export function leftFiles(
+  { files, context }: FinishParts,
+  postponed: readonly RelPath[],
+): readonly LeftFile[] {
+  const left = new Map<string, string>();
+  for (const track of [...files.tracks('result'), ...files.tracks('checkpoint')]) {
+    const why = whyLeft(track);
+    if (why !== undefined && mayBeThere(context.root, track.path)) left.set(track.path, why);
+  }
+  for (const path of postponed) if (!left.has(path)) left.set(path, 'its generation could not be committed');
+  return [...left].map(([path, why]) => ({ path, why }));
+}
+
+/** What the task removed, or put something else in the place of, is withdrawn; what we cannot see is not. */
+function mayBeThere(root: Root, path: RelPath): boolean {
+  try {
+    const stat = fs.lstatSync(encodePath(`${root.path}/${path}`), { throwIfNoEntry: false });
+    return stat !== undefined && !stat.isDirectory();
+  } catch (error) {
+    return errnoOf(error) !== 'ENOTDIR' && errnoOf(error) !== 'ELOOP';
+  }
+}
+
+/** `otherwise`: why it is not stored although nothing stands in its way. */
+export function whyLeft(track: Track, otherwise = 'no time was left'): string | undefined {
+  if (track.left !== undefined) return track.left;
+  if (track.blocked) return 'another process still has it open for writing';
+  if (track.tornTries > 0) return 'it changed each time it was read';
+  return isSettled(track) ? undefined : otherwise;
+}
+
+/** What was stored, what was left and why, which pattern never matched a file. */
+export function lastLine(parts: FinishParts, left: readonly LeftFile[], recorded: boolean): string {
+  const { context, results, checkpoints, generations, reclaims } = parts;
+  const said = [`stored ${plural(results.filesStored, 'result')} (${formatBytes(results.bytesStored)})`];
+  if (generations.committed > 0) {
+    said.push(`${plural(generations.committed, 'checkpoint')} (${formatBytes(checkpoints.bytesStored)})`);
+  }
+  const { bytesStored } = parts.companions;
+  if (bytesStored > 0) said.push(`companions (${formatBytes(bytesStored)})`);
+  if (reclaims.reclaimed > 0) said.push(`${plural(reclaims.reclaimed, 'local file')} reclaimed`);
+  if (left.length > 0) {
+    const named = left.slice(0, NAMED_LEFT).map(({ path, why }) => `${showPath(path)} (${why})`);
+    const more = left.length > NAMED_LEFT ? `, and ${left.length - NAMED_LEFT} more` : '';
+    said.push(`NOT stored: ${named.join(', ')}${more}`);
+  }
+  const never = neverMatched(parts).filter((pattern) => !left.some(({ path }) => path === pattern));
+  if (never.length > 0) said.push(`never matched a file: ${never.join(', ')}`);
+  if (!recorded) said.push('the last record is NOT written');
+  return `${said.join('; ')} -> ${context.store.url}`;
+}
+
+function neverMatched({ context, files, companions: { seen } }: FinishParts): readonly string[] {
+  const { results, checkpoints, companions } = context.settings.manifest;
+  const pathsOf = (role: TrackRole): readonly RelPath[] => files.tracks(role).map(({ path }) => path);
+  return [
+    ...unmatched(results, pathsOf('result')),
+    ...unmatched(checkpoints, pathsOf('checkpoint')),
+    ...(seen === undefined ? [] : unmatched(companions, [...seen])),
+  ];
+}

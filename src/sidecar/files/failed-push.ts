@@ -1,0 +1,22 @@
+// What a push that threw means: the file stays pending and is tried again. The user reads of it once: of an
+// outage of the store by outage.ts, of everything else here.
+import type { TrackEvent } from '../../core/decide.ts';
+import type { Track } from '../../core/track.ts';
+import { reasonOf } from '../../core/errors.ts';
+import { showPath } from '../../core/path.ts';
+import { StoreError } from '../../store/store.ts';
+import type { Context } from '../context.ts';
+
+export function failedPush(
+  { log, outage, now, signal }: Context,
+  { path, failedTries }: Track,
+  error: unknown,
+): TrackEvent {
+  const why = reasonOf(error);
+  const isTold = failedTries > 0 || (error instanceof StoreError && outage.isKnown);
+  if (!isTold && !signal.aborted) {
+    const hint = error instanceof StoreError ? error.hint : undefined;
+    log.warn(`${showPath(path)} is not stored yet, and is tried again: ${why}`, { hint });
+  }
+  return { kind: 'failed', why, atMs: now() };
+}

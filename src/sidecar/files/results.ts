@@ -1,0 +1,183 @@
+// Pushes results as files.ts asks for them, notes them in the ledger, and says when a record is due and
+// what may be reclaimed after it.
+import type { TrackEvent } from '../../core/decide.ts';
+import type { Track } from '../../core/track.ts';
+import { sameFingerprint, type Fingerprint } from '../../core/fingerprint.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
+import type { StoredFile } from '../../core/records.ts';
+import { formatBytes } from '../../core/units.ts';
+import { reached } from '../../native/failpoint.ts';
+import { priorOf, publishResult, type ResultPublisher } from '../../push/publish-result.ts';
+import { senderOf, type Context } from '../context.ts';
+import { failedPush } from './failed-push.ts';
+
+/** A stored result whose local copy may go once a record names it. */
+export interface Reclaimable {
+  readonly path: RelPath;
+  readonly fingerprint: Fingerprint;
+  /** The stored object; undefined when the bytes were durable before (an unchanged baseline). */
+  readonly file: StoredFile | undefined;
+  readonly closes: number;
+}
+
+export class Results {
+  readonly #context: Context;
+  readonly #publisher: ResultPublisher;
+  readonly #onStored: () => void;
+  /** By path: what stands locally and durably. */
+  readonly reclaimable = new Map<RelPath, Reclaimable>();
+  /** Local results without content: they go at the end of the run. */
+  readonly empty = new Map<RelPath, Fingerprint>();
+  /** Paths that were reclaimed in this run: what comes again may be an append to nothing. */
+  readonly #reclaimed = new Set<RelPath>();
+  /** Paths whose older object had to be kept: never reclaimed any more. */
+  readonly #keepLocal = new Set<RelPath>();
+  /** Objects in a form that is no longer used, by the path whose record must come first. */
+  readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
+  /** By path when its newest stored content began to be read. */
+  readonly #publishedMs = new Map<RelPath, number>();
+  bytesStored = 0;
+  filesStored = 0;
+
+  constructor(context: Context, onStored: () => void) {
+    this.#context = context;
+    this.#onStored = onStored;
+    const { scope, fence } = context;
+    this.#publisher = {
+      ...senderOf(context),
+      scope,
+      passFence: (anew, signal) => (anew ? fence.passAnew(signal) : fence.pass(signal)),
+    };
+  }
+
+  /** True when a push of this path would replace an object that is known. */
+  replaces(path: RelPath): boolean {
+    return this.#context.ledger.results.has(path) || this.#context.history.foreignResults.has(path);
+  }
+
+  /** True when what stands under the path's key was read at or after this instant, in this run. */
+  publishedSince(path: RelPath, atMs: number): boolean {
+    return (this.#publishedMs.get(path) ?? -Infinity) >= atMs;
+  }
+
+  /** From the moment that the file is out of the task's sight, what it makes there is an append to nothing. */
+  noteReclaiming(path: RelPath, begins: boolean): void {
+    if (begins) this.#reclaimed.add(path);
+    else this.#reclaimed.delete(path);
+  }
+
+  noteReclaimed(path: RelPath): void {
+    this.#reclaimed.add(path);
+    this.reclaimable.delete(path);
+  }
+
+  async push(track: Track, spoolFirst: boolean): Promise<TrackEvent> {
+    const context = this.#context;
+    const { path } = track;
+    const startedMs = context.now();
+    this.reclaimable.delete(path);
+    this.empty.delete(path);
+    const known = context.ledger.results.get(path) ?? context.history.foreignResults.get(path);
+    try {
+      const { sent, kept, obsolete } = await publishResult(
+        this.#publisher,
+        {
+          path,
+          prior: priorOf(known, context.attempt, this.#reclaimed.has(path)),
+          baseline: context.baselines.get(path),
+          spoolFirst,
+          keptN: context.ledger.keptOf(path),
+        },
+        context.signal,
+      );
+      if (kept !== undefined) this.#noteKept(path, known, kept);
+      switch (sent.kind) {
+        case 'stored':
+          if (sent.spoolFull)
+            context.log.warn(`the spool is full: ${showPath(path)} was read while it was sent`);
+          return this.#stored(track, sent.file, sent.fingerprint, obsolete, startedMs);
+        case 'unchanged':
+          this.#mayGo(track, sent.fingerprint, undefined);
+          return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
+        case 'empty':
+          this.empty.set(path, sent.fingerprint);
+          return { kind: 'unchanged', durable: { fingerprint: sent.fingerprint, md5: '', size: 0 } };
+        case 'gone':
+          context.log.info(`${showPath(path)} was removed by the task before it was stored: withdrawn`);
+          return { kind: 'gone' };
+        case 'torn':
+          return { kind: 'torn', atMs: context.now() };
+        case 'has-writer':
+          return { kind: 'has-writer' };
+        case 'refused':
+          context.log.warn(`${showPath(path)} is not stored: ${sent.why}`);
+          return sent;
+      }
+    } catch (error) {
+      return failedPush(context, track, error);
+    }
+  }
+
+  /** After a record has been written: objects in the other form go. */
+  async deleteObsolete(): Promise<void> {
+    const { ledger, tidy, signal } = this.#context;
+    for (const [path, { key, file }] of this.#obsolete) {
+      if (!ledger.isRecorded(file)) continue;
+      this.#obsolete.delete(path);
+      await tidy.delete([key], signal);
+    }
+  }
+
+  /** What a record names (or always named) and whose local copy may be deleted, oldest first. */
+  readyToReclaim(): readonly Reclaimable[] {
+    const { ledger } = this.#context;
+    return [...this.reclaimable.values()].filter(({ file }) => file === undefined || ledger.isRecorded(file));
+  }
+
+  #stored(
+    track: Track,
+    file: StoredFile,
+    fingerprint: Fingerprint,
+    obsolete: string | undefined,
+    startedMs: number,
+  ): TrackEvent {
+    const { ledger, baselines, now, log, progress } = this.#context;
+    ledger.noteResult(file);
+    reached('push.noted');
+    this.#publishedMs.set(file.path, startedMs);
+    baselines.set(file.path, { md5: file.md5, size: file.size });
+    this.#reclaimed.delete(file.path);
+    if (obsolete !== undefined) this.#obsolete.set(file.path, { key: obsolete, file });
+    this.bytesStored += file.size;
+    this.filesStored += 1;
+    progress.add(file.size);
+    this.#mayGo(track, fingerprint, file);
+    const tookMs = now() - startedMs;
+    log.debug(`stored ${showPath(file.path)} (${formatBytes(file.size)}) as ${file.key} in ${tookMs} ms`);
+    this.#onStored();
+    return { kind: 'stored', durable: { fingerprint, md5: file.md5, size: file.size }, atMs: now(), tookMs };
+  }
+
+  #mayGo(track: Track, fingerprint: Fingerprint, file: StoredFile | undefined): void {
+    const { path } = track;
+    const roles = this.#context.manifest.rolesOf(path);
+    if (roles.input || roles.checkpoint || this.#keepLocal.has(path)) return;
+    // A restored file stays until the task itself has closed it anew.
+    const inherited = this.#context.inherited.get(path);
+    if (inherited !== undefined && sameFingerprint(inherited, fingerprint) && track.closes === 0) return;
+    this.reclaimable.set(path, { path, fingerprint, file, closes: track.closes });
+  }
+
+  #noteKept(path: RelPath, known: StoredFile | undefined, kept: { key: string; n: number }): void {
+    const { ledger, log } = this.#context;
+    ledger.noteKept(path, kept.n);
+    this.#keepLocal.add(path);
+    const of =
+      known === undefined
+        ? 'that was in the store'
+        : `of attempt ${known.attempt} (${formatBytes(known.size)})`;
+    log.warn(`${showPath(path)} ${of} kept as ${kept.key}`, {
+      hint: 'if the task appends to it, declare it as an input too',
+    });
+  }
+}

@@ -1,0 +1,157 @@
+// When local copies go: the policy of `--reclaim`. The deletion itself, with its proofs, is push/reclaim.ts.
+import { sameFingerprint } from '../../core/fingerprint.ts';
+import { reasonOf } from '../../core/errors.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
+import { keptKey } from '../../core/keys.ts';
+import { senderOf, type Context } from '../context.ts';
+import { statMember } from '../checkpoints/members.ts';
+import { isOverwritten, mayBeOverwritten } from '../files/overwritten.ts';
+import type { Reclaimable, Results } from '../files/results.ts';
+import { pressureOn, type Pressure } from '../../push/pressure.ts';
+import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
+import { sendFile } from '../../push/send.ts';
+
+export class Reclaims {
+  readonly #context: Context;
+  readonly #results: Results;
+  #underWay: Promise<void> = Promise.resolve();
+  reclaimed = 0;
+
+  constructor(context: Context, results: Results) {
+    this.#context = context;
+    this.#results = results;
+  }
+
+  /** How short the space is, for what could go once a record names it. */
+  async pressure(): Promise<Pressure> {
+    const { settings, reclaimer, root } = this.#context;
+    if (reclaimer === undefined || settings.reclaim !== 'auto' || this.#isReserved()) return 'none';
+    const { files, bytes } = this.#underPressure([...this.#results.reclaimable.values()]);
+    return files.length === 0 ? 'none' : pressureOn(root.path, bytes, files.length);
+  }
+
+  /** While the task runs, after a record: `now` takes all that a record names, `auto` only under pressure. */
+  whileRunning(): Promise<void> {
+    return this.#next(async () => {
+      const { settings, manifest, root, reclaimer } = this.#context;
+      if (reclaimer === undefined) return;
+      const ready = this.#results.readyToReclaim().filter(({ path }) => !manifest.rolesOf(path).companion);
+      // What may be pushed again at the end stays until then, while there is room for it.
+      if (settings.reclaim === 'now' && !this.#isDoubtful()) return this.#reclaimAll(ready, false);
+      if (ready.length === 0 || this.#isReserved()) return;
+      const { files, bytes } = this.#underPressure(ready);
+      if ((await pressureOn(root.path, bytes, files.length)) === 'high') await this.#reclaimAll(files, false);
+    });
+  }
+
+  /** After the last record: everything that is durable and that nobody needs here. */
+  atEnd(checkpoints: readonly Reclaimable[]): Promise<void> {
+    return this.#next(async () => {
+      const { reclaimer } = this.#context;
+      if (reclaimer === undefined || this.#isReserved()) return;
+      const empty = [...this.#results.empty].map(([path, fingerprint]) => ({
+        path,
+        fingerprint,
+        file: undefined,
+        closes: 0,
+      }));
+      await this.#reclaimAll([...this.#results.readyToReclaim(), ...checkpoints, ...empty], true);
+    });
+  }
+
+  /** `auto` deletes nothing for a store that was not asked for, nor where other nodes see the same files. */
+  #isReserved(): boolean {
+    const { settings, root } = this.#context;
+    if (settings.reclaim !== 'auto') return false;
+    return settings.defaultStore || networkFileSystem(fileSystemType(root.path)) !== undefined;
+  }
+
+  /** Never one that was reopened after a close: it may be wanted again. */
+  #underPressure(ready: readonly Reclaimable[]): {
+    readonly files: readonly Reclaimable[];
+    readonly bytes: number;
+  } {
+    const files = ready.filter(({ closes }) => closes <= 1);
+    return { files, bytes: files.reduce((sum, { fingerprint }) => sum + fingerprint.size, 0) };
+  }
+
+  #next(step: () => Promise<void>): Promise<void> {
+    const next = this.#underWay.then(step);
+    this.#underWay = next.catch(() => undefined);
+    return next;
+  }
+
+  async #reclaimAll(ready: readonly Reclaimable[], atEnd: boolean): Promise<void> {
+    await this.#context.fence.pass(this.#context.signal);
+    await Promise.all(ready.map((one) => this.#reclaim(one, atEnd)));
+  }
+
+  async #reclaim(one: Reclaimable, atEnd: boolean): Promise<void> {
+    const { reclaimer, log, signal, root } = this.#context;
+    const { path, fingerprint } = one;
+    try {
+      const now = statMember(root, path);
+      if (now === undefined || !sameFingerprint(now, fingerprint)) return;
+      const isSure = one.file !== undefined && (atEnd || !this.#isDoubtful());
+      if (!isSure && fingerprint.size > 0 && !(await this.#stillStored(path))) return;
+      this.#results.noteReclaiming(path, true);
+      const outcome = await reclaimer?.reclaim(path, fingerprint, { atEnd }, signal);
+      if (outcome === undefined) return;
+      if (outcome.kind !== 'reclaimed' && outcome.kind !== 'remade')
+        this.#results.noteReclaiming(path, false);
+      if (outcome.kind === 'reclaimed') {
+        this.reclaimed += 1;
+        this.#results.noteReclaimed(path);
+      } else if (outcome.kind === 'remade') {
+        await this.#keepRemade(one, outcome.aside);
+      } else {
+        log.debug(`${showPath(path)} stays in the work directory: ${outcome.kind}`);
+      }
+    } catch (error) {
+      if (!signal.aborted) log.warn(`${showPath(path)} could not be reclaimed: ${reasonOf(error)}`);
+    }
+  }
+
+  /**
+   * The task made the path anew while its older file was set aside, and that one is no longer what was pushed:
+   * its bytes get a name of their own before they go.
+   */
+  async #keepRemade(one: Reclaimable, aside: RelPath): Promise<void> {
+    const { ledger, scope, log, signal, reclaimer, baselines } = this.#context;
+    const n = ledger.keptOf(one.path) + 1;
+    this.#results.noteReclaimed(one.path);
+    const sent = await sendFile(
+      senderOf(this.#context),
+      {
+        path: aside,
+        keyOf: (compressed) => keptKey(one.path, scope, n, compressed),
+        baseline: baselines.get(one.path),
+        spoolFirst: false,
+        ifAbsent: true,
+        skipEmpty: false,
+      },
+      signal,
+    );
+    if (sent.kind === 'stored') {
+      ledger.noteKept(one.path, n);
+      log.warn(
+        `${showPath(one.path)} was made anew while it was reclaimed: the older one is kept as ${sent.file.key}`,
+      );
+    }
+    if (sent.kind === 'stored' || sent.kind === 'unchanged') reclaimer?.discard(aside, sent.fingerprint);
+    else
+      log.warn(
+        `${showPath(one.path)} was made anew while it was reclaimed: the older one is now ${showPath(aside)}`,
+      );
+  }
+
+  #isDoubtful(): boolean {
+    return mayBeOverwritten(this.#context.history);
+  }
+
+  /** A baseline of an earlier attempt: the object must still be the one that the record names. */
+  async #stillStored(path: RelPath): Promise<boolean> {
+    const file = this.#context.ledger.results.get(path);
+    return file !== undefined && !(await isOverwritten(this.#context, file));
+  }
+}

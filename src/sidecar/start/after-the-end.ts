@@ -1,0 +1,24 @@
+// A sidecar that replaces one which died after the attempt's last record: all that this record names is stored.
+// Local files are half reclaimed by now, so what is here must not be taken for what the task left.
+import { EXIT } from '../../core/exit-status.ts';
+import { firstLine } from '../../core/first-line.ts';
+import type { CaptureRecord } from '../../core/records.ts';
+import type { Sidecar } from '../../sidecar.ts';
+import type { Begun } from './start.ts';
+
+/** Answers with what the record says, and changes nothing. */
+export function afterTheEnd({ context, close }: Begun, { end }: CaptureRecord): Sidecar {
+  return {
+    attempt: context.attempt,
+    restored: '',
+    runToken: context.runToken,
+    socket: undefined,
+    line: firstLine(context.settings, context.attempt),
+    taskSignalled: () => undefined,
+    finish: async () => ({
+      status: end?.status ?? EXIT.internal,
+      line: `the last record was written, then the sidecar died: local files may be left -> ${context.store.url}`,
+    }),
+    close,
+  };
+}

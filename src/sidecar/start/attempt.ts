@@ -1,0 +1,162 @@
+// Which attempt this is: claims its number, reads what earlier ones have stored, and opens its ledger.
+import os from 'node:os';
+import { randomUUID } from 'node:crypto';
+import { unionOf, type History } from '../../core/history.ts';
+import { parseRecordKey, type KeyScope } from '../../core/keys.ts';
+import { showPath } from '../../core/path.ts';
+import { isLast, type CaptureRecord } from '../../core/records.ts';
+import type { Settings } from '../../core/settings.ts';
+import type { Log } from '../../log.ts';
+import { claimAttempt } from '../../records/claim.ts';
+import { openFence, type Fence, type FencedError } from '../../records/fence.ts';
+import { reasonOf } from '../../core/errors.ts';
+import { openTidy, type Tidy } from '../../records/tidy.ts';
+import { Ledger, type RunFacts } from '../../records/ledger.ts';
+import { listRecords, readNewest, type RecordListing } from '../../records/read.ts';
+import type { Store } from '../../store/store.ts';
+import type { AttemptFile } from './attempt-file.ts';
+import type { Outage } from '../files/outage.ts';
+
+export interface AttemptOptions {
+  readonly settings: Settings;
+  /** A dead sidecar of this attempt is being replaced. */
+  readonly attempt: number | undefined;
+  readonly log: Log;
+  readonly outage: Outage;
+  readonly onFenced: (error: FencedError) => void;
+  readonly signal: AbortSignal;
+}
+
+export interface Attempt {
+  readonly facts: RunFacts;
+  readonly history: History;
+  readonly ledger: Ledger;
+  readonly fence: Fence;
+  readonly tidy: Tidy;
+  /** The last record of this very attempt: the sidecar that is being replaced died after it. */
+  readonly ended: CaptureRecord | undefined;
+}
+
+/** Claims the next attempt (or goes on with the one given), then reads, then records what it has read. */
+export async function openAttempt(
+  options: AttemptOptions,
+  store: Store,
+  scope: KeyScope,
+  resumed: AttemptFile | undefined,
+): Promise<Attempt> {
+  const facts = await claimOrResume(options, store, scope, resumed);
+  return { facts, ...(await openLedger(options, store, facts)) };
+}
+
+async function claimOrResume(
+  { settings, attempt, signal }: AttemptOptions,
+  store: Store,
+  scope: KeyScope,
+  resumed: AttemptFile | undefined,
+): Promise<RunFacts> {
+  const { identity } = settings;
+  const common = {
+    scope,
+    runId: identity.runId,
+    runToken: resumed?.runToken ?? randomUUID(),
+    host: os.hostname(),
+    argv: identity.argv,
+    scheduler: identity.scheduler,
+    startedAt: resumed?.startedAt ?? new Date().toISOString(),
+  };
+  if (attempt !== undefined) return { ...common, attempt };
+  const claimed = await claimAttempt({
+    store,
+    scope,
+    unfenced: settings.to.unfenced,
+    signal,
+    bodyOf: (number) => startedRecord({ ...common, attempt: number }),
+  });
+  return { ...common, attempt: claimed };
+}
+
+/** The body of the claim: an attempt that has stored nothing yet. */
+function startedRecord(facts: RunFacts): { text: string; push: string } {
+  const push = randomUUID();
+  const record: CaptureRecord = {
+    format: 1,
+    kind: 'started',
+    push,
+    capture: CAPTURE_VERSION,
+    attempt: facts.attempt,
+    seq: 0,
+    at: facts.startedAt,
+    task: facts.scope.taskName,
+    index: facts.scope.index,
+    runId: facts.runId,
+    runToken: facts.runToken,
+    host: facts.host,
+    argv: [...facts.argv],
+    scheduler: { ...facts.scheduler },
+    startedAt: facts.startedAt,
+    segments: [],
+    results: [],
+    partials: [],
+    kept: {},
+    generations: [],
+    left: [],
+  };
+  return { text: JSON.stringify(record), push };
+}
+
+async function openLedger(
+  { settings, attempt, log, onFenced, signal }: AttemptOptions,
+  store: Store,
+  facts: RunFacts,
+): Promise<Omit<Attempt, 'facts'>> {
+  const listing = await listRecords(store, facts.scope, signal);
+  const { records, problems } = await readNewest(
+    store,
+    listing,
+    attempt === undefined ? facts.attempt : attempt + 1,
+    signal,
+  );
+  for (const problem of problems) log.warn(`${problem}: the one before it is used`);
+  // An attempt that died between its claim and its first record of all that it knows says nothing.
+  const told = records.filter(({ record }) => record.seq > 0);
+  const history = unionOf(told, settings.identity.runId);
+  warnAboutOtherMakers(history, settings, log);
+  const fence = openFence(store, facts.scope, facts.attempt, onFenced);
+  const base = told.findLast(({ record }) => record.runId === settings.identity.runId);
+  const tidy = openTidy(store, fence, (error) =>
+    log.warn(`objects that are not needed any more cannot be deleted and stay: ${reasonOf(error)}`, {
+      hint: 'allow DeleteObject under this prefix, or let a lifecycle rule remove them',
+    }),
+  );
+  const ledger = new Ledger(
+    {
+      store,
+      fence,
+      facts,
+      history,
+      base,
+      newId: randomUUID,
+      now: () => new Date(),
+      tidy,
+    },
+    nextSeq(listing, facts.attempt),
+  );
+  const own = told.at(-1)?.record;
+  const ended = own?.attempt === facts.attempt && isLast(own.kind) ? own : undefined;
+  if (ended === undefined) await ledger.write('started', {}, signal);
+  return { history, ledger, fence, tidy, ended };
+}
+
+function nextSeq(listing: RecordListing, attempt: number): number {
+  const own = listing.keys.map(parseRecordKey).filter((at) => at?.attempt === attempt);
+  return 1 + Math.max(0, ...own.map((at) => at?.seq ?? 0));
+}
+
+function warnAboutOtherMakers(history: History, { identity }: Settings, log: Log): void {
+  const last = history.attempts.findLast(({ sameRun }) => sameRun);
+  if (last === undefined || history.generations.length === 0 || identity.argv.length === 0) return;
+  if (last.argv.length === 0 || last.argv.join('\0') === identity.argv.join('\0')) return;
+  log.warn(`the stored checkpoint was made by another command line: ${last.argv.map(showPath).join(' ')}`, {
+    hint: '--run <id> keeps submissions apart, --no-restore starts from nothing',
+  });
+}

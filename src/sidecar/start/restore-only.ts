@@ -1,0 +1,74 @@
+// `capture restore`: what a run does before its task, and nothing else. Claims no attempt, writes no record.
+import fs from 'node:fs';
+import { generationName, unionOf, type History } from '../../core/history.ts';
+import { keyIndex, type Settings } from '../../core/settings.ts';
+import { compileManifest } from '../../core/manifest.ts';
+import type { KeyScope } from '../../core/keys.ts';
+import { encodePath } from '../../core/path.ts';
+import { plural } from '../../core/units.ts';
+import type { Log } from '../../log.ts';
+import { describeSettled, settleReclaims } from '../../push/settle.ts';
+import { listRecords, readNewest } from '../../records/read.ts';
+import { clearStaging } from '../../restore/fetch.ts';
+import { openStore } from '../../store/open.ts';
+import type { Store } from '../../store/store.ts';
+import { lockWorkdir } from './lock.ts';
+import { Outage } from '../files/outage.ts';
+import { openProgress } from '../progress.ts';
+import { restore } from './restore.ts';
+
+/** What the records of this index say, of all its attempts. */
+export async function readHistory(
+  store: Store,
+  settings: Settings,
+  onProblem: (problem: string) => void,
+  signal: AbortSignal,
+): Promise<{ readonly history: History; readonly scope: KeyScope; readonly newestAttempt: number }> {
+  const scope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
+  const listing = await listRecords(store, scope, signal);
+  const { records, problems } = await readNewest(store, listing, Infinity, signal);
+  for (const problem of problems) onProblem(problem);
+  const told = records.filter(({ record }) => record.seq > 0);
+  return { history: unionOf(told, settings.identity.runId), scope, newestAttempt: listing.newestAttempt };
+}
+
+/** Brings inputs and the newest good checkpoint into the work directory; resolves to what it did. */
+export async function restoreOnly(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
+  const outage = new Outage(log, Date.now);
+  const store = await openStore(settings.to, { onTry: outage.tried });
+  const from = settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
+  const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+  try {
+    const root = { fd, path: settings.workdir };
+    const { history, scope } = await readHistory(store, settings, (problem) => log.warn(problem), signal);
+    const lock = lockWorkdir(settings.workdir, settings.sharedWorkdir);
+    try {
+      if (!settings.sharedWorkdir) {
+        for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
+        await clearStaging(root);
+      }
+      const { generation, files } = await restore({
+        settings,
+        scope,
+        manifest: compileManifest(settings.manifest),
+        root,
+        store,
+        from,
+        history,
+        log,
+        progress: openProgress(Date.now),
+        signal,
+      });
+      const checkpoint =
+        generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
+      return `restored ${checkpoint} (${plural(files, 'file')} in all) from ${store.url}`;
+    } finally {
+      lock.close();
+    }
+  } finally {
+    fs.closeSync(fd);
+    outage.close();
+    if (from !== store) await from.close();
+    await store.close();
+  }
+}

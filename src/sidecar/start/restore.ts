@@ -1,0 +1,231 @@
+// Before the task starts: inputs, results that are inputs, and the newest checkpoint generation that is whole
+// come into the work directory. Nothing is placed before all of it has been verified.
+import fs from 'node:fs';
+import { CaptureError } from '../../core/errors.ts';
+import { EXIT } from '../../core/exit-status.ts';
+import type { FileFacts } from '../../core/fingerprint.ts';
+import { generationName, restoreOrder, type History, type Judgement } from '../../core/history.ts';
+import type { KeyScope } from '../../core/keys.ts';
+import type { Manifest } from '../../core/manifest.ts';
+import { encodePath, showPath } from '../../core/path.ts';
+import type { Generation, StoredFile } from '../../core/records.ts';
+import type { Settings } from '../../core/settings.ts';
+import { plural } from '../../core/units.ts';
+import type { Log } from '../../log.ts';
+import { describeSetAside } from '../../restore/aside.ts';
+import { wantedCompanions } from '../../restore/companions.ts';
+import { decompressStream } from '../../restore/decompress.ts';
+import { fetchFiles, type Staged } from '../../restore/fetch.ts';
+import { findInputs } from '../../restore/inputs.ts';
+import { surveyLocal } from '../../restore/local.ts';
+import { placeAll } from '../../restore/place.ts';
+import type { Source } from '../../restore/source.ts';
+import type { Store } from '../../store/store.ts';
+import type { Root } from '../context.ts';
+import { statMember } from '../checkpoints/members.ts';
+import { resumedInputs } from './resumed-inputs.ts';
+import type { Progress } from '../progress.ts';
+import { verify } from '../checkpoints/verify.ts';
+
+/** Requests under way at once. */
+const PARALLEL = 4;
+
+export interface RestoreJob {
+  readonly settings: Settings;
+  readonly scope: KeyScope;
+  readonly manifest: Manifest;
+  readonly root: Root;
+  readonly store: Store;
+  /** Where inputs are looked for first. */
+  readonly from: Store;
+  readonly history: History;
+  readonly log: Log;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+}
+
+export interface Restored {
+  /** The generation that stands in the work directory now. */
+  readonly generation: Generation | undefined;
+  /** Members as they were placed: their states are those of stored objects. */
+  readonly members: readonly { readonly file: StoredFile; readonly facts: FileFacts }[];
+  readonly files: number;
+  /** What was found out about the generations that were tried. */
+  readonly judgements: readonly Judgement[];
+}
+
+export async function restore(job: RestoreJob): Promise<Restored> {
+  const inputs = await restoreInputs(job);
+  if (!job.settings.restore || job.history.generations.length === 0) {
+    return { generation: undefined, members: [], files: inputs, judgements: [] };
+  }
+  const { generation, judgements } = await restoreCheckpoint(job);
+  if (generation === undefined) return { generation, members: [], files: inputs, judgements };
+  const members = generation.members.flatMap((file) => {
+    const facts = statMember(job.root, file.path);
+    return facts === undefined || facts.size !== file.size ? [] : [{ file, facts }];
+  });
+  const files = inputs + generation.members.length + generation.companions.length;
+  return { generation, members, files, judgements };
+}
+
+async function restoreInputs(job: RestoreJob): Promise<number> {
+  const { settings, history, manifest, root, store, from, scope, signal } = job;
+  const recorded = settings.restore
+    ? [...history.results.values()].filter(({ path }) => manifest.rolesOf(path).input)
+    : [];
+  const earlier = await resumedInputs(store, history, recorded, job.log, signal);
+  const known = new Set(earlier.map(({ path }) => path));
+  const resumed = await bring(job, store, earlier, 'resumed');
+  const found = await findInputs(from, scope, manifest, settings.manifest.inputs, root.path, known, signal);
+  const here = await bring(job, from, found.sources, 'input');
+  let missing = found.missing;
+  if (missing.length > 0 && from !== store) {
+    const second = await findInputs(store, scope, manifest, missing, root.path, known, signal);
+    await bring(job, store, second.sources, 'input');
+    missing = second.missing;
+  }
+  const needed = missing.filter((path) => {
+    const { result, checkpoint } = manifest.rolesOf(path);
+    return !result && !checkpoint;
+  });
+  if (needed.length > 0) {
+    throw new CaptureError(
+      EXIT.inputMissing,
+      `${plural(needed.length, 'input')} neither in ${root.path} nor in ${from.url}: ${needed.slice(0, 5).map(showPath).join(', ')}`,
+      {
+        hint: 'put it into the work directory, store it under its plain name, or name its store with --from',
+      },
+    );
+  }
+  return resumed + here;
+}
+
+/** Fetches and places files of which each may come or stay by itself. Returns how many came. */
+async function bring(
+  job: RestoreJob,
+  store: Store,
+  sources: readonly Source[],
+  role: 'input' | 'resumed',
+): Promise<number> {
+  const { root, settings, signal } = job;
+  const surveyed = await surveyLocal(root, sources, { role, onLocal: settings.onLocal, signal });
+  const wanted = surveyed.filter(({ decision }) => decision !== 'keep').map(({ source }) => source);
+  if (wanted.length === 0) return 0;
+  const staged = await fetchAll(job, store, wanted);
+  try {
+    const broken = describeBroken(staged);
+    if (broken !== undefined) {
+      throw new CaptureError(EXIT.unavailable, `an input cannot be restored from ${store.url}: ${broken}`, {
+        hint: 'put a good copy into the work directory: what stands there is not fetched',
+      });
+    }
+    placeAndTell(job, staged);
+    return wanted.length;
+  } finally {
+    await staged.close();
+  }
+}
+
+/** The generation that came; undefined when the local files stay. Throws when none is whole. */
+async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'generation' | 'judgements'>> {
+  const { history, settings, store, log } = job;
+  const judgements: Judgement[] = [];
+  const isVerified = settings.verify?.atRestore === true;
+  for (const generation of restoreOrder(history.generations, isVerified)) {
+    const tried = await tryGeneration(job, generation);
+    const name = generationName(generation);
+    if (tried.kind === 'local-stays') return { generation: undefined, judgements };
+    if (tried.kind === 'restored') {
+      if (isVerified) judgements.push({ generation: name, good: true });
+      return { generation, judgements };
+    }
+    judgements.push({ generation: name, good: false });
+    log.warn(`checkpoint ${name} cannot be restored (${tried.why}): trying the one before`);
+  }
+  throw new CaptureError(
+    EXIT.unavailable,
+    `${plural(history.generations.length, 'checkpoint')} recorded in ${store.url}, and none can be restored`,
+    { hint: 'look at the warnings above; --no-restore starts from nothing' },
+  );
+}
+
+type Tried =
+  | { readonly kind: 'restored' }
+  | { readonly kind: 'local-stays' }
+  | { readonly kind: 'broken'; readonly why: string };
+
+async function tryGeneration(job: RestoreJob, generation: Generation): Promise<Tried> {
+  const { root, settings, store, signal, log } = job;
+  const surveyed = await surveyLocal(root, generation.members, {
+    role: 'resumed',
+    onLocal: settings.onLocal,
+    signal,
+  });
+  if (surveyed.some(({ decision, local }) => decision === 'keep' && local === 'differs')) {
+    // A set is of one moment: either all of it is the stored one or all of it is the local one.
+    log.warn('the local checkpoint is newer than the stored one and stays (--on-local newest)');
+    return { kind: 'local-stays' };
+  }
+  const wanted: readonly Source[] = [
+    ...surveyed.filter(({ decision }) => decision !== 'keep').map(({ source }) => source),
+    ...(await wantedCompanions(root, generation.companions, signal)),
+  ];
+  const staged = await fetchAll(job, store, wanted);
+  try {
+    const why = describeBroken(staged);
+    if (why !== undefined) return { kind: 'broken', why };
+    placeAndTell(job, staged);
+  } finally {
+    await staged.close();
+  }
+  const failure = await verifyRestored(job, generation);
+  return failure === undefined ? { kind: 'restored' } : { kind: 'broken', why: failure };
+}
+
+/** Why the user's own check refuses the generation that stands in the work directory; its files are gone then. */
+async function verifyRestored(
+  { settings, root, signal }: RestoreJob,
+  generation: Generation,
+): Promise<string | undefined> {
+  if (settings.verify?.atRestore !== true) return undefined;
+  const { command } = settings.verify;
+  const why = await verify({ command, workdir: root.path, generation: generationName(generation), signal });
+  if (why === undefined) return undefined;
+  // All of them are in the store: the task must not find one that the generation before does not have.
+  for (const { path } of [...generation.members, ...generation.companions])
+    await fs.promises.rm(encodePath(`${root.path}/${path}`), { force: true });
+  return why;
+}
+
+async function fetchAll(job: RestoreJob, store: Store, sources: readonly Source[]): Promise<Staged> {
+  const { root, signal, progress } = job;
+  progress.begin(
+    'restoring',
+    sources.length,
+    sources.reduce((sum, { size }) => sum + (size ?? 0), 0),
+  );
+  try {
+    return await fetchFiles(store, sources, root, {
+      signal,
+      parallel: PARALLEL,
+      decompress: decompressStream,
+      onProgress: (bytes) => progress.add(bytes),
+    });
+  } finally {
+    progress.end();
+  }
+}
+
+function describeBroken(staged: Staged): string | undefined {
+  const broken = staged.files.find(({ kind }) => kind !== 'ok');
+  if (broken === undefined || broken.kind === 'ok') return undefined;
+  const why = broken.kind === 'missing' ? 'is missing' : `is ${broken.kind}: ${broken.why}`;
+  return `${showPath(broken.source.path)} ${why}`;
+}
+
+function placeAndTell({ root, log }: RestoreJob, staged: Staged): void {
+  for (const { setAside } of placeAll(root, staged)) {
+    if (setAside !== undefined) log.warn(describeSetAside(setAside));
+  }
+}

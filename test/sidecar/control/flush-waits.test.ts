@@ -1,0 +1,178 @@
+// What a flush waits for: files as decide() leaves them, sets as generations counts them.
+import { describe, expect, it } from 'vitest';
+import type { TrackEvent } from '../../../src/core/decide.ts';
+import { Coverage, type Covered } from '../../../src/sidecar/checkpoints/coverage.ts';
+import { Files } from '../../../src/sidecar/files/files.ts';
+
+const NEVER = new AbortController().signal;
+const fingerprint = { dev: '1', ino: '1', size: 1, mtimeNs: '1', ctimeNs: '1' };
+const stored: TrackEvent = {
+  kind: 'stored',
+  durable: { fingerprint, md5: 'x', size: 1 },
+  atMs: 0,
+  tookMs: 3_600_000,
+};
+
+interface Pushes {
+  readonly files: Files;
+  /** Paths whose pushes are under way, each with the function that ends its push. */
+  readonly underWay: { path: string; end: (event: TrackEvent) => void }[];
+}
+
+function open(): Pushes {
+  const underWay: Pushes['underWay'] = [];
+  const files = new Files({
+    push: ({ path }) => new Promise((end) => underWay.push({ path, end })),
+    rolesOf: () => ['result'],
+    replaces: () => false,
+    now: () => 0,
+    onChange: () => undefined,
+  });
+  return { files, underWay };
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('a need', () => {
+  it('is met when the content of its moment is durable, whatever is closed after it', async () => {
+    const { files, underWay } = open();
+    files.closed('a', 'close', 0);
+    const need = files.needAll();
+    files.closed('a', 'close', 1);
+    underWay[0]?.end(stored);
+    expect(await need.met(NEVER)).toBe(true);
+    expect(need.unmet()).toEqual([]);
+  });
+
+  it('is not met by a push that began to read before the close', async () => {
+    const { files, underWay } = open();
+    files.closed('a', 'close', 0);
+    files.closed('a', 'close', 1);
+    const need = files.needAll();
+    underWay[0]?.end(stored);
+    await turn();
+    expect(need.unmet().map(({ path }) => path)).toEqual(['a']);
+    // Without the hour of pacing that the push before it has earned.
+    expect(underWay).toHaveLength(2);
+    underWay[1]?.end(stored);
+    expect(await need.met(NEVER)).toBe(true);
+  });
+
+  it('hurries only what is needed, and only until it is closed', async () => {
+    const { files, underWay } = open();
+    files.closed('a', 'close', 0);
+    underWay[0]?.end(stored);
+    await turn();
+    files.closed('a', 'close', 1);
+    expect(underWay).toHaveLength(1);
+    const need = files.needAll();
+    expect(underWay).toHaveLength(2);
+    need.close();
+    underWay[1]?.end(stored);
+    await turn();
+    files.closed('a', 'close', 2);
+    expect(underWay).toHaveLength(2);
+  });
+
+  it('tries again at once what the store refused', async () => {
+    const { files, underWay } = open();
+    files.closed('a', 'close', 0);
+    underWay[0]?.end({ kind: 'failed', why: 'it is down', atMs: 0 });
+    await turn();
+    expect(underWay).toHaveLength(1);
+    const need = files.needAll();
+    expect(underWay).toHaveLength(2);
+    underWay[1]?.end({ kind: 'failed', why: 'it is down', atMs: 0 });
+    await turn();
+    expect(need.unmet().map(({ left }) => left)).toEqual(['it is down']);
+    // And then as soon as after a first failure.
+    expect(files.get('a', 'result')).toMatchObject({ failedTries: 1 });
+  });
+
+  it.each<[string, TrackEvent, number]>([
+    ['withdrawn', { kind: 'gone' }, 0],
+    ['never to be stored', { kind: 'refused', why: 'a secret' }, 1],
+  ])('does not wait for a file that is %s', async (_, event, unmet) => {
+    const { files, underWay } = open();
+    files.closed('a', 'close', 0);
+    const need = files.needAll();
+    underWay[0]?.end(event);
+    expect(await need.met(NEVER)).toBe(true);
+    expect(need.unmet()).toHaveLength(unmet);
+  });
+
+  it('does not wait for a result that is held because the task was told to end', async () => {
+    const { files, underWay } = open();
+    files.closed('a', 'close', 0);
+    underWay[0]?.end(stored);
+    await turn();
+    files.closed('a', 'close', 1);
+    const need = files.needAll();
+    files.closed('a', 'close', 2);
+    underWay[1]?.end({ kind: 'torn', atMs: 0 });
+    await turn();
+    files.holdReplacing(true);
+    expect(await need.met(NEVER)).toBe(true);
+    expect(need.unmet()).toHaveLength(1);
+  });
+
+  it('ends when its signal aborts', async () => {
+    const { files } = open();
+    files.closed('a', 'close', 0);
+    expect(await files.needAll().met(AbortSignal.abort())).toBe(false);
+  });
+});
+
+describe('the coverage of a set', () => {
+  it('is there when a cut that came after the close is committed', async () => {
+    const coverage = new Coverage();
+    coverage.closed();
+    const older = coverage.cutTaken();
+    coverage.closed();
+    let end: Covered | undefined;
+    const waiting = coverage.wait(NEVER).then((covered) => (end = covered));
+    coverage.committed(older);
+    await turn();
+    expect(end).toBeUndefined();
+    coverage.committed(coverage.cutTaken());
+    expect(await waiting).toEqual({ kind: 'covered' });
+  });
+
+  it('is not awaited when nothing can be committed before something more is closed', async () => {
+    const coverage = new Coverage();
+    coverage.closed();
+    coverage.looked('b.chk is still to come');
+    expect(await coverage.wait(NEVER)).toEqual({ kind: 'incomplete', lacks: 'b.chk is still to come' });
+  });
+
+  it('is awaited while a cut is under way, even if the set looks incomplete meanwhile', async () => {
+    const coverage = new Coverage();
+    coverage.closed();
+    const cut = coverage.cutTaken();
+    const waiting = coverage.wait(NEVER);
+    coverage.looked('nothing new');
+    coverage.committed(cut);
+    expect(await waiting).toEqual({ kind: 'covered' });
+  });
+
+  it('is awaited again after a cut was given up', async () => {
+    const coverage = new Coverage();
+    coverage.closed();
+    coverage.cutTaken();
+    coverage.looked('nothing new');
+    const waiting = coverage.wait(NEVER);
+    coverage.givenUp();
+    await turn();
+    coverage.committed(coverage.cutTaken());
+    expect(await waiting).toEqual({ kind: 'covered' });
+  });
+
+  it('is late when the signal aborts first', async () => {
+    const coverage = new Coverage();
+    coverage.closed();
+    expect(await coverage.wait(AbortSignal.abort())).toEqual({ kind: 'late' });
+    coverage.cutTaken();
+    coverage.looked('nothing new');
+    expect(await coverage.wait(AbortSignal.abort())).toEqual({ kind: 'late' });
+  });
+});
