@@ -1,0 +1,62 @@
+// Which cloud this machine belongs to, from files and the environment alone: without a sign of a metadata
+// service nothing is asked over the network, where a question into the void could wait for seconds.
+import fs from 'node:fs';
+import path from 'node:path';
+
+export type Cloud = 'ec2' | 'gce' | 'azure';
+
+/** Where the kernel shows what the firmware says; other places in tests. */
+export interface Machine {
+  /** sysfs, `/sys/class/dmi/id`. */
+  readonly dmiDir: string;
+  /** Xen's, `/sys/hypervisor/uuid`. */
+  readonly hypervisorUuid: string;
+}
+
+export const THIS_MACHINE: Machine = {
+  dmiDir: '/sys/class/dmi/id',
+  hypervisorUuid: '/sys/hypervisor/uuid',
+};
+
+/** On plain Hyper-V the vendor is Microsoft as well; this tag only Azure has (cloud-init's ds-identify). */
+const AZURE_ASSET_TAG = '7783-7084-3265-9085-8269-3286-77';
+
+/** A container on no machine of the user's: its metadata service tells nothing of interruptions. */
+const FARGATE = 'AWS_ECS_FARGATE';
+
+/** A variable of this cloud's own agents or clients; the empty value counts as unset. */
+const VARIABLES: readonly (readonly [string, Cloud])[] = [
+  ['AWS_EC2_METADATA_SERVICE_ENDPOINT', 'ec2'],
+  ['GCE_METADATA_HOST', 'gce'],
+  ['CAPTURE_AZURE_METADATA_ENDPOINT', 'azure'],
+  ['ECS_CONTAINER_METADATA_URI_V4', 'ec2'],
+  ['ECS_CONTAINER_METADATA_URI', 'ec2'],
+  ['AWS_BATCH_JOB_ID', 'ec2'],
+  ['AZ_BATCH_TASK_ID', 'azure'],
+];
+
+/** One cloud at most; undefined when nothing hints at one. */
+export function likelyCloud(env: NodeJS.ProcessEnv, machine: Machine): Cloud | undefined {
+  if (env['AWS_EXECUTION_ENV'] === FARGATE) return undefined;
+  const byVariable = VARIABLES.find(([name]) => (env[name] ?? '') !== '');
+  return byVariable?.[1] ?? cloudByFirmware(machine);
+}
+
+function cloudByFirmware({ dmiDir, hypervisorUuid }: Machine): Cloud | undefined {
+  const dmi = (name: string): string => firstLine(path.join(dmiDir, name));
+  if (['sys_vendor', 'board_vendor', 'bios_vendor'].some((name) => dmi(name) === 'Amazon EC2')) return 'ec2';
+  // Instances on Xen (User Guide, "Detect whether a host is an EC2 instance").
+  if (dmi('bios_version').endsWith('.amazon') || /^ec2/i.test(firstLine(hypervisorUuid))) return 'ec2';
+  // The vendor alone is also that of notebooks.
+  if (dmi('product_name') === 'Google Compute Engine') return 'gce';
+  return dmi('chassis_asset_tag') === AZURE_ASSET_TAG ? 'azure' : undefined;
+}
+
+/** Of sysfs, which is memory: this waits for nothing. '' when it is not there, or not ours to read. */
+function firstLine(file: string): string {
+  try {
+    return (fs.readFileSync(file, 'utf8').split('\n', 1)[0] ?? '').trim();
+  } catch {
+    return '';
+  }
+}
