@@ -4,8 +4,10 @@ import os from 'node:os';
 import { CaptureError, reasonOf } from './core/errors.ts';
 import { EXIT } from './core/exit-status.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from './core/messages.ts';
+import type { NoticeChoice } from './core/notice.ts';
 import { guardInspector } from './launch/inspector.ts';
 import { openLog, type Log } from './log.ts';
+import { openNotices, type Notices } from './preempt/notices.ts';
 import { openSidecar, type Sidecar } from './sidecar.ts';
 import type { RunEnd } from './sidecar/end/finish.ts';
 import { taskIsGone } from './sidecar/end/task-left.ts';
@@ -26,6 +28,7 @@ interface Life {
   readonly giveUp: AbortController;
   log: Log | undefined;
   sidecar: Sidecar | undefined;
+  notices: Notices | undefined;
   taskPid: number | undefined;
   finishing: boolean;
 }
@@ -39,6 +42,7 @@ function main(): void {
     giveUp: new AbortController(),
     log: undefined,
     sidecar: undefined,
+    notices: undefined,
     taskPid: undefined,
     finishing: false,
   };
@@ -74,6 +78,9 @@ async function obey(life: Life, message: ToSidecar): Promise<void> {
     case 'task-signalled':
       if (message.lastCall) life.sidecar?.taskSignalled(message.atMs);
       return;
+    case 'noticed':
+      life.sidecar?.noticed(message.deadlineMs);
+      return;
     case 'task-ended':
       return finish(life, message.end, message);
     case 'task-not-started':
@@ -95,6 +102,7 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
       log,
       giveUp: life.giveUp.signal,
       onFenced: (text) => tell({ kind: 'fenced', message: text }),
+      onDrainTakes: (ms) => tell({ kind: 'drain-takes', ms }),
     });
     if (opened.kind === 'done-already') {
       tell(opened, end);
@@ -103,9 +111,25 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
     life.sidecar = opened.sidecar;
     const { attempt, restored, runToken, socket, line } = opened.sidecar;
     tell({ kind: 'ready', attempt, restored, runToken, socket, line });
+    life.notices = listen(message.settings.notices.sources, opened.sidecar, log);
   } catch (error) {
     tell({ kind: 'refused', ...describeFailure(error) }, end);
   }
+}
+
+/** Sources of notices are asked here, so that the launcher stays small; what they mean is for the launcher. */
+function listen(choices: readonly NoticeChoice[], sidecar: Sidecar, log: Log): Notices {
+  return openNotices({
+    choices,
+    env: process.env,
+    log,
+    onNotice: (notice) => {
+      if (notice.kind === 'stop') return tell({ kind: 'notice', notice });
+      log.warn(`${notice.what}: what is closed is made safe now`);
+      sidecar.advised();
+    },
+    onWithdrawn: (notice) => tell({ kind: 'notice-withdrawn', notice }),
+  });
 }
 
 async function finish(
@@ -123,6 +147,8 @@ async function finish(
     writersStoppedAtMs: how.writersStoppedAtMs,
     reason: how.reason,
   });
+  await life.notices?.done();
+  life.notices?.close();
   await life.sidecar.close();
   tell({ kind: 'ended', status, line }, end);
 }

@@ -3,8 +3,6 @@
 // it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
 import { setMaxListeners } from 'node:events';
 import picomatch from 'picomatch';
-import type { TrackEvent } from './core/decide.ts';
-import type { Track } from './core/track.ts';
 import type { ClosedEvent } from './core/events.ts';
 import { EXIT } from './core/exit-status.ts';
 import { firstLine } from './core/first-line.ts';
@@ -15,6 +13,7 @@ import { openWatcher, type Watcher } from './watch/watcher.ts';
 import type { Log } from './log.ts';
 import { afterTheEnd } from './sidecar/start/after-the-end.ts';
 import { openAnswers } from './sidecar/control/answer.ts';
+import { openFlush } from './sidecar/control/flush.ts';
 import { Checkpoints } from './sidecar/checkpoints/checkpoints.ts';
 import { Companions } from './sidecar/checkpoints/companions.ts';
 import type { Context } from './sidecar/context.ts';
@@ -25,13 +24,16 @@ import { openGauges, type Gauges } from './sidecar/space/gauges.ts';
 import { Generations } from './sidecar/checkpoints/generations.ts';
 import { Outage } from './sidecar/files/outage.ts';
 import { pushPartial } from './sidecar/end/partials.ts';
+import { openStopping, type Stopping } from './sidecar/end/stopping.ts';
 import { Reclaims } from './sidecar/space/reclaims.ts';
 import { statMember } from './sidecar/checkpoints/members.ts';
 import { Recorder } from './sidecar/files/recorder.ts';
 import { Relief } from './sidecar/space/relief.ts';
 import { rolesToTrack } from './sidecar/files/roles.ts';
 import type { Restored } from './sidecar/start/restore.ts';
+import type { Pusher } from './sidecar/files/pusher.ts';
 import { Results } from './sidecar/files/results.ts';
+import { warmUpLanes } from './sidecar/start/lanes.ts';
 import { begin } from './sidecar/start/start.ts';
 import { takeStock } from './sidecar/start/stock.ts';
 
@@ -44,6 +46,8 @@ export interface SidecarOptions {
   readonly giveUp?: AbortSignal;
   /** Another attempt has taken the index over: the task must be stopped. */
   readonly onFenced: (message: string) => void;
+  /** While we are being stopped: what sending the task's last files is measured to take, ms. */
+  readonly onDrainTakes: (ms: number) => void;
 }
 
 export interface Sidecar {
@@ -56,7 +60,11 @@ export interface Sidecar {
   /** Who this is, for the user. */
   readonly line: string;
   /** A signal that asks the task to end is on its way to it. */
-  taskSignalled(atMs: number): void;
+  readonly taskSignalled: Stopping['taskSignalled'];
+  /** We will be stopped at this instant, ms since the epoch; undefined: not after all. */
+  readonly noticed: Stopping['noticed'];
+  /** What is closed by now had better be safe. */
+  readonly advised: Stopping['advised'];
   /** The task has ended: everything is made durable and the last record written. Called once. */
   finish(end: RunEnd): Promise<Finished>;
   close(): Promise<void>;
@@ -92,15 +100,16 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   }
   const { context, restored, ended, close } = beginning;
   if (ended !== undefined) return { kind: 'open', sidecar: afterTheEnd(beginning, ended) };
-  warmUp(context);
+  warmUpLanes(context);
   const parts = assemble(context, restored);
   outage.runs({ waiting: () => parts.files.waiting, onOver: () => parts.files.retryNow() });
   const watcher = await watch(parts, context);
   await takeStock(context, parts.files, watcher, () => {
     parts.watching.watcher = watcher;
   });
-  const control = await openAnswers({ ...parts, watcher });
-  let signalledAtMs: number | undefined;
+  const flush = openFlush({ ...parts, watcher });
+  const control = await openAnswers(context, flush);
+  const stopping = openStopping({ ...parts, flush, onDrainTakes: options.onDrainTakes });
   let window: DrainWindow | undefined;
   return {
     kind: 'open',
@@ -110,20 +119,18 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
       runToken: context.runToken,
       socket: control?.path,
       line: firstLine(settings, context.attempt),
-      taskSignalled: (atMs) => {
-        // With the task gone it is for us: nothing is a death's any more, and the time is short.
-        if (window !== undefined) return window.endBy(atMs + settings.graceMs);
-        signalledAtMs ??= atMs;
-        parts.files.holdReplacing(true);
-        parts.generations.hurryCompanions();
-      },
+      taskSignalled: stopping.taskSignalled,
+      noticed: stopping.noticed,
+      advised: stopping.advised,
       finish: async (run) => {
         const { drainTimeoutMs } = settings;
         window = openDrainWindow({ deadlineMs: run.deadlineMs, drainTimeoutMs, now: context.now, stop });
+        stopping.drains(window);
+        if (run.deadlineMs !== undefined) stopping.noticed(run.deadlineMs);
         await control?.close();
         const finished = await finish(
           { ...parts, watcher, window },
-          { ...run, signalledAtMs: run.signalledAtMs ?? signalledAtMs },
+          { ...run, signalledAtMs: run.signalledAtMs ?? stopping.signalledAtMs },
         );
         return fencedBy === undefined
           ? finished
@@ -131,6 +138,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
       },
       close: async () => {
         window?.close();
+        stopping.close();
         outage.close();
         parts.relief.close();
         parts.gauges.close();
@@ -139,18 +147,6 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
       },
     },
   };
-}
-
-/** The first lane takes a while to load: not while the first closed file waits for it. */
-function warmUp({ lanes, settings, log }: Context): void {
-  const said = (name: string): void => {
-    if (name !== 'none' || settings.compression.kind === 'none') return;
-    log.warn('no zstd here: files are stored uncompressed', {
-      hint: 'npm rebuild zstd-napi, or Node 22.15 or newer',
-    });
-  };
-  // A lane that cannot start says so to the first file that needs it; here the run may just be over.
-  lanes.compressor().then(said, () => undefined);
 }
 
 type Parts = Omit<FinishParts, 'watcher' | 'window'> & {
@@ -170,14 +166,15 @@ function assemble(context: Context, restored: Restored): Parts {
   });
   const checkpoints = new Checkpoints(context);
   const companions = new Companions(context, restored.generation, () => checkpoints.number);
-  const push = async (track: Track, spoolFirst: boolean): Promise<TrackEvent> => {
-    if (track.role === 'checkpoint') return checkpoints.push(track, spoolFirst);
-    return suspects.has(track.path) ? pushPartial(context, track) : results.push(track, spoolFirst);
+  const push: Pusher = async (track, how) => {
+    if (track.role === 'checkpoint') return checkpoints.push(track, how);
+    return suspects.has(track.path) ? pushPartial(context, track, how) : results.push(track, how);
   };
   const files = new Files({
     push,
     rolesOf: (path) => rolesToTrack(manifest.rolesOf(path)),
     replaces: (path) => results.replaces(path),
+    sizeOf: (path) => statMember(context.root, path)?.size ?? 0,
     now: context.now,
     onChange: (track, before) => {
       gauges.changed(track, before);

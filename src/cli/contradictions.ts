@@ -5,6 +5,7 @@ import type { Mistake } from '../core/mistake.ts';
 import { showPath } from '../core/path.ts';
 import type { Settings } from '../core/settings.ts';
 import type { GivenOptions } from './command-line.ts';
+import { noticeContradictions } from './notice-options.ts';
 
 export function contradictions(given: GivenOptions, settings: Settings): readonly Mistake[] {
   return [
@@ -13,6 +14,7 @@ export function contradictions(given: GivenOptions, settings: Settings): readonl
     ...storeIsWorkdir(settings),
     ...verifyAt(given),
     ...statuses(given, settings),
+    ...noticeContradictions(given),
   ];
 }
 

@@ -28,6 +28,7 @@ export const IDENTITY = 'Who this is:';
 export const LOCAL = 'Local files:';
 export const CHECKPOINTS = 'Checkpoints:';
 export const START = 'Start of the task:';
+export const STOP = 'When we are to be stopped:';
 export const END = 'End of the task:';
 export const SENDING = 'Sending:';
 export const MESSAGES = 'Messages:';

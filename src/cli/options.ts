@@ -1,6 +1,7 @@
 // Every option that capture offers: the one table from which parsing, environment twins and help are made.
 // An option stands here only when it does something.
 import { END_OPTIONS } from './end-options.ts';
+import { NOTICE_OPTIONS } from './notice-options.ts';
 import {
   CAPTURING,
   CHECKPOINTS,
@@ -160,6 +161,7 @@ export const OPTIONS = table({
     RESTORING,
   ),
 
+  ...NOTICE_OPTIONS,
   ...END_OPTIONS,
 
   compression: value(SENDING, '--compression <how>', 'zstd, zstd:<1 to 19> or none', 'zstd:1', CAPTURING),

@@ -14,8 +14,10 @@ import { socketMistakes } from './flush-line.ts';
 import type { CommandName, OptionName } from './options.ts';
 import type { GivenOptions } from './command-line.ts';
 import type { Outside } from './outside.ts';
+import { noticesOf } from './notice-options.ts';
 import { readPatterns } from './patterns.ts';
 import * as read from './readers.ts';
+import { valuesOf, type Values } from './values.ts';
 
 /** No `--to`: good enough to try capture out. */
 const DEFAULT_STORE = 'capture-store';
@@ -97,6 +99,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
       againStatuses: values.each('again-status', read.count(1, 255)),
       trustedStatuses: values.each('trust-exit', read.count(1, 255)),
     },
+    notices: noticesOf(values, cwd),
     verify: verificationOf(command, values),
     lanes: values.one('lanes', read.count(1, 16), 2),
     spoolDir: pathOf('spool'),
@@ -109,52 +112,6 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
   };
   mistakes.push(...contradictions(given, settings));
   return { settings, mistakes };
-}
-
-/** Reads single values; what cannot be read becomes a mistake, and the fallback stands in for it. */
-interface Values {
-  one<T>(name: OptionName, reader: read.Reader<T>, fallback: T): T;
-  optional<T>(name: OptionName, reader: read.Reader<T>): T | undefined;
-  /** Of an option that may be repeated, each value. */
-  each<T>(name: OptionName, reader: read.Reader<T>): readonly T[];
-  with<T>(
-    name: OptionName,
-    parse: (text: string, source: string) => string | Mistake,
-    fallback: T,
-  ): string | T;
-}
-
-function valuesOf(given: GivenOptions, mistakes: Mistake[]): Values {
-  const readOne = <T>(text: string, source: string, reader: read.Reader<T>): T | undefined => {
-    const found = reader(text);
-    if ('value' in found) return found.value;
-    mistakes.push({
-      message: `${source} '${showPath(text)}': ${found.is}`,
-      hint: source.startsWith('--') ? `${source} ${found.example}` : `${source}=${found.example}`,
-    });
-    return undefined;
-  };
-  const optional: Values['optional'] = (name, reader) => {
-    const option = given.get(name);
-    const text = option?.values.at(-1);
-    return option === undefined || text === undefined ? undefined : readOne(text, option.source, reader);
-  };
-  return {
-    optional,
-    each: (name, reader) => {
-      const { values = [], source = '' } = given.get(name) ?? {};
-      return values.map((text) => readOne(text, source, reader)).filter((value) => value !== undefined);
-    },
-    one: (name, reader, fallback) => optional(name, reader) ?? fallback,
-    with: (name, parse, fallback) => {
-      const option = given.get(name);
-      if (option === undefined) return fallback;
-      const found = parse(option.values.at(-1) ?? '', option.source);
-      if (!isMistake(found)) return found;
-      mistakes.push(found);
-      return fallback;
-    },
-  };
 }
 
 /** Beside a task that somebody else runs nothing is restored: there only a commit can be verified. */

@@ -1,6 +1,7 @@
 // The typed messages between launcher and sidecar, over the fork channel. The launcher decides about the
 // task; the sidecar decides about files and the store.
 import type { ExitStatus } from './exit-status.ts';
+import type { Notice } from './notice.ts';
 import type { Settings } from './settings.ts';
 
 /** How the task's main process ended. `code` and `signal` as waitpid(2) has them: exactly one is set. */
@@ -23,6 +24,8 @@ export type ToSidecar =
       readonly atMs: number;
       readonly lastCall: boolean;
     }
+  /** We will be stopped at this instant, ms since the epoch; undefined: not after all. */
+  | { readonly kind: 'noticed'; readonly deadlineMs: number | undefined }
   /** The task and all that it left behind are gone: scan, drain, write the last record, answer `ended`. */
   | {
       readonly kind: 'task-ended';
@@ -33,9 +36,17 @@ export type ToSidecar =
       readonly deadlineMs: number | undefined;
       /** When processes that the task left behind, and that still wrote a declared file, were told to end. */
       readonly writersStoppedAtMs?: number | undefined;
+      /** Who asked us to stop, for the record. */
+      readonly reason?: string | undefined;
     }
   /** The task could not be started at all: undo the claim's meaning, write `failed-<status>`. */
   | { readonly kind: 'task-not-started'; readonly status: ExitStatus; readonly reason: string };
+
+/** What the sidecar says of its own accord while the task runs. */
+export type News = Extract<
+  FromSidecar,
+  { readonly kind: 'signal-seen' | 'notice' | 'notice-withdrawn' | 'drain-takes' | 'fenced' }
+>;
 
 export type FromSidecar =
   /** The module is loaded and its signal handlers stand; sent before `start` is read. */
@@ -63,6 +74,10 @@ export type FromSidecar =
     }
   /** A signal that is not obeyed, reported so that the launcher knows it was broadcast. */
   | { readonly kind: 'signal-seen'; readonly signal: string; readonly atMs: number }
+  /** A source says that we will be stopped, or takes that back. */
+  | { readonly kind: 'notice' | 'notice-withdrawn'; readonly notice: Notice }
+  /** After `noticed`: what sending the task's last files is measured to take. */
+  | { readonly kind: 'drain-takes'; readonly ms: number }
   /** Another attempt has taken this index over: stop the task. */
   | { readonly kind: 'fenced'; readonly message: string }
   /** Everything is written. `status` is capture's own verdict, undefined: the task's status stands. */

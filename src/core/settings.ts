@@ -1,5 +1,6 @@
 // What the user asked for, after options, environment and manifests files have been read and checked.
 // Plain data: it crosses the channel from the launcher to the sidecar as JSON.
+import type { NoticeChoice } from './notice.ts';
 
 export type ReclaimMode = 'auto' | 'now' | 'never';
 export type Compression = { readonly kind: 'zstd'; readonly level: number } | { readonly kind: 'none' };
@@ -58,6 +59,15 @@ export interface Verification {
   readonly atCommit: boolean;
 }
 
+/** How capture hears that it will be stopped, and what the task is told then. */
+export interface NoticeSettings {
+  readonly sources: readonly NoticeChoice[];
+  /** Signals that are a notice: `SIGUSR1`. */
+  readonly signals: readonly string[];
+  /** `auto`: SIGTERM where the task handles it. A signal's name otherwise. */
+  readonly tell: string;
+}
+
 export interface LogSettings {
   readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   readonly format: 'text' | 'json';
@@ -90,6 +100,7 @@ export interface Settings {
   readonly onLocal: 'stored' | 'newest';
   readonly preemptedStatus: number;
   readonly endRules: EndRules;
+  readonly notices: NoticeSettings;
   readonly verify: Verification | undefined;
   /** Worker threads that read, hash and compress. */
   readonly lanes: number;

@@ -3,22 +3,26 @@
 
 export interface Countdowns {
   /** Runs `act` once after `ms`, unless everything is closed before. */
-  start(ms: number, act: () => void): void;
+  start(ms: number, act: () => void): Countdown;
   /** We were stopped for so long: every running countdown ends that much later. */
   lengthen(ms: number): void;
   /** Stops them all. */
   close(): void;
 }
 
-interface Countdown {
+export interface Countdown {
+  cancel(): void;
+}
+
+interface Running {
   readonly act: () => void;
   endsAtMs: number;
   timer: NodeJS.Timeout;
 }
 
 export function createCountdowns(): Countdowns {
-  const running = new Set<Countdown>();
-  const arm = (countdown: Countdown): void => {
+  const running = new Set<Running>();
+  const arm = (countdown: Running): void => {
     countdown.timer = setTimeout(
       () => {
         running.delete(countdown);
@@ -33,6 +37,12 @@ export function createCountdowns(): Countdowns {
       clearTimeout(countdown.timer);
       running.add(countdown);
       arm(countdown);
+      return {
+        cancel: () => {
+          clearTimeout(countdown.timer);
+          running.delete(countdown);
+        },
+      };
     },
     lengthen: (ms) => {
       for (const countdown of running) {

@@ -1,38 +1,123 @@
-// The time after SIGTERM: when it ends, and when a task that does not end must be killed so that what it
-// closed can still be saved. Begins once; a second SIGTERM does not give more time.
-import type { Countdowns } from './countdown.ts';
+// The time that is left once somebody has said that we will be stopped: when it ends, when the task must be
+// gone so that what it closed can still be saved, and when it is told. Callers only ever make it shorter; one
+// that takes its word back gives its time back.
+import { drainReserveMs } from '../core/deadline.ts';
+import type { Countdown, Countdowns } from './countdown.ts';
 
-/** The task's share of the grace; the rest is for the final drain. */
-const TASK_SHARE = 2 / 3;
+/** A task that was not told before has this long to end before it is killed. */
+const TOLD_BEFORE_MS = 2000;
 
 export interface LastCall {
   /** True when it began while the task was running. */
   preempted(): boolean;
+  /** Who began it, for the record. */
+  reason(): string | undefined;
   /** When we will be killed, ms since the epoch; undefined: nobody said so. */
   deadlineMs(): number | undefined;
   /** When the task must be gone, ms since the epoch. */
   taskDeadlineMs(): number | undefined;
-  begin(taskRuns: boolean): void;
+  /** `from` says that all ends at `deadlineMs`; its first word stands. */
+  begin(call: { readonly from: string; readonly deadlineMs: number; readonly taskRuns: boolean }): void;
+  /** `from` has taken it back. Without effect once the task was told. */
+  withdraw(from: string): void;
+  /** The task has the signal. */
+  told(): void;
+  /** What sending its last files is measured to take, ms. */
+  drainTakes(ms: number): void;
+  /** The task has this long at most. */
+  shorten(ms: number): void;
   /** We were stopped for so long. */
   lengthen(ms: number): void;
 }
 
-/** `kill` is called when the task has used up its share of the grace. */
-export function createLastCall(graceMs: number, countdowns: Countdowns, kill: () => void): LastCall {
-  let beganAtMs: number | undefined;
-  let preempted = false;
+export interface LastCallOptions {
+  readonly countdowns: Countdowns;
+  /** Called when the task must be told at the latest. */
+  readonly tell: () => void;
+  /** Called when the task has used up its time. */
+  readonly kill: () => void;
+  /** The deadline is another one now. */
+  readonly changed: (deadlineMs: number | undefined) => void;
+}
+
+interface Call {
+  readonly beganAtMs: number;
+  readonly deadlineMs: number;
+  readonly taskRuns: boolean;
+}
+
+export function createLastCall({ countdowns, tell, kill, changed }: LastCallOptions): LastCall {
+  const calls = new Map<string, Call>();
+  let isTold = false;
+  let drainMs: number | undefined;
+  let shortenedToMs = Infinity;
+  let timer: Countdown | undefined;
+
+  const nearest = (): Call | undefined =>
+    [...calls.values()].toSorted((a, b) => a.deadlineMs - b.deadlineMs)[0];
+  const taskDeadlineMs = (): number | undefined => {
+    const call = nearest();
+    if (call === undefined) return undefined;
+    const { beganAtMs, deadlineMs } = call;
+    return Math.min(shortenedToMs, deadlineMs - drainReserveMs(deadlineMs - beganAtMs, drainMs));
+  };
+  const arm = (): void => {
+    timer?.cancel();
+    timer = undefined;
+    const killAtMs = taskDeadlineMs();
+    if (killAtMs === undefined) return;
+    const tellFirst = !isTold;
+    const atMs = tellFirst ? killAtMs - TOLD_BEFORE_MS : killAtMs;
+    timer = countdowns.start(Math.max(0, atMs - Date.now()), () => {
+      if (!tellFirst) return kill();
+      isTold = true;
+      tell();
+      arm();
+    });
+  };
+  const rearm = (before: number | undefined): void => {
+    arm();
+    const deadlineMs = nearest()?.deadlineMs;
+    if (deadlineMs !== before) changed(deadlineMs);
+  };
   return {
-    preempted: () => preempted,
-    deadlineMs: () => (beganAtMs === undefined ? undefined : beganAtMs + graceMs),
-    taskDeadlineMs: () => (beganAtMs === undefined ? undefined : beganAtMs + graceMs * TASK_SHARE),
-    begin: (taskRuns) => {
-      preempted ||= taskRuns;
-      if (beganAtMs !== undefined) return;
-      beganAtMs = Date.now();
-      countdowns.start(graceMs * TASK_SHARE, kill);
+    preempted: () => [...calls.values()].some(({ taskRuns }) => taskRuns),
+    reason: () => [...calls.keys()][0],
+    deadlineMs: () => nearest()?.deadlineMs,
+    taskDeadlineMs,
+    begin: ({ from, deadlineMs, taskRuns }) => {
+      if (calls.has(from)) return;
+      const before = nearest()?.deadlineMs;
+      calls.set(from, { beganAtMs: Date.now(), deadlineMs, taskRuns });
+      rearm(before);
+    },
+    withdraw: (from) => {
+      const before = nearest()?.deadlineMs;
+      if (!isTold && calls.delete(from)) rearm(before);
+    },
+    told: () => {
+      isTold = true;
+      arm();
+    },
+    drainTakes: (ms) => {
+      drainMs = ms;
+      arm();
+    },
+    shorten: (ms) => {
+      shortenedToMs = Math.min(shortenedToMs, Date.now() + ms);
+      arm();
     },
     lengthen: (ms) => {
-      if (beganAtMs !== undefined) beganAtMs += ms;
+      const before = nearest()?.deadlineMs;
+      shortenedToMs += ms;
+      for (const [from, call] of calls) {
+        calls.set(from, {
+          ...call,
+          beganAtMs: call.beganAtMs + ms,
+          deadlineMs: call.deadlineMs + ms,
+        });
+      }
+      rearm(before);
     },
   };
 }

@@ -67,9 +67,10 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const nodeChildren = new Set<number>();
   const orphans = adoptOrphans(nodeChildren);
   const supervision: Supervision = supervise({
-    graceMs: options.settings.graceMs,
+    settings: options.settings,
     sharesGroup,
     tell: (message) => sidecar.tell(message),
+    say: options.say,
   });
   const signals = listenForSignals(options.ignoredSignals, (signal) => supervision.received(signal));
   const sidecar = startSidecar({
@@ -78,11 +79,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     sharesGroup,
     env: withoutShim(process.env),
     nodeChildren,
-    signalSeen: (signal) => supervision.seen(signal),
-    fenced: (message) => {
-      options.say(message, 'error');
-      supervision.fence();
-    },
+    heard: (news) => supervision.heard(news),
     warn: (line, hint) => options.say(line, 'warn', hint),
   });
   try {
@@ -123,6 +120,7 @@ async function run(launched: Launch): Promise<ExitStatus> {
     preempted: lastCall.preempted(),
     deadlineMs: lastCall.deadlineMs(),
     writersStoppedAtMs,
+    reason: lastCall.reason(),
   });
   const ending = supervision.fenced() ? await endedWithin(sidecar, FENCED_GOODBYE_MS) : await sidecar.ended;
   if (ending.kind === 'ended') say(ending.line, 'info');

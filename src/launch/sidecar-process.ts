@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { CaptureError, reasonOf } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
-import type { FromSidecar, ToSidecar } from '../core/messages.ts';
+import type { FromSidecar, News, ToSidecar } from '../core/messages.ts';
 import type { Settings } from '../core/settings.ts';
 import { formatMs } from '../core/units.ts';
 import { createDeferred } from './deferred.ts';
@@ -32,8 +32,7 @@ export interface SidecarOptions {
   readonly env: NodeJS.ProcessEnv;
   /** Running children that Node waits for; kept up to date here. */
   readonly nodeChildren: Set<number>;
-  readonly signalSeen: (signal: string) => void;
-  readonly fenced: (message: string) => void;
+  readonly heard: (news: News) => void;
   readonly warn: (line: string, hint?: string) => void;
 }
 
@@ -118,9 +117,11 @@ export function startSidecar(options: SidecarOptions): SidecarProcess {
         opened.reject(new CaptureError(message.status, message.message, { hint: message.hint }));
         return ended.resolve({ kind: 'lost' });
       case 'signal-seen':
-        return options.signalSeen(message.signal);
+      case 'notice':
+      case 'notice-withdrawn':
+      case 'drain-takes':
       case 'fenced':
-        return options.fenced(message.message);
+        return options.heard(message);
       case 'ended':
         over = true;
         return ended.resolve(message);

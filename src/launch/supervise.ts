@@ -1,8 +1,10 @@
-// What each signal, and the sidecar's word that we are fenced, does to the running task. Between the signals
+// What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Between them
 // and the task stands nothing else; whether a signal is relayed is decided in core/relay.ts.
-import type { ToSidecar } from '../core/messages.ts';
+import { deadlineOf } from '../core/deadline.ts';
+import type { News, ToSidecar } from '../core/messages.ts';
 import { asksToEnd, canEndTask, relayRule } from '../core/relay.ts';
 import type { JobSignal } from '../core/relay.ts';
+import type { Settings } from '../core/settings.ts';
 import { sendSignal } from '../native/processes.ts';
 import { createCountdowns } from './countdown.ts';
 import { createDeferred } from './deferred.ts';
@@ -10,48 +12,76 @@ import { stopOurselves, stopTask } from './job-control.ts';
 import { createLastCall } from './last-call.ts';
 import type { LastCall } from './last-call.ts';
 import { KILL_AFTER_MS } from './leftovers.ts';
+import { createNotices } from './notices.ts';
 import { createBroadcasts } from './signals.ts';
 import type { Task } from './task.ts';
+
+/** The same signal again within this time is the same. */
+const ONE_SIGNAL_MS = 5000;
 
 export interface Supervision {
   /** Before the task runs: the first signal that asks us to end. */
   readonly endRequested: Promise<JobSignal>;
-  readonly lastCall: Pick<LastCall, 'preempted' | 'deadlineMs' | 'taskDeadlineMs'>;
+  readonly lastCall: Pick<LastCall, 'preempted' | 'reason' | 'deadlineMs' | 'taskDeadlineMs'>;
   /** From now on signals are for this task. */
   taskRuns(task: Task): void;
   /** Its main process has ended: nothing is relayed any more. */
   taskEnded(): void;
   received(signal: JobSignal): void;
-  /** The sidecar received this signal. */
-  seen(signal: string): void;
-  /** Another attempt has taken over: the task must end. */
-  fence(): void;
+  heard(news: News): void;
   fenced(): boolean;
   close(): void;
 }
 
-export function supervise(options: {
-  readonly graceMs: number;
+export interface SuperviseOptions {
+  readonly settings: Pick<Settings, 'graceMs' | 'notices'>;
   readonly sharesGroup: boolean;
   readonly tell: (message: ToSidecar) => void;
-}): Supervision {
+  readonly say: (line: string, level: 'info' | 'warn' | 'error') => void;
+}
+
+export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions): Supervision {
   const endRequested = createDeferred<JobSignal>();
   const countdowns = createCountdowns();
   const broadcasts = createBroadcasts();
   let task: Task | undefined;
   let started = false;
   let fenced = false;
-  let early: JobSignal | undefined;
+  /** What came before the task ran, in the order in which it came. */
+  const early: (() => void)[] = [];
   let stopping: AbortController | undefined;
+  const lastAtMs = new Map<JobSignal, number>();
 
   const kill = (): void => {
     if (task === undefined) return;
     for (const pid of task.members()) sendSignal(pid, 'SIGKILL');
   };
-  const lastCall = createLastCall(options.graceMs, countdowns, kill);
+  const tellTask = (signal: NodeJS.Signals): void => {
+    if (task === undefined) return;
+    tell({ kind: 'task-signalled', signal, atMs: Date.now(), lastCall: true });
+    lastCall.told();
+    task.signal(signal);
+  };
+  const lastCall = createLastCall({
+    countdowns,
+    tell: () => notices.tellAtLast(),
+    kill,
+    changed: (deadlineMs) => tell({ kind: 'noticed', deadlineMs }),
+  });
+  const notices = createNotices({
+    tell: settings.notices.tell,
+    task: () => task,
+    tellTask,
+    say,
+    begin: (notice) => {
+      const deadlineMs = deadlineOf(notice.atMs, Date.now(), settings.graceMs);
+      lastCall.begin({ from: notice.what, deadlineMs, taskRuns: task !== undefined });
+    },
+    withdraw: (notice) => lastCall.withdraw(notice.what),
+  });
 
   const relay = async (signal: JobSignal): Promise<void> => {
-    const rule = relayRule(signal, options.sharesGroup);
+    const rule = relayRule(signal, sharesGroup);
     if (rule === 'never') return;
     if (rule === 'unless-broadcast' && (await broadcasts.covers(signal))) return;
     task?.signal(signal);
@@ -60,15 +90,42 @@ export function supervise(options: {
     if (stopping !== undefined) return;
     stopping = new AbortController();
     const continued = stopping.signal;
-    const rule = relayRule('SIGTSTP', options.sharesGroup);
+    const rule = relayRule('SIGTSTP', sharesGroup);
     const hasIt = rule === 'unless-broadcast' && (await broadcasts.covers('SIGTSTP'));
     if (task !== undefined && !continued.aborted) await stopTask(task, hasIt, continued);
     stopping = undefined;
     // A stop that was taken back before it took place must not leave us asleep for ever.
     if (continued.aborted) return;
-    const stoppedMs = stopOurselves(options.sharesGroup);
+    const stoppedMs = stopOurselves(sharesGroup);
     countdowns.lengthen(stoppedMs);
     lastCall.lengthen(stoppedMs);
+  };
+  /** True when it is one with the last of its kind. */
+  const isRepeated = (signal: JobSignal): boolean => {
+    const nowMs = Date.now();
+    const beforeMs = lastAtMs.get(signal) ?? -Infinity;
+    if (nowMs - beforeMs < ONE_SIGNAL_MS) return true;
+    lastAtMs.set(signal, nowMs);
+    return false;
+  };
+  const lastCallSignal = (signal: JobSignal): void => {
+    const isSecond = lastAtMs.has(signal);
+    if (isRepeated(signal)) return;
+    if (isSecond) return lastCall.shorten(KILL_AFTER_MS);
+    const deadlineMs = Date.now() + settings.graceMs;
+    lastCall.begin({ from: signal, deadlineMs, taskRuns: task !== undefined });
+    lastCall.told();
+  };
+  const noticeSignal = (signal: JobSignal): void => {
+    const isSecond = lastAtMs.has(signal);
+    if (isRepeated(signal)) return;
+    if (isSecond) return lastCall.shorten(KILL_AFTER_MS);
+    notices.received({
+      source: signal,
+      kind: 'stop',
+      atMs: undefined,
+      what: `${signal} says that we are stopped soon`,
+    });
   };
   const received = (signal: JobSignal): void => {
     if (signal === 'SIGTSTP') return void stop();
@@ -76,14 +133,35 @@ export function supervise(options: {
     if (!started) {
       if (!asksToEnd(signal)) return;
       // The task may be about to start: then the signal is for the task.
-      early ??= signal;
+      early.push(() => received(signal));
       return endRequested.resolve(signal);
     }
+    if (settings.notices.signals.includes(signal)) return noticeSignal(signal);
+    if (signal === 'SIGTERM') lastCallSignal(signal);
     if (canEndTask(signal)) {
-      options.tell({ kind: 'task-signalled', signal, atMs: Date.now(), lastCall: signal === 'SIGTERM' });
+      tell({ kind: 'task-signalled', signal, atMs: Date.now(), lastCall: signal === 'SIGTERM' });
     }
-    if (signal === 'SIGTERM') lastCall.begin(task !== undefined);
     void relay(signal);
+  };
+  const fence = (): void => {
+    fenced = true;
+    task?.signal('SIGTERM');
+    countdowns.start(KILL_AFTER_MS, kill);
+  };
+  const heard = (news: News): void => {
+    switch (news.kind) {
+      case 'signal-seen':
+        return broadcasts.seen(news.signal);
+      case 'drain-takes':
+        return lastCall.drainTakes(news.ms);
+      case 'fenced':
+        say(news.message, 'error');
+        return fence();
+      case 'notice':
+      case 'notice-withdrawn':
+        if (!started) return void early.push(() => heard(news));
+        return news.kind === 'notice' ? notices.received(news.notice) : notices.withdrawn(news.notice);
+    }
   };
   return {
     endRequested: endRequested.promise,
@@ -91,19 +169,14 @@ export function supervise(options: {
     taskRuns: (running) => {
       started = true;
       task = running;
-      if (early !== undefined) received(early);
+      for (const act of early) act();
       if (fenced) running.signal('SIGTERM');
     },
     taskEnded: () => {
       task = undefined;
     },
     received,
-    seen: (signal) => broadcasts.seen(signal),
-    fence: () => {
-      fenced = true;
-      task?.signal('SIGTERM');
-      countdowns.start(KILL_AFTER_MS, kill);
-    },
+    heard,
     fenced: () => fenced,
     close: () => {
       countdowns.close();

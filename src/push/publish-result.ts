@@ -4,7 +4,7 @@ import { keptKey, resultKey, type KeyScope } from '../core/keys.ts';
 import type { RelPath } from '../core/path.ts';
 import type { StoredFile } from '../core/records.ts';
 import { reached } from '../native/failpoint.ts';
-import { sendFile, type Sender, type Sent } from './send.ts';
+import { sendFile, type SendJob, type Sender, type Sent } from './send.ts';
 
 /** What is known to stand under a result's key. */
 export type Prior =
@@ -20,6 +20,7 @@ export interface ResultJob {
   readonly prior: Prior;
   readonly baseline: { readonly md5: string; readonly size: number } | undefined;
   readonly spoolFirst: boolean;
+  readonly onSent?: SendJob['onSent'];
   /** Highest n of the path's `.~n~` objects that is taken. */
   readonly keptN: number;
 }
@@ -54,6 +55,7 @@ export async function publishResult(
         keyOf: (compressed) => resultKey(job.path, publisher.scope, compressed),
         baseline: job.baseline,
         spoolFirst: job.spoolFirst,
+        onSent: job.onSent,
         ifAbsent: replaced.kind === 'unknown',
         skipEmpty: true,
         beforeSend: async (md5) => {

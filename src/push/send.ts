@@ -10,7 +10,7 @@ import type { StoredFile } from '../core/records.ts';
 import type { Compression } from '../core/settings.ts';
 import { reached } from '../native/failpoint.ts';
 import { fileFacts } from '../native/facts.ts';
-import type { ObjectMeta, Store } from '../store/store.ts';
+import type { ObjectMeta, PutOptions, Store } from '../store/store.ts';
 import { SnapshotMoved } from './snapshot-moved.ts';
 import type { Lanes } from './lanes.ts';
 
@@ -34,6 +34,8 @@ export interface SendJob {
   readonly ifAbsent: boolean;
   /** An empty file is not sent. */
   readonly skipEmpty: boolean;
+  /** The store has so many bytes more. */
+  readonly onSent?: PutOptions['onSent'];
   /** Awaited once the content is known to be new, before the first byte leaves; with its md5 where known. */
   readonly beforeSend?: (md5: string | undefined) => Promise<void>;
 }
@@ -106,6 +108,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
       meta: metaOf(push, body.facts, body.md5),
       ifAbsent: job.ifAbsent,
       sizeHintBytes: body.sizeHintBytes,
+      onSent: job.onSent,
       signal,
     });
     reached('push.after-put');

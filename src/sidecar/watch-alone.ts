@@ -22,6 +22,7 @@ export async function watchAlone(settings: Settings, log: Log): Promise<ExitStat
     attempt: undefined,
     log,
     onFenced: (message) => fence(message),
+    onDrainTakes: () => undefined,
   });
   if (opened.kind === 'done-already') {
     log.info(opened.line);

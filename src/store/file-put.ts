@@ -28,7 +28,7 @@ export async function putFile(
   try {
     await fs.writeFile(temporary + KEY_SUFFIX, key);
     reached('file-put.key-noted');
-    const written = await writeBody(temporary, body, options.signal);
+    const written = await writeBody(temporary, body, options);
     reached('file-put.body-written');
     await writeMeta(layout, key, written, options.meta);
     reached('file-put.meta-written');
@@ -45,13 +45,14 @@ export async function putFile(
 async function writeBody(
   path: string,
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  signal: AbortSignal | undefined,
+  { signal, onSent }: PutOptions,
 ): Promise<BigIntStats> {
   const file = await fs.open(path, 'wx');
   try {
     for await (const chunk of body) {
       signal?.throwIfAborted();
       await file.writeFile(chunk);
+      onSent?.(chunk.byteLength);
     }
     signal?.throwIfAborted();
     await file.sync();

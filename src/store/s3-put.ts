@@ -52,6 +52,7 @@ async function putBytes(
         http,
       );
       reached('s3.after-put');
+      options.onSent?.(body.byteLength);
       return 'stored';
     },
   );

@@ -63,7 +63,7 @@ export async function upload(
     return {};
   };
   const job = new Upload({
-    client: retryingClient(bucket, { key, signal, publish, fail }),
+    client: retryingClient(bucket, { key, signal, publish, fail, onSent: options.onSent }),
     params: {
       Bucket: bucket.name,
       Key: bucket.prefix + key,
@@ -123,6 +123,7 @@ interface Sending {
   /** What a failed request that publishes has done after all. */
   readonly publish: (failure: Failure) => Promise<object | undefined>;
   readonly fail: (error: unknown) => never;
+  readonly onSent: PutOptions['onSent'];
 }
 
 const OPERATIONS = [
@@ -134,7 +135,7 @@ const OPERATIONS = [
 ] as const;
 
 /** The client that Upload sees: the real one, with `send` replaced. */
-function retryingClient(bucket: Bucket, { key, signal, publish, fail }: Sending): S3Client {
+function retryingClient(bucket: Bucket, { key, signal, publish, fail, onSent }: Sending): S3Client {
   const send = async (command: UploadPartCommand): Promise<object> => {
     const operation = OPERATIONS.find(([, Command]) => command instanceof Command)?.[0] ?? 'UploadPart';
     const attempt = async (
@@ -144,6 +145,8 @@ function retryingClient(bucket: Bucket, { key, signal, publish, fail }: Sending)
       reached(operation === 'CompleteMultipartUpload' ? 's3.before-complete' : 's3.before-part');
       const answer = await client.send(command, http);
       reached(operation === 'CompleteMultipartUpload' ? 's3.after-complete' : 's3.after-part');
+      const { Body: part } = command.input;
+      if (part instanceof Uint8Array) onSent?.(part.byteLength);
       return answer;
     };
     if (operation === 'AbortMultipartUpload') {

@@ -25,6 +25,8 @@ export interface PutOptions {
   readonly ifAbsent?: boolean;
   /** An estimate of the stored size, for the part size; the body decides. */
   readonly sizeHintBytes?: number;
+  /** Told as the store takes bytes: so many more than before. What is sent twice is told twice. */
+  readonly onSent?: ((bytes: number) => void) | undefined;
   readonly signal?: AbortSignal;
 }
 

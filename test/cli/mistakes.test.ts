@@ -54,6 +54,18 @@ describe('a mistake', () => {
       ['--again-status', '3', '--trust-exit', '3', ...TASK],
       'status 3 is named by --again-status and by --trust-exit',
     ],
+    [['--notice', 'aws', ...TASK], "--notice 'aws': not a notice: auto, none, ec2, gce, azure"],
+    [
+      ['--notice', 'after:30', ...TASK],
+      "--notice 'after:30': not a notice: after: needs a duration with its unit",
+    ],
+    [['--notice-on', 'KILL', ...TASK], "--notice-on 'KILL': not one of the signals TERM, INT, HUP"],
+    [['--notice-signal', 'never', ...TASK], "--notice-signal 'never': neither auto nor none nor a signal"],
+    [['--notice', 'none', '--notice', 'ec2', ...TASK], '--notice none and ec2 contradict each other'],
+    [
+      ['--notice', 'none', '--notice-on', 'USR1', ...TASK],
+      '--notice none and --notice-on contradict each other',
+    ],
     [['--done-when', '/x', ...TASK], "--done-when '/x': patterns are relative"],
     [['--verify-checkpoint', ' ', ...TASK], "--verify-checkpoint ' ': not a command"],
     [['--verify-checkpoint', 'x', '--verify-at', 'end', ...TASK], 'not one of restore, commit, both'],

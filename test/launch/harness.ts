@@ -18,6 +18,15 @@ export interface FakeSidecar {
   readonly fence?: boolean;
   readonly drain?: 'until-signalled';
   readonly status?: number;
+  /** What it says waits for this file. */
+  readonly after?: string;
+  /** Sent when the task has started; the notice's instant is so many ms later. */
+  readonly says?: readonly {
+    readonly kind: string;
+    readonly inMs?: number;
+    readonly notice?: object;
+    readonly ms?: number;
+  }[];
 }
 
 export interface CaptureOptions {
@@ -196,6 +205,7 @@ function baseSettings(workdir: string): Settings {
     onLocal: 'stored',
     preemptedStatus: 75,
     endRules: { requireResults: false, doneWhen: undefined, againStatuses: [], trustedStatuses: [] },
+    notices: { sources: [], signals: [], tell: 'auto' },
     verify: undefined,
     lanes: 1,
     spoolDir: undefined,

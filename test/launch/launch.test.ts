@@ -152,9 +152,9 @@ describe('a sidecar that dies', () => {
       capture.child.kill(signal);
       await until(`${signal} relayed`, () => lab.lines('signals').includes(signal));
     }
-    await until('told of both', () => capture.heard().length === 4);
+    await until('told of both', () => capture.heard().length === 5);
     process.kill(capture.heard()[0]?.sidecar ?? 0, 'SIGKILL');
-    await until('replacement told', () => capture.heard().length === 7);
+    await until('replacement told', () => capture.heard().length === 9);
     expect(capture.heard().at(-1)).toMatchObject({ signal: 'SIGTERM', lastCall: true });
     capture.child.kill('SIGUSR2');
     expect(await capture.status).toBe(0);

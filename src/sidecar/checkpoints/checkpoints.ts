@@ -9,6 +9,7 @@ import type { StoredFile } from '../../core/records.ts';
 import { sendFile, type SendJob, type Sender, type Sent } from '../../push/send.ts';
 import { senderOf, type Context } from '../context.ts';
 import { failedPush } from '../files/failed-push.ts';
+import type { PushHandle } from '../files/pusher.ts';
 
 interface StoredMember {
   readonly file: StoredFile;
@@ -70,15 +71,19 @@ export class Checkpoints {
     for (const key of keys) this.#objects.delete(key);
   }
 
-  async push(track: Track, spoolFirst: boolean): Promise<TrackEvent> {
+  async push(track: Track, how: PushHandle): Promise<TrackEvent> {
     const { now, signal } = this.#context;
     const startedMs = now();
     const named: string[] = [];
     try {
-      const sent = await sendFile(this.#sender, this.#job(track.path, spoolFirst, named), signal);
+      const sent = await sendFile(
+        this.#sender,
+        this.#job(track.path, how, named),
+        AbortSignal.any([signal, how.signal]),
+      );
       return this.#settle(track.path, sent, startedMs);
     } catch (error) {
-      return failedPush(this.#context, track, error);
+      return failedPush(this.#context, track, error, how.signal);
     } finally {
       for (const key of named) this.#objects.add(key);
     }
@@ -120,7 +125,7 @@ export class Checkpoints {
     }
   }
 
-  #job(path: RelPath, spoolFirst: boolean, named: string[]): SendJob {
+  #job(path: RelPath, { spoolFirst, onSent }: PushHandle, named: string[]): SendJob {
     const before = this.#stored.get(path)?.file;
     return {
       path,
@@ -135,6 +140,7 @@ export class Checkpoints {
       // Touched but not changed: the generation names the older object.
       baseline: before === undefined ? undefined : { md5: before.md5, size: before.size },
       spoolFirst,
+      onSent,
       ifAbsent: false,
       skipEmpty: false,
     };

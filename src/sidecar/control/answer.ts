@@ -3,17 +3,17 @@
 import { flushedAnswer, type ControlAnswer, type ControlRequest } from '../../core/control.ts';
 import { CaptureError, reasonOf } from '../../core/errors.ts';
 import { openControl, type Control, type Serve } from './control.ts';
-import { openFlush, type Flush, type FlushParts } from './flush.ts';
+import type { Context } from '../context.ts';
+import type { Flush } from './flush.ts';
 
 /**
  * Listens, from now on. Undefined when no place for the socket is found: the run goes on without, and says so.
  *
  * @throws CaptureError with status 64 when the place that the user named cannot be used.
  */
-export async function openAnswers(parts: FlushParts): Promise<Control | undefined> {
-  const { settings, runToken, log } = parts.context;
-  const flush = openFlush(parts);
-  const serve: Serve = (request, signal) => answer(request, flush, signal, parts.context.signal);
+export async function openAnswers(context: Context, flush: Flush): Promise<Control | undefined> {
+  const { settings, runToken, log } = context;
+  const serve: Serve = (request, signal) => answer(request, flush, signal, context.signal);
   try {
     return await openControl({ workdir: settings.workdir, runToken, path: settings.control, serve });
   } catch (error) {

@@ -2,7 +2,7 @@
 // `--drain-timeout`. A SIGTERM in the middle of it shortens it; nothing makes it longer.
 
 /** Kept of a known window for the last record, ms. */
-const RECORD_MARGIN_MS = 1000;
+export const RECORD_MARGIN_MS = 1000;
 /** After `--drain-timeout` nobody kills us: the record that names what is left gets this long. */
 const RECORD_EXTRA_MS = 10_000;
 /** The longest delay of a Node timer. */

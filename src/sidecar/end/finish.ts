@@ -77,9 +77,13 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   files.holdReplacing(false);
   files.hurry();
   context.outage.drains(window.lengthMs);
-  await settle(parts, deadline);
-  await moveSuspects(parts, suspects);
+  showWaiting(parts);
+  // What there is of a checkpoint is committed before results use up the time.
+  await files.settled(deadline, 'checkpoint');
   const postponed = await lastGeneration(parts, ending);
+  await files.settled(deadline);
+  context.progress.end();
+  await moveSuspects(parts, suspects);
   const overwritten = ending.clean ? await pushOverwritten(context, files, deadline) : [];
   reached('finish.settled');
   files.stop();
@@ -106,15 +110,13 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   return { status, line: lastLine(parts, left, recorded) };
 }
 
-/** Waits until everything is durable, and shows how far it is. */
-async function settle({ context, files }: FinishParts, deadline: AbortSignal): Promise<void> {
+/** Shows from now on how far the drain is. */
+function showWaiting({ context, files }: FinishParts): void {
   const waiting = [...files.tracks('result'), ...files.tracks('checkpoint')].filter(
     (track) => !isSettled(track),
   );
   const bytes = waiting.reduce((sum, { path }) => sum + (statMember(context.root, path)?.size ?? 0), 0);
   context.progress.begin('storing', waiting.length, bytes);
-  await files.settled(deadline);
-  context.progress.end();
 }
 
 /** What was published before the death was known stands under a key for whole results: it is moved. */

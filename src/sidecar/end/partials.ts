@@ -6,9 +6,10 @@ import { partialKey } from '../../core/keys.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import { sendFile } from '../../push/send.ts';
 import { senderOf, type Context } from '../context.ts';
+import type { PushHandle } from '../files/pusher.ts';
 
 /** Pushes the file as it is under its partial key. */
-export async function pushPartial(context: Context, track: Track): Promise<TrackEvent> {
+export async function pushPartial(context: Context, track: Track, how: PushHandle): Promise<TrackEvent> {
   const { attempt, scope, ledger, log, signal, now } = context;
   const { path } = track;
   const startedMs = now();
@@ -18,11 +19,12 @@ export async function pushPartial(context: Context, track: Track): Promise<Track
       path,
       keyOf: (compressed) => partialKey(path, scope, attempt, compressed),
       baseline: context.baselines.get(path),
-      spoolFirst: track.spoolFirst,
+      spoolFirst: how.spoolFirst,
+      onSent: how.onSent,
       ifAbsent: false,
       skipEmpty: true,
     },
-    signal,
+    AbortSignal.any([signal, how.signal]),
   );
   switch (sent.kind) {
     case 'stored': {

@@ -11,10 +11,11 @@ export function failedPush(
   { log, outage, now, signal }: Context,
   { path, failedTries }: Track,
   error: unknown,
+  givenUp: AbortSignal,
 ): TrackEvent {
   const why = reasonOf(error);
   const isTold = failedTries > 0 || (error instanceof StoreError && outage.isKnown);
-  if (!isTold && !signal.aborted) {
+  if (!isTold && !signal.aborted && !givenUp.aborted) {
     const hint = error instanceof StoreError ? error.hint : undefined;
     log.warn(`${showPath(path)} is not stored yet, and is tried again: ${why}`, { hint });
   }

@@ -1,5 +1,7 @@
 // The declared files of this run: feeds what happened to decide(), and carries out what it says. Bounded
-// pushes, one in flight for each file and role, one timer for all that waits.
+// pushes, one in flight for each file and role, one timer for all that waits. With a deadline the most urgent
+// go first, and what does not fit is not begun.
+import { byUrgency, type Sending } from '../../core/deadline.ts';
 import { decide, isSettled, type TrackEvent } from '../../core/decide.ts';
 import { newTrack, type Track, type TrackRole } from '../../core/track.ts';
 import { reasonOf } from '../../core/errors.ts';
@@ -7,44 +9,61 @@ import type { ClosedHow } from '../../core/events.ts';
 import type { Fingerprint } from '../../core/fingerprint.ts';
 import { isHeldBack, nextStep } from '../../core/next-step.ts';
 import type { RelPath } from '../../core/path.ts';
+import { Alarm } from './alarm.ts';
 import { Changes } from './changes.ts';
 import { Needs, type Need } from './needs.ts';
+import { Ready } from './ready.ts';
+import type { FilesOptions } from './pusher.ts';
+import { Triage } from './triage.ts';
 
 /** Pushes under way at once: enough to hide a store's latency, few enough for its memory. */
 const MOST_PUSHES = 8;
 
-/** Carries out one push of a file and says how it ended. It never throws for a state of the file. */
-export type Pusher = (track: Track, spoolFirst: boolean) => Promise<TrackEvent>;
-
-export interface FilesOptions {
-  readonly push: Pusher;
-  readonly rolesOf: (path: RelPath) => readonly TrackRole[];
-  readonly replaces: (path: RelPath) => boolean;
-  readonly now: () => number;
-  /** Called after each change of a track, with what it was before. */
-  readonly onChange: (track: Track, before: Track) => void;
-}
-
 export class Files {
   readonly #options: FilesOptions;
   readonly #tracks = new Map<string, Track>();
-  /** Keys of tracks that may have something to do, in the order in which they came. */
-  readonly #ready = new Set<string>();
-  readonly #waiting = new Map<string, number>();
+  /** Keys of tracks that may have something to do. */
+  readonly #ready = new Ready<Sending>();
+  readonly #waiting: Alarm;
   /** Keys of tracks that a drain still has to wait for. */
   readonly #open = new Set<string>();
   readonly #needs = new Needs((track) => this.isHeld(track));
   #running = 0;
   #closes = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #timerMs = Infinity;
   #urgent = false;
   #hold = false;
   #stopped = false;
+  /** What is ready does not fit into the time that is left, and nothing is under way. */
+  #noTime = false;
+  readonly #triage: Triage;
   readonly #changes = new Changes();
 
   constructor(options: FilesOptions) {
     this.#options = options;
+    this.#triage = new Triage(options.sizeOf, options.now);
+    this.#waiting = new Alarm(options.now, (due) => {
+      for (const key of due) this.#ready.add(key);
+      this.#pump();
+    });
+  }
+
+  /** From now on the most urgent files go first; nothing is sent after `atMs`, ms since the epoch, if it is set. */
+  deadline(atMs: number | undefined): void {
+    this.#triage.deadlineMs = atMs;
+    const rankOf = (key: string): Sending => {
+      const track = this.#tracks.get(key);
+      return track === undefined ? NOTHING : this.#triage.sending(track.path, track.role);
+    };
+    if (atMs !== undefined) this.#ready.rank(rankOf, byUrgency);
+    this.#triage.giveUpLate();
+    this.#pump();
+  }
+
+  /** Ms that sending what the task still holds open, and one more checkpoint, is measured to take. */
+  get drainMs(): number | undefined {
+    const { sizeOf } = this.#options;
+    const last = [...this.#tracks.values()].filter((track) => track.role === 'checkpoint' || track.blocked);
+    return this.#triage.takesMs(last.reduce((bytes, { path }) => bytes + sizeOf(path), 0));
   }
 
   /** A declared file that was there before the task started. */
@@ -124,10 +143,11 @@ export class Files {
     return isHeldBack(track, this.#hold);
   }
 
-  /** No push starts any more; those under way end by their own signal. */
+  /** No push starts any more; those under way are given up. */
   stop(): void {
     this.#stopped = true;
-    clearTimeout(this.#timer);
+    this.#waiting.close();
+    this.#triage.giveUpAll();
     this.#changes.notify();
   }
 
@@ -139,13 +159,18 @@ export class Files {
     return [...this.#tracks.values()].filter((track) => track.role === role);
   }
 
-  /** Resolves when nothing is pending but what waits for a writer, or when `signal` aborts. */
-  async settled(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && !this.#stopped && !this.#allSettled()) await this.#changes.next(signal);
+  /**
+   * Resolves when nothing is pending but what waits for a writer, or does not fit into the time that is left; or
+   * when `signal` aborts. With a `role` only files of that role are waited for.
+   */
+  async settled(signal: AbortSignal, role?: TrackRole): Promise<void> {
+    while (!signal.aborted && !this.#stopped && !this.#allSettled(role)) await this.#changes.next(signal);
   }
 
-  #allSettled(): boolean {
-    return this.#running === 0 && this.#open.size === 0;
+  #allSettled(role: TrackRole | undefined): boolean {
+    if (this.#running === 0 && (this.#open.size === 0 || this.#noTime)) return true;
+    if (role === undefined) return false;
+    return this.tracks(role).every((track) => !track.pushing && !this.#open.has(keyOf(track.path, role)));
   }
 
   #trackOf(path: RelPath, role: TrackRole): Track {
@@ -162,7 +187,7 @@ export class Files {
   #set(track: Track, before: Track): void {
     const key = keyOf(track.path, track.role);
     this.#tracks.set(key, track);
-    this.#waiting.delete(key);
+    this.#waiting.cancel(key);
     if (isSettled(track) || track.blocked) this.#open.delete(key);
     else this.#open.add(key);
     if (track.pending && !track.pushing) this.#ready.add(key);
@@ -180,21 +205,25 @@ export class Files {
   #pump(): void {
     if (this.#stopped) return;
     const nowMs = this.#options.now();
+    this.#noTime = false;
     for (const key of this.#ready) {
       if (this.#running >= MOST_PUSHES) break;
-      this.#ready.delete(key);
       const track = this.#tracks.get(key);
+      this.#ready.delete(key);
       if (track === undefined) continue;
       const step = nextStep(track, {
         nowMs,
         urgent: this.#urgent || this.#needs.has(key),
         holdReplacing: this.#hold,
       });
-      if (step.kind === 'push') this.#start(track, step.spoolFirst);
-      else if (step.kind === 'wait') {
-        this.#waiting.set(key, step.untilMs);
-        if (step.untilMs < this.#timerMs) this.#arm(step.untilMs, nowMs);
-      }
+      if (step.kind === 'push') {
+        if (!this.#triage.isBegun(this.#triage.sending(track.path, track.role))) {
+          this.#ready.add(key);
+          this.#noTime = this.#running === 0 && this.#waiting.size === 0;
+          break;
+        }
+        this.#start(track, step.spoolFirst);
+      } else if (step.kind === 'wait') this.#waiting.wait(key, step.untilMs);
     }
   }
 
@@ -202,37 +231,19 @@ export class Files {
     this.#running += 1;
     this.#apply(track, { kind: 'push-started' });
     const { push, now } = this.#options;
-    void push(track, spoolFirst)
+    const key = keyOf(track.path, track.role);
+    void push(track, this.#triage.began(key, track.path, track.role, spoolFirst))
       .catch((error: unknown): TrackEvent => ({ kind: 'failed', why: reasonOf(error), atMs: now() }))
       .then((event) => {
         this.#running -= 1;
+        this.#triage.ended(key, event.kind === 'stored');
         this.#apply(this.#trackOf(track.path, track.role), event);
         this.#pump();
       });
   }
-
-  #arm(untilMs: number, nowMs: number): void {
-    clearTimeout(this.#timer);
-    this.#timerMs = untilMs;
-    this.#timer = setTimeout(() => this.#wakeDue(), Math.max(1, untilMs - nowMs));
-  }
-
-  #wakeDue(): void {
-    const nowMs = this.#options.now();
-    let earliest = Infinity;
-    for (const [key, untilMs] of this.#waiting) {
-      if (untilMs > nowMs) {
-        earliest = Math.min(earliest, untilMs);
-        continue;
-      }
-      this.#waiting.delete(key);
-      this.#ready.add(key);
-    }
-    this.#timerMs = Infinity;
-    if (earliest !== Infinity) this.#arm(earliest, nowMs);
-    this.#pump();
-  }
 }
+
+const NOTHING: Sending = { role: 'result', bytes: 0 };
 
 function keyOf(path: RelPath, role: TrackRole): string {
   return `${role}:${path}`;

@@ -10,6 +10,7 @@ import { reached } from '../../native/failpoint.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../../push/publish-result.ts';
 import { senderOf, type Context } from '../context.ts';
 import { failedPush } from './failed-push.ts';
+import type { PushHandle } from './pusher.ts';
 
 /** A stored result whose local copy may go once a record names it. */
 export interface Reclaimable {
@@ -71,7 +72,7 @@ export class Results {
     this.reclaimable.delete(path);
   }
 
-  async push(track: Track, spoolFirst: boolean): Promise<TrackEvent> {
+  async push(track: Track, { spoolFirst, signal, onSent }: PushHandle): Promise<TrackEvent> {
     const context = this.#context;
     const { path } = track;
     const startedMs = context.now();
@@ -86,9 +87,10 @@ export class Results {
           prior: priorOf(known, context.attempt, this.#reclaimed.has(path)),
           baseline: context.baselines.get(path),
           spoolFirst,
+          onSent,
           keptN: context.ledger.keptOf(path),
         },
-        context.signal,
+        AbortSignal.any([context.signal, signal]),
       );
       if (kept !== undefined) this.#noteKept(path, known, kept);
       switch (sent.kind) {
@@ -114,7 +116,7 @@ export class Results {
           return sent;
       }
     } catch (error) {
-      return failedPush(context, track, error);
+      return failedPush(context, track, error, signal);
     }
   }
 

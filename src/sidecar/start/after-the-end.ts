@@ -15,6 +15,8 @@ export function afterTheEnd({ context, close }: Begun, { end }: CaptureRecord): 
     socket: undefined,
     line: firstLine(context.settings, context.attempt),
     taskSignalled: () => undefined,
+    noticed: () => undefined,
+    advised: () => undefined,
     finish: async () => ({
       status: end?.status ?? EXIT.internal,
       line: `the last record was written, then the sidecar died: local files may be left -> ${context.store.url}`,

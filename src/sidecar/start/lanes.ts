@@ -1,8 +1,8 @@
-// The lanes of this run: where their program is, and where they spool.
+// The lanes of this run: where their program is, where they spool, and that they are loaded early.
 import os from 'node:os';
 import type { Settings } from '../../core/settings.ts';
 import { openLanes, type Lanes } from '../../push/lanes.ts';
-import type { Root } from '../context.ts';
+import type { Context, Root } from '../context.ts';
 
 export function openSnapshotLanes(settings: Settings, root: Root): Lanes {
   return openLanes({
@@ -12,4 +12,16 @@ export function openSnapshotLanes(settings: Settings, root: Root): Lanes {
     spoolDir: settings.spoolDir ?? os.tmpdir(),
     spoolLimitBytes: settings.spoolLimitBytes,
   });
+}
+
+/** The first lane takes a while to load: not while the first closed file waits for it. */
+export function warmUpLanes({ lanes, settings, log }: Pick<Context, 'lanes' | 'settings' | 'log'>): void {
+  const said = (name: string): void => {
+    if (name !== 'none' || settings.compression.kind === 'none') return;
+    log.warn('no zstd here: files are stored uncompressed', {
+      hint: 'npm rebuild zstd-napi, or Node 22.15 or newer',
+    });
+  };
+  // A lane that cannot start says so to the first file that needs it; here the run may just be over.
+  lanes.compressor().then(said, () => undefined);
 }

@@ -25,6 +25,7 @@ function open(): Pushes {
     push: ({ path }) => new Promise((end) => underWay.push({ path, end })),
     rolesOf: () => ['result'],
     replaces: () => false,
+    sizeOf: () => 0,
     now: () => 0,
     onChange: () => undefined,
   });

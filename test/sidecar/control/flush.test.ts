@@ -40,6 +40,7 @@ function open(): Run {
     },
     rolesOf: () => ['result'],
     replaces: () => false,
+    sizeOf: () => 0,
     now: () => 0,
     onChange: () => undefined,
   });

@@ -1,0 +1,87 @@
+// The last seconds before the machine is taken away: when they end, in which order files go, which of them
+// still fit, and when the task must be gone. Pure; the launcher and sidecar/files carry it out.
+import type { TrackRole } from './track.ts';
+
+/** Kept of an instant that a source names: clocks differ, and the exit itself takes time. */
+export const NOTICE_MARGIN_MS = 2000;
+/** The drain has at least this long after the task, and at most its share of the window. */
+const LEAST_DRAIN_MS = 3000;
+const DRAIN_SHARE = 1 / 3;
+/** The task may close more at its end than it does now, and the link may be slower then. */
+const DRAIN_SAFETY = 1.5;
+/** What is measured to take so many times the time that is left is not begun, even on an idle link. */
+const HOPELESS = 4;
+/** A push under way is given up only when it is clearly too late: its bytes would be sent in vain. */
+const LATE = 1.25;
+
+/**
+ * When everything must be over, ms since the epoch. `atMs` is the instant that the source names; one that lies
+ * in the past, like none, leaves the grace from now on.
+ */
+export function deadlineOf(atMs: number | undefined, nowMs: number, graceMs: number): number {
+  return atMs === undefined || atMs <= nowMs ? nowMs + graceMs : Math.max(nowMs, atMs - NOTICE_MARGIN_MS);
+}
+
+/** How long before the deadline the task must be gone; `drainMs`: what sending its last files is measured to take. */
+export function drainReserveMs(windowMs: number, drainMs: number | undefined): number {
+  const mostMs = Math.max(0, windowMs) * DRAIN_SHARE;
+  if (drainMs === undefined) return mostMs;
+  return Math.min(mostMs, Math.max(LEAST_DRAIN_MS, drainMs * DRAIN_SAFETY));
+}
+
+/** A file on its way to the store, or waiting to go. */
+export interface Sending {
+  readonly role: TrackRole;
+  /** Bytes that are still to be sent, as far as that can be told. */
+  readonly bytes: number;
+}
+
+/** The time that is left, and what was measured to be sent in a millisecond; undefined: nothing yet. */
+export interface Window {
+  readonly leftMs: number;
+  readonly bytesPerMs: number | undefined;
+}
+
+/** Checkpoints first, then the smallest. */
+export function byUrgency(a: Sending, b: Sending): number {
+  if (a.role !== b.role) return a.role === 'checkpoint' ? -1 : 1;
+  return a.bytes - b.bytes;
+}
+
+/**
+ * Is this file begun beside what is under way? A checkpoint always is. On an idle link a result is tried unless
+ * there is no hope: the measure may be wrong, and nothing else would use the time.
+ */
+export function isBegun(
+  next: Sending,
+  underWay: readonly Sending[],
+  { leftMs, bytesPerMs }: Window,
+): boolean {
+  if (leftMs <= 0) return false;
+  if (bytesPerMs === undefined || next.role === 'checkpoint') return true;
+  const fittingBytes = bytesPerMs * leftMs;
+  if (underWay.length === 0) return next.bytes <= fittingBytes * HOPELESS;
+  return totalBytes(underWay) + next.bytes <= fittingBytes;
+}
+
+/** Results under way that cannot end in time, and take the link from those that can. Never all of them. */
+export function tooLate<T extends Sending>(
+  underWay: readonly T[],
+  { leftMs, bytesPerMs }: Window,
+): readonly T[] {
+  if (bytesPerMs === undefined || underWay.length < 2) return [];
+  const fittingBytes = bytesPerMs * Math.max(0, leftMs) * LATE;
+  const [first, ...others] = underWay.toSorted(byUrgency);
+  let bytes = first?.bytes ?? 0;
+  return others.filter((sending) => {
+    if (sending.role === 'checkpoint' || bytes + sending.bytes <= fittingBytes) {
+      bytes += sending.bytes;
+      return false;
+    }
+    return true;
+  });
+}
+
+function totalBytes(sendings: readonly Sending[]): number {
+  return sendings.reduce((sum, { bytes }) => sum + bytes, 0);
+}

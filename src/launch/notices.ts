@@ -1,0 +1,59 @@
+// What a notice means for the task: it is told at once where it makes use of that, else it computes on until
+// shortly before the deadline. A notice is acted on once, however often its source repeats it.
+import { sameNotice, type Notice } from '../core/notice.ts';
+import { handlesTerm } from '../core/term-handlers.ts';
+import { readProc } from '../native/processes.ts';
+import type { Task } from './task.ts';
+
+export interface NoticesOptions {
+  /** `auto`, `none` or a signal's name. */
+  readonly tell: string;
+  /** Undefined when it does not run any more. */
+  readonly task: () => Pick<Task, 'members'> | undefined;
+  readonly tellTask: (signal: NodeJS.Signals) => void;
+  readonly say: (line: string, level: 'info' | 'warn') => void;
+  readonly begin: (notice: Notice) => void;
+  readonly withdraw: (notice: Notice) => void;
+}
+
+export interface Notices {
+  received(notice: Notice): void;
+  withdrawn(notice: Notice): void;
+  /** No time is left to compute on. */
+  tellAtLast(): void;
+}
+
+export function createNotices(options: NoticesOptions): Notices {
+  const { tell, task, tellTask, say } = options;
+  let heard: readonly Notice[] = [];
+  const isHeard = (notice: Notice): boolean => heard.some((one) => sameNotice(one, notice));
+  const atOnce = (): NodeJS.Signals | undefined => {
+    if (tell === 'none') return undefined;
+    if (tell !== 'auto') return tell as NodeJS.Signals;
+    const members = task()?.members() ?? [];
+    return members.some((pid) => handlesTerm(readProc(pid, 'status') ?? '', readProc(pid, 'comm') ?? ''))
+      ? 'SIGTERM'
+      : undefined;
+  };
+  return {
+    received: (notice) => {
+      if (isHeard(notice)) return;
+      heard = [...heard, notice];
+      const signal = atOnce();
+      const isRunning = task() !== undefined;
+      const then = signal === undefined ? 'the task computes on until then' : `the task gets ${signal}`;
+      say(`${notice.what}${isRunning ? `; ${then}` : ''}`, 'warn');
+      options.begin(notice);
+      if (signal !== undefined) tellTask(signal);
+    },
+    withdrawn: (notice) => {
+      if (!isHeard(notice)) return;
+      heard = heard.filter((one) => !sameNotice(one, notice));
+      say(`taken back: ${notice.what}`, 'warn');
+      options.withdraw(notice);
+    },
+    tellAtLast: () => {
+      if (tell !== 'none') tellTask(tell === 'auto' ? 'SIGTERM' : (tell as NodeJS.Signals));
+    },
+  };
+}

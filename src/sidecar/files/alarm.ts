@@ -1,0 +1,50 @@
+// One timer for all files that wait for their time.
+
+export class Alarm {
+  readonly #now: () => number;
+  readonly #onDue: (keys: readonly string[]) => void;
+  readonly #untilMs = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+  #timerMs = Infinity;
+
+  /** `onDue` is told the keys whose instant has come. */
+  constructor(now: () => number, onDue: (keys: readonly string[]) => void) {
+    this.#now = now;
+    this.#onDue = onDue;
+  }
+
+  /** Keys that wait. */
+  get size(): number {
+    return this.#untilMs.size;
+  }
+
+  wait(key: string, untilMs: number): void {
+    this.#untilMs.set(key, untilMs);
+    if (untilMs < this.#timerMs) this.#arm(untilMs);
+  }
+
+  cancel(key: string): void {
+    this.#untilMs.delete(key);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #arm(untilMs: number): void {
+    clearTimeout(this.#timer);
+    this.#timerMs = untilMs;
+    this.#timer = setTimeout(() => this.#ring(), Math.max(1, untilMs - this.#now()));
+  }
+
+  #ring(): void {
+    const nowMs = this.#now();
+    const due = [...this.#untilMs].filter(([, untilMs]) => untilMs <= nowMs).map(([key]) => key);
+    for (const key of due) this.#untilMs.delete(key);
+    this.#timerMs = Infinity;
+    let nextMs = Infinity;
+    for (const untilMs of this.#untilMs.values()) nextMs = Math.min(nextMs, untilMs);
+    if (nextMs !== Infinity) this.#arm(nextMs);
+    this.#onDue(due);
+  }
+}

@@ -1,0 +1,28 @@
+// What files.ts and those who push for it say to each other.
+import type { TrackEvent } from '../../core/decide.ts';
+import type { RelPath } from '../../core/path.ts';
+import type { Track, TrackRole } from '../../core/track.ts';
+
+/** What a push needs to know of this run, and tells it. */
+export interface PushHandle {
+  /** It was torn once: copied to the spool first. */
+  readonly spoolFirst: boolean;
+  /** Aborts when the push is given up. */
+  readonly signal: AbortSignal;
+  /** The store has so many bytes more. */
+  readonly onSent: (bytes: number) => void;
+}
+
+/** Carries out one push of a file and says how it ended. It never throws for a state of the file. */
+export type Pusher = (track: Track, how: PushHandle) => Promise<TrackEvent>;
+
+export interface FilesOptions {
+  readonly push: Pusher;
+  readonly rolesOf: (path: RelPath) => readonly TrackRole[];
+  readonly replaces: (path: RelPath) => boolean;
+  /** Bytes of the local file; 0 when it is gone. */
+  readonly sizeOf: (path: RelPath) => number;
+  readonly now: () => number;
+  /** Called after each change of a track, with what it was before. */
+  readonly onChange: (track: Track, before: Track) => void;
+}

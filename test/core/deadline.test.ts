@@ -1,0 +1,130 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  byUrgency,
+  deadlineOf,
+  drainReserveMs,
+  isBegun,
+  tooLate,
+  type Sending,
+} from '../../src/core/deadline.ts';
+import { LinkRate } from '../../src/core/link-rate.ts';
+
+const result = (bytes: number): Sending => ({ role: 'result', bytes });
+const checkpoint = (bytes: number): Sending => ({ role: 'checkpoint', bytes });
+const sendings = fc.array(
+  fc.record({ role: fc.constantFrom('result', 'checkpoint'), bytes: fc.nat(10_000) } as const),
+  { maxLength: 12 },
+);
+
+describe('the deadline', () => {
+  it('is shortly before the instant that a source names', () => {
+    expect(deadlineOf(120_000, 0, 27_000)).toBe(118_000);
+  });
+
+  it('is the grace from now when the source names none, or one that is past', () => {
+    expect(deadlineOf(undefined, 5000, 27_000)).toBe(32_000);
+    expect(deadlineOf(4000, 5000, 27_000)).toBe(32_000);
+  });
+
+  it('is now when the instant is about to come', () => {
+    expect(deadlineOf(5500, 5000, 27_000)).toBe(5000);
+  });
+});
+
+describe('what is kept of a window for the drain', () => {
+  it('is a third while nothing is measured', () => {
+    expect(drainReserveMs(27_000, undefined)).toBe(9000);
+  });
+
+  it('is what the drain takes, and a reserve', () => {
+    expect(drainReserveMs(120_000, 10_000)).toBe(15_000);
+    expect(drainReserveMs(120_000, 0)).toBe(3000);
+  });
+
+  it('is never more than a third, and never negative', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: -1000, max: 1e6 }), fc.option(fc.nat(1e7)), (windowMs, drainMs) => {
+        const reserveMs = drainReserveMs(windowMs, drainMs ?? undefined);
+        expect(reserveMs).toBeGreaterThanOrEqual(0);
+        expect(reserveMs).toBeLessThanOrEqual(Math.max(0, windowMs) / 3);
+      }),
+    );
+  });
+});
+
+describe('the order', () => {
+  it('has checkpoints first, then the smallest', () => {
+    const files = [result(5), checkpoint(9), result(1), checkpoint(2)];
+    expect(files.toSorted(byUrgency)).toEqual([checkpoint(2), checkpoint(9), result(1), result(5)]);
+  });
+});
+
+describe('a file is begun', () => {
+  const window = { leftMs: 1000, bytesPerMs: 10 };
+
+  it('when it fits beside what is under way, and not when it does not', () => {
+    expect(isBegun(result(4000), [result(6000)], window)).toBe(true);
+    expect(isBegun(result(4001), [result(6000)], window)).toBe(false);
+  });
+
+  it('on an idle link also when the measure may be wrong, but not without hope', () => {
+    expect(isBegun(result(30_000), [], window)).toBe(true);
+    expect(isBegun(result(50_000), [], window)).toBe(false);
+  });
+
+  it('whatever its size when it is a checkpoint, or nothing is measured, but never after the end', () => {
+    expect(isBegun(checkpoint(1e9), [result(1e9)], window)).toBe(true);
+    expect(isBegun(result(1e9), [], { leftMs: 1, bytesPerMs: undefined })).toBe(true);
+    expect(isBegun(checkpoint(1), [], { leftMs: 0, bytesPerMs: 10 })).toBe(false);
+  });
+});
+
+describe('pushes under way that are given up', () => {
+  it('are those that take the link from what can end in time', () => {
+    const small = result(1000);
+    const large = result(1e6);
+    expect(tooLate([large, small], { leftMs: 1000, bytesPerMs: 10 })).toEqual([large]);
+  });
+
+  it('are never checkpoints, never all, none while nothing is measured, and leave what fits', () => {
+    fc.assert(
+      fc.property(sendings, fc.nat(5000), fc.option(fc.nat(20)), (underWay, leftMs, rate) => {
+        const given = tooLate(underWay, { leftMs, bytesPerMs: rate ?? undefined });
+        expect(given.every(({ role }) => role === 'result')).toBe(true);
+        expect(given.length).toBeLessThanOrEqual(Math.max(0, underWay.length - 1));
+        if (rate === null) expect(given).toEqual([]);
+        const all = underWay.reduce((sum, { bytes }) => sum + bytes, 0);
+        if (rate !== null && all <= rate * leftMs) expect(given).toEqual([]);
+      }),
+    );
+  });
+});
+
+describe('the rate of the link', () => {
+  it('counts only the time in which something was under way', () => {
+    const rate = new LinkRate();
+    expect(rate.bytesPerMs(0)).toBeUndefined();
+    rate.began(1000);
+    rate.sent(50_000, 1500);
+    rate.ended(2000);
+    expect(rate.bytesPerMs(60_000)).toBeCloseTo(50, -1);
+  });
+
+  it('follows a link that becomes slower', () => {
+    const rate = new LinkRate();
+    rate.began(0);
+    for (let second = 1; second <= 60; second += 1) rate.sent(100_000, second * 1000);
+    expect(rate.bytesPerMs(60_000)).toBeCloseTo(100, -1);
+    for (let second = 61; second <= 120; second += 1) rate.sent(10_000, second * 1000);
+    expect(rate.bytesPerMs(120_000)).toBeLessThan(20);
+  });
+
+  it('falls while nothing is acknowledged', () => {
+    const rate = new LinkRate();
+    rate.began(0);
+    rate.sent(1000, 1000);
+    const early = rate.bytesPerMs(1000) ?? 0;
+    expect(rate.bytesPerMs(30_000)).toBeLessThan(early);
+  });
+});
