@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Notice } from '../core/notice.ts';
 import { atInstant, instantMs } from './instant.ts';
 import { askAtFirst, baseUrl, jsonOf, poll, tryAsk, type Answer } from './metadata.ts';
+import { showPresence, type Presence } from './neighbours.ts';
 import { absent, type Source, type SourceOptions } from './source.ts';
 
 const EVENTS_PATH = '/metadata/scheduledevents?api-version=2020-07-01';
@@ -45,6 +46,7 @@ export function azureSource(options: SourceOptions): Source {
   const { env, pace, signal } = options;
   const base = baseUrl(env['CAPTURE_AZURE_METADATA_ENDPOINT']);
   let ours: readonly Ours[] = [];
+  let presence: Presence | undefined;
   const run = async (): Promise<void> => {
     if ('wrong' in base) {
       absent(options, `no notices from Azure: CAPTURE_AZURE_METADATA_ENDPOINT ${base.wrong}`);
@@ -58,6 +60,8 @@ export function azureSource(options: SourceOptions): Source {
       absent(options, `no notices from Azure: its metadata service does not name this machine (${why})`);
       return;
     }
+    presence = showPresence(`azure-${base.host}`);
+    signal.addEventListener('abort', () => presence?.leave(), { once: true });
     // The first list switches the service on for this machine, which takes up to two minutes.
     let timeoutMs = pace.slowTimeoutMs;
     await poll(
@@ -75,7 +79,9 @@ export function azureSource(options: SourceOptions): Source {
   };
   const done = async (): Promise<void> => {
     const approved = ours.filter(({ isOursToApprove }) => isOursToApprove);
-    if ('wrong' in base || approved.length === 0) return;
+    // The last of several tasks on this machine approves: the time of the others is not ours to end.
+    const isLast = presence?.leave() ?? true;
+    if ('wrong' in base || approved.length === 0 || !isLast) return;
     try {
       const answer = await tryAsk(base, {
         method: 'POST',

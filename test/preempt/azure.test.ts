@@ -54,7 +54,8 @@ async function azure(...events: readonly unknown[]): Promise<Azure> {
       incarnation += 1;
       list = now;
     },
-    approved: () => server.asked.filter(({ method }) => method === 'POST').map(({ body }) => body),
+    approved: () =>
+      server.asked.filter(({ method, url }) => method === 'POST' && url === EVENTS).map(({ body }) => body),
   };
 }
 
@@ -106,12 +107,46 @@ describe('the Azure source', () => {
     expect(heard.said).toEqual([]);
   });
 
+  test('tells of two events for the same instant once, and approves both', async () => {
+    const cloud = await azure(event(), event({ EventId: 'another' }));
+    const heard = listen(cloud);
+    await askedAgain(cloud);
+    expect(heard.told).toHaveLength(1);
+    await heard.done();
+    expect(cloud.approved()).toEqual([
+      JSON.stringify({ StartRequests: [{ EventId: ID }, { EventId: 'another' }] }),
+    ]);
+  });
+
   test('finds its name among others, in any case, and approves nothing over their heads', async () => {
     const cloud = await azure(event({ Resources: ['workers_1', 'WORKERS_3'] }));
     const heard = listen(cloud);
     await until(() => expect(heard.told).toHaveLength(1));
     await heard.done();
     expect(cloud.approved()).toEqual([]);
+  });
+
+  test('leaves the approval to the last task on this machine', async () => {
+    const cloud = await azure(event());
+    const first = listen(cloud);
+    const second = listen(cloud);
+    const third = listen(cloud);
+    await until(() => expect([first, second, third].map(({ told }) => told.length)).toEqual([1, 1, 1]));
+    await first.done();
+    expect(cloud.approved()).toEqual([]);
+    // One that ends without being done, as a crashed process does, is no neighbour any more.
+    second.close();
+    await third.done();
+    expect(cloud.approved()).toHaveLength(1);
+  });
+
+  test('does not take what listens to another service for a neighbour', async () => {
+    const [cloud, other] = [await azure(event()), await azure(event())];
+    const [heard, elsewhere] = [listen(cloud), listen(other)];
+    await until(() => expect([heard.told.length, elsewhere.told.length]).toEqual([1, 1]));
+    await heard.done();
+    expect(cloud.approved()).toHaveLength(1);
+    expect(other.approved()).toEqual([]);
   });
 
   test('keeps the instant of an event that has started, and tells it no second time', async () => {
@@ -196,8 +231,11 @@ describe('the Azure source', () => {
   test('gives a later list the time of any other answer', async () => {
     const cloud = await azure(event());
     const env = { CAPTURE_AZURE_METADATA_ENDPOINT: cloud.server.url };
-    const heard = listenTo({ kind: 'azure' }, { env, pace: { timeoutMs: 500 } });
+    const pace = { timeoutMs: 20_000 };
+    const heard = listenTo({ kind: 'azure' }, { env, pace });
     await until(() => expect(heard.told).toHaveLength(1));
+    pace.timeoutMs = 100;
+    await askedAgain(cloud);
     cloud.server.answer = () => 'silent';
     await askedAgain(cloud);
     expect(heard.withdrawn).toEqual([]);

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 import { closeAll, listenTo, until, type Listening } from './listening.ts';
 
@@ -119,5 +119,36 @@ describe('the file source', () => {
     await until(() => expect(other.told).toHaveLength(1));
     expect(heard.told).toEqual([]);
     expect(heard.said).toEqual([]);
+  });
+
+  test('misses no directory that is made while it looks for the nearest one', async () => {
+    const look = fs.statfsSync;
+    const spy = vi.spyOn(fs, 'statfsSync').mockImplementationOnce(((at: string) => {
+      try {
+        return look(at);
+      } finally {
+        fs.mkdirSync(at);
+      }
+    }) as typeof fs.statfsSync);
+    const heard = listen('a/stop');
+    spy.mockRestore();
+    await aTurn();
+    dir.write('a/stop', '');
+    await until(() => expect(heard.told).toHaveLength(1));
+    fs.unlinkSync(path.join(dir.path, 'a/stop'));
+    await until(() => expect(heard.withdrawn).toHaveLength(1));
+  });
+
+  test('watches nothing after it was closed', async () => {
+    const spy = vi.spyOn(fs, 'watch');
+    const heard = listen('stop');
+    await aTurn();
+    const [watcher] = spy.mock.results.map(({ value }) => value as fs.FSWatcher);
+    spy.mockRestore();
+    const isClosed = new Promise((resolve) => {
+      watcher?.once('close', () => resolve('closed'));
+    });
+    heard.close();
+    expect(await isClosed).toBe('closed');
   });
 });

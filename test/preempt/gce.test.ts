@@ -187,7 +187,7 @@ describe('where GCE cannot be heard', () => {
     const env = { GCE_METADATA_HOST: server.host };
     const heard = listenTo({ kind: 'gce' }, { env, pace: { timeoutMs: 30 } });
     await until(() => expect(heard.said).toEqual([expect.stringContaining('(no answer within 30 ms)')]));
-    expect(server.asked.map(({ url }) => url)).toEqual([PREEMPTED, PREEMPTED, PREEMPTED]);
+    await until(() => expect(server.asked.map(({ url }) => url)).toEqual([PREEMPTED, PREEMPTED, PREEMPTED]));
     expect(server.count(MAINTENANCE)).toBe(0);
   });
 });

@@ -9,6 +9,8 @@ import { metadataServer, type Answering, type MetadataServer } from './metadata-
 export interface Listening extends Notices {
   readonly told: Notice[];
   readonly withdrawn: Notice[];
+  /** Both, in their order: `+ what`, `- what`. */
+  readonly order: string[];
   /** `warn: message`, hints in a line of their own. */
   readonly said: string[];
 }
@@ -19,12 +21,21 @@ const NOWHERE = '/proc/self/no-such-directory';
 
 const opened: (() => unknown)[] = [];
 
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** `pace` may be changed later. */
 export function listenTo(
   choice: NoticeChoice | readonly NoticeChoice[],
-  options: { env?: NodeJS.ProcessEnv; pace?: Partial<Pace>; dmiDir?: string; hypervisorUuid?: string } = {},
+  options: {
+    env?: NodeJS.ProcessEnv;
+    pace?: Partial<Mutable<Pace>>;
+    dmiDir?: string;
+    hypervisorUuid?: string;
+  } = {},
 ): Listening {
   const told: Notice[] = [];
   const withdrawn: Notice[] = [];
+  const order: string[] = [];
   const said: string[] = [];
   const say =
     (level: string) =>
@@ -35,16 +46,22 @@ export function listenTo(
     choices: [choice].flat(),
     env: options.env ?? {},
     log: { debug: say('debug'), info: say('info'), warn: say('warn') },
-    onNotice: (notice) => told.push(notice),
-    onWithdrawn: (notice) => withdrawn.push(notice),
-    pace: { ...PACE, ...options.pace },
+    onNotice: (notice) => {
+      told.push(notice);
+      order.push(`+ ${notice.what}`);
+    },
+    onWithdrawn: (notice) => {
+      withdrawn.push(notice);
+      order.push(`- ${notice.what}`);
+    },
+    pace: Object.assign(options.pace ?? {}, { ...PACE, ...options.pace }),
     machine: {
       dmiDir: options.dmiDir ?? NOWHERE,
       hypervisorUuid: options.hypervisorUuid ?? path.join(NOWHERE, 'uuid'),
     },
   });
   opened.push(() => notices.close());
-  return { ...notices, told, withdrawn, said };
+  return { ...notices, told, withdrawn, order, said };
 }
 
 export async function serve(answer: Answering): Promise<MetadataServer> {
