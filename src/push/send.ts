@@ -21,6 +21,8 @@ export interface Sender {
   readonly compression: Compression;
   readonly attempt: number;
   readonly newId: () => string;
+  /** Told when a file was to be spooled and is read while it is sent, for want of room. */
+  readonly onSpoolFull: (path: RelPath) => void;
 }
 
 export interface SendJob {
@@ -41,12 +43,7 @@ export interface SendJob {
 }
 
 export type Sent =
-  | {
-      readonly kind: 'stored';
-      readonly file: StoredFile;
-      readonly fingerprint: FileFacts;
-      readonly spoolFull: boolean;
-    }
+  | { readonly kind: 'stored'; readonly file: StoredFile; readonly fingerprint: FileFacts }
   | { readonly kind: 'unchanged'; readonly md5: string; readonly fingerprint: FileFacts }
   | { readonly kind: 'empty'; readonly fingerprint: FileFacts }
   /** `ifAbsent` was asked for and the key is taken. */
@@ -94,6 +91,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     await discard(body.parts);
     return { kind: 'empty', fingerprint: body.facts };
   }
+  if (body.spool === 'full') sender.onSpoolFull(job.path);
   const key = job.keyOf(body.compressed);
   const push = sender.newId();
   try {
@@ -126,7 +124,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     { kind: 'file', key, push, md5, compressed: body.compressed },
     facts,
   );
-  return { kind: 'stored', file, fingerprint: facts, spoolFull: body.spool === 'full' };
+  return { kind: 'stored', file, fingerprint: facts };
 }
 
 /** Ends an iteration that was not read to its end, so that its lane is free again. */
@@ -198,10 +196,5 @@ async function sendLink(
   const outcome = await sender.store.put(key, link.target, { meta, ifAbsent: job.ifAbsent, signal });
   if (outcome === 'exists') return { kind: 'exists', key };
   const file = storedFile(sender, job.path, { kind: 'link', key, push, md5, compressed: false }, link.facts);
-  return {
-    kind: 'stored',
-    file: { ...file, size: link.target.length },
-    fingerprint: link.facts,
-    spoolFull: false,
-  };
+  return { kind: 'stored', file: { ...file, size: link.target.length }, fingerprint: link.facts };
 }

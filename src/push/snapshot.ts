@@ -107,15 +107,20 @@ export function obstacleOf(error: unknown, path: RelPath): Obstacle {
 }
 
 /**
- * The file's bytes from the start, exactly as many as the snapshot's size. Later bytes are the final proof's
- * to find.
+ * The file's bytes from the start, exactly as many as the snapshot's size. Throws SnapshotMoved as soon as the
+ * file has another state: over a slow link the rest would be sent for minutes, and for nothing. What no stat
+ * shows yet is the final proof's to find.
  */
-export function chunksOf(
+export async function* chunksOf(
   snapshot: Snapshot,
   buffer: Uint8Array,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, undefined> {
-  return chunksBetween(snapshot, { first: 0, end: snapshot.facts.size }, buffer, signal);
+  const { fd, path, facts } = snapshot;
+  for await (const chunk of chunksBetween(snapshot, { first: 0, end: facts.size }, buffer, signal)) {
+    if (!sameFingerprint(factsOf(fd), facts)) throw new SnapshotMoved(path, false);
+    yield chunk;
+  }
 }
 
 /**

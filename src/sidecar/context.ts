@@ -10,6 +10,7 @@ import type { Lanes } from '../push/lanes.ts';
 import type { Reclaimer } from '../push/reclaim.ts';
 import type { Outage } from './files/outage.ts';
 import type { Progress } from './progress.ts';
+import type { SpoolFull } from './spool-full.ts';
 import type { Sender } from '../push/send.ts';
 import type { Fence } from '../records/fence.ts';
 import type { Tidy } from '../records/tidy.ts';
@@ -53,11 +54,14 @@ export interface Context {
   readonly signal: AbortSignal;
   readonly progress: Progress;
   readonly outage: Outage;
+  readonly spoolFull: SpoolFull;
   readonly now: () => number;
   readonly newId: () => string;
 }
 
 /** What push/send.ts needs of it. */
-export function senderOf({ root, lanes, store, attempt, newId, settings }: Context): Sender {
-  return { root, lanes, store, attempt, newId, compression: settings.compression };
+export function senderOf(context: Context): Sender {
+  const { root, lanes, store, attempt, newId, settings, spoolFull } = context;
+  const { compression } = settings;
+  return { root, lanes, store, attempt, newId, compression, onSpoolFull: spoolFull };
 }

@@ -72,6 +72,20 @@ it.each(changes)(
   },
 );
 
+it('gives a changed file up with the next bytes that it reads, not when all of it was sent', async () => {
+  const body = bodyOf(await lanes.read(job));
+  let received = 0;
+  const reading = (async () => {
+    for await (const part of body.parts) {
+      if (received === 0) writeByte(path.join(dir.path, 'k.chk'), 0);
+      received += part.length;
+    }
+  })();
+  await expect(reading).rejects.toBeInstanceOf(SnapshotMoved);
+  // One part was in the reader's hands and one on its way; another is sent only if it was read before.
+  expect(received).toBeLessThan(SIZE / 2);
+});
+
 it.each(changes.slice(0, 4))(
   'gives out all of a spooled file that %s while it is sent',
   async (_, change) => {

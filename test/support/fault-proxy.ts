@@ -10,7 +10,16 @@ export type NetworkFault =
   /** Nothing is relayed any more, in neither direction; connections stay open until the fault is lifted. */
   | { readonly kind: 'stall' }
   /** Every piece of a request waits for so long. */
-  | { readonly kind: 'latency'; readonly ms: number };
+  | { readonly kind: 'latency'; readonly ms: number }
+  /** All connections together bring no more bytes of requests than this. */
+  | { readonly kind: 'rate'; readonly bytesPerSecond: number }
+  /** Every request is answered with 503 SlowDown, as soon as its first bytes are here; then the connection ends. */
+  | { readonly kind: 'busy' };
+
+const BUSY_BODY = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code></Error>';
+const BUSY_ANSWER =
+  'HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/xml\r\n' +
+  `Content-Length: ${BUSY_BODY.length}\r\nConnection: close\r\n\r\n${BUSY_BODY}`;
 
 export interface FaultProxy {
   readonly url: string;
@@ -24,10 +33,15 @@ export interface FaultProxy {
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const port = Number(new URL(target).port);
   const sockets = new Set<net.Socket>();
-  const state = { fault: undefined as NetworkFault | undefined, hits: 0 };
+  const state = { fault: undefined as NetworkFault | undefined, hits: 0, freeAtMs: 0 };
   const hit = (client: net.Socket): void => {
     state.hits += 1;
     client.resetAndDestroy();
+  };
+  /** How long to wait for a link that is taken for `ms` more by each piece. */
+  const queued = (ms: number): number => {
+    state.freeAtMs = Math.max(state.freeAtMs, performance.now()) + ms;
+    return state.freeAtMs - performance.now();
   };
   const server = net.createServer({ noDelay: true }, (client) => {
     sockets.add(client);
@@ -44,22 +58,33 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       if (state.fault?.kind !== 'stall') client.write(bytes);
     });
     let seenBytes = 0;
+    let isOver = false;
     client.on('data', (bytes) => {
+      // A request goes on after its answer: what is read here does not reset the connection under the answer.
+      if (isOver) return;
       seenBytes += bytes.length;
       const { fault } = state;
+      if (fault?.kind === 'busy') {
+        state.hits += 1;
+        isOver = true;
+        return void client.end(BUSY_ANSWER);
+      }
       if (fault?.kind === 'stall') {
         state.hits += 1;
         return client.pause();
       }
       if (fault?.kind === 'refuse' || (fault?.kind === 'reset' && seenBytes >= fault.afterBytes))
         return hit(client);
-      if (fault?.kind !== 'latency') return void upstream.write(bytes);
+      if (fault?.kind !== 'latency' && fault?.kind !== 'rate') return void upstream.write(bytes);
       state.hits += 1;
       client.pause();
-      return void setTimeout(() => {
-        upstream.write(bytes);
-        client.resume();
-      }, fault.ms);
+      return void setTimeout(
+        () => {
+          upstream.write(bytes);
+          client.resume();
+        },
+        fault.kind === 'latency' ? fault.ms : queued(bytes.length / (fault.bytesPerSecond / 1000)),
+      );
     });
   });
   server.listen(0, '127.0.0.1');

@@ -93,7 +93,6 @@ export class Checkpoints {
     const { now, log, progress } = this.#context;
     switch (sent.kind) {
       case 'stored': {
-        if (sent.spoolFull) log.warn(`the spool is full: ${showPath(path)} was read while it was sent`);
         this.#stored.set(path, sent);
         this.bytesStored += sent.file.size;
         progress.add(sent.file.size);

@@ -95,8 +95,6 @@ export class Results {
       if (kept !== undefined) this.#noteKept(path, known, kept);
       switch (sent.kind) {
         case 'stored':
-          if (sent.spoolFull)
-            context.log.warn(`the spool is full: ${showPath(path)} was read while it was sent`);
           return this.#stored(track, sent.file, sent.fingerprint, obsolete, startedMs);
         case 'unchanged':
           this.#mayGo(track, sent.fingerprint, undefined);

@@ -24,6 +24,7 @@ import { openSnapshotLanes } from './lanes.ts';
 import { lockWorkdir } from './lock.ts';
 import { openProgress } from '../progress.ts';
 import { restore, type Restored } from './restore.ts';
+import { openSpoolFull } from './spool-full.ts';
 
 export interface Begun {
   readonly context: Context;
@@ -120,6 +121,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       resumed: resumed !== undefined,
       progress,
       outage,
+      spoolFull: openSpoolFull(log, settings),
       now: Date.now,
       newId: randomUUID,
     };
