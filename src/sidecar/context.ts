@@ -10,7 +10,7 @@ import type { Lanes } from '../push/lanes.ts';
 import type { Reclaimer } from '../push/reclaim.ts';
 import type { Outage } from './files/outage.ts';
 import type { Progress } from './progress.ts';
-import type { SpoolFull } from './spool-full.ts';
+import type { SpoolFull } from './space/spool-full.ts';
 import type { Sender } from '../push/send.ts';
 import type { Fence } from '../records/fence.ts';
 import type { Tidy } from '../records/tidy.ts';

@@ -24,7 +24,7 @@ import { openSnapshotLanes } from './lanes.ts';
 import { lockWorkdir } from './lock.ts';
 import { openProgress } from '../progress.ts';
 import { restore, type Restored } from './restore.ts';
-import { openSpoolFull } from './spool-full.ts';
+import { openSpoolFull } from '../space/spool-full.ts';
 
 export interface Begun {
   readonly context: Context;

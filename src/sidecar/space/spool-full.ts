@@ -1,9 +1,9 @@
 // A spool without room: said when a file falls back to being read while it is sent, for then it is stored only
 // when it rests for so long. Once for each file, so that one rewritten every few seconds does not fill the log.
-import { showPath, type RelPath } from '../core/path.ts';
-import { formatBytes } from '../core/units.ts';
-import type { Settings } from '../core/settings.ts';
-import type { Log } from '../log.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
+import { formatBytes } from '../../core/units.ts';
+import type { Settings } from '../../core/settings.ts';
+import type { Log } from '../../log.ts';
 
 export type SpoolFull = (path: RelPath) => void;
 
