@@ -5,16 +5,24 @@ import type { Generation } from './records.ts';
 import { parseRecordKey } from './keys.ts';
 
 /**
- * The generations to keep, newest first: the newest `keep` good ones, and every suspect or incomplete one
- * that is newer than the newest good one (it may be all that a resume has).
+ * The generations to keep, newest first: the newest `keep` good ones, older good ones until one of those kept is
+ * proven (a death that comes to light later may take all the others), and every suspect or incomplete one that is
+ * newer than the newest good one (it may be all that a resume has).
  */
-export function keptGenerations(newestFirst: readonly Generation[], keep: number): readonly Generation[] {
+export function keptGenerations(
+  newestFirst: readonly Generation[],
+  keep: number,
+  isProven: (generation: Generation) => boolean,
+): readonly Generation[] {
   const kept: Generation[] = [];
   let good = 0;
+  let proven = false;
   for (const generation of newestFirst) {
     const isGood = generation.suspect !== true && generation.incomplete !== true;
-    if (isGood ? good < keep : good === 0) kept.push(generation);
-    if (isGood) good += 1;
+    if (isGood ? good < keep || !proven : good === 0) kept.push(generation);
+    if (!isGood) continue;
+    good += 1;
+    proven ||= isProven(generation);
   }
   return kept;
 }

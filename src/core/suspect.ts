@@ -21,11 +21,23 @@ export interface Ending {
   readonly killed: boolean;
 }
 
+/**
+ * From when on no death that comes to light can make the last close of a file suspect: ms since the epoch, 0 for
+ * at once. After a signal that asks the task to end nothing is certain before the end.
+ */
+export function provenFromMs(close: Close | undefined, signalledAtMs: number | undefined): number {
+  if (close === undefined || isPlaced(close)) return 0;
+  return signalledAtMs !== undefined && close.atMs >= signalledAtMs ? Infinity : close.atMs + LATE_NEWS_MS;
+}
+
+/** A dying process renames and links nothing. */
+function isPlaced({ how }: Close): boolean {
+  return how === 'rename' || how === 'link';
+}
+
 /** True when the last close of a file may have been its writer's death. */
 export function isSuspect(close: Close | undefined, ending: Ending): boolean {
-  if (close === undefined) return false;
-  // A dying process renames and links nothing.
-  if (close.how === 'rename' || close.how === 'link') return false;
+  if (close === undefined || isPlaced(close)) return false;
   const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, killed } = ending;
   // However well the task ended, this writer had not.
   if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;

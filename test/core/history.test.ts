@@ -110,12 +110,12 @@ describe('retention', () => {
       generation(1, 2),
       generation(1, 1, { suspect: true }),
     ];
-    expect(keptGenerations(all, 2).map((g) => g.generation)).toEqual([5, 4, 3]);
+    expect(keptGenerations(all, 2, () => true).map((g) => g.generation)).toEqual([5, 4, 3]);
   });
 
   it('never drops the last good generation for a suspect one', () => {
     const all = [generation(1, 3, { suspect: true }), generation(1, 2, { suspect: true }), generation(1, 1)];
-    expect(keptGenerations(all, 1).map((g) => g.generation)).toEqual([3, 2, 1]);
+    expect(keptGenerations(all, 1, () => true).map((g) => g.generation)).toEqual([3, 2, 1]);
   });
 
   it('deletes no object that a kept generation names', () => {

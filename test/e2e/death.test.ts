@@ -2,7 +2,7 @@
 // never taken for good by the next attempt.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openPlace, program, until, type Place } from './support.ts';
+import { BIN, openPlace, program, until, type Place } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -58,6 +58,50 @@ describe('a program that is killed in the middle of a write', () => {
     expect(place.keys()).toEqual(['k.chk.sim.0.1-1', 'r.dat.0.partial-1']);
     expect(newest()).toBe(true);
     expect(await resumedFrom()).toBe('half\n');
+  });
+});
+
+describe('with --generations 1', () => {
+  const one = ['-k', 'k.chk', '--task-name', 'sim', '--generations', '1'];
+  const names = (): readonly number[] =>
+    place
+      .records()
+      .at(-1)
+      ?.record.generations.map(({ generation }) => generation) ?? [];
+
+  it('the set before stays until a death could no longer make the newer one suspect', async () => {
+    const run = place.run(one, ['sh', '-c', `${SIM}; until [ -e end ]; do sleep 0.05; done; exit 1`]);
+    await until(hasCheckpoint, 'the whole file');
+    fs.writeFileSync(place.at('go'), '');
+    // What the death left is committed before anybody can know of the death.
+    await until(() => names()[0] === 2, 'the torn file');
+    fs.writeFileSync(place.at('end'), '');
+    expect(await run.status, run.stderr()).toBe(1);
+    expect(newest()).toBe(true);
+    expect(await resumedFrom()).toBe('whole\n');
+  });
+
+  it('one set is left when the task ends well', async () => {
+    const script =
+      'echo a > k.chk; until [ -e go ]; do sleep 0.05; done; echo b > k.chk; until [ -e end ]; do sleep 0.05; done';
+    const run = place.run(one, ['sh', '-c', script]);
+    await until(hasCheckpoint, 'the first set');
+    fs.writeFileSync(place.at('go'), '');
+    await until(() => names()[0] === 2, 'the second set');
+    fs.writeFileSync(place.at('end'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(names()).toEqual([2]);
+    expect(place.keys()).toEqual(['k.chk.sim.0.1-2']);
+  });
+
+  it('a set whose files were renamed into place is proven at once', async () => {
+    const script =
+      'for c in a b; do echo $c > new; mv new k.chk; "$CAPTURE" flush || exit 9; done; until [ -e end ]; do sleep 0.05; done';
+    const run = place.run(one, ['sh', '-c', script], { CAPTURE: BIN });
+    await until(() => names()[0] === 2, 'the second set');
+    await until(() => place.keys().join(' ') === 'k.chk.sim.0.1-2', 'the deletion of the first');
+    fs.writeFileSync(place.at('end'), '');
+    expect(await run.status, run.stderr()).toBe(0);
   });
 });
 

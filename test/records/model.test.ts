@@ -215,7 +215,7 @@ async function commit(
   const key = `k.chk.t.0.${generationName(name)}`;
   await store.put(key, Buffer.from(key), { meta: { push: key }, ifAbsent: true });
   const before = ledger.generations;
-  const kept = keptGenerations([generationOf(name, key), ...before], KEPT);
+  const kept = keptGenerations([generationOf(name, key), ...before], KEPT, () => true);
   ledger.setGenerations(kept);
   await ledger.write('checkpoint');
   world.committed.set(name.attempt, name.generation);

@@ -45,6 +45,11 @@ export class Checkpoints {
     return stored !== undefined && sameFingerprint(stored.fingerprint, state) ? stored.file : undefined;
   }
 
+  /** The object of a member that was stored last. */
+  newestOf(path: RelPath): StoredFile | undefined {
+    return this.#stored.get(path)?.file;
+  }
+
   /** Of the generation that is being made. */
   get number(): number {
     return this.#generation;

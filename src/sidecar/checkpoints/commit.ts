@@ -24,18 +24,19 @@ export interface Keepers {
   readonly companions: Companions;
   /** Objects of cuts that are on their way. */
   readonly inUse: () => readonly string[];
+  /** No death that comes to light later makes it suspect. */
+  readonly isProven: (generation: Generation) => boolean;
 }
 
 /** Resolves when generation `number` is what a restore would take. Throws when it could not be recorded. */
 export async function commitGeneration(
   context: Context,
-  { checkpoints, companions, inUse }: Keepers,
+  keepers: Keepers,
   number: number,
   files: GenerationFiles,
   marks: Marks,
 ): Promise<void> {
-  const { ledger, log, settings, attempt, now, signal } = context;
-  const before = ledger.generations;
+  const { ledger, log, settings, attempt, now } = context;
   const generation: Generation = {
     attempt,
     generation: number,
@@ -44,23 +45,54 @@ export async function commitGeneration(
     companions: [...files.companions],
     ...marks,
   };
-  const kept = keptGenerations([generation, ...before], settings.generations);
+  const kept = keptGenerations([generation, ...ledger.generations], settings.generations, keepers.isProven);
+  const dropped = await record(context, 'checkpoint', kept);
+  log.info(`checkpoint ${generationName(generation)} is safe (${describeFiles(files)}${describe(marks)})`);
+  await deleteUnneeded(context, keepers, dropped);
+}
+
+/** Drops what was kept only until a newer generation was proven. Throws when that could not be recorded. */
+export async function dropSpare(context: Context, keepers: Keepers): Promise<void> {
+  const { ledger, settings } = context;
+  const kept = keptGenerations(ledger.generations, settings.generations, keepers.isProven);
+  if (kept.length === ledger.generations.length) return;
+  await deleteUnneeded(context, keepers, await record(context, 'stored', kept));
+}
+
+/** Resolves to the generations that the store's newest record names no longer. */
+async function record(
+  { ledger, signal }: Context,
+  kind: 'checkpoint' | 'stored',
+  kept: readonly Generation[],
+): Promise<readonly Generation[]> {
+  const before = ledger.generations;
   ledger.setGenerations(kept);
   try {
     reached('commit.before-record');
-    await ledger.write('checkpoint', {}, signal);
+    await ledger.write(kind, {}, signal);
     reached('commit.after-record');
   } catch (error) {
     ledger.setGenerations(before);
     throw error;
   }
-  log.info(`checkpoint ${generationName(generation)} is safe (${describeFiles(files)}${describe(marks)})`);
+  return droppedGenerations(before, kept);
+}
+
+async function deleteUnneeded(
+  context: Context,
+  { checkpoints, companions, inUse }: Keepers,
+  dropped: readonly Generation[],
+): Promise<void> {
+  const kept = context.ledger.generations;
   const alive = new Set([...kept.flatMap(keysOf), ...inUse()]);
-  const dropped = droppedKeys(droppedGenerations(before, kept), kept);
   const isFree = (key: string): boolean =>
     !alive.has(key) && !checkpoints.isCurrent(key) && !companions.isCurrent(key);
-  const dead = [...dropped.filter(isFree), ...checkpoints.garbage(alive), ...companions.garbage(alive)];
-  await context.tidy.delete(dead, signal);
+  const dead = [
+    ...droppedKeys(dropped, kept).filter(isFree),
+    ...checkpoints.garbage(alive),
+    ...companions.garbage(alive),
+  ];
+  await context.tidy.delete(dead, context.signal);
   checkpoints.forget(dead);
   companions.forget(dead);
 }
@@ -75,12 +107,25 @@ function describe({ suspect, incomplete }: Marks): string {
   return incomplete === true ? ', incomplete' : '';
 }
 
-/** It was committed before the death of its writer was known: the next record, the last one, says so. */
-export function markNewestSuspect({ ledger, log, attempt }: Context): void {
-  const [newest, ...older] = ledger.generations;
-  if (newest === undefined || newest.attempt !== attempt) return;
-  ledger.setGenerations([{ ...newest, suspect: true }, ...older]);
-  log.warn(`checkpoint ${generationName(newest)} may be half-written: restore prefers the one before`);
+/**
+ * They were committed before the death of a writer was known: the next record, the last one, says so. `closedAtMs`:
+ * by object when the close came that may be the death's; what was committed before it holds another's content.
+ */
+export function markSuspect(
+  { ledger, log, attempt }: Context,
+  closedAtMs: ReadonlyMap<string, number>,
+): void {
+  const isOfDeath = (generation: Generation): boolean =>
+    generation.attempt === attempt &&
+    generation.suspect !== true &&
+    generation.members.some(({ key }) => Date.parse(generation.at) >= (closedAtMs.get(key) ?? Infinity));
+  const marked = ledger.generations.filter(isOfDeath);
+  if (marked.length === 0) return;
+  ledger.setGenerations(
+    ledger.generations.map((one) => (marked.includes(one) ? { ...one, suspect: true } : one)),
+  );
+  const names = marked.map(generationName).join(', ');
+  log.warn(`checkpoint ${names} may be half-written: restore prefers the one before`);
 }
 
 /** True when the newest generation names exactly these objects. */

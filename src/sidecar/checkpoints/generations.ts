@@ -13,12 +13,13 @@ import type { ClosedHow } from '../../core/events.ts';
 import { reasonOf } from '../../core/errors.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import { openCompanionClock, type CompanionClock } from './companion-clock.ts';
-import { commitGeneration, isRenewed, nameInNewest, type GenerationFiles, type Marks } from './commit.ts';
+import { isRenewed, nameInNewest, type GenerationFiles, type Marks } from './commit.ts';
+import { Commits } from './commits.ts';
 import { openCounted } from './counted.ts';
 import { Coverage, lacksQuiet, type Covered } from './coverage.ts';
-import { commitLast, type LastCut } from './last-generation.ts';
+import { commitLast, type Commit, type LastCut } from './last-generation.ts';
 import { collectStates, membersAmong } from './members.ts';
-import { CutRefused, openVerifyCut, type VerifyCut } from './verify-cut.ts';
+import { CutRefused } from './verify-cut.ts';
 import { PendingCut, type CutParts } from './pending-cut.ts';
 
 export interface GenerationsOptions extends CutParts {
@@ -41,20 +42,25 @@ export class Generations {
   /** Cuts whose objects must stay: under way, or being committed. */
   readonly #held = new Set<PendingCut>();
   readonly #clock: CompanionClock | undefined;
-  #committing: Promise<void> = Promise.resolve();
+  readonly #commits: Commits;
   #timer: NodeJS.Timeout | undefined;
   readonly #counts: (path: RelPath, how: ClosedHow) => boolean;
   readonly #coverage = new Coverage();
-  readonly #verified: VerifyCut;
   /** Aborts when only the last cut is still to come. */
   readonly #ending = new AbortController();
   #evaluating = false;
-  committed = 0;
 
   constructor(options: GenerationsOptions) {
     this.#options = options;
     this.#counts = openCounted(options.context.root);
-    this.#verified = openVerifyCut(options.context, options.checkpoints);
+    this.#commits = new Commits({
+      ...options,
+      inUse: () => [...this.#held].flatMap((cut) => cut.keys),
+      onCommitted: () => {
+        this.#clock?.captured();
+        options.onCommitted();
+      },
+    });
     const required =
       options.restored.length > 0 ? options.restored : options.context.manifest.exact.checkpoints;
     this.#state = newCut(required);
@@ -86,11 +92,18 @@ export class Generations {
     this.#ending.abort();
     clearTimeout(this.#timer);
     this.#clock?.close();
+    this.#commits.pause();
   }
 
-  /** The task is about to be stopped: what companions hold is sent now, the end may leave little time. */
+  /** We are to be stopped: what companions hold is sent now, the end may leave little time. */
   hurryCompanions(): void {
     this.#clock?.now();
+  }
+
+  /** The task was asked to end. */
+  signalled(atMs: number): void {
+    this.#commits.signalled(atMs);
+    this.hurryCompanions();
   }
 
   /** Takes a cut if the set is complete now. */
@@ -190,28 +203,13 @@ export class Generations {
     this.#coverage.givenUp();
   }
 
-  /** Rejects when it could not be recorded. */
   #commit(files: GenerationFiles, marks: Marks, deadline?: AbortSignal): Promise<void> {
-    return this.#inTurn(() => this.#write(files, marks, deadline));
+    return this.#commits.inTurn(() => this.#write(files, marks, deadline));
   }
 
-  async #write(files: GenerationFiles, marks: Marks, deadline?: AbortSignal): Promise<void> {
-    const { context, checkpoints, companions, onCommitted } = this.#options;
-    const number = checkpoints.takeNumber();
+  #write(files: GenerationFiles, marks: Marks, deadline?: AbortSignal): Promise<void> {
     const until = { signal: deadline ?? this.#ending.signal, isLast: deadline !== undefined };
-    const verified = await this.#verified(files.members, number, marks, until);
-    const inUse = (): readonly string[] => [...this.#held].flatMap((cut) => cut.keys);
-    await commitGeneration(context, { checkpoints, companions, inUse }, number, files, verified);
-    this.committed += 1;
-    this.#clock?.captured();
-    onCommitted();
-  }
-
-  /** One record of generations after the other. */
-  #inTurn(step: () => Promise<void>): Promise<void> {
-    const next = this.#committing.then(step);
-    this.#committing = next.catch(() => undefined);
-    return next;
+    return this.#commits.write(files, marks, until);
   }
 
   /** Between checkpoints. Without any, the companions are a generation of their own. */
@@ -221,7 +219,7 @@ export class Generations {
     try {
       const capture = await companions.capture({ atCheckpoint: false }, signal);
       if (capture.kind === 'moved' || this.#ending.signal.aborted) return;
-      await this.#inTurn(async () => {
+      await this.#commits.inTurn(async () => {
         const now = companions.current;
         if (companions.standAlone) {
           if (isRenewed(ledger, now)) await this.#write({ members: [], companions: now }, {});
@@ -243,8 +241,15 @@ export class Generations {
     this.pause();
     // What it waited for is part of the last one, in the state that it has now.
     this.#cut = undefined;
-    await this.#committing;
+    await this.#commits.settled();
     const last = { ...ending, members: this.members(), state: this.#state };
-    return commitLast(this.#options, last, (files, marks) => this.#commit(files, marks, ending.deadline));
+    const commit: Commit = (files, marks) => this.#commit(files, marks, ending.deadline);
+    const missing = await commitLast(this.#options, last, commit);
+    if (ending.clean && !last.members.some(ending.suspect)) await this.#commits.endWell();
+    return missing;
+  }
+
+  get committed(): number {
+    return this.#commits.count;
   }
 }

@@ -3,11 +3,11 @@
 import { endsRound, type CutState } from '../../core/cut.ts';
 import { reasonOf } from '../../core/errors.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
-import type { Companion } from '../../core/records.ts';
+import type { Companion, StoredFile } from '../../core/records.ts';
 import {
   isNewest,
   isRenewed,
-  markNewestSuspect,
+  markSuspect,
   nameInNewest,
   type GenerationFiles,
   type Marks,
@@ -27,11 +27,14 @@ export interface LastCut {
   readonly deadline: AbortSignal;
 }
 
+/** Rejects when it could not be recorded. */
+export type Commit = (generation: GenerationFiles, marks: Marks) => Promise<void>;
+
 /** Resolves to the members that are not stored. Throws when the generation could not be recorded. */
 export async function commitLast(
   { context, files, checkpoints, companions }: CutParts,
   last: LastCut,
-  commit: (generation: GenerationFiles, marks: Marks) => Promise<void>,
+  commit: Commit,
 ): Promise<readonly RelPath[]> {
   const { ledger, log, settings } = context;
   const { members, state, clean } = last;
@@ -45,10 +48,11 @@ export async function commitLast(
   const fresh = files
     .tracks('checkpoint')
     .some((track) => track.closes > 0 || (clean && track.durable !== undefined));
-  const suspect = members.some(last.suspect);
+  const suspects = members.filter(last.suspect);
+  const suspect = suspects.length > 0;
   const committed = isNewest(ledger, whole);
   // What passed its check before it was committed is good, whatever closed it.
-  if (suspect && committed && settings.verify?.atCommit !== true) markNewestSuspect(context);
+  if (settings.verify?.atCommit !== true) markSuspect(context, closesOf(suspects, whole, files));
   const isNew = fresh && whole.length > 0 && !committed;
   const held =
     isNew || !clean || companions.standAlone ? await lastCapture(companions, last, log) : undefined;
@@ -72,6 +76,18 @@ export async function commitLast(
   if (missing.length > 0)
     log.warn(`the last checkpoint lacks ${missing.map(showPath).join(', ')}: marked incomplete`);
   return missing;
+}
+
+/** By object of a suspect member when the close came that made it suspect. */
+function closesOf(
+  suspects: readonly RelPath[],
+  objects: readonly StoredFile[],
+  files: CutParts['files'],
+): ReadonlyMap<string, number> {
+  const made = objects.filter(({ path }) => suspects.includes(path));
+  return new Map(
+    made.map(({ path, key }) => [key, files.get(path, 'checkpoint')?.lastClose?.atMs ?? Infinity]),
+  );
 }
 
 interface LastCapture {

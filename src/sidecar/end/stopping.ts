@@ -64,7 +64,7 @@ export function openStopping({
       if (window !== undefined) return;
       signalledAtMs ??= atMs;
       files.holdReplacing(true);
-      generations.hurryCompanions();
+      generations.signalled(atMs);
     },
     noticed: (deadlineMs) => {
       files.deadline(deadlineMs === undefined ? undefined : deadlineMs - RECORD_MARGIN_MS);

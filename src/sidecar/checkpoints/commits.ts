@@ -1,0 +1,78 @@
+// One record of generations after the other: commits sets, and later drops what was kept only until a newer set
+// was proven. What a set is, and when it is complete, is not known here.
+import { reasonOf } from '../../core/errors.ts';
+import { commitGeneration, dropSpare, type GenerationFiles, type Keepers, type Marks } from './commit.ts';
+import type { CutParts } from './pending-cut.ts';
+import { Spare } from './spare.ts';
+import { openVerifyCut, type VerifyCut } from './verify-cut.ts';
+
+export interface CommitsOptions extends CutParts {
+  /** Objects of cuts that are on their way. */
+  readonly inUse: () => readonly string[];
+  /** Called after each commit. */
+  readonly onCommitted: () => void;
+}
+
+export class Commits {
+  readonly #options: CommitsOptions;
+  readonly #keepers: Keepers;
+  readonly #spare: Spare;
+  readonly #verified: VerifyCut;
+  #last: Promise<void> = Promise.resolve();
+  count = 0;
+
+  constructor(options: CommitsOptions) {
+    this.#options = options;
+    this.#spare = new Spare(options, () => void this.#dropSpare());
+    this.#keepers = { ...options, isProven: this.#spare.isProven };
+    this.#verified = openVerifyCut(options.context, options.checkpoints);
+  }
+
+  /** Carries out `step` when those before it are over. */
+  inTurn(step: () => Promise<void>): Promise<void> {
+    const next = this.#last.then(step);
+    this.#last = next.catch(() => undefined);
+    return next;
+  }
+
+  /** Resolves when all that was begun is over. */
+  settled(): Promise<void> {
+    return this.#last;
+  }
+
+  /** To be called in turn. Rejects when it could not be recorded; `until` as for {@link VerifyCut}. */
+  async write(files: GenerationFiles, marks: Marks, until: Parameters<VerifyCut>[3]): Promise<void> {
+    const { context, checkpoints, onCommitted } = this.#options;
+    const number = checkpoints.takeNumber();
+    const verified = await this.#verified(files.members, number, marks, until);
+    await commitGeneration(context, this.#keepers, number, files, verified);
+    this.count += 1;
+    this.#spare.committed();
+    onCommitted();
+  }
+
+  /** The task was asked to end. */
+  signalled(atMs: number): void {
+    this.#spare.signalled(atMs);
+  }
+
+  /** Only the last commit is still to come. */
+  pause(): void {
+    this.#spare.close();
+  }
+
+  /** The task has ended well: what was kept in case it had not is dropped. Never rejects. */
+  async endWell(): Promise<void> {
+    this.#spare.endedWell();
+    await this.#dropSpare();
+  }
+
+  /** A failure costs space only, and the next commit tries again. */
+  async #dropSpare(): Promise<void> {
+    const { context } = this.#options;
+    await this.inTurn(() => dropSpare(context, this.#keepers)).catch((error: unknown) => {
+      context.log.debug(`an older checkpoint is still kept: ${reasonOf(error)}`);
+    });
+    this.#spare.committed();
+  }
+}

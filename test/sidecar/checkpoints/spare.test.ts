@@ -1,0 +1,82 @@
+// What is kept beyond --generations, and which sets a death that comes to light marks: without a run, in time
+// that the test makes.
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { newTrack } from '../../../src/core/track.ts';
+import type { Generation, StoredFile } from '../../../src/core/records.ts';
+import { markSuspect } from '../../../src/sidecar/checkpoints/commit.ts';
+import { Spare } from '../../../src/sidecar/checkpoints/spare.ts';
+
+const START_MS = 1_000_000;
+
+beforeEach(() => vi.useFakeTimers({ now: START_MS }));
+afterEach(() => vi.useRealTimers());
+
+const generation = (number: number, ...keys: readonly string[]): Generation => ({
+  attempt: 1,
+  generation: number,
+  at: new Date(START_MS + number).toISOString(),
+  members: keys.map((key) => ({ path: 'k.chk', key }) as StoredFile),
+  companions: [],
+});
+
+/** Two sets of a member that was closed now, in place, and one is wanted. */
+function opened() {
+  const drop = vi.fn<() => void>();
+  const track = {
+    ...newTrack('k.chk', 'checkpoint', false),
+    lastClose: { how: 'close' as const, atMs: START_MS },
+  };
+  const generations = [generation(2, 'k.2'), generation(1, 'k.1')];
+  const parts = {
+    context: { ledger: { generations }, settings: { generations: 1 }, now: () => Date.now() },
+    files: { get: () => track },
+    checkpoints: { newestOf: () => ({ key: 'k.2' }) },
+  };
+  return {
+    spare: new Spare(parts as unknown as ConstructorParameters<typeof Spare>[0], drop),
+    drop,
+    generations,
+  };
+}
+
+it('a set is proven ten seconds after its last close, and then the older one is dropped', () => {
+  const { spare, drop, generations } = opened();
+  spare.committed();
+  expect(generations.map(spare.isProven)).toEqual([false, true]);
+  vi.advanceTimersByTime(9999);
+  expect(drop).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(drop).toHaveBeenCalledOnce();
+  expect(generations.map(spare.isProven)).toEqual([true, true]);
+});
+
+it('after a signal to the task a set is proven by its end alone', () => {
+  const { spare, drop, generations } = opened();
+  spare.signalled(START_MS);
+  spare.committed();
+  vi.advanceTimersByTime(60_000);
+  expect(drop).not.toHaveBeenCalled();
+  expect(generations.map(spare.isProven)).toEqual([false, true]);
+  spare.endedWell();
+  expect(generations.map(spare.isProven)).toEqual([true, true]);
+});
+
+it('every set with the object of a death is marked, none that was committed before its close', () => {
+  let generations: readonly Generation[] = [
+    generation(3, 'k.2', 'm.3'),
+    generation(2, 'k.2', 'm.2'),
+    generation(1, 'k.2'),
+  ];
+  const ledger = {
+    get generations() {
+      return generations;
+    },
+    setGenerations: (now: readonly Generation[]) => (generations = now),
+  };
+  const context = { ledger, log: { warn: vi.fn<() => void>() }, attempt: 1 } as unknown as Parameters<
+    typeof markSuspect
+  >[0];
+  // A push that found nothing new names the object that was there before the close.
+  markSuspect(context, new Map([['k.2', START_MS + 2]]));
+  expect(generations.map(({ suspect }) => suspect)).toEqual([true, true, undefined]);
+});
