@@ -90,7 +90,11 @@ async function inodeOf(path: string): Promise<bigint | undefined> {
   }
 }
 
-/** Removes the temporaries of interrupted puts of keys that are `mine`. */
+/**
+ * Removes the temporaries of interrupted puts of keys that are `mine`, and the note of a put that was killed before
+ * it could write its key: nothing follows that one. A put that is just about to write it does not need it; only if
+ * it is killed, too, its temporary stays.
+ */
 export async function sweepTemporaries(
   layout: Layout,
   prefix: string,
@@ -104,9 +108,20 @@ export async function sweepTemporaries(
   for (const name of names.filter((entry) => entry.endsWith(KEY_SUFFIX))) {
     signal?.throwIfAborted();
     const noted = `${layout.tmp}/${name}`;
-    const key = await fs.readFile(noted, 'utf8');
-    if (!key.startsWith(prefix) || !mine(key)) continue;
+    const key = await readNote(noted);
+    if (key === undefined) continue;
+    if (key !== '' && !(key.startsWith(prefix) && mine(key))) continue;
     await fs.rm(noted.slice(0, -KEY_SUFFIX.length), { force: true });
     await fs.rm(noted, { force: true });
+  }
+}
+
+/** Undefined when the put has ended meanwhile. */
+async function readNote(path: string): Promise<string | undefined> {
+  try {
+    return await fs.readFile(path, 'utf8');
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
   }
 }

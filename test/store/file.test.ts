@@ -135,6 +135,23 @@ describe('the file store', () => {
     await expect(put('a/b', 'below')).rejects.toMatchObject({ kind: 'refused' });
   });
 
+  it('sweeps the note of a put that was killed before it had written its key', async () => {
+    await put('r.dat', 'x');
+    fs.writeFileSync(`${dir}/.capture-store/tmp/b1.key`, '');
+    await store.sweep('other/', () => false);
+    expect(tmpFiles()).toEqual([]);
+    expect((await store.head('r.dat'))?.sizeBytes).toBe(1);
+  });
+
+  it('sweeps on when a put of somebody else ends meanwhile', async () => {
+    await put('r.dat', 'x');
+    // Listed, and gone when it is opened.
+    fs.symlinkSync('gone', `${dir}/.capture-store/tmp/a1.key`);
+    fs.writeFileSync(`${dir}/.capture-store/tmp/b1.key`, 'mine/r.dat');
+    await store.sweep('', (key) => key.startsWith('mine/'));
+    expect(tmpFiles()).toEqual(['a1.key']);
+  });
+
   it('sweeps what a killed put left, of its own keys only', async () => {
     await put('other', 'x');
     const hang = new AbortController();
