@@ -12,8 +12,16 @@ export type Prior =
   | { readonly kind: 'unknown' }
   /** Our own earlier push, whose bytes the task has seen and gone on from. */
   | { readonly kind: 'ours'; readonly key: string }
-  /** Of an earlier attempt, another task name, or ours and then reclaimed: kept when it differs. */
-  | { readonly kind: 'foreign'; readonly key: string; readonly compressed: boolean };
+  /**
+   * Of an earlier attempt, another task name, or ours and then reclaimed: kept when it differs. `push`: that of
+   * the record; undefined when no record that we know names the object.
+   */
+  | {
+      readonly kind: 'foreign';
+      readonly key: string;
+      readonly push: string | undefined;
+      readonly compressed: boolean;
+    };
 
 export interface ResultJob {
   readonly path: RelPath;
@@ -72,7 +80,7 @@ export async function publishResult(
       const older = prior.kind === 'unknown' ? undefined : prior.key;
       return { sent, kept, obsolete: key !== undefined && older !== key ? older : undefined };
     }
-    prior = { kind: 'foreign', key: sent.key, compressed: sent.key.endsWith('.zst') };
+    prior = { kind: 'foreign', key: sent.key, push: undefined, compressed: sent.key.endsWith('.zst') };
   }
 }
 
@@ -90,6 +98,9 @@ async function keepOlder(
   const { store, scope } = publisher;
   const older = await store.head(prior.key, signal);
   if (older === undefined || (md5 !== undefined && older.meta['md5'] === md5)) return undefined;
+  // Pushed for this very task by a sidecar that died before it could record it. So it was never reclaimed, and
+  // the task itself has gone on from it.
+  if (older.meta['run'] === publisher.runToken && older.meta['push'] !== prior.push) return undefined;
   let n = job.keptN + 1;
   while ((await taken(n)) !== undefined) n += 1;
   const key = keptKey(job.path, scope, n, prior.compressed);
@@ -110,5 +121,5 @@ async function keepOlder(
 export function priorOf(file: StoredFile | undefined, attempt: number, reclaimed: boolean): Prior {
   if (file === undefined) return { kind: 'unknown' };
   if (file.attempt === attempt && !reclaimed) return { kind: 'ours', key: file.key };
-  return { kind: 'foreign', key: file.key, compressed: file.compressed };
+  return { kind: 'foreign', key: file.key, push: file.push, compressed: file.compressed };
 }

@@ -49,7 +49,7 @@ export async function sendSegment(
       const push = sender.newId();
       const size = range.end - first;
       const outcome = await sender.store.put(key, reading.parts, {
-        meta: metaOf(push, { ...facts, size }, reading.md5),
+        meta: metaOf(sender, push, { ...facts, size }, reading.md5),
         ifAbsent: true,
         sizeHintBytes: reading.sizeHintBytes,
         signal,

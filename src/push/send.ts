@@ -23,6 +23,8 @@ export interface Sender {
   readonly newId: () => string;
   /** Told when a file was to be spooled and is read while it is sent, for want of room. */
   readonly onSpoolFull: (path: RelPath) => void;
+  /** Of the run of the task: the same for every sidecar that serves it. */
+  readonly runToken: string;
 }
 
 export interface SendJob {
@@ -103,7 +105,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
   try {
     reached('push.before-put');
     const outcome = await sender.store.put(key, body.parts, {
-      meta: metaOf(push, body.facts, body.md5),
+      meta: metaOf(sender, push, body.facts, body.md5),
       ifAbsent: job.ifAbsent,
       sizeHintBytes: body.sizeHintBytes,
       onSent: job.onSent,
@@ -150,12 +152,14 @@ function storedFile(
 
 /** What is stored with an object: of the bytes that it holds, before compression. */
 export function metaOf(
+  { runToken }: Pick<Sender, 'runToken'>,
   push: string,
   facts: Pick<FileFacts, 'size' | 'mtimeNs' | 'mode'>,
   md5: string | undefined,
 ): ObjectMeta {
   return {
     push,
+    run: runToken,
     size: String(facts.size),
     mtime: facts.mtimeNs,
     mode: facts.mode.toString(8),
@@ -192,7 +196,7 @@ async function sendLink(
   const key = job.keyOf(false);
   const push = sender.newId();
   await job.beforeSend?.(md5);
-  const meta = { ...metaOf(push, link.facts, md5), link: '1' };
+  const meta = { ...metaOf(sender, push, link.facts, md5), link: '1' };
   const outcome = await sender.store.put(key, link.target, { meta, ifAbsent: job.ifAbsent, signal });
   if (outcome === 'exists') return { kind: 'exists', key };
   const file = storedFile(sender, job.path, { kind: 'link', key, push, md5, compressed: false }, link.facts);

@@ -61,7 +61,7 @@ export interface Context {
 
 /** What push/send.ts needs of it. */
 export function senderOf(context: Context): Sender {
-  const { root, lanes, store, attempt, newId, settings, spoolFull } = context;
+  const { root, lanes, store, attempt, newId, runToken, settings, spoolFull } = context;
   const { compression } = settings;
-  return { root, lanes, store, attempt, newId, compression, onSpoolFull: spoolFull };
+  return { root, lanes, store, attempt, newId, runToken, compression, onSpoolFull: spoolFull };
 }

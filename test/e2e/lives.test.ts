@@ -1,7 +1,17 @@
 // The lives of the three processes: whoever dies, what was closed is stored, and the task is left alone.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { childrenOf, isAlive, noise, openPlace, program, sidecarOf, until, type Place } from './support.ts';
+import {
+  childrenOf,
+  isAlive,
+  noise,
+  openPlace,
+  program,
+  sidecarOf,
+  until,
+  type Place,
+  type Run,
+} from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -11,6 +21,14 @@ afterEach(() => place.close());
 
 const sh = (script: string): string[] => ['sh', '-c', script];
 const lastRecord = (): ReturnType<Place['records']>[number] | undefined => place.records().at(-1);
+
+/** Kills the sidecar; another one is there when it resolves. */
+async function replaceSidecar({ pid }: Run): Promise<void> {
+  const first = sidecarOf(pid);
+  if (first === undefined) throw new Error('there is no sidecar');
+  process.kill(first, 'SIGKILL');
+  await until(() => ![undefined, first].includes(sidecarOf(pid)), 'another sidecar');
+}
 
 describe('a sidecar that is killed', () => {
   it('while it pushes is replaced, and everything that was closed is stored', async () => {
@@ -22,10 +40,7 @@ describe('a sidecar that is killed', () => {
       ),
     );
     await run.says('closed');
-    const first = sidecarOf(run.pid);
-    expect(first).toBeDefined();
-    process.kill(first ?? 0, 'SIGKILL');
-    await until(() => ![undefined, first].includes(sidecarOf(run.pid)), 'another sidecar');
+    await replaceSidecar(run);
     fs.writeFileSync(place.at('go'), '');
     expect(await run.status).toBe(0);
     expect(place.stored('big.dat.0').equals(fs.readFileSync(`${place.dir}/big`))).toBe(true);
@@ -35,17 +50,41 @@ describe('a sidecar that is killed', () => {
     expect(lastRecord()?.record.generations[0]?.members).toHaveLength(1);
   });
 
+  it('leaves results that its replacement knows to be of the same task: none is kept beside the newer one', async () => {
+    const run = place.run(
+      ['-r', 'r.dat'],
+      sh('echo one > r.dat; until [ -e go ]; do sleep 0.02; done; echo two > r.dat'),
+    );
+    await until(() => place.keys().includes('r.dat.0'), 'the first push, which no record names yet');
+    await replaceSidecar(run);
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(place.keys()).toEqual(['r.dat.0']);
+    expect(place.text('r.dat.0')).toBe('two\n');
+    expect(run.stderr()).not.toContain('kept as');
+  });
+
+  it('after it reclaimed a result does not let its replacement replace that one silently', async () => {
+    const run = place.run(
+      ['-r', 'r.dat', '--reclaim', 'now'],
+      sh('echo one > r.dat; until [ -e go ]; do sleep 0.02; done; echo two >> r.dat'),
+    );
+    await until(() => place.keys().includes('r.dat.0') && !fs.existsSync(place.at('r.dat')), 'the reclaim');
+    await replaceSidecar(run);
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(place.text('r.dat.0')).toBe('two\n');
+    expect(place.text('r.dat.0.~1~')).toBe('one\n');
+    expect(run.stderr()).toContain('kept as r.dat.0.~1~');
+  });
+
   it('again and again does not disturb the task', async () => {
     const run = place.run(
       ['-r', 'r.dat'],
       sh('until [ -e go ]; do sleep 0.02; done; echo data > r.dat; exit 5'),
     );
     await until(() => sidecarOf(run.pid) !== undefined && childrenOf(run.pid).length > 1, 'the task');
-    for (let n = 0; n < 3; n += 1) {
-      const pid = sidecarOf(run.pid) ?? 0;
-      process.kill(pid, 'SIGKILL');
-      await until(() => ![undefined, pid].includes(sidecarOf(run.pid)), 'another sidecar');
-    }
+    for (let n = 0; n < 3; n += 1) await replaceSidecar(run);
     fs.writeFileSync(place.at('go'), '');
     expect(await run.status).toBe(5);
   });

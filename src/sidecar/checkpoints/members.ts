@@ -68,6 +68,15 @@ export function statMember(root: Root, path: RelPath): FileFacts | undefined {
   }
 }
 
+/** When the inode under a path was made, ns since the epoch; 0 when nobody knows. */
+export function bornNsOf(root: Root, path: RelPath): bigint {
+  try {
+    return fs.lstatSync(encodePath(`${root.path}/${path}`), { bigint: true }).birthtimeNs;
+  } catch {
+    return 0n;
+  }
+}
+
 /** Of the declared checkpoint files those that exist, but for those that `--newest` leaves out. */
 export function membersAmong(
   { root, manifest, settings }: Context,

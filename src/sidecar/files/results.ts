@@ -10,6 +10,7 @@ import { reached } from '../../native/failpoint.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../../push/publish-result.ts';
 import { senderOf, type Context } from '../context.ts';
 import { failedPush } from './failed-push.ts';
+import { bornNsOf } from '../checkpoints/members.ts';
 import type { PushHandle } from './pusher.ts';
 
 /** A stored result whose local copy may go once a record names it. */
@@ -84,7 +85,7 @@ export class Results {
         this.#publisher,
         {
           path,
-          prior: priorOf(known, context.attempt, this.#reclaimed.has(path)),
+          prior: priorOf(known, context.attempt, this.#reclaimed.has(path) || this.#isMadeAnew(known)),
           baseline: context.baselines.get(path),
           spoolFirst,
           onSent,
@@ -116,6 +117,18 @@ export class Results {
     } catch (error) {
       return failedPush(context, track, error, signal);
     }
+  }
+
+  /**
+   * True when the sidecar that this one replaces may have reclaimed the file: what stands there now was made after
+   * what is stored was written (statx(2), stx_btime; 0 where the file system does not know it).
+   */
+  #isMadeAnew(known: StoredFile | undefined): boolean {
+    const { resumed, reclaimer, attempt, root } = this.#context;
+    if (!resumed || reclaimer === undefined || known?.attempt !== attempt) return false;
+    if (this.#publishedMs.has(known.path)) return false;
+    const bornNs = bornNsOf(root, known.path);
+    return bornNs === 0n || bornNs > BigInt(known.mtimeNs);
   }
 
   /** After a record has been written: objects in the other form go. */
