@@ -55,6 +55,17 @@ export function segmentKey(
   return withSuffix(path, `.${scope.taskName}.${scope.index}.${moment}`, compressed);
 }
 
+/** What the keys of all checkpoint objects and segments of a path begin with, of all attempts. */
+export function momentPrefix(path: RelPath, scope: KeyScope): string {
+  return checkpointKey(path, scope, { attempt: 0, generation: 0 }, false).replace(/0-0$/, '');
+}
+
+/** What follows {@link momentPrefix} in a key, undefined when it is something else. */
+export function parseMoment(rest: string): { attempt: number; isSegment: boolean } | undefined {
+  const match = /^([1-9]\d*)-\d+(\.\d+)?(?:\.zst)?$/.exec(rest);
+  return match === null ? undefined : { attempt: Number(match[1]), isSegment: match[2] !== undefined };
+}
+
 /** The attempt and number of the segment that a key stands for; undefined when it is none. */
 export function parseSegmentKey(key: string): { attempt: number; segment: number } | undefined {
   const match = /\.(\d+)-\d+\.(\d+)(?:\.zst)?$/.exec(key);

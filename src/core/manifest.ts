@@ -20,6 +20,7 @@ export interface Manifest extends Interest {
     readonly results: readonly RelPath[];
     readonly checkpoints: readonly RelPath[];
     readonly inputs: readonly RelPath[];
+    readonly companions: readonly RelPath[];
   };
   /** Index of the pattern of `list` that the path matches, -1: none. For `--newest` and never-matched patterns. */
   matchIndex(list: keyof PatternLists, path: RelPath): number;
@@ -61,7 +62,12 @@ export function compileManifest(patterns: ManifestPatterns, skip: readonly RelPa
       if (skipped.coversAll(dir) || exclude.coversAll(dir)) return false;
       return declared.some((list) => list.reaches(dir));
     },
-    exact: { results: results.exact, checkpoints: checkpoints.exact, inputs: inputs.exact },
+    exact: {
+      results: results.exact,
+      checkpoints: checkpoints.exact,
+      inputs: inputs.exact,
+      companions: companions.exact,
+    },
     matchIndex: (list, path) => lists[list].indexOf(path),
   };
 }

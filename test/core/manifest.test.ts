@@ -82,8 +82,14 @@ describe('the manifest', () => {
       results: ['r.dat', 'out/', '*.x'],
       checkpoints: ['a/b'],
       inputs: ['\\@in'],
+      companions: ['md.log', '*.xtc'],
     });
-    expect(manifest.exact).toEqual({ results: ['r.dat'], checkpoints: ['a/b'], inputs: ['@in'] });
+    expect(manifest.exact).toEqual({
+      results: ['r.dat'],
+      checkpoints: ['a/b'],
+      inputs: ['@in'],
+      companions: ['md.log'],
+    });
   });
 
   it("finds the first pattern of the user's order that matches", () => {

@@ -28,6 +28,7 @@ import type { Reclaims } from '../space/reclaims.ts';
 import { checkpointsToReclaim } from '../space/reclaimable.ts';
 import type { Results } from '../files/results.ts';
 import { statMember } from '../checkpoints/members.ts';
+import { deleteStrays } from './strays.ts';
 
 export interface FinishParts {
   readonly context: Context;
@@ -106,8 +107,13 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
       .atEnd(checkpointsToReclaim(parts))
       .catch((error: unknown) => context.log.warn(`local files stay: ${reasonOf(error)}`));
     reached('finish.reclaimed');
+    if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);
   }
   return { status, line: lastLine(parts, left, recorded) };
+}
+
+function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[] {
+  return [...files.tracks('checkpoint').map(({ path }) => path), ...(companions.seen ?? [])];
 }
 
 /** Shows from now on how far the drain is. */

@@ -169,10 +169,17 @@ export function allIsDone(view: View, work: string, { closedLast }: Said): void 
   if (leftHere.length > 0) throw new Error(`left behind: ${leftHere.join(', ')}`);
   if (fs.existsSync(path.join(work, '.capture', 'journal'))) throw new Error('the journal is left behind');
   // An attempt that never was cannot be swept after: the file of its claim stays until there is a second one.
-  const isOfNoAttempt = (key: string): boolean => newest.record.attempt === 1 && !isData(key);
-  // An empty key is that of a put that died before it could say what it was: nothing follows it.
-  const inStore = view.leftovers().filter((key) => key !== '' && !isOfNoAttempt(key));
+  const isOfNoAttempt = (key: string): boolean => newest.record.attempt === 1 && (key === '' || !isData(key));
+  const inStore = view.leftovers().filter((key) => !isOfNoAttempt(key));
   if (inStore.length > 0) throw new Error(`left in the store: ${inStore.join(', ')}`);
+}
+
+/** After a run that was done and that nothing disturbed: every checkpoint object is one that a record names. */
+export function nothingIsStray(view: View): void {
+  const generations = recordsOf(view).flatMap(({ record }) => record.generations);
+  const named = new Set(generations.flatMap(({ members }) => members.map(({ key }) => key)));
+  const strays = view.keys().filter((key) => /^[ab]\.chk\.t\.3\.\d/.test(key) && !named.has(key));
+  if (strays.length > 0) throw new Error(`no record names ${strays.join(', ')}`);
 }
 
 function md5Of(bytes: Buffer): string {

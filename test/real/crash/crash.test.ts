@@ -5,34 +5,31 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startS3Server, type S3Server } from '../../s3-server/server.ts';
-import { runChain, type Link } from './chain.ts';
+import { startS3Server } from '../../s3-server/server.ts';
+import { runChain, type ChainEnd } from './chain.ts';
+import type { Death } from './run.ts';
 import { anyMoment, everyPoint, FAILPOINTS, seeded, type ChainPlan, type StoreKind } from './sweep.ts';
 import { fileView, s3View } from './view.ts';
 
-/** Most of a run is waiting: for the disk, the task, the quiet before a deletion. */
+/** Half of a run is waiting: for the disk, the task, the quiet before a deletion. */
 const AT_ONCE = 4;
 const DEATHS_IN_ALL = 1000;
-const RANDOM_ON_FILES = 200;
+const RANDOM_RUNS_ON_FILES = 60;
 /** So many more at a time, until there are enough. */
-const RANDOM_MORE = 48;
+const RANDOM_RUNS_MORE = 24;
 const BOUND_MS = 20 * 60_000;
 const seed = Number(process.env['CRASH_SEED'] ?? Date.now() % 1_000_000);
-const random = seeded(seed);
 
 let root: string;
 let bin: string;
-let server: S3Server;
-const deaths: Link[] = [];
+const deaths: Death[] = [];
 
 beforeAll(async () => {
   console.log(`crash: seed ${seed}`);
   root = fs.mkdtempSync('/dev/shm/capture-crash-');
   bin = await buildArmed();
-  server = await startS3Server();
 });
-afterAll(async () => {
-  await server.stop();
+afterAll(() => {
   fs.rmSync(path.dirname(path.dirname(bin)), { recursive: true, force: true });
   fs.rmSync(root, { recursive: true, force: true });
 });
@@ -51,20 +48,18 @@ async function buildArmed(): Promise<string> {
 /** Runs all chains; resolves to what was found wrong. */
 async function run(store: StoreKind, plans: readonly ChainPlan[]): Promise<readonly string[]> {
   const failures: string[] = [];
-  const queue = plans.values();
+  const queue = plans.entries();
   let count = 0;
   const work = async (): Promise<void> => {
-    for (const { links, big } of queue) {
-      const dir = fs.mkdtempSync(path.join(root, `${store}-`));
-      const view =
-        store === 'file' ? fileView(path.join(dir, 'store')) : s3View(server, `${path.basename(dir)}/`);
-      const end = await runChain({ bin, dir, view, links, big });
+    for (const [n, plan] of queue) {
+      const end = await runOn(store, plan);
       count += end.deaths.length;
       deaths.push(...end.deaths);
+      if (end.failure === undefined) continue;
+      const failure = `CRASH_SEED=${seed}, chain ${n + 1} of ${plans.length} on ${store}: ${end.failure}`;
       // Said at once: the sweep is long, and what is wrong may make the rest of it wrong.
-      if (end.failure !== undefined) console.log(end.failure);
-      if (end.failure !== undefined) failures.push(end.failure);
-      else fs.rmSync(dir, { recursive: true, force: true });
+      console.log(failure);
+      failures.push(failure);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
@@ -72,26 +67,40 @@ async function run(store: StoreKind, plans: readonly ChainPlan[]): Promise<reado
   return failures;
 }
 
+/** Each chain has a store of its own. */
+async function runOn(store: StoreKind, plan: ChainPlan): Promise<ChainEnd> {
+  const dir = fs.mkdtempSync(path.join(root, `${store}-`));
+  const server = store === 's3' ? await startS3Server() : undefined;
+  try {
+    const view = server === undefined ? fileView(path.join(dir, 'store')) : s3View(server, 'lab/');
+    return await runChain({ ...plan, bin, dir, view });
+  } finally {
+    await server?.stop();
+    fs.rmSync(dir, { recursive: true, force: true });
+  }
+}
+
 describe('nothing that was closed and reported safe is lost, whatever dies', { timeout: BOUND_MS }, () => {
   it('at any step, on a file store', async () => {
-    expect(await run('file', everyPoint('file', random))).toEqual([]);
+    expect(await run('file', everyPoint('file', seeded(seed)))).toEqual([]);
   });
 
   it('at any step, on S3', async () => {
-    expect(await run('s3', everyPoint('s3', random))).toEqual([]);
+    expect(await run('s3', everyPoint('s3', seeded(seed + 1)))).toEqual([]);
   });
 
   it('at a random moment, on a file store', async () => {
-    expect(await run('file', anyMoment(RANDOM_ON_FILES, random))).toEqual([]);
+    expect(await run('file', anyMoment(RANDOM_RUNS_ON_FILES, seeded(seed + 2)))).toEqual([]);
   });
 
-  it('at a random moment, on S3', async () => {
-    do expect(await run('s3', anyMoment(RANDOM_MORE, random))).toEqual([]);
+  it('at a random moment, on S3, until there are a thousand deaths in all', async () => {
+    const random = seeded(seed + 3);
+    do expect(await run('s3', anyMoment(RANDOM_RUNS_MORE, random))).toEqual([]);
     while (deaths.length < DEATHS_IN_ALL);
   });
 
   it('and every step was died at', () => {
-    const reached = new Set(deaths.map((link) => (link.kind === 'failpoint' ? link.at : '')));
+    const reached = new Set(deaths.map((death) => (death.kind === 'failpoint' ? death.at : '')));
     expect(FAILPOINTS.filter((at) => !reached.has(at))).toEqual([]);
   });
 });

@@ -1,26 +1,39 @@
 // Stands in the place of src/native/failpoint.ts in the program that the crash tests build: at the n-th time
-// that it comes to the failpoint named by CRASH_AT, the program is killed. At most once for each CRASH_MARK.
+// that it comes to the failpoint named in CRASH_AT, the program is killed. CRASH_AT names several deaths, one
+// after the other, each at most once: CRASH_MARK with its number is there when it has taken place.
 import fs from 'node:fs';
 
-const [wanted = '', nth = '1', victim = ''] = (process.env['CRASH_AT'] ?? '').split(':');
-let left = Number(nth);
+interface Planned {
+  readonly at: string;
+  readonly victim: string;
+  readonly mark: string;
+  left: number;
+}
+
+const { CRASH_AT = '', CRASH_MARK = '' } = process.env;
+const planned = CRASH_AT.split(',').map((death, n): Planned => {
+  const [at = '', nth = '1', victim = ''] = death.split(':');
+  return { at, victim, mark: `${CRASH_MARK}-${n}`, left: Number(nth) };
+});
 
 /** The program has come to this instant. */
 export function reached(instant: string): void {
-  if (instant !== wanted) return;
-  left -= 1;
-  if (left !== 0 || !isFirst()) return;
+  if (!planned.some(({ at }) => at === instant)) return;
+  const death = planned.find(({ mark }) => !fs.existsSync(mark));
+  if (death?.at !== instant) return;
+  death.left -= 1;
+  if (death.left !== 0 || !isFirst(death)) return;
   // The launcher goes first: what is written here is that the machine is gone, not that a process died.
-  if (victim === 'all') process.kill(process.ppid, 'SIGKILL');
+  if (death.victim === 'all') process.kill(process.ppid, 'SIGKILL');
   process.kill(process.pid, 'SIGKILL');
   // A signal to ourselves arrives when the call returns; other threads die with it. Nothing may come after.
   for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 }
 
-/** The sidecar that replaces a dead one must not die of the same. */
-function isFirst(): boolean {
+/** A worker thread may come there at the same time. */
+function isFirst({ mark }: Planned): boolean {
   try {
-    fs.writeFileSync(process.env['CRASH_MARK'] ?? '', '', { flag: 'wx' });
+    fs.writeFileSync(mark, '', { flag: 'wx' });
     return true;
   } catch {
     return false;

@@ -1,6 +1,7 @@
 // The points at which attempts die, in chains that a seed puts together.
 import type { Failpoint } from '../../../src/native/failpoint.ts';
 import type { Link } from './chain.ts';
+import type { Death } from './run.ts';
 
 export type StoreKind = 'file' | 's3';
 
@@ -66,6 +67,28 @@ const POINTS: Readonly<Record<Failpoint, Where>> = {
   'finish.reclaimed': ONCE,
 };
 
+/** Where a sidecar that replaces a dead one comes, too: whatever the first one has left to do. */
+const REPLACED: readonly Failpoint[] = [
+  'record.before-put',
+  'record.after-put',
+  'push.before-read',
+  'push.before-put',
+  'push.after-put',
+  'reclaim.after-journal',
+  'reclaim.set-aside',
+  'finish.scanned',
+  'finish.settled',
+  'finish.before-record',
+  'finish.after-record',
+  'finish.reclaimed',
+];
+
+/** Only a running task's sidecar is replaced; before the task starts its death ends the run. */
+const BEFORE_THE_TASK = /^(attempt-file|claim|settle|restore)\./;
+
+/** With a long one records and deletions come while the task runs, with a short one all comes at its end. */
+const PAUSES_MS = [0, 60, 250];
+
 /** Longer chains end less often with two runs that nothing kills; shorter ones say more when one fails. */
 const LINKS_IN_CHAIN = 12;
 
@@ -79,48 +102,42 @@ export interface ChainPlan {
 /** All points of one kind of store: each by the sidecar's death, and by all, on the same and another machine. */
 export function everyPoint(store: StoreKind, random: () => number): readonly ChainPlan[] {
   const isPart = (at: Failpoint): boolean => /^s3\..*(part|complete)$/.test(at);
-  const links = FAILPOINTS.filter((at) => (POINTS[at].only ?? store) === store).flatMap((at) =>
-    Array.from({ length: POINTS[at].times }, (_, n) => deathsAt(at, n + 1)).flat(),
-  );
+  const groups = (parts: boolean): readonly Group[] =>
+    FAILPOINTS.filter((at) => (POINTS[at].only ?? store) === store && isPart(at) === parts).flatMap((at) =>
+      Array.from({ length: POINTS[at].times }, (_, n) => linksAt(at, n + 1, random)).flat(),
+    );
   return [
-    ...inChains(
-      shuffled(
-        links.filter((group) => !isPart(group.at)),
-        random,
-      ),
-      false,
-    ),
-    ...inChains(
-      shuffled(
-        links.filter((group) => isPart(group.at)),
-        random,
-      ),
-      true,
-    ),
+    ...inChains(shuffled(groups(false), random), false),
+    ...inChains(shuffled(groups(true), random), true),
   ];
 }
 
-interface Group {
-  readonly at: Failpoint;
-  readonly links: readonly Link[];
-}
+/** Links that belong together: a later one finds what the one before it has left. */
+type Group = readonly Link[];
 
-function deathsAt(at: Failpoint, nth: number): readonly Group[] {
-  const kinds = [
-    { victim: 'sidecar', fresh: false },
-    { victim: 'all', fresh: true },
-    { victim: 'all', fresh: false },
-  ] as const;
+function linksAt(at: Failpoint, nth: number, random: () => number): readonly Group[] {
+  const death = (victim: 'sidecar' | 'all'): Death => ({ kind: 'failpoint', at, nth, victim });
+  const another: Death = { kind: 'failpoint', at: pick(REPLACED, random), nth: 1, victim: 'sidecar' };
+  const link = (fresh: boolean, ...deaths: readonly Death[]): Link => ({
+    deaths,
+    pauseMs: pick(PAUSES_MS, random),
+    fresh,
+  });
   // Only a death in the middle of a reclaim leaves something for the next start to settle.
-  const before: readonly Link[] = at.startsWith('settle.')
-    ? [{ kind: 'failpoint', at: 'reclaim.set-aside', nth: 1, victim: 'all', fresh: false }]
-    : [];
-  return kinds.map((kind) => ({ at, links: [...before, { kind: 'failpoint', at, nth, ...kind }] }));
+  const setAside: Death = { kind: 'failpoint', at: 'reclaim.set-aside', nth: 1, victim: 'all' };
+  const before = at.startsWith('settle.') ? [link(false, setAside)] : [];
+  const isEarly = BEFORE_THE_TASK.test(at);
+  const last = isEarly || nth > 1 ? [death('all')] : [another, death('all')];
+  return [
+    [...before, link(false, death('sidecar'), ...(isEarly ? [] : [another]))],
+    [...before, link(true, death('all'))],
+    [...before, link(false, ...last)],
+  ];
 }
 
 function inChains(groups: readonly Group[], big: boolean): readonly ChainPlan[] {
   const chains: Link[][] = [[]];
-  for (const { links } of groups) {
+  for (const links of groups) {
     const last = chains.at(-1) ?? [];
     if (last.length + links.length > LINKS_IN_CHAIN) chains.push([...links]);
     else last.push(...links);
@@ -128,15 +145,22 @@ function inChains(groups: readonly Group[], big: boolean): readonly ChainPlan[] 
   return chains.filter((links) => links.length > 0).map((links) => ({ links, big }));
 }
 
-/** Deaths at any moment of a run, of the sidecar, the launcher, or both. */
-export function anyMoment(count: number, random: () => number): readonly ChainPlan[] {
-  const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
-  const groups = Array.from({ length: count }, (): Group => {
-    const afterMs = Math.floor(100 + random() * 1200);
-    const victim = pick(['sidecar', 'launcher', 'all'] as const);
-    return { at: 'claim.won', links: [{ kind: 'random', afterMs, victim, fresh: random() < 0.5 }] };
+/** Runs with deaths at any moment: of sidecars, and at last of a sidecar, the launcher, or both. */
+export function anyMoment(runs: number, random: () => number): readonly ChainPlan[] {
+  const groups = Array.from({ length: runs }, (): Group => {
+    const earlier = Math.floor(random() * 3);
+    const deaths = Array.from({ length: earlier + 1 }, (_, n): Death => {
+      const afterMs = Math.floor(n === 0 ? 100 + random() * 1100 : 120 + random() * 600);
+      const victim = n < earlier ? 'sidecar' : pick(['sidecar', 'launcher', 'all'] as const, random);
+      return { kind: 'random', afterMs, victim };
+    });
+    return [{ deaths, pauseMs: pick(PAUSES_MS, random), fresh: random() < 0.5 }];
   });
   return inChains(groups, false);
+}
+
+function pick<T>(items: readonly T[], random: () => number): T {
+  return items[Math.floor(random() * items.length)] as T;
 }
 
 /** mulberry32: small, and the same everywhere. */
