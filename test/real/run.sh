@@ -1,11 +1,12 @@
 #!/bin/bash
-# The real-world tests: real LAMMPS, and a real Ceph object store on loopback. `npm run test:real [-- vitest options]`.
+# The real-world tests: real LAMMPS, a real Slurm, and a real Ceph object store, all on loopback.
+# `npm run test:real [-- vitest options]`.
 # Installs what is missing (Debian packages), stops everything it starts on every way out, never skips.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly packages=(ceph-mon ceph-osd ceph-common radosgw lammps)
-readonly programs=(ceph-mon ceph-osd ceph radosgw radosgw-admin lmp)
+readonly packages=(ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client)
+readonly programs=(ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch)
 
 say() { echo "test:real: $*" >&2; }
 
@@ -32,6 +33,7 @@ clean_up() {
   local status=$?
   trap - EXIT
   [ -z "$child" ] || { kill "$child" 2>/dev/null && wait "$child"; } || true
+  test/real/slurm.sh down "$dir/slurm" || true
   test/real/ceph-rgw.sh down "$dir/ceph" || true
   rm -rf "$dir"
   exit $status
@@ -57,6 +59,8 @@ say "building capture"
 run npm run --silent build
 say "starting a Ceph object store in $dir"
 run test/real/ceph-rgw.sh up "$dir/ceph" >"$dir/env"
+say "starting a Slurm cluster in $dir"
+run test/real/slurm.sh up "$dir/slurm" >>"$dir/env"
 set -a
 # shellcheck disable=SC1091
 . "$dir/env"
