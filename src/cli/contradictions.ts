@@ -15,6 +15,33 @@ export function contradictions(given: GivenOptions, settings: Settings): readonl
     ...verifyAt(given),
     ...statuses(given, settings),
     ...noticeContradictions(given),
+    ...requeue(given, settings),
+    ...maxAttempts(given, settings),
+  ];
+}
+
+function requeue(given: GivenOptions, settings: Settings): readonly Mistake[] {
+  const engine = given.get('requeue');
+  if (engine?.values.at(-1) !== 'slurm' || settings.requeue !== undefined) return [];
+  return [
+    {
+      message: `${engine.source} slurm: this is no job of Slurm (SLURM_JOB_ID is not set)`,
+      hint: `leave out ${engine.source}, or submit a job script with sbatch`,
+    },
+  ];
+}
+
+/** The task's own status must not ask to be run again, or nothing would ever end it. */
+function maxAttempts(
+  given: GivenOptions,
+  { endRules, preemptedStatus, maxAttempts: most }: Settings,
+): readonly Mistake[] {
+  if (most === undefined || !endRules.againStatuses.includes(preemptedStatus)) return [];
+  return [
+    {
+      message: `${given.get('max-attempts')?.source} ${most}: it would end with ${preemptedStatus} (${given.get('again-status')?.source}), which asks to be run again`,
+      hint: `let the task say so with another status: --again-status ${preemptedStatus + 10}`,
+    },
   ];
 }
 

@@ -23,6 +23,20 @@ export const END_OPTIONS = table({
     '75',
     RUN,
   ),
+  requeue: value(
+    END,
+    '--requeue <engine>',
+    'slurm: scontrol requeue as the last act of a preempted run',
+    undefined,
+    RUN,
+  ),
+  'max-attempts': value(
+    END,
+    '--max-attempts <n>',
+    "after so many attempts without a newer checkpoint, exit with the task's status",
+    'no limit',
+    RUN,
+  ),
   'require-results': flag(
     END,
     '--require-results',

@@ -1,13 +1,17 @@
 // The little that reading a command line needs of the file system. Everything else about it is pure.
 import fs from 'node:fs';
 import { errnoOf, reasonOf } from '../core/errors.ts';
+import type { ParentProcess } from '../array/slurm-job.ts';
 import { decodePath, encodePath } from '../core/path.ts';
+import { readProc } from '../native/processes.ts';
 
 export interface Outside {
   /** The text of a file, names in it without loss; throws as node:fs does. */
   readonly readText: (file: string) => string;
   /** Why a task cannot work in the directory, or undefined. */
   readonly workdirProblem: (dir: string) => string | undefined;
+  /** Who started us; undefined where /proc does not say. */
+  readonly parent: () => ParentProcess | undefined;
 }
 
 export const realOutside: Outside = {
@@ -31,5 +35,12 @@ export const realOutside: Outside = {
           return reasonOf(error);
       }
     }
+  },
+  parent: () => {
+    const argv = readProc(process.ppid, 'cmdline')?.split('\0').slice(0, -1);
+    const catches = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readProc(process.ppid, 'status') ?? '')?.[1];
+    return argv === undefined || catches === undefined
+      ? undefined
+      : { argv, catches: BigInt(`0x${catches}`) };
   },
 };

@@ -1,6 +1,7 @@
 // From the command line and the environment to what is to be done: read this first. Nothing is started here,
 // and all mistakes are found before any is said.
 import { parallelStep } from '../array/parallel-step.ts';
+import { slurmJob, waitingBatchShell } from '../array/slurm-job.ts';
 import type { Mistake } from '../core/mistake.ts';
 import { showPath } from '../core/path.ts';
 import type { Settings } from '../core/settings.ts';
@@ -52,7 +53,13 @@ export function parseCommandLine(
   if (inStep !== undefined) all.push(inStep);
   if (all.length > 0) return { kind: 'mistakes', mistakes: all };
 
-  const warnings = [...warningsOf(settings, command), ...mistypedTwins(env)];
+  const inBatch = command === 'run' && slurmJob(env) !== undefined;
+  const waited = inBatch ? waitingBatchShell(outside.parent()) : undefined;
+  const warnings = [
+    ...warningsOf(settings, command),
+    ...mistypedTwins(env),
+    ...(waited === undefined ? [] : [waited]),
+  ];
   const asked: Asked = { settings, dryRun: given.has('dry-run'), warnings };
   if (command !== 'run') return { kind: command, ...asked };
   return { kind: 'run', task: { command: program ?? '', args: taskArgs }, ...asked };

@@ -56,6 +56,7 @@ export function choice<T extends string>(...words: readonly T[]): Reader<T> {
   };
 }
 
+export const requeueEngine: Reader<'slurm'> = choice('slurm');
 export const reclaimMode: Reader<ReclaimMode> = choice('auto', 'now', 'never');
 export const onLocal: Reader<Settings['onLocal']> = choice('stored', 'newest');
 export const logLevel: Reader<LogSettings['level']> = choice('info', 'debug', 'warn', 'error', 'silent');

@@ -3,6 +3,7 @@
 import path from 'node:path';
 import { defaultGraceMs } from '../array/grace.ts';
 import { identify } from '../array/identity.ts';
+import { slurmJob } from '../array/slurm-job.ts';
 import { isMistake, type Mistake } from '../core/mistake.ts';
 import { showPath } from '../core/path.ts';
 import { checkPattern } from '../core/pattern.ts';
@@ -93,6 +94,8 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     skipDone: on('skip-done'),
     onLocal: values.one('on-local', read.onLocal, 'stored'),
     preemptedStatus: values.one('preempted-status', read.count(1, 255), 75),
+    maxAttempts: values.optional('max-attempts', read.count(1, Infinity)),
+    requeue: values.optional('requeue', read.requeueEngine) === undefined ? undefined : slurmJob(env),
     endRules: {
       requireResults: on('require-results'),
       doneWhen,

@@ -2,6 +2,8 @@
 // Plain data: it crosses the channel from the launcher to the sidecar as JSON.
 import type { NoticeChoice } from './notice.ts';
 
+import type { SlurmJob } from './slurm-job.ts';
+
 export type ReclaimMode = 'auto' | 'now' | 'never';
 export type Compression = { readonly kind: 'zstd'; readonly level: number } | { readonly kind: 'none' };
 
@@ -99,6 +101,10 @@ export interface Settings {
   readonly skipDone: boolean;
   readonly onLocal: 'stored' | 'newest';
   readonly preemptedStatus: number;
+  /** So many attempts without a newer checkpoint, and the task's status takes the place of that one. */
+  readonly maxAttempts?: number | undefined;
+  /** The job that a preempted run requeues by itself. */
+  readonly requeue?: SlurmJob | undefined;
   readonly endRules: EndRules;
   readonly notices: NoticeSettings;
   readonly verify: Verification | undefined;

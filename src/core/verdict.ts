@@ -15,6 +15,8 @@ export interface Outcome {
   readonly complete: boolean;
   readonly rules: EndRules;
   readonly preemptedStatus: ExitStatus;
+  /** Why the task is not to be run again although it was preempted or asks for it. */
+  readonly exhausted?: string | undefined;
 }
 
 export type TaskOutcome = { readonly code: number } | { readonly signalNumber: number };
@@ -22,6 +24,8 @@ export type TaskOutcome = { readonly code: number } | { readonly signalNumber: n
 export interface Verdict {
   readonly kind: RecordKind;
   readonly status: ExitStatus;
+  /** What made it so, where the status alone does not say. */
+  readonly reason?: string;
 }
 
 /** The task's end as a shell has it: its exit code, or 128+N when signal N ended it. */
@@ -35,10 +39,15 @@ export function closedItsFiles(task: TaskOutcome, rules: EndRules): boolean {
   return status === EXIT.ok || rules.againStatuses.includes(status) || rules.trustedStatuses.includes(status);
 }
 
-export function verdictOf({ task, preempted, left, complete, rules, preemptedStatus }: Outcome): Verdict {
+export function verdictOf(outcome: Outcome): Verdict {
+  const { task, preempted, left, complete, rules, preemptedStatus, exhausted } = outcome;
   if (task === undefined) return { kind: 'ended', status: left.length > 0 ? EXIT.notStored : EXIT.ok };
   const status = statusOfTask(task);
-  const again: Verdict = { kind: 'preempted', status: preemptedStatus };
+  const again: Verdict =
+    exhausted === undefined
+      ? { kind: 'preempted', status: preemptedStatus }
+      : // A task that ended with 0 and is to be run again has not done its work: that is no success.
+        { kind: 'failed', status: status === EXIT.ok ? EXIT.notStored : status, reason: exhausted };
   if (rules.againStatuses.includes(status)) return again;
   if (preempted && (status !== EXIT.ok || !complete)) return again;
   if (status !== EXIT.ok) return { kind: 'failed', status };

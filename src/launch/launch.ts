@@ -17,6 +17,7 @@ import type { Inherited } from './inherited.ts';
 import { settleLeftovers } from './leftovers.ts';
 import { adoptOrphans } from './orphans.ts';
 import type { Orphans } from './orphans.ts';
+import { requeue } from './requeue.ts';
 import { startSidecar } from './sidecar-process.ts';
 import type { Ending, Opening, SidecarProcess } from './sidecar-process.ts';
 import { listenForSignals } from './signals.ts';
@@ -83,7 +84,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     warn: (line, hint) => options.say(line, 'warn', hint),
   });
   try {
-    return await run({
+    const status = await run({
       ...options,
       file,
       inherited,
@@ -93,6 +94,11 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
       sidecar,
       supervision,
     });
+    // While signals are still heard: requeueing ends the job, and us with it.
+    if (status === options.settings.preemptedStatus && options.settings.requeue !== undefined) {
+      await requeue(options.settings.requeue, nodeChildren, options.say);
+    }
+    return status;
   } finally {
     await sidecar.close();
     signals.close();

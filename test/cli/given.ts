@@ -7,6 +7,7 @@ export const noFiles: Outside = {
     throw Object.assign(new Error(`ENOENT: no such file or directory, open '${file}'`), { code: 'ENOENT' });
   },
   workdirProblem: () => undefined,
+  parent: () => undefined,
 };
 
 export function parse(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OPTIONS, optionsOf, type CommandName } from '../../src/cli/options.ts';
-import { parse } from './given.ts';
+import { noFiles, parse } from './given.ts';
 
 const COMMANDS: readonly CommandName[] = ['run', 'watch', 'restore'];
 const helpOf = (command: CommandName): string => {
@@ -37,7 +37,7 @@ describe.each(COMMANDS)('the help of %s', (command) => {
 
   it('has examples that are right', () => {
     const examples = helpOf(command).split('Examples:\n')[1]?.trim().split('\n') ?? [];
-    const outside = { readText: () => 'k.chk\n', workdirProblem: () => undefined };
+    const outside = { ...noFiles, readText: () => 'k.chk\n' };
     expect(examples.length).toBeGreaterThan(0);
     for (const example of examples) {
       const words = example

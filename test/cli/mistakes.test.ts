@@ -96,6 +96,16 @@ describe('a mistake', () => {
     ],
     [['--shared-workdir', '-r', '*.dat', ...TASK], "'*.dat' would also match the files of other tasks"],
     [['--shared-workdir', '-k', 'd/', ...TASK], "'d/' would also match the files of other tasks"],
+    [
+      ['--requeue', 'slurm', ...TASK],
+      '--requeue slurm: this is no job of Slurm (SLURM_JOB_ID is not set) | leave out --requeue',
+    ],
+    [['--requeue', 'pbs', ...TASK], "--requeue 'pbs': not one of slurm | --requeue slurm"],
+    [['--max-attempts', '0', ...TASK], "--max-attempts '0': not a whole number, 1 or more"],
+    [
+      ['--max-attempts', '3', '--again-status', '75', ...TASK],
+      '--max-attempts 3: it would end with 75 (--again-status), which asks to be run again',
+    ],
     [['--reclaim', 'now', ...TASK], '--reclaim now: without --to nothing is reclaimed'],
   ])('in %j is explained: %s', (argv, expected) => {
     const mistakes = mistakesOf(argv);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OPTIONS, optionsOf, twinOf, type OptionName } from '../../src/cli/options.ts';
-import { parse, parsed } from './given.ts';
+import { noFiles, parse, parsed } from './given.ts';
 
 const TASK = ['--', './task', '-r', 'x'];
 
@@ -39,6 +39,7 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['notice-signal', 'sigint', { notices: { tell: 'SIGINT' } }],
   ['grace', '90s', { graceMs: 90_000 }],
   ['drain-timeout', '10m', { drainTimeoutMs: 600_000 }],
+  ['max-attempts', '3', { maxAttempts: 3 }],
   ['preempted-status', '99', { preemptedStatus: 99 }],
   ['require-results', '1', { endRules: { requireResults: true } }],
   ['done-when', './end.gro', { endRules: { doneWhen: 'end.gro' }, manifest: { results: ['end.gro'] } }],
@@ -73,10 +74,18 @@ describe('each option', () => {
   });
 
   it('is in these rows', () => {
-    // --verify-at does not stand alone: it has its own table below; --control is of watch: flush-line.test.ts.
-    expect(new Set([...ROWS.map(([name]) => name), 'verify-at', 'dry-run', 'control'])).toEqual(
+    // --verify-at and --requeue do not stand alone: they are below; --control is of watch: flush-line.test.ts.
+    expect(new Set([...ROWS.map(([name]) => name), 'verify-at', 'requeue', 'dry-run', 'control'])).toEqual(
       new Set(Object.keys(OPTIONS)),
     );
+  });
+
+  it('--requeue slurm, or its twin, names the job of Slurm that it is in', () => {
+    const job = { SLURM_JOB_ID: '9', SLURM_ARRAY_JOB_ID: '7', SLURM_ARRAY_TASK_ID: '3' };
+    const requeue = { id: '7_3', restarts: 0 };
+    expect(parsed(['--requeue', 'slurm', ...TASK], job).settings).toMatchObject({ requeue });
+    expect(parsed(TASK, { ...job, CAPTURE_REQUEUE: 'slurm' }).settings).toMatchObject({ requeue });
+    expect(parsed(TASK, job).settings.requeue).toBeUndefined();
   });
 
   it('has a short form where it stands in every command line', () => {
@@ -218,8 +227,8 @@ it('no option that takes a value ever swallows the task', () => {
 
 describe('a manifest file', () => {
   const files = (texts: Readonly<Record<string, string>>) => ({
+    ...noFiles,
     readText: (file: string) => texts[file] ?? '',
-    workdirProblem: () => undefined,
   });
 
   it('holds one pattern a line, with comments', () => {
@@ -247,6 +256,16 @@ describe('a manifest file', () => {
 });
 
 describe('a warning', () => {
+  it('is given in a job of Slurm whose script waits for capture', () => {
+    const parent = () => ({ argv: ['/bin/bash', '/var/spool/job00007/slurm_script'], catches: 0n });
+    const line = ['-r', 'a', '--to', 's3://lab', ...TASK];
+    const { warnings } = parsed(line, { SLURM_JOB_ID: '7' }, { ...noFiles, parent });
+    expect(warnings).toEqual([
+      { message: expect.stringContaining('--signal=B:'), hint: expect.stringContaining('exec capture') },
+    ]);
+    expect(parsed(line, {}, { ...noFiles, parent }).warnings).toEqual([]);
+  });
+
   it('is given once when nothing is declared', () => {
     expect(parsed(TASK).warnings).toEqual([
       { message: expect.stringContaining('nothing is declared'), hint: expect.any(String) },

@@ -21,10 +21,11 @@ const fine: Outcome = {
 const again = { ...fine.rules, againStatuses: [85, 137] };
 const doneWhen = { ...fine.rules, doneWhen: 'end.gro' };
 const trusted = { ...fine.rules, trustedStatuses: [3] };
+const exhausted = '3 attempts without a newer checkpoint';
 const left = [{ path: 'r.dat', why: 'no time was left' }];
 
 describe('the verdict', () => {
-  it.each<[string, Partial<Outcome>, string, number]>([
+  it.each<[string, Partial<Outcome>, string, number, string?]>([
     ['a task that succeeds with everything stored', {}, 'done', 0],
     ['a task that succeeds with something left', { left }, 'failed', 74],
     ['a task that fails', { task: { code: 3 } }, 'failed', 3],
@@ -70,10 +71,32 @@ describe('the verdict', () => {
     ],
     ['a task that lacks a name that it need not have', { complete: false }, 'done', 0],
     ['a task whose status is trusted', { task: { code: 3 }, rules: trusted }, 'failed', 3],
+    [
+      'a preempted task that is not to be run again',
+      { task: { signalNumber: 15 }, preempted: true, exhausted },
+      'failed',
+      143,
+      exhausted,
+    ],
+    [
+      'a task that asks so and is not to be run again',
+      { task: { code: 85 }, rules: again, exhausted },
+      'failed',
+      85,
+      exhausted,
+    ],
+    [
+      'a task that ends unfinished with 0 and is not to be run again',
+      { preempted: true, complete: false, exhausted },
+      'failed',
+      74,
+      exhausted,
+    ],
+    ['a task that needs no other attempt', { exhausted }, 'done', 0],
     ['a task of which nothing is known', { task: undefined }, 'ended', 0],
     ['a task of which nothing is known with something left', { task: undefined, left }, 'ended', 74],
-  ])('of %s is the truth', (_, outcome, kind, status) => {
-    expect(verdictOf({ ...fine, ...outcome })).toEqual({ kind, status });
+  ])('of %s is the truth', (_, outcome, kind, status, reason) => {
+    expect(verdictOf({ ...fine, ...outcome })).toEqual({ kind, status, reason });
   });
 });
 
@@ -93,7 +116,14 @@ describe('a status of 0', () => {
   it('is never given with something left, nor to a task that did not end with 0', () => {
     fc.assert(
       fc.property(
-        fc.record({ task, rules, preempted: fc.boolean(), complete: fc.boolean(), isLeft: fc.boolean() }),
+        fc.record({
+          task,
+          rules,
+          preempted: fc.boolean(),
+          complete: fc.boolean(),
+          isLeft: fc.boolean(),
+          exhausted: fc.constantFrom(undefined, exhausted),
+        }),
         ({ isLeft, ...given }) => {
           const verdict = verdictOf({ ...given, left: isLeft ? left : [], preemptedStatus: 75 });
           if (verdict.kind === 'done') expect(verdict.status).toBe(0);

@@ -8,7 +8,7 @@ import type { TaskEnd } from '../../core/messages.ts';
 import type { LeftFile } from '../../core/records.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import { isSuspect, type Ending } from '../../core/suspect.ts';
-import { verdictOf } from '../../core/verdict.ts';
+import { verdictOf, type Verdict } from '../../core/verdict.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
@@ -109,7 +109,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
     reached('finish.reclaimed');
     if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);
   }
-  return { status, line: lastLine(parts, left, recorded) };
+  return { status, line: lastLine(parts, { left, recorded, reason: verdict.reason }) };
 }
 
 function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[] {
@@ -161,12 +161,17 @@ async function lastGeneration(parts: FinishParts, ending: Ending): Promise<reado
 async function lastRecord(
   { context, window }: FinishParts,
   run: RunEnd,
-  verdict: { kind: Parameters<Context['ledger']['write']>[0]; status: ExitStatus },
+  verdict: Verdict,
   left: readonly LeftFile[],
 ): Promise<boolean> {
   const { end, reason } = run;
   try {
-    const told = { code: end?.code, signal: end?.signal, status: verdict.status, reason };
+    const told = {
+      code: end?.code,
+      signal: end?.signal,
+      status: verdict.status,
+      reason: reason ?? verdict.reason,
+    };
     await insist(
       () => context.ledger.write(verdict.kind, { left, end: told }, context.signal),
       window.record,

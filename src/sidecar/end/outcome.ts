@@ -1,6 +1,7 @@
 // What the end of the run was, in the words of core/verdict and core/suspect: how the task ended, whether its
 // closes can be trusted, and whether what must be there is stored. Decides nothing.
 import os from 'node:os';
+import { attemptsInVain } from '../../core/attempts.ts';
 import { EXIT } from '../../core/exit-status.ts';
 import type { TaskEnd } from '../../core/messages.ts';
 import type { RelPath } from '../../core/path.ts';
@@ -15,6 +16,8 @@ import {
   type Outcome,
   type TaskOutcome,
 } from '../../core/verdict.ts';
+import { plural } from '../../core/units.ts';
+import type { Context } from '../context.ts';
 import type { FinishParts, RunEnd } from './finish.ts';
 
 type OutcomeParts = Pick<FinishParts, 'context' | 'results' | 'files' | 'suspects'>;
@@ -80,7 +83,18 @@ export function outcomeOf(parts: OutcomeParts, run: RunEnd, left: readonly LeftF
     }),
     rules,
     preemptedStatus,
+    exhausted: exhaustedBy(parts.context),
   };
+}
+
+/** `--max-attempts`: why no further attempt is worth it, or undefined. */
+function exhaustedBy({ settings, history, ledger, attempt }: Context): string | undefined {
+  const { maxAttempts, verify } = settings;
+  if (maxAttempts === undefined) return undefined;
+  const verified = verify?.atRestore === true;
+  const inVain = attemptsInVain(history.attempts, ledger.generations, attempt, verified);
+  if (inVain < maxAttempts) return undefined;
+  return `${plural(inVain, 'attempt')} without a newer checkpoint (--max-attempts ${maxAttempts})`;
 }
 
 /** Results that are safe, in this attempt or before, or that hold nothing; what a death left is none. */

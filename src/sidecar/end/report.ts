@@ -45,8 +45,16 @@ export function whyLeft(track: Track, otherwise = 'no time was left'): string | 
   return isSettled(track) ? undefined : otherwise;
 }
 
-/** What was stored, what was left and why, which pattern never matched a file. */
-export function lastLine(parts: FinishParts, left: readonly LeftFile[], recorded: boolean): string {
+/** What was stored, what was left and why, which pattern never matched a file; `reason`: why it ends so. */
+export function lastLine(
+  parts: FinishParts,
+  told: {
+    readonly left: readonly LeftFile[];
+    readonly recorded: boolean;
+    readonly reason: string | undefined;
+  },
+): string {
+  const { left, recorded, reason } = told;
   const { context, results, checkpoints, generations, reclaims } = parts;
   const said = [`stored ${plural(results.filesStored, 'result')} (${formatBytes(results.bytesStored)})`];
   if (generations.committed > 0) {
@@ -62,6 +70,7 @@ export function lastLine(parts: FinishParts, left: readonly LeftFile[], recorded
   }
   const never = neverMatched(parts).filter((pattern) => !left.some(({ path }) => path === pattern));
   if (never.length > 0) said.push(`never matched a file: ${never.join(', ')}`);
+  if (reason !== undefined) said.push(`not to be run again: ${reason}`);
   if (!recorded) said.push('the last record is NOT written');
   return `${said.join('; ')} -> ${context.store.url}`;
 }
