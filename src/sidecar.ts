@@ -8,6 +8,7 @@ import { EXIT } from './core/exit-status.ts';
 import { firstLine } from './core/first-line.ts';
 import { generationName } from './core/history.ts';
 import type { RelPath } from './core/path.ts';
+import type { RecordKind } from './core/records.ts';
 import type { Settings } from './core/settings.ts';
 import { openWatcher, type Watcher } from './watch/watcher.ts';
 import type { Log } from './log.ts';
@@ -41,6 +42,8 @@ export interface SidecarOptions {
   readonly settings: Settings;
   /** Set when a dead sidecar of this attempt is being replaced. */
   readonly attempt: number | undefined;
+  /** No launcher would replace this sidecar. */
+  readonly alone?: boolean;
   readonly log: Log;
   /** Gives up an opening that is still under way; means nothing afterwards. */
   readonly giveUp?: AbortSignal;
@@ -55,6 +58,8 @@ export interface Sidecar {
   /** Generation that was restored, as `<attempt>-<generation>`; '' when none. */
   readonly restored: string;
   readonly runToken: string;
+  /** The attempt's last record, when it had been written before: nothing is watched any more. */
+  readonly endedAs?: RecordKind;
   /** Path of the control socket, for CAPTURED_SOCKET. */
   readonly socket: string | undefined;
   /** Who this is, for the user. */
@@ -84,9 +89,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const outage = new Outage(log, Date.now);
   options.giveUp?.addEventListener('abort', () => stop.abort(options.giveUp?.reason));
   const beginning = await begin({
-    settings,
-    attempt: options.attempt,
-    log,
+    ...options,
     outage,
     signal: stop.signal,
     onFenced: ({ message }) => {

@@ -2,7 +2,7 @@
 // array tasks start at once, and --help needs none of them.
 import { fileURLToPath } from 'node:url';
 import { CaptureError } from '../core/errors.ts';
-import { EXIT, type ExitStatus } from '../core/exit-status.ts';
+import { EXIT, statusOfSignal, type ExitStatus } from '../core/exit-status.ts';
 import type { Parsed } from './parse.ts';
 import { print, type SayLevel } from './say.ts';
 
@@ -33,23 +33,43 @@ async function watch({ settings }: Asked): Promise<ExitStatus> {
 }
 
 async function restore({ settings }: Asked): Promise<ExitStatus> {
-  const [{ restoreOnly }, { openLog }] = await Promise.all([
-    import('../sidecar/start/restore-only.ts'),
+  const [module, { openLog }] = await Promise.all([
+    settings.handoff === true
+      ? import('../sidecar/start/restore-handoff.ts')
+      : import('../sidecar/start/restore-only.ts'),
     import('../log.ts'),
   ]);
-  return readable(async () => {
+  const restoring = 'handOver' in module ? module.handOver : module.restoreOnly;
+  return untilStopped(async (signal) => {
     const log = openLog(settings.log);
-    log.info(await restoreOnly(settings, log, new AbortController().signal));
+    log.info(await restoring(settings, log, signal));
     return EXIT.ok;
   });
 }
 
 async function dryRun({ settings }: Asked): Promise<ExitStatus> {
   const module = await import('../sidecar/start/dry-run.ts');
-  return readable(async () => {
-    print(await module.dryRun(settings, new AbortController().signal));
+  return untilStopped(async (signal) => {
+    print(await module.dryRun(settings, signal));
     return EXIT.ok;
   });
+}
+
+/** Signals end it, also where it is process 1 of a container: nothing has been begun that must be finished. */
+async function untilStopped(act: (signal: AbortSignal) => Promise<ExitStatus>): Promise<ExitStatus> {
+  const { openStops } = await import('../sidecar/stops.ts');
+  const stops = openStops();
+  const stopping = new AbortController();
+  const stopped = stops.first.then(({ signal, number }): never => {
+    const why = new CaptureError(statusOfSignal(number), `stopped by ${signal}`, { hint: 'run it again' });
+    stopping.abort(why);
+    throw why;
+  });
+  try {
+    return await Promise.race([stopped, readable(() => act(stopping.signal))]);
+  } finally {
+    stops.close();
+  }
 }
 
 /** What the store says becomes what the user reads. */

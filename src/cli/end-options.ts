@@ -16,12 +16,19 @@ export const END_OPTIONS = table({
     '1h',
     CAPTURING,
   ),
+  'exit-file': value(
+    END,
+    '--exit-file <path>',
+    "the task's side writes its exit status there: it ends the watch (restore removes an old one)",
+    undefined,
+    ['watch', 'restore'],
+  ),
   'preempted-status': value(
     END,
     '--preempted-status <n>',
     'exit status that asks to be run again, 1 to 255',
     '75',
-    RUN,
+    CAPTURING,
   ),
   requeue: value(
     END,
@@ -48,18 +55,18 @@ export const END_OPTIONS = table({
     '--done-when <pattern>',
     'the result that counts: without it a task that exits 0 is to be run again',
     undefined,
-    RUN,
+    CAPTURING,
   ),
   'again-status': list(
     END,
     '--again-status <n>',
     'exit status of the task that means "checkpointed, run me again", 1 to 255; repeatable',
-    RUN,
+    CAPTURING,
   ),
   'trust-exit': list(
     END,
     '--trust-exit <n>',
     'exit status with which the task has closed its files itself, 1 to 255; repeatable',
-    RUN,
+    CAPTURING,
   ),
 });

@@ -7,8 +7,8 @@ are stored, a complete set of checkpoints is committed. For the scripts of a tas
 capture tells them the name of its control socket in CAPTURED_SOCKET.
 
 Options:
-  --timeout <duration>  the most to wait: ms, s, m, h, d (default: 30s)
-  --ping                ask nothing, only see whether capture watches
+  --timeout <duration>  the most to wait: ms, s, m, h, d (default: 30s, with --ping 5s)
+  --ping                ask nothing, only see whether capture watches: a probe for containers
   --control <path>      the socket of a 'capture watch --control <path>'
                         (default: CAPTURED_SOCKET, then CAPTURE_CONTROL)
   -h, --help            this text

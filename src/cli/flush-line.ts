@@ -7,6 +7,8 @@ import { showPath } from '../core/path.ts';
 import { durationMs } from './readers.ts';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
+/** A sidecar that watches answers at once: who takes longer hangs, and a probe must hear of it. */
+const DEFAULT_PING_TIMEOUT_MS = 5000;
 const FLAGS = ['--timeout', '--ping', '--control', '--help', '--version'] as const;
 type Flag = (typeof FLAGS)[number];
 const SHORT: Readonly<Record<string, Flag>> = { '-h': '--help', '-V': '--version' };
@@ -46,20 +48,19 @@ export function parseFlushLine(args: readonly string[], env: NodeJS.ProcessEnv):
   }
   if (given.has('--help')) return { kind: 'help' };
   if (given.has('--version')) return { kind: 'version' };
-  const timeoutMs = timeoutOf(given.get('--timeout'), mistakes);
+  const ping = given.has('--ping');
+  const timeoutMs = timeoutOf(given.get('--timeout'), ping, mistakes);
   const source = given.has('--control')
     ? '--control'
     : ['CAPTURED_SOCKET', 'CAPTURE_CONTROL'].find((name) => (env[name] ?? '') !== '');
   const socket = given.get('--control') ?? env[source ?? ''] ?? '';
   if (source !== undefined) mistakes.push(...socketMistakes(socket, source));
   if (mistakes.length > 0) return { kind: 'mistakes', mistakes };
-  return source === undefined
-    ? { kind: 'no-socket' }
-    : { kind: 'ask', ping: given.has('--ping'), timeoutMs, socket };
+  return source === undefined ? { kind: 'no-socket' } : { kind: 'ask', ping, timeoutMs, socket };
 }
 
-function timeoutOf(text: string | undefined, mistakes: Mistake[]): number {
-  if (text === undefined) return DEFAULT_TIMEOUT_MS;
+function timeoutOf(text: string | undefined, ping: boolean, mistakes: Mistake[]): number {
+  if (text === undefined) return ping ? DEFAULT_PING_TIMEOUT_MS : DEFAULT_TIMEOUT_MS;
   const read = durationMs()(text);
   if ('value' in read) return read.value;
   mistakes.push({ message: `--timeout '${showPath(text)}': ${read.is}`, hint: `--timeout ${read.example}` });

@@ -51,7 +51,7 @@ async function askUntil({ socket, ping, timeoutMs }: FlushQuestion, deadlineMs: 
     const leftMs = Math.max(0, deadlineMs - Date.now());
     const request: ControlRequest = ping ? { kind: 'ping' } : { kind: 'flush', timeoutMs: leftMs };
     // oxlint-disable-next-line no-await-in-loop -- one try after the other
-    const last = await ask(socket, request, leftMs + LATE_MS);
+    const last = await ask(socket, request, ping ? leftMs : leftMs + LATE_MS);
     if (last.kind === 'answer') return last;
     heard ||= last.heard;
     if (!last.again || ping || leftMs <= AGAIN_MS || timeoutMs === 0) return { ...last, heard };

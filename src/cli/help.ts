@@ -14,8 +14,11 @@ const ABOUT: Readonly<Record<CommandName, string>> = {
     'moment they are closed, and the next attempt resumes.',
   watch:
     "Captures beside a task that somebody else runs, such as another container of a pod: the same as 'capture', " +
-    'without a task. SIGTERM ends it: final scan, drain, exit.',
-  restore: 'Brings inputs and the newest good checkpoint into the work directory, and exits.',
+    'without a task. It goes on with what restore --handoff began. SIGTERM ends it, or --exit-file: final scan, ' +
+    'drain, exit.',
+  restore:
+    'Brings inputs and the newest good checkpoint into the work directory, and exits. With --handoff it begins ' +
+    "the attempt that the 'capture watch' that follows goes on with.",
 };
 
 const COMMANDS = `Commands:
@@ -48,12 +51,16 @@ const STATUSES: Readonly<Record<CommandName, string>> = {
   127  there is no such task
 `,
   watch: `Exit status:
-    0  everything that was closed is stored
-   64  an option, a pattern or the work directory is wrong
+    0  everything that was closed is stored; and the task ended with 0, as far as --exit-file says
+   64  an option, a pattern, the work directory or the exit file is wrong
+   66  an input is neither here nor in the store
    69  the store cannot be used
    70  capture itself failed
    74  something that was closed is not stored
-   76  another attempt has taken this index over
+   75  preempted, as far as --exit-file says: run me again (--preempted-status)
+   76  another attempt has taken this index over: do not run me again
+  143  stopped by SIGTERM before it watched (130 by SIGINT, ...)
+  and with --exit-file what the task ended with
 `,
   restore: `Exit status:
     0  restored, or nothing is stored yet
@@ -61,6 +68,8 @@ const STATUSES: Readonly<Record<CommandName, string>> = {
    66  an input is neither here nor in the store
    69  the store cannot be used, or no recorded checkpoint can be restored
    70  capture itself failed
+   76  with --handoff: another attempt has taken this index over
+  143  stopped by SIGTERM (130 by SIGINT, ...)
 `,
 };
 
@@ -72,9 +81,11 @@ const EXAMPLES: Readonly<Record<CommandName, string>> = {
 `,
   watch: `Examples:
   capture watch -r 'out/' -k state.chk --workdir /work --to s3://lab/run7
+  capture watch -r r.dat -k state.chk --to s3://lab/run7 --exit-file status --control /tmp/control
 `,
   restore: `Examples:
   capture restore -k state.chk -i input.dat --task-name simulate --workdir /work --to s3://lab/run7
+  capture restore --handoff -k state.chk -i input.dat --workdir /work --to s3://lab/run7
 `,
 };
 

@@ -55,12 +55,7 @@ export const OPTIONS = table({
     '--path-style',
     'put the bucket into the path of the URL, not into the host name',
   ),
-  unfenced: flag(
-    STORE,
-    '--unfenced',
-    'use a server without create-only puts: two attempts may then collide',
-    CAPTURING,
-  ),
+  unfenced: flag(STORE, '--unfenced', 'use a server without create-only puts: two attempts may then collide'),
 
   index: value(IDENTITY, '--index <id>', '1 to 64 letters, digits, _ and -', "the scheduler's, else none"),
   'task-name': value(
@@ -151,6 +146,12 @@ export const OPTIONS = table({
     CAPTURING,
   ),
 
+  handoff: flag(
+    START,
+    '--handoff',
+    "claim the attempt, for the 'capture watch' that follows in the same work directory",
+    ['restore'],
+  ),
   'no-restore': flag(START, '--no-restore', 'start from nothing', RUN),
   'skip-done': flag(START, '--skip-done', 'exit 0 at once when this index is done', RUN),
   'on-local': value(

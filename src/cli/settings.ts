@@ -81,6 +81,8 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     workdir,
     sharedWorkdir: on('shared-workdir'),
     control: controlOf(given, pathOf('control'), mistakes),
+    exitFile: pathOf('exit-file'),
+    handoff: on('handoff'),
     reclaim: on('keep') || on('shared-workdir') ? 'never' : values.one('reclaim', read.reclaimMode, 'auto'),
     compression: values.one('compression', read.compression, { kind: 'zstd', level: 1 }),
     checkpointSettleMs: values.one('checkpoint-settle', read.durationMs(), 2000),
@@ -113,7 +115,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
       file: pathOf('log-file'),
     },
   };
-  mistakes.push(...contradictions(given, settings));
+  mistakes.push(...contradictions(given, settings, command));
   return { settings, mistakes };
 }
 

@@ -88,6 +88,10 @@ export interface Settings {
   readonly sharedWorkdir: boolean;
   /** Where the control socket is to stand; undefined: at a place of capture's own. */
   readonly control?: string | undefined;
+  /** Where the task's side writes how the task ended. Absolute path. */
+  readonly exitFile?: string | undefined;
+  /** `capture restore` leaves its attempt to the `capture watch` that follows. */
+  readonly handoff?: boolean;
   readonly reclaim: ReclaimMode;
   readonly compression: Compression;
   readonly checkpointSettleMs: number;

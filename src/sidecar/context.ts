@@ -8,6 +8,7 @@ import type { Fingerprint } from '../core/fingerprint.ts';
 import type { Log } from '../log.ts';
 import type { Lanes } from '../push/lanes.ts';
 import type { Reclaimer } from '../push/reclaim.ts';
+import type { Alone } from './start/attempt-file.ts';
 import type { Outage } from './files/outage.ts';
 import type { Progress } from './progress.ts';
 import type { SpoolFull } from './space/spool-full.ts';
@@ -37,8 +38,10 @@ export interface Context {
   readonly attempt: number;
   readonly runToken: string;
   readonly startedAt: string;
-  /** A dead sidecar of this attempt was replaced: the task runs already. */
-  readonly resumed: boolean;
+  /** The attempt was begun before: by a sidecar that died, or by `capture restore --handoff`. The task may run. */
+  readonly resumed: 'replaced' | 'handed-over' | undefined;
+  /** What to leave for the next `capture watch` of this attempt; undefined below a launcher. */
+  readonly alone: Alone | undefined;
   readonly history: History;
   readonly ledger: Ledger;
   readonly fence: Fence;

@@ -1,6 +1,7 @@
 // What is said when nothing could be started.
 import { CaptureError, reasonOf } from '../core/errors.ts';
 import { EXIT, type ExitStatus } from '../core/exit-status.ts';
+import { FencedError } from '../records/fence.ts';
 import { StoreError } from '../store/store.ts';
 
 export interface Failure {
@@ -12,6 +13,8 @@ export interface Failure {
 export function describeFailure(error: unknown): Failure {
   if (error instanceof CaptureError)
     return { status: error.status, message: error.message, hint: error.hint };
+  if (error instanceof FencedError)
+    return { status: EXIT.fenced, message: error.message, hint: 'do not run it again' };
   if (error instanceof StoreError)
     return { status: EXIT.unavailable, message: error.message, hint: error.hint };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);

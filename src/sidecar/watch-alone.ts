@@ -1,44 +1,154 @@
-// `capture watch`: the sidecar beside a task that somebody else runs. It goes on until it is told to stop; how
-// the task ended nobody tells it, so its last record is `ended`, never `done`.
-import { EXIT, type ExitStatus } from '../core/exit-status.ts';
+// `capture watch`: the sidecar beside a task that somebody else runs. It goes on until it is told to stop, or
+// until `--exit-file` says how the task ended; without that word its last record is `ended`, never `done`.
+import os from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
+import { CaptureError } from '../core/errors.ts';
+import { EXIT, statusOfSignal, type ExitStatus } from '../core/exit-status.ts';
 import type { Settings } from '../core/settings.ts';
 import type { Log } from '../log.ts';
-import { openSidecar } from '../sidecar.ts';
+import { openSidecar, type Opened, type Sidecar } from '../sidecar.ts';
+import type { RunEnd } from './end/finish.ts';
+import { openExitFile, type ExitFile, type TaskStatus } from './exit-file.ts';
+import { attemptLeft } from './start/handover.ts';
+import { openStops, type Stops } from './stops.ts';
 
-/** Signals that mean: final scan, drain, exit. */
-const STOPPING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
+/** The task's share of `--grace` when both are told to stop at once; the rest is for the drain. */
+const TASK_SHARE = 2 / 3;
+/** Told to stop while it still opens, it has this share of `--grace` to come to where it can drain. */
+const OPENING_SHARE = 1 / 2;
+/** From the end of the task's container to the signal for a native sidecar: the kubelet looks once a second. */
+const OURS_NEXT_MS = 5000;
 
-/** Resolves to the exit status when everything is stored, or cannot be within `--grace` after the signal. */
+/** Resolves to the exit status when everything is stored, or cannot be in the time that is left. */
 export async function watchAlone(settings: Settings, log: Log): Promise<ExitStatus> {
-  const stopped = new Promise<'stop'>((resolve) => {
-    for (const signal of STOPPING) process.on(signal, () => resolve('stop'));
-  });
+  const stops = openStops();
+  const exitFile = settings.exitFile === undefined ? undefined : openExitFile(settings.exitFile);
   let fence: (message: string) => void = () => undefined;
   const fenced = new Promise<string>((resolve) => {
     fence = resolve;
   });
-  const opened = await openSidecar({
-    settings,
-    attempt: undefined,
-    log,
-    onFenced: (message) => fence(message),
-    onDrainTakes: () => undefined,
-  });
-  if (opened.kind === 'done-already') {
-    log.info(opened.line);
-    return EXIT.ok;
+  try {
+    const opened = await open(settings, log, stops, (message) => fence(message));
+    if (opened.kind === 'done-already') {
+      log.info(opened.line);
+      return EXIT.ok;
+    }
+    const { sidecar } = opened;
+    log.info(sidecar.line);
+    const end = await taskEnd({ settings, log, sidecar, stops, exitFile, fenced });
+    // With the task gone each one says that the time is short.
+    stops.onEach(({ atMs }) => sidecar.noticed(atMs + settings.graceMs));
+    const { status, line } = await sidecar.finish(end);
+    await sidecar.close();
+    const { attempt, endedAs } = sidecar;
+    log.info(
+      endedAs === undefined ? line : `attempt ${attempt} has ended (${endedAs}): nothing is left to watch`,
+    );
+    return status;
+  } finally {
+    exitFile?.close();
+    stops.close();
   }
-  const { sidecar } = opened;
-  log.info(sidecar.line);
-  const why = await Promise.race([stopped, fenced]);
-  if (why !== 'stop') log.error(why);
-  const { status, line } = await sidecar.finish({
-    end: undefined,
-    preempted: false,
-    signalledAtMs: undefined,
-    deadlineMs: Date.now() + settings.graceMs,
+}
+
+/** Goes on with the attempt that was left for it; else with one of its own. */
+async function open(
+  settings: Settings,
+  log: Log,
+  stops: Stops,
+  onFenced: (message: string) => void,
+): Promise<Opened> {
+  const giveUp = new AbortController();
+  let fencedBy: string | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const hearNoMore = stops.onEach(({ signal, number }) => {
+    const why = new CaptureError(statusOfSignal(number), `${signal} came before anything was watched`, {
+      hint: 'what stands in the work directory is not stored',
+    });
+    timer ??= setTimeout(() => giveUp.abort(why), settings.graceMs * OPENING_SHARE);
   });
-  await sidecar.close();
-  log.info(line);
-  return status;
+  const begin = (attempt: number | undefined): Promise<Opened> =>
+    openSidecar({
+      settings,
+      attempt,
+      alone: true,
+      log,
+      giveUp: giveUp.signal,
+      onFenced: (message) => {
+        fencedBy = message;
+        onFenced(message);
+      },
+      onDrainTakes: () => undefined,
+    });
+  try {
+    const left = attemptLeft(settings);
+    const opened = await begin(left);
+    if (opened.kind !== 'open' || opened.sidecar.endedAs !== 'ended') return opened;
+    // Nobody knew then how the task ended: it may be at work, and what it makes now is another attempt's.
+    await opened.sidecar.close();
+    return await begin(undefined);
+  } catch (error) {
+    if (giveUp.signal.aborted) throw giveUp.signal.reason;
+    if (fencedBy === undefined) throw error;
+    throw new CaptureError(EXIT.fenced, fencedBy, { hint: 'do not run it again', cause: error });
+  } finally {
+    hearNoMore();
+    clearTimeout(timer);
+  }
+}
+
+const NOBODY_KNOWS: RunEnd = {
+  end: undefined,
+  preempted: false,
+  signalledAtMs: undefined,
+  deadlineMs: undefined,
+};
+
+const HOW_TO_SAY = "let the task's shell write it: ./task; echo $? > status.new; mv status.new <path>";
+
+interface Waiting {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly sidecar: Sidecar;
+  readonly stops: Stops;
+  readonly exitFile: ExitFile | undefined;
+  readonly fenced: Promise<string>;
+}
+
+/** Waits for the end of the task, or of the time that there is. */
+async function taskEnd(waiting: Waiting): Promise<RunEnd> {
+  const { settings, log, sidecar, stops, exitFile, fenced } = waiting;
+  if (sidecar.endedAs !== undefined) return NOBODY_KNOWS;
+  const said = exitFile?.said ?? new Promise<never>(() => undefined);
+  const why = await Promise.race([said, stops.first, fenced]);
+  if (typeof why === 'string') {
+    log.error(why);
+    return { ...NOBODY_KNOWS, deadlineMs: Date.now() + settings.graceMs };
+  }
+  if ('status' in why) return told(why.status, waiting);
+  const deadlineMs = why.atMs + settings.graceMs;
+  if (exitFile === undefined) return { ...NOBODY_KNOWS, deadlineMs };
+  // A native sidecar is told when the task's container has ended: its word is there, and came first.
+  if (exitFile.look()) return said.then(({ status }) => told(status, waiting));
+  // A second container is told together with the task, which may write its last checkpoint now.
+  sidecar.taskSignalled(why.atMs);
+  const share = pause(settings.graceMs * TASK_SHARE, undefined, { ref: false });
+  const late = await Promise.race([said, stops.second, fenced, share]);
+  const end = typeof late === 'object' && 'status' in late ? endOf(late.status, log) : {};
+  return { ...NOBODY_KNOWS, ...end, preempted: true, deadlineMs };
+}
+
+/** The task ended before we were told to stop. */
+async function told(status: TaskStatus, { settings, log, stops }: Waiting): Promise<RunEnd> {
+  const end = { ...NOBODY_KNOWS, ...endOf(status, log) };
+  if (status.code !== statusOfSignal(os.constants.signals.SIGTERM)) return end;
+  // Somebody has stopped the task; when we are next, it was all of the pod.
+  const stop = await Promise.race([stops.first, pause(OURS_NEXT_MS, undefined, { ref: false })]);
+  return stop === undefined ? end : { ...end, preempted: true, deadlineMs: stop.atMs + settings.graceMs };
+}
+
+function endOf({ code, reason }: TaskStatus, log: Log): Pick<RunEnd, 'end' | 'reason'> {
+  if (reason !== undefined) log.error(reason, { hint: HOW_TO_SAY });
+  const end = { code, signal: undefined, atMs: Date.now() };
+  return reason === undefined ? { end } : { end, reason };
 }

@@ -13,6 +13,7 @@ describe('capture flush', () => {
   it.each([
     [[], { ping: false, timeoutMs: 30_000, socket: '/w/.capture/1.sock' }],
     [['--timeout', '2m'], { timeoutMs: 120_000 }],
+    [['--ping'], { timeoutMs: 5000, ping: true }],
     [['--timeout=250ms', '--ping'], { timeoutMs: 250, ping: true }],
     [['--control', '/shared/c'], { socket: '/shared/c' }],
     [['--control=/a=b'], { socket: '/a=b' }],

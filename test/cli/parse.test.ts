@@ -74,10 +74,9 @@ describe('each option', () => {
   });
 
   it('is in these rows', () => {
-    // --verify-at and --requeue do not stand alone: they are below; --control is of watch: flush-line.test.ts.
-    expect(new Set([...ROWS.map(([name]) => name), 'verify-at', 'requeue', 'dry-run', 'control'])).toEqual(
-      new Set(Object.keys(OPTIONS)),
-    );
+    // These do not stand alone: they are below, or are of another command: flush-line.test.ts.
+    const BESIDE = ['handoff', 'exit-file', 'verify-at', 'requeue', 'dry-run', 'control'];
+    expect(new Set([...ROWS.map(([name]) => name), ...BESIDE])).toEqual(new Set(Object.keys(OPTIONS)));
   });
 
   it('--requeue slurm, or its twin, names the job of Slurm that it is in', () => {
@@ -132,6 +131,32 @@ describe('--verify-at', () => {
   it('is the commit beside a task that somebody else runs, as nothing is restored there', () => {
     const { settings } = parsed(['watch', '-r', 'x', '--verify-checkpoint', './check']);
     expect(settings.verify).toMatchObject({ atRestore: false, atCommit: true });
+  });
+});
+
+describe('what containers beside the task are told', () => {
+  it('is understood, and by no other command', () => {
+    const env = { CAPTURE_EXIT_FILE: 'status', CAPTURE_HANDOFF: '1', CAPTURE_DONE_WHEN: 'end.gro' };
+    expect(parsed(['watch', '-r', 'x'], env).settings).toMatchObject({ exitFile: '/status', handoff: false });
+    expect(parsed(['restore', '-r', 'x'], env).settings).toMatchObject({
+      exitFile: '/status',
+      handoff: true,
+    });
+    expect(parsed(TASK, env).settings).toMatchObject({ exitFile: undefined, handoff: false });
+    expect(parsed(['watch', '-r', 'x', '--exit-file', 'e', '--trust-exit', '3']).settings).toMatchObject({
+      exitFile: '/e',
+      endRules: { trustedStatuses: [3] },
+    });
+    expect(parsed(['restore', '-r', 'x', '--handoff', '--unfenced']).settings.to.unfenced).toBe(true);
+  });
+
+  it('may stand in an environment that all containers share', () => {
+    expect(parse(['watch', '-r', 'x'], { CAPTURE_TRUST_EXIT: '3', CAPTURE_EXIT_FILE: '' }).kind).toBe(
+      'watch',
+    );
+    expect(parse(['restore', '-r', 'x'], { CAPTURE_UNFENCED: '1', CAPTURE_EXIT_FILE: 'e' }).kind).toBe(
+      'restore',
+    );
   });
 });
 

@@ -95,15 +95,10 @@ export class Generations {
     this.#commits.pause();
   }
 
-  /** We are to be stopped: what companions hold is sent now, the end may leave little time. */
-  hurryCompanions(): void {
+  /** We are to be stopped: what companions hold is sent now. `atMs`: when the task was asked to end, if it was. */
+  stopping(atMs?: number): void {
+    if (atMs !== undefined) this.#commits.signalled(atMs);
     this.#clock?.now();
-  }
-
-  /** The task was asked to end. */
-  signalled(atMs: number): void {
-    this.#commits.signalled(atMs);
-    this.hurryCompanions();
   }
 
   /** Takes a cut if the set is complete now. */

@@ -46,7 +46,7 @@ export function openStopping({
   let timer: NodeJS.Timeout | undefined;
 
   const hurry = (): void => {
-    generations.hurryCompanions();
+    generations.stopping();
     flush(AbortSignal.any([ending.signal, context.signal])).catch((error: unknown) =>
       context.log.debug(`a flush ended early: ${reasonOf(error)}`),
     );
@@ -64,7 +64,7 @@ export function openStopping({
       if (window !== undefined) return;
       signalledAtMs ??= atMs;
       files.holdReplacing(true);
-      generations.signalled(atMs);
+      generations.stopping(atMs);
     },
     noticed: (deadlineMs) => {
       files.deadline(deadlineMs === undefined ? undefined : deadlineMs - RECORD_MARGIN_MS);

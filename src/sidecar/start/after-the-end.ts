@@ -7,10 +7,11 @@ import type { Sidecar } from '../../sidecar.ts';
 import type { Begun } from './start.ts';
 
 /** Answers with what the record says, and changes nothing. */
-export function afterTheEnd({ context, close }: Begun, { end }: CaptureRecord): Sidecar {
+export function afterTheEnd({ context, close }: Begun, { end, kind }: CaptureRecord): Sidecar {
   return {
     attempt: context.attempt,
     restored: '',
+    endedAs: kind,
     runToken: context.runToken,
     socket: undefined,
     line: firstLine(context.settings, context.attempt),

@@ -1,5 +1,5 @@
 // What a restarted sidecar of the same attempt must know and cannot find out: which files were there before
-// the task started. Written once, before the task starts, in .capture/ of the work directory.
+// the task started. Written before the task starts, in .capture/ of the work directory; never believed as it is.
 import fs from 'node:fs';
 import { z } from 'zod';
 import type { Fingerprint } from '../../core/fingerprint.ts';
@@ -8,23 +8,46 @@ import { encodePath, type RelPath } from '../../core/path.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { Baseline } from '../context.ts';
 
+const fingerprints = z.array(
+  z.tuple([
+    z.string(),
+    z.object({
+      dev: z.string(),
+      ino: z.string(),
+      size: z.number(),
+      mtimeNs: z.string(),
+      ctimeNs: z.string(),
+    }),
+  ]),
+);
+
+/** What was restored before the task starts, for the first `capture watch` of the attempt. */
+const restoredFacts = z.object({
+  /** `<attempt>-<generation>`; '' when there was none. */
+  generation: z.string(),
+  /** Its members as they were placed. */
+  members: fingerprints,
+  judgements: z.array(z.object({ generation: z.string(), good: z.boolean() })),
+});
+export type RestoredFacts = Readonly<z.infer<typeof restoredFacts>>;
+
+/** For which `capture watch` an attempt is to be gone on with. */
+const alone = z.object({
+  /** Of the kernel that runs: after a restart of the machine every process of the task is dead. */
+  boot: z.string(),
+  who: z.object({ to: z.string(), taskName: z.string(), index: z.string(), run: z.string() }),
+  /** Until the first one has taken it. */
+  restored: restoredFacts.optional(),
+});
+export type Alone = Readonly<z.infer<typeof alone>>;
+
 const schema = z.object({
-  attempt: z.int(),
+  attempt: z.int().positive(),
   runToken: z.string(),
   startedAt: z.string(),
-  inherited: z.array(
-    z.tuple([
-      z.string(),
-      z.object({
-        dev: z.string(),
-        ino: z.string(),
-        size: z.number(),
-        mtimeNs: z.string(),
-        ctimeNs: z.string(),
-      }),
-    ]),
-  ),
+  inherited: fingerprints,
   baselines: z.array(z.tuple([z.string(), z.object({ md5: z.string(), size: z.number() })])),
+  alone: alone.optional(),
 });
 
 export interface AttemptFile {
@@ -33,19 +56,30 @@ export interface AttemptFile {
   readonly startedAt: string;
   readonly inherited: ReadonlyMap<RelPath, Fingerprint>;
   readonly baselines: ReadonlyMap<RelPath, Baseline>;
+  /** Undefined in the work directory of a launcher: it tells the sidecar that replaces a dead one. */
+  readonly alone?: Alone | undefined;
 }
 
 export function writeAttemptFile(workdir: string, facts: AttemptFile): void {
   const path = pathIn(workdir);
-  const inherited = [...facts.inherited].map(([name, { dev, ino, size, mtimeNs, ctimeNs }]) => [
-    name,
-    { dev, ino, size, mtimeNs, ctimeNs },
-  ]);
-  const text = JSON.stringify({ ...facts, inherited, baselines: [...facts.baselines] });
+  const { attempt, runToken, startedAt, baselines, alone: left } = facts;
+  const text = JSON.stringify({
+    attempt,
+    runToken,
+    startedAt,
+    inherited: [...facts.inherited].map(([name, fingerprint]) => [name, plain(fingerprint)]),
+    baselines: [...baselines],
+    alone: left,
+  });
   fs.writeFileSync(encodePath(`${path}.new`), text, { mode: 0o600 });
   reached('attempt-file.before-rename');
   fs.renameSync(encodePath(`${path}.new`), encodePath(path));
   reached('attempt-file.written');
+}
+
+/** Without what else a state of a file may carry. */
+export function plain({ dev, ino, size, mtimeNs, ctimeNs }: Fingerprint): Fingerprint {
+  return { dev, ino, size, mtimeNs, ctimeNs };
 }
 
 /** Undefined when there is none, or it is of another attempt. */

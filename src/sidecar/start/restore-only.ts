@@ -12,6 +12,7 @@ import { listRecords, readNewest } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
 import { openStore } from '../../store/open.ts';
 import type { Store } from '../../store/store.ts';
+import { forgetHandover } from './handover.ts';
 import { lockWorkdir } from './lock.ts';
 import { Outage } from '../files/outage.ts';
 import { openProgress } from '../progress.ts';
@@ -43,6 +44,7 @@ export async function restoreOnly(settings: Settings, log: Log, signal: AbortSig
     const { history, scope } = await readHistory(store, settings, (problem) => log.warn(problem), signal);
     const lock = lockWorkdir(settings.workdir, settings.sharedWorkdir);
     try {
+      forgetHandover(settings.workdir);
       if (!settings.sharedWorkdir) {
         for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
         await clearStaging(root);

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { CaptureError } from '../../core/errors.ts';
 import { EXIT } from '../../core/exit-status.ts';
-import type { FileFacts } from '../../core/fingerprint.ts';
+import type { Fingerprint } from '../../core/fingerprint.ts';
 import { generationName, restoreOrder, type History, type Judgement } from '../../core/history.ts';
 import type { KeyScope } from '../../core/keys.ts';
 import type { Manifest } from '../../core/manifest.ts';
@@ -48,7 +48,7 @@ export interface Restored {
   /** The generation that stands in the work directory now. */
   readonly generation: Generation | undefined;
   /** Members as they were placed: their states are those of stored objects. */
-  readonly members: readonly { readonly file: StoredFile; readonly facts: FileFacts }[];
+  readonly members: readonly { readonly file: StoredFile; readonly facts: Fingerprint }[];
   readonly files: number;
   /** What was found out about the generations that were tried. */
   readonly judgements: readonly Judgement[];

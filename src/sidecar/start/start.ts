@@ -20,6 +20,7 @@ import type { Store } from '../../store/store.ts';
 import { openAttempt, type AttemptOptions } from './attempt.ts';
 import { readAttemptFile } from './attempt-file.ts';
 import type { Context } from '../context.ts';
+import { leaveFor, restoredBefore } from './handover.ts';
 import { openSnapshotLanes } from './lanes.ts';
 import { lockWorkdir } from './lock.ts';
 import { openProgress } from '../progress.ts';
@@ -92,7 +93,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
             signal,
             progress,
           })
-        : { generation: undefined, members: [], files: 0, judgements: [] };
+        : restoredBefore(resumed.alone?.restored, ledger.generations);
     ledger.setGenerations(judged(ledger.generations, restored.judgements));
     const lanes = openSnapshotLanes(settings, root);
     owned.push(() => lanes.close());
@@ -118,7 +119,8 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       startedAt: facts.startedAt,
       baselines: new Map(resumed?.baselines ?? []),
       inherited: new Map(resumed?.inherited ?? []),
-      resumed: resumed !== undefined,
+      resumed: resumed === undefined ? undefined : resumed.alone?.restored ? 'handed-over' : 'replaced',
+      alone: options.alone === true ? leaveFor(settings) : undefined,
       progress,
       outage,
       spoolFull: openSpoolFull(log, settings),

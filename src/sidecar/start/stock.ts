@@ -1,10 +1,11 @@
 // What stands in the work directory when the watch begins: before the task it is inherited; for a restarted
 // sidecar it is what the task may have closed meanwhile.
+import { generationName } from '../../core/history.ts';
 import { resultKey } from '../../core/keys.ts';
 import type { RelPath } from '../../core/path.ts';
 import { plural } from '../../core/units.ts';
-import type { Watcher } from '../../watch/watcher.ts';
-import { readLastAttemptFile, writeAttemptFile } from './attempt-file.ts';
+import type { FoundFile, Watcher } from '../../watch/watcher.ts';
+import { readLastAttemptFile, writeAttemptFile, type Alone } from './attempt-file.ts';
 import type { Context } from '../context.ts';
 import type { Files } from '../files/files.ts';
 import { mayBeOverwritten } from '../files/overwritten.ts';
@@ -16,20 +17,42 @@ export async function takeStock(
   watcher: Watcher,
   listen: () => void,
 ): Promise<void> {
-  if (context.resumed) {
+  if (context.resumed !== undefined) {
     inherit(context, files);
+    // From now on it is a sidecar that was replaced: what was restored may be the task's by then.
+    if (context.alone !== undefined) writeAttemptFile(context.root.path, context);
     // The task is running: listen first, so that what the scan comes too early for is told.
     listen();
     const found = await watcher.scan(context.signal);
     for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
-    context.log.info(`the sidecar was restarted: ${plural(found.length, 'declared file')} looked at again`);
+    const why = context.resumed === 'replaced' ? 'the sidecar was restarted' : 'the attempt was handed over';
+    context.log.info(`${why}: ${plural(found.length, 'declared file')} looked at again`);
     return;
   }
-  for (const { path, facts } of await watcher.scan(context.signal)) context.inherited.set(path, facts);
-  await hashStagedInputs(context);
-  writeAttemptFile(context.root.path, context);
+  if (context.alone !== undefined) sayWhatIsMissing(context);
+  await recordStock(context, await watcher.scan(context.signal), context.alone);
   inherit(context, files);
   listen();
+}
+
+/** Before the task starts: what is here is not its work. Leaves it in the attempt file. */
+export async function recordStock(
+  context: Context,
+  found: readonly FoundFile[],
+  alone: Alone | undefined,
+): Promise<void> {
+  for (const { path, facts } of found) context.inherited.set(path, facts);
+  await hashStagedInputs(context);
+  writeAttemptFile(context.root.path, { ...context, alone });
+}
+
+function sayWhatIsMissing({ attempt, history: { generations }, log }: Context): void {
+  const line = `nothing was handed over: attempt ${attempt} begins with what is here`;
+  const [newest] = generations;
+  if (newest === undefined) return log.info(line);
+  log.warn(`${line}, and the stored checkpoint ${generationName(newest)} was not restored`, {
+    hint: 'capture restore --handoff, before capture watch and the task',
+  });
 }
 
 function inherit({ inherited }: Context, files: Files): void {

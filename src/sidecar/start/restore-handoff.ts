@@ -1,0 +1,59 @@
+// `capture restore --handoff`: begins the attempt that a `capture watch` in the same work directory then goes on
+// with (start/handover.ts). It ends with the claim in the store and one file in the work directory, nothing else.
+import fs from 'node:fs';
+import { generationName } from '../../core/history.ts';
+import { encodePath } from '../../core/path.ts';
+import type { Settings } from '../../core/settings.ts';
+import { plural } from '../../core/units.ts';
+import type { Log } from '../../log.ts';
+import { findAll } from '../../watch/scan.ts';
+import type { Context } from '../context.ts';
+import { Outage } from '../files/outage.ts';
+import { plain, type RestoredFacts } from './attempt-file.ts';
+import { leaveFor } from './handover.ts';
+import type { Restored } from './restore.ts';
+import { begin } from './start.ts';
+import { recordStock } from './stock.ts';
+
+/** Claims the attempt, restores, and leaves both for the `capture watch` that follows. Holds nothing afterwards. */
+export async function handOver(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
+  const outage = new Outage(log, Date.now);
+  try {
+    const begun = await begin({
+      settings,
+      attempt: undefined,
+      log,
+      outage,
+      signal,
+      onFenced: () => undefined,
+    });
+    // `--skip-done` is no option of a restore.
+    if (begun.kind === 'done-already') return `done already in attempt ${begun.attempt}`;
+    const { context, restored, close } = begun;
+    try {
+      // An earlier task's word, of a pod whose containers all began again: the watch would end at once.
+      if (settings.exitFile !== undefined) fs.rmSync(encodePath(settings.exitFile), { force: true });
+      await record(context, restored);
+    } finally {
+      await close();
+    }
+    const { generation, files } = restored;
+    const checkpoint =
+      generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
+    return `attempt ${context.attempt} is ready for capture watch: restored ${checkpoint} (${plural(files, 'file')} in all) from ${context.store.url}`;
+  } finally {
+    outage.close();
+  }
+}
+
+async function record(context: Context, { generation, members, judgements }: Restored): Promise<void> {
+  const { root, manifest, settings, signal } = context;
+  // What cannot be read now is looked at by the watch.
+  const walk = { root: root.path, interest: manifest, onUnreadable: () => undefined };
+  const restored: RestoredFacts = {
+    generation: generation === undefined ? '' : generationName(generation),
+    members: members.map(({ file, facts }) => [file.path, plain(facts)]),
+    judgements: [...judgements],
+  };
+  await recordStock(context, await findAll(walk, 'thread', signal), { ...leaveFor(settings), restored });
+}

@@ -1,0 +1,45 @@
+// The signals that tell `capture watch`, or a restore, to stop. Process 1 of a container ignores what it does
+// not handle (pid_namespaces(7)): so all of them are handled, from the first moment on.
+import os from 'node:os';
+
+const STOPPING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
+
+export interface Stop {
+  readonly signal: string;
+  readonly number: number;
+  /** Ms since the epoch. */
+  readonly atMs: number;
+}
+
+export interface Stops {
+  readonly first: Promise<Stop>;
+  /** Somebody is in a hurry. */
+  readonly second: Promise<Stop>;
+  /** Called at each one from now on, until what is returned is called. */
+  onEach(listener: (stop: Stop) => void): () => void;
+  close(): void;
+}
+
+export function openStops(): Stops {
+  const waiting: ((stop: Stop) => void)[] = [];
+  const next = (): Promise<Stop> => new Promise((resolve) => waiting.push(resolve));
+  const [first, second] = [next(), next()];
+  const listeners = new Set<(stop: Stop) => void>();
+  const hear = (signal: NodeJS.Signals): void => {
+    const stop = { signal, number: os.constants.signals[signal], atMs: Date.now() };
+    waiting.shift()?.(stop);
+    for (const listener of listeners) listener(stop);
+  };
+  for (const signal of STOPPING) process.on(signal, hear);
+  return {
+    first,
+    second,
+    onEach: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    close: () => {
+      for (const signal of STOPPING) process.off(signal, hear);
+    },
+  };
+}

@@ -1,0 +1,235 @@
+// `capture watch --exit-file`: the task's container says how it ended, and the last record and the exit status are
+// those that the launcher would give.
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import net from 'node:net';
+import { once } from 'node:events';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openPod, told, type Pod } from './pod.ts';
+import { openS3Place } from './s3-place.ts';
+import { openPlace, until, type Place, type Run } from './support.ts';
+
+const EXIT_FILE = ['--exit-file', 'status'];
+
+let place: Place;
+let pod: Pod;
+beforeEach(() => {
+  place = openPlace();
+  pod = openPod(place, ['-r', 'r.dat', '-k', 'k.chk']);
+});
+afterEach(() => place.close());
+
+const write = (name: string, text: string): void => fs.writeFileSync(place.at(name), text);
+/** As a task's shell does it in one step. */
+const say = (text: string): void => {
+  write('status.new', text);
+  fs.renameSync(place.at('status.new'), place.at('status'));
+};
+const watch = (...options: string[]): Promise<Run> => pod.watch([...EXIT_FILE, ...options]);
+
+describe('what the exit file says', () => {
+  it.each([
+    ['0\n', [], 0, 'done'],
+    ['3\n', [], 3, 'failed'],
+    ['143\n', [], 143, 'failed'],
+    [' 7 \n', [], 7, 'failed'],
+    ['85\n', ['--again-status', '85'], 75, 'preempted'],
+    ['0\n', ['--done-when', 'other.dat'], 75, 'preempted'],
+  ])('%j with %j is exit status %i and the record %s', async (text, options, status, kind) => {
+    const run = await watch(...options);
+    write('r.dat', 'result');
+    say(text);
+    expect(await run.status).toBe(status);
+    expect(told(place).at(-1)).toBe(`1 ${kind}`);
+  });
+
+  it.each([
+    ['no number', 'done\n'],
+    ['a status that there is not', '256\n'],
+    ['a negative one', '-1\n'],
+    ['two of them', '0 1\n'],
+    ['a long text', `${'0'.repeat(5000)}\n`],
+  ])('%s is exit 64, once everything is stored', async (_, text) => {
+    const run = await watch();
+    write('r.dat', 'result');
+    await until(() => place.keys().includes('r.dat.0'), 'the result');
+    say(text);
+    expect(await run.status).toBe(64);
+    expect(run.stderr()).toContain('status (--exit-file) holds no exit status of 0 to 255');
+    expect(run.stderr()).toContain('try: let the task');
+    expect(told(place).at(-1)).toBe('1 failed');
+    expect(place.records().at(-1)?.record.end?.reason).toContain('holds no exit status');
+  });
+
+  it('is never read through a link, nor from a FIFO, whose writer is not let go on', async () => {
+    fs.writeFileSync(`${place.dir}/secret`, '0\n');
+    fs.symlinkSync(`${place.dir}/secret`, place.at('status'));
+    expect(await (await watch()).status).toBe(64);
+    place.freshWork();
+    execFileSync('mkfifo', [place.at('status')]);
+    const writer = place.exec(['sh', '-c', 'echo 0 > status; echo went on']);
+    const run = await watch();
+    expect(await run.status).toBe(64);
+    expect(run.stderr()).toContain('no regular file');
+    expect(writer.stdout()).toBe('');
+  });
+
+  it('counts when it is whole: made empty, written later, without the end of a line', async () => {
+    const run = await watch();
+    write('status', '');
+    write('r.dat', 'result');
+    await until(() => place.keys().includes('r.dat.0'), 'the result');
+    write('status', '0');
+    expect(await run.status).toBe(0);
+    expect(told(place).at(-1)).toBe('1 done');
+  });
+
+  it('counts also when it was there first: a task can be quicker than its sidecar', async () => {
+    write('r.dat', 'result');
+    say('0\n');
+    expect(await (await watch()).status).toBe(0);
+    expect(place.text('r.dat.0')).toBe('result');
+    expect(told(place).at(-1)).toBe('1 done');
+  });
+
+  it('is 74 where the task ended well and something is not stored', async () => {
+    const run = await watch('--drain-timeout', '1s');
+    const open = fs.openSync(place.at('r.dat'), 'w');
+    fs.writeSync(open, 'half');
+    say('0\n');
+    expect(await run.status).toBe(74);
+    fs.closeSync(open);
+    expect(run.stderr()).toContain('r.dat');
+    expect(told(place).at(-1)).toBe('1 failed');
+  });
+
+  it('is said again by a container that starts once more, and nothing is recorded twice', async () => {
+    const run = await watch();
+    write('r.dat', 'result');
+    say('3\n');
+    expect(await run.status).toBe(3);
+    const before = told(place);
+    const again = await watch();
+    expect(await again.status).toBe(3);
+    expect(again.stderr()).toContain('attempt 1 has ended (failed): nothing is left to watch');
+    expect(told(place)).toEqual(before);
+  });
+
+  it('is an old one when the attempt is handed over: restore removes it', async () => {
+    say('0\n');
+    await pod.handOff(EXIT_FILE);
+    expect(fs.existsSync(place.at('status'))).toBe(false);
+    const run = await watch();
+    write('r.dat', 'result');
+    say('0\n');
+    expect(await run.status).toBe(0);
+    expect(place.text('r.dat.0')).toBe('result');
+  });
+
+  it('cannot stand in a directory that is not there', async () => {
+    const run = pod.begin(['--exit-file', 'no/status']);
+    expect(await run.status).toBe(64);
+    expect(run.stderr()).toMatch(/cannot wait for .*no\/status \(--exit-file\): no such directory/);
+  });
+});
+
+describe('SIGTERM for both containers at once', () => {
+  it('waits for what the task still does and says', async () => {
+    const run = await watch('--grace', '60s');
+    process.kill(run.pid, 'SIGTERM');
+    write('k.chk', 'the last checkpoint');
+    say('143\n');
+    expect(await run.status).toBe(75);
+    expect(told(place).at(-1)).toBe('1 preempted');
+    expect(place.text('k.chk.pod.0.1-1')).toBe('the last checkpoint');
+  });
+
+  it('is a preemption also when the task has said first that it was told', async () => {
+    write('r.dat', 'result');
+    say('143\n');
+    const run = await watch('--grace', '60s');
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status).toBe(75);
+    expect(told(place).at(-1)).toBe('1 preempted');
+  });
+
+  it('is none when the task failed by itself: a native sidecar is always told', async () => {
+    write('r.dat', 'result');
+    say('3\n');
+    const run = await watch('--grace', '60s');
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status).toBe(3);
+    expect(told(place).at(-1)).toBe('1 failed');
+  });
+
+  it('is not waited for longer than the task has of the grace', async () => {
+    const run = await watch('--grace', '3s');
+    write('r.dat', 'result');
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status).toBe(0);
+    expect(told(place).at(-1)).toBe('1 ended');
+    expect(place.text('r.dat.0')).toBe('result');
+  });
+
+  it('is not waited for when a second one comes', async () => {
+    const run = await watch('--grace', '10m');
+    write('r.dat', 'result');
+    process.kill(run.pid, 'SIGTERM');
+    process.kill(run.pid, 'SIGINT');
+    expect(await run.status).toBe(0);
+    expect(told(place).at(-1)).toBe('1 ended');
+  });
+
+  it('comes after the word of the task and shortens the drain', async () => {
+    const s3 = await openS3Place();
+    try {
+      const { server, place: there } = s3;
+      const to = ['--to', `s3://${server.bucket}/run`, '--path-style', '--control', `${there.dir}/control`];
+      const declared = ['-r', 'r.dat', '--exit-file', 'status', '--grace', '3s'];
+      const run = there.capture(['watch', ...to, ...declared], server.env);
+      await run.says('task task');
+      server.fault = () => ({ kind: 'answer', status: 503, code: 'SlowDown' });
+      fs.writeFileSync(there.at('r.dat'), 'result');
+      fs.writeFileSync(there.at('status'), '0\n');
+      // Now it drains, for up to an hour.
+      await until(() => !fs.existsSync(`${there.dir}/control`), 'the drain');
+      process.kill(run.pid, 'SIGTERM');
+      expect(await run.status).toBe(74);
+      expect(run.stderr()).toMatch(/NOT stored.*r\.dat/);
+    } finally {
+      await s3.close();
+    }
+  });
+});
+
+describe('SIGTERM before anything is watched', () => {
+  it.each([
+    ['watch', ['watch', '--grace', '1s']],
+    ['restore', ['restore']],
+    ['restore --handoff', ['restore', '--handoff']],
+    ['watch --dry-run', ['watch', '--dry-run']],
+  ])('ends %s with 143', async (_, command) => {
+    // A store that takes every request and answers none.
+    const server = net.createServer((socket) => socket.on('error', () => undefined));
+    const sockets = new Set<net.Socket>();
+    server.on('connection', (socket) => sockets.add(socket));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    try {
+      const { port } = server.address() as net.AddressInfo;
+      const asked = once(server, 'connection');
+      const run = place.capture([...command, '--to', 's3://bucket/p', '--path-style', '-k', 'k.chk'], {
+        AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${port}`,
+        AWS_REGION: 'eu-west-1',
+        AWS_ACCESS_KEY_ID: 'id',
+        AWS_SECRET_ACCESS_KEY: 'key',
+      });
+      await asked;
+      process.kill(run.pid, 'SIGTERM');
+      expect(await run.status).toBe(143);
+      expect(run.stderr()).toContain('SIGTERM');
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    }
+  });
+});
