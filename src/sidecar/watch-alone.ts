@@ -11,6 +11,7 @@ import type { RunEnd } from './end/finish.ts';
 import { openExitFile, type ExitFile, type TaskStatus } from './exit-file.ts';
 import { attemptLeft } from './start/handover.ts';
 import { openStops, type Stops } from './stops.ts';
+import { openWatchNotices, type WatchNotices } from './watch-notices.ts';
 
 /** The task's share of `--grace` when both are told to stop at once; the rest is for the drain. */
 const TASK_SHARE = 2 / 3;
@@ -23,22 +24,25 @@ const OURS_NEXT_MS = 5000;
 export async function watchAlone(settings: Settings, log: Log): Promise<ExitStatus> {
   const stops = openStops();
   const exitFile = settings.exitFile === undefined ? undefined : openExitFile(settings.exitFile);
+  const notices = openWatchNotices(settings, log);
   let fence: (message: string) => void = () => undefined;
   const fenced = new Promise<string>((resolve) => {
     fence = resolve;
   });
   try {
-    const opened = await open(settings, log, stops, (message) => fence(message));
+    const opened = await open({ settings, log, stops, notices, onFenced: (message) => fence(message) });
     if (opened.kind === 'done-already') {
       log.info(opened.line);
       return EXIT.ok;
     }
     const { sidecar } = opened;
     log.info(sidecar.line);
-    const end = await taskEnd({ settings, log, sidecar, stops, exitFile, fenced });
+    notices.listen(sidecar);
+    const end = await taskEnd({ settings, log, sidecar, stops, notices, exitFile, fenced });
     // With the task gone each one says that the time is short.
     stops.onEach(({ atMs }) => sidecar.noticed(atMs + settings.graceMs));
     const { status, line } = await sidecar.finish(end);
+    await notices.done();
     await sidecar.close();
     const { attempt, endedAs } = sidecar;
     log.info(
@@ -47,17 +51,21 @@ export async function watchAlone(settings: Settings, log: Log): Promise<ExitStat
     return status;
   } finally {
     exitFile?.close();
+    notices.close();
     stops.close();
   }
 }
 
+interface Opening {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly stops: Stops;
+  readonly notices: WatchNotices;
+  readonly onFenced: (message: string) => void;
+}
+
 /** Goes on with the attempt that was left for it; else with one of its own. */
-async function open(
-  settings: Settings,
-  log: Log,
-  stops: Stops,
-  onFenced: (message: string) => void,
-): Promise<Opened> {
+async function open({ settings, log, stops, notices, onFenced }: Opening): Promise<Opened> {
   const giveUp = new AbortController();
   let fencedBy: string | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -78,7 +86,7 @@ async function open(
         fencedBy = message;
         onFenced(message);
       },
-      onDrainTakes: () => undefined,
+      onDrainTakes: notices.drainTakes,
     });
   try {
     const left = attemptLeft(settings);
@@ -111,27 +119,32 @@ interface Waiting {
   readonly log: Log;
   readonly sidecar: Sidecar;
   readonly stops: Stops;
+  readonly notices: WatchNotices;
   readonly exitFile: ExitFile | undefined;
   readonly fenced: Promise<string>;
 }
 
 /** Waits for the end of the task, or of the time that there is. */
 async function taskEnd(waiting: Waiting): Promise<RunEnd> {
-  const { settings, log, sidecar, stops, exitFile, fenced } = waiting;
+  const { settings, log, sidecar, stops, notices, exitFile, fenced } = waiting;
   if (sidecar.endedAs !== undefined) return NOBODY_KNOWS;
   const said = exitFile?.said ?? new Promise<never>(() => undefined);
-  const why = await Promise.race([said, stops.first, fenced]);
+  const why = await Promise.race([said, stops.first, notices.takenAway, fenced]);
   if (typeof why === 'string') {
     log.error(why);
     return { ...NOBODY_KNOWS, deadlineMs: Date.now() + settings.graceMs };
   }
   if ('status' in why) return told(why.status, waiting);
-  const deadlineMs = why.atMs + settings.graceMs;
+  // Nobody was told: how the task ends, nobody will know.
+  if ('what' in why)
+    return { ...NOBODY_KNOWS, preempted: true, reason: why.what, deadlineMs: why.deadlineMs };
+  const deadlineMs = Math.min(why.atMs + settings.graceMs, notices.deadlineMs ?? Infinity);
   if (exitFile === undefined) return { ...NOBODY_KNOWS, deadlineMs };
   // A native sidecar is told when the task's container has ended: its word is there, and came first.
   if (exitFile.look()) return said.then(({ status }) => told(status, waiting));
   // A second container is told together with the task, which may write its last checkpoint now.
   sidecar.taskSignalled(why.atMs);
+  sidecar.noticed(deadlineMs);
   const share = pause(settings.graceMs * TASK_SHARE, undefined, { ref: false });
   const late = await Promise.race([said, stops.second, fenced, share]);
   const end = typeof late === 'object' && 'status' in late ? endOf(late.status, log) : {};

@@ -1,6 +1,7 @@
 // A notice from a real source to a real task: what is stored, what the task is told, and the exit status.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { metadataServer, type MetadataServer } from '../preempt/metadata-server.ts';
 import { openPlace, type Place, type Run } from './support.ts';
 
 let place: Place;
@@ -84,5 +85,62 @@ describe('a notice', () => {
     );
     expect(await run.status, run.stderr()).toBe(0);
     expect(run.stdout()).toBe('got\n');
+  });
+});
+
+describe('EC2', () => {
+  const META = '/latest/meta-data/';
+  const stands = new Map<string, string>();
+  let server: MetadataServer;
+  beforeEach(async () => {
+    stands.clear();
+    server = await metadataServer(({ method, url }) => {
+      if (method === 'PUT') return { body: 'token' };
+      const body = stands.get(url.slice(META.length));
+      return body === undefined ? { status: 404 } : { body };
+    });
+  });
+  afterEach(() => server.close());
+  const env = (): NodeJS.ProcessEnv => ({ AWS_EC2_METADATA_SERVICE_ENDPOINT: server.url });
+  const inSeconds = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString();
+
+  it('that recommends another machine makes what is closed safe, and disturbs the task no more', async () => {
+    stands.set('events/recommendations/rebalance', JSON.stringify({ noticeTime: inSeconds(0) }));
+    const task = sh(
+      `trap 'echo told' TERM; echo a > k.chk; until [ -e end ]; do sleep 0.05; done; echo b > r.dat`,
+    );
+    // The set would not be complete by itself for an hour.
+    const options = [...FILES, '--notice', 'ec2', '--log-level', 'debug', '--checkpoint-settle', '1h'];
+    const run = place.run(options, task, env());
+    await run.says('made safe now');
+    await run.says('stored checkpoint k.chk');
+    fs.writeFileSync(place.at('end'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stdout()).not.toContain('told');
+    expect(last()?.kind).toBe('done');
+  });
+
+  it('that takes the machine away ends the run with 75 before its instant', async () => {
+    const atMs = Date.now() + 12_000;
+    stands.set(
+      'spot/instance-action',
+      JSON.stringify({ action: 'terminate', time: new Date(atMs).toISOString() }),
+    );
+    const run = place.run([...FILES, '--notice', 'ec2'], sh('echo a > k.chk; exec sleep 600'), env());
+    expect(await run.status, run.stderr()).toBe(75);
+    expect(Date.now()).toBeLessThan(atMs);
+    expect(run.stderr()).toContain('EC2');
+    expect(last()).toMatchObject({ kind: 'preempted', generations: [{ members: [{ path: 'k.chk' }] }] });
+  });
+
+  it('is heard by a watch too, which then stores what there is and ends', async () => {
+    stands.set('spot/instance-action', JSON.stringify({ action: 'stop', time: inSeconds(8) }));
+    const watch = place.capture(['watch', ...FILES, '--notice', 'ec2', '--to', place.store], env());
+    await watch.says('EC2');
+    fs.writeFileSync(place.at('r.dat'), 'late');
+    expect(await watch.status, watch.stderr()).toBe(0);
+    expect(place.text('r.dat.0')).toBe('late');
+    expect(last()?.kind).toBe('ended');
+    expect(last()?.end?.reason).toContain('EC2');
   });
 });

@@ -1,0 +1,94 @@
+// What a notice means for `capture watch`: the task is somebody else's, so nobody is told. Everything closed goes
+// at once, and when just the time is left that the rest is measured to take, the watch ends.
+import { deadlineOf, drainReserveMs } from '../core/deadline.ts';
+import { sameNotice, type Notice } from '../core/notice.ts';
+import type { Settings } from '../core/settings.ts';
+import type { Log } from '../log.ts';
+import { openNotices } from '../preempt/notices.ts';
+import type { Sidecar } from '../sidecar.ts';
+
+/** The drain must begin. */
+export interface TakenAway {
+  readonly deadlineMs: number;
+  readonly what: string;
+}
+
+export interface WatchNotices {
+  readonly takenAway: Promise<TakenAway>;
+  /** The earliest deadline that a notice has set, ms since the epoch. */
+  readonly deadlineMs: number | undefined;
+  /** From now on notices are for this sidecar. */
+  listen(sidecar: Pick<Sidecar, 'noticed' | 'advised'>): void;
+  drainTakes(ms: number): void;
+  /** Everything is safe. */
+  done(): Promise<void>;
+  close(): void;
+}
+
+interface Standing {
+  readonly notice: Notice;
+  readonly heardAtMs: number;
+  readonly deadlineMs: number;
+}
+
+export function openWatchNotices({ notices: { sources }, graceMs }: Settings, log: Log): WatchNotices {
+  let standing: readonly Standing[] = [];
+  let sidecar: Pick<Sidecar, 'noticed' | 'advised'> | undefined;
+  let opened: ReturnType<typeof openNotices> | undefined;
+  let drainMs: number | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let resolve: (taken: TakenAway) => void = () => undefined;
+  const takenAway = new Promise<TakenAway>((act) => {
+    resolve = act;
+  });
+  const first = (): Standing | undefined => standing.toSorted((a, b) => a.deadlineMs - b.deadlineMs)[0];
+  const arm = (): void => {
+    clearTimeout(timer);
+    const next = first();
+    if (next === undefined) return;
+    const { notice, heardAtMs, deadlineMs } = next;
+    const drainAtMs = deadlineMs - drainReserveMs(deadlineMs - heardAtMs, drainMs);
+    const drain = (): void => resolve({ deadlineMs, what: notice.what });
+    timer = setTimeout(drain, Math.max(0, drainAtMs - Date.now())).unref();
+  };
+  const changed = (): void => {
+    arm();
+    sidecar?.noticed(first()?.deadlineMs);
+  };
+  return {
+    takenAway,
+    get deadlineMs() {
+      return first()?.deadlineMs;
+    },
+    listen: (listening) => {
+      sidecar = listening;
+      opened = openNotices({
+        choices: sources,
+        env: process.env,
+        log,
+        onNotice: (notice) => {
+          log.warn(notice.what);
+          if (notice.kind === 'advice') return sidecar?.advised();
+          const heardAtMs = Date.now();
+          const deadlineMs = deadlineOf(notice.atMs, heardAtMs, graceMs);
+          standing = [...standing, { notice, heardAtMs, deadlineMs }];
+          changed();
+        },
+        onWithdrawn: (notice) => {
+          log.warn(`taken back: ${notice.what}`);
+          standing = standing.filter((one) => !sameNotice(one.notice, notice));
+          changed();
+        },
+      });
+    },
+    drainTakes: (ms) => {
+      drainMs = ms;
+      arm();
+    },
+    done: async () => opened?.done(),
+    close: () => {
+      clearTimeout(timer);
+      opened?.close();
+    },
+  };
+}
