@@ -102,7 +102,7 @@ describe('SIGTERM', () => {
   });
 
   test('that the task ignores is followed by SIGKILL while there is still grace to drain', async () => {
-    const capture = await recording({ settings: { graceMs: 900 } });
+    const capture = await recording({ settings: { graceMs: 6000 } });
     process.kill(capture.pid, 'SIGTERM');
     expect(await capture.status).toBe(137);
     const ended = lab.heard().find((message) => message.kind === 'task-ended');
