@@ -5,8 +5,6 @@ export default defineConfig({
   define: { CAPTURE_VERSION: JSON.stringify('0.0.0-test') },
   test: {
     include: ['test/real/**/*.test.ts'],
-    // The sweep needs no server and takes long: `npm run test:crash`.
-    exclude: ['test/real/crash/**'],
     globalSetup: ['test/real/bucket.ts'],
     // A computation and an object store share the cores: a second test file at once only adds noise.
     fileParallelism: false,

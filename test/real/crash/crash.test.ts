@@ -14,10 +14,11 @@ import { fileView, s3View } from './view.ts';
 /** Half of a run is waiting: for the disk, the task, the quiet before a deletion. */
 const AT_ONCE = 4;
 const DEATHS_IN_ALL = 1000;
-const RANDOM_RUNS_ON_FILES = 60;
+const RANDOM_RUNS_ON_FILES = 36;
 /** So many more at a time, until there are enough. */
-const RANDOM_RUNS_MORE = 24;
-const BOUND_MS = 20 * 60_000;
+const RANDOM_RUNS_MORE = 36;
+/** For a hang: each of the four parts takes one to three minutes on two cores. */
+const BOUND_MS = 15 * 60_000;
 const seed = Number(process.env['CRASH_SEED'] ?? Date.now() % 1_000_000);
 
 let root: string;

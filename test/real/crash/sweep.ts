@@ -106,9 +106,10 @@ export function everyPoint(store: StoreKind, random: () => number): readonly Cha
     FAILPOINTS.filter((at) => (POINTS[at].only ?? store) === store && isPart(at) === parts).flatMap((at) =>
       Array.from({ length: POINTS[at].times }, (_, n) => linksAt(at, n + 1, random)).flat(),
     );
+  // The slow ones first: at the end all lanes have something to do.
   return [
-    ...inChains(shuffled(groups(false), random), false),
     ...inChains(shuffled(groups(true), random), true),
+    ...inChains(shuffled(groups(false), random), false),
   ];
 }
 
@@ -117,7 +118,12 @@ type Group = readonly Link[];
 
 function linksAt(at: Failpoint, nth: number, random: () => number): readonly Group[] {
   const death = (victim: 'sidecar' | 'all'): Death => ({ kind: 'failpoint', at, nth, victim });
-  const another: Death = { kind: 'failpoint', at: pick(REPLACED, random), nth: 1, victim: 'sidecar' };
+  const another = (): Death => ({
+    kind: 'failpoint',
+    at: pick(REPLACED, random),
+    nth: 1,
+    victim: 'sidecar',
+  });
   const link = (fresh: boolean, ...deaths: readonly Death[]): Link => ({
     deaths,
     pauseMs: pick(PAUSES_MS, random),
@@ -127,9 +133,9 @@ function linksAt(at: Failpoint, nth: number, random: () => number): readonly Gro
   const setAside: Death = { kind: 'failpoint', at: 'reclaim.set-aside', nth: 1, victim: 'all' };
   const before = at.startsWith('settle.') ? [link(false, setAside)] : [];
   const isEarly = BEFORE_THE_TASK.test(at);
-  const last = isEarly || nth > 1 ? [death('all')] : [another, death('all')];
+  const last = isEarly || nth > 1 ? [death('all')] : [another(), death('all')];
   return [
-    [...before, link(false, death('sidecar'), ...(isEarly ? [] : [another]))],
+    [...before, link(false, death('sidecar'), ...(isEarly ? [] : [another(), another()]))],
     [...before, link(true, death('all'))],
     [...before, link(false, ...last)],
   ];
@@ -139,7 +145,7 @@ function inChains(groups: readonly Group[], big: boolean): readonly ChainPlan[] 
   const chains: Link[][] = [[]];
   for (const links of groups) {
     const last = chains.at(-1) ?? [];
-    if (last.length + links.length > LINKS_IN_CHAIN) chains.push([...links]);
+    if (last.length + links.length > LINKS_IN_CHAIN / (big ? 2 : 1)) chains.push([...links]);
     else last.push(...links);
   }
   return chains.filter((links) => links.length > 0).map((links) => ({ links, big }));

@@ -1,4 +1,5 @@
 // What is in a store, seen without capture's own drivers: now, and for S3 at every moment there ever was.
+import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { decompress } from 'zstd-napi';
@@ -7,6 +8,7 @@ import { parseRecord } from '../../../src/core/records.ts';
 import type { WholeRecord } from '../../../src/core/history.ts';
 import { readFound } from '../../e2e/store-files.ts';
 import type { S3Server } from '../../s3-server/server.ts';
+import { readContent } from './content.mjs';
 
 export interface View {
   readonly url: string;
@@ -16,6 +18,8 @@ export interface View {
   keys(): readonly string[];
   /** Uncompressed bytes of a visible object. */
   bytes(key: string): Buffer;
+  /** What a visible object holds; looked at once for each state of it. */
+  object(key: string): Held;
   /** Every state of data objects that readers could see, each told once. */
   newlyVisible(): readonly { readonly key: string; readonly bytes: Buffer }[];
   /** Changes when anything was uploaded. */
@@ -24,8 +28,16 @@ export interface View {
   leftovers(): readonly string[];
 }
 
+export interface Held {
+  /** Of the uncompressed bytes. */
+  readonly md5: string;
+  /** Undefined when it is no state that the task closed. */
+  readonly content: { readonly name: string; readonly round: number } | undefined;
+}
+
 export function fileView(dir: string): View {
   const seen = new Set<string>();
+  const look = looker();
   const stamp = (key: string): string => {
     const { ino, mtimeNs } = fs.statSync(path.join(dir, key), { bigint: true });
     return `${key} ${ino} ${mtimeNs}`;
@@ -36,6 +48,7 @@ export function fileView(dir: string): View {
     env: {},
     keys: () => readFound(dir),
     bytes: (key) => plain(key, fs.readFileSync(path.join(dir, key))),
+    object: (key) => look(stamp(key), () => view.bytes(key)),
     newlyVisible: () =>
       view
         .keys()
@@ -56,6 +69,7 @@ export function fileView(dir: string): View {
 export function s3View(server: S3Server, prefix: string): View {
   const seen = new Map<string, number>();
   const everUsed = new Set<string>();
+  const look = looker();
   const versions = (key: string) => server.versions(prefix + key);
   const view: View = {
     url: `s3://${server.bucket}/${prefix.slice(0, -1)}`,
@@ -67,6 +81,7 @@ export function s3View(server: S3Server, prefix: string): View {
         .filter((key) => key.startsWith(prefix))
         .map((key) => key.slice(prefix.length)),
     bytes: (key) => plain(key, versions(key).at(-1)?.bytes ?? Buffer.alloc(0)),
+    object: (key) => look(`${key} ${versions(key).length}`, () => view.bytes(key)),
     newlyVisible: () => {
       for (const { key } of server.served) if (key.startsWith(prefix)) everUsed.add(key.slice(prefix.length));
       return [...everUsed].filter(isData).flatMap((key) => {
@@ -84,6 +99,18 @@ export function s3View(server: S3Server, prefix: string): View {
     leftovers: () => server.pendingUploads().filter((key) => key.startsWith(prefix)),
   };
   return view;
+}
+
+function looker(): (stamp: string, read: () => Buffer) => Held {
+  const known = new Map<string, Held>();
+  return (stamp, read) => {
+    const before = known.get(stamp);
+    if (before !== undefined) return before;
+    const bytes = read();
+    const held = { md5: createHash('md5').update(bytes).digest('hex'), content: readContent(bytes) };
+    known.set(stamp, held);
+    return held;
+  };
 }
 
 /** The newest record of each attempt that says more than its claim. */
