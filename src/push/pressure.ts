@@ -2,6 +2,7 @@
 // on a timer.
 import type { StatsFs } from 'node:fs';
 import fs from 'node:fs/promises';
+import { cgroupMemory } from './cgroup-memory.ts';
 
 /** Above this share of any limit there is pressure. */
 const HIGH_USE = 0.8;
@@ -22,7 +23,7 @@ export interface Use {
   readonly limit: number;
 }
 
-/** Of the file system of this directory, and on tmpfs of our cgroup's memory where that is limited. */
+/** Of the file system of this directory, and on tmpfs of the memory of the fullest cgroup that holds us. */
 export async function usesOf(dir: string): Promise<readonly Use[]> {
   return readUses(await fs.statfs(dir));
 }
@@ -41,7 +42,7 @@ async function readUses(stat: StatsFs): Promise<readonly Use[]> {
 export type Pressure = 'none' | 'near' | 'high';
 
 /**
- * `high` when file system bytes, inodes or (on tmpfs) the memory of the cgroup are used above 80 %, and what
+ * `high` when file system bytes, inodes or (on tmpfs) the memory of a cgroup are used above 80 %, and what
  * could be reclaimed is at least 10 % of that use. Never on overlayfs: a deletion there frees nothing below.
  */
 export async function pressureOn(
@@ -57,31 +58,4 @@ export async function pressureOn(
   });
   const share = Math.max(...shares);
   return share > HIGH_USE ? 'high' : share > NEAR_USE ? 'near' : 'none';
-}
-
-/** Memory of our own cgroup: v2 memory.current and memory.max, else v1; undefined without a limit. */
-async function cgroupMemory(): Promise<{ used: number; limit: number } | undefined> {
-  try {
-    const lines = (await fs.readFile('/proc/self/cgroup', 'utf8')).trim().split('\n');
-    const unified = lines.find((line) => line.startsWith('0::'))?.slice('0::'.length);
-    const legacy = lines.find((line) => /^\d+:[^:]*\bmemory\b[^:]*:/.test(line))?.split(':')[2];
-    const [used, limit] =
-      legacy === undefined
-        ? [`/sys/fs/cgroup${unified}/memory.current`, `/sys/fs/cgroup${unified}/memory.max`]
-        : [
-            `/sys/fs/cgroup/memory${legacy}/memory.usage_in_bytes`,
-            `/sys/fs/cgroup/memory${legacy}/memory.limit_in_bytes`,
-          ];
-    const [usedBytes, limitBytes] = await Promise.all([readNumber(used), readNumber(limit)]);
-    // v1 says "no limit" with a number near 2^63, v2 with the word max.
-    return Number.isFinite(limitBytes) && limitBytes < 2 ** 60
-      ? { used: usedBytes, limit: limitBytes }
-      : undefined;
-  } catch {
-    return undefined; // no cgroup file system here: nothing limits us that could be read
-  }
-}
-
-async function readNumber(path: string): Promise<number> {
-  return Number((await fs.readFile(path, 'utf8')).trim());
 }

@@ -75,6 +75,45 @@ describe('a work directory that is full', () => {
   });
 });
 
+describe('a tmpfs that is larger than the memory which the job may use', () => {
+  /** The files of our own memory cgroup, in a tree that takes the place of the kernel's; the limit is 64 MiB. */
+  function fakeCgroups(dir: string): { readonly used: string } {
+    const lines = fs.readFileSync('/proc/self/cgroup', 'utf8').trim().split('\n');
+    const legacy = lines.find((line) => /^\d+:[^:]*\bmemory\b/.test(line))?.split(':')[2];
+    const unified = lines.find((line) => line.startsWith('0::'))?.slice('0::'.length);
+    const own = legacy === undefined ? `${dir}${unified}` : `${dir}/memory${legacy}`;
+    const [limit, used] =
+      legacy === undefined
+        ? ['memory.max', 'memory.current']
+        : ['memory.limit_in_bytes', 'memory.usage_in_bytes'];
+    fs.mkdirSync(own, { recursive: true });
+    fs.writeFileSync(`${own}/${limit}`, String(64 * MIB));
+    fs.writeFileSync(`${own}/${used}`, String(MIB));
+    return { used: `${own}/${used}` };
+  }
+
+  it('is relieved when the memory is used up, and the user reads what holds it', async () => {
+    const cgroups = `${place.dir}/cgroups`;
+    const { used } = fakeCgroups(cgroups);
+    const script = [
+      'for i in 1 2 3 4; do head -c 4194304 /dev/urandom > r$i.dat; done',
+      `echo ${60 * MIB} > ${used}`,
+      'echo more > r5.dat',
+      'for n in $(seq 300); do [ ! -e r1.dat ] && grep -q "may use" log && exit 0; sleep 0.1; done; exit 3',
+    ].join('\n');
+    const tight = run(
+      { tmpfs: { [place.work]: '1g' }, binds: { '/sys/fs/cgroup': cgroups }, after: 'cat log' },
+      ['-r', 'r*.dat', '--compression', 'none', '--log-file', 'log'],
+      script,
+    );
+    expect(await tight.status, tight.stderr()).toBe(0);
+    expect(place.keys()).toEqual(['r1.dat.0', 'r2.dat.0', 'r3.dat.0', 'r4.dat.0', 'r5.dat.0']);
+    expect(tight.stdout()).toMatch(
+      /warning: the memory that this job may use, with a work directory in it, is 93 % used, 4\.0 MiB left; results that are stored and still here hold [^]*\n {2}try: --reclaim now/,
+    );
+  });
+});
+
 describe('a store that is full', () => {
   const mounted = (): NamespaceOptions => ({
     tmpfs: { [place.store]: '1m' },

@@ -1,5 +1,5 @@
 // What is in a store, read by other means than capture's own drivers: the tests judge those, too.
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GetObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
@@ -8,6 +8,8 @@ import { decompress } from 'zstd-napi';
 export interface Objects {
   /** All keys below the store's prefix, relative to it. */
   keys(): Promise<readonly string[]>;
+  /** By key what tells one content of an object, and one time that it was put, from another. */
+  versions(): Promise<ReadonlyMap<string, string>>;
   /** The bytes as stored. */
   bytes(key: string): Promise<Buffer>;
   close(): void;
@@ -20,17 +22,23 @@ export function openObjects(url: string): Objects {
 }
 
 function inDirectory(dir: string): Objects {
+  const keys = async (): Promise<readonly string[]> => {
+    const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+    return (
+      entries
+        .filter((entry) => entry.isFile())
+        .map((entry) => path.relative(dir, path.join(entry.parentPath, entry.name)))
+        // The driver's own: metadata and temporaries (docs/object-layout.md).
+        .filter((key) => !key.startsWith('.capture-store/'))
+    );
+  };
+  const versionOf = async (key: string): Promise<[string, string]> => {
+    const { ino, mtimeNs } = await stat(path.join(dir, key), { bigint: true });
+    return [key, `${ino} ${mtimeNs}`];
+  };
   return {
-    keys: async () => {
-      const entries = await readdir(dir, { recursive: true, withFileTypes: true });
-      return (
-        entries
-          .filter((entry) => entry.isFile())
-          .map((entry) => path.relative(dir, path.join(entry.parentPath, entry.name)))
-          // The driver's own: metadata and temporaries (docs/object-layout.md).
-          .filter((key) => !key.startsWith('.capture-store/'))
-      );
-    },
+    keys,
+    versions: async () => new Map(await Promise.all((await keys()).map(versionOf))),
     bytes: (key) => readFile(path.join(dir, key)),
     close: () => {},
   };
@@ -38,13 +46,20 @@ function inDirectory(dir: string): Objects {
 
 function inBucket(bucket: string, prefix: string): Objects {
   const client = new S3Client({});
+  const versions = async (): Promise<ReadonlyMap<string, string>> => {
+    const listed = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix }));
+    if (listed.IsTruncated === true)
+      throw new Error(`more than 1,000 objects below s3://${bucket}/${prefix}`);
+    return new Map(
+      (listed.Contents ?? []).map(({ Key = '', ETag, LastModified }) => [
+        Key.slice(prefix.length),
+        `${ETag} ${LastModified?.toISOString()}`,
+      ]),
+    );
+  };
   return {
-    keys: async () => {
-      const listed = await client.send(new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix }));
-      if (listed.IsTruncated === true)
-        throw new Error(`more than 1,000 objects below s3://${bucket}/${prefix}`);
-      return (listed.Contents ?? []).map(({ Key = '' }) => Key.slice(prefix.length));
-    },
+    keys: async () => [...(await versions()).keys()],
+    versions,
     bytes: async (key) => {
       const { Body } = await client.send(new GetObjectCommand({ Bucket: bucket, Key: prefix + key }));
       if (Body === undefined) throw new Error(`no body: s3://${bucket}/${prefix}${key}`);

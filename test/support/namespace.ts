@@ -4,6 +4,8 @@
 export interface NamespaceOptions {
   /** Mount points of new tmpfs file systems, and their sizes as tmpfs(5) has them: `1m`. */
   readonly tmpfs?: Readonly<Record<string, string>>;
+  /** Directories that stand in the place of others: by the place, where they are. */
+  readonly binds?: Readonly<Record<string, string>>;
   /** Mount points that are made read-only, after all others. */
   readonly readOnly?: readonly string[];
   /** `max_inotify_watches` and such, below /proc/sys/user. */
@@ -22,10 +24,19 @@ export function inNamespace(
   command: readonly string[],
   cwd: string,
 ): readonly string[] {
-  const { tmpfs = {}, readOnly = [], limits = {}, openFiles, before = ':', after = ':' } = options;
+  const {
+    tmpfs = {},
+    binds = {},
+    readOnly = [],
+    limits = {},
+    openFiles,
+    before = ':',
+    after = ':',
+  } = options;
   const script = [
     'set -e',
     ...Object.entries(tmpfs).map(([dir, size]) => `mount -t tmpfs -o size=${size} none ${quote(dir)}`),
+    ...Object.entries(binds).map(([place, dir]) => `mount --bind ${quote(dir)} ${quote(place)}`),
     ...readOnly.map((dir) => `mount -o remount,ro,bind ${quote(dir)} || mount -o remount,ro ${quote(dir)}`),
     ...Object.entries(limits).map(([name, value]) => `echo ${value} > /proc/sys/user/${name}`),
     `cd ${quote(cwd)}`,
