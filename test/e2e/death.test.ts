@@ -14,15 +14,21 @@ const OPTIONS = ['-k', 'k.chk', '-r', 'r.dat', '--task-name', 'sim'];
 const SIM = `${process.execPath} ${program('die-mid-write.mjs')}`;
 const PYTHON = `import subprocess, sys
 sys.exit(1 if subprocess.run(sys.argv[1:]).returncode else 0)`;
+/** Catches the failure, tidies up for longer than a signal handler would, and says that all is well. */
+const HIDING = `import subprocess, sys, time
+try:
+    subprocess.run(sys.argv[1:], check=True)
+except subprocess.CalledProcessError:
+    time.sleep(0.5)`;
 const NODE = `process.exitCode = require('child_process').spawnSync(process.argv[1], process.argv.slice(2)).status === 0 ? 0 : 1`;
 
 const hasCheckpoint = (): boolean => place.records().some(({ record }) => record.kind === 'checkpoint');
 const newest = (): unknown => place.records().at(-1)?.record.generations[0]?.suspect;
 
 /** What the next attempt, in a fresh work directory, finds in its checkpoint. */
-async function resumedFrom(): Promise<string> {
+async function resumedFrom(options: readonly string[] = []): Promise<string> {
   place.freshWork();
-  const run = place.run(['-k', 'k.chk', '--task-name', 'sim'], ['cat', 'k.chk']);
+  const run = place.run(['-k', 'k.chk', '--task-name', 'sim', ...options], ['cat', 'k.chk']);
   expect(await run.status, run.stderr()).toBe(0);
   return run.stdout();
 }
@@ -36,6 +42,11 @@ describe('a program that is killed in the middle of a write', () => {
       ['bash', '-c', `${SIM}; rc=$?; sleep 0.5; exit $rc`],
     ],
     ['runs in a shell that ends with 1', 1, ['sh', '-c', `${SIM} || { sleep 0.3; exit 1; }`]],
+    [
+      'runs under an mpirun that ends its other ranks, and ends with 1',
+      1,
+      [program('mpirun-like.sh'), '3', ...SIM.split(' ')],
+    ],
     ['runs in a pipeline', 137, ['bash', '-c', `set -o pipefail; ${SIM} | cat`]],
     ['runs in a Python program that ends with 1', 1, ['python3', '-c', PYTHON, ...SIM.split(' ')]],
     ['runs in a Node program that ends with 1', 1, [process.execPath, '-e', NODE, ...SIM.split(' ')]],
@@ -50,6 +61,15 @@ describe('a program that is killed in the middle of a write', () => {
     expect(newest()).toBe(true);
     expect(await resumedFrom()).toBe('whole\n');
     expect(place.text('r.dat.0')).toBe('whole\n');
+  });
+
+  it('and hidden behind a 0 is seen by the user’s own check, and by nothing else', async () => {
+    const run = place.run(OPTIONS, ['python3', '-c', HIDING, ...SIM.split(' ')]);
+    await until(() => hasCheckpoint() && place.keys().includes('r.dat.0'), 'the whole files');
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(newest()).toBeUndefined();
+    expect(await resumedFrom(['--verify-checkpoint', 'grep -q whole k.chk'])).toBe('whole\n');
   });
 
   it('the first time that it writes leaves a result beside its key, and a checkpoint that is the last resort', async () => {
