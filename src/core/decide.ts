@@ -47,7 +47,7 @@ export function decide(track: Track, event: TrackEvent): Track {
     case 'push-started':
       return { ...track, pushing: true, closedAgain: false, readingCloses: track.closes };
     case 'stored':
-      return { ...settled(track, event.durable), replaces: true, notBeforeMs: event.atMs + event.tookMs };
+      return stored(track, event);
     case 'unchanged':
       return settled(track, event.durable);
     case 'has-writer':
@@ -109,8 +109,7 @@ function closed(track: Track, event: Extract<TrackEvent, { kind: 'closed' }>): T
   if (event.how === 'scan' && isTold(track, event.fingerprint)) return { ...track, blocked: false };
   const waits = track.pushing ? track.closedAgain : track.pending;
   const pendingSinceMs = waits ? track.pendingSinceMs : event.atMs;
-  const replaces = track.role === 'result' && track.replaces;
-  const held = replaces ? Math.min(event.atMs + HOLD_MS, pendingSinceMs + MOST_HOLD_MS) : 0;
+  const heldMs = heldUntilMs({ ...track, pendingSinceMs }, event.atMs);
   return {
     ...track,
     inherited: undefined,
@@ -120,10 +119,26 @@ function closed(track: Track, event: Extract<TrackEvent, { kind: 'closed' }>): T
     blocked: false,
     left: undefined,
     // A file that was torn is tried again at once when it is closed anew.
-    notBeforeMs: Math.max(track.tornTries > 0 ? 0 : track.notBeforeMs, held),
+    notBeforeMs: Math.max(track.tornTries > 0 ? 0 : track.notBeforeMs, heldMs),
     lastClose: { how: event.how, atMs: event.atMs },
     closes: track.closes + 1,
   };
+}
+
+/** Until when a close at `atMs` is held, for what it would replace; 0 when it replaces nothing. */
+function heldUntilMs({ role, replaces, pendingSinceMs }: Track, atMs: number): number {
+  if (role !== 'result' || !replaces) return 0;
+  return Math.min(atMs + HOLD_MS, pendingSinceMs + MOST_HOLD_MS);
+}
+
+/** The same for a close that came during the push which ends now: it may be a death's as well as any other. */
+function heldBehindMs(track: Track): number {
+  return track.closedAgain && track.lastClose !== undefined ? heldUntilMs(track, track.lastClose.atMs) : 0;
+}
+
+function stored(track: Track, { durable, atMs, tookMs }: Extract<TrackEvent, { kind: 'stored' }>): Track {
+  const notBeforeMs = Math.max(atMs + tookMs, heldBehindMs({ ...track, replaces: true }));
+  return { ...settled(track, durable), replaces: true, notBeforeMs };
 }
 
 /** A scan sees files that nobody touched since we last knew them. */
@@ -169,7 +184,8 @@ function retried(
   before: number,
 ): Track {
   const delay = Math.min(pause.most, pause.first * 2 ** before);
-  return { ...ended(track), ...tries, pending: true, notBeforeMs: track.closedAgain ? atMs : atMs + delay };
+  const notBeforeMs = track.closedAgain ? Math.max(atMs, heldBehindMs(track)) : atMs + delay;
+  return { ...ended(track), ...tries, pending: true, notBeforeMs };
 }
 
 /** True when the content of this many closes is durable or withdrawn, or can never be stored as it is. */

@@ -58,6 +58,12 @@ describe('what is read of a companion', () => {
 
   it.each([
     ['another file stands at the path', captured([3, 2]), state(9, { ino: '2' }), undefined],
+    [
+      'a file of the same number on another device stands there',
+      captured([3, 2]),
+      state(9, { dev: '2' }),
+      undefined,
+    ],
     ['another file of the same size stands there', captured([3, 2]), state(5, { ino: '2' }), undefined],
     ['it was rewritten with the same size', captured([3, 2]), state(5, { mtimeNs: '99' }), TAIL],
   ])('is known only by its content when %s', (_, before, now, tail) => {
@@ -155,6 +161,10 @@ describe('what companions go on from', () => {
     ['made anew', [companionOf([9], 'a'), companionOf([1], 'b')]],
     ['cut back', [companionOf([3], 'a'), companionOf([1], 'b')]],
     ['removed', [companionOf([3, 2], 'a')]],
+    [
+      'joined from other pieces of the same keys',
+      [{ ...companionOf([3, 2], 'a'), segments: segmentsOf([3, 2]).toReversed() }, companionOf([1], 'b')],
+    ],
   ])('is not a companion that was %s', (_, now) => {
     expect(goOn(before, now)).toBe(false);
   });

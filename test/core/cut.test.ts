@@ -75,6 +75,49 @@ describe('a set of checkpoint files', () => {
     expect(completeness(state, ['a', 'b'], { ...rules, nowMs: 5000 }).kind).toBe('complete');
   });
 
+  it('is not complete while a file that no round has known is among what was closed', () => {
+    const known = cutTaken(round(newCut(['a', 'b']), ['a', 'b']), ['a', 'b']);
+    const state = round(known, ['a', 'b', 'c']);
+    expect(completeness(state, ['a', 'b', 'c'], rules).kind).toBe('settling');
+  });
+
+  it('learns a round from a set that was quiet, and is not complete in the middle of the second', () => {
+    const quiet = cutTaken(round(newCut([]), ['a', 'b', 'a', 'b']), ['a', 'b']);
+    let state = round(quiet, ['a', 'b', 'a', 'b', 'a', 'b']);
+    expect(completeness(state, ['a', 'b'], rules).kind).toBe('settling');
+    state = round(state, ['a', 'b']);
+    expect(completeness(state, ['a', 'b'], rules).kind).toBe('complete');
+  });
+
+  it('that was quiet in the middle of a round is complete when that round ends', () => {
+    let state = cutTaken(round(newCut(['a', 'b']), ['a', 'b']), ['a', 'b']);
+    state = cutTaken(round(state, ['a']), ['a', 'b']);
+    state = round(state, ['b']);
+    expect(completeness(state, ['a', 'b'], rules).kind).toBe('complete');
+  });
+
+  it('waits for quiet from the overflow on, unless it is one file alone', () => {
+    const lost = countsLost(newCut(['a']), 5000);
+    expect(completeness(lost, ['a', 'b'], { ...rules, nowMs: 5001 })).toEqual({
+      kind: 'settling',
+      untilMs: 7000,
+    });
+    expect(completeness(lost, ['a'], { ...rules, nowMs: 5001 }).kind).toBe('complete');
+  });
+
+  it('waits for quiet, for its next round or for its last file when a cut did not hold', () => {
+    const two = cutGivenUp(cutTaken(round(newCut(['a', 'b']), ['a', 'b']), ['a', 'b']));
+    expect(completeness(two, ['a', 'b'], { ...rules, nowMs: 11 })).toEqual({
+      kind: 'settling',
+      untilMs: 2010,
+    });
+    expect(completeness(round(two, ['a', 'b']), ['a', 'b'], { ...rules, nowMs: 11 }).kind).toBe('complete');
+    const byLast = { ...rules, byLast: true, nowMs: 9999 };
+    const last = cutGivenUp(cutTaken(memberClosed(newCut([]), 'z', 1, true), ['z']));
+    expect(completeness(last, ['z'], byLast).kind).toBe('incomplete');
+    expect(completeness(memberClosed(last, 'z', 2, true), ['z'], byLast).kind).toBe('complete');
+  });
+
   it('is tried again when a cut did not hold', () => {
     const taken = cutTaken(round(newCut(['a']), ['a']), ['a']);
     expect(completeness(taken, ['a'], { ...rules, nowMs: 9999 }).kind).toBe('incomplete');

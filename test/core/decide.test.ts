@@ -56,6 +56,29 @@ describe('a declared file', () => {
     expect(nextStep(track, { ...calm, nowMs: 10_000 }).kind).toBe('push');
   });
 
+  it.each<[string, TrackEvent]>([
+    ['stored', { kind: 'stored', durable: durable(1), atMs: 11_500, tookMs: 50 }],
+    ['torn', { kind: 'torn', atMs: 11_500 }],
+    ['failed', { kind: 'failed', why: 'no', atMs: 11_500 }],
+  ])('waits so, from its own close on, when it is closed during a push that ends as %s', (_, event) => {
+    const pushed = after(newTrack('r', 'result', true), close(0), { kind: 'push-started' });
+    const track = after(pushed, close(11_000), event);
+    expect(nextStep(track, { ...calm, nowMs: 12_000 })).toEqual({ kind: 'wait', untilMs: 11_000 + HOLD_MS });
+  });
+
+  it('waits so when it is closed during its first push, which stores what it would replace', () => {
+    const first = after(newTrack('r', 'result', false), close(0), { kind: 'push-started' }, close(3));
+    const track = after(first, { kind: 'stored', durable: durable(1), atMs: 10, tookMs: 10 });
+    expect(nextStep(track, { ...calm, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 3 + HOLD_MS });
+  });
+
+  it('waits so anew when what was held before is stored', () => {
+    const pushed = after(newTrack('r', 'result', true), close(0), { kind: 'push-started' });
+    const stored = after(pushed, { kind: 'stored', durable: durable(1), atMs: 2100, tookMs: 100 });
+    const track = after(stored, close(60_000));
+    expect(nextStep(track, { ...calm, nowMs: 60_000 })).toEqual({ kind: 'wait', untilMs: 60_000 + HOLD_MS });
+  });
+
   it('never waits so as a checkpoint, which is always a new object', () => {
     expect(nextStep(after(newTrack('k', 'checkpoint', true), close()), calm).kind).toBe('push');
   });

@@ -179,6 +179,8 @@ describe('a close', () => {
   it.each<[string, ReturnType<typeof at>, Partial<Ending>, boolean]>([
     ['is trusted when the task ended with 0', at(99_999), { clean: true }, false],
     ['is suspect just before a failure', at(99_000), {}, true],
+    ['is suspect within a second of the death of the main process', at(99_100), { killed: true }, true],
+    ['is trusted two seconds before the death of the main process', at(98_000), { killed: true }, false],
     ['is trusted long before a failure', at(89_000), {}, false],
     [
       'of a writer that had to be stopped is suspect',
