@@ -24,7 +24,7 @@ const BACKLOG = 2;
 /** What a link of some ten milliseconds has on its way; from socket.h. */
 const [SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES] = [1, 8, 128 * 1024];
 /** From many small files to few large ones, by turns. */
-const SIZES_MIB = [1 / 16, 1, 1 / 4, 8, 1 / 16, 1 / 2, 24, 2];
+const SIZES_MIB = [1 / 16, 1, 1 / 4, 4, 1 / 16, 1 / 2, 8, 2];
 
 if (process.argv[2] === 'task') {
   task(Number(process.argv[3]));
@@ -56,9 +56,15 @@ async function measure(name, windowS, linkMiB, startS3Server) {
     const carriedBefore = link.carriedBytes;
     const noticeMs = performance.now();
     child.kill('SIGTERM');
-    await new Promise((resolve) => {
-      setTimeout(resolve, windowS * 1000);
-    });
+    const timeline = [];
+    for (let second = 1; second <= windowS; second += 1) {
+      const before = link.carriedBytes;
+      const leftMs = noticeMs + second * 1000 - performance.now();
+      await new Promise((resolve) => {
+        setTimeout(resolve, Math.max(0, leftMs));
+      });
+      timeline.push(Math.round((100 * (link.carriedBytes - before)) / (linkMiB * MiB)));
+    }
     killTree(child.pid);
     const stored = server.keys().filter((key) => !key.includes('/.capture/'));
     const storedBytes = stored.reduce((sum, key) => sum + server.versions(key).at(-1).sizeBytes, 0);
@@ -68,11 +74,12 @@ async function measure(name, windowS, linkMiB, startS3Server) {
     const could = windowS * linkMiB * MiB;
     const at =
       ended === undefined ? 'was killed' : `ended (${ended.how}) after ${seconds(noticeMs, ended.atMs)}`;
-    if (process.env.BENCH_VERBOSE) console.log(output);
+    // Where the link was idle, second by second: the time that somebody has let pass.
+    if (process.env.BENCH_VERBOSE) console.log(`${output}link, % each second: ${timeline.join(' ')}`);
     return (
       `${name}: window ${windowS} s at ${linkMiB} MiB/s: ${percent(inWindow, could)} stored ` +
       `(${(inWindow / MiB).toFixed(0)} of ${(could / MiB).toFixed(0)} MiB, ${stored.length} objects; ` +
-      `on the wire ${percent(carried, could)}), newest checkpoint ${newest(name, work, server)}, ${at}`
+      `on the wire ${percent(carried, could)}), newest checkpoint ${newest(output, server)}, ${at}`
     );
   } finally {
     killTree(child.pid);
@@ -109,7 +116,8 @@ function start(name, { work, backlogMiB, windowS, server, url }) {
 /** The task: leaves results behind, and writes its newest checkpoint when it is told to end. */
 function task(backlogMiB) {
   process.once('SIGTERM', () => {
-    write('k.chk', CHECKPOINT_MIB);
+    const bytes = write('k.chk', CHECKPOINT_MIB);
+    fs.writeSync(1, `task: newest ${bytes.subarray(MiB, MiB + 32).toString('hex')}\n`);
     process.exit(143);
   });
   setInterval(() => undefined, 1e6);
@@ -125,17 +133,18 @@ function task(backlogMiB) {
 
 /** Nothing that a compressor could make smaller: what is stored is what was sent. */
 function write(name, mib) {
-  fs.writeFileSync('unfinished', crypto.randomBytes(Math.round(mib * MiB)));
+  const bytes = crypto.randomBytes(Math.round(mib * MiB));
+  fs.writeFileSync('unfinished', bytes);
   fs.renameSync('unfinished', name);
+  return bytes;
 }
 
-/** Is the newest content of the checkpoint in the store? Compressed or not, it is in the object. */
-function newest(name, work, server) {
-  const local = path.join(work, 'k.chk');
-  const written = fs.readFileSync(local);
+/** Is the newest content of the checkpoint in the store? What cannot be compressed stands in the object as it is. */
+function newest(output, server) {
+  const mark = Buffer.from(/.*task: newest (\w+)/s.exec(output)?.[1] ?? '', 'hex');
+  if (mark.length === 0) return 'never written';
   const keys = server.keys().filter((key) => /(^|\/)k\.chk/.test(key));
-  const middle = written.subarray(MiB, MiB + 4096);
-  return keys.some((key) => server.versions(key).at(-1).bytes?.includes(middle)) ? 'stored' : 'LOST';
+  return keys.some((key) => server.versions(key).at(-1).bytes?.includes(mark)) ? 'stored' : 'LOST';
 }
 
 /** One rate for all connections together, in the direction of the server; answers are free. */
