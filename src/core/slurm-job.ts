@@ -22,7 +22,8 @@ export function requeueRule(shown: string, { restarts }: SlurmJob): RequeueRule 
   const state = value('JobState');
   if (state === 'CANCELLED') return 'ended';
   if (state !== 'COMPLETING') return 'requeue';
-  // Both are local times in ISO 8601, to the second; one from before the start is of an earlier attempt.
-  const isPreempted = (value('PreemptTime') ?? '') >= (value('StartTime') ?? '\u{ffff}');
+  // Local times in ISO 8601, or None; one from before the start is of an earlier attempt.
+  const [started = '', preempted = ''] = [value('StartTime'), value('PreemptTime')];
+  const isPreempted = /^\d/.test(preempted) && preempted >= started;
   return value('Reason') === 'TimeLimit' || isPreempted ? 'requeue' : 'ended';
 }

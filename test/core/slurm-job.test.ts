@@ -9,6 +9,12 @@ it.each<[string, string, number, RequeueRule]>([
   ['what Slurm preempted and requeues', 'JobState=COMPLETING Reason=None Restarts=1', 0, 'requeued'],
   ['what it does so again', 'JobState=PENDING Reason=BeginTime Restarts=3', 2, 'requeued'],
   ['scancel', 'JobState=COMPLETING Reason=None Restarts=0', 0, 'ended'],
+  [
+    'scancel of a job that may be preempted',
+    'JobState=COMPLETING Reason=None Restarts=0 StartTime=2026-11-20T17:17:05 PreemptTime=None',
+    0,
+    'ended',
+  ],
   ['scancel of a restarted job', 'JobState=COMPLETING Reason=None Restarts=1', 1, 'ended'],
   ['a job that was cancelled', 'JobState=CANCELLED Reason=None Restarts=0', 0, 'ended'],
   [

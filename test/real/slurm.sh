@@ -7,8 +7,8 @@
 #   slurm.sh down <dir>   ends its jobs, stops what `up` started there and removes the directory
 #
 # <dir> must be a new directory. The daemons stay in the caller's process group.
-# Partitions: low (n0 to n7, what is preempted is requeued at once), grace (n8, preemption with 30 s of grace),
-# side (n8 to n11, for whatever else goes on), high (n0 to n7, preempts low), over (n8, preempts grace).
+# Partitions: low (n0 to n7) and side (n9 to n15), where what is preempted is requeued at once; grace (n8), where it
+# has a minute; high, which preempts low, and over, which preempts the other two.
 set -euo pipefail
 
 usage() {
@@ -18,7 +18,7 @@ usage() {
 [ $# -eq 2 ] || usage
 dir=$2
 export SLURM_CONF=$dir/slurm.conf
-readonly nodes=12
+readonly nodes=16
 
 free_ports() { # <count>
   node -e '
@@ -61,7 +61,7 @@ SlurmdTimeout=300
 MessageTimeout=60
 KillWait=20
 JobRequeue=1
-RequeueExit=75
+RequeueExit=99
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2,sched_min_interval=0
 SelectType=select/cons_tres
@@ -72,9 +72,9 @@ SlurmctldParameters=preempt_send_user_signal
 SlurmdParameters=config_overrides
 PartitionName=low Nodes=n[0-7] Default=YES State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=0
 PartitionName=high Nodes=n[0-7] State=UP PriorityTier=10 PreemptMode=OFF
-PartitionName=grace Nodes=n8 State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=30
-PartitionName=over Nodes=n8 State=UP PriorityTier=10 PreemptMode=OFF
-PartitionName=side Nodes=n[9-11] State=UP PriorityTier=1 PreemptMode=OFF
+PartitionName=grace Nodes=n8 State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=60
+PartitionName=over Nodes=n[8-15] State=UP PriorityTier=10 PreemptMode=OFF
+PartitionName=side Nodes=n[9-15] State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=0
 CONF
   shift
   local node=0

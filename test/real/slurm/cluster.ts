@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { processesWithEnvironment } from '../../../src/native/processes.ts';
 
 /** Nothing here takes so long; a bound for what hangs. */
-const BOUND_MS = 150_000;
+const BOUND_MS = 240_000;
 
 /** A command's stdout; rejects with its stderr when it fails. */
 export async function slurm(command: string, ...args: readonly string[]): Promise<string> {
@@ -18,6 +18,7 @@ export async function slurm(command: string, ...args: readonly string[]): Promis
 }
 
 export interface Job {
+  /** As scontrol takes it: with the index when it is one task of an array. */
   readonly id: string;
   /** What attempts of the task have printed so far, one behind the other. */
   output(index?: number): string;
@@ -35,16 +36,21 @@ export interface Submission {
   /** A job script with its arguments, or the text of one. */
   readonly script: readonly string[];
   readonly env: NodeJS.ProcessEnv;
+  /** The job is an array of this one task. */
+  readonly index?: number;
 }
 
-export async function submit({ dir, options, script, env }: Submission): Promise<Job> {
+export async function submit({ dir, options, script, env, index: only }: Submission): Promise<Job> {
   const output = path.join(dir, 'output.%A.%a');
-  const args = ['--parsable', '--open-mode=append', '--requeue', `--output=${output}`, ...options, ...script];
+  const array = only === undefined ? [] : [`--array=${only}`];
+  const common = ['--parsable', '--open-mode=append', '--requeue', `--output=${output}`];
+  const args = [...common, ...array, ...options, ...script];
   const { stdout } = await promisify(execFile)('sbatch', args, { cwd: dir, env: { ...process.env, ...env } });
-  const id = stdout.trim();
+  const job = stdout.trim();
+  const id = only === undefined ? job : `${job}_${only}`;
   // Slurm writes 2^32 - 2 for the index of a job that is no array.
-  const outputOf = (index = 4_294_967_294): string => {
-    const file = path.join(dir, `output.${id}.${index}`);
+  const outputOf = (index = only ?? 4_294_967_294): string => {
+    const file = path.join(dir, `output.${job}.${index}`);
     return existsSync(file) ? readFileSync(file, 'utf8') : '';
   };
   return {
@@ -78,9 +84,14 @@ export async function arrayEnded(id: string): Promise<void> {
   );
 }
 
-/** Resolves when every process that was started with the assignment is gone. */
-export async function nobodyLeft(assignment: string): Promise<void> {
-  const left = (): readonly number[] => processesWithEnvironment(assignment);
+/** Every process of the jobs that store below the URL. */
+export function processesOf(url: string): readonly number[] {
+  return processesWithEnvironment(`CAPTURE_TO=${url}`);
+}
+
+/** Resolves when they are all gone. */
+export async function nobodyLeft(url: string): Promise<void> {
+  const left = (): readonly number[] => processesOf(url);
   const show = (pid: number): string => `${pid} ${commandOf(pid)}`;
   await until(
     () => left().length === 0,

@@ -31,6 +31,11 @@ export const LAMMPS = ['cells 6', `total ${CHECKPOINTS * EVERY}`, `every ${EVERY
   ...variable.split(' '),
 ]);
 
+/** The same files in a line of a job script, for one task on its own whatever its job. */
+export const CAPTURE_MELT =
+  'cd $(mktemp -d) && exec capture --task-name lmp --index 0 --inputs in.melt ' +
+  "--results 'frame.*.dump' --results final.data --checkpoints melt.chk";
+
 /** One scenario: a directory for its work, and a prefix of the store with the input. */
 export interface Place {
   readonly dir: string;
