@@ -9,7 +9,7 @@ import { CAPTURE_MELT, LAMMPS, openMelt, SCRIPT, type Melt } from './slurm/melt.
 const COMMITTED = /checkpoint \d+-\d+ is safe/;
 /** The least time limit of Slurm is a minute, and it looks every 30 s: this melt takes two. */
 const TWO_MINUTES_REST_S = 7;
-const COUNT_TERMS = `exec capture -r x -- ${process.execPath} ${path.resolve('test/real/slurm/count-terms.mjs')}`;
+const COUNT_TERMS = `exec capture -r x -- ${process.execPath} ${path.resolve('test/real/slurm/fixtures/count-terms.mjs')}`;
 
 let melt: Melt;
 beforeAll(async () => {
@@ -64,6 +64,22 @@ describe.concurrent('LAMMPS ends whole', { timeout: 300_000 }, () => {
     expect(job.output()).toContain('DUE TO TIME LIMIT');
     expect(await melt.lastRecords(place, 0)).toContain('0001 preempted');
     await melt.expectWhole(place, 0);
+    await nobodyLeft(place.url);
+  });
+
+  it('when a preemption with a grace period sends USR1, which is a notice', async () => {
+    const place = await melt.place('usr1');
+    const env = { ...place.env, CAPTURE_NOTICE_ON: 'USR1' };
+    const options = ['--partition=grace', '--signal=B:USR1@60', '--time=10'];
+    const job = await submit({ ...place, ...one, env, options });
+    await job.says(COMMITTED);
+    await submit({ ...place, options: ['--partition=over', '--nodelist=n8', '--wrap=sleep 1'], script: [] });
+    expect(await job.ended(), job.output()).toBe(0);
+    expect(job.output()).toContain(`capture: job ${job.id} is requeued`);
+    // That would be the TERM at the end of the minute: there was nothing left to end.
+    expect(job.output()).not.toContain('DUE TO PREEMPTION');
+    expect(await melt.lastRecords(place, 5)).toContain('0001 preempted');
+    await melt.expectWhole(place, 5);
     await nobodyLeft(place.url);
   });
 
@@ -130,8 +146,9 @@ describe.concurrent('SIGTERM reaches the task once', { timeout: 300_000 }, () =>
     await job.says(/^up$/m);
     const node = /NodeList=(n\d+)/.exec(await slurm('scontrol', '-o', 'show', 'job', job.id))?.[1] ?? '';
     await end(job.id, node);
-    await job.says('TERM: 1 times\n');
+    await job.says(/^TERM: \d+ times$/m);
     await job.ended();
+    expect(job.output().match(/^TERM: .*$/gm)).toEqual(['TERM: 1 times']);
     await nobodyLeft(place.url);
   });
 });
