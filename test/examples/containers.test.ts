@@ -1,0 +1,177 @@
+// The manifests and the image under examples/ and Containerfile: whole, safe, and with command lines that capture
+// understands.
+import fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from '../cli/given.ts';
+import { parseFlushLine } from '../../src/cli/flush-line.ts';
+import { parseYaml, type Yaml } from './yaml.ts';
+
+const read = (name: string): string => fs.readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
+const MANIFESTS = ['examples/kubernetes/native-sidecar.yaml', 'examples/kubernetes/second-container.yaml'];
+
+interface Container {
+  readonly name: string;
+  readonly args?: readonly string[];
+  readonly command?: readonly string[];
+  readonly restartPolicy?: string;
+  readonly startupProbe?: {
+    readonly exec: { readonly command: readonly string[] };
+    readonly timeoutSeconds: number;
+  };
+  readonly securityContext: Yaml;
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+}
+interface PodSpec {
+  readonly restartPolicy: string;
+  readonly terminationGracePeriodSeconds: number;
+  readonly securityContext: Yaml;
+  readonly volumes: readonly { readonly name: string; readonly emptyDir: Yaml }[];
+  readonly initContainers: readonly Container[];
+  readonly containers: readonly Container[];
+}
+interface Job {
+  readonly spec: {
+    readonly completionMode: string;
+    readonly backoffLimitPerIndex: number;
+    readonly podFailurePolicy: {
+      readonly rules: readonly { readonly action: string; readonly onExitCodes?: Yaml }[];
+    };
+    readonly template: { readonly spec: PodSpec };
+  };
+}
+
+const jobOf = (name: string): Job => parseYaml(read(name)) as unknown as Job;
+/** Environment of a container of an Indexed Job. */
+const POD = { JOB_COMPLETION_INDEX: '3', KUBERNETES_SERVICE_HOST: '10.0.0.1' };
+
+describe.each(MANIFESTS)('%s', (name) => {
+  const job = jobOf(name);
+  const pod = job.spec.template.spec;
+  const all = [...pod.initContainers, ...pod.containers];
+  const named = (which: string): Container => {
+    const found = all.find((one) => one.name === which);
+    if (found === undefined) throw new Error(`no container ${which}`);
+    return found;
+  };
+
+  it('has command lines that capture understands, of one and the same attempt', () => {
+    const restore = parse(named('restore').args ?? [], POD);
+    const watch = parse(named('capture').args ?? [], POD);
+    expect(restore).toMatchObject({ kind: 'restore', warnings: [], settings: { handoff: true } });
+    expect(watch).toMatchObject({ kind: 'watch', warnings: [] });
+    if (restore.kind !== 'restore' || watch.kind !== 'watch') return;
+    for (const key of ['to', 'identity', 'workdir', 'manifest', 'exitFile'] as const)
+      expect(watch.settings[key]).toEqual(restore.settings[key]);
+    expect(watch.settings.identity).toMatchObject({ index: '3', taskName: 'sim' });
+    expect(watch.settings.graceMs).toBeLessThan(pod.terminationGracePeriodSeconds * 1000);
+  });
+
+  it('keeps 75 and evictions running, and gives up 76 and wrong options', () => {
+    expect(job.spec.completionMode).toBe('Indexed');
+    // Both need it: podFailurePolicy, and an exit file that only one task writes.
+    expect(pod.restartPolicy).toBe('Never');
+    expect(job.spec.backoffLimitPerIndex).toBeGreaterThan(0);
+    const actions = job.spec.podFailurePolicy.rules.map(({ action, onExitCodes }) => [
+      action,
+      onExitCodes === undefined ? 'DisruptionTarget' : JSON.stringify(onExitCodes),
+    ]);
+    const status = (value: number): string => JSON.stringify({ operator: 'In', values: [value] });
+    expect(actions).toEqual([
+      ['FailJob', status(64)],
+      ['FailIndex', status(76)],
+      ['Ignore', status(75)],
+      ['Ignore', 'DisruptionTarget'],
+    ]);
+  });
+
+  it('needs no root, no capability and no writable root file system', () => {
+    expect(pod.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      seccompProfile: { type: 'RuntimeDefault' },
+    });
+    for (const { securityContext } of all) {
+      expect(securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      });
+    }
+  });
+
+  it('shares the work directory in memory, and gives capture a place for temporary files', () => {
+    const volumes = new Map(pod.volumes.map((volume) => [volume.name, volume.emptyDir]));
+    expect(volumes.get('work')).toMatchObject({ medium: 'Memory' });
+    for (const { volumeMounts } of all)
+      expect(volumeMounts).toContainEqual({ name: 'work', mountPath: '/work' });
+    for (const which of ['restore', 'capture'])
+      expect(named(which).volumeMounts).toContainEqual({ name: 'tmp', mountPath: '/tmp' });
+  });
+});
+
+it('the native sidecar starts after the restore, and the task when it watches', () => {
+  const { initContainers } = jobOf(MANIFESTS[0] ?? '').spec.template.spec;
+  expect(initContainers.map(({ name, restartPolicy }) => [name, restartPolicy])).toEqual([
+    ['restore', undefined],
+    ['capture', 'Always'],
+  ]);
+  const probe = initContainers[1]?.startupProbe;
+  const [program, command, ...args] = probe?.exec.command ?? [];
+  expect([program, command]).toEqual(['capture', 'flush']);
+  const line = parseFlushLine(args, {});
+  expect(line).toMatchObject({ kind: 'ask', ping: true, socket: '/tmp/control' });
+  // The probe gives up by itself before it is killed.
+  if (line.kind === 'ask') expect(line.timeoutMs).toBeLessThan((probe?.timeoutSeconds ?? 0) * 1000);
+});
+
+it('the AWS Batch job retries 75 and a lost host, and nothing else', () => {
+  const definition = JSON.parse(read('examples/aws-batch/job-definition.json')) as {
+    readonly retryStrategy: { readonly evaluateOnExit: readonly Record<string, string>[] };
+    readonly containerProperties: { readonly command: readonly string[] };
+  };
+  const [program, ...args] = definition.containerProperties.command.map((word) =>
+    word.replace('Ref::run', '7'),
+  );
+  expect(program).toBe('capture');
+  expect(parse(args, { AWS_BATCH_JOB_ID: 'j:3', AWS_BATCH_JOB_ARRAY_INDEX: '3' })).toMatchObject({
+    kind: 'run',
+    warnings: [],
+    settings: { identity: { index: '3', runId: '7' } },
+  });
+  expect(definition.retryStrategy.evaluateOnExit).toEqual([
+    { onExitCode: '76', action: 'EXIT' },
+    { onExitCode: '75', action: 'RETRY' },
+    { onStatusReason: 'Host EC2*', action: 'RETRY' },
+    { onReason: '*', action: 'EXIT' },
+  ]);
+});
+
+describe('the Containerfile', () => {
+  const lines = read('Containerfile').split('\n');
+  const last = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM ')));
+
+  it('copies only what is there and what the build context lets in', () => {
+    const allowed = read('.dockerignore')
+      .split('\n')
+      .filter((line) => line.startsWith('!'))
+      .map((line) => line.slice(1));
+    const copied = lines
+      .filter((line) => line.startsWith('COPY ') && !line.includes('--from='))
+      .flatMap((line) => line.split(' ').slice(1, -1));
+    expect(copied.length).toBeGreaterThan(0);
+    for (const name of copied) {
+      expect(fs.existsSync(new URL(`../../${name}`, import.meta.url)), name).toBe(true);
+      expect(allowed).toContain(name);
+    }
+    expect(allowed.filter((name) => !copied.includes(name))).toEqual([]);
+  });
+
+  it('leaves compilers behind, and runs capture as nobody in particular', () => {
+    expect(last.join('\n')).not.toMatch(/apt-get|npm/);
+    expect(last).toContain('USER 65532:65532');
+    expect(last).toContain('ENTRYPOINT ["capture"]');
+    expect(lines.filter((line) => line.startsWith('FROM ')).map((line) => line.split(' ')[1])).toEqual([
+      'node:20-slim',
+      'node:20-slim',
+    ]);
+  });
+});
