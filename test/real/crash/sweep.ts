@@ -88,6 +88,8 @@ const BEFORE_THE_TASK = /^(attempt-file|claim|settle|restore)\./;
 
 /** With a long one records and deletions come while the task runs, with a short one all comes at its end. */
 const PAUSES_MS = [0, 60, 250];
+const LONG_PAUSE_MS = 250;
+const IN_RECLAIM = /^(reclaim|settle)\./;
 
 /** Longer chains end less often with two runs that nothing kills; shorter ones say more when one fails. */
 const LINKS_IN_CHAIN = 12;
@@ -126,7 +128,7 @@ function linksAt(at: Failpoint, nth: number, random: () => number): readonly Gro
   });
   const link = (fresh: boolean, ...deaths: readonly Death[]): Link => ({
     deaths,
-    pauseMs: pick(PAUSES_MS, random),
+    pauseMs: IN_RECLAIM.test(at) ? LONG_PAUSE_MS : pick(PAUSES_MS, random),
     fresh,
   });
   // Only a death in the middle of a reclaim leaves something for the next start to settle.
@@ -142,13 +144,27 @@ function linksAt(at: Failpoint, nth: number, random: () => number): readonly Gro
 }
 
 function inChains(groups: readonly Group[], big: boolean): readonly ChainPlan[] {
-  const chains: Link[][] = [[]];
-  for (const links of groups) {
+  const chains: Group[][] = [[]];
+  for (const group of groups) {
     const last = chains.at(-1) ?? [];
-    if (last.length + links.length > LINKS_IN_CHAIN / (big ? 2 : 1)) chains.push([...links]);
-    else last.push(...links);
+    if (last.length + 1 > LINKS_IN_CHAIN / (big ? 2 : 1)) chains.push([group]);
+    else last.push(group);
   }
-  return chains.filter((links) => links.length > 0).map((links) => ({ links, big }));
+  return chains.filter((links) => links.length > 0).map((links) => ({ links: inOrder(links), big }));
+}
+
+/**
+ * An attempt that was killed and may come back keeps later ones from deleting anything while their task runs. So
+ * deaths of sidecars alone come first, and of the others those in the middle of a deletion.
+ */
+function inOrder(groups: readonly Group[]): readonly Link[] {
+  const rank = ([first]: Group): number => {
+    const last = first?.deaths.at(-1);
+    const at = last?.kind === 'failpoint' ? last.at : '';
+    if (last?.victim === 'sidecar' && !BEFORE_THE_TASK.test(at)) return 0;
+    return IN_RECLAIM.test(at) ? 1 : 2;
+  };
+  return groups.toSorted((a, b) => rank(a) - rank(b)).flat();
 }
 
 /** Runs with deaths at any moment: of sidecars, and at last of a sidecar, the launcher, or both. */
