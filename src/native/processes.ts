@@ -160,6 +160,13 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
+/** Our soft limit of open files (getrlimit(2)); Node has raised it to the hard one at its start. */
+export function openFilesLimit(): number {
+  const limit = Buffer.alloc(16); // struct rlimit: soft, hard
+  if (getrlimit(RLIMIT_NOFILE, limit) !== 0) throw systemError('getrlimit', lastErrno());
+  return Number(limit.readBigUInt64LE(0));
+}
+
 /** Lowers our soft limit of open files, which Node raised at its start: children inherit it (setrlimit(2)). */
 export function setOpenFilesLimit(soft: number): void {
   const limit = Buffer.alloc(16); // struct rlimit: soft, hard

@@ -9,6 +9,7 @@ import { createLimit } from '../core/limit.ts';
 import { showPath, type RelPath } from '../core/path.ts';
 import { formatBytes } from '../core/units.ts';
 import { reached } from '../native/failpoint.ts';
+import { openFilesLimit } from '../native/processes.ts';
 import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
 import { openJournal, type Journal } from './journal.ts';
 import { openPushed, refusalOf } from './refusal.ts';
@@ -16,8 +17,10 @@ import { setAsideAndDelete, type Held, type ReclaimOutcome } from './set-aside.t
 
 export type { ReclaimOutcome } from './set-aside.ts';
 
-/** Files set aside at once: each holds a descriptor, of which some nodes allow only 1,024. */
+/** Files set aside at once, at most: each holds a descriptor for 100 ms. */
 const AT_ONCE = 256;
+/** Of the descriptors that a node allows, for what else is open: many allow 1,024, some far fewer. */
+const SHARE_OF_OPEN_FILES = 1 / 8;
 
 export interface ReclaimOptions {
   /** The task has ended: a second link or a file system that cannot name writers is no reason to wait. */
@@ -48,7 +51,8 @@ export interface Reclaimer {
 export function openReclaimer(root: WorkDir): Reclaimer {
   const dir = ownDir(root, 'reclaim');
   const journal = openJournal(root);
-  const limit = createLimit(AT_ONCE);
+  const fewer = Math.floor(openFilesLimit() * SHARE_OF_OPEN_FILES);
+  const limit = createLimit(Math.max(1, Math.min(AT_ONCE, fewer)));
   const underWay = new Set<Promise<unknown>>();
   const run = randomBytes(6).toString('hex');
   let count = 0;

@@ -1,9 +1,10 @@
 // The fault matrix, fourth part (docs/fault-matrix.md): what the node lacks. File systems and limits are set in
 // a namespace of the run's own, so that the tests need no root and harm nobody.
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inNamespace, type NamespaceOptions } from '../support/namespace.ts';
-import { BIN, noise, openPlace, type Place, type Run } from './support.ts';
+import { BIN, noise, openPlace, sidecarOf, type Place, type Run } from './support.ts';
 
 const MIB = 2 ** 20;
 
@@ -181,13 +182,40 @@ describe('limits of the kernel', () => {
     expect(limited.stderr()).toMatch(/warning: .*inotify/);
   });
 
-  it('few open files: many results are stored all the same', async () => {
+  it('few open files: many results are stored and reclaimed all the same', async () => {
     const limited = run(
-      { openFiles: 64 },
+      { openFiles: 64, after: 'ls -A' },
       ['-r', 'r*'],
       'i=0; while [ $i -lt 200 ]; do echo $i > r$i; i=$((i+1)); done',
     );
     expect(await limited.status, limited.stderr()).toBe(0);
     expect(place.keys()).toHaveLength(200);
+    expect(limited.stdout().trim()).toBe('.capture');
+    expect(limited.stderr()).not.toContain('warning');
+  });
+
+  it('no open file left (EMFILE) for a while costs time only', async () => {
+    const limited = place.run(
+      ['-r', 'r.dat', '-k', 'k.chk'],
+      [
+        'sh',
+        '-c',
+        'while [ ! -e go ]; do sleep 0.05; done; echo result > r.dat; echo step > k.chk; while [ ! -e end ]; do sleep 0.05; done',
+      ],
+    );
+    await limited.says('task sh');
+    const sidecar = String(sidecarOf(limited.pid));
+    // prlimit(1) of util-linux, on the soft limit: the hard one stays as it is.
+    const allow = (files: string): Buffer =>
+      execFileSync('prlimit', ['--pid', sidecar, `--nofile=${files}:`]);
+    const before = execFileSync('prlimit', ['--pid', sidecar, '--nofile', '--output=SOFT', '--noheadings']);
+    allow('3');
+    fs.writeFileSync(place.at('go'), '');
+    await limited.says(/warning: .*EMFILE/);
+    allow(before.toString().trim());
+    fs.writeFileSync(place.at('end'), '');
+    expect(await limited.status, limited.stderr()).toBe(0);
+    expect(place.keys()).toEqual(['k.chk.sh.0.1-1', 'r.dat.0']);
+    expect(place.records().at(-1)?.record).toMatchObject({ kind: 'done', left: [] });
   });
 });

@@ -64,7 +64,9 @@ export function lastLine(
   if (bytesStored > 0) said.push(`companions (${formatBytes(bytesStored)})`);
   if (reclaims.reclaimed > 0) said.push(`${plural(reclaims.reclaimed, 'local file')} reclaimed`);
   if (left.length > 0) {
-    const named = left.slice(0, NAMED_LEFT).map(({ path, why }) => `${showPath(path)} (${why})`);
+    const named = left
+      .slice(0, NAMED_LEFT)
+      .map(({ path, why }) => `${path === '' ? 'the work directory' : showPath(path)} (${why})`);
     const more = left.length > NAMED_LEFT ? `, and ${left.length - NAMED_LEFT} more` : '';
     said.push(`NOT stored: ${named.join(', ')}${more}`);
   }
