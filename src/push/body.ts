@@ -31,6 +31,8 @@ const FINISHED = { done: true, value: undefined } as const;
 export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
   const parts: Bytes[] = [];
   const readers: Waiting[] = [];
+  /** What the reader may give back: the lane has no use for a last part, which is of any size. */
+  const lent = new WeakMap<Uint8Array, Bytes>();
   /** Nothing more will come from the lane. */
   let outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
   let asked = 0;
@@ -68,7 +70,12 @@ export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
       if (outcome?.kind === 'failed') return Promise.reject(outcome.error);
       return new Promise((resolve, reject) => readers.push({ resolve, reject }));
     },
-    release: (part) => port.released(part),
+    release: (part) => {
+      const bytes = lent.get(part);
+      if (bytes === undefined) return;
+      lent.delete(part);
+      port.released(bytes);
+    },
     return: () => {
       if (outcome === undefined) {
         port.givenUp();
@@ -83,7 +90,9 @@ export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
     body: { kind: 'body', ...head, parts: iterator, done },
     // What was on its way when the reading was given up is dropped.
     part: (bytes) => {
-      if (outcome === undefined) give(bytes);
+      if (outcome !== undefined) return;
+      lent.set(bytes, bytes);
+      give(bytes);
     },
     fail,
     end: (bytes, proof) => {

@@ -65,9 +65,9 @@ export interface BodyHead {
 export interface PartIterator extends AsyncIterableIterator<Bytes> {
   /**
    * Gives a part's memory back to its lane: for a reader that knows when it is done with a part, and would
-   * rather not wait for the garbage collector. The part is empty from then on.
+   * rather not wait for the garbage collector. The part is empty from then on. The last one stays as it is.
    */
-  release(part: Bytes): void;
+  release(part: Uint8Array): void;
 }
 
 export interface Body extends BodyHead {

@@ -52,6 +52,7 @@ export async function sendSegment(
         meta: metaOf(sender, push, { ...facts, size }, reading.md5),
         ifAbsent: true,
         sizeHintBytes: reading.sizeHintBytes,
+        release: reading.parts.release,
         signal,
       });
       if (outcome === 'exists') continue;

@@ -109,6 +109,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
       ifAbsent: job.ifAbsent,
       sizeHintBytes: body.sizeHintBytes,
       onSent: job.onSent,
+      release: body.parts.release,
       signal,
     });
     reached('push.after-put');

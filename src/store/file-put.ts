@@ -45,7 +45,7 @@ export async function putFile(
 async function writeBody(
   path: string,
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  { signal, onSent }: PutOptions,
+  { signal, onSent, release }: PutOptions,
 ): Promise<BigIntStats> {
   const file = await fs.open(path, 'wx');
   try {
@@ -53,6 +53,7 @@ async function writeBody(
       signal?.throwIfAborted();
       await file.writeFile(chunk);
       onSent?.(chunk.byteLength);
+      release?.(chunk);
     }
     signal?.throwIfAborted();
     await file.sync();

@@ -20,6 +20,8 @@ export interface Bucket {
   isAws(): boolean;
   /** The server of the last request, for messages. */
   endpoint(): string;
+  /** Calls `then` when nothing reads the body of an answered request any more; for some, never. */
+  onceLeft(body: Uint8Array, then: () => void): void;
   readonly budgetMs: number;
   readonly onTry: OnTry | undefined;
   /** The client of the moment: it is made anew when its credentials have expired. */
@@ -58,6 +60,7 @@ export async function openBucket(
     url: prefix === '' ? `s3://${name}` : `s3://${name}/${prefix}`,
     isAws: () => /\.amazonaws\.com(\.cn)?$/.test(transport.origin ?? ''),
     endpoint: () => transport.origin ?? 'the server',
+    onceLeft: (body, then) => transport.onceLeft(body, then),
     budgetMs,
     onTry,
     client: () => current,

@@ -1,6 +1,7 @@
 // The sockets to S3: few, kept alive, watched for stalls, through the proxy where one is set. Closing it
 // destroys them, so that nothing keeps the process alive.
 import { readFileSync } from 'node:fs';
+import http from 'node:http';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
 import { PlainAgent, TunnelAgent } from './s3-agents.ts';
 import { proxyFor, proxyHeaders } from './s3-proxy.ts';
@@ -27,6 +28,17 @@ type HandlerAnswer = ReturnType<NodeHttpHandler['handle']>;
 /** Node's handler, with plain http requests rewritten for a proxy: absolute form (RFC 9112, section 3.2.2). */
 export class Transport extends NodeHttpHandler {
   #origin: string | undefined;
+  readonly #senders = new WeakMap<object, http.ClientRequest>();
+
+  /**
+   * Calls `then` when all of the body of a request that was answered has been handed to the kernel. A server may
+   * answer early, and what is not written yet is still to be read from the body.
+   */
+  onceLeft(body: object, then: () => void): void {
+    const sender = this.#senders.get(body);
+    if (sender?.writableFinished === true) then();
+    else sender?.once('finish', then);
+  }
 
   /** Where the last request went, `https://host`; undefined before the first. */
   get origin(): string | undefined {
@@ -40,7 +52,7 @@ export class Transport extends NodeHttpHandler {
       request.protocol === 'http:'
         ? proxyFor({ protocol: 'http:', host: request.hostname, port }, process.env)
         : undefined;
-    if (proxy === undefined) return super.handle(request, options);
+    if (proxy === undefined) return this.#send(request, options);
     // A copy: the SDK keeps the request, and a second try must not be rewritten twice.
     const proxied: HttpRequest = Object.create(request, {
       hostname: { value: proxy.hostname },
@@ -48,8 +60,21 @@ export class Transport extends NodeHttpHandler {
       path: { value: `http://${request.hostname}:${port}${request.path}` },
       headers: { value: { ...request.headers, ...proxyHeaders(proxy) } },
     });
-    return super.handle(proxied, options);
+    return this.#send(proxied, options);
   }
+
+  async #send(request: HttpRequest, options?: HandlerOptions): HandlerAnswer {
+    const answer = await super.handle(request, options);
+    const { body } = answer.response;
+    const sender = body instanceof http.IncomingMessage ? senderOf(body) : undefined;
+    if (sender !== undefined && request.body instanceof Uint8Array) this.#senders.set(request.body, sender);
+    return answer;
+  }
+}
+
+/** Node sets it on the answers that a client gets (`message.req`, not in the types). */
+function senderOf(answer: http.IncomingMessage): http.ClientRequest | undefined {
+  return (answer as { readonly req?: http.ClientRequest }).req;
 }
 
 /** The request handler of every client of one store; `destroy()` closes its sockets. */

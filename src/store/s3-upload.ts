@@ -14,6 +14,7 @@ import { Upload } from '@aws-sdk/lib-storage';
 import { reached } from '../native/failpoint.ts';
 import { request, type Bucket } from './s3-bucket.ts';
 import type { Failure } from './s3-failure.ts';
+import { PartMemory } from './s3-part-memory.ts';
 import type { PutOptions, PutOutcome } from './store.ts';
 
 /** S3 takes no smaller part but the last (Amazon S3 multipart upload limits). */
@@ -51,7 +52,12 @@ export async function upload(
     throw error;
   };
   let outcome: PutOutcome = 'stored';
-  const source = Readable.from(slices(body, signal, fail), { highWaterMark: 0 });
+  const partSize = partSizeBytes(body, options);
+  const released = (part: Uint8Array, next: Uint8Array): void => {
+    // With less behind it, Upload may not have copied it yet.
+    if (next.byteLength >= partSize) options.release?.(part);
+  };
+  const source = Readable.from(slices(body, signal, fail, released), { highWaterMark: 0 });
   // Whoever reads it hears of its failure; after the end of the upload nobody does.
   source.on('error', () => undefined);
   const publish = async (failure: Failure): Promise<object | undefined> => {
@@ -71,7 +77,7 @@ export async function upload(
       IfNoneMatch: options.ifAbsent === true ? '*' : undefined,
       Body: source,
     },
-    partSize: partSizeBytes(body, options),
+    partSize,
     queueSize: PARTS_AT_ONCE,
     leavePartsOnError: false,
   });
@@ -94,17 +100,22 @@ function partSizeBytes(body: UploadBody, { sizeHintBytes = 0 }: PutOptions): num
 
 /**
  * Upload joins what it gets until it has more than a part. Of whole parts it would join two each time; cut
- * after its first byte, each is copied once only and freed when its successor begins.
+ * after its first byte, each is copied once only, when its successor begins.
  */
 async function* slices(
   body: UploadBody,
   signal: AbortSignal,
   fail: (error: unknown) => never,
+  released: (part: Uint8Array, next: Uint8Array) => void,
 ): AsyncGenerator<Uint8Array> {
+  let before: Uint8Array | undefined;
   for await (const part of chunksOf(body, fail)) {
     signal.throwIfAborted();
     yield part.subarray(0, 1);
     yield part.subarray(1);
+    // Both are taken: with the first byte of this one the one before was copied.
+    if (before !== undefined) released(before, part);
+    before = part;
   }
 }
 
@@ -136,6 +147,7 @@ const OPERATIONS = [
 
 /** The client that Upload sees: the real one, with `send` replaced. */
 function retryingClient(bucket: Bucket, { key, signal, publish, fail, onSent }: Sending): S3Client {
+  const memory = new PartMemory();
   const send = async (command: UploadPartCommand): Promise<object> => {
     const operation = OPERATIONS.find(([, Command]) => command instanceof Command)?.[0] ?? 'UploadPart';
     const attempt = async (
@@ -153,8 +165,13 @@ function retryingClient(bucket: Bucket, { key, signal, publish, fail, onSent }: 
       // The error that led here is the one to report; what stays behind, sweep finds.
       return request(bucket, { operation, key, budgetMs: ABORT_BUDGET_MS }, attempt).catch(() => ({}));
     }
+    const { PartNumber: number, Body: part } = command.input;
+    const isPart = operation === 'UploadPart' && number !== undefined && part instanceof Uint8Array;
+    if (isPart) memory.begins(number, part);
     const settle = operation === 'CompleteMultipartUpload' || operation === 'PutObject' ? publish : undefined;
-    return request(bucket, { operation, key, signal, settle }, attempt).catch(fail);
+    const answer = await request(bucket, { operation, key, signal, settle }, attempt).catch(fail);
+    if (isPart) bucket.onceLeft(part, () => memory.ends(number));
+    return answer;
   };
   return Object.create(bucket.client(), { send: { value: send } });
 }

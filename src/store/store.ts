@@ -27,6 +27,8 @@ export interface PutOptions {
   readonly sizeHintBytes?: number;
   /** Told as the store takes bytes: so many more than before. What is sent twice is told twice. */
   readonly onSent?: ((bytes: number) => void) | undefined;
+  /** Told of chunks that the store needs no more; others it keeps. */
+  readonly release?: (chunk: Uint8Array) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -60,8 +62,8 @@ export interface Store {
    * Makes an object visible under `key`, whole or not at all: no reader ever sees a part of it, a failed or
    * aborted put leaves the earlier object as it was. A body that throws aborts the put and its error comes
    * out unchanged. Chunks of an iterable body are parts: each at least 5 MiB but the last, at most 10,000.
-   * The store keeps a chunk after it was given: it must not be written to again. A body is iterated once; it
-   * is not read at all when `exists` can be said without.
+   * The store keeps a chunk that was given until it says otherwise (`release`): before, it must not be written to.
+   * A body is iterated once; it is not read at all when `exists` can be said without.
    * `meta.push` must be unique to this call: it tells whether a put whose answer was lost took place.
    */
   put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<PutOutcome>;

@@ -94,7 +94,7 @@ it('compresses on after bodies that were given up in the middle', async () => {
   }
 });
 
-it('takes a part back that the reader releases, and fills it again', async () => {
+it("takes a part back that the reader releases, and fills it again; the last one stays the reader's", async () => {
   const lanes = open({ count: 1 });
   const { parts } = bodyOf(await lanes.read(job('large-1')));
   const content = fs.readFileSync(path.join(dir.path, 'large-1'));
@@ -104,7 +104,7 @@ it('takes a part back that the reader releases, and fills it again', async () =>
     expect(content.subarray(at, at + length).equals(part)).toBe(true);
     at += length;
     parts.release(part);
-    expect(part).toHaveLength(0);
+    expect(part).toHaveLength(at < content.length ? 0 : length);
   }
   expect(at).toBe(content.length);
 });

@@ -61,6 +61,31 @@ export function storeContract(
       expect(await md5Of((await store.get('joined'))?.body)).toBe(md5(Buffer.concat(parts)));
     });
 
+    it.each([
+      ['equal parts and a rest', [5 * MIB, 5 * MIB, 5 * MIB, 5 * MIB, 1234], 0],
+      ['equal parts and one byte', [5 * MIB, 5 * MIB, 1], 0],
+      ['parts that grow', [5 * MIB, 6 * MIB, 12 * MIB, 7 * MIB], 0],
+      ['parts that are to be joined', [5 * MIB, 5 * MIB, 5 * MIB, 5 * MIB, 1234], 9000 * 12 * MIB],
+    ])('needs a chunk no more when it says so: a body of %s', async (_, sizes, sizeHintBytes) => {
+      const md5 = createHash('md5');
+      let released = 0;
+      async function* body(): AsyncGenerator<Uint8Array> {
+        for (const [at, size] of sizes.entries()) {
+          const part = Buffer.alloc(size, `part ${at}`);
+          md5.update(part);
+          yield part;
+        }
+      }
+      const release = (chunk: Uint8Array): void => {
+        released += 1;
+        chunk.fill(0);
+      };
+      await store.put('released', body(), { meta: newMeta(), release, sizeHintBytes });
+      expect(await md5Of((await store.get('released'))?.body)).toBe(md5.digest('hex'));
+      // One is on its way and one is the last.
+      if (sizeHintBytes === 0) expect(released).toBeGreaterThanOrEqual(sizes.length - 2);
+    });
+
     it('replaces an object together with its metadata', async () => {
       await store.put('replaced', Buffer.from('old'), { meta: { ...newMeta(), md5: 'of old' } });
       const meta = newMeta();
