@@ -11,6 +11,10 @@ const DRAIN_SHARE = 1 / 3;
 const DRAIN_SAFETY = 1.5;
 /** What is measured to take so many times the time that is left is not begun, even on an idle link. */
 const HOPELESS = 4;
+/** More than the link carries in this time is not under way at once: what shares the link ends late together. */
+const KEPT_BUSY_MS = 2000;
+/** One may be read, or wait for the store's answer, while the other sends. */
+const LEAST_UNDER_WAY = 2;
 /** A push under way is given up only when it is clearly too late: its bytes would be sent in vain. */
 const LATE = 1.25;
 
@@ -49,8 +53,9 @@ export function byUrgency(a: Sending, b: Sending): number {
 }
 
 /**
- * Is this file begun beside what is under way? A checkpoint always is. On an idle link a result is tried unless
- * there is no hope: the measure may be wrong, and nothing else would use the time.
+ * Is this file begun beside what is under way? A checkpoint always is. A result is when all of them can end in
+ * time, and they do not keep the link busy for long anyway: a checkpoint has it nearly for itself. On an idle link
+ * it is tried unless there is no hope: the measure may be wrong, and nothing else would use the time.
  */
 export function isBegun(
   next: Sending,
@@ -61,7 +66,11 @@ export function isBegun(
   if (bytesPerMs === undefined || next.role === 'checkpoint') return true;
   const fittingBytes = bytesPerMs * leftMs;
   if (underWay.length === 0) return next.bytes <= fittingBytes * HOPELESS;
-  return totalBytes(underWay) + next.bytes <= fittingBytes;
+  // What cannot end in time in any case is given up for this one.
+  const hopeful = underWay.filter(({ role, bytes }) => role === 'checkpoint' || bytes <= fittingBytes * LATE);
+  const bytes = totalBytes(hopeful);
+  if (bytes + next.bytes > fittingBytes) return false;
+  return bytes < bytesPerMs * KEPT_BUSY_MS || hopeful.length < LEAST_UNDER_WAY;
 }
 
 /** Results under way that cannot end in time, and take the link from those that can. Never all of them. */

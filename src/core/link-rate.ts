@@ -33,6 +33,12 @@ export class LinkRate {
     return this.#bytes === 0 || this.#busyMs < LEAST_BUSY_MS ? undefined : this.#bytes / this.#busyMs;
   }
 
+  /** The same if `moreBytes` were acknowledged now: what is on its way may be all but there. */
+  bytesPerMsWith(moreBytes: number, nowMs: number): number | undefined {
+    const bytesPerMs = this.bytesPerMs(nowMs);
+    return bytesPerMs === undefined ? undefined : bytesPerMs + moreBytes / this.#busyMs;
+  }
+
   #fold(nowMs: number): void {
     const passedMs = Math.max(0, nowMs - this.#foldedAtMs);
     this.#foldedAtMs = nowMs;

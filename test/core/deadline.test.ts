@@ -68,6 +68,24 @@ describe('a file is begun', () => {
     expect(isBegun(result(4001), [result(6000)], window)).toBe(false);
   });
 
+  it('not while what is under way keeps the link busy for seconds, but for a second one', () => {
+    const long = { leftMs: 60_000, bytesPerMs: 10 };
+    expect(isBegun(result(1), [result(10_000), result(9000)], long)).toBe(true);
+    expect(isBegun(result(1), [result(10_000), result(10_000)], long)).toBe(false);
+    expect(isBegun(result(1), [result(500_000)], long)).toBe(true);
+  });
+
+  it('alone beside a checkpoint that keeps the link busy', () => {
+    const long = { leftMs: 60_000, bytesPerMs: 10 };
+    expect(isBegun(result(1), [checkpoint(20_000)], long)).toBe(true);
+    expect(isBegun(result(1), [checkpoint(20_000), result(1)], long)).toBe(false);
+  });
+
+  it('beside what cannot end in time in any case', () => {
+    expect(isBegun(result(1000), [result(1e6)], window)).toBe(true);
+    expect(isBegun(result(10_001), [result(1e6)], window)).toBe(false);
+  });
+
   it('on an idle link also when the measure may be wrong, but not without hope', () => {
     expect(isBegun(result(30_000), [], window)).toBe(true);
     expect(isBegun(result(50_000), [], window)).toBe(false);
@@ -118,6 +136,16 @@ describe('the rate of the link', () => {
     expect(rate.bytesPerMs(60_000)).toBeCloseTo(100, -1);
     for (let second = 61; second <= 120; second += 1) rate.sent(10_000, second * 1000);
     expect(rate.bytesPerMs(120_000)).toBeLessThan(20);
+  });
+
+  it('counts on demand what is sent and not acknowledged, once anything is measured', () => {
+    const rate = new LinkRate();
+    rate.began(0);
+    expect(rate.bytesPerMsWith(1e6, 1000)).toBeUndefined();
+    rate.sent(1000, 1000);
+    expect(rate.bytesPerMsWith(0, 1000)).toBe(rate.bytesPerMs(1000));
+    const more = (rate.bytesPerMsWith(9000, 1000) ?? 0) / (rate.bytesPerMs(1000) ?? 1);
+    expect(more).toBeCloseTo(10, 0);
   });
 
   it('falls while nothing is acknowledged', () => {

@@ -6,6 +6,9 @@ import type { RelPath } from '../../core/path.ts';
 import type { TrackRole } from '../../core/track.ts';
 import type { PushHandle } from './pusher.ts';
 
+/** Of one push so much may be all but acknowledged: the size of a part (push/parts.ts), or all that is left. */
+const UNHEARD_BYTES = 8 * 2 ** 20;
+
 interface UnderWay {
   readonly role: TrackRole;
   readonly sizeBytes: number;
@@ -83,7 +86,11 @@ export class Triage {
   giveUpLate(): void {
     if (this.#deadlineMs === undefined) return;
     const pushes = [...this.#underWay.values()].map((push) => ({ ...this.#left(push), stop: push.stop }));
-    for (const { stop } of tooLate(pushes, this.#window(this.#deadlineMs))) {
+    // The measure lags behind by what the store has not acknowledged: right after a burst began by nearly all.
+    const unheardBytes = pushes.reduce((sum, { bytes }) => sum + Math.min(bytes, UNHEARD_BYTES), 0);
+    const nowMs = this.#now();
+    const bytesPerMs = this.#rate.bytesPerMsWith(unheardBytes, nowMs);
+    for (const { stop } of tooLate(pushes, { leftMs: this.#deadlineMs - nowMs, bytesPerMs })) {
       stop.abort(new Error('no time was left to send it'));
     }
   }

@@ -100,6 +100,31 @@ describe('with a deadline', () => {
     expect(lab.givenUp).toEqual(['vast']);
   });
 
+  it('what a burst has just begun is not given up because little of it is acknowledged yet', async () => {
+    const large = Object.fromEntries(Array.from({ length: 7 }, (_, at) => [`large-${at}`, 8e6]));
+    const lab = open({ first: 1e6, ...large });
+    for (const path of ['first', ...Object.keys(large)]) lab.files.closed(path, 'close', 0);
+    lab.passes(1000);
+    await lab.stores('first');
+    // 1 MB in 1 s was measured, 56 MB are left for 30 s; but they were sent in that second as well.
+    lab.files.deadline(31_000);
+    expect(lab.givenUp).toEqual([]);
+    lab.passes(25_000);
+    lab.files.deadline(31_000);
+    expect(lab.givenUp).not.toEqual([]);
+  });
+
+  it('results wait while a checkpoint keeps the link busy, but for one', async () => {
+    const sizes = { ...OTHERS, 'a.chk': 50e6, r1: 10, r2: 20, r3: 30 };
+    const lab = open(sizes, (path) => (path.endsWith('.chk') ? 'checkpoint' : 'result'));
+    await closeAll(lab, ['r3', 'r2', 'r1', 'a.chk']);
+    expect(lab.begun).toEqual(['a.chk', 'r1']);
+    await lab.stores('r1');
+    expect(lab.begun).toEqual(['a.chk', 'r1', 'r2']);
+    await lab.stores('a.chk');
+    expect(lab.begun).toEqual(['a.chk', 'r1', 'r2', 'r3']);
+  });
+
   it('that is taken back everything goes again', async () => {
     const lab = open({ ...OTHERS, never: 900e6 });
     await closeAll(lab, ['never']);
