@@ -75,11 +75,13 @@ async function measure(name, windowS, linkMiB, startS3Server) {
     const at =
       ended === undefined ? 'was killed' : `ended (${ended.how}) after ${seconds(noticeMs, ended.atMs)}`;
     // Where the link was idle, second by second: the time that somebody has let pass.
+    const records = server.keys().filter((key) => key.includes('/.capture/'));
+    const last = name === 'capture' ? `, last record ${records.at(-1)?.split('.').at(-2)}` : '';
     if (process.env.BENCH_VERBOSE) console.log(`${output}link, % each second: ${timeline.join(' ')}`);
     return (
       `${name}: window ${windowS} s at ${linkMiB} MiB/s: ${percent(inWindow, could)} stored ` +
       `(${(inWindow / MiB).toFixed(0)} of ${(could / MiB).toFixed(0)} MiB, ${stored.length} objects; ` +
-      `on the wire ${percent(carried, could)}), newest checkpoint ${newest(output, server)}, ${at}`
+      `on the wire ${percent(carried, could)}), newest checkpoint ${newest(output, server)}${last}, ${at}`
     );
   } finally {
     killTree(child.pid);
