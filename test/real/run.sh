@@ -65,6 +65,9 @@ set -a
 # shellcheck disable=SC1091
 . "$dir/env"
 CAPTURE_TEST_S3_URL=s3://capture-test/real
+# In memory, and removed with the rest when the tests are killed.
+TMPDIR=$dir/tmp
+mkdir "$TMPDIR"
 set +a
 say "testing against $AWS_ENDPOINT_URL"
 run node_modules/.bin/vitest run --config vitest.real.config.ts "$@"

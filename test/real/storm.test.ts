@@ -5,6 +5,7 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -28,7 +29,7 @@ let reference: string;
 let running: ChildProcess | undefined;
 
 beforeAll(async () => {
-  root = await mkdtemp('/dev/shm/capture-storm-');
+  root = await mkdtemp(path.join(os.tmpdir(), 'storm-'));
   reference = await freshWorkdir('reference', '');
   await promisify(execFile)('./run.sh', { cwd: reference, env });
 });

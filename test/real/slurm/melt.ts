@@ -1,6 +1,7 @@
 // The melt of examples/slurm, small enough for eight tasks on two cores, and what it must end with.
 import { execFile } from 'node:child_process';
 import { mkdtemp, mkdir, readFile, readdir, rm } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
@@ -53,7 +54,7 @@ export interface Melt {
 }
 
 export async function openMelt(): Promise<Melt> {
-  const root = await mkdtemp('/dev/shm/capture-slurm-');
+  const root = await mkdtemp(path.join(os.tmpdir(), 'slurm-'));
   const reference = path.join(root, 'reference');
   await mkdir(reference);
   await promisify(execFile)('lmp', ['-in', INPUT, '-screen', 'none', ...LAMMPS], {
