@@ -1,0 +1,36 @@
+// The job scripts of docs/preemption.md and examples/slurm: each command line of capture in them is a right one.
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { parse } from '../cli/given.ts';
+
+/** Lines of code that hold a command line of capture, as words; what the shell or the engine fills in is 7. */
+function commandLines(file: string): readonly (readonly string[])[] {
+  const text = readFileSync(file, 'utf8').replaceAll(/\\\\?\n\s*/g, ' ');
+  const code = file.endsWith('.md')
+    ? [...text.matchAll(/^```\w*\n(.*?)^```/gms)].map(([, body]) => body)
+    : [text];
+  return code
+    .join('\n')
+    .split('\n')
+    .flatMap((line) => /(?:^ *|exec )capture (-.*)$|^arguments *= (.*)$/.exec(line)?.slice(1) ?? [])
+    .filter((words) => words !== undefined)
+    .map((words) =>
+      words
+        .replaceAll(/\$(\{[^}]*\}|\([^)]*\)|\w+)/g, '7')
+        .replaceAll(/["']|\s&$/g, '')
+        .trim()
+        .split(/\s+/),
+    );
+}
+
+it.each([
+  ['docs/preemption.md', 6],
+  ['examples/slurm/array.sbatch', 1],
+])('%s has right command lines', (file, count) => {
+  const lines = commandLines(file);
+  expect(lines).toHaveLength(count);
+  for (const line of lines) {
+    const at = ['--to', 's3://my-bucket/melt', ...line];
+    expect(parse(at, { SLURM_JOB_ID: '7' }), line.join(' ')).toMatchObject({ kind: 'run', warnings: [] });
+  }
+});
