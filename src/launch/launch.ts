@@ -96,7 +96,8 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     });
     // While signals are still heard: requeueing ends the job, and us with it.
     if (status === options.settings.preemptedStatus && options.settings.requeue !== undefined) {
-      await requeue(options.settings.requeue, nodeChildren, options.say);
+      const deadlineMs = supervision.lastCall.deadlineMs();
+      await requeue(options.settings.requeue, { nodeChildren, deadlineMs, say: options.say });
     }
     return status;
   } finally {

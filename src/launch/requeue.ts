@@ -4,9 +4,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { reasonOf } from '../core/errors.ts';
 import { requeueRule, type SlurmJob } from '../core/slurm-job.ts';
+import { formatMs } from '../core/units.ts';
 
-/** A controller that does not answer must not hold the node: KillWait runs. */
-const ANSWER_WITHIN_MS = 10_000;
+/** For both questions together: a controller that does not answer must not hold the node. */
+const ANSWERS_WITHIN_MS = 10_000;
+/** Of the 3 s that the grace leaves before SIGKILL: the status must be out by then. */
+const AFTER_DEADLINE_MS = 2000;
+const LEAST_MS = 500;
 /**
  * `scontrol requeue` ends every process of the job, and scontrol is one of them: it must live to tell how it went
  * (an ignored signal stays ignored through exec, execve(2)).
@@ -15,15 +19,28 @@ const SURVIVING = 'trap "" TERM HUP; exec scontrol "$@"';
 
 type Say = (line: string, level: 'info' | 'warn', hint?: string) => void;
 
-export async function requeue(job: SlurmJob, nodeChildren: Set<number>, say: Say): Promise<void> {
+export interface RequeueOptions {
+  /** Running children that Node waits for; kept up to date here. */
+  readonly nodeChildren: Set<number>;
+  /** When we are killed, ms since the epoch, if that is known. */
+  readonly deadlineMs: number | undefined;
+  readonly say: Say;
+}
+
+export async function requeue(
+  job: SlurmJob,
+  { nodeChildren, deadlineMs, say }: RequeueOptions,
+): Promise<void> {
+  const endByMs = Math.min(Date.now() + ANSWERS_WITHIN_MS, (deadlineMs ?? Infinity) + AFTER_DEADLINE_MS);
+  const ask = { nodeChildren, endByMs };
   try {
-    switch (requeueRule(await scontrol(['-o', 'show', 'job', job.id], nodeChildren), job)) {
+    switch (requeueRule(await scontrol(['-o', 'show', 'job', job.id], ask), job)) {
       case 'requeued':
         return say(`Slurm has requeued job ${job.id} already`, 'info');
       case 'ended':
         return say(`job ${job.id} was cancelled: it is not requeued`, 'info');
       case 'requeue':
-        await scontrol(['requeue', job.id], nodeChildren);
+        await scontrol(['requeue', job.id], ask);
         return say(`job ${job.id} is requeued`, 'info');
     }
   } catch (error) {
@@ -33,10 +50,14 @@ export async function requeue(job: SlurmJob, nodeChildren: Set<number>, say: Say
 }
 
 /** What it prints; throws with its message when it fails or does not answer. */
-async function scontrol(args: readonly string[], nodeChildren: Set<number>): Promise<string> {
+async function scontrol(
+  args: readonly string[],
+  { nodeChildren, endByMs }: { readonly nodeChildren: Set<number>; readonly endByMs: number },
+): Promise<string> {
+  const timeout = Math.max(LEAST_MS, endByMs - Date.now());
   const child = spawn('/bin/sh', ['-c', SURVIVING, 'scontrol', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: ANSWER_WITHIN_MS,
+    timeout,
     killSignal: 'SIGKILL',
   });
   const { pid } = child;
@@ -51,7 +72,7 @@ async function scontrol(args: readonly string[], nodeChildren: Set<number>): Pro
   try {
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
     if (code === 0) return said.stdout;
-    const how = signal === null ? `exit ${code}` : `no answer within ${ANSWER_WITHIN_MS / 1000} s`;
+    const how = signal === null ? `exit ${code}` : `no answer within ${formatMs(timeout)}`;
     throw new Error(said.stderr.trim().split('\n', 1)[0] || `scontrol ${args.join(' ')}: ${how}`);
   } finally {
     if (pid !== undefined) nodeChildren.delete(pid);

@@ -77,6 +77,12 @@ describe('--requeue slurm', () => {
     expect(run.stderr()).toMatch(/\n {2}try: scontrol requeue 7_3; [^\n]+\n$/);
   });
 
+  it('does not wait for a controller that does not answer until SIGKILL comes', async () => {
+    const run = await preempt({ SCONTROL_HANGS: '1', CAPTURE_GRACE: '1s' });
+    expect(run.stderr()).toMatch(/could not be requeued: scontrol -o show job 7_3: no answer within \d/);
+    expect(asked()).toEqual(['-o show job 7_3']);
+  });
+
   it.each([
     ['succeeds', 'echo x > r.dat', 0],
     ['fails', 'exit 3', 3],
