@@ -1,15 +1,16 @@
 // The lanes of this run: where their program is, where they spool, and that they are loaded early.
-import os from 'node:os';
 import type { Settings } from '../../core/settings.ts';
 import { openLanes, type Lanes } from '../../push/lanes.ts';
+import type { Log } from '../../log.ts';
+import { spoolDirOf } from '../space/spool-dir.ts';
 import type { Context, Root } from '../context.ts';
 
-export function openSnapshotLanes(settings: Settings, root: Root): Lanes {
+export function openSnapshotLanes(settings: Settings, root: Root, log: Log): Lanes {
   return openLanes({
     root,
     count: settings.lanes,
     entry: new URL('./lane.mjs', import.meta.url),
-    spoolDir: settings.spoolDir ?? os.tmpdir(),
+    spoolDir: spoolDirOf(settings, log),
     spoolLimitBytes: settings.spoolLimitBytes,
   });
 }

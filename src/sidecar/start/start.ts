@@ -95,7 +95,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
           })
         : restoredBefore(resumed.alone?.restored, ledger.generations);
     ledger.setGenerations(judged(ledger.generations, restored.judgements));
-    const lanes = openSnapshotLanes(settings, root);
+    const lanes = openSnapshotLanes(settings, root, log);
     owned.push(() => lanes.close());
     const reclaimer =
       settings.reclaim === 'never' || settings.sharedWorkdir ? undefined : openReclaimer(root);
