@@ -126,22 +126,31 @@ stop() { # <name>
   ! is_ours "$pid" || kill -KILL "$pid" 2>/dev/null || true
 }
 
-end_jobs() {
-  local jobs end=$((SECONDS + 10))
-  jobs=$(squeue -h -o %A 2>/dev/null | sort -u) || return 0
-  [ -n "$jobs" ] || return 0
-  # shellcheck disable=SC2086
-  scancel --full -s KILL $jobs 2>/dev/null || true
-  # shellcheck disable=SC2086
-  scancel $jobs 2>/dev/null || true
-  while [ -n "$(squeue -h -t R,CG,S -o %A 2>/dev/null)" ] && [ $SECONDS -lt $end ]; do sleep 0.2; done
+# By Slurm where its controller still lives: a signal for our whole process group may have ended it before us.
+cancel_jobs() {
+  local jobs
+  jobs=$(timeout 5 squeue -h -o %A 2>/dev/null | sort -u) || return 0
+  [ -z "$jobs" ] || xargs timeout 5 scancel --full -s KILL <<<"$jobs" 2>/dev/null || true
+}
+
+# What jobs have started carries our configuration in its environment, and so do the daemons that watch over them.
+kill_jobs() {
+  local proc pid
+  for proc in /proc/[0-9]*; do
+    pid=${proc#/proc/}
+    [ "$pid" -eq $$ ] || ! is_ours "$pid" || kill -KILL "$pid" 2>/dev/null || true
+  done
 }
 
 down() {
   # Without its configuration this is no directory of ours, and is not removed.
   [ -f "$SLURM_CONF" ] || return 0
-  end_jobs
-  for pid_file in "$dir"/*.pid; do stop "$(basename "$pid_file" .pid)"; done
+  ! kill -0 "$(cat "$dir/slurmctld.pid")" 2>/dev/null || cancel_jobs
+  # All at once: each takes a second.
+  for pid_file in "$dir"/*.pid; do stop "$(basename "$pid_file" .pid)" & done
+  wait
+  kill_jobs
+  kill_jobs # what was being started meanwhile
   rm -rf "$dir"
 }
 
