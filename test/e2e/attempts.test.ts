@@ -79,7 +79,10 @@ describe('--requeue slurm', () => {
 
   it('does not wait for a controller that does not answer until SIGKILL comes', async () => {
     const run = await preempt({ SCONTROL_HANGS: '1', CAPTURE_GRACE: '1s' });
-    expect(run.stderr()).toMatch(/could not be requeued: scontrol -o show job 7_3: no answer within \d/);
+    const [, most] =
+      /requeued: scontrol -o show job 7_3: no answer within ([\d.]+) ?m?s/.exec(run.stderr()) ?? [];
+    // Of the 10 s that it has elsewhere: the grace, and 2 s of the 3 that are left then.
+    expect(Number(most), run.stderr()).toBeLessThan(5);
     expect(asked()).toEqual(['-o show job 7_3']);
   });
 
