@@ -1,0 +1,84 @@
+// Companions of a task that writes no checkpoint: every five minutes what they hold becomes a generation. The time
+// is the test's; the store is a list of records.
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Companion, Generation } from '../../../src/core/records.ts';
+import { Generations } from '../../../src/sidecar/checkpoints/generations.ts';
+
+type Options = ConstructorParameters<typeof Generations>[0];
+
+const MINUTE_MS = 60_000;
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+function opened() {
+  const records: (readonly Generation[])[] = [];
+  const ledger = {
+    generations: [] as readonly Generation[],
+    setGenerations: (generations: readonly Generation[]) => (ledger.generations = generations),
+    write: async () => void records.push(ledger.generations),
+  };
+  const log = { path: 'log', size: 1, segments: [{ key: 'log.1', first: 0, size: 1 }] };
+  const companions = {
+    areDeclared: true,
+    standAlone: true,
+    current: [{ ...log, segments: [...log.segments] }] as unknown as readonly Companion[],
+    capture: async () => ({ kind: 'captured', companions: companions.current }),
+    isCurrent: () => true,
+    garbage: () => [],
+    forget: () => undefined,
+  };
+  const none = {
+    garbage: () => [],
+    isCurrent: () => false,
+    forget: () => undefined,
+    newestOf: () => undefined,
+  };
+  const context = {
+    ledger,
+    attempt: 1,
+    settings: { generations: 2, verify: undefined, checkpointSettleMs: 2000 },
+    manifest: { exact: { checkpoints: [] } },
+    log: { info: () => undefined, debug: () => undefined, warn: () => undefined },
+    outage: { isKnown: false },
+    signal: new AbortController().signal,
+    tidy: { delete: async () => true },
+    now: () => Date.now(),
+  };
+  const generations = new Generations({
+    context,
+    companions,
+    checkpoints: { ...none, takeNumber: () => records.length + 1 },
+    files: { tracks: () => [], get: () => undefined },
+    drainEvents: () => undefined,
+    isLast: () => false,
+    restored: [],
+    onCommitted: () => undefined,
+  } as unknown as Options);
+  return {
+    generations,
+    records,
+    grow: () => {
+      log.segments.push({ key: `log.${log.segments.length + 1}`, first: log.size, size: 1 });
+      companions.current = [{ ...log, segments: [...log.segments] }] as unknown as readonly Companion[];
+    },
+  };
+}
+
+it('companions without a checkpoint are recorded every five minutes, if they have grown', async () => {
+  const { generations, records, grow } = opened();
+  await vi.advanceTimersByTimeAsync(5 * MINUTE_MS - 1);
+  expect(records).toHaveLength(0);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(records).toHaveLength(1);
+  expect(records[0]?.[0]?.companions[0]?.path).toBe('log');
+  await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+  expect(records).toHaveLength(1);
+  grow();
+  await vi.advanceTimersByTimeAsync(5 * MINUTE_MS);
+  expect(records).toHaveLength(2);
+  generations.pause();
+  grow();
+  await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+  expect(records).toHaveLength(2);
+});
