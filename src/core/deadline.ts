@@ -12,7 +12,7 @@ const DRAIN_SAFETY = 1.5;
 /** What is measured to take so many times the time that is left is not begun, even on an idle link. */
 const HOPELESS = 4;
 /** More than the link carries in this time is not under way at once: what shares the link ends late together. */
-const KEPT_BUSY_MS = 2000;
+const KEPT_BUSY_MS = 1000;
 /** One may be read, or wait for the store's answer, while the other sends. */
 const LEAST_UNDER_WAY = 2;
 /** A push under way is given up only when it is clearly too late: its bytes would be sent in vain. */
