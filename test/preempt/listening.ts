@@ -70,6 +70,11 @@ export async function serve(answer: Answering): Promise<MetadataServer> {
   return server;
 }
 
+/** To be done after the test, however it ends; `finally` is not reached when a test runs out of time. */
+export function afterwards(close: () => unknown): void {
+  opened.push(close);
+}
+
 /** Ends what the test has opened. */
 export async function closeAll(): Promise<void> {
   for (const close of opened.splice(0).toReversed()) await close();

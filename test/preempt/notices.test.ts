@@ -5,7 +5,7 @@ import http from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { bundle } from '../support/bundle.ts';
 import { testDir } from '../support/work-dir.ts';
-import { closeAll, listenTo, serve, until } from './listening.ts';
+import { afterwards, closeAll, listenTo, serve, until } from './listening.ts';
 import type { Asked, Reply } from './metadata-server.ts';
 
 afterEach(closeAll);
@@ -108,6 +108,7 @@ describe('the notice sources', () => {
 
   test('do not hold the process, with a question to each service under way', async () => {
     const dir = testDir();
+    afterwards(() => dir.remove());
     const server = await serve(() => 'silent');
     const child = fork(await bundle('test/preempt/fixtures/listen-and-end.ts', dir.path), {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -117,14 +118,10 @@ describe('the notice sources', () => {
         CAPTURE_AZURE_METADATA_ENDPOINT: server.url,
       },
     });
-    try {
-      await until(() => expect(server.asked).toHaveLength(3));
-      const ended = once(child, 'exit');
-      child.send('end');
-      expect(await ended).toEqual([0, null]);
-    } finally {
-      child.kill('SIGKILL');
-      dir.remove();
-    }
+    afterwards(() => child.kill('SIGKILL'));
+    await until(() => expect(server.asked).toHaveLength(3));
+    const ended = once(child, 'exit');
+    child.send('end');
+    expect(await ended).toEqual([0, null]);
   });
 });
