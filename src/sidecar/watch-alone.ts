@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { CaptureError } from '../core/errors.ts';
 import { EXIT, statusOfSignal, type ExitStatus } from '../core/exit-status.ts';
 import type { Settings } from '../core/settings.ts';
+import { formatMs } from '../core/units.ts';
 import type { Log } from '../log.ts';
 import { openSidecar, type Opened, type Sidecar } from '../sidecar.ts';
 import type { RunEnd } from './end/finish.ts';
@@ -145,7 +146,9 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
   // A second container is told together with the task, which may write its last checkpoint now.
   sidecar.taskSignalled(why.atMs);
   sidecar.noticed(deadlineMs);
-  const share = pause(settings.graceMs * TASK_SHARE, undefined, { ref: false });
+  const shareMs = Math.round(settings.graceMs * TASK_SHARE);
+  log.info(`${why.signal}: waiting for the end of the task, for at most ${formatMs(shareMs)}`);
+  const share = pause(shareMs, undefined, { ref: false });
   const late = await Promise.race([said, stops.second, fenced, share]);
   const end = typeof late === 'object' && 'status' in late ? endOf(late.status, log) : {};
   return { ...NOBODY_KNOWS, ...end, preempted: true, deadlineMs };

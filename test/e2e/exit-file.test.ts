@@ -137,6 +137,7 @@ describe('SIGTERM for both containers at once', () => {
   it('waits for what the task still does and says', async () => {
     const run = await watch('--grace', '60s');
     process.kill(run.pid, 'SIGTERM');
+    await run.says('SIGTERM: waiting for the end of the task, for at most 40.0 s');
     write('k.chk', 'the last checkpoint');
     say('143\n');
     expect(await run.status).toBe(75);
@@ -175,6 +176,7 @@ describe('SIGTERM for both containers at once', () => {
     const run = await watch('--grace', '10m');
     write('r.dat', 'result');
     process.kill(run.pid, 'SIGTERM');
+    await run.says('waiting for the end of the task');
     process.kill(run.pid, 'SIGINT');
     expect(await run.status).toBe(0);
     expect(told(place).at(-1)).toBe('1 ended');
