@@ -146,7 +146,7 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
   // A second container is told together with the task, which may write its last checkpoint now.
   sidecar.taskSignalled(why.atMs);
   sidecar.noticed(deadlineMs);
-  const shareMs = Math.round(settings.graceMs * TASK_SHARE);
+  const shareMs = Math.max(0, Math.round((deadlineMs - why.atMs) * TASK_SHARE));
   log.info(`${why.signal}: waiting for the end of the task, for at most ${formatMs(shareMs)}`);
   const share = pause(shareMs, undefined, { ref: false });
   const late = await Promise.race([said, stops.second, fenced, share]);
