@@ -31,6 +31,24 @@ async function replaceSidecar({ pid }: Run): Promise<void> {
 }
 
 describe('a sidecar that is killed', () => {
+  it('in a shared work directory is replaced by one that knows its own task, not the one beside it', async () => {
+    fs.writeFileSync(place.at('a.dat'), 'staged');
+    const start = async (name: string): Promise<Run> => {
+      const options = ['--shared-workdir', '--index', name, '-r', `${name}.dat`];
+      const run = place.run(options, sh(`echo ${name} runs; until [ -e go ]; do sleep 0.02; done; exit 3`));
+      await run.says(`${name} runs`);
+      return run;
+    };
+    const a = await start('a');
+    const b = await start('b');
+    await replaceSidecar(a);
+    await a.says('looked at again');
+    fs.writeFileSync(place.at('go'), '');
+    expect([await a.status, await b.status]).toEqual([3, 3]);
+    // What was there before the task is not its work, and the task has failed.
+    expect(place.keys()).toEqual([]);
+  });
+
   it('while it pushes is replaced, and everything that was closed is stored', async () => {
     fs.writeFileSync(`${place.dir}/big`, noise(64 * 2 ** 20, 1));
     const run = place.run(

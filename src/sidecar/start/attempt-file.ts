@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { Fingerprint } from '../../core/fingerprint.ts';
 import { OWN_DIR } from '../../core/manifest.ts';
 import { encodePath, type RelPath } from '../../core/path.ts';
+import { keyIndex, type Settings } from '../../core/settings.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { Baseline } from '../context.ts';
 
@@ -50,6 +51,9 @@ const schema = z.object({
   alone: alone.optional(),
 });
 
+/** Where it stands follows from these. */
+export type AttemptPlace = Pick<Settings, 'workdir' | 'sharedWorkdir' | 'identity'>;
+
 export interface AttemptFile {
   readonly attempt: number;
   readonly runToken: string;
@@ -60,8 +64,8 @@ export interface AttemptFile {
   readonly alone?: Alone | undefined;
 }
 
-export function writeAttemptFile(workdir: string, facts: AttemptFile): void {
-  const path = pathIn(workdir);
+export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFile): void {
+  const path = pathOf(settings);
   const { attempt, runToken, startedAt, baselines, alone: left } = facts;
   const text = JSON.stringify({
     attempt,
@@ -83,16 +87,16 @@ export function plain({ dev, ino, size, mtimeNs, ctimeNs }: Fingerprint): Finger
 }
 
 /** Undefined when there is none, or it is of another attempt. */
-export function readAttemptFile(workdir: string, attempt: number): AttemptFile | undefined {
-  const file = readLastAttemptFile(workdir);
+export function readAttemptFile(settings: AttemptPlace, attempt: number): AttemptFile | undefined {
+  const file = readLastAttemptFile(settings);
   return file?.attempt === attempt ? file : undefined;
 }
 
 /** Of the last attempt whose task was started in this work directory; undefined when there is none. */
-export function readLastAttemptFile(workdir: string): AttemptFile | undefined {
+export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undefined {
   let text: string;
   try {
-    text = fs.readFileSync(encodePath(pathIn(workdir)), 'utf8');
+    text = fs.readFileSync(encodePath(pathOf(settings)), 'utf8');
   } catch {
     return undefined;
   }
@@ -114,6 +118,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-function pathIn(workdir: string): string {
-  return `${workdir}/${OWN_DIR}/attempt.json`;
+/** In a shared work directory each task of each index has its own. */
+function pathOf({ workdir, sharedWorkdir, identity }: AttemptPlace): string {
+  const whose = sharedWorkdir ? `-${identity.taskName}.${keyIndex(identity)}` : '';
+  return `${workdir}/${OWN_DIR}/attempt${whose}.json`;
 }

@@ -33,7 +33,7 @@ export function leaveFor(settings: Settings): Alone {
  */
 export function attemptLeft(settings: Settings): number | undefined {
   if (settings.sharedWorkdir) return undefined;
-  const file = readLastAttemptFile(settings.workdir);
+  const file = readLastAttemptFile(settings);
   const here = leaveFor(settings);
   if (file?.alone === undefined || file.alone.boot !== here.boot) return undefined;
   const { who, restored } = file.alone;
@@ -51,9 +51,9 @@ export function attemptLeft(settings: Settings): number | undefined {
 }
 
 /** What stands here now is a plain restore's: the `capture watch` that comes next begins an attempt of its own. */
-export function forgetHandover(workdir: string): void {
-  const file = readLastAttemptFile(workdir);
-  if (file?.alone !== undefined) writeAttemptFile(workdir, { ...file, alone: undefined });
+export function forgetHandover(settings: Settings): void {
+  const file = readLastAttemptFile(settings);
+  if (file?.alone !== undefined) writeAttemptFile(settings, { ...file, alone: undefined });
 }
 
 /** What `capture restore --handoff` has restored. `facts` undefined: nobody knows any more what became of it. */

@@ -44,7 +44,7 @@ export async function restoreOnly(settings: Settings, log: Log, signal: AbortSig
     const { history, scope } = await readHistory(store, settings, (problem) => log.warn(problem), signal);
     const lock = lockWorkdir(settings.workdir, settings.sharedWorkdir);
     try {
-      forgetHandover(settings.workdir);
+      forgetHandover(settings);
       if (!settings.sharedWorkdir) {
         for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
         await clearStaging(root);

@@ -69,8 +69,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
       await clearStaging(root);
     }
-    const resumed =
-      options.attempt === undefined ? undefined : readAttemptFile(settings.workdir, options.attempt);
+    const resumed = options.attempt === undefined ? undefined : readAttemptFile(settings, options.attempt);
     const { facts, history, ledger, fence, tidy, ended } = await openAttempt(options, store, scope, resumed);
     // Of earlier attempts, or of the dead sidecar that this one replaces.
     if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);

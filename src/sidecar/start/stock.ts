@@ -20,7 +20,7 @@ export async function takeStock(
   if (context.resumed !== undefined) {
     inherit(context, files);
     // From now on it is a sidecar that was replaced: what was restored may be the task's by then.
-    if (context.alone !== undefined) writeAttemptFile(context.root.path, context);
+    if (context.alone !== undefined) writeAttemptFile(context.settings, context);
     // The task is running: listen first, so that what the scan comes too early for is told.
     listen();
     const found = await watcher.scan(context.signal);
@@ -43,7 +43,7 @@ export async function recordStock(
 ): Promise<void> {
   for (const { path, facts } of found) context.inherited.set(path, facts);
   await hashStagedInputs(context);
-  writeAttemptFile(context.root.path, { ...context, alone });
+  writeAttemptFile(context.settings, { ...context, alone });
 }
 
 function sayWhatIsMissing({ attempt, history: { generations }, log }: Context): void {
@@ -64,8 +64,8 @@ function inherit({ inherited }: Context, files: Files): void {
  * the task of a dead attempt made of it here is no input: it may be stored nowhere.
  */
 async function hashStagedInputs(context: Context): Promise<void> {
-  const { inherited, manifest, lanes, baselines, root, signal } = context;
-  const before = readLastAttemptFile(root.path);
+  const { inherited, manifest, lanes, baselines, signal } = context;
+  const before = readLastAttemptFile(context.settings);
   for (const path of inherited.keys()) {
     const roles = manifest.rolesOf(path);
     if (!roles.input || !roles.result) continue;
