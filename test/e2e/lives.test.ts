@@ -31,6 +31,22 @@ async function replaceSidecar({ pid }: Run): Promise<void> {
 }
 
 describe('a sidecar that is killed', () => {
+  it('after it has sent a checkpoint that no record names is replaced by one that gives it another key', async () => {
+    const task = `echo a > a.chk; until ls "$S" | grep -q '^a.chk'; do sleep 0.02; done; echo sent
+      until [ -e go ]; do sleep 0.02; done; echo b > b.chk`;
+    const run = place.run(['-k', 'a.chk', '-k', 'b.chk'], sh(task), { S: place.store });
+    await run.says('sent');
+    const [first = ''] = place.keys();
+    await replaceSidecar(run);
+    await run.says('looked at again');
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+    const members = lastRecord()?.record.generations[0]?.members.map(({ key }) => key) ?? [];
+    expect(members).toHaveLength(2);
+    expect(members).not.toContain(first);
+    expect(place.keys()).toEqual(members.toSorted());
+  });
+
   it('in a shared work directory is replaced by one that knows its own task, not the one beside it', async () => {
     fs.writeFileSync(place.at('a.dat'), 'staged');
     const start = async (name: string): Promise<Run> => {

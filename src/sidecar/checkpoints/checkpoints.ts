@@ -124,6 +124,8 @@ export class Checkpoints {
         log.warn(`checkpoint ${showPath(path)} is not stored: ${sent.why}`);
         return sent;
       case 'exists':
+        // Sent by a dead sidecar of this attempt and named by no record: it stays as it is, and goes at the end.
+        return { kind: 'failed', why: 'an object stands under its key', atMs: now() };
       case 'empty':
         throw new Error(`unexpected outcome for ${path}: ${sent.kind}`);
     }
@@ -145,7 +147,7 @@ export class Checkpoints {
       baseline: before === undefined ? undefined : { md5: before.md5, size: before.size },
       spoolFirst,
       onSent,
-      ifAbsent: false,
+      ifAbsent: this.#context.resumed !== undefined,
       skipEmpty: false,
     };
   }
