@@ -17,6 +17,10 @@ const KEPT_BUSY_MS = 1000;
 const LEAST_UNDER_WAY = 2;
 /** A push under way is given up only when it is clearly too late: its bytes would be sent in vain. */
 const LATE = 1.25;
+/** Of the time that is left, for a result whose end a checkpoint may have to wait for. */
+const BESIDE_CHECKPOINT = 0.5;
+/** Of one push so much may be all but acknowledged: the size of a part (push/parts.ts). */
+export const PART_BYTES = 8 * 2 ** 20;
 
 /**
  * When everything must be over, ms since the epoch. `atMs` is the instant that the source names; one that lies
@@ -73,17 +77,22 @@ export function isBegun(
   return bytes < bytesPerMs * KEPT_BUSY_MS || hopeful.length < LEAST_UNDER_WAY;
 }
 
-/** Results under way that cannot end in time, and take the link from those that can. Never all of them. */
+/**
+ * Results under way that cannot end in time, and take the link from those that can. Never all of them, unless they
+ * stand in a checkpoint's way: beside one a result has half of the time, and of a link of which nothing is known
+ * none but what is nearly sent.
+ */
 export function tooLate<T extends Sending>(
   underWay: readonly T[],
   { leftMs, bytesPerMs }: Window,
 ): readonly T[] {
-  if (bytesPerMs === undefined || underWay.length < 2) return [];
-  const fittingBytes = bytesPerMs * Math.max(0, leftMs) * LATE;
-  const [first, ...others] = underWay.toSorted(byUrgency);
-  let bytes = first?.bytes ?? 0;
-  return others.filter((sending) => {
-    if (sending.role === 'checkpoint' || bytes + sending.bytes <= fittingBytes) {
+  const results = underWay.filter(({ role }) => role === 'result').toSorted(byUrgency);
+  const isCheckpoint = results.length < underWay.length;
+  if (bytesPerMs === undefined) return isCheckpoint ? results.filter(({ bytes }) => bytes > PART_BYTES) : [];
+  const fittingBytes = bytesPerMs * Math.max(0, leftMs) * (isCheckpoint ? BESIDE_CHECKPOINT : LATE);
+  let bytes = totalBytes(underWay) - totalBytes(results);
+  return results.filter((sending, at) => {
+    if ((at === 0 && !isCheckpoint) || bytes + sending.bytes <= fittingBytes) {
       bytes += sending.bytes;
       return false;
     }

@@ -1,5 +1,5 @@
-// The pool of lanes on the main thread: one queue, first come first served, and one lane kept free of large
-// files, so that a result of 64 KiB never waits behind a checkpoint of 10 GiB.
+// The pool of lanes on the main thread: one queue, the urgent first, else first come first served, and one lane
+// kept free of large files, so that a result of 64 KiB never waits behind a checkpoint of 10 GiB.
 import { showPath } from '../core/path.ts';
 import type { CompressorName } from './lane-messages.ts';
 import { LaneRunner, type LaneRunnerOptions } from './lane-runner.ts';
@@ -101,7 +101,8 @@ export class LanePool {
   #pump(): void {
     if (this.#isClosed) return;
     for (const lane of this.#lanes) {
-      const at = this.#queue.findIndex(({ task }) => lane.takes(task));
+      const urgentAt = this.#queue.findIndex(({ task }) => isUrgent(task) && lane.takes(task));
+      const at = urgentAt >= 0 ? urgentAt : this.#queue.findIndex(({ task }) => lane.takes(task));
       if (at < 0) continue;
       const [next] = this.#queue.splice(at, 1);
       if (next === undefined) continue;
@@ -109,6 +110,10 @@ export class LanePool {
       lane.run(next.task);
     }
   }
+}
+
+function isUrgent({ work }: Task): boolean {
+  return work.kind === 'read' && work.job.urgent === true;
 }
 
 function closedError(task: Task): Error {

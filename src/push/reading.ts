@@ -14,6 +14,8 @@ export interface ReadJob {
   readonly baseline?: { readonly md5: string; readonly size: number };
   /** Read into the spool and prove it before the first byte leaves. */
   readonly spoolFirst: boolean;
+  /** Read before all that waits and is not. */
+  readonly urgent?: boolean;
 }
 
 /** The end of a file that is being appended to: its bytes up to `end` are taken to stay as they are. */

@@ -13,6 +13,7 @@ import { fileFacts } from '../native/facts.ts';
 import type { ObjectMeta, PutOptions, Store } from '../store/store.ts';
 import { SnapshotMoved } from './snapshot-moved.ts';
 import type { Lanes } from './lanes.ts';
+import type { ReadJob } from './reading.ts';
 
 export interface Sender {
   readonly root: { readonly fd: number; readonly path: string };
@@ -34,6 +35,7 @@ export interface SendJob {
   /** Anything but this state of the file is not wanted. */
   readonly expected?: Fingerprint;
   readonly spoolFirst: boolean;
+  readonly urgent?: ReadJob['urgent'];
   /** Only create the object; what is there already is reported. */
   readonly ifAbsent: boolean;
   /** An empty file is not sent. */
@@ -65,6 +67,7 @@ export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSigna
       compression: mayCompress(job.path) ? sender.compression : { kind: 'none' },
       baseline: job.baseline,
       spoolFirst: job.spoolFirst,
+      urgent: job.urgent,
     },
     signal,
   );

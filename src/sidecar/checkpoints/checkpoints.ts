@@ -146,6 +146,7 @@ export class Checkpoints {
       // Touched but not changed: the generation names the older object.
       baseline: before === undefined ? undefined : { md5: before.md5, size: before.size },
       spoolFirst,
+      urgent: true,
       onSent,
       ifAbsent: this.#context.resumed !== undefined,
       skipEmpty: false,

@@ -207,8 +207,8 @@ export class Files {
     const nowMs = this.#options.now();
     this.#noTime = false;
     for (const key of this.#ready) {
-      if (this.#running >= MOST_PUSHES) break;
       const track = this.#tracks.get(key);
+      if (this.#running >= MOST_PUSHES && !(track && this.#triage.isUrgent(track.role))) break;
       this.#ready.delete(key);
       if (track === undefined) continue;
       const step = nextStep(track, {

@@ -1,13 +1,10 @@
 // The pushes under way, how fast their bytes go, and with a deadline which file is still begun and which push
 // is given up, by the rules of core/deadline. Without a deadline every push is begun and none given up.
-import { isBegun, tooLate, type Sending } from '../../core/deadline.ts';
+import { isBegun, PART_BYTES, tooLate, type Sending } from '../../core/deadline.ts';
 import { LinkRate } from '../../core/link-rate.ts';
 import type { RelPath } from '../../core/path.ts';
 import type { TrackRole } from '../../core/track.ts';
 import type { PushHandle } from './pusher.ts';
-
-/** Of one push so much may be all but acknowledged: the size of a part (push/parts.ts), or all that is left. */
-const UNHEARD_BYTES = 8 * 2 ** 20;
 
 interface UnderWay {
   readonly role: TrackRole;
@@ -46,6 +43,11 @@ export class Triage {
     return rate === undefined ? undefined : (fileBytes * this.#ratio) / rate;
   }
 
+  /** With a deadline a checkpoint does not wait until others have ended. */
+  isUrgent(role: TrackRole): boolean {
+    return this.#deadlineMs !== undefined && role === 'checkpoint';
+  }
+
   isBegun(next: Sending): boolean {
     return (
       this.#deadlineMs === undefined ||
@@ -61,6 +63,7 @@ export class Triage {
     const push = { role, sizeBytes: this.#sizeOf(path), stop: new AbortController(), sentBytes: 0 };
     this.#underWay.set(key, push);
     this.#rate.began(this.#now());
+    this.giveUpLate();
     return {
       spoolFirst,
       signal: push.stop.signal,
@@ -87,7 +90,7 @@ export class Triage {
     if (this.#deadlineMs === undefined) return;
     const pushes = [...this.#underWay.values()].map((push) => ({ ...this.#left(push), stop: push.stop }));
     // The measure lags behind by what the store has not acknowledged: right after a burst began by nearly all.
-    const unheardBytes = pushes.reduce((sum, { bytes }) => sum + Math.min(bytes, UNHEARD_BYTES), 0);
+    const unheardBytes = pushes.reduce((sum, { bytes }) => sum + Math.min(bytes, PART_BYTES), 0);
     const nowMs = this.#now();
     const bytesPerMs = this.#rate.bytesPerMsWith(unheardBytes, nowMs);
     for (const { stop } of tooLate(pushes, { leftMs: this.#deadlineMs - nowMs, bytesPerMs })) {

@@ -132,4 +132,17 @@ describe('with a deadline', () => {
     lab.files.deadline(undefined);
     expect(lab.begun).toEqual(['never']);
   });
+
+  it('a checkpoint waits for no result that has begun before it', async () => {
+    const results = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`vast-${at}`, 900e6]));
+    const lab = open({ ...results, 'a.chk': 5e6 }, (path) =>
+      path.endsWith('.chk') ? 'checkpoint' : 'result',
+    );
+    for (const path of Object.keys(results)) lab.files.closed(path, 'close', 0);
+    lab.files.deadline(10_000);
+    expect(lab.begun).toHaveLength(8);
+    lab.files.closed('a.chk', 'close', 0);
+    expect(lab.begun).toContain('a.chk');
+    expect(lab.givenUp).toEqual(Object.keys(results));
+  });
 });
