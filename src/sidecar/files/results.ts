@@ -38,6 +38,8 @@ export class Results {
   readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
   /** By path when its newest stored content began to be read. */
   readonly #publishedMs = new Map<RelPath, number>();
+  /** Paths of which it was said that they cannot be stored as they are. */
+  readonly #refused = new Set<RelPath>();
   bytesStored = 0;
   filesStored = 0;
 
@@ -111,7 +113,9 @@ export class Results {
         case 'has-writer':
           return { kind: 'has-writer' };
         case 'refused':
-          context.log.warn(`${showPath(path)} is not stored: ${sent.why}`);
+          // The final scan finds it again.
+          if (!this.#refused.has(path)) context.log.warn(`${showPath(path)} is not stored: ${sent.why}`);
+          this.#refused.add(path);
           return sent;
       }
     } catch (error) {
