@@ -26,7 +26,7 @@ export async function carryOut(asked: Asked, say: Say): Promise<ExitStatus> {
 
 async function watch({ settings }: Asked): Promise<ExitStatus> {
   const [{ watchAlone }, { openLog }] = await Promise.all([
-    import('../sidecar/watch-alone.ts'),
+    import('../sidecar/alone/watch-alone.ts'),
     import('../log.ts'),
   ]);
   return readable(() => watchAlone(settings, openLog(settings.log)));
@@ -57,7 +57,7 @@ async function dryRun({ settings }: Asked): Promise<ExitStatus> {
 
 /** Signals end it, also where it is process 1 of a container: nothing has been begun that must be finished. */
 async function untilStopped(act: (signal: AbortSignal) => Promise<ExitStatus>): Promise<ExitStatus> {
-  const { openStops } = await import('../sidecar/stops.ts');
+  const { openStops } = await import('../sidecar/alone/stops.ts');
   const stops = openStops();
   const stopping = new AbortController();
   const stopped = stops.first.then(({ signal, number }): never => {

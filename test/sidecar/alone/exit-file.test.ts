@@ -1,8 +1,8 @@
 // When the word of the task is whole. The clock is the test's; the file is real.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openExitFile, type ExitFile } from '../../src/sidecar/exit-file.ts';
-import { testDir, type TestDir } from '../support/work-dir.ts';
+import { openExitFile, type ExitFile } from '../../../src/sidecar/alone/exit-file.ts';
+import { testDir, type TestDir } from '../../support/work-dir.ts';
 
 let dir: TestDir;
 let exitFile: ExitFile;

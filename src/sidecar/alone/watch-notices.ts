@@ -1,11 +1,11 @@
 // What a notice means for `capture watch`: the task is somebody else's, so nobody is told. Everything closed goes
 // at once, and when just the time is left that the rest is measured to take, the watch ends.
-import { deadlineOf, drainReserveMs } from '../core/deadline.ts';
-import { sameNotice, type Notice } from '../core/notice.ts';
-import type { Settings } from '../core/settings.ts';
-import type { Log } from '../log.ts';
-import { openNotices } from '../preempt/notices.ts';
-import type { Sidecar } from '../sidecar.ts';
+import { deadlineOf, drainReserveMs } from '../../core/deadline.ts';
+import { sameNotice, type Notice } from '../../core/notice.ts';
+import type { Settings } from '../../core/settings.ts';
+import type { Log } from '../../log.ts';
+import { openNotices } from '../../preempt/notices.ts';
+import type { Sidecar } from '../../sidecar.ts';
 
 /** The drain must begin. */
 export interface TakenAway {

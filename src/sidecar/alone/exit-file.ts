@@ -3,9 +3,9 @@
 // what is no regular file, never reads more than a status is long.
 import fs from 'node:fs';
 import path from 'node:path';
-import { CaptureError, errnoOf, reasonOf } from '../core/errors.ts';
-import { EXIT } from '../core/exit-status.ts';
-import { encodePath, showPath } from '../core/path.ts';
+import { CaptureError, errnoOf, reasonOf } from '../../core/errors.ts';
+import { EXIT } from '../../core/exit-status.ts';
+import { encodePath, showPath } from '../../core/path.ts';
 
 /** `255`, blanks around it and the end of the line. */
 const LIMIT_BYTES = 16;

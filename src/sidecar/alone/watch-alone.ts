@@ -2,15 +2,15 @@
 // until `--exit-file` says how the task ended; without that word its last record is `ended`, never `done`.
 import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import { CaptureError } from '../core/errors.ts';
-import { EXIT, statusOfSignal, type ExitStatus } from '../core/exit-status.ts';
-import type { Settings } from '../core/settings.ts';
-import { formatMs } from '../core/units.ts';
-import type { Log } from '../log.ts';
-import { openSidecar, type Opened, type Sidecar } from '../sidecar.ts';
-import type { RunEnd } from './end/finish.ts';
+import { CaptureError } from '../../core/errors.ts';
+import { EXIT, statusOfSignal, type ExitStatus } from '../../core/exit-status.ts';
+import type { Settings } from '../../core/settings.ts';
+import { formatMs } from '../../core/units.ts';
+import type { Log } from '../../log.ts';
+import { openSidecar, type Opened, type Sidecar } from '../../sidecar.ts';
+import type { RunEnd } from '../end/finish.ts';
 import { openExitFile, type ExitFile, type TaskStatus } from './exit-file.ts';
-import { attemptLeft } from './start/handover.ts';
+import { attemptLeft } from '../start/handover.ts';
 import { openStops, type Stops } from './stops.ts';
 import { openWatchNotices, type WatchNotices } from './watch-notices.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import os from 'node:os';
-import type { Log } from '../../src/log.ts';
-import { spoolDirOf } from '../../src/sidecar/space/spool-dir.ts';
+import type { Log } from '../../../src/log.ts';
+import { spoolDirOf } from '../../../src/sidecar/space/spool-dir.ts';
 
 const said: string[] = [];
 const log = {
