@@ -87,7 +87,7 @@ async function obey(life: Life, message: ToSidecar): Promise<void> {
       return finish(
         life,
         { code: message.status, signal: undefined, atMs: Date.now() },
-        { reason: message.reason },
+        { reason: message.reason, preempted: message.preempted },
       );
   }
 }
@@ -95,6 +95,7 @@ async function obey(life: Life, message: ToSidecar): Promise<void> {
 async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>): Promise<void> {
   const log = openLog(message.settings.log);
   life.log = log;
+  life.notices = listen(message.settings.notices.sources, life, log);
   try {
     const opened = await openSidecar({
       settings: message.settings,
@@ -111,14 +112,13 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
     life.sidecar = opened.sidecar;
     const { attempt, restored, runToken, socket, line } = opened.sidecar;
     tell({ kind: 'ready', attempt, restored, runToken, socket, line });
-    life.notices = listen(message.settings.notices.sources, opened.sidecar, log);
   } catch (error) {
     tell({ kind: 'refused', ...describeFailure(error) }, end);
   }
 }
 
 /** Sources of notices are asked here, so that the launcher stays small; what they mean is for the launcher. */
-function listen(choices: readonly NoticeChoice[], sidecar: Sidecar, log: Log): Notices {
+function listen(choices: readonly NoticeChoice[], life: Life, log: Log): Notices {
   return openNotices({
     choices,
     env: process.env,
@@ -126,7 +126,7 @@ function listen(choices: readonly NoticeChoice[], sidecar: Sidecar, log: Log): N
     onNotice: (notice) => {
       if (notice.kind === 'stop') return tell({ kind: 'notice', notice });
       log.warn(`${notice.what}: what is closed is made safe now`);
-      sidecar.advised();
+      life.sidecar?.advised();
     },
     onWithdrawn: (notice) => tell({ kind: 'notice-withdrawn', notice }),
   });

@@ -125,10 +125,10 @@ function reclaim(given: GivenOptions, settings: Settings): readonly Mistake[] {
       },
     ];
   }
-  if (asked === 'now' && settings.defaultStore) {
+  if (asked === 'now' && settings.perishableStore) {
     return [
       {
-        message: `${mode.source} now: without --to nothing is reclaimed`,
+        message: `${mode.source} now: nothing is reclaimed for a store that goes with the work directory`,
         hint: '--to s3://bucket/prefix, or a directory on another disk',
       },
     ];

@@ -56,7 +56,7 @@ export function parseCommandLine(
   const inBatch = command === 'run' && slurmJob(env) !== undefined;
   const waited = inBatch ? waitingBatchShell(outside.parent()) : undefined;
   const warnings = [
-    ...warningsOf(settings, command),
+    ...warningsOf(settings, command, given),
     ...mistypedTwins(env),
     ...(waited === undefined ? [] : [waited]),
   ];

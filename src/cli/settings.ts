@@ -1,6 +1,7 @@
 // From the options that were given to settings: defaults, meanings, and everything that is wrong with them at
 // once. Reads nothing but what it is given.
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { defaultGraceMs } from '../array/grace.ts';
 import { identify } from '../array/identity.ts';
 import { slurmJob } from '../array/slurm-job.ts';
@@ -75,7 +76,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
       newest: values.optional('newest', read.count(1, Infinity)),
     },
     to,
-    defaultStore: !on('to'),
+    perishableStore: !on('to') || standsBelow(workdir, to.url),
     from: on('from') ? store('from', to.url) : undefined,
     identity: identityOf(input, values, mistakes),
     workdir,
@@ -131,6 +132,11 @@ function controlOf(given: GivenOptions, path: string | undefined, mistakes: Mist
   const source = given.get('control')?.source;
   if (path !== undefined && source !== undefined) mistakes.push(...socketMistakes(path, source));
   return path;
+}
+
+/** As the user wrote both: a link may lead elsewhere. */
+function standsBelow(dir: string, url: string): boolean {
+  return url.startsWith('file://') && `${fileURLToPath(url)}/`.startsWith(`${dir}/`);
 }
 
 function parseDefaultStore(cwd: string): string {

@@ -28,7 +28,7 @@ export function withTwins(
     const read = readTwin(name, text);
     if (read === undefined) {
       mistakes.push({
-        message: `${source} '${showPath(text)}': neither yes nor no`,
+        message: `${source} '${showPath(text)}': neither 1 nor 0`,
         hint: `${source}=1, or unset ${source}`,
       });
     } else if (read.length > 0) {

@@ -3,9 +3,14 @@ import { fileURLToPath } from 'node:url';
 import type { Mistake } from '../core/mistake.ts';
 import { showPath } from '../core/path.ts';
 import type { Settings } from '../core/settings.ts';
+import type { GivenOptions } from './command-line.ts';
 import type { CommandName } from './options.ts';
 
-export function warningsOf(settings: Settings, command: CommandName): readonly Mistake[] {
+export function warningsOf(
+  settings: Settings,
+  command: CommandName,
+  given: GivenOptions,
+): readonly Mistake[] {
   const { results, checkpoints, inputs, companions } = settings.manifest;
   if (results.length + checkpoints.length + inputs.length + companions.length === 0) {
     return [
@@ -18,11 +23,14 @@ export function warningsOf(settings: Settings, command: CommandName): readonly M
       },
     ];
   }
-  if (!settings.defaultStore) return [];
+  if (!settings.perishableStore) return [];
   const dir = showPath(fileURLToPath(settings.to.url));
+  const why = given.has('to')
+    ? `the store ${dir} stands in the work directory and goes with it`
+    : `no --to is given: the store is ${dir}, which goes away with a spot instance`;
   return [
     {
-      message: `no --to is given: the store is ${dir}, which goes away with a spot instance`,
+      message: `${why}: nothing is reclaimed`,
       hint: '--to s3://bucket/prefix',
     },
   ];

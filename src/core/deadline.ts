@@ -9,8 +9,6 @@ const LEAST_DRAIN_MS = 3000;
 const DRAIN_SHARE = 1 / 3;
 /** The task may close more at its end than it does now, and the link may be slower then. */
 const DRAIN_SAFETY = 1.5;
-/** What is measured to take so many times the time that is left is not begun, even on an idle link. */
-const HOPELESS = 4;
 /** More than the link carries in this time is not under way at once: what shares the link ends late together. */
 const KEPT_BUSY_MS = 1000;
 /** One may be read, or wait for the store's answer, while the other sends. */
@@ -59,7 +57,7 @@ export function byUrgency(a: Sending, b: Sending): number {
 /**
  * Is this file begun beside what is under way? A checkpoint always is. A result is when all of them can end in
  * time, and they do not keep the link busy for long anyway: a checkpoint has it nearly for itself. On an idle link
- * it is tried unless there is no hope: the measure may be wrong, and nothing else would use the time.
+ * it always is: the measure may be wrong, and nothing else would use the time.
  */
 export function isBegun(
   next: Sending,
@@ -67,9 +65,8 @@ export function isBegun(
   { leftMs, bytesPerMs }: Window,
 ): boolean {
   if (leftMs <= 0) return false;
-  if (bytesPerMs === undefined || next.role === 'checkpoint') return true;
+  if (bytesPerMs === undefined || next.role === 'checkpoint' || underWay.length === 0) return true;
   const fittingBytes = bytesPerMs * leftMs;
-  if (underWay.length === 0) return next.bytes <= fittingBytes * HOPELESS;
   // What cannot end in time in any case is given up for this one.
   const hopeful = underWay.filter(({ role, bytes }) => role === 'checkpoint' || bytes <= fittingBytes * LATE);
   const bytes = totalBytes(hopeful);

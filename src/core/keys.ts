@@ -24,9 +24,18 @@ export function resultKey(path: RelPath, scope: KeyScope, compressed: boolean): 
   return withSuffix(path, `.${scope.index}`, compressed);
 }
 
-/** `<path>.<index>.partial-<attempt>[.zst]`: what a killed task left of a result. */
-export function partialKey(path: RelPath, scope: KeyScope, attempt: number, compressed: boolean): string {
-  return withSuffix(path, `.${scope.index}.partial-${attempt}`, compressed);
+/**
+ * `<path>.<index>.partial-<attempt>[.zst]`: what a killed task left of a result. With an `n` above 0 `.~<n>~` follows
+ * the attempt: another task has left one under the same name.
+ */
+export function partialKey(
+  path: RelPath,
+  scope: KeyScope,
+  at: { readonly attempt: number; readonly n: number },
+  compressed: boolean,
+): string {
+  const again = at.n === 0 ? '' : `.~${at.n}~`;
+  return withSuffix(path, `.${scope.index}.partial-${at.attempt}${again}`, compressed);
 }
 
 /** `<path>.<index>.~<n>~[.zst]`: an older object of a result that came again. */

@@ -5,12 +5,16 @@
 const HALF_LIFE_MS = 15_000;
 /** Less busy time than this says nothing. */
 const LEAST_BUSY_MS = 100;
+/** Nor do fewer bytes: a few small files measure how soon the store answers, not what the link carries. */
+const LEAST_BYTES = 2 ** 19;
 
 export class LinkRate {
   #underWay = 0;
   #foldedAtMs = 0;
   #busyMs = 0;
   #bytes = 0;
+  /** Of all time. */
+  #heardBytes = 0;
 
   began(nowMs: number): void {
     this.#fold(nowMs);
@@ -20,6 +24,7 @@ export class LinkRate {
   sent(bytes: number, nowMs: number): void {
     this.#fold(nowMs);
     this.#bytes += bytes;
+    this.#heardBytes += bytes;
   }
 
   ended(nowMs: number): void {
@@ -30,7 +35,9 @@ export class LinkRate {
   /** Bytes in a millisecond; undefined while too little is known. */
   bytesPerMs(nowMs: number): number | undefined {
     this.#fold(nowMs);
-    return this.#bytes === 0 || this.#busyMs < LEAST_BUSY_MS ? undefined : this.#bytes / this.#busyMs;
+    return this.#heardBytes < LEAST_BYTES || this.#busyMs < LEAST_BUSY_MS
+      ? undefined
+      : this.#bytes / this.#busyMs;
   }
 
   /** The same if `moreBytes` were acknowledged now: what is on its way may be all but there. */

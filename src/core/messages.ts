@@ -40,7 +40,13 @@ export type ToSidecar =
       readonly reason?: string | undefined;
     }
   /** The task could not be started at all: undo the claim's meaning, write `failed-<status>`. */
-  | { readonly kind: 'task-not-started'; readonly status: ExitStatus; readonly reason: string };
+  | {
+      readonly kind: 'task-not-started';
+      readonly status: ExitStatus;
+      readonly reason: string;
+      /** We were asked to end before it could be started. */
+      readonly preempted: boolean;
+    };
 
 /** What the sidecar says of its own accord while the task runs. */
 export type News = Extract<

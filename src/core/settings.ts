@@ -79,8 +79,8 @@ export interface LogSettings {
 export interface Settings {
   readonly manifest: ManifestPatterns;
   readonly to: StoreSettings;
-  /** True when no `--to` was given and the store is ./capture-store. */
-  readonly defaultStore: boolean;
+  /** The store stands in the work directory, or nobody chose it: it goes where the machine goes. */
+  readonly perishableStore: boolean;
   readonly from: StoreSettings | undefined;
   readonly identity: Identity;
   /** Absolute path. */

@@ -16,6 +16,10 @@ export function parseStoreUrl(text: string, source: string, cwd: string): string
   switch (kind) {
     case undefined:
       if (text === '') return { message: `${source}: the store is empty`, hint: `${source} ${KINDS}` };
+      if (/^(s3|file)\/\//i.test(text)) {
+        const hint = `${source} ${text.replace('//', '://')}, or ./${text} for a directory`;
+        return { message: `${shown}: lacks its colon`, hint };
+      }
       return pathToFileURL(path.resolve(cwd, text)).href;
     case 's3':
       return parseBucket(text, shown, source);

@@ -1,6 +1,7 @@
 // How the run ended: which record closes the attempt and what capture exits with. Pure; the exit status
 // tells the truth, so every way to 0 passes through here.
 import { EXIT, statusOfSignal, type ExitStatus } from './exit-status.ts';
+import { showPath } from './path.ts';
 import type { LeftFile, RecordKind } from './records.ts';
 import type { EndRules } from './settings.ts';
 
@@ -25,7 +26,7 @@ export interface Verdict {
   readonly kind: RecordKind;
   readonly status: ExitStatus;
   /** What made it so, where the status alone does not say. */
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }
 
 /** The task's end as a shell has it: its exit code, or 128+N when signal N ended it. */
@@ -43,16 +44,18 @@ export function verdictOf(outcome: Outcome): Verdict {
   const { task, preempted, left, complete, rules, preemptedStatus, exhausted } = outcome;
   if (task === undefined) return { kind: 'ended', status: left.length > 0 ? EXIT.notStored : EXIT.ok };
   const status = statusOfTask(task);
-  const again: Verdict =
+  const again = (why?: string): Verdict =>
     exhausted === undefined
-      ? { kind: 'preempted', status: preemptedStatus }
+      ? { kind: 'preempted', status: preemptedStatus, ...(why === undefined ? {} : { reason: why }) }
       : // A task that ended with 0 and is to be run again has not done its work: that is no success.
         { kind: 'failed', status: status === EXIT.ok ? EXIT.notStored : status, reason: exhausted };
-  if (rules.againStatuses.includes(status)) return again;
-  if (preempted && (status !== EXIT.ok || !complete)) return again;
+  if (rules.againStatuses.includes(status)) return again(`the task ended with ${status} (--again-status)`);
+  if (preempted && (status !== EXIT.ok || !complete)) return again();
   if (status !== EXIT.ok) return { kind: 'failed', status };
   // The user has named the result that counts: a task that ends without it has not done its work.
-  if (rules.doneWhen !== undefined && !complete) return again;
+  if (rules.doneWhen !== undefined && !complete) {
+    return again(`no ${showPath(rules.doneWhen)} is stored (--done-when)`);
+  }
   if (left.length > 0) return { kind: 'failed', status: EXIT.notStored };
   return { kind: 'done', status: EXIT.ok };
 }

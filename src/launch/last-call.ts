@@ -4,8 +4,9 @@
 import { drainReserveMs } from '../core/deadline.ts';
 import type { Countdown, Countdowns } from './countdown.ts';
 
-/** A task that was not told before has this long to end before it is killed. */
+/** A task that was not told before has this long to end before it is killed, in a short window less. */
 const TOLD_BEFORE_MS = 2000;
+const TOLD_BEFORE_SHARE = 0.1;
 
 export interface LastCall {
   /** True when it began while the task was running. */
@@ -17,7 +18,13 @@ export interface LastCall {
   /** When the task must be gone, ms since the epoch. */
   taskDeadlineMs(): number | undefined;
   /** `from` says that all ends at `deadlineMs`; its first word stands. */
-  begin(call: { readonly from: string; readonly deadlineMs: number; readonly taskRuns: boolean }): void;
+  begin(call: {
+    readonly from: string;
+    readonly deadlineMs: number;
+    readonly taskRuns: boolean;
+    /** An instant that comes whether or not we are stopped meanwhile. */
+    readonly isFixed: boolean;
+  }): void;
   /** `from` has taken it back. Without effect once the task was told. */
   withdraw(from: string): void;
   /** The task has the signal. */
@@ -26,7 +33,7 @@ export interface LastCall {
   drainTakes(ms: number): void;
   /** The task has this long at most. */
   shorten(ms: number): void;
-  /** We were stopped for so long. */
+  /** We were stopped for so long: what is left of a grace is left still. */
   lengthen(ms: number): void;
 }
 
@@ -44,6 +51,7 @@ interface Call {
   readonly beganAtMs: number;
   readonly deadlineMs: number;
   readonly taskRuns: boolean;
+  readonly isFixed: boolean;
 }
 
 export function createLastCall({ countdowns, tell, kill, changed }: LastCallOptions): LastCall {
@@ -61,13 +69,17 @@ export function createLastCall({ countdowns, tell, kill, changed }: LastCallOpti
     const { beganAtMs, deadlineMs } = call;
     return Math.min(shortenedToMs, deadlineMs - drainReserveMs(deadlineMs - beganAtMs, drainMs));
   };
+  const toldBeforeMs = (): number => {
+    const { beganAtMs = 0, deadlineMs = 0 } = nearest() ?? {};
+    return Math.min(TOLD_BEFORE_MS, (deadlineMs - beganAtMs) * TOLD_BEFORE_SHARE);
+  };
   const arm = (): void => {
     timer?.cancel();
     timer = undefined;
     const killAtMs = taskDeadlineMs();
     if (killAtMs === undefined) return;
     const tellFirst = !isTold;
-    const atMs = tellFirst ? killAtMs - TOLD_BEFORE_MS : killAtMs;
+    const atMs = tellFirst ? killAtMs - toldBeforeMs() : killAtMs;
     timer = countdowns.start(Math.max(0, atMs - Date.now()), () => {
       if (!tellFirst) return kill();
       isTold = true;
@@ -85,10 +97,10 @@ export function createLastCall({ countdowns, tell, kill, changed }: LastCallOpti
     reason: () => [...calls.keys()][0],
     deadlineMs: () => nearest()?.deadlineMs,
     taskDeadlineMs,
-    begin: ({ from, deadlineMs, taskRuns }) => {
+    begin: ({ from, deadlineMs, taskRuns, isFixed }) => {
       if (calls.has(from)) return;
       const before = nearest()?.deadlineMs;
-      calls.set(from, { beganAtMs: Date.now(), deadlineMs, taskRuns });
+      calls.set(from, { beganAtMs: Date.now(), deadlineMs, taskRuns, isFixed });
       rearm(before);
     },
     withdraw: (from) => {
@@ -111,6 +123,7 @@ export function createLastCall({ countdowns, tell, kill, changed }: LastCallOpti
       const before = nearest()?.deadlineMs;
       shortenedToMs += ms;
       for (const [from, call] of calls) {
+        if (call.isFixed) continue;
         calls.set(from, {
           ...call,
           beganAtMs: call.beganAtMs + ms,

@@ -8,7 +8,6 @@ import { EXIT, statusOfSignal } from '../core/exit-status.ts';
 import type { ExitStatus } from '../core/exit-status.ts';
 import { compileManifest } from '../core/manifest.ts';
 import type { TaskEnd } from '../core/messages.ts';
-import type { JobSignal } from '../core/relay.ts';
 import type { Settings } from '../core/settings.ts';
 import { setOpenFilesLimit } from '../native/processes.ts';
 import { findCommand } from './find-command.ts';
@@ -22,7 +21,7 @@ import { startSidecar } from './sidecar-process.ts';
 import type { Ending, Opening, SidecarProcess } from './sidecar-process.ts';
 import { listenForSignals } from './signals.ts';
 import { supervise } from './supervise.ts';
-import type { Supervision } from './supervise.ts';
+import type { EndRequest, Supervision } from './supervise.ts';
 import { startTask, taskEnvironment } from './task.ts';
 import type { Task } from './task.ts';
 
@@ -111,7 +110,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
 async function run(launched: Launch): Promise<ExitStatus> {
   const { sidecar, supervision, say } = launched;
   const opening = await Promise.race([sidecar.opened, supervision.endRequested]);
-  if (typeof opening === 'string') return endBeforeTask(launched, opening);
+  if ('what' in opening) return endBeforeTask(launched, opening);
   say(opening.line, 'info');
   if (opening.kind === 'done-already') return EXIT.ok;
 
@@ -154,7 +153,12 @@ async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready'
     return task;
   } catch (error) {
     if (error instanceof CaptureError) {
-      sidecar.tell({ kind: 'task-not-started', status: error.status, reason: error.message });
+      sidecar.tell({
+        kind: 'task-not-started',
+        status: error.status,
+        reason: error.message,
+        preempted: false,
+      });
       await endedWithin(sidecar, settings.graceMs);
     }
     throw error;
@@ -192,12 +196,14 @@ async function settle(launched: Launch, runToken: string, endedAtMs: number): Pr
   return writersStoppedAtMs;
 }
 
-/** A signal came while the sidecar was still restoring: the task is never started. */
-async function endBeforeTask(launched: Launch, signal: JobSignal): Promise<ExitStatus> {
-  const { settings, sidecar } = launched;
-  const status =
-    signal === 'SIGTERM' ? settings.preemptedStatus : statusOfSignal(os.constants.signals[signal]);
-  sidecar.tell({ kind: 'task-not-started', status, reason: `${signal} before the task was started` });
+/** A signal or a notice came while the sidecar was still restoring: the task is never started. */
+async function endBeforeTask(launched: Launch, { what, signal }: EndRequest): Promise<ExitStatus> {
+  const { settings, sidecar, say } = launched;
+  const preempted = signal === undefined || signal === 'SIGTERM';
+  const status = preempted ? settings.preemptedStatus : statusOfSignal(os.constants.signals[signal]);
+  const reason = `${what} before the task was started`;
+  say(`${reason}: nothing was started`, 'warn');
+  sidecar.tell({ kind: 'task-not-started', status, reason, preempted });
   await endedWithin(sidecar, settings.graceMs);
   return status;
 }

@@ -14,6 +14,8 @@ export interface NoticesOptions {
   readonly say: (line: string, level: 'info' | 'warn') => void;
   readonly begin: (notice: Notice) => void;
   readonly withdraw: (notice: Notice) => void;
+  /** When the task must be gone, ms since the epoch. */
+  readonly taskDeadlineMs: () => number | undefined;
 }
 
 export interface Notices {
@@ -41,9 +43,11 @@ export function createNotices(options: NoticesOptions): Notices {
       heard = [...heard, notice];
       const signal = atOnce();
       const isRunning = task() !== undefined;
-      const then = signal === undefined ? 'the task computes on until then' : `the task gets ${signal}`;
-      say(`${notice.what}${isRunning ? `; ${then}` : ''}`, 'warn');
       options.begin(notice);
+      const untilMs = options.taskDeadlineMs() ?? Date.now();
+      const then =
+        signal === undefined ? `the task computes on until ${timeOf(untilMs)}` : `the task gets ${signal}`;
+      say(`${notice.what}${isRunning ? `; ${then}` : ''}`, 'warn');
       if (signal !== undefined) tellTask(signal);
     },
     withdrawn: (notice) => {
@@ -56,4 +60,9 @@ export function createNotices(options: NoticesOptions): Notices {
       if (tell !== 'none') tellTask(tell === 'auto' ? 'SIGTERM' : (tell as NodeJS.Signals));
     },
   };
+}
+
+/** `08:21:50`, of this machine's clock and zone. */
+function timeOf(atMs: number): string {
+  return new Date(atMs).toTimeString().slice(0, 8);
 }

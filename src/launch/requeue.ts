@@ -17,6 +17,9 @@ const LEAST_MS = 500;
  */
 const SURVIVING = 'trap "" TERM HUP; exec scontrol "$@"';
 
+/** For the rest of an answer, once scontrol itself was ended. */
+const PIPES_MS = 200;
+
 type Say = (line: string, level: 'info' | 'warn', hint?: string) => void;
 
 export interface RequeueOptions {
@@ -69,12 +72,18 @@ async function scontrol(
       said[name] += text;
     });
   }
+  // What it has started may hold the pipes for longer.
+  const late = setTimeout(() => {
+    child.stdout.destroy();
+    child.stderr.destroy();
+  }, timeout + PIPES_MS);
   try {
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
     if (code === 0) return said.stdout;
     const how = signal === null ? `exit ${code}` : `no answer within ${formatMs(timeout)}`;
     throw new Error(said.stderr.trim().split('\n', 1)[0] || `scontrol ${args.join(' ')}: ${how}`);
   } finally {
+    clearTimeout(late);
     if (pid !== undefined) nodeChildren.delete(pid);
   }
 }

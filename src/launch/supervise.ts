@@ -19,9 +19,16 @@ import type { Task } from './task.ts';
 /** The same signal again within this time is the same. */
 const ONE_SIGNAL_MS = 5000;
 
+export interface EndRequest {
+  /** For the user: `SIGTERM`, or what a notice says. */
+  readonly what: string;
+  /** Undefined for a notice. */
+  readonly signal: JobSignal | undefined;
+}
+
 export interface Supervision {
-  /** Before the task runs: the first signal that asks us to end. */
-  readonly endRequested: Promise<JobSignal>;
+  /** Before the task runs: what first asked us to end, a signal or a notice. */
+  readonly endRequested: Promise<EndRequest>;
   readonly lastCall: Pick<LastCall, 'preempted' | 'reason' | 'deadlineMs' | 'taskDeadlineMs'>;
   /** From now on signals are for this task. */
   taskRuns(task: Task): void;
@@ -41,7 +48,7 @@ export interface SuperviseOptions {
 }
 
 export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions): Supervision {
-  const endRequested = createDeferred<JobSignal>();
+  const endRequested = createDeferred<EndRequest>();
   const countdowns = createCountdowns();
   const broadcasts = createBroadcasts();
   let task: Task | undefined;
@@ -75,9 +82,11 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
     say,
     begin: (notice) => {
       const deadlineMs = deadlineOf(notice.atMs, Date.now(), settings.graceMs);
-      lastCall.begin({ from: notice.what, deadlineMs, taskRuns: task !== undefined });
+      const isFixed = notice.atMs !== undefined && notice.atMs > Date.now();
+      lastCall.begin({ from: notice.what, deadlineMs, taskRuns: task !== undefined, isFixed });
     },
     withdraw: (notice) => lastCall.withdraw(notice.what),
+    taskDeadlineMs: () => lastCall.taskDeadlineMs(),
   });
 
   const relay = async (signal: JobSignal): Promise<void> => {
@@ -113,7 +122,7 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
     if (isRepeated(signal)) return;
     if (isSecond) return lastCall.shorten(KILL_AFTER_MS);
     const deadlineMs = Date.now() + settings.graceMs;
-    lastCall.begin({ from: signal, deadlineMs, taskRuns: task !== undefined });
+    lastCall.begin({ from: signal, deadlineMs, taskRuns: task !== undefined, isFixed: false });
     lastCall.told();
   };
   const noticeSignal = (signal: JobSignal): void => {
@@ -131,10 +140,11 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
     if (signal === 'SIGTSTP') return void stop();
     if (signal === 'SIGCONT') stopping?.abort();
     if (!started) {
-      if (!asksToEnd(signal)) return;
+      const isNotice = settings.notices.signals.includes(signal);
+      if (!asksToEnd(signal) && !isNotice) return;
       // The task may be about to start: then the signal is for the task.
       early.push(() => received(signal));
-      return endRequested.resolve(signal);
+      return endRequested.resolve({ what: signal, signal: isNotice ? undefined : signal });
     }
     if (settings.notices.signals.includes(signal)) return noticeSignal(signal);
     if (signal === 'SIGTERM') lastCallSignal(signal);
@@ -159,7 +169,12 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
         return fence();
       case 'notice':
       case 'notice-withdrawn':
-        if (!started) return void early.push(() => heard(news));
+        if (!started) {
+          early.push(() => heard(news));
+          return news.kind === 'notice'
+            ? endRequested.resolve({ what: news.notice.what, signal: undefined })
+            : undefined;
+        }
         return news.kind === 'notice' ? notices.received(news.notice) : notices.withdrawn(news.notice);
     }
   };

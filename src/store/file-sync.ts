@@ -29,7 +29,23 @@ export async function syncDirectory(path: string): Promise<void> {
 
 /** Makes a directory with all that lead to it, and makes each new one durable. */
 export async function makeDirectory(path: string): Promise<void> {
-  const first = await fs.mkdir(path, { recursive: true });
-  if (first === undefined) return;
-  for (let dir = path; dir.length >= first.length; dir = dirname(dir)) await syncDirectory(dirname(dir));
+  // Not `recursive`: Node tries for ever where the parent is there and still nothing can be made, as in /proc.
+  const made = await makeIfParent(path);
+  if (made === 'no-parent') {
+    await makeDirectory(dirname(path));
+    if ((await makeIfParent(path)) === 'no-parent') await fs.mkdir(path);
+  }
+}
+
+async function makeIfParent(path: string): Promise<'there' | 'no-parent'> {
+  try {
+    await fs.mkdir(path);
+  } catch (error) {
+    const code = errnoOf(error);
+    if (code === 'ENOENT' && dirname(path) !== path) return 'no-parent';
+    if (code === 'EEXIST' && (await fs.stat(path)).isDirectory()) return 'there';
+    throw error;
+  }
+  await syncDirectory(dirname(path));
+  return 'there';
 }

@@ -118,7 +118,10 @@ describe('a mistake', () => {
       ['--max-attempts', '3', '--again-status', '75', ...TASK],
       '--max-attempts 3: it would end with 75 (--again-status), which asks to be run again',
     ],
-    [['--reclaim', 'now', ...TASK], '--reclaim now: without --to nothing is reclaimed'],
+    [
+      ['--reclaim', 'now', ...TASK],
+      '--reclaim now: nothing is reclaimed for a store that goes with the work directory',
+    ],
   ])('in %j is explained: %s', (argv, expected) => {
     const mistakes = mistakesOf(argv);
     expect(mistakes).toEqual([expect.stringContaining(expected)]);
@@ -130,10 +133,7 @@ describe('a mistake', () => {
       { CAPTURE_GRACE: '30' },
       "CAPTURE_GRACE '30': not a duration: it needs a unit, ms, s, m, h or d | CAPTURE_GRACE=30s",
     ],
-    [
-      { CAPTURE_KEEP: 'yes' },
-      "CAPTURE_KEEP 'yes': neither yes nor no | CAPTURE_KEEP=1, or unset CAPTURE_KEEP",
-    ],
+    [{ CAPTURE_KEEP: 'yes' }, "CAPTURE_KEEP 'yes': neither 1 nor 0 | CAPTURE_KEEP=1, or unset CAPTURE_KEEP"],
     [{ CAPTURE_RESULTS: 'a\n/b' }, "CAPTURE_RESULTS '/b': patterns are relative"],
     [{ CAPTURE_INDEX: 'a b' }, "CAPTURE_INDEX 'a b': not an index"],
     [{ JOB_ARRAY_INDEX: '1:2' }, "JOB_ARRAY_INDEX '1:2': not an index"],

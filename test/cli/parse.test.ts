@@ -12,7 +12,7 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['inputs', './in.dat', { manifest: { inputs: ['in.dat'] } }],
   ['companions', 'md.log', { manifest: { companions: ['md.log'] } }],
   ['exclude', 'tmp/', { manifest: { exclude: ['tmp/'] } }],
-  ['to', 's3://lab/run7/', { to: { url: 's3://lab/run7' }, defaultStore: false }],
+  ['to', 's3://lab/run7/', { to: { url: 's3://lab/run7' }, perishableStore: false }],
   ['from', 'shared', { from: { url: 'file:///shared' } }],
   ['path-style', '1', { to: { pathStyle: true } }],
   ['unfenced', '1', { to: { unfenced: true } }],
@@ -95,7 +95,7 @@ describe('each option', () => {
   it('has its default', () => {
     expect(parsed(TASK).settings).toMatchObject({
       to: { url: 'file:///capture-store', pathStyle: false, unfenced: false },
-      defaultStore: true,
+      perishableStore: true,
       from: undefined,
       identity: { taskName: 'task', index: undefined, runId: undefined, argv: ['./task', '-r', 'x'] },
       workdir: '/',

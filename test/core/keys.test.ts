@@ -21,7 +21,7 @@ describe('object keys', () => {
   it.each([
     ['a result', resultKey('out/r.dat', scope, true), 'out/r.dat.7.zst'],
     ['a result sent as it is', resultKey('out/r.dat', scope, false), 'out/r.dat.7'],
-    ['what a death left', partialKey('r.dat', scope, 2, true), 'r.dat.7.partial-2.zst'],
+    ['what a death left', partialKey('r.dat', scope, { attempt: 2, n: 0 }, true), 'r.dat.7.partial-2.zst'],
     ['an older object', keptKey('r.dat', scope, 1, false), 'r.dat.7.~1~'],
     [
       'a checkpoint',

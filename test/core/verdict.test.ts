@@ -24,6 +24,9 @@ const trusted = { ...fine.rules, trustedStatuses: [3] };
 const exhausted = '3 attempts without a newer checkpoint';
 const left = [{ path: 'r.dat', why: 'no time was left' }];
 
+const ASKED = 'the task ended with 85 (--again-status)';
+const LACKS = 'no end.gro is stored (--done-when)';
+
 describe('the verdict', () => {
   it.each<[string, Partial<Outcome>, string, number, string?]>([
     ['a task that succeeds with everything stored', {}, 'done', 0],
@@ -41,13 +44,20 @@ describe('the verdict', () => {
       99,
     ],
     ['a preempted task that finishes with something left', { preempted: true, left }, 'failed', 74],
-    ['a task that asks to be run again', { task: { code: 85 }, rules: again }, 'preempted', 75],
-    ['a task that asks so with something left', { task: { code: 85 }, rules: again, left }, 'preempted', 75],
+    ['a task that asks to be run again', { task: { code: 85 }, rules: again }, 'preempted', 75, ASKED],
+    [
+      'a task that asks so with something left',
+      { task: { code: 85 }, rules: again, left },
+      'preempted',
+      75,
+      ASKED,
+    ],
     [
       'a task whose wrapper asks so by a signal',
       { task: { signalNumber: 9 }, rules: again },
       'preempted',
       75,
+      'the task ended with 137 (--again-status)',
     ],
     ['a task that does not ask so', { task: { code: 86 }, rules: again }, 'failed', 86],
     [
@@ -55,12 +65,14 @@ describe('the verdict', () => {
       { complete: false, rules: doneWhen },
       'preempted',
       75,
+      LACKS,
     ],
     [
       'a task that exits 0 without it and with something left',
       { complete: false, rules: doneWhen, left },
       'preempted',
       75,
+      LACKS,
     ],
     ['a task that exits 0 with the result that counts', { rules: doneWhen }, 'done', 0],
     [

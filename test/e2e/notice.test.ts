@@ -43,7 +43,7 @@ describe('a notice', () => {
   it('lets a task compute on that does not handle SIGTERM; what it closes until then is stored', async () => {
     const task = `echo computing; until [ -e go ]; do sleep 0.05; done; echo 1 > k.chk; echo more > late.dat; exec sleep 600`;
     const run = await noticed(task, ['-r', 'late.dat']);
-    await run.says('computes on until then');
+    await run.says('computes on until ');
     fs.writeFileSync(place.at('go'), '');
     expect(await run.status, run.stderr()).toBe(75);
     expect(place.text('late.dat.0')).toBe('more\n');

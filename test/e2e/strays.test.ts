@@ -2,6 +2,7 @@
 // and nothing else.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openStore } from '../../src/store/open.ts';
 import { killTree, openPlace, until, type Place } from './support.ts';
 
 let place: Place;
@@ -11,7 +12,9 @@ beforeEach(async () => {
   await until(() => place.records().some(({ name }) => name.endsWith('.checkpoint')), 'a generation');
   killTree(run.pid);
   await run.status;
-  for (const key of [...STRAYS, ...OTHERS]) fs.writeFileSync(`${place.store}/${key}`, 'bytes');
+  const made = place.records().at(-1)?.record.runToken ?? '';
+  for (const key of STRAYS) await put(key, made);
+  for (const key of OTHERS) await put(key, key === FOREIGN ? 'of another run' : made);
 });
 afterEach(() => place.close());
 
@@ -19,7 +22,10 @@ const OPTIONS = ['-k', 'k.chk', '-k', 'all.*', '--companions', 'log', '-r', 'r.d
 const sh = (script: string): string[] => ['sh', '-c', script];
 
 const STRAYS = ['k.chk.t.0.1-7', 'k.chk.t.0.1-8.zst', 'log.t.0.1-7.9', 'all.1.t.0.1-7'];
+/** `k.chk` of the task `t`, by its name; but the object is of a task that is called otherwise. */
+const FOREIGN = 'k.chk.t.0.1-9';
 const OTHERS = [
+  FOREIGN,
   'k.chk.t.0.3-1', // a later attempt
   'k.chk.t.1.1-7', // another index
   'k.chk.u.0.1-7', // another task
@@ -28,6 +34,11 @@ const OTHERS = [
   'k.chk.t.0.1-7.old',
   'other.chk.t.0.1-7', // not declared
 ];
+/** As an attempt of this run would have sent it. */
+async function put(key: string, run: string): Promise<void> {
+  const store = await openStore({ url: `file://${place.store}`, pathStyle: false, unfenced: false });
+  await store.put(key, Buffer.from('bytes'), { meta: { push: key, run } });
+}
 const found = (): readonly string[] => place.keys().filter((key) => STRAYS.includes(key));
 
 describe('what a killed attempt had sent and never recorded', () => {

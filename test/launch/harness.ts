@@ -180,7 +180,7 @@ function baseSettings(workdir: string): Settings {
       newest: undefined,
     },
     to: { url: `file://${workdir}/store`, pathStyle: false, unfenced: false },
-    defaultStore: false,
+    perishableStore: false,
     from: undefined,
     identity: {
       taskName: 'task',

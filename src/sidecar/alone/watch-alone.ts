@@ -31,7 +31,14 @@ export async function watchAlone(settings: Settings, log: Log): Promise<ExitStat
     fence = resolve;
   });
   try {
-    const opened = await open({ settings, log, stops, notices, onFenced: (message) => fence(message) });
+    const opened = await open({
+      settings,
+      log,
+      stops,
+      notices,
+      exitFile,
+      onFenced: (message) => fence(message),
+    });
     if (opened.kind === 'done-already') {
       log.info(opened.line);
       return EXIT.ok;
@@ -62,11 +69,12 @@ interface Opening {
   readonly log: Log;
   readonly stops: Stops;
   readonly notices: WatchNotices;
+  readonly exitFile: ExitFile | undefined;
   readonly onFenced: (message: string) => void;
 }
 
 /** Goes on with the attempt that was left for it; else with one of its own. */
-async function open({ settings, log, stops, notices, onFenced }: Opening): Promise<Opened> {
+async function open({ settings, log, stops, notices, exitFile, onFenced }: Opening): Promise<Opened> {
   const giveUp = new AbortController();
   let fencedBy: string | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -92,8 +100,9 @@ async function open({ settings, log, stops, notices, onFenced }: Opening): Promi
   try {
     const left = attemptLeft(settings);
     const opened = await begin(left);
-    if (opened.kind !== 'open' || opened.sidecar.endedAs !== 'ended') return opened;
-    // Nobody knew then how the task ended: it may be at work, and what it makes now is another attempt's.
+    if (opened.kind !== 'open' || opened.sidecar.endedAs === undefined) return opened;
+    // Only the word of the task says that it has ended and is not at work again.
+    if (opened.sidecar.endedAs !== 'ended' && exitFile?.look() === true) return opened;
     await opened.sidecar.close();
     return await begin(undefined);
   } catch (error) {

@@ -34,7 +34,6 @@ interface Standing {
 export function openWatchNotices({ notices: { sources }, graceMs }: Settings, log: Log): WatchNotices {
   let standing: readonly Standing[] = [];
   let sidecar: Pick<Sidecar, 'noticed' | 'advised'> | undefined;
-  let opened: ReturnType<typeof openNotices> | undefined;
   let drainMs: number | undefined;
   let timer: NodeJS.Timeout | undefined;
   let resolve: (taken: TakenAway) => void = () => undefined;
@@ -55,6 +54,24 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
     arm();
     sidecar?.noticed(first()?.deadlineMs);
   };
+  const opened = openNotices({
+    choices: sources,
+    env: process.env,
+    log,
+    onNotice: (notice) => {
+      log.warn(notice.what);
+      if (notice.kind === 'advice') return sidecar?.advised();
+      const heardAtMs = Date.now();
+      const deadlineMs = deadlineOf(notice.atMs, heardAtMs, graceMs);
+      standing = [...standing, { notice, heardAtMs, deadlineMs }];
+      changed();
+    },
+    onWithdrawn: (notice) => {
+      log.warn(`taken back: ${notice.what}`);
+      standing = standing.filter((one) => !sameNotice(one.notice, notice));
+      changed();
+    },
+  });
   return {
     takenAway,
     get deadlineMs() {
@@ -62,33 +79,16 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
     },
     listen: (listening) => {
       sidecar = listening;
-      opened = openNotices({
-        choices: sources,
-        env: process.env,
-        log,
-        onNotice: (notice) => {
-          log.warn(notice.what);
-          if (notice.kind === 'advice') return sidecar?.advised();
-          const heardAtMs = Date.now();
-          const deadlineMs = deadlineOf(notice.atMs, heardAtMs, graceMs);
-          standing = [...standing, { notice, heardAtMs, deadlineMs }];
-          changed();
-        },
-        onWithdrawn: (notice) => {
-          log.warn(`taken back: ${notice.what}`);
-          standing = standing.filter((one) => !sameNotice(one.notice, notice));
-          changed();
-        },
-      });
+      if (standing.length > 0) changed();
     },
     drainTakes: (ms) => {
       drainMs = ms;
       arm();
     },
-    done: async () => opened?.done(),
+    done: () => opened.done(),
     close: () => {
       clearTimeout(timer);
-      opened?.close();
+      opened.close();
     },
   };
 }

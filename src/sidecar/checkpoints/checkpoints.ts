@@ -86,11 +86,11 @@ export class Checkpoints {
         this.#job(track.path, how, named),
         AbortSignal.any([signal, how.signal]),
       );
+      if (sent.kind !== 'exists') for (const key of named) this.#objects.add(key);
       return this.#settle(track.path, sent, startedMs);
     } catch (error) {
-      return failedPush(this.#context, track, error, how.signal);
-    } finally {
       for (const key of named) this.#objects.add(key);
+      return failedPush(this.#context, track, error, how.signal);
     }
   }
 
@@ -124,7 +124,7 @@ export class Checkpoints {
         log.warn(`checkpoint ${showPath(path)} is not stored: ${sent.why}`);
         return sent;
       case 'exists':
-        // Sent by a dead sidecar of this attempt and named by no record: it stays as it is, and goes at the end.
+        // A dead sidecar of this attempt has sent it, or it is another task's: `a.b` of `c` and `a` of `b.c`.
         return { kind: 'failed', why: 'an object stands under its key', atMs: now() };
       case 'empty':
         throw new Error(`unexpected outcome for ${path}: ${sent.kind}`);
@@ -148,7 +148,7 @@ export class Checkpoints {
       spoolFirst,
       urgent: true,
       onSent,
-      ifAbsent: this.#context.resumed !== undefined,
+      ifAbsent: true,
       skipEmpty: false,
     };
   }

@@ -125,7 +125,9 @@ export function markSuspect(
     ledger.generations.map((one) => (marked.includes(one) ? { ...one, suspect: true } : one)),
   );
   const names = marked.map(generationName).join(', ');
-  log.warn(`checkpoint ${names} may be half-written: restore prefers the one before`);
+  log.warn(`checkpoint ${names} may be half-written: restore prefers the one before`, {
+    hint: 'a task that closes its files before it exits says so: --trust-exit <status> or --again-status <status>',
+  });
 }
 
 /** True when the newest generation names exactly these objects. */

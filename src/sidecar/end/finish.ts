@@ -109,7 +109,8 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
     reached('finish.reclaimed');
     if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);
   }
-  return { status, line: lastLine(parts, { left, recorded, reason: verdict.reason }) };
+  const reason = verdict.reason ?? (verdict.kind === 'preempted' ? run.reason : undefined);
+  return { status, line: lastLine(parts, { left, recorded, verdict: { ...verdict, reason } }) };
 }
 
 function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[] {

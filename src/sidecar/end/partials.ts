@@ -13,11 +13,12 @@ export async function pushPartial(context: Context, track: Track, how: PushHandl
   const { attempt, scope, ledger, log, signal, now } = context;
   const { path } = track;
   const startedMs = now();
+  const n = await freeNumber(context, path, signal);
   const sent = await sendFile(
     senderOf(context),
     {
       path,
-      keyOf: (compressed) => partialKey(path, scope, attempt, compressed),
+      keyOf: (compressed) => partialKey(path, scope, { attempt, n }, compressed),
       baseline: context.baselines.get(path),
       spoolFirst: how.spoolFirst,
       onSent: how.onSent,
@@ -62,9 +63,25 @@ export async function moveToPartial(context: Context, path: RelPath, signal: Abo
   const file = ledger.results.get(path);
   if (file === undefined || file.attempt !== attempt) return;
   await fence.passAnew(signal);
-  const key = partialKey(path, scope, attempt, file.compressed);
+  const n = await freeNumber(context, path, signal);
+  const key = partialKey(path, scope, { attempt, n }, file.compressed);
   await store.copy(file.key, key, signal);
   await store.delete([file.key], signal);
   ledger.notePartial({ ...file, key, suspect: true }, true);
   log.warn(`${showPath(path)} may be half-written, as the task did not end with 0: moved to ${key}`);
+}
+
+/** Of the first key that is free, or ours already: the attempts of other tasks have the same numbers. */
+async function freeNumber(
+  { store, scope, attempt, runToken }: Context,
+  path: RelPath,
+  signal: AbortSignal,
+): Promise<number> {
+  for (let n = 0; ; n += 1) {
+    const heads = [true, false].map((compressed) =>
+      store.head(partialKey(path, scope, { attempt, n }, compressed), signal),
+    );
+    const there = await Promise.all(heads);
+    if (there.every((head) => head === undefined || head.meta['run'] === runToken)) return n;
+  }
 }

@@ -8,6 +8,7 @@ import type { LeftFile } from '../../core/records.ts';
 import { formatBytes, plural } from '../../core/units.ts';
 import { unmatched } from '../../core/unmatched.ts';
 import type { Root } from '../context.ts';
+import type { Verdict } from '../../core/verdict.ts';
 import type { FinishParts } from './finish.ts';
 
 /** Names in the last line before it says how many more there are. */
@@ -51,10 +52,10 @@ export function lastLine(
   told: {
     readonly left: readonly LeftFile[];
     readonly recorded: boolean;
-    readonly reason: string | undefined;
+    readonly verdict: Verdict;
   },
 ): string {
-  const { left, recorded, reason } = told;
+  const { left, recorded, verdict } = told;
   const { context, results, checkpoints, generations, reclaims } = parts;
   const said = [`stored ${plural(results.filesStored, 'result')} (${formatBytes(results.bytesStored)})`];
   if (generations.committed > 0) {
@@ -72,7 +73,7 @@ export function lastLine(
   }
   const never = neverMatched(parts).filter((pattern) => !left.some(({ path }) => path === pattern));
   if (never.length > 0) said.push(`never matched a file: ${never.join(', ')}`);
-  if (reason !== undefined) said.push(`not to be run again: ${reason}`);
+  said.push(...runAgain(verdict));
   if (!recorded) said.push('the last record is NOT written');
   return `${said.join('; ')} -> ${context.store.url}`;
 }
@@ -85,4 +86,10 @@ function neverMatched({ context, files, companions: { seen } }: FinishParts): re
     ...unmatched(checkpoints, pathsOf('checkpoint')),
     ...(seen === undefined ? [] : unmatched(companions, [...seen])),
   ];
+}
+
+/** What the exit status says to whoever starts the attempts. */
+function runAgain({ kind, status, reason }: Verdict): readonly string[] {
+  if (kind === 'preempted') return [`to be run again, exit ${status}: ${reason ?? 'it was stopped'}`];
+  return kind === 'failed' && reason !== undefined ? [`not to be run again: ${reason}`] : [];
 }

@@ -25,9 +25,10 @@ export async function deleteStrays(
   const { checkpoints, companions } = settings.manifest;
   if (checkpoints.length + companions.length === 0 || (attempt === 1 && !resumed)) return;
   try {
-    const generations = await recordedGenerations(context, signal);
-    if (generations === undefined) return;
-    const strays = await findStrays(context, generations, seen, signal);
+    const recorded = await readAll(context, signal);
+    if (recorded === undefined) return;
+    const found = await findStrays(context, recorded.generations, seen, signal);
+    const strays = await madeBy(context, recorded.runs, found, signal);
     if (strays.length === 0 || !(await tidy.delete(strays, signal))) return;
     log.info(`deleted ${plural(strays.length, 'object')} that killed attempts had sent and never recorded`);
   } catch (error) {
@@ -35,11 +36,17 @@ export async function deleteStrays(
   }
 }
 
+interface Recorded {
+  readonly generations: readonly Generation[];
+  /** Of each attempt of this task and index: what its objects carry as `run`. */
+  readonly runs: ReadonlySet<string>;
+}
+
 /** Of all attempts and run ids. Undefined when a record cannot be read: it may name anything. */
-async function recordedGenerations(
-  { store, scope, ledger }: Context,
+async function readAll(
+  { store, scope, ledger, runToken }: Context,
   signal: AbortSignal,
-): Promise<readonly Generation[] | undefined> {
+): Promise<Recorded | undefined> {
   const { records, problems } = await readNewest(
     store,
     await listRecords(store, scope, signal),
@@ -47,7 +54,23 @@ async function recordedGenerations(
     signal,
   );
   if (problems.length > 0) return undefined;
-  return [...records.flatMap(({ record }) => record.generations), ...ledger.generations];
+  const generations = [...records.flatMap(({ record }) => record.generations), ...ledger.generations];
+  return { generations, runs: new Set([...records.map(({ record }) => record.runToken), runToken]) };
+}
+
+/** A name alone does not tell: `a.b` of the task `c` and `a` of `b.c` have the same keys. */
+async function madeBy(
+  { store }: Context,
+  runs: ReadonlySet<string>,
+  keys: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const limit = createLimit(LISTINGS_AT_ONCE);
+  const made = keys.map((key) =>
+    limit(async () => runs.has((await store.head(key, signal))?.meta['run'] ?? '')),
+  );
+  const isOurs = await Promise.all(made);
+  return keys.filter((_, at) => isOurs[at]);
 }
 
 async function findStrays(

@@ -62,11 +62,11 @@ export class Reclaims {
     });
   }
 
-  /** `auto` deletes nothing for a store that was not asked for, nor where other nodes see the same files. */
+  /** `auto` deletes nothing for a store that goes with the machine, nor where other nodes see the same files. */
   #isReserved(): boolean {
     const { settings, root } = this.#context;
     if (settings.reclaim !== 'auto') return false;
-    return settings.defaultStore || networkFileSystem(fileSystemType(root.path)) !== undefined;
+    return settings.perishableStore || networkFileSystem(fileSystemType(root.path)) !== undefined;
   }
 
   /** Never one that was reopened after a close: it may be wanted again. */

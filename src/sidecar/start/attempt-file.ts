@@ -96,7 +96,7 @@ export function readAttemptFile(settings: AttemptPlace, attempt: number): Attemp
 export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undefined {
   let text: string;
   try {
-    text = fs.readFileSync(encodePath(pathOf(settings)), 'utf8');
+    text = readRegular(encodePath(pathOf(settings)));
   } catch {
     return undefined;
   }
@@ -107,6 +107,16 @@ export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undef
     inherited: new Map(parsed.data.inherited),
     baselines: new Map(parsed.data.baselines),
   };
+}
+
+/** The task may have put something else there, a FIFO too: to read that would be to wait for ever (fifo(7)). */
+function readRegular(path: string | Buffer): string {
+  const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK);
+  try {
+    return fs.fstatSync(fd).isFile() ? fs.readFileSync(fd, 'utf8') : '';
+  } finally {
+    fs.closeSync(fd);
+  }
 }
 
 /** A file that a power failure cut short is none. */

@@ -67,7 +67,7 @@ async function closeAll(lab: Lab, paths: readonly string[]): Promise<void> {
   for (const path of others) await lab.stores(path);
 }
 
-const OTHERS = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`other-${at}`, 125_000]));
+const OTHERS = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`other-${at}`, 1e6]));
 
 describe('with a deadline', () => {
   it('checkpoints go first, then the smallest results', async () => {
@@ -78,8 +78,8 @@ describe('with a deadline', () => {
   });
 
   it('what does not fit beside what is under way is not begun, and then nothing is waited for', async () => {
-    // 1 MB in 1 s was measured; 99 s are left.
-    const lab = open({ ...OTHERS, fits: 90e6, not: 95e6, never: 900e6 });
+    // 8 MB in 1 s was measured; 99 s are left.
+    const lab = open({ ...OTHERS, fits: 600e6, not: 750e6, never: 7e9 });
     await closeAll(lab, ['never', 'not', 'fits']);
     expect(lab.begun).toEqual(['fits']);
     lab.passes(50_000);
@@ -93,7 +93,7 @@ describe('with a deadline', () => {
   });
 
   it('a push that cannot end in time is given up for one that can', async () => {
-    const lab = open({ ...OTHERS, vast: 900e6, small: 1e6 });
+    const lab = open({ ...OTHERS, vast: 7e9, small: 1e6 });
     lab.files.closed('vast', 'close', 0);
     await closeAll(lab, ['small']);
     lab.files.deadline(50_000);
@@ -115,7 +115,7 @@ describe('with a deadline', () => {
   });
 
   it('results wait while a checkpoint keeps the link busy, but for one', async () => {
-    const sizes = { ...OTHERS, 'a.chk': 50e6, r1: 10, r2: 20, r3: 30 };
+    const sizes = { ...OTHERS, 'a.chk': 400e6, r1: 10, r2: 20, r3: 30 };
     const lab = open(sizes, (path) => (path.endsWith('.chk') ? 'checkpoint' : 'result'));
     await closeAll(lab, ['r3', 'r2', 'r1', 'a.chk']);
     expect(lab.begun).toEqual(['a.chk', 'r1']);
@@ -126,11 +126,11 @@ describe('with a deadline', () => {
   });
 
   it('that is taken back everything goes again', async () => {
-    const lab = open({ ...OTHERS, never: 900e6 });
-    await closeAll(lab, ['never']);
-    expect(lab.begun).toEqual([]);
+    const lab = open({ ...OTHERS, fits: 600e6, not: 750e6 });
+    await closeAll(lab, ['not', 'fits']);
+    expect(lab.begun).toEqual(['fits']);
     lab.files.deadline(undefined);
-    expect(lab.begun).toEqual(['never']);
+    expect(lab.begun).toEqual(['fits', 'not']);
   });
 
   it('a checkpoint waits for no result that has begun before it', async () => {
