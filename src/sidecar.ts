@@ -174,6 +174,7 @@ function assemble(context: Context, restored: Restored): Parts {
     return suspects.has(track.path) ? pushPartial(context, track, how) : results.push(track, how);
   };
   const files = new Files({
+    paths: context.paths,
     push,
     rolesOf: (path) => rolesToTrack(manifest.rolesOf(path)),
     replaces: (path) => results.replaces(path),

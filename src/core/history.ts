@@ -1,12 +1,13 @@
 // What earlier attempts have stored: the union of their last records. Pure: the restore stage reads the
 // records, this file says what they mean together.
 import type { CaptureRecord, Generation, StoredFile } from './records.ts';
+import type { PathMap } from './rows/row-map.ts';
 
 export interface History {
   /** Newest stored result of each path, of the same run id. */
-  readonly results: ReadonlyMap<string, StoredFile>;
+  readonly results: PathMap<StoredFile>;
   /** The same of other run ids: never restored, but never silently replaced either. */
-  readonly foreignResults: ReadonlyMap<string, StoredFile>;
+  readonly foreignResults: PathMap<StoredFile>;
   /** By path the highest n of its `.~n~` objects. */
   readonly kept: ReadonlyMap<string, number>;
   /** Newest first, of the same run id. */
@@ -29,13 +30,20 @@ export interface AttemptEnd {
 export interface WholeRecord {
   readonly record: CaptureRecord;
   /** Segments first, then the record's own: a later entry of a path replaces an earlier one. */
-  readonly results: readonly StoredFile[];
+  readonly results: Iterable<StoredFile>;
 }
 
-/** `records`: of each earlier attempt the newest readable one, in ascending order of attempts. */
-export function unionOf(records: readonly WholeRecord[], runId: string | undefined): History {
-  const results = new Map<string, StoredFile>();
-  const foreignResults = new Map<string, StoredFile>();
+/**
+ * `records`: of each earlier attempt the newest readable one, in ascending order of attempts. `newMap`: makes what
+ * the results are kept in, as they may be very many.
+ */
+export function unionOf(
+  records: readonly WholeRecord[],
+  runId: string | undefined,
+  newMap: () => PathMap<StoredFile> = () => new Map(),
+): History {
+  const results = newMap();
+  const foreignResults = newMap();
   const kept = new Map<string, number>();
   const generations = new Map<string, Generation>();
   for (const { record, results: stored } of records) {
@@ -43,9 +51,11 @@ export function unionOf(records: readonly WholeRecord[], runId: string | undefin
     for (const file of stored) (sameRun ? results : foreignResults).set(file.path, file);
     // A result that turned out to be a death's was moved away; a list segment may still name it. What an earlier
     // attempt had stored under its key is gone with it.
-    const names = new Set(stored.map(({ path }) => path));
-    for (const { path, push } of record.partials) {
-      if (results.get(path)?.push === push || !names.has(path)) results.delete(path);
+    const moved = new Map(record.partials.map(({ path, push }) => [path, push]));
+    const named = new Set<string>();
+    if (moved.size > 0) for (const { path } of stored) if (moved.has(path)) named.add(path);
+    for (const [path, push] of moved) {
+      if (results.get(path)?.push === push || !named.has(path)) results.delete(path);
     }
     for (const [path, n] of Object.entries(record.kept)) kept.set(path, Math.max(n, kept.get(path) ?? 0));
     if (!sameRun) continue;

@@ -4,21 +4,20 @@ import { compileGlob, parsePattern } from './glob.ts';
 import type { RelPath } from './path.ts';
 
 /** The patterns of the list that match none of the paths, in the user's order. */
-export function unmatched(patterns: readonly string[], paths: readonly RelPath[]): readonly string[] {
-  if (patterns.length === 0) return [];
-  const names = new Set(paths);
-  return patterns.filter((pattern) => !matchesAny(pattern, names));
+export function unmatched(patterns: readonly string[], paths: Iterable<RelPath>): readonly string[] {
+  let left = patterns.map((pattern) => ({ pattern, matches: matcherOf(pattern) }));
+  for (const path of paths) {
+    if (left.length === 0) break;
+    if (left.some(({ matches }) => matches(path))) left = left.filter(({ matches }) => !matches(path));
+  }
+  return left.map(({ pattern }) => pattern);
 }
 
 /** A name without a wildcard is that file, or everything below it. */
-function matchesAny(text: string, paths: ReadonlySet<RelPath>): boolean {
+function matcherOf(text: string): (path: RelPath) => boolean {
   const pattern = parsePattern(text);
-  if (pattern.kind === 'named' && !pattern.directory && paths.has(pattern.name)) return true;
-  const below = pattern.kind === 'named' ? `${pattern.name}/` : '';
-  const matches =
-    pattern.kind === 'named'
-      ? (path: RelPath): boolean => path.startsWith(below)
-      : compileGlob(pattern.text).matches;
-  for (const path of paths) if (matches(path)) return true;
-  return false;
+  if (pattern.kind !== 'named') return compileGlob(pattern.text).matches;
+  const { name, directory } = pattern;
+  const below = `${name}/`;
+  return (path) => path.startsWith(below) || (!directory && path === name);
 }

@@ -10,6 +10,9 @@ import {
 } from '../core/records.ts';
 import { recordKey, type KeyScope } from '../core/keys.ts';
 import { prunableRecords } from '../core/retention.ts';
+import type { Paths } from '../core/rows/paths.ts';
+import { RowMap, type PathMap } from '../core/rows/row-map.ts';
+import { storedRow } from '../core/rows/stored-row.ts';
 import type { History, WholeRecord } from '../core/history.ts';
 import { reached } from '../native/failpoint.ts';
 import type { Store } from '../store/store.ts';
@@ -38,6 +41,8 @@ export interface LedgerOptions {
   readonly newId: () => string;
   readonly now: () => Date;
   readonly tidy: Tidy;
+  /** Shared with what else is known by path. */
+  readonly paths?: Paths;
 }
 
 export interface RecordExtra {
@@ -50,7 +55,7 @@ export class Ledger {
   /** Entries that no segment holds, by path. */
   #inline = new Map<string, StoredFile>();
   #segments: string[];
-  readonly #results: Map<string, StoredFile>;
+  readonly #results: PathMap<StoredFile>;
   readonly #kept: Map<string, number>;
   readonly #partials: StoredFile[] = [];
   #generations: readonly Generation[];
@@ -58,27 +63,26 @@ export class Ledger {
   #written: string[] = [];
   #chain: Promise<unknown> = Promise.resolve();
   #limit: AbortSignal | undefined;
-  /** Entries that no record names yet. */
-  #unrecorded = new Set<StoredFile>();
+  /** Pushes that no record names yet, each with its path. */
+  readonly #unrecorded = new Map<string, string>();
 
-  /** `firstSeq` is 1 after a claim; a restarted sidecar goes on after its own last record. */
+  /** It goes on with the results of the history. `firstSeq` is 1 after a claim; a restarted sidecar goes on after its own last record. */
   constructor(options: LedgerOptions, firstSeq: number) {
     this.#options = options;
     this.#seq = firstSeq;
     this.#segments = [...(options.base?.record.segments ?? [])];
-    this.#results = new Map(options.history.results);
+    this.#results = options.history.results;
     this.#kept = new Map(options.history.kept);
     this.#generations = options.history.generations;
-    const segmented = new Map<string, StoredFile>();
-    const inlineCount = options.base?.record.results.length ?? 0;
-    const baseResults = options.base?.results ?? [];
-    for (const file of baseResults.slice(0, baseResults.length - inlineCount)) segmented.set(file.path, file);
+    const segmented = new RowMap(storedRow(options.facts.scope.index), options.paths);
+    for (const file of options.base?.results ?? []) segmented.set(file.path, file);
+    for (const { path } of options.base?.record.results ?? []) segmented.delete(path);
     for (const [path, file] of this.#results) {
       if (segmented.get(path)?.push !== file.push) this.#inline.set(path, file);
     }
   }
 
-  get results(): ReadonlyMap<string, StoredFile> {
+  get results(): PathMap<StoredFile> {
     return this.#results;
   }
 
@@ -99,7 +103,7 @@ export class Ledger {
   noteResult(file: StoredFile): void {
     this.#results.set(file.path, file);
     this.#inline.set(file.path, file);
-    this.#unrecorded.add(file);
+    this.#unrecorded.set(file.push, file.path);
   }
 
   /** What a death left of a result; `published` is true when it stood under the result's own key. */
@@ -111,12 +115,20 @@ export class Ledger {
   }
 
   /** True when a record names this very push. */
-  isRecorded(file: StoredFile): boolean {
-    return !this.#unrecorded.has(file);
+  isRecorded({ push }: Pick<StoredFile, 'push'>): boolean {
+    return !this.#unrecorded.has(push);
   }
 
-  get hasUnrecorded(): boolean {
-    return this.#unrecorded.size > 0;
+  /** Pushes that no record names yet. */
+  get unrecordedCount(): number {
+    return this.#unrecorded.size;
+  }
+
+  /** The newest stored content of paths, where no record names it yet. */
+  unrecorded(): readonly Pick<StoredFile, 'path' | 'push'>[] {
+    return [...this.#unrecorded]
+      .map(([push, path]) => ({ path, push }))
+      .filter(({ path, push }) => this.#results.get(path)?.push === push);
   }
 
   setGenerations(generations: readonly Generation[]): void {
@@ -143,7 +155,7 @@ export class Ledger {
     await fence.pass(signal);
     await this.#moveToSegments(signal);
     // Taken now, cleared only when the record is there: a push that ends meanwhile stays unrecorded.
-    const named = [...this.#unrecorded];
+    const named = [...this.#unrecorded.keys()];
     const push = newId();
     const record: CaptureRecord = {
       format: 1,
@@ -171,7 +183,7 @@ export class Ledger {
     };
     const name = kind === 'failed' ? `failed-${extra.end?.status ?? 1}` : kind;
     await this.#create(recordKey(facts.scope, facts.attempt, this.#seq, name), record, push, signal);
-    for (const file of named) this.#unrecorded.delete(file);
+    for (const one of named) this.#unrecorded.delete(one);
     await this.#prune(signal);
   }
 

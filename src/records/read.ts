@@ -1,18 +1,17 @@
 // Reads what earlier attempts of this index have recorded. Believes nothing that core/records does not
 // accept; an unreadable record is reported and the one before it is taken.
-import {
-  RECORD_LIMIT_BYTES,
-  parseRecord,
-  parseSegment,
-  type CaptureRecord,
-  type StoredFile,
-} from '../core/records.ts';
+import { RECORD_LIMIT_BYTES, parseRecord, parseSegment, type StoredFile } from '../core/records.ts';
 import { parseRecordKey, recordPrefix, type KeyScope } from '../core/keys.ts';
 import type { WholeRecord } from '../core/history.ts';
+import { createLimit } from '../core/limit.ts';
+import { Paths } from '../core/rows/paths.ts';
+import { rowList } from '../core/rows/row-list.ts';
+import { storedRow } from '../core/rows/stored-row.ts';
 import { formatBytes } from '../core/units.ts';
 import type { Store } from '../store/store.ts';
 
 export interface RecordListing {
+  readonly scope: KeyScope;
   /** Keys of all records of the index, ascending: time order. */
   readonly keys: readonly string[];
   /** 0 when there is none. */
@@ -32,7 +31,7 @@ export async function listRecords(
     keys.push(key);
     newestAttempt = Math.max(newestAttempt, at.attempt);
   }
-  return { keys, newestAttempt };
+  return { scope, keys, newestAttempt };
 }
 
 const UNREADABLE = { invalid: `it is gone, or larger than ${formatBytes(RECORD_LIMIT_BYTES)}` } as const;
@@ -44,12 +43,16 @@ export interface ReadRecords {
   readonly problems: readonly string[];
 }
 
-/** The newest readable record of every attempt below `before`. */
+/** List segments read at once: each has some 300 KiB of text. */
+const SEGMENTS_AT_ONCE = 4;
+
+/** The newest readable record of every attempt below `before`. `paths`: what its results share with others. */
 export async function readNewest(
   store: Store,
   listing: RecordListing,
   before: number,
   signal?: AbortSignal,
+  paths = new Paths(),
 ): Promise<ReadRecords> {
   const byAttempt = new Map<number, string[]>();
   for (const key of listing.keys) {
@@ -59,8 +62,9 @@ export async function readNewest(
   }
   const problems: string[] = [];
   const records: WholeRecord[] = [];
+  const segments = openSegments(store, listing, paths, problems, signal);
   for (const attempt of [...byAttempt.keys()].toSorted((a, b) => a - b)) {
-    const whole = await newestReadable(store, byAttempt.get(attempt) ?? [], problems, signal);
+    const whole = await newestReadable(store, byAttempt.get(attempt) ?? [], problems, segments, signal);
     if (whole !== undefined) records.push(whole);
   }
   return { records, problems };
@@ -70,6 +74,7 @@ async function newestReadable(
   store: Store,
   newestFirst: readonly string[],
   problems: string[],
+  segments: Segments,
   signal?: AbortSignal,
 ): Promise<WholeRecord | undefined> {
   for (const key of newestFirst) {
@@ -79,30 +84,48 @@ async function newestReadable(
       problems.push(`record ${key} cannot be used (${record.invalid})`);
       continue;
     }
-    const results = await readSegments(store, record, problems, signal);
-    return { record, results: [...results, ...record.results] };
+    const lists = await Promise.all(record.segments.map(segments));
+    return { record, results: inOrder([...lists, record.results]) };
   }
   return undefined;
 }
 
-async function readSegments(
+/** The entries of a list segment, by its key. */
+type Segments = (key: string) => Promise<Iterable<StoredFile>>;
+
+/** An attempt goes on with the segments of the one before: each is read once for all, and kept as rows. */
+function openSegments(
   store: Store,
-  record: CaptureRecord,
+  { scope }: RecordListing,
+  paths: Paths,
   problems: string[],
   signal?: AbortSignal,
-): Promise<readonly StoredFile[]> {
-  const lists = await Promise.all(
-    record.segments.map(async (key) => {
-      const text = await readText(store, key, signal);
-      const segment = text === undefined ? UNREADABLE : parseSegment(text);
-      if (!('invalid' in segment)) return segment;
-      problems.push(
-        `list ${key} cannot be used (${segment.invalid}): its results are pushed again when they come`,
-      );
-      return [];
-    }),
-  );
-  return lists.flat();
+): Segments {
+  const known = new Map<string, Promise<Iterable<StoredFile>>>();
+  const limit = createLimit(SEGMENTS_AT_ONCE);
+  const codec = storedRow(scope.index);
+  const read = async (key: string): Promise<Iterable<StoredFile>> => {
+    const text = await readText(store, key, signal);
+    const segment = text === undefined ? UNREADABLE : parseSegment(text);
+    if (!('invalid' in segment)) return rowList(segment, codec, paths);
+    problems.push(
+      `list ${key} cannot be used (${segment.invalid}): its results are pushed again when they come`,
+    );
+    return [];
+  };
+  return (key) => {
+    const reading = known.get(key) ?? limit(() => read(key));
+    known.set(key, reading);
+    return reading;
+  };
+}
+
+function inOrder(lists: readonly Iterable<StoredFile>[]): Iterable<StoredFile> {
+  return {
+    *[Symbol.iterator]() {
+      for (const list of lists) yield* list;
+    },
+  };
 }
 
 /** A small object as text; undefined when there is none or it is too large to be a record. */

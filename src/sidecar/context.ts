@@ -2,13 +2,15 @@
 import type { History } from '../core/history.ts';
 import type { KeyScope } from '../core/keys.ts';
 import type { Manifest } from '../core/manifest.ts';
-import type { RelPath } from '../core/path.ts';
 import type { Settings } from '../core/settings.ts';
 import type { Fingerprint } from '../core/fingerprint.ts';
+import type { Paths } from '../core/rows/paths.ts';
+import type { PathMap } from '../core/rows/row-map.ts';
 import type { Log } from '../log.ts';
 import type { Lanes } from '../push/lanes.ts';
 import type { Reclaimer } from '../push/reclaim.ts';
 import type { Alone } from './start/attempt-file.ts';
+import type { Baselines } from './files/baselines.ts';
 import type { Outage } from './files/outage.ts';
 import type { Progress } from './progress.ts';
 import type { SpoolFull } from './space/spool-full.ts';
@@ -21,11 +23,6 @@ import type { Store } from '../store/store.ts';
 export interface Root {
   readonly fd: number;
   readonly path: string;
-}
-
-export interface Baseline {
-  readonly md5: string;
-  readonly size: number;
 }
 
 export interface Context {
@@ -50,9 +47,11 @@ export interface Context {
   /** Undefined when nothing is ever reclaimed. */
   readonly reclaimer: Reclaimer | undefined;
   /** Content that needs no push: of stored results, and of inputs that were there before the task started. */
-  readonly baselines: Map<RelPath, Baseline>;
+  readonly baselines: Baselines;
   /** Declared files that were there before the task started, as they were. */
-  readonly inherited: Map<RelPath, Fingerprint>;
+  readonly inherited: PathMap<Fingerprint>;
+  /** What is known by path shares them: there may be very many. */
+  readonly paths: Paths;
   /** Aborted when the sidecar gives everything up (fenced). */
   readonly signal: AbortSignal;
   readonly progress: Progress;

@@ -149,7 +149,7 @@ export class Generations {
 
   /** Declared checkpoint files that exist, but for those that `--newest` leaves out. */
   members(): readonly RelPath[] {
-    return membersAmong(this.#options.context, this.#options.files.tracks('checkpoint'));
+    return membersAmong(this.#options.context, [...this.#options.files.tracks('checkpoint')]);
   }
 
   #advance(): void {

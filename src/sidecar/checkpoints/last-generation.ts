@@ -45,9 +45,9 @@ export async function commitLast(
   const missing = members.filter((_, at) => objects[at] === undefined);
   const whole = objects.filter((object) => object !== undefined);
   // Inherited and never touched: nothing new to commit.
-  const fresh = files
-    .tracks('checkpoint')
-    .some((track) => track.closes > 0 || (clean && track.durable !== undefined));
+  const fresh = [...files.tracks('checkpoint')].some(
+    (track) => track.closes > 0 || (clean && track.durable !== undefined),
+  );
   const suspects = members.filter(last.suspect);
   const suspect = suspects.length > 0;
   const committed = isNewest(ledger, whole);

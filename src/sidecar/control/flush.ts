@@ -47,7 +47,7 @@ interface Pass {
   waiters: number;
   covered: Covered;
   /** Stored, and named by no record yet. */
-  unrecorded: readonly StoredFile[];
+  unrecorded: readonly Pick<StoredFile, 'path' | 'push'>[];
 }
 
 export function openFlush(parts: FlushParts): Flush {
@@ -111,9 +111,8 @@ async function store(parts: FlushParts, pass: Pass, signal: AbortSignal): Promis
 
 /** Records what is stored by now. */
 async function record({ context: { ledger }, recorder }: FlushParts, pass: Pass): Promise<void> {
-  pass.unrecorded = [...ledger.results.values()];
-  const left = (): readonly StoredFile[] => pass.unrecorded.filter((file) => !ledger.isRecorded(file));
-  pass.unrecorded = left();
+  pass.unrecorded = ledger.unrecorded();
+  const left = (): Pass['unrecorded'] => pass.unrecorded.filter((file) => !ledger.isRecorded(file));
   // The first may join a record that was begun before the last of these was stored.
   for (let n = 0; n < 2 && pass.unrecorded.length > 0; n += 1) {
     await recorder.now();

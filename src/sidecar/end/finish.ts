@@ -72,7 +72,8 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const unseen = await finalScan(parts, deadline);
   reached('finish.scanned');
   if (hasSucceeded(run)) files.adoptInherited();
-  const suspects = files.tracks('result').filter((track) => isSuspect(track.lastClose, ending));
+  const suspects: Track[] = [];
+  for (const track of files.tracks('result')) if (isSuspect(track.lastClose, ending)) suspects.push(track);
   for (const { path } of suspects) parts.suspects.add(path);
   // Only now: what was held back because it may be a death's is not published as if it were whole.
   files.holdReplacing(false);
@@ -114,16 +115,21 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
 }
 
 function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[] {
-  return [...files.tracks('checkpoint').map(({ path }) => path), ...(companions.seen ?? [])];
+  return [...files.paths('checkpoint'), ...(companions.seen ?? [])];
 }
 
 /** Shows from now on how far the drain is. */
 function showWaiting({ context, files }: FinishParts): void {
-  const waiting = [...files.tracks('result'), ...files.tracks('checkpoint')].filter(
-    (track) => !isSettled(track),
-  );
-  const bytes = waiting.reduce((sum, { path }) => sum + (statMember(context.root, path)?.size ?? 0), 0);
-  context.progress.begin('storing', waiting.length, bytes);
+  let count = 0;
+  let bytes = 0;
+  for (const role of ['result', 'checkpoint'] as const) {
+    for (const track of files.tracks(role)) {
+      if (isSettled(track)) continue;
+      count += 1;
+      bytes += statMember(context.root, track.path)?.size ?? 0;
+    }
+  }
+  context.progress.begin('storing', count, bytes);
 }
 
 /** What was published before the death was known stands under a key for whole results: it is moved. */
@@ -135,7 +141,7 @@ async function moveSuspects(
     if (lastClose === undefined || !results.publishedSince(path, lastClose.atMs)) continue;
     try {
       await moveToPartial(context, path, window.record);
-      results.reclaimable.delete(path);
+      results.copies.forget(path);
     } catch (error) {
       context.log.warn(
         `${showPath(path)} may be half-written and could not be moved aside: ${reasonOf(error)}`,

@@ -47,9 +47,13 @@ export function hasSucceeded({ end }: RunEnd): boolean {
 /** Files that are not whole although the task succeeded: the processes that wrote them had to be stopped. */
 export function halfWritten({ files }: OutcomeParts, run: RunEnd, ending: Ending): readonly LeftFile[] {
   if (!hasSucceeded(run)) return [];
-  return [...files.tracks('result'), ...files.tracks('checkpoint')]
-    .filter(({ lastClose }) => isSuspect(lastClose, ending))
-    .map(({ path }) => ({ path, why: 'its writer was still at work after the task and had to be stopped' }));
+  const why = 'its writer was still at work after the task and had to be stopped';
+  const left: LeftFile[] = [];
+  for (const role of ['result', 'checkpoint'] as const) {
+    for (const { path, lastClose } of files.tracks(role))
+      if (isSuspect(lastClose, ending)) left.push({ path, why });
+  }
+  return left;
 }
 
 /** With `--require-results`: patterns of results that no file ever matched, though the task succeeded. */
@@ -60,8 +64,11 @@ export function missingResults(
 ): readonly LeftFile[] {
   const { endRules, manifest } = parts.context.settings;
   if (!endRules.requireResults || !hasSucceeded(run)) return [];
-  const there = [...storedResults(parts), ...left.map(({ path }) => path)];
-  return unmatched(manifest.results, there).map((path) => ({
+  const lacking = unmatched(manifest.results, storedResults(parts));
+  return unmatched(
+    lacking,
+    left.map(({ path }) => path),
+  ).map((path) => ({
     path,
     why: 'required, and the task never closed such a file',
   }));
@@ -70,8 +77,8 @@ export function missingResults(
 export function outcomeOf(parts: OutcomeParts, run: RunEnd, left: readonly LeftFile[]): Outcome {
   const { manifest, settings } = parts.context;
   const { endRules: rules, preemptedStatus } = settings;
-  const stored = storedResults(parts);
-  const isStored = (patterns: readonly string[]): boolean => unmatched(patterns, stored).length === 0;
+  const isStored = (patterns: readonly string[]): boolean =>
+    unmatched(patterns, storedResults(parts)).length === 0;
   return {
     task: taskOutcome(run.end),
     preempted: run.preempted,
@@ -98,12 +105,11 @@ function exhaustedBy({ settings, history, ledger, attempt }: Context): string | 
 }
 
 /** Results that are safe, in this attempt or before, or that hold nothing; what a death left is none. */
-function storedResults({ context, results, files, suspects }: OutcomeParts): readonly RelPath[] {
-  const known = files
-    .tracks('result')
-    .filter(({ path, durable }) => durable !== undefined && !suspects.has(path))
-    .map(({ path }) => path);
-  return [...context.ledger.results.keys(), ...results.empty.keys(), ...known];
+function* storedResults({ context, results, files, suspects }: OutcomeParts): Generator<RelPath> {
+  yield* context.ledger.results.keys();
+  yield* results.empty.keys();
+  for (const { path, durable } of files.tracks('result'))
+    if (durable !== undefined && !suspects.has(path)) yield path;
 }
 
 function taskOutcome(end: TaskEnd | undefined): TaskOutcome | undefined {

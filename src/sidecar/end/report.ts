@@ -1,7 +1,7 @@
 // What the end of the run tells the user: which declared files are not stored and why, and the last line.
 import fs from 'node:fs';
 import { isSettled } from '../../core/decide.ts';
-import type { Track, TrackRole } from '../../core/track.ts';
+import type { Track } from '../../core/track.ts';
 import { errnoOf } from '../../core/errors.ts';
 import { encodePath, showPath, type RelPath } from '../../core/path.ts';
 import type { LeftFile } from '../../core/records.ts';
@@ -20,9 +20,11 @@ export function leftFiles(
   postponed: readonly RelPath[],
 ): readonly LeftFile[] {
   const left = new Map<string, string>();
-  for (const track of [...files.tracks('result'), ...files.tracks('checkpoint')]) {
-    const why = whyLeft(track);
-    if (why !== undefined && mayBeThere(context.root, track.path)) left.set(track.path, why);
+  for (const role of ['result', 'checkpoint'] as const) {
+    for (const track of files.tracks(role)) {
+      const why = whyLeft(track);
+      if (why !== undefined && mayBeThere(context.root, track.path)) left.set(track.path, why);
+    }
   }
   for (const path of postponed) if (!left.has(path)) left.set(path, 'its generation could not be committed');
   return [...left].map(([path, why]) => ({ path, why }));
@@ -80,11 +82,10 @@ export function lastLine(
 
 function neverMatched({ context, files, companions: { seen } }: FinishParts): readonly string[] {
   const { results, checkpoints, companions } = context.settings.manifest;
-  const pathsOf = (role: TrackRole): readonly RelPath[] => files.tracks(role).map(({ path }) => path);
   return [
-    ...unmatched(results, pathsOf('result')),
-    ...unmatched(checkpoints, pathsOf('checkpoint')),
-    ...(seen === undefined ? [] : unmatched(companions, [...seen])),
+    ...unmatched(results, files.paths('result')),
+    ...unmatched(checkpoints, files.paths('checkpoint')),
+    ...(seen === undefined ? [] : unmatched(companions, seen)),
   ];
 }
 

@@ -1,14 +1,16 @@
 // One timer for all files that wait for their time.
 
+import type { FileKey } from './pusher.ts';
+
 export class Alarm {
   readonly #now: () => number;
-  readonly #onDue: (keys: readonly string[]) => void;
-  readonly #untilMs = new Map<string, number>();
+  readonly #onDue: (keys: readonly FileKey[]) => void;
+  readonly #untilMs = new Map<FileKey, number>();
   #timer: NodeJS.Timeout | undefined;
   #timerMs = Infinity;
 
   /** `onDue` is told the keys whose instant has come. */
-  constructor(now: () => number, onDue: (keys: readonly string[]) => void) {
+  constructor(now: () => number, onDue: (keys: readonly FileKey[]) => void) {
     this.#now = now;
     this.#onDue = onDue;
   }
@@ -18,12 +20,12 @@ export class Alarm {
     return this.#untilMs.size;
   }
 
-  wait(key: string, untilMs: number): void {
+  wait(key: FileKey, untilMs: number): void {
     this.#untilMs.set(key, untilMs);
     if (untilMs < this.#timerMs) this.#arm(untilMs);
   }
 
-  cancel(key: string): void {
+  cancel(key: FileKey): void {
     this.#untilMs.delete(key);
   }
 
@@ -39,7 +41,8 @@ export class Alarm {
 
   #ring(): void {
     const nowMs = this.#now();
-    const due = [...this.#untilMs].filter(([, untilMs]) => untilMs <= nowMs).map(([key]) => key);
+    const due: FileKey[] = [];
+    for (const [key, untilMs] of this.#untilMs) if (untilMs <= nowMs) due.push(key);
     for (const key of due) this.#untilMs.delete(key);
     this.#timerMs = Infinity;
     let nextMs = Infinity;

@@ -2,7 +2,7 @@
 // pushes, one in flight for each file and role, one timer for all that waits. With a deadline the most urgent
 // go first, and what does not fit is not begun.
 import { byUrgency, type Sending } from '../../core/deadline.ts';
-import { decide, isSettled, type TrackEvent } from '../../core/decide.ts';
+import { decide, type TrackEvent } from '../../core/decide.ts';
 import { newTrack, type Track, type TrackRole } from '../../core/track.ts';
 import { reasonOf } from '../../core/errors.ts';
 import type { ClosedHow } from '../../core/events.ts';
@@ -13,7 +13,8 @@ import { Alarm } from './alarm.ts';
 import { Changes } from './changes.ts';
 import { Needs, type Need } from './needs.ts';
 import { Ready } from './ready.ts';
-import type { FilesOptions } from './pusher.ts';
+import type { FileKey, FilesOptions } from './pusher.ts';
+import { isOpen, Tracks } from './tracks.ts';
 import { Triage } from './triage.ts';
 
 /** Pushes under way at once: enough to hide a store's latency, few enough for its memory. */
@@ -21,12 +22,10 @@ const MOST_PUSHES = 8;
 
 export class Files {
   readonly #options: FilesOptions;
-  readonly #tracks = new Map<string, Track>();
+  readonly #tracks: Tracks;
   /** Keys of tracks that may have something to do. */
   readonly #ready = new Ready<Sending>();
   readonly #waiting: Alarm;
-  /** Keys of tracks that a drain still has to wait for. */
-  readonly #open = new Set<string>();
   readonly #needs = new Needs((track) => this.isHeld(track));
   #running = 0;
   #closes = 0;
@@ -40,6 +39,7 @@ export class Files {
 
   constructor(options: FilesOptions) {
     this.#options = options;
+    this.#tracks = new Tracks(options.paths);
     this.#triage = new Triage(options.sizeOf, options.now);
     this.#waiting = new Alarm(options.now, (due) => {
       for (const key of due) this.#ready.add(key);
@@ -50,10 +50,7 @@ export class Files {
   /** From now on the most urgent files go first; nothing is sent after `atMs`, ms since the epoch, if it is set. */
   deadline(atMs: number | undefined): void {
     this.#triage.deadlineMs = atMs;
-    const rankOf = (key: string): Sending => {
-      const track = this.#tracks.get(key);
-      return track === undefined ? NOTHING : this.#triage.sending(track.path, track.role);
-    };
+    const rankOf = (key: FileKey): Sending => this.#triage.sending(this.#tracks.at(key));
     if (atMs !== undefined) this.#ready.rank(rankOf, byUrgency);
     this.#triage.giveUpLate();
     this.#pump();
@@ -62,8 +59,8 @@ export class Files {
   /** Ms that sending what the task still holds open, and one more checkpoint, is measured to take. */
   get drainMs(): number | undefined {
     const { sizeOf } = this.#options;
-    const last = [...this.#tracks.values()].filter((track) => track.role === 'checkpoint' || track.blocked);
-    return this.#triage.takesMs(last.reduce((bytes, { path }) => bytes + sizeOf(path), 0));
+    const last = [...this.paths('checkpoint'), ...this.#tracks.blockedResults()];
+    return this.#triage.takesMs(last.reduce((bytes, path) => bytes + sizeOf(path), 0));
   }
 
   /** A declared file that was there before the task started. */
@@ -84,7 +81,7 @@ export class Files {
 
   /** The task ended with 0: inherited files count as its own. */
   adoptInherited(): void {
-    for (const track of this.#tracks.values()) this.#apply(track, { kind: 'adopt' });
+    for (const track of this.#tracks.inherited()) this.#apply(track, { kind: 'adopt' });
     this.#pump();
   }
 
@@ -107,15 +104,13 @@ export class Files {
 
   /** What the store has refused is tried again at once. */
   retryNow(): void {
-    for (const track of this.#tracks.values()) {
-      if (track.pending && track.failedTries > 0) this.#apply(track, { kind: 'retry-now' });
-    }
+    for (const track of this.#tracks.refused()) this.#apply(track, { kind: 'retry-now' });
     this.#wakeAll();
   }
 
   /** Files that are not durable yet and wait for nothing but that. */
   get waiting(): number {
-    return this.#open.size;
+    return this.#tracks.open;
   }
 
   /** Closes of declared files up to now: who sees the same number twice has missed none. */
@@ -125,9 +120,12 @@ export class Files {
 
   /** All that was closed by now is pushed without pacing, and what failed is tried again. */
   needAll(): Need {
-    const tracks = new Map([...this.#tracks].filter(([, track]) => track.durableCloses < track.closes));
-    const need = this.#needs.need(tracks, (key) => this.#tracks.get(key));
-    for (const track of tracks.values()) if (!track.pushing) this.#apply(track, { kind: 'hurried' });
+    const wanted = this.#tracks.behind();
+    const need = this.#needs.need(wanted, (key) => this.#tracks.at(key));
+    for (const key of wanted.keys()) {
+      const track = this.#tracks.at(key);
+      if (track?.pushing === false) this.#apply(track, { kind: 'hurried' });
+    }
     this.#pump();
     return need;
   }
@@ -135,7 +133,7 @@ export class Files {
   /** After SIGTERM results that would replace something wait for the task's end. */
   holdReplacing(hold: boolean): void {
     this.#hold = hold;
-    for (const [key, track] of this.#tracks) this.#needs.changed(key, track);
+    for (const track of this.#tracks.all()) this.#needs.changed(this.#tracks.keyOf(track), track);
     this.#wakeAll();
   }
 
@@ -152,11 +150,17 @@ export class Files {
   }
 
   get(path: RelPath, role: TrackRole): Track | undefined {
-    return this.#tracks.get(keyOf(path, role));
+    return this.#tracks.get(path, role);
   }
 
-  tracks(role: TrackRole): readonly Track[] {
-    return [...this.#tracks.values()].filter((track) => track.role === role);
+  /** One after the other: there may be very many. */
+  tracks(role: TrackRole): Iterable<Track> {
+    return this.#tracks.of(role);
+  }
+
+  /** The paths of the same. */
+  paths(role: TrackRole): Iterable<RelPath> {
+    return this.#tracks.paths(role);
   }
 
   /**
@@ -168,16 +172,14 @@ export class Files {
   }
 
   #allSettled(role: TrackRole | undefined): boolean {
-    if (this.#running === 0 && (this.#open.size === 0 || this.#noTime)) return true;
+    if (this.#running === 0 && (this.#tracks.open === 0 || this.#noTime)) return true;
     if (role === undefined) return false;
-    return this.tracks(role).every((track) => !track.pushing && !this.#open.has(keyOf(track.path, role)));
+    for (const track of this.tracks(role)) if (track.pushing || isOpen(track)) return false;
+    return true;
   }
 
   #trackOf(path: RelPath, role: TrackRole): Track {
-    return (
-      this.#tracks.get(keyOf(path, role)) ??
-      newTrack(path, role, role === 'result' && this.#options.replaces(path))
-    );
+    return this.get(path, role) ?? newTrack(path, role, role === 'result' && this.#options.replaces(path));
   }
 
   #apply(track: Track, event: TrackEvent): void {
@@ -185,11 +187,9 @@ export class Files {
   }
 
   #set(track: Track, before: Track): void {
-    const key = keyOf(track.path, track.role);
-    this.#tracks.set(key, track);
+    const key = this.#tracks.keyOf(track);
+    this.#tracks.set(track);
     this.#waiting.cancel(key);
-    if (isSettled(track) || track.blocked) this.#open.delete(key);
-    else this.#open.add(key);
     if (track.pending && !track.pushing) this.#ready.add(key);
     if (track.closes > before.closes) this.#closes += 1;
     this.#needs.changed(key, track);
@@ -198,7 +198,8 @@ export class Files {
   }
 
   #wakeAll(): void {
-    for (const [key, track] of this.#tracks) if (track.pending && !track.pushing) this.#ready.add(key);
+    for (const track of this.#tracks.all())
+      if (track.pending && !track.pushing) this.#ready.add(this.#tracks.keyOf(track));
     this.#pump();
   }
 
@@ -207,7 +208,7 @@ export class Files {
     const nowMs = this.#options.now();
     this.#noTime = false;
     for (const key of this.#ready) {
-      const track = this.#tracks.get(key);
+      const track = this.#tracks.at(key);
       if (this.#running >= MOST_PUSHES && !(track && this.#triage.isUrgent(track.role))) break;
       this.#ready.delete(key);
       if (track === undefined) continue;
@@ -217,7 +218,7 @@ export class Files {
         holdReplacing: this.#hold,
       });
       if (step.kind === 'push') {
-        if (!this.#triage.isBegun(this.#triage.sending(track.path, track.role))) {
+        if (!this.#triage.isBegun(this.#triage.sending(track))) {
           this.#ready.add(key);
           this.#noTime = this.#running === 0 && this.#waiting.size === 0;
           break;
@@ -231,7 +232,7 @@ export class Files {
     this.#running += 1;
     this.#apply(track, { kind: 'push-started' });
     const { push, now } = this.#options;
-    const key = keyOf(track.path, track.role);
+    const key = this.#tracks.keyOf(track);
     void push(track, this.#triage.began(key, track.path, track.role, spoolFirst))
       .catch((error: unknown): TrackEvent => ({ kind: 'failed', why: reasonOf(error), atMs: now() }))
       .then((event) => {
@@ -241,10 +242,4 @@ export class Files {
         this.#pump();
       });
   }
-}
-
-const NOTHING: Sending = { role: 'result', bytes: 0 };
-
-function keyOf(path: RelPath, role: TrackRole): string {
-  return `${role}:${path}`;
 }

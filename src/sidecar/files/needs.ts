@@ -3,6 +3,7 @@
 // cannot keep it waiting.
 import { isOver } from '../../core/decide.ts';
 import type { Track } from '../../core/track.ts';
+import type { FileKey } from './pusher.ts';
 
 /** One moment's content, waited for by one flush or by several that came at the same moment. */
 export interface Need {
@@ -16,7 +17,7 @@ export interface Need {
 
 interface Wait {
   /** By key: the closes whose content is needed. */
-  readonly open: Map<string, number>;
+  readonly open: Map<FileKey, number>;
   readonly done: () => void;
 }
 
@@ -30,13 +31,13 @@ export class Needs {
   }
 
   /** True while somebody waits for this file. */
-  has(key: string): boolean {
+  has(key: FileKey): boolean {
     for (const { open } of this.#waits) if (open.has(key)) return true;
     return false;
   }
 
   /** To be told of every change of a track. */
-  changed(key: string, track: Track): void {
+  changed(key: FileKey, track: Track): void {
     for (const wait of this.#waits) {
       const closes = wait.open.get(key);
       if (closes === undefined || !this.#isOver(track, closes)) continue;
@@ -45,14 +46,13 @@ export class Needs {
     }
   }
 
-  /** `tracks` by key; `now` gives a track as it is when it is asked. */
-  need(tracks: ReadonlyMap<string, Track>, now: (key: string) => Track | undefined): Need {
-    const wanted = new Map([...tracks].map(([key, { closes }]) => [key, closes]));
-    const open = new Map(
-      [...tracks].flatMap(([key, track]) =>
-        this.#isOver(track, track.closes) ? [] : [[key, track.closes] as const],
-      ),
-    );
+  /** `wanted`: closes by key; `now` gives a track as it is when it is asked. */
+  need(wanted: ReadonlyMap<FileKey, number>, now: (key: FileKey) => Track | undefined): Need {
+    const open = new Map<FileKey, number>();
+    for (const [key, closes] of wanted) {
+      const track = now(key);
+      if (track !== undefined && !this.#isOver(track, closes)) open.set(key, closes);
+    }
     let done = (): void => undefined;
     const all = new Promise<void>((resolve) => {
       done = resolve;

@@ -1,7 +1,11 @@
 // What files.ts and those who push for it say to each other.
 import type { TrackEvent } from '../../core/decide.ts';
 import type { RelPath } from '../../core/path.ts';
+import type { Paths } from '../../core/rows/paths.ts';
 import type { Track, TrackRole } from '../../core/track.ts';
+
+/** Stands for one file in one role: a number, as there may be very many. */
+export type FileKey = number;
 
 /** What a push needs to know of this run, and tells it. */
 export interface PushHandle {
@@ -17,6 +21,8 @@ export interface PushHandle {
 export type Pusher = (track: Track, how: PushHandle) => Promise<TrackEvent>;
 
 export interface FilesOptions {
+  /** Shared with what else is known by path. */
+  readonly paths?: Paths;
   readonly push: Pusher;
   readonly rolesOf: (path: RelPath) => readonly TrackRole[];
   readonly replaces: (path: RelPath) => boolean;

@@ -7,6 +7,8 @@ const FIRST_PAUSE_MS = 10_000;
 const MOST_PAUSE_MS = 300_000;
 /** With `--reclaim now` a record comes before each deletion: never more often than this. */
 const EAGER_PAUSE_MS = 500;
+/** So many results are recorded at once: what no record names is kept in memory. */
+const MOST_UNRECORDED = 4000;
 
 export class Recorder {
   readonly #context: Context;
@@ -27,7 +29,9 @@ export class Recorder {
 
   /** Something was stored that no record names yet. */
   due(): void {
-    if (this.#stopped || this.#timer !== undefined || this.#writing !== undefined) return;
+    if (this.#stopped || this.#writing !== undefined) return;
+    if (this.#context.ledger.unrecordedCount >= MOST_UNRECORDED) return void this.now();
+    if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       void this.now();
@@ -43,7 +47,7 @@ export class Recorder {
     if (!this.#stopped)
       this.#writing ??= this.#write().finally(() => {
         this.#writing = undefined;
-        if (this.#context.ledger.hasUnrecorded) this.due();
+        if (this.#context.ledger.unrecordedCount > 0) this.due();
       });
     await this.#writing;
   }
@@ -58,7 +62,7 @@ export class Recorder {
   async #write(): Promise<void> {
     const { ledger, log, outage, signal } = this.#context;
     try {
-      if (ledger.hasUnrecorded) await ledger.write('stored', {}, signal);
+      if (ledger.unrecordedCount > 0) await ledger.write('stored', {}, signal);
       await this.#afterRecord();
     } catch (error) {
       // Of an outage the user has read already.

@@ -3,6 +3,8 @@
 import type { TrackEvent } from '../../core/decide.ts';
 import type { Track } from '../../core/track.ts';
 import { sameFingerprint, type Fingerprint } from '../../core/fingerprint.ts';
+import { fingerprintRow, markRow, numberRow } from '../../core/rows/codecs.ts';
+import { RowMap } from '../../core/rows/row-map.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import type { StoredFile } from '../../core/records.ts';
 import { formatBytes } from '../../core/units.ts';
@@ -10,6 +12,7 @@ import { reached } from '../../native/failpoint.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../../push/publish-result.ts';
 import { senderOf, type Context } from '../context.ts';
 import { failedPush } from './failed-push.ts';
+import { LocalCopies, type LocalCopy } from '../space/local-copies.ts';
 import { bornNsOf } from '../checkpoints/members.ts';
 import type { PushHandle } from './pusher.ts';
 
@@ -17,27 +20,26 @@ import type { PushHandle } from './pusher.ts';
 export interface Reclaimable {
   readonly path: RelPath;
   readonly fingerprint: Fingerprint;
-  /** The stored object; undefined when the bytes were durable before (an unchanged baseline). */
-  readonly file: StoredFile | undefined;
-  readonly closes: number;
+  /** This attempt stored it; else the bytes were durable before (an unchanged baseline). */
+  readonly isOurs: boolean;
 }
 
 export class Results {
   readonly #context: Context;
   readonly #publisher: ResultPublisher;
   readonly #onStored: () => void;
-  /** By path: what stands locally and durably. */
-  readonly reclaimable = new Map<RelPath, Reclaimable>();
+  /** What stands locally and durably. */
+  readonly copies: LocalCopies;
   /** Local results without content: they go at the end of the run. */
-  readonly empty = new Map<RelPath, Fingerprint>();
+  readonly empty: RowMap<Fingerprint>;
   /** Paths that were reclaimed in this run: what comes again may be an append to nothing. */
-  readonly #reclaimed = new Set<RelPath>();
+  readonly #reclaimed: RowMap<true>;
   /** Paths whose older object had to be kept: never reclaimed any more. */
   readonly #keepLocal = new Set<RelPath>();
   /** Objects in a form that is no longer used, by the path whose record must come first. */
   readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
   /** By path when its newest stored content began to be read. */
-  readonly #publishedMs = new Map<RelPath, number>();
+  readonly #publishedMs: RowMap<number>;
   /** Paths of which it was said that they cannot be stored as they are. */
   readonly #refused = new Set<RelPath>();
   bytesStored = 0;
@@ -46,7 +48,11 @@ export class Results {
   constructor(context: Context, onStored: () => void) {
     this.#context = context;
     this.#onStored = onStored;
-    const { scope, fence } = context;
+    const { scope, fence, paths } = context;
+    this.copies = new LocalCopies(paths);
+    this.empty = new RowMap(fingerprintRow, paths);
+    this.#reclaimed = new RowMap(markRow, paths);
+    this.#publishedMs = new RowMap(numberRow, paths);
     this.#publisher = {
       ...senderOf(context),
       scope,
@@ -66,20 +72,20 @@ export class Results {
 
   /** From the moment that the file is out of the task's sight, what it makes there is an append to nothing. */
   noteReclaiming(path: RelPath, begins: boolean): void {
-    if (begins) this.#reclaimed.add(path);
+    if (begins) this.#reclaimed.set(path, true);
     else this.#reclaimed.delete(path);
   }
 
   noteReclaimed(path: RelPath): void {
-    this.#reclaimed.add(path);
-    this.reclaimable.delete(path);
+    this.#reclaimed.set(path, true);
+    this.copies.forget(path);
   }
 
   async push(track: Track, { spoolFirst, signal, onSent }: PushHandle): Promise<TrackEvent> {
     const context = this.#context;
     const { path } = track;
     const startedMs = context.now();
-    this.reclaimable.delete(path);
+    this.copies.forget(path);
     this.empty.delete(path);
     const known = context.ledger.results.get(path) ?? context.history.foreignResults.get(path);
     try {
@@ -100,7 +106,7 @@ export class Results {
         case 'stored':
           return this.#stored(track, sent.file, sent.fingerprint, obsolete, startedMs);
         case 'unchanged':
-          this.#mayGo(track, sent.fingerprint, undefined);
+          this.#mayGo(track, sent.fingerprint, false);
           return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
         case 'empty':
           this.empty.set(path, sent.fingerprint);
@@ -145,10 +151,19 @@ export class Results {
     }
   }
 
-  /** What a record names (or always named) and whose local copy may be deleted, oldest first. */
-  readyToReclaim(): readonly Reclaimable[] {
+  /**
+   * What a record names (or always named) and whose local copy may be deleted, those first that came first. `which`
+   * says which are wanted.
+   */
+  *readyToReclaim(which: (copy: LocalCopy) => boolean = () => true): Generator<Reclaimable> {
     const { ledger } = this.#context;
-    return [...this.reclaimable.values()].filter(({ file }) => file === undefined || ledger.isRecorded(file));
+    for (const [path, copy] of this.copies) {
+      const { fingerprint, isOurs } = copy;
+      if (!which(copy)) continue;
+      const file = isOurs ? ledger.results.get(path) : undefined;
+      if (isOurs && (file === undefined || !ledger.isRecorded(file))) continue;
+      yield { path, fingerprint, isOurs };
+    }
   }
 
   #stored(
@@ -162,27 +177,27 @@ export class Results {
     ledger.noteResult(file);
     reached('push.noted');
     this.#publishedMs.set(file.path, startedMs);
-    baselines.set(file.path, { md5: file.md5, size: file.size });
+    baselines.stored(file.path);
     this.#reclaimed.delete(file.path);
     if (obsolete !== undefined) this.#obsolete.set(file.path, { key: obsolete, file });
     this.bytesStored += file.size;
     this.filesStored += 1;
     progress.add(file.size);
-    this.#mayGo(track, fingerprint, file);
+    this.#mayGo(track, fingerprint, true);
     const tookMs = now() - startedMs;
     log.debug(`stored ${showPath(file.path)} (${formatBytes(file.size)}) as ${file.key} in ${tookMs} ms`);
     this.#onStored();
     return { kind: 'stored', durable: { fingerprint, md5: file.md5, size: file.size }, atMs: now(), tookMs };
   }
 
-  #mayGo(track: Track, fingerprint: Fingerprint, file: StoredFile | undefined): void {
-    const { path } = track;
+  #mayGo(track: Track, fingerprint: Fingerprint, isOurs: boolean): void {
+    const { path, closes } = track;
     const roles = this.#context.manifest.rolesOf(path);
     if (roles.input || roles.checkpoint || this.#keepLocal.has(path)) return;
     // A restored file stays until the task itself has closed it anew.
     const inherited = this.#context.inherited.get(path);
-    if (inherited !== undefined && sameFingerprint(inherited, fingerprint) && track.closes === 0) return;
-    this.reclaimable.set(path, { path, fingerprint, file, closes: track.closes });
+    if (inherited !== undefined && sameFingerprint(inherited, fingerprint) && closes === 0) return;
+    this.copies.note(path, { fingerprint, closes, isOurs });
   }
 
   #noteKept(path: RelPath, known: StoredFile | undefined, kept: { key: string; n: number }): void {

@@ -3,8 +3,8 @@
 import { isBegun, PART_BYTES, tooLate, type Sending } from '../../core/deadline.ts';
 import { LinkRate } from '../../core/link-rate.ts';
 import type { RelPath } from '../../core/path.ts';
-import type { TrackRole } from '../../core/track.ts';
-import type { PushHandle } from './pusher.ts';
+import type { Track, TrackRole } from '../../core/track.ts';
+import type { FileKey, PushHandle } from './pusher.ts';
 
 interface UnderWay {
   readonly role: TrackRole;
@@ -17,7 +17,7 @@ export class Triage {
   readonly #sizeOf: (path: RelPath) => number;
   readonly #now: () => number;
   readonly #rate = new LinkRate();
-  readonly #underWay = new Map<string, UnderWay>();
+  readonly #underWay = new Map<FileKey, UnderWay>();
   #deadlineMs: number | undefined;
   /** Stored bytes of each byte of a file. */
   #ratio = 1;
@@ -33,8 +33,9 @@ export class Triage {
     this.#deadlineMs = atMs;
   }
 
-  sending(path: RelPath, role: TrackRole): Sending {
-    return { role, bytes: this.#sizeOf(path) * this.#ratio };
+  sending(track: Pick<Track, 'path' | 'role'> | undefined): Sending {
+    if (track === undefined) return { role: 'result', bytes: 0 };
+    return { role: track.role, bytes: this.#sizeOf(track.path) * this.#ratio };
   }
 
   /** Ms that sending so many bytes of files is measured to take; undefined: nothing is measured. */
@@ -59,7 +60,7 @@ export class Triage {
     );
   }
 
-  began(key: string, path: RelPath, role: TrackRole, spoolFirst: boolean): PushHandle {
+  began(key: FileKey, path: RelPath, role: TrackRole, spoolFirst: boolean): PushHandle {
     const push = { role, sizeBytes: this.#sizeOf(path), stop: new AbortController(), sentBytes: 0 };
     this.#underWay.set(key, push);
     this.#rate.began(this.#now());
@@ -75,7 +76,7 @@ export class Triage {
     };
   }
 
-  ended(key: string, isStored: boolean): void {
+  ended(key: FileKey, isStored: boolean): void {
     const push = this.#underWay.get(key);
     if (push === undefined) return;
     this.#underWay.delete(key);

@@ -1,7 +1,8 @@
 // What a run says about itself while it goes on, without being asked: that it is behind, and that space runs
 // out. Knows the files by what it is told of them, and changes nothing.
 import type { Track } from '../../core/track.ts';
-import type { Context } from '../context.ts';
+import type { RelPath } from '../../core/path.ts';
+import type { Context, Root } from '../context.ts';
 import { Lag } from '../files/lag.ts';
 import { statMember } from '../checkpoints/members.ts';
 import type { Results } from '../files/results.ts';
@@ -13,15 +14,15 @@ export interface Gauges {
   close(): void;
 }
 
-export function openGauges({ root, settings, log, now }: Context, results: Results): Gauges {
-  const lag = new Lag(log, now);
+export function openGauges({ root, settings, log, now, paths }: Context, results: Results): Gauges {
+  const lag = new Lag(log, now, paths);
   const room = new Room({
     dir: root.path,
     reclaim: settings.reclaim,
     log,
     held: () => ({
-      storedBytes: sum([...results.reclaimable.values()].map(({ fingerprint }) => fingerprint.size)),
-      waitingBytes: sum(lag.tracks.map(({ path }) => statMember(root, path)?.size ?? 0)),
+      storedBytes: results.copies.bytes,
+      waitingBytes: sizeOf(root, lag.paths()),
     }),
   });
   return {
@@ -36,6 +37,9 @@ export function openGauges({ root, settings, log, now }: Context, results: Resul
   };
 }
 
-function sum(sizesBytes: readonly number[]): number {
-  return sizesBytes.reduce((all, size) => all + size, 0);
+/** Bytes of the files that are there. */
+function sizeOf(root: Root, paths: Iterable<RelPath>): number {
+  let bytes = 0;
+  for (const path of paths) bytes += statMember(root, path)?.size ?? 0;
+  return bytes;
 }

@@ -23,6 +23,6 @@ export function checkpointsToReclaim({
     if (closes === 0 || roles.input) return [];
     const result = files.get(path, 'result')?.durable?.fingerprint;
     if (roles.result && (result === undefined || !sameFingerprint(result, facts))) return [];
-    return [{ path, fingerprint: facts, file: object, closes }];
+    return [{ path, fingerprint: facts, isOurs: true }];
   });
 }

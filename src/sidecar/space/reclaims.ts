@@ -7,6 +7,7 @@ import { senderOf, type Context } from '../context.ts';
 import { statMember } from '../checkpoints/members.ts';
 import { isOverwritten, mayBeOverwritten } from '../files/overwritten.ts';
 import type { Reclaimable, Results } from '../files/results.ts';
+import { isClosedOnce, type Amount } from './local-copies.ts';
 import { pressureOn, type Pressure } from '../../push/pressure.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { sendFile } from '../../push/send.ts';
@@ -29,8 +30,8 @@ export class Reclaims {
   async pressure(): Promise<Pressure> {
     const { settings, reclaimer, root } = this.#context;
     if (reclaimer === undefined || settings.reclaim !== 'auto' || this.#isReserved()) return 'none';
-    const { files, bytes } = this.#underPressure([...this.#results.reclaimable.values()]);
-    return files.length === 0 ? 'none' : pressureOn(root.path, bytes, files.length);
+    const { files, bytes } = this.#results.copies.once;
+    return files === 0 ? 'none' : pressureOn(root.path, bytes, files);
   }
 
   /** While the task runs, after a record: `now` takes all that a record names, `auto` only under pressure. */
@@ -38,12 +39,16 @@ export class Reclaims {
     return this.#next(async () => {
       const { settings, manifest, root, reclaimer } = this.#context;
       if (reclaimer === undefined) return;
-      const ready = this.#results.readyToReclaim().filter(({ path }) => !manifest.rolesOf(path).companion);
+      const isFree = ({ path }: Reclaimable): boolean => !manifest.rolesOf(path).companion;
       // What may be pushed again at the end stays until then, while there is room for it.
-      if (settings.reclaim === 'now' && !this.#isDoubtful()) return this.#reclaimAll(ready, false);
-      if (ready.length === 0 || this.#isReserved()) return;
-      const { files, bytes } = this.#underPressure(ready);
-      if ((await pressureOn(root.path, bytes, files.length)) === 'high') await this.#reclaimAll(files, false);
+      if (settings.reclaim === 'now' && !this.#isDoubtful())
+        return this.#reclaimAll(only(this.#results.readyToReclaim(), isFree), false);
+      if (this.#isReserved()) return;
+      // Never one that was reopened after a close: it may be wanted again.
+      const ready = (): Iterable<Reclaimable> => only(this.#results.readyToReclaim(isClosedOnce), isFree);
+      const { files, bytes } = amountOf(ready());
+      if (files > 0 && (await pressureOn(root.path, bytes, files)) === 'high')
+        await this.#reclaimAll(ready(), false);
     });
   }
 
@@ -52,13 +57,7 @@ export class Reclaims {
     return this.#next(async () => {
       const { reclaimer } = this.#context;
       if (reclaimer === undefined || this.#isReserved()) return;
-      const empty = [...this.#results.empty].map(([path, fingerprint]) => ({
-        path,
-        fingerprint,
-        file: undefined,
-        closes: 0,
-      }));
-      await this.#reclaimAll([...this.#results.readyToReclaim(), ...checkpoints, ...empty], true);
+      await this.#reclaimAll(allOf(this.#results, checkpoints), true);
     });
   }
 
@@ -69,28 +68,19 @@ export class Reclaims {
     return settings.perishableStore || networkFileSystem(fileSystemType(root.path)) !== undefined;
   }
 
-  /** Never one that was reopened after a close: it may be wanted again. */
-  #underPressure(ready: readonly Reclaimable[]): {
-    readonly files: readonly Reclaimable[];
-    readonly bytes: number;
-  } {
-    const files = ready.filter(({ closes }) => closes <= 1);
-    return { files, bytes: files.reduce((sum, { fingerprint }) => sum + fingerprint.size, 0) };
-  }
-
   #next(step: () => Promise<void>): Promise<void> {
     const next = this.#underWay.then(step);
     this.#underWay = next.catch(() => undefined);
     return next;
   }
 
-  async #reclaimAll(ready: readonly Reclaimable[], atEnd: boolean): Promise<void> {
+  async #reclaimAll(ready: Iterable<Reclaimable>, atEnd: boolean): Promise<void> {
     await this.#context.fence.pass(this.#context.signal);
-    const rest = ready.values();
+    const rest = ready[Symbol.iterator]();
     const reclaimSome = async (): Promise<void> => {
-      for (const one of rest) await this.#reclaim(one, atEnd);
+      for (let one = rest.next(); one.done !== true; one = rest.next()) await this.#reclaim(one.value, atEnd);
     };
-    await Promise.all(Array.from({ length: Math.min(MOST_AT_ONCE, ready.length) }, reclaimSome));
+    await Promise.all(Array.from({ length: MOST_AT_ONCE }, reclaimSome));
   }
 
   async #reclaim(one: Reclaimable, atEnd: boolean): Promise<void> {
@@ -99,7 +89,7 @@ export class Reclaims {
     try {
       const now = statMember(root, path);
       if (now === undefined || !sameFingerprint(now, fingerprint)) return;
-      const isSure = one.file !== undefined && (atEnd || !this.#isDoubtful());
+      const isSure = one.isOurs && (atEnd || !this.#isDoubtful());
       if (!isSure && fingerprint.size > 0 && !(await this.#stillStored(path))) return;
       this.#results.noteReclaiming(path, true);
       const outcome = await reclaimer?.reclaim(path, fingerprint, { atEnd }, signal);
@@ -161,4 +151,28 @@ export class Reclaims {
     const file = this.#context.ledger.results.get(path);
     return file !== undefined && !(await isOverwritten(this.#context, file));
   }
+}
+
+function* only(
+  ready: Iterable<Reclaimable>,
+  isWanted: (one: Reclaimable) => boolean,
+): Generator<Reclaimable> {
+  for (const one of ready) if (isWanted(one)) yield one;
+}
+
+function amountOf(ready: Iterable<Reclaimable>): Amount {
+  let files = 0;
+  let bytes = 0;
+  for (const { fingerprint } of ready) {
+    files += 1;
+    bytes += fingerprint.size;
+  }
+  return { files, bytes };
+}
+
+/** What may go at the end of the run. */
+function* allOf(results: Results, checkpoints: readonly Reclaimable[]): Generator<Reclaimable> {
+  yield* results.readyToReclaim();
+  yield* checkpoints;
+  for (const [path, fingerprint] of results.empty) yield { path, fingerprint, isOurs: false };
 }

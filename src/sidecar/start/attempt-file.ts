@@ -7,7 +7,7 @@ import { OWN_DIR } from '../../core/manifest.ts';
 import { encodePath, type RelPath } from '../../core/path.ts';
 import { keyIndex, type Settings } from '../../core/settings.ts';
 import { reached } from '../../native/failpoint.ts';
-import type { Baseline } from '../context.ts';
+import type { Baseline } from '../files/baselines.ts';
 
 const fingerprints = z.array(
   z.tuple([
@@ -64,7 +64,13 @@ export interface AttemptFile {
   readonly alone?: Alone | undefined;
 }
 
-export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFile): void {
+/** The same as it is written. */
+export type AttemptFacts = Omit<AttemptFile, 'inherited' | 'baselines'> & {
+  readonly inherited: Iterable<readonly [RelPath, Fingerprint]>;
+  readonly baselines: Iterable<readonly [RelPath, Baseline]>;
+};
+
+export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): void {
   const path = pathOf(settings);
   const { attempt, runToken, startedAt, baselines, alone: left } = facts;
   const text = JSON.stringify({

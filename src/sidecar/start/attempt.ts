@@ -4,7 +4,10 @@ import { randomUUID } from 'node:crypto';
 import { unionOf, type History } from '../../core/history.ts';
 import { parseRecordKey, type KeyScope } from '../../core/keys.ts';
 import { showPath } from '../../core/path.ts';
-import { isLast, type CaptureRecord } from '../../core/records.ts';
+import { isLast, type CaptureRecord, type StoredFile } from '../../core/records.ts';
+import type { Paths } from '../../core/rows/paths.ts';
+import { RowMap } from '../../core/rows/row-map.ts';
+import { storedRow } from '../../core/rows/stored-row.ts';
 import type { Settings } from '../../core/settings.ts';
 import type { Log } from '../../log.ts';
 import { claimAttempt } from '../../records/claim.ts';
@@ -45,9 +48,10 @@ export async function openAttempt(
   store: Store,
   scope: KeyScope,
   resumed: AttemptFile | undefined,
+  paths: Paths,
 ): Promise<Attempt> {
   const facts = await claimOrResume(options, store, scope, resumed);
-  return { facts, ...(await openLedger(options, store, facts)) };
+  return { facts, ...(await openLedger(options, store, facts, paths)) };
 }
 
 async function claimOrResume(
@@ -110,6 +114,7 @@ async function openLedger(
   { settings, attempt, log, onFenced, signal }: AttemptOptions,
   store: Store,
   facts: RunFacts,
+  paths: Paths,
 ): Promise<Omit<Attempt, 'facts'>> {
   const listing = await listRecords(store, facts.scope, signal);
   const { records, problems } = await readNewest(
@@ -117,11 +122,13 @@ async function openLedger(
     listing,
     attempt === undefined ? facts.attempt : attempt + 1,
     signal,
+    paths,
   );
   for (const problem of problems) log.warn(`${problem}: the one before it is used`);
   // An attempt that died between its claim and its first record of all that it knows says nothing.
   const told = records.filter(({ record }) => record.seq > 0);
-  const history = unionOf(told, settings.identity.runId);
+  const newMap = (): RowMap<StoredFile> => new RowMap(storedRow(facts.scope.index), paths);
+  const history = unionOf(told, settings.identity.runId, newMap);
   warnAboutOtherMakers(history, settings, log);
   const fence = openFence(store, facts.scope, facts.attempt, onFenced);
   const base = told.findLast(({ record }) => record.runId === settings.identity.runId);
@@ -140,6 +147,7 @@ async function openLedger(
       newId: randomUUID,
       now: () => new Date(),
       tidy,
+      paths,
     },
     nextSeq(listing, facts.attempt),
   );

@@ -10,6 +10,9 @@ import { judged } from '../../core/history.ts';
 import { compileManifest } from '../../core/manifest.ts';
 import { encodePath } from '../../core/path.ts';
 import type { CaptureRecord } from '../../core/records.ts';
+import { fingerprintRow } from '../../core/rows/codecs.ts';
+import { Paths } from '../../core/rows/paths.ts';
+import { RowMap } from '../../core/rows/row-map.ts';
 import { keyIndex, type Settings } from '../../core/settings.ts';
 import { describeSettled, settleReclaims } from '../../push/settle.ts';
 import { openReclaimer } from '../../push/reclaim.ts';
@@ -20,6 +23,7 @@ import type { Store } from '../../store/store.ts';
 import { openAttempt, type AttemptOptions } from './attempt.ts';
 import { readAttemptFile } from './attempt-file.ts';
 import type { Context } from '../context.ts';
+import { Baselines } from '../files/baselines.ts';
 import { leaveFor, restoredBefore } from './handover.ts';
 import { openSnapshotLanes } from './lanes.ts';
 import { lockWorkdir } from './lock.ts';
@@ -69,8 +73,15 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
       await clearStaging(root);
     }
+    const paths = new Paths();
     const resumed = options.attempt === undefined ? undefined : readAttemptFile(settings, options.attempt);
-    const { facts, history, ledger, fence, tidy, ended } = await openAttempt(options, store, scope, resumed);
+    const { facts, history, ledger, fence, tidy, ended } = await openAttempt(
+      options,
+      store,
+      scope,
+      resumed,
+      paths,
+    );
     // Of earlier attempts, or of the dead sidecar that this one replaces.
     if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);
     const from =
@@ -99,6 +110,11 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
     const reclaimer =
       settings.reclaim === 'never' || settings.sharedWorkdir ? undefined : openReclaimer(root);
     owned.push(() => reclaimer?.close());
+    const baselines = new Baselines(ledger);
+    for (const [path, baseline] of resumed?.baselines ?? [])
+      if (!ledger.results.has(path)) baselines.set(path, baseline);
+    const inherited = new RowMap(fingerprintRow, paths);
+    for (const [path, fingerprint] of resumed?.inherited ?? []) inherited.set(path, fingerprint);
     const context: Context = {
       settings,
       scope,
@@ -116,8 +132,9 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       attempt: facts.attempt,
       runToken: facts.runToken,
       startedAt: facts.startedAt,
-      baselines: new Map(resumed?.baselines ?? []),
-      inherited: new Map(resumed?.inherited ?? []),
+      baselines,
+      inherited,
+      paths,
       resumed: resumed === undefined ? undefined : resumed.alone?.restored ? 'handed-over' : 'replaced',
       alone: options.alone === true ? leaveFor(settings) : undefined,
       progress,
@@ -126,7 +143,6 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       now: Date.now,
       newId: randomUUID,
     };
-    for (const { path, md5, size } of ledger.results.values()) context.baselines.set(path, { md5, size });
     return { kind: 'begun', context, restored, ended, close };
   } catch (error) {
     await close();

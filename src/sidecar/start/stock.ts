@@ -5,7 +5,7 @@ import { resultKey } from '../../core/keys.ts';
 import type { RelPath } from '../../core/path.ts';
 import { plural } from '../../core/units.ts';
 import type { FoundFile, Watcher } from '../../watch/watcher.ts';
-import { readLastAttemptFile, writeAttemptFile, type Alone } from './attempt-file.ts';
+import { readLastAttemptFile, writeAttemptFile, type Alone, type AttemptFacts } from './attempt-file.ts';
 import type { Context } from '../context.ts';
 import type { Files } from '../files/files.ts';
 import { mayBeOverwritten } from '../files/overwritten.ts';
@@ -20,7 +20,7 @@ export async function takeStock(
   if (context.resumed !== undefined) {
     inherit(context, files);
     // From now on it is a sidecar that was replaced: what was restored may be the task's by then.
-    if (context.alone !== undefined) writeAttemptFile(context.settings, context);
+    if (context.alone !== undefined) writeAttemptFile(context.settings, factsOf(context, context.alone));
     // The task is running: listen first, so that what the scan comes too early for is told.
     listen();
     const found = await watcher.scan(context.signal);
@@ -43,7 +43,12 @@ export async function recordStock(
 ): Promise<void> {
   for (const { path, facts } of found) context.inherited.set(path, facts);
   await hashStagedInputs(context);
-  writeAttemptFile(context.settings, { ...context, alone });
+  writeAttemptFile(context.settings, factsOf(context, alone));
+}
+
+function factsOf(context: Context, alone: Alone | undefined): AttemptFacts {
+  const { manifest, baselines } = context;
+  return { ...context, alone, baselines: baselines.inputs((path) => manifest.rolesOf(path).input) };
 }
 
 function sayWhatIsMissing({ attempt, history: { generations }, log }: Context): void {

@@ -156,7 +156,7 @@ export function allIsDone(view: View, work: string, { closedLast }: Said): void 
   if (newest?.record.kind !== 'done') throw new Error(`the last record says ${newest?.record.kind}`);
   for (const [name, round] of closedLast) {
     if ((CHECKPOINTS as readonly string[]).includes(name)) continue;
-    const file = newest.results.find((stored) => stored.path === name);
+    const file = [...newest.results].find((stored) => stored.path === name);
     if (file === undefined || roundOfMd5(file) !== round)
       throw new Error(`the last record does not name ${name} of round ${round}`);
     if (!view.keys().includes(file.key)) throw new Error(`${file.key} is not there`);

@@ -30,11 +30,9 @@ interface Run {
 function open(): Run {
   const ends: (() => void)[] = [];
   const unrecorded = new Set<string>();
-  const results = new Map<string, StoredFile>();
   const files = new Files({
     push: async ({ path }) => {
       await new Promise<void>((resolve) => ends.push(resolve));
-      results.set(path, { path } as StoredFile);
       unrecorded.add(path);
       return stored;
     },
@@ -73,7 +71,10 @@ function open(): Run {
       context: {
         now: () => 0,
         signal: NEVER,
-        ledger: { results, isRecorded: ({ path }: StoredFile) => !unrecorded.has(path) },
+        ledger: {
+          unrecorded: () => [...unrecorded].map((path) => ({ path, push: path })),
+          isRecorded: ({ push }: Pick<StoredFile, 'push'>) => !unrecorded.has(push),
+        },
       },
     } as unknown as FlushParts,
   };
