@@ -6,7 +6,7 @@ import { networkFileSystem } from '../native/network-files.ts';
 import { openOutbox } from './outbox.ts';
 import { openPasses } from './passes.ts';
 import { rescan } from './rescan.ts';
-import { findAll, listTreeInTurns, lookAt, type LookOn } from './scan.ts';
+import { findInTurns, listTreeInTurns, lookAt, type LookOn } from './scan.ts';
 import { openSeen, type Seen } from './seen.ts';
 import { openTestedReader, type TestedReader } from './self-test.ts';
 import { forbidden, networkFiles, noEvents, openWarnings } from './warnings.ts';
@@ -92,7 +92,8 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
       scanFromNowOn();
     }
     if (seen !== undefined) {
-      for (const file of await findAll(kernel.walk, lookOn)) seen.note(file.path, file.facts);
+      for await (const files of findInTurns(kernel.walk, lookOn))
+        for (const file of files) seen.note(file.path, file.facts);
     }
   } catch (error) {
     await close();
@@ -110,7 +111,7 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
     },
     missesCloses: () => seen !== undefined || passes.isRunning(),
     scan: (signal, onUnreadable = kernel.walk.onUnreadable) =>
-      findAll({ ...kernel.walk, enter: undefined, onUnreadable }, lookOn, signal),
+      findInTurns({ ...kernel.walk, enter: undefined, onUnreadable }, lookOn, signal),
     close,
   };
 }

@@ -86,7 +86,8 @@ export async function openPortable(
     fallback: reasonOf(reason),
     drainNow: () => undefined,
     missesCloses: () => true,
-    scan: (signal, onUnreadable = walk.onUnreadable) => findAll({ ...walk, onUnreadable }, 'pool', signal),
+    scan: (signal, onUnreadable = walk.onUnreadable) =>
+      findInTurns({ ...walk, onUnreadable }, 'pool', signal),
     close: () => (ended ??= end()),
   };
 }

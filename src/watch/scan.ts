@@ -80,7 +80,7 @@ export type LookOn = 'thread' | 'pool';
 export async function* findInTurns(
   walk: Walk,
   lookOn: LookOn,
-  signal: AbortSignal,
+  signal = new AbortController().signal,
 ): AsyncGenerator<readonly FoundFile[]> {
   for await (const paths of listTreeInTurns(walk, signal)) {
     const looked =
@@ -92,8 +92,7 @@ export async function* findInTurns(
 /** Every declared file of the tree. */
 export async function findAll(walk: Walk, lookOn: LookOn, signal?: AbortSignal): Promise<FoundFile[]> {
   const found: FoundFile[] = [];
-  const until = signal ?? new AbortController().signal;
-  for await (const files of findInTurns(walk, lookOn, until)) for (const file of files) found.push(file);
+  for await (const files of findInTurns(walk, lookOn, signal)) for (const file of files) found.push(file);
   return found;
 }
 

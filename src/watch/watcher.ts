@@ -37,10 +37,10 @@ export interface Watcher {
   /** True while closes may have given no event: then only {@link scan} is sure to find what is closed by now. */
   missesCloses(): boolean;
   /**
-   * Every declared file that is there, whether told or not. Rejects when `signal` aborts. `onUnreadable` is told
-   * each directory that could not be read.
+   * Every declared file that is there, whether told or not, in pieces: there may be very many. Throws when
+   * `signal` aborts. `onUnreadable` is told each directory that could not be read.
    */
-  scan(signal?: AbortSignal, onUnreadable?: Walk['onUnreadable']): Promise<readonly FoundFile[]>;
+  scan(signal?: AbortSignal, onUnreadable?: Walk['onUnreadable']): AsyncIterable<readonly FoundFile[]>;
   /** Nothing is told after this; the last descriptor is closed when it resolves. */
   close(): Promise<void>;
 }

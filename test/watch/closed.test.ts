@@ -4,7 +4,15 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { libcFunction } from '../../src/native/libc.ts';
-import { ended, freshDirectory, linkNameless, openNameless, startFixture, watched } from './support.ts';
+import {
+  ended,
+  everything,
+  freshDirectory,
+  linkNameless,
+  openNameless,
+  startFixture,
+  watched,
+} from './support.ts';
 
 const mkfifo = libcFunction<[path: string, mode: number]>('int mkfifo(const char*, unsigned int)');
 
@@ -162,7 +170,9 @@ describe('nothing is told', () => {
     fs.writeFileSync(`${dir}/old`, 'x');
     const { drained, watcher } = await watched({ dir });
     expect(drained()).toEqual([]);
-    expect(await watcher.scan()).toMatchObject([{ path: 'old', link: false, facts: { size: 1, links: 1 } }]);
+    expect(await everything(watcher)).toMatchObject([
+      { path: 'old', link: false, facts: { size: 1, links: 1 } },
+    ]);
   });
 
   it('of a FIFO, a reader, a removal or a change of attributes', async () => {
@@ -185,7 +195,7 @@ describe('names', () => {
     drained();
     fs.writeFileSync(Buffer.concat([raw, Buffer.from('/é'), Buffer.of(0xe9)]), 'x');
     expect(drained()).toEqual(['close d\udcff/é\udce9']);
-    expect(await watcher.scan()).toMatchObject([{ path: 'd\udcff/é\udce9' }]);
+    expect(await everything(watcher)).toMatchObject([{ path: 'd\udcff/é\udce9' }]);
   });
 
   it('may look like the one of a nameless file', async () => {

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { systemError } from '../../src/native/libc.ts';
 import { libcInotify } from '../../src/watch/inotify.ts';
 import { openEpollReader, openPollReader, type OpenReader } from '../../src/watch/reader.ts';
-import { freshDirectory, watched } from './support.ts';
+import { everything, freshDirectory, watched } from './support.ts';
 
 const RESCAN_MS = 50;
 
@@ -97,7 +97,7 @@ it('the portable watcher waits while a file still changes', async () => {
   clearInterval(writing);
   fs.closeSync(fd);
   await heard((event) => event.path === 'r.dat');
-  expect(await watcher.scan()).toHaveLength(2);
+  expect(await everything(watcher)).toHaveLength(2);
 });
 
 describe('when watches run out in the middle of a run', () => {

@@ -6,7 +6,13 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ClosedEvent, Interest } from '../../src/core/events.ts';
 import { libcFunction } from '../../src/native/libc.ts';
-import { openWatcher, thisSystem, type Watcher, type WatchSystem } from '../../src/watch/watcher.ts';
+import {
+  openWatcher,
+  thisSystem,
+  type FoundFile,
+  type Watcher,
+  type WatchSystem,
+} from '../../src/watch/watcher.ts';
 
 // The lease probe may cause one, and its default action ends the process.
 process.on('SIGIO', () => undefined);
@@ -143,4 +149,11 @@ export function openNameless(dir: string, text: string): number {
 export function linkNameless(fd: number, to: string): void {
   const from = `/proc/self/fd/${fd}`;
   if (linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) !== 0) throw new Error(`cannot link to ${to}`);
+}
+
+/** All that a scan finds. */
+export async function everything(watcher: Pick<Watcher, 'scan'>): Promise<readonly FoundFile[]> {
+  const all: FoundFile[] = [];
+  for await (const found of watcher.scan()) all.push(...found);
+  return all;
 }

@@ -35,6 +35,8 @@ export class RowMap<V> implements PathMap<V> {
   readonly #rowBytes: number;
   /** Rows by the path's number; a block without any row is not there. */
   readonly #blocks: (Buffer | undefined)[] = [];
+  /** How many rows of each block there are. */
+  readonly #counts: number[] = [];
   readonly #asTheyAre = new Map<number, V>();
   #size = 0;
 
@@ -61,11 +63,10 @@ export class RowMap<V> implements PathMap<V> {
 
   set(path: RelPath, value: V): this {
     const id = this.#paths.idOf(path);
-    const block = (this.#blocks[Math.floor(id / ROWS_PER_BLOCK)] ??= Buffer.alloc(
-      ROWS_PER_BLOCK * this.#rowBytes,
-    ));
+    const number = Math.floor(id / ROWS_PER_BLOCK);
+    const block = (this.#blocks[number] ??= Buffer.alloc(ROWS_PER_BLOCK * this.#rowBytes));
     const at = (id % ROWS_PER_BLOCK) * this.#rowBytes;
-    if (block[at] === ABSENT) this.#size += 1;
+    if (block[at] === ABSENT) this.#count(number, 1);
     if (block[at] === AS_IT_IS) this.#asTheyAre.delete(id);
     const fits = this.#codec.write(value, block, at + 1, path);
     block[at] = fits ? ROW : AS_IT_IS;
@@ -76,10 +77,11 @@ export class RowMap<V> implements PathMap<V> {
   delete(path: RelPath): boolean {
     const id = this.#paths.find(path);
     if (id === undefined || this.#kindOf(id) === ABSENT) return false;
-    const block = this.#blocks[Math.floor(id / ROWS_PER_BLOCK)];
+    const number = Math.floor(id / ROWS_PER_BLOCK);
+    const block = this.#blocks[number];
     if (block !== undefined) block[(id % ROWS_PER_BLOCK) * this.#rowBytes] = ABSENT;
     this.#asTheyAre.delete(id);
-    this.#size -= 1;
+    this.#count(number, -1);
     return true;
   }
 
@@ -104,6 +106,13 @@ export class RowMap<V> implements PathMap<V> {
     for (let id = 0; id < this.#blocks.length * ROWS_PER_BLOCK; id += 1) {
       if (this.#kindOf(id) !== ABSENT) yield id;
     }
+  }
+
+  #count(block: number, by: 1 | -1): void {
+    this.#size += by;
+    const left = (this.#counts[block] ?? 0) + by;
+    this.#counts[block] = left;
+    if (left === 0) this.#blocks[block] = undefined;
   }
 
   #kindOf(id: number): number {

@@ -73,7 +73,8 @@ export function openFlush(parts: FlushParts): Flush {
 async function hearAll({ watcher, files, context }: FlushParts, signal: AbortSignal): Promise<void> {
   watcher.drainNow();
   if (!watcher.missesCloses()) return;
-  for (const { path, facts } of await watcher.scan(signal)) files.closed(path, 'scan', context.now(), facts);
+  for await (const found of watcher.scan(signal))
+    for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
 }
 
 function begin(parts: FlushParts): Pass {

@@ -17,8 +17,8 @@ export async function finalScan(
     if (isOurs(`${context.root.path}/${dir}`)) unseen.set(dir, `cannot look into it: ${reasonOf(error)}`);
   };
   try {
-    for (const { path, facts } of await watcher.scan(deadline, onUnreadable))
-      files.closed(path, 'scan', context.now(), facts);
+    for await (const found of watcher.scan(deadline, onUnreadable))
+      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
   } catch (error) {
     if (!deadline.aborted) throw error;
     unseen.set('.', 'no time was left to look for what gave no event');

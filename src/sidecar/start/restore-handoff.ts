@@ -6,7 +6,7 @@ import { encodePath } from '../../core/path.ts';
 import type { Settings } from '../../core/settings.ts';
 import { plural } from '../../core/units.ts';
 import type { Log } from '../../log.ts';
-import { findAll } from '../../watch/scan.ts';
+import { findInTurns } from '../../watch/scan.ts';
 import type { Context } from '../context.ts';
 import { Outage } from '../files/outage.ts';
 import { plain, type RestoredFacts } from './attempt-file.ts';
@@ -55,5 +55,5 @@ async function record(context: Context, { generation, members, judgements }: Res
     members: members.map(({ file, facts }) => [file.path, plain(facts)]),
     judgements: [...judgements],
   };
-  await recordStock(context, await findAll(walk, 'thread', signal), { ...leaveFor(settings), restored });
+  await recordStock(context, findInTurns(walk, 'thread', signal), { ...leaveFor(settings), restored });
 }

@@ -23,14 +23,17 @@ export async function takeStock(
     if (context.alone !== undefined) writeAttemptFile(context.settings, factsOf(context, context.alone));
     // The task is running: listen first, so that what the scan comes too early for is told.
     listen();
-    const found = await watcher.scan(context.signal);
-    for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
+    let count = 0;
+    for await (const found of watcher.scan(context.signal)) {
+      count += found.length;
+      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
+    }
     const why = context.resumed === 'replaced' ? 'the sidecar was restarted' : 'the attempt was handed over';
-    context.log.info(`${why}: ${plural(found.length, 'declared file')} looked at again`);
+    context.log.info(`${why}: ${plural(count, 'declared file')} looked at again`);
     return;
   }
   if (context.alone !== undefined) sayWhatIsMissing(context);
-  await recordStock(context, await watcher.scan(context.signal), context.alone);
+  await recordStock(context, watcher.scan(context.signal), context.alone);
   inherit(context, files);
   listen();
 }
@@ -38,10 +41,10 @@ export async function takeStock(
 /** Before the task starts: what is here is not its work. Leaves it in the attempt file. */
 export async function recordStock(
   context: Context,
-  found: readonly FoundFile[],
+  found: AsyncIterable<readonly FoundFile[]>,
   alone: Alone | undefined,
 ): Promise<void> {
-  for (const { path, facts } of found) context.inherited.set(path, facts);
+  for await (const some of found) for (const { path, facts } of some) context.inherited.set(path, facts);
   await hashStagedInputs(context);
   writeAttemptFile(context.settings, factsOf(context, alone));
 }

@@ -58,7 +58,9 @@ function open(): Run {
           for (const path of run.queued.splice(0)) files.closed(path, 'close', 0);
         },
         missesCloses: () => run.missesCloses,
-        scan: () => Promise.resolve([{ path: 'found', facts: { ...fingerprint, mode: 0o644, links: 1 } }]),
+        scan: async function* () {
+          yield [{ path: 'found', link: false, facts: { ...fingerprint, mode: 0o644, links: 1 } }];
+        },
       },
       generations: { covered: () => Promise.resolve({ kind: 'covered' }), members: () => [] },
       recorder: {
