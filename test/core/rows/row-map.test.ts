@@ -14,7 +14,9 @@ import { newTrack, type Track } from '../../../src/core/track.ts';
 const anyPath = fc.string({ unit: 'binary', minLength: 1 });
 const decimal = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String);
 const hex = (digits: number): fc.Arbitrary<string> =>
-  fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: digits, maxLength: digits });
+  fc
+    .uint8Array({ minLength: digits / 2, maxLength: digits / 2 })
+    .map((bytes) => Buffer.from(bytes).toString('hex'));
 const count = fc.nat();
 
 describe('paths', () => {
