@@ -11,55 +11,67 @@ interface Entry<Rank> {
 const FEW_SERVED = 4096;
 
 export class Ready<Rank> {
-  readonly #waiting = new Map<FileKey, Entry<Rank> | undefined>();
+  /** By key: 1 for one that waits. A Set of so many would take ten times as much. */
+  #waits = new Uint8Array(1024);
   #rankOf: ((key: FileKey) => Rank) | undefined;
   #compare: (a: Rank, b: Rank) => number = () => 0;
-  /** As they came; what is no longer in `#waiting` is passed over, and all that is before `#first`. */
+  /** As they came; what does not wait any more is passed over, and all that is before `#first`. */
   #queue: FileKey[] = [];
   #first = 0;
-  /** In the order of ranks; what is no longer in `#waiting` is passed over. */
+  /** In the order of ranks; what is no longer in `#entries` is passed over. */
   #ranked: Entry<Rank>[] = [];
+  readonly #entries = new Map<FileKey, Entry<Rank>>();
 
   add(key: FileKey): void {
-    if (this.#waiting.has(key)) return;
-    if (this.#rankOf === undefined) {
-      this.#waiting.set(key, undefined);
-      this.#queue.push(key);
-    } else {
+    if (this.#has(key)) return;
+    if (key >= this.#waits.length) {
+      const more = new Uint8Array(key * 2);
+      more.set(this.#waits);
+      this.#waits = more;
+    }
+    this.#waits[key] = 1;
+    if (this.#rankOf === undefined) this.#queue.push(key);
+    else {
       const entry = { key, rank: this.#rankOf(key) };
-      this.#waiting.set(key, entry);
+      this.#entries.set(key, entry);
       this.#ranked.splice(this.#place(entry.rank), 0, entry);
     }
   }
 
   delete(key: FileKey): void {
-    this.#waiting.delete(key);
+    if (this.#has(key)) this.#waits[key] = 0;
+    this.#entries.delete(key);
+    // At once: what is added again stands at the end, never where it stood.
+    while (this.#first < this.#queue.length && !this.#has(this.#queue[this.#first] ?? -1)) this.#first += 1;
   }
 
   /** From now on the order is that of `compare`; a key's rank is taken when it is added. */
   rank(rankOf: (key: FileKey) => Rank, compare: (a: Rank, b: Rank) => number): void {
     if (this.#rankOf !== undefined) return;
-    const keys = [...this.#waiting.keys()];
+    const keys = [...this.#inTurn()];
     this.#rankOf = rankOf;
     this.#compare = compare;
-    this.#waiting.clear();
+    this.#waits.fill(0);
     this.#queue = [];
+    this.#first = 0;
     for (const key of keys) this.add(key);
   }
 
   *[Symbol.iterator](): Generator<FileKey> {
     if (this.#rankOf === undefined) return yield* this.#inTurn();
-    this.#ranked = this.#ranked.filter((entry) => this.#waiting.get(entry.key) === entry);
+    this.#ranked = this.#ranked.filter((entry) => this.#entries.get(entry.key) === entry);
     for (let at = 0; at < this.#ranked.length; at += 1) {
       const entry = this.#ranked[at];
-      if (entry !== undefined && this.#waiting.get(entry.key) === entry) yield entry.key;
+      if (entry !== undefined && this.#entries.get(entry.key) === entry) yield entry.key;
     }
+  }
+
+  #has(key: FileKey): boolean {
+    return this.#waits[key] === 1;
   }
 
   /** Begins behind what was served: to pass over it each time would cost more with each file. */
   *#inTurn(): Generator<FileKey> {
-    while (this.#first < this.#queue.length && !this.#waiting.has(this.#queue[this.#first] ?? -1))
-      this.#first += 1;
     if (this.#first > FEW_SERVED && this.#first * 2 > this.#queue.length) {
       this.#queue = this.#queue.slice(this.#first);
       this.#first = 0;
@@ -67,7 +79,7 @@ export class Ready<Rank> {
     const queue = this.#queue;
     for (let at = this.#first; at < queue.length; at += 1) {
       const key = queue[at];
-      if (key !== undefined && this.#waiting.has(key)) yield key;
+      if (key !== undefined && this.#has(key)) yield key;
     }
   }
 
