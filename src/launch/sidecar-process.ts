@@ -9,8 +9,11 @@ import type { Settings } from '../core/settings.ts';
 import { formatMs } from '../core/units.ts';
 import { createDeferred } from './deferred.ts';
 
-/** Its heap stays small: file contents are read in worker threads, outside this limit. */
-const NODE_FLAGS = ['--max-old-space-size=256', '--max-semi-space-size=2'];
+/**
+ * Its heap stays small: file contents are read in worker threads, outside this limit. Without an initial size V8
+ * looks for garbage only when half of the limit is taken, by each thread.
+ */
+const NODE_FLAGS = ['--max-old-space-size=256', '--initial-old-space-size=16', '--max-semi-space-size=2'];
 /** mallopt(3): each of a dozen threads keeping freed memory for itself would take 10 MiB more. */
 const FEW_ARENAS = { MALLOC_ARENA_MAX: '2' };
 const FIRST_RESTART_MS = 100;
