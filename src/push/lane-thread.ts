@@ -1,10 +1,9 @@
 // The main thread's end of one lane: starts the thread, and tells when it died. Knows nothing of jobs.
-import v8 from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import type { FromLane, LaneData, ToLane } from './lane-messages.ts';
 
 /** JavaScript's share only: buffers and zstd's memory do not count. A lane needs about 6 MiB of it. */
-const HEAP_MB = { maxOldGenerationSizeMb: 20, maxYoungGenerationSizeMb: 4 };
+const HEAP_MB = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 4 };
 /** A lane in the middle of a read(2) of a dead file server hears nothing. */
 const CLOSE_MS = 2000;
 
@@ -21,8 +20,6 @@ export interface LaneEvents {
 }
 
 export function startLane(entry: URL | string, data: LaneData, events: LaneEvents): LaneThread {
-  // The limit of our own heap on the command line would count for it, too, and not the one below.
-  v8.setFlagsFromString(`--max-old-space-size=${HEAP_MB.maxOldGenerationSizeMb}`);
   const worker = new Worker(entry, {
     workerData: data,
     // Without these two Node opens process.stdout and process.stderr, which are the task's own.
