@@ -121,12 +121,15 @@ describe('EC2', () => {
   });
 
   it('that takes the machine away ends the run with 75 before its instant', async () => {
-    const atMs = Date.now() + 12_000;
-    stands.set(
-      'spot/instance-action',
-      JSON.stringify({ action: 'terminate', time: new Date(atMs).toISOString() }),
+    const run = place.run(
+      [...FILES, '--notice', 'ec2'],
+      sh('echo a > k.chk; echo computing; exec sleep 600'),
+      env(),
     );
-    const run = place.run([...FILES, '--notice', 'ec2'], sh('echo a > k.chk; exec sleep 600'), env());
+    await run.says('computing');
+    const atMs = Date.now() + 12_000;
+    const time = new Date(atMs).toISOString();
+    stands.set('spot/instance-action', JSON.stringify({ action: 'terminate', time }));
     expect(await run.status, run.stderr()).toBe(75);
     expect(Date.now()).toBeLessThan(atMs);
     expect(run.stderr()).toContain('EC2');

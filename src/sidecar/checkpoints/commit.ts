@@ -78,7 +78,8 @@ async function record(
   return droppedGenerations(before, kept);
 }
 
-async function deleteUnneeded(
+/** Deletes the objects of `dropped` generations, and those of this attempt, that nothing needs any more. */
+export async function deleteUnneeded(
   context: Context,
   { checkpoints, companions, inUse }: Keepers,
   dropped: readonly Generation[],

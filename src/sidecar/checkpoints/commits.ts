@@ -1,7 +1,14 @@
 // One record of generations after the other: commits sets, and later drops what was kept only until a newer set
 // was proven. What a set is, and when it is complete, is not known here.
 import { reasonOf } from '../../core/errors.ts';
-import { commitGeneration, dropSpare, type GenerationFiles, type Keepers, type Marks } from './commit.ts';
+import {
+  commitGeneration,
+  deleteUnneeded,
+  dropSpare,
+  type GenerationFiles,
+  type Keepers,
+  type Marks,
+} from './commit.ts';
 import type { CutParts } from './pending-cut.ts';
 import { Spare } from './spare.ts';
 import { openVerifyCut, type VerifyCut } from './verify-cut.ts';
@@ -61,10 +68,17 @@ export class Commits {
     this.#spare.close();
   }
 
-  /** The task has ended well: what was kept in case it had not is dropped. Never rejects. */
-  async endWell(): Promise<void> {
-    this.#spare.endedWell();
-    await this.#dropSpare();
+  /**
+   * Nothing is committed any more: objects that no generation names go. `well`: also what was kept in case the task
+   * had not ended so. Never rejects.
+   */
+  async end(well: boolean): Promise<void> {
+    const { context } = this.#options;
+    if (well) this.#spare.endedWell();
+    if (well) await this.#dropSpare();
+    await this.inTurn(() => deleteUnneeded(context, this.#keepers, [])).catch((error: unknown) => {
+      context.log.debug(`objects that no checkpoint needs stay: ${reasonOf(error)}`);
+    });
   }
 
   /** A failure costs space only, and the next commit tries again. */

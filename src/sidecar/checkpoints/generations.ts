@@ -231,16 +231,16 @@ export class Generations {
     this.#timer = setTimeout(() => this.evaluate(), Math.max(1, afterMs));
   }
 
-  /** The last cut, when the task and all its writers are gone; see last-generation.ts. */
+  /** The last cut, when the task and all its writers are gone: what another waited for is part of it. */
   async final(ending: Omit<LastCut, 'members' | 'state'>): Promise<readonly RelPath[]> {
     this.pause();
-    // What it waited for is part of the last one, in the state that it has now.
-    this.#cut = undefined;
     await this.#commits.settled();
+    this.#cut = undefined;
+    this.#held.clear();
     const last = { ...ending, members: this.members(), state: this.#state };
     const commit: Commit = (files, marks) => this.#commit(files, marks, ending.deadline);
     const missing = await commitLast(this.#options, last, commit);
-    if (ending.clean && !last.members.some(ending.suspect)) await this.#commits.endWell();
+    await this.#commits.end(ending.clean && !last.members.some(ending.suspect));
     return missing;
   }
 
