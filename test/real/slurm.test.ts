@@ -69,7 +69,8 @@ describe.concurrent('LAMMPS ends whole', { timeout: 300_000 }, () => {
 
   it('when a preemption with a grace period sends USR1, which is a notice', async () => {
     const place = await melt.place('usr1');
-    const env = { ...place.env, CAPTURE_NOTICE_ON: 'USR1' };
+    // Less than the rest of the computation takes, however fast the machine is.
+    const env = { ...place.env, CAPTURE_NOTICE_ON: 'USR1', CAPTURE_GRACE: '8s' };
     const options = ['--partition=grace', '--signal=B:USR1@60', '--time=10'];
     const job = await submit({ ...place, ...one, env, options });
     await job.says(COMMITTED);
