@@ -54,6 +54,7 @@ describe('a mistake', () => {
       ['--again-status', '3', '--trust-exit', '3', ...TASK],
       'status 3 is named by --again-status and by --trust-exit',
     ],
+    [['--to', 's3//lab/x', ...TASK], "--to 's3//lab/x': lacks its colon | --to s3://lab/x"],
     [['--notice', 'aws', ...TASK], "--notice 'aws': not a notice: auto, none, ec2, gce, azure"],
     [
       ['--notice', 'after:30', ...TASK],

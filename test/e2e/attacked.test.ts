@@ -60,6 +60,7 @@ it('a watch after one that is done takes up the next task, when no exit file say
 });
 
 it.each([
+  ['SIGTERM', []],
   ['signal', ['--notice-on', 'USR1']],
   ['source', ['--notice', 'file:../stop']],
 ])('a notice by %s while the restore still runs ends the run before the task', async (by, options) => {
@@ -69,7 +70,8 @@ it.each([
   const check = `echo > ${place.dir}/checking; until [ -e ${place.dir}/go ]; do sleep 0.05; done`;
   const run = place.run(['-k', 'k', '--verify-checkpoint', check, ...options], sh('echo started'));
   await until(() => fs.existsSync(`${place.dir}/checking`), 'the check');
-  if (by === 'signal') run.child.kill('SIGUSR1');
+  if (by === 'SIGTERM') run.child.kill('SIGTERM');
+  else if (by === 'signal') run.child.kill('SIGUSR1');
   else fs.writeFileSync(`${place.dir}/stop`, '');
   await run.says('nothing was started');
   fs.writeFileSync(`${place.dir}/go`, '');
