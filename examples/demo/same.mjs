@@ -1,9 +1,12 @@
 #!/usr/bin/env node
 // same.mjs STORED LOCAL: are the bytes of a stored object (plain, or with .zst behind its name) those of a file?
 import { existsSync, readFileSync } from 'node:fs';
-import { decompress } from 'zstd-napi';
+import * as zlib from 'node:zlib';
 
 const [, , stored, local] = process.argv;
-const bytes = existsSync(stored) ? readFileSync(stored) : decompress(readFileSync(`${stored}.zst`));
+// As capture itself: Node's own zstd from 22.15 on, else that of the package.
+const decompress = async (frame) =>
+  (zlib.zstdDecompressSync ?? (await import('zstd-napi')).decompress)(frame);
+const bytes = existsSync(stored) ? readFileSync(stored) : await decompress(readFileSync(`${stored}.zst`));
 if (!readFileSync(local).equals(bytes)) process.exit(1);
 console.log(`identical: ${local}`);

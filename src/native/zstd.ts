@@ -1,8 +1,11 @@
 // The zstd library itself, through zstd-napi's low-level binding: the only way to put the content size into a
-// frame that is made piece by piece. Never a reason not to start: where it cannot be loaded, there is none.
+// frame that is made piece by piece. An optional package: never a reason not to start.
 import type * as Binding from 'zstd-napi/binding.js';
 
 export type Zstd = typeof Binding;
+
+/** What to do where neither the binding nor Node itself has zstd. */
+export const NO_ZSTD_HINT = `run with Node 22.15 or newer (this is ${process.versions.node}), or install zstd-napi beside capture`;
 
 /** The binding, or undefined where no binary fits this machine. */
 export async function loadZstd(): Promise<Zstd | undefined> {

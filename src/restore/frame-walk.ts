@@ -13,6 +13,8 @@ interface Field {
 }
 
 const MAGIC = 0xfd2fb528;
+/** The lowest of 16: pzstd and the seekable format put frames between the others that decode to nothing. */
+const SKIPPABLE_MAGIC = 0x184d2a50;
 const RLE_BLOCK = 1;
 
 export function openFrameWalk(): FrameWalk {
@@ -46,7 +48,9 @@ export function openFrameWalk(): FrameWalk {
 
 /** The fields of a frame in their order; numbers are little-endian. */
 function* frame(): Generator<Field, void, number> {
-  if ((yield read(4)) !== MAGIC) throw new Error('the zstd frame is corrupt: it does not begin as one');
+  const magic = yield read(4);
+  if (magic - (magic % 16) === SKIPPABLE_MAGIC) return yield* skip(yield read(4));
+  if (magic !== MAGIC) throw new Error('the zstd frame is corrupt: it does not begin as one');
   const descriptor = yield read(1);
   const isSingleSegment = (descriptor & 0x20) !== 0;
   const dictionaryBytes = [0, 1, 2, 4][descriptor & 3] ?? 0;

@@ -5,6 +5,13 @@ import { reasonOf } from '../core/errors.ts';
 /** The bytes differ from what the record says. */
 export class CorruptError extends Error {}
 
+/** The bytes may be whole: nothing on this machine can decompress them. */
+export class NoZstdError extends Error {
+  constructor() {
+    super('it is compressed with zstd, and this machine has none');
+  }
+}
+
 /** The bytes as they are; `failure` tells what they ended with when that was an error. */
 export function noteFailure(body: AsyncIterable<Uint8Array>): {
   readonly body: AsyncIterable<Uint8Array>;
@@ -22,11 +29,12 @@ export function noteFailure(body: AsyncIterable<Uint8Array>): {
   return { body: noted(), failure: () => failure };
 }
 
-/** What a decompressor gives; its errors are the content's. */
+/** What a decompressor gives; its errors are the content's, unless there is none. */
 export async function* orCorrupt(plain: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
     yield* plain;
   } catch (error) {
+    if (error instanceof NoZstdError) throw error;
     throw new CorruptError(`it cannot be decompressed: ${reasonOf(error)}`, { cause: error });
   }
 }

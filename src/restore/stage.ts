@@ -10,8 +10,9 @@ import { reached } from '../native/failpoint.ts';
 import { createMd5 } from '../native/md5.ts';
 import { absolutePath, type WorkDir } from '../native/own-dir.ts';
 import { setMtime } from '../native/times.ts';
+import { NO_ZSTD_HINT } from '../native/zstd.ts';
 import { ObjectMissingError } from './object-stream.ts';
-import { CorruptError, noteFailure, orCorrupt } from './plain.ts';
+import { CorruptError, NoZstdError, noteFailure, orCorrupt } from './plain.ts';
 import type { Source } from './source.ts';
 
 /** The text of a link is a path: PATH_MAX. */
@@ -42,7 +43,7 @@ export interface Incoming {
 /** The link would lead out. */
 class RefusedError extends Error {}
 
-/** Writes and checks one file at `temp`, a free name. Throws when the store or the work directory fails. */
+/** Writes and checks one file at `temp`, a free name. Throws when the store or the work directory fails, or no zstd is here. */
 export async function stage(
   root: WorkDir,
   source: Source,
@@ -63,6 +64,7 @@ export async function stage(
     if (cause instanceof ObjectMissingError) return { kind: 'missing', source };
     if (cause instanceof CorruptError) return { kind: 'corrupt', source, why: cause.message };
     if (cause instanceof RefusedError) return { kind: 'refused', source, why: cause.message };
+    if (cause instanceof NoZstdError) throw withoutZstd(source, cause);
     if (cause !== error || errnoOf(error) === undefined) throw cause;
     throw new CaptureError(
       EXIT.unavailable,
@@ -70,6 +72,14 @@ export async function stage(
       { hint: `check the space and the rights in ${root.path}`, cause: error },
     );
   }
+}
+
+/** Not a broken file: an older checkpoint in its place would only lose work. */
+function withoutZstd({ path }: Source, cause: NoZstdError): CaptureError {
+  return new CaptureError(EXIT.unavailable, `cannot restore ${showPath(path)}: ${cause.message}`, {
+    hint: NO_ZSTD_HINT,
+    cause,
+  });
 }
 
 interface Written {

@@ -96,6 +96,12 @@ describe('the walk to the end of a frame', () => {
     expect(walk.isAtEnd()).toBe(false);
   });
 
+  it('passes over a frame that decodes to nothing', () => {
+    const walk = openFrameWalk();
+    expect(walk.feed(Buffer.from('\x50\x2a\x4d\x18\x03\0\0\0abcmore', 'latin1'))).toBe(11);
+    expect(walk.isAtEnd()).toBe(true);
+  });
+
   it('knows frames without size or checksum, with repeated blocks, and small ones', () => {
     const contents = [
       Buffer.alloc(0),

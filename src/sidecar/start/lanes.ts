@@ -2,6 +2,7 @@
 import type { Settings } from '../../core/settings.ts';
 import { openLanes, type Lanes } from '../../push/lanes.ts';
 import type { Log } from '../../log.ts';
+import { NO_ZSTD_HINT } from '../../native/zstd.ts';
 import { spoolDirOf } from '../space/spool-dir.ts';
 import type { Context, Root } from '../context.ts';
 
@@ -19,9 +20,7 @@ export function openSnapshotLanes(settings: Settings, root: Root, log: Log): Lan
 export function warmUpLanes({ lanes, settings, log }: Pick<Context, 'lanes' | 'settings' | 'log'>): void {
   const said = (name: string): void => {
     if (name !== 'none' || settings.compression.kind === 'none') return;
-    log.warn('no zstd here: files are stored uncompressed', {
-      hint: 'npm rebuild zstd-napi, or Node 22.15 or newer',
-    });
+    log.warn('no zstd here: files are stored uncompressed', { hint: NO_ZSTD_HINT });
   };
   // A lane that cannot start says so to the first file that needs it; here the run may just be over.
   lanes.compressor().then(said, () => undefined);
