@@ -11,6 +11,7 @@ const MANIFESTS = ['examples/kubernetes/native-sidecar.yaml', 'examples/kubernet
 
 interface Container {
   readonly name: string;
+  readonly image: string;
   readonly args?: readonly string[];
   readonly command?: readonly string[];
   readonly restartPolicy?: string;
@@ -18,20 +19,26 @@ interface Container {
     readonly exec: { readonly command: readonly string[] };
     readonly timeoutSeconds: number;
   };
+  readonly resources: {
+    readonly requests?: { readonly cpu: string; readonly memory: string };
+    readonly limits: { readonly cpu?: string; readonly memory: string };
+  };
   readonly securityContext: Yaml;
   readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
 }
 interface PodSpec {
   readonly restartPolicy: string;
+  readonly serviceAccountName?: string;
   readonly terminationGracePeriodSeconds: number;
   readonly securityContext: Yaml;
-  readonly volumes: readonly { readonly name: string; readonly emptyDir: Yaml }[];
+  readonly volumes: readonly { readonly name: string; readonly emptyDir: { readonly sizeLimit?: string } }[];
   readonly initContainers: readonly Container[];
   readonly containers: readonly Container[];
 }
 interface Job {
   readonly spec: {
     readonly completionMode: string;
+    readonly activeDeadlineSeconds?: number;
     readonly backoffLimitPerIndex: number;
     readonly podFailurePolicy: {
       readonly rules: readonly { readonly action: string; readonly onExitCodes?: Yaml }[];
@@ -39,6 +46,14 @@ interface Job {
     readonly template: { readonly spec: PodSpec };
   };
 }
+
+const IMAGE = `your-registry/capture:${(JSON.parse(read('package.json')) as { readonly version: string }).version}`;
+const MIB: Readonly<Record<string, number>> = { Mi: 1, Gi: 1024 };
+/** A quantity of memory as Kubernetes writes it, in MiB. */
+const mebibytes = (quantity: string | undefined): number => {
+  const [, count = '', unit = ''] = /^(\d+)(Mi|Gi)$/.exec(quantity ?? '') ?? [];
+  return Number(count) * (MIB[unit] ?? 0);
+};
 
 const jobOf = (name: string): Job => parseYaml(read(name)) as unknown as Job;
 /** Environment of a container of an Indexed Job. */
@@ -82,6 +97,26 @@ describe.each(MANIFESTS)('%s', (name) => {
       ['Ignore', status(75)],
       ['Ignore', 'DisruptionTarget'],
     ]);
+  });
+
+  it('names the image that the Containerfile makes, and a service account for the bucket', () => {
+    for (const which of ['restore', 'capture']) expect(named(which).image).toBe(IMAGE);
+    expect(pod.serviceAccountName).toBe('sim');
+  });
+
+  it('gives capture what it takes, the restore what it fills the volume with, and the Job an end', () => {
+    const volume = pod.volumes.find((one) => one.name === 'work');
+    for (const which of ['restore', 'capture']) {
+      const { requests, limits } = named(which).resources;
+      expect(mebibytes(requests?.memory)).toBeGreaterThanOrEqual(256);
+      expect(mebibytes(limits.memory)).toBeGreaterThanOrEqual(512);
+      // Without it a busy node starves the uploads; a limit would do so on an idle one.
+      expect(requests?.cpu).toBeDefined();
+      expect(limits.cpu).toBeUndefined();
+    }
+    const left = mebibytes(named('restore').resources.limits.memory) - mebibytes(volume?.emptyDir.sizeLimit);
+    expect(left).toBeGreaterThanOrEqual(512);
+    expect(job.spec.activeDeadlineSeconds).toBeGreaterThan(0);
   });
 
   it('needs no root, no capability and no writable root file system', () => {
@@ -170,8 +205,16 @@ describe('the Containerfile', () => {
     expect(last).toContain('USER 65532:65532');
     expect(last).toContain('ENTRYPOINT ["capture"]');
     expect(lines.filter((line) => line.startsWith('FROM ')).map((line) => line.split(' ')[1])).toEqual([
-      'node:20-slim',
-      'node:20-slim',
+      'node:24-slim',
+      'node:24-slim',
     ]);
+  });
+
+  it('is built, by what it and its page say, under the name that the manifests use', () => {
+    for (const name of ['Containerfile', 'docs/containers.md']) {
+      const built = [...read(name).matchAll(/(?:podman|docker) build (?:-f Containerfile )?-t (\S+) \./g)];
+      expect(built.map(([, image]) => image)).toEqual([IMAGE, IMAGE]);
+    }
+    expect(read('docs/containers.md')).not.toMatch(/COPY --from=capture /);
   });
 });
