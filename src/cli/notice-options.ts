@@ -1,6 +1,7 @@
 // The options that say how capture hears that it will be stopped, and what the task is told then.
 import path from 'node:path';
 import type { Mistake } from '../core/mistake.ts';
+import { canEndTask, JOB_SIGNALS } from '../core/relay.ts';
 import { parseNotice, type NoticeChoice } from '../core/notice.ts';
 import type { NoticeSettings } from '../core/settings.ts';
 import type { GivenOptions } from './command-line.ts';
@@ -25,14 +26,8 @@ export const NOTICE_OPTIONS = table({
   ),
 });
 
-const SIGNALS: ReadonlySet<string> = new Set([
-  'SIGTERM',
-  'SIGINT',
-  'SIGHUP',
-  'SIGQUIT',
-  'SIGUSR1',
-  'SIGUSR2',
-]);
+/** Whoever sends one of these wants something to end. */
+const SIGNALS: ReadonlySet<string> = new Set(JOB_SIGNALS.filter(canEndTask));
 
 /** `USR1`, `SIGUSR1`, `usr1`. */
 const signal: Reader<string> = (text) => {

@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { reasonOf } from '../core/errors.ts';
+import { sendSignal } from '../native/processes.ts';
 import { requeueRule, type SlurmJob } from '../core/slurm-job.ts';
 import { formatMs } from '../core/units.ts';
 
@@ -16,9 +17,6 @@ const LEAST_MS = 500;
  * (an ignored signal stays ignored through exec, execve(2)).
  */
 const SURVIVING = 'trap "" TERM HUP; exec scontrol "$@"';
-
-/** For the rest of an answer, once scontrol itself was ended. */
-const PIPES_MS = 200;
 
 type Say = (line: string, level: 'info' | 'warn', hint?: string) => void;
 
@@ -60,8 +58,7 @@ async function scontrol(
   const timeout = Math.max(LEAST_MS, endByMs - Date.now());
   const child = spawn('/bin/sh', ['-c', SURVIVING, 'scontrol', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout,
-    killSignal: 'SIGKILL',
+    detached: true,
   });
   const { pid } = child;
   // Else the reaper of orphans would take its exit status.
@@ -72,11 +69,8 @@ async function scontrol(
       said[name] += text;
     });
   }
-  // What it has started may hold the pipes for longer.
-  const late = setTimeout(() => {
-    child.stdout.destroy();
-    child.stderr.destroy();
-  }, timeout + PIPES_MS);
+  // Its whole group: a site's script of that name may have started the real one, which holds the pipes.
+  const late = setTimeout(() => pid !== undefined && sendSignal(-pid, 'SIGKILL'), timeout);
   try {
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
     if (code === 0) return said.stdout;

@@ -31,6 +31,39 @@ export interface RunFacts {
   readonly startedAt: string;
 }
 
+/** What every record of an attempt says of it. */
+export function factsOf(
+  facts: RunFacts,
+): Pick<
+  CaptureRecord,
+  | 'format'
+  | 'capture'
+  | 'attempt'
+  | 'task'
+  | 'index'
+  | 'runId'
+  | 'runToken'
+  | 'host'
+  | 'argv'
+  | 'scheduler'
+  | 'startedAt'
+> {
+  const { scope, attempt, runId, runToken, host, argv, scheduler, startedAt } = facts;
+  return {
+    format: 1,
+    capture: CAPTURE_VERSION,
+    attempt,
+    task: scope.taskName,
+    index: scope.index,
+    runId,
+    runToken,
+    host,
+    argv: [...argv],
+    scheduler: { ...scheduler },
+    startedAt,
+  };
+}
+
 export interface LedgerOptions {
   readonly store: Store;
   readonly fence: Fence;
@@ -158,21 +191,11 @@ export class Ledger {
     const named = [...this.#unrecorded.keys()];
     const push = newId();
     const record: CaptureRecord = {
-      format: 1,
+      ...factsOf(facts),
       kind,
       push,
-      capture: CAPTURE_VERSION,
-      attempt: facts.attempt,
       seq: this.#seq,
       at: this.#options.now().toISOString(),
-      task: facts.scope.taskName,
-      index: facts.scope.index,
-      runId: facts.runId,
-      runToken: facts.runToken,
-      host: facts.host,
-      argv: [...facts.argv],
-      scheduler: { ...facts.scheduler },
-      startedAt: facts.startedAt,
       segments: [...this.#segments],
       results: [...this.#inline.values()],
       partials: [...this.#partials],

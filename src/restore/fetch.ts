@@ -9,7 +9,7 @@ import { reached } from '../native/failpoint.ts';
 import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
 import type { Store } from '../store/store.ts';
 import { joinSegments } from './join.ts';
-import { objectStream, RANGE_BYTES } from './object-stream.ts';
+import { counted, objectStream, RANGE_BYTES } from './object-stream.ts';
 import type { Source } from './source.ts';
 import { checkSpace } from './space.ts';
 import { stage, type Fetched, type Incoming } from './stage.ts';
@@ -110,16 +110,6 @@ function whyRefused(root: WorkDir, path: RelPath): string | undefined {
     if (!stat.isDirectory()) return `${dir} is ${stat.isSymbolicLink() ? 'a link' : 'no directory'}`;
   }
   return undefined;
-}
-
-async function* counted(
-  bytes: AsyncIterable<Uint8Array>,
-  onProgress: ((bytes: number) => void) | undefined,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of bytes) {
-    onProgress?.(chunk.length);
-    yield chunk;
-  }
 }
 
 /** Removes what interrupted restores have left. The caller holds the lock of the work directory. */

@@ -3,7 +3,7 @@
 import { plural } from '../core/units.ts';
 import { createMd5 } from '../native/md5.ts';
 import type { Store } from '../store/store.ts';
-import { objectStream, type StreamOptions } from './object-stream.ts';
+import { counted, objectStream, type StreamOptions } from './object-stream.ts';
 import { CorruptError, noteFailure, orCorrupt } from './plain.ts';
 import type { SegmentSource } from './source.ts';
 
@@ -47,14 +47,4 @@ async function* bytesOf(
   }
   if (at < size) throw new CorruptError(`${key} has ${plural(at, 'byte')}, its record says ${size}`);
   if (md5.digest('hex') !== expected) throw new CorruptError(`${key} has not the md5 of its record`);
-}
-
-async function* counted(
-  bytes: AsyncIterable<Uint8Array>,
-  onProgress: ((bytes: number) => void) | undefined,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of bytes) {
-    onProgress?.(chunk.length);
-    yield chunk;
-  }
 }

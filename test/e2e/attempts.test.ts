@@ -77,14 +77,20 @@ describe('--requeue slurm', () => {
     expect(run.stderr()).toMatch(/\n {2}try: scontrol requeue 7_3; [^\n]+\n$/);
   });
 
-  it('does not wait for a controller that does not answer until SIGKILL comes', async () => {
-    const run = await preempt({ SCONTROL_HANGS: '1', CAPTURE_GRACE: '1s' });
-    const [, most] =
-      /requeued: scontrol -o show job 7_3: no answer within ([\d.]+) ?m?s/.exec(run.stderr()) ?? [];
-    // Of the 10 s that it has elsewhere: the grace, and 2 s of the 3 that are left then.
-    expect(Number(most), run.stderr()).toBeLessThan(5);
-    expect(asked()).toEqual(['-o show job 7_3']);
-  });
+  it.each([
+    ['scontrol itself', 'itself'],
+    ['what a script of that name has started', 'child'],
+  ])(
+    'does not wait for a controller that does not answer until SIGKILL comes: %s hangs',
+    async (_, hangs) => {
+      const run = await preempt({ SCONTROL_HANGS: hangs, CAPTURE_GRACE: '1s' });
+      const [, most] =
+        /requeued: scontrol -o show job 7_3: no answer within ([\d.]+) ?m?s/.exec(run.stderr()) ?? [];
+      // Of the 10 s that it has elsewhere: the grace, and 2 s of the 3 that are left then.
+      expect(Number(most), run.stderr()).toBeLessThan(5);
+      expect(asked()).toEqual(['-o show job 7_3']);
+    },
+  );
 
   it.each([
     ['succeeds', 'echo x > r.dat', 0],

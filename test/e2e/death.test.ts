@@ -14,12 +14,12 @@ const OPTIONS = ['-k', 'k.chk', '-r', 'r.dat', '--task-name', 'sim'];
 const SIM = `${process.execPath} ${program('die-mid-write.mjs')}`;
 const PYTHON = `import subprocess, sys
 sys.exit(1 if subprocess.run(sys.argv[1:]).returncode else 0)`;
-/** Catches the failure, tidies up for longer than a signal handler would, and says that all is well. */
-const HIDING = `import subprocess, sys, time
+/** Catches the failure, lives on until what the death closed is a checkpoint, and says that all is well. */
+const HIDING = `import os, subprocess, sys, time
 try:
     subprocess.run(sys.argv[1:], check=True)
 except subprocess.CalledProcessError:
-    time.sleep(0.5)`;
+    while not os.path.exists('end'): time.sleep(0.02)`;
 const NODE = `process.exitCode = require('child_process').spawnSync(process.argv[1], process.argv.slice(2)).status === 0 ? 0 : 1`;
 
 const hasCheckpoint = (): boolean => place.records().some(({ record }) => record.kind === 'checkpoint');
@@ -66,7 +66,12 @@ describe('a program that is killed in the middle of a write', () => {
   it('and hidden behind a 0 is seen by the user’s own check, and by nothing else', async () => {
     const run = place.run(OPTIONS, ['python3', '-c', HIDING, ...SIM.split(' ')]);
     await until(() => hasCheckpoint() && place.keys().includes('r.dat.0'), 'the whole files');
+    const [before] = place.records().at(-1)?.record.generations ?? [];
     fs.writeFileSync(place.at('go'), '');
+    const isTaken = (): boolean =>
+      place.records().at(-1)?.record.generations[0]?.generation !== before?.generation;
+    await until(isTaken, 'a checkpoint of what the death closed');
+    fs.writeFileSync(place.at('end'), '');
     expect(await run.status, run.stderr()).toBe(0);
     expect(newest()).toBeUndefined();
     expect(await resumedFrom(['--verify-checkpoint', 'grep -q whole k.chk'])).toBe('whole\n');

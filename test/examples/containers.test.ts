@@ -137,7 +137,7 @@ describe.each(MANIFESTS)('%s', (name) => {
     const volumes = new Map(pod.volumes.map((volume) => [volume.name, volume.emptyDir]));
     expect(volumes.get('work')).toMatchObject({ medium: 'Memory' });
     for (const { volumeMounts } of all)
-      expect(volumeMounts).toContainEqual({ name: 'work', mountPath: '/work' });
+      expect(volumeMounts).toContainEqual({ name: 'work', mountPath: '/scratch' });
     for (const which of ['restore', 'capture'])
       expect(named(which).volumeMounts).toContainEqual({ name: 'tmp', mountPath: '/tmp' });
   });

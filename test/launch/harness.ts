@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import type { ToSidecar } from '../../src/core/messages.ts';
 import type { Settings } from '../../src/core/settings.ts';
 
@@ -95,6 +96,21 @@ export async function buildLauncher(): Promise<Launcher> {
   const file = path.join(dir, 'bin/capture');
   fs.copyFileSync('bin/capture', file);
   return { file, program, remove: () => fs.rmSync(dir, { recursive: true, force: true }) };
+}
+
+/** One launcher for the tests of a file, a lab of its own for each: `take` gets them before each test. */
+export function eachInItsLab(take: (lab: Lab, launcher: Launcher) => void): void {
+  let launcher: Launcher;
+  let lab: Lab;
+  beforeAll(async () => {
+    launcher = await buildLauncher();
+  });
+  afterAll(() => launcher.remove());
+  beforeEach(() => {
+    lab = createLab(launcher.file);
+    take(lab, launcher);
+  });
+  afterEach(() => lab.close());
 }
 
 export function createLab(launcher: string): Lab {

@@ -1,18 +1,12 @@
 import fs from 'node:fs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { buildLauncher, createLab, fixture, until } from './harness.ts';
-import type { Lab, Launcher } from './harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eachInItsLab, fixture, until } from './harness.ts';
+import type { Lab } from './harness.ts';
 
-let launcher: Launcher;
 let lab: Lab;
-beforeAll(async () => {
-  launcher = await buildLauncher();
+eachInItsLab((made) => {
+  lab = made;
 });
-afterAll(() => launcher.remove());
-beforeEach(() => {
-  lab = createLab(launcher.file);
-});
-afterEach(() => lab.close());
 
 describe('exit status', () => {
   test.each([

@@ -1,18 +1,12 @@
 import fs from 'node:fs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { buildLauncher, createLab, fixture, isRunning, stateOf, until } from './harness.ts';
-import type { Lab, Launcher } from './harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eachInItsLab, fixture, isRunning, stateOf, until } from './harness.ts';
+import type { Lab } from './harness.ts';
 
-let launcher: Launcher;
 let lab: Lab;
-beforeAll(async () => {
-  launcher = await buildLauncher();
+eachInItsLab((made) => {
+  lab = made;
 });
-afterAll(() => launcher.remove());
-beforeEach(() => {
-  lab = createLab(launcher.file);
-});
-afterEach(() => lab.close());
 
 const drained = (): boolean => lab.heard().some((message) => message.kind === 'task-ended');
 

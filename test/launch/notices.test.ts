@@ -1,19 +1,13 @@
 // What a notice does to the task: told at once where it makes use of that, else at the last moment.
 import fs from 'node:fs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { buildLauncher, createLab, fixture, until } from './harness.ts';
-import type { Capture, CaptureOptions, FakeSidecar, Lab, Launcher } from './harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eachInItsLab, fixture, until } from './harness.ts';
+import type { Capture, CaptureOptions, FakeSidecar, Lab } from './harness.ts';
 
-let launcher: Launcher;
 let lab: Lab;
-beforeAll(async () => {
-  launcher = await buildLauncher();
+eachInItsLab((made) => {
+  lab = made;
 });
-afterAll(() => launcher.remove());
-beforeEach(() => {
-  lab = createLab(launcher.file);
-});
-afterEach(() => lab.close());
 
 const STOP = { source: 'ec2', kind: 'stop', what: 'EC2 terminates this instance' };
 const notice = (inMs?: number): NonNullable<FakeSidecar['says']>[number] => ({

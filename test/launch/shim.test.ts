@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { watch } from './harness.ts';
+import { until, watch } from './harness.ts';
 
 let dir: string;
 let capture: string;
@@ -106,13 +106,14 @@ describe('bin/capture', () => {
       path.join(dir, 'package/dist/capture.mjs'),
       `import inspector from 'node:inspector';
        const seen = setInterval(() => undefined, 1000);
-       process.kill(process.pid, 'SIGUSR1');
-       setTimeout(() => { console.log(String(inspector.url())); clearInterval(seen); }, 300);`,
+       process.on('SIGUSR2', () => { console.log(String(inspector.url())); clearInterval(seen); });
+       process.kill(process.pid, 'SIGUSR1');`,
     );
     const child = spawn(capture, [], { stdio: ['ignore', 'pipe', 'pipe'] });
     const { status, stdout, stderr } = watch(child);
+    await until('tried', () => stderr().includes('Starting inspector on 192.0.2.1:9229 failed'));
+    child.kill('SIGUSR2');
     expect(await status).toBe(0);
-    expect(stderr()).toContain('Starting inspector on 192.0.2.1:9229 failed');
     expect(stdout().trim()).toBe('undefined');
   });
 });

@@ -1,18 +1,14 @@
 import fs from 'node:fs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { buildLauncher, createLab, fixture, stateOf, until } from './harness.ts';
+import { describe, expect, test } from 'vitest';
+import { eachInItsLab, fixture, stateOf, until } from './harness.ts';
 import type { Capture, CaptureOptions, Lab, Launcher } from './harness.ts';
 
 let launcher: Launcher;
 let lab: Lab;
-beforeAll(async () => {
-  launcher = await buildLauncher();
+eachInItsLab((made, built) => {
+  lab = made;
+  launcher = built;
 });
-afterAll(() => launcher.remove());
-beforeEach(() => {
-  lab = createLab(launcher.file);
-});
-afterEach(() => lab.close());
 
 /** A task that records its signals and ends at USR2; resolves when it runs. */
 async function recording(

@@ -1,10 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openBeneath } from '../../src/native/files.ts';
+import { processEntry } from '../../src/native/processes.ts';
 
 let root: { readonly fd: number; readonly path: string };
 beforeEach(() => {
@@ -15,6 +17,8 @@ afterEach(() => {
   fs.closeSync(root.fd);
   fs.rmSync(root.path, { recursive: true });
 });
+
+const isAsleep = (pid = 0): boolean => processEntry(pid)?.state === 'S';
 
 describe('openBeneath', () => {
   it.each<[string, string, string]>([
@@ -36,12 +40,11 @@ describe('openBeneath', () => {
 
   it('does not let the writer of a FIFO go on', async () => {
     execFileSync('mkfifo', [`${root.path}/p`]);
-    const writer = spawn('sh', ['-c', 'echo x > p'], { cwd: root.path });
-    // One of these comes while the writer waits in its open(2).
-    for (let n = 0; n < 30; n += 1) {
-      expect(() => openBeneath(root, 'p')).toThrow('not a regular file');
-      await sleep(10);
-    }
+    const writer = spawn('sh', ['-c', 'echo ready; exec 3>p; echo x >&3'], { cwd: root.path });
+    await once(writer.stdout, 'data');
+    // It has nothing more to wait for than its open(2).
+    while (!isAsleep(writer.pid)) await turn();
+    expect(() => openBeneath(root, 'p')).toThrow('not a regular file');
     expect(writer.exitCode).toBe(null);
     expect(execFileSync('timeout', ['10', 'cat', 'p'], { cwd: root.path, encoding: 'utf8' })).toBe('x\n');
   });

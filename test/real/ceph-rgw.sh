@@ -8,10 +8,8 @@
 # <dir> is best a new directory on tmpfs. The daemons stay in the caller's process group.
 set -euo pipefail
 
-usage() {
-  echo "usage: $0 up|down <dir>" >&2
-  exit 64
-}
+# shellcheck source=test/real/daemons.sh
+. "$(dirname "$0")/daemons.sh"
 [ $# -eq 2 ] || usage
 dir=$2
 conf=$dir/ceph.conf
@@ -71,13 +69,6 @@ write_keyring() {
   ceph-authtool "$keyring" --gen-key -n client.admin --cap mon 'allow *' --cap osd 'allow *'
   ceph-authtool "$keyring" --gen-key -n client.rgw --cap mon 'allow *' --cap osd 'allow *'
   ceph-authtool "$keyring" --gen-key -n osd.0 --cap mon 'allow profile osd' --cap osd 'allow *'
-}
-
-start() { # <name> <command...>
-  local name=$1
-  shift
-  "$@" >>"$dir/log/$name.out" 2>&1 </dev/null &
-  echo $! >"$dir/$name.pid"
 }
 
 alive() { # <name>
@@ -144,16 +135,6 @@ up() {
 # Process ids are used again: only one that runs with our configuration is ours.
 is_ours() { tr '\0' '\n' <"/proc/$1/cmdline" 2>/dev/null | grep -qxF "$conf"; }
 
-stop() { # <name>
-  [ -s "$dir/$1.pid" ] || return 0
-  local pid end=$((SECONDS + 5))
-  pid=$(cat "$dir/$1.pid")
-  is_ours "$pid" || return 0
-  kill "$pid" 2>/dev/null || true
-  while is_ours "$pid" && [ $SECONDS -lt $end ]; do sleep 0.1; done
-  ! is_ours "$pid" || kill -KILL "$pid" 2>/dev/null || true
-}
-
 down() {
   # Without its configuration this is no directory of ours, and is not removed.
   [ -f "$conf" ] || return 0
@@ -163,11 +144,4 @@ down() {
   rm -rf "$dir"
 }
 
-case $1 in
-  up)
-    trap 'status=$?; [ $status -eq 0 ] || down; exit $status' EXIT
-    up
-    ;;
-  down) down ;;
-  *) usage ;;
-esac
+up_or_down "$1"

@@ -49,7 +49,7 @@ function containersOf(name: string): Readonly<Record<string, Spec>> {
   const file = path.resolve(import.meta.dirname, '../../examples/kubernetes', name);
   const { spec } = parseYaml(fs.readFileSync(file, 'utf8')) as unknown as Manifest;
   const here = (word: string): string =>
-    word.replace('s3://my-bucket/sim', `file://${node.store}`).replace(/^\/work/, node.work);
+    word.replace('s3://my-bucket/sim', `file://${node.store}`).replace(/^\/scratch/, node.work);
   const { initContainers, containers } = spec.template.spec;
   return Object.fromEntries(
     [...initContainers, ...containers].map((one) => {

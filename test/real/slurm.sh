@@ -11,10 +11,8 @@
 # has a minute; high, which preempts low, and over, which preempts the other two.
 set -euo pipefail
 
-usage() {
-  echo "usage: $0 up|down <dir>" >&2
-  exit 64
-}
+# shellcheck source=test/real/daemons.sh
+. "$(dirname "$0")/daemons.sh"
 [ $# -eq 2 ] || usage
 dir=$2
 export SLURM_CONF=$dir/slurm.conf
@@ -84,13 +82,6 @@ CONF
   done
 }
 
-start() { # <name> <command...>
-  local name=$1
-  shift
-  "$@" >>"$dir/log/$name.out" 2>&1 </dev/null &
-  echo $! >"$dir/$name.pid"
-}
-
 # Process ids are used again: only one that runs with our configuration is ours.
 is_ours() { tr "\0" "\n" <"/proc/$1/environ" | grep -qxF "SLURM_CONF=$SLURM_CONF"; } 2>/dev/null
 
@@ -115,15 +106,6 @@ up() {
     sleep 0.2
   done
   echo "SLURM_CONF=$SLURM_CONF"
-}
-
-stop() { # <name>
-  local pid end=$((SECONDS + 10))
-  pid=$(cat "$dir/$1.pid")
-  is_ours "$pid" || return 0
-  kill "$pid" 2>/dev/null || true
-  while is_ours "$pid" && [ $SECONDS -lt $end ]; do sleep 0.1; done
-  ! is_ours "$pid" || kill -KILL "$pid" 2>/dev/null || true
 }
 
 # By Slurm where its controller still lives: a signal for our whole process group may have ended it before us.
@@ -154,11 +136,4 @@ down() {
   rm -rf "$dir"
 }
 
-case $1 in
-  up)
-    trap 'status=$?; [ $status -eq 0 ] || down; exit $status' EXIT
-    up
-    ;;
-  down) down ;;
-  *) usage ;;
-esac
+up_or_down "$1"

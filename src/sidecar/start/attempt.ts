@@ -14,7 +14,7 @@ import { claimAttempt } from '../../records/claim.ts';
 import { openFence, type Fence, type FencedError } from '../../records/fence.ts';
 import { reasonOf } from '../../core/errors.ts';
 import { openTidy, type Tidy } from '../../records/tidy.ts';
-import { Ledger, type RunFacts } from '../../records/ledger.ts';
+import { factsOf, Ledger, type RunFacts } from '../../records/ledger.ts';
 import { listRecords, readNewest, type RecordListing } from '../../records/read.ts';
 import type { Store } from '../../store/store.ts';
 import type { AttemptFile } from './attempt-file.ts';
@@ -85,21 +85,11 @@ async function claimOrResume(
 function startedRecord(facts: RunFacts): { text: string; push: string } {
   const push = randomUUID();
   const record: CaptureRecord = {
-    format: 1,
+    ...factsOf(facts),
     kind: 'started',
     push,
-    capture: CAPTURE_VERSION,
-    attempt: facts.attempt,
     seq: 0,
     at: facts.startedAt,
-    task: facts.scope.taskName,
-    index: facts.scope.index,
-    runId: facts.runId,
-    runToken: facts.runToken,
-    host: facts.host,
-    argv: [...facts.argv],
-    scheduler: { ...facts.scheduler },
-    startedAt: facts.startedAt,
     segments: [],
     results: [],
     partials: [],

@@ -2,16 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import type { TrackEvent } from '../../../src/core/decide.ts';
 import { Coverage, type Covered } from '../../../src/sidecar/checkpoints/coverage.ts';
-import { Files } from '../../../src/sidecar/files/files.ts';
+import type { Files } from '../../../src/sidecar/files/files.ts';
+import { filesThat, stored } from './pushes.ts';
 
 const NEVER = new AbortController().signal;
-const fingerprint = { dev: '1', ino: '1', size: 1, mtimeNs: '1', ctimeNs: '1' };
-const stored: TrackEvent = {
-  kind: 'stored',
-  durable: { fingerprint, md5: 'x', size: 1 },
-  atMs: 0,
-  tookMs: 3_600_000,
-};
 
 interface Pushes {
   readonly files: Files;
@@ -21,14 +15,7 @@ interface Pushes {
 
 function open(): Pushes {
   const underWay: Pushes['underWay'] = [];
-  const files = new Files({
-    push: ({ path }) => new Promise((end) => underWay.push({ path, end })),
-    rolesOf: () => ['result'],
-    replaces: () => false,
-    sizeOf: () => 0,
-    now: () => 0,
-    onChange: () => undefined,
-  });
+  const files = filesThat(({ path }) => new Promise((end) => underWay.push({ path, end })));
   return { files, underWay };
 }
 

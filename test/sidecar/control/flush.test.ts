@@ -1,18 +1,11 @@
 // The order of a flush, with the parts of a run in its hands: what it hears, waits for and records.
 import { describe, expect, it, vi } from 'vitest';
-import type { TrackEvent } from '../../../src/core/decide.ts';
 import type { StoredFile } from '../../../src/core/records.ts';
-import { Files } from '../../../src/sidecar/files/files.ts';
+import type { Files } from '../../../src/sidecar/files/files.ts';
 import { openFlush, type FlushParts } from '../../../src/sidecar/control/flush.ts';
+import { filesThat, fingerprint, stored } from './pushes.ts';
 
 const NEVER = new AbortController().signal;
-const fingerprint = { dev: '1', ino: '1', size: 1, mtimeNs: '1', ctimeNs: '1' };
-const stored: TrackEvent = {
-  kind: 'stored',
-  durable: { fingerprint, md5: 'x', size: 1 },
-  atMs: 0,
-  tookMs: 0,
-};
 
 interface Run {
   readonly parts: FlushParts;
@@ -30,17 +23,10 @@ interface Run {
 function open(): Run {
   const ends: (() => void)[] = [];
   const unrecorded = new Set<string>();
-  const files = new Files({
-    push: async ({ path }) => {
-      await new Promise<void>((resolve) => ends.push(resolve));
-      unrecorded.add(path);
-      return stored;
-    },
-    rolesOf: () => ['result'],
-    replaces: () => false,
-    sizeOf: () => 0,
-    now: () => 0,
-    onChange: () => undefined,
+  const files = filesThat(async ({ path }) => {
+    await new Promise<void>((resolve) => ends.push(resolve));
+    unrecorded.add(path);
+    return stored;
   });
   const run: Run = {
     files,

@@ -1,0 +1,29 @@
+// Files whose pushes the tests end themselves.
+import type { TrackEvent } from '../../../src/core/decide.ts';
+import { Files } from '../../../src/sidecar/files/files.ts';
+import type { FilesOptions } from '../../../src/sidecar/files/pusher.ts';
+
+export const fingerprint = { dev: '1', ino: '1', size: 1, mtimeNs: '1', ctimeNs: '1' };
+
+/** A push that took so long that the next one would have to wait for an hour, but for a flush. */
+export const stored: TrackEvent = {
+  kind: 'stored',
+  durable: {
+    fingerprint,
+    md5: 'x',
+    size: 1,
+  },
+  atMs: 0,
+  tookMs: 3_600_000,
+};
+
+export function filesThat(push: FilesOptions['push']): Files {
+  return new Files({
+    push,
+    rolesOf: () => ['result'],
+    replaces: () => false,
+    sizeOf: () => 0,
+    now: () => 0,
+    onChange: () => undefined,
+  });
+}
