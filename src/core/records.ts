@@ -2,6 +2,7 @@
 // other programs read them. Everything read from a store is validated here before anything believes it.
 import { z } from 'zod';
 import { isInside } from './path.ts';
+import { checkSum } from './record-text.ts';
 
 /** Bytes of a record that is still read; a larger one is not ours. */
 export const RECORD_LIMIT_BYTES = 16 * 2 ** 20;
@@ -140,6 +141,7 @@ export function parseSegment(text: string): readonly StoredFile[] | { readonly i
   return 'invalid' in parsed ? parsed : parsed.results;
 }
 
+/** Text with its right checksum, or, as it was written before there were checksums, with no field but known ones. */
 function parseWith<T>(schema: z.ZodType<T>, text: string): T | { readonly invalid: string } {
   let json: unknown;
   try {
@@ -148,7 +150,28 @@ function parseWith<T>(schema: z.ZodType<T>, text: string): T | { readonly invali
     return { invalid: 'not JSON' };
   }
   const parsed = schema.safeParse(json);
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  return { invalid: `${issue?.path.join('.') || 'record'}: ${issue?.message ?? 'invalid'}` };
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    return { invalid: `${issue?.path.join('.') || 'record'}: ${issue?.message ?? 'invalid'}` };
+  }
+  const sum = checkSum(text);
+  if (sum === 'wrong') return { invalid: 'its checksum is not that of its content' };
+  const unknown = sum === 'none' ? unknownField(json, parsed.data) : undefined;
+  return unknown === undefined ? parsed.data : { invalid: `it has no checksum and the field ${unknown}` };
+}
+
+/** The first field that the schema has left out. */
+function unknownField(json: unknown, known: unknown, at = ''): string | undefined {
+  if (!isObject(json)) return undefined;
+  for (const [name, value] of Object.entries(json)) {
+    const path = at === '' ? name : `${at}.${name}`;
+    if (!isObject(known) || !Object.hasOwn(known, name)) return path;
+    const unknown = unknownField(value, known[name], path);
+    if (unknown !== undefined) return unknown;
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }

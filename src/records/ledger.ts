@@ -9,6 +9,7 @@ import {
   type StoredFile,
 } from '../core/records.ts';
 import { recordKey, type KeyScope } from '../core/keys.ts';
+import { textWithSum } from '../core/record-text.ts';
 import { prunableRecords } from '../core/retention.ts';
 import type { Paths } from '../core/rows/paths.ts';
 import { RowMap, type PathMap } from '../core/rows/row-map.ts';
@@ -210,8 +211,8 @@ export class Ledger {
     await this.#prune(signal);
   }
 
-  async #create(key: string, body: unknown, push: string, signal?: AbortSignal): Promise<void> {
-    const bytes = Buffer.from(JSON.stringify(body));
+  async #create(key: string, body: object, push: string, signal?: AbortSignal): Promise<void> {
+    const bytes = Buffer.from(textWithSum(body));
     // Whatever comes of it: a record whose answer was lost may be there, and the next try needs a key of its own.
     this.#seq += 1;
     reached('record.before-put');

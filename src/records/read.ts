@@ -1,7 +1,13 @@
 // Reads what earlier attempts of this index have recorded. Believes nothing that core/records does not
 // accept; an unreadable record is reported and the one before it is taken.
-import { RECORD_LIMIT_BYTES, parseRecord, parseSegment, type StoredFile } from '../core/records.ts';
-import { parseRecordKey, recordPrefix, type KeyScope } from '../core/keys.ts';
+import {
+  RECORD_LIMIT_BYTES,
+  parseRecord,
+  parseSegment,
+  type CaptureRecord,
+  type StoredFile,
+} from '../core/records.ts';
+import { parseRecordKey, recordKey, recordPrefix, type KeyScope } from '../core/keys.ts';
 import type { WholeRecord } from '../core/history.ts';
 import { createLimit } from '../core/limit.ts';
 import { Paths } from '../core/rows/paths.ts';
@@ -41,6 +47,8 @@ export interface ReadRecords {
   readonly records: readonly WholeRecord[];
   /** What could not be read, for a warning each. */
   readonly problems: readonly string[];
+  /** Attempts that wrote more than their claim, and of which nothing but the claim, if that, can be read. */
+  readonly unreadable: readonly number[];
 }
 
 /** List segments read at once: each has some 300 KiB of text. */
@@ -63,11 +71,14 @@ export async function readNewest(
   const problems: string[] = [];
   const records: WholeRecord[] = [];
   const segments = openSegments(store, listing, paths, problems, signal);
-  for (const attempt of [...byAttempt.keys()].toSorted((a, b) => a - b)) {
-    const whole = await newestReadable(store, byAttempt.get(attempt) ?? [], problems, segments, signal);
+  const unreadable: number[] = [];
+  for (const [attempt, newestFirst] of [...byAttempt].toSorted(([a], [b]) => a - b)) {
+    const whole = await newestReadable(store, newestFirst, problems, segments, signal);
     if (whole !== undefined) records.push(whole);
+    const hasToldMore = newestFirst.some((key) => (parseRecordKey(key)?.seq ?? 0) > 0);
+    if (hasToldMore && (whole?.record.seq ?? 0) === 0) unreadable.push(attempt);
   }
-  return { records, problems };
+  return { records, problems, unreadable };
 }
 
 async function newestReadable(
@@ -78,8 +89,7 @@ async function newestReadable(
   signal?: AbortSignal,
 ): Promise<WholeRecord | undefined> {
   for (const key of newestFirst) {
-    const text = await readText(store, key, signal);
-    const record = text === undefined ? UNREADABLE : parseRecord(text);
+    const record = await readRecord(store, key, signal);
     if ('invalid' in record) {
       problems.push(`record ${key} cannot be used (${record.invalid})`);
       continue;
@@ -88,6 +98,23 @@ async function newestReadable(
     return { record, results: inOrder([...lists, record.results]) };
   }
   return undefined;
+}
+
+/** The record that `key` stands for, or why it is none: what stands there may be another one, or nothing of ours. */
+export async function readRecord(
+  store: Store,
+  key: string,
+  signal?: AbortSignal,
+): Promise<CaptureRecord | { readonly invalid: string }> {
+  const text = await readText(store, key, signal);
+  const record = text === undefined ? UNREADABLE : parseRecord(text);
+  if ('invalid' in record || keyOf(record) === key) return record;
+  return { invalid: `it is the record ${keyOf(record)}` };
+}
+
+function keyOf({ task, index, attempt, seq, kind, end }: CaptureRecord): string {
+  const name = kind === 'failed' ? `failed-${end?.status ?? 1}` : kind;
+  return recordKey({ taskName: task, index }, attempt, seq, name);
 }
 
 /** The entries of a list segment, by its key. */

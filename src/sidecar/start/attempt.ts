@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { unionOf, type History } from '../../core/history.ts';
 import { parseRecordKey, type KeyScope } from '../../core/keys.ts';
 import { showPath } from '../../core/path.ts';
+import { textWithSum } from '../../core/record-text.ts';
 import { isLast, type CaptureRecord, type StoredFile } from '../../core/records.ts';
 import type { Paths } from '../../core/rows/paths.ts';
 import { RowMap } from '../../core/rows/row-map.ts';
@@ -19,6 +20,7 @@ import { listRecords, readNewest, type RecordListing } from '../../records/read.
 import type { Store } from '../../store/store.ts';
 import type { AttemptFile } from './attempt-file.ts';
 import type { Outage } from '../files/outage.ts';
+import { refuseUnreadable } from './unreadable.ts';
 
 export interface AttemptOptions {
   readonly settings: Settings;
@@ -97,7 +99,7 @@ function startedRecord(facts: RunFacts): { text: string; push: string } {
     generations: [],
     left: [],
   };
-  return { text: JSON.stringify(record), push };
+  return { text: textWithSum(record), push };
 }
 
 async function openLedger(
@@ -107,14 +109,17 @@ async function openLedger(
   paths: Paths,
 ): Promise<Omit<Attempt, 'facts'>> {
   const listing = await listRecords(store, facts.scope, signal);
-  const { records, problems } = await readNewest(
+  const read = await readNewest(
     store,
     listing,
     attempt === undefined ? facts.attempt : attempt + 1,
     signal,
     paths,
   );
+  const { records, problems } = read;
   for (const problem of problems) log.warn(`${problem}: the one before it is used`);
+  // The task that a replaced sidecar serves is running already.
+  if (attempt === undefined) refuseUnreadable(read, settings);
   // An attempt that died between its claim and its first record of all that it knows says nothing.
   const told = records.filter(({ record }) => record.seq > 0);
   const newMap = (): RowMap<StoredFile> => new RowMap(storedRow(facts.scope.index), paths);

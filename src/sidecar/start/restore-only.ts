@@ -17,6 +17,7 @@ import { lockWorkdir } from './lock.ts';
 import { Outage } from '../files/outage.ts';
 import { openProgress } from '../progress.ts';
 import { restore } from './restore.ts';
+import { refuseUnreadable } from './unreadable.ts';
 
 /** What the records of this index say, of all its attempts. */
 export async function readHistory(
@@ -27,8 +28,10 @@ export async function readHistory(
 ): Promise<{ readonly history: History; readonly scope: KeyScope; readonly newestAttempt: number }> {
   const scope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
   const listing = await listRecords(store, scope, signal);
-  const { records, problems } = await readNewest(store, listing, Infinity, signal);
+  const read = await readNewest(store, listing, Infinity, signal);
+  const { records, problems } = read;
   for (const problem of problems) onProblem(problem);
+  refuseUnreadable(read, settings);
   const told = records.filter(({ record }) => record.seq > 0);
   return { history: unionOf(told, settings.identity.runId), scope, newestAttempt: listing.newestAttempt };
 }
