@@ -9,6 +9,7 @@ import {
   type CompletedPart,
 } from '@aws-sdk/client-s3';
 import { request, type Bucket } from './s3-bucket.ts';
+import { promised, type Failure } from './s3-failure.ts';
 import { headObject } from './s3-read.ts';
 import { StoreError, type ObjectHead } from './store.ts';
 
@@ -51,13 +52,15 @@ function copySource(bucket: Bucket, key: string): string {
   return [bucket.name, ...(bucket.prefix + key).split('/')].map(encodeURIComponent).join('/');
 }
 
-async function copyWhole({ bucket, to, copySource: from, signal }: CopyJob): Promise<void> {
-  await request(bucket, { operation: 'CopyObject', key: to, signal }, (client, http) =>
-    client.send(
-      new CopyObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + to, CopySource: from }),
-      http,
-    ),
-  );
+async function copyWhole(job: CopyJob): Promise<void> {
+  const { bucket, to, signal } = job;
+  const settle = async ({ lost }: Failure): Promise<object | undefined> =>
+    lost ? sameObject(job) : undefined;
+  await request(bucket, { operation: 'CopyObject', key: to, signal, settle }, async (client, http) => {
+    const target = { Bucket: bucket.name, Key: bucket.prefix + to, CopySource: job.copySource };
+    const answer = await client.send(new CopyObjectCommand(target), http);
+    return promised(answer.CopyObjectResult?.ETag, 'ETag');
+  });
 }
 
 async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
@@ -66,8 +69,11 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
   const { UploadId } = await request(
     bucket,
     { operation: 'CreateMultipartUpload', key: to, signal },
-    (client, http) =>
-      client.send(new CreateMultipartUploadCommand({ ...target, Metadata: { ...source.meta } }), http),
+    async (client, http) => {
+      const metadata = { ...target, Metadata: { ...source.meta } };
+      const begun = await client.send(new CreateMultipartUploadCommand(metadata), http);
+      return { UploadId: promised(begun.UploadId, 'UploadId') };
+    },
   );
   try {
     const Parts: CompletedPart[] = [];
@@ -81,18 +87,20 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
         CopySource: job.copySource,
         CopySourceRange: `bytes=${first}-${last}`,
       };
-      const copied = await request(bucket, { operation: 'UploadPartCopy', key: to, signal }, (client, http) =>
-        client.send(new UploadPartCopyCommand(part), http),
-      );
-      Parts.push({ PartNumber, ETag: copied.CopyPartResult?.ETag });
+      const ask = { operation: 'UploadPartCopy', key: to, signal };
+      const ETag = await request(bucket, ask, async (client, http) => {
+        const copied = await client.send(new UploadPartCopyCommand(part), http);
+        return promised(copied.CopyPartResult?.ETag, 'ETag');
+      });
+      Parts.push({ PartNumber, ETag });
     }
     const settle = (): Promise<object | undefined> => sameObject(job);
-    await request(bucket, { operation: 'CompleteMultipartUpload', key: to, signal, settle }, (client, http) =>
-      client.send(
-        new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } }),
-        http,
-      ),
-    );
+    const ask = { operation: 'CompleteMultipartUpload', key: to, signal, settle };
+    await request(bucket, ask, async (client, http) => {
+      const completion = { ...target, UploadId, MultipartUpload: { Parts } };
+      const answer = await client.send(new CompleteMultipartUploadCommand(completion), http);
+      return promised(answer.ETag, 'ETag');
+    });
   } catch (error) {
     const options = { operation: 'AbortMultipartUpload', key: to, budgetMs: ABORT_BUDGET_MS };
     // The error that led here is the one to report; what stays behind, sweep finds.
@@ -103,7 +111,7 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
   }
 }
 
-/** A completion whose answer was lost has taken place when the copy is there. */
+/** A copy whose answer was lost, or is not one of S3, has taken place when it is there. */
 async function sameObject({ bucket, to, source, signal }: CopyJob): Promise<object | undefined> {
   const there = await headObject(bucket, to, { signal, budgetMs: 0 }).catch(() => undefined);
   return there?.meta['push'] === source.meta['push'] && there?.sizeBytes === source.sizeBytes

@@ -33,6 +33,12 @@ const REGION: Meaning = {
   hint: 'set AWS_REGION to the region of the bucket',
 };
 const BUSY: Meaning = { kind: 'transient', why: 'the server is busy' };
+/** A captive portal, a load balancer that sends requests elsewhere: "200 OK", and nothing that S3 says. */
+const NOT_S3: Meaning = {
+  kind: 'transient',
+  why: 'the answer is not one of S3',
+  hint: 'check AWS_ENDPOINT_URL and HTTPS_PROXY: something else answers in the place of the store',
+};
 const GARBLED: Meaning = { kind: 'transient', why: 'the body was damaged on its way' };
 
 /** https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, and what RGW and MinIO add. */
@@ -69,6 +75,7 @@ const BY_CODE: Readonly<Record<string, Meaning>> = {
   ConditionalRequestConflict: { kind: 'transient', why: 'another write of this key is under way' },
   OperationAborted: { kind: 'transient', why: 'another write is under way' },
   RequestTimeout: { kind: 'transient', why: 'the server waited too long for the body' },
+  NotFromS3: NOT_S3,
   IncompleteBody: GARBLED,
   BadDigest: GARBLED,
   XAmzContentSHA256Mismatch: GARBLED,
@@ -96,6 +103,20 @@ const UNSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPRO
 /** Errors of sockets and of the HTTP parser (HPE_*). */
 const NETWORK = /^(E[A-Z]+|HPE_.*|UND_ERR.*|ERR_SSL.*|ERR_STREAM_PREMATURE_CLOSE)$/;
 
+/** A good status with an answer that lacks what S3 promises for it: nobody knows what took place. */
+export class NotFromS3 extends Error {
+  constructor(lacks: string) {
+    super(`the answer has no ${lacks}`);
+    this.name = 'NotFromS3';
+  }
+}
+
+/** What the answer has of a field that S3 always sends; throws {@link NotFromS3} when it is missing or empty. */
+export function promised<T>(value: T | undefined, name: string): T {
+  if (value === undefined || value === '') throw new NotFromS3(name);
+  return value;
+}
+
 /** Says what an error of the SDK means; `endpoint` names the server when no answer came. */
 export function failureOf(error: unknown, endpoint: string): Failure {
   const status = statusOf(error);
@@ -108,7 +129,7 @@ export function failureOf(error: unknown, endpoint: string): Failure {
       ...meaning,
       status,
       code: name,
-      lost: status === 500 || status === 502 || status === 504,
+      lost: status < 300 || status === 500 || status === 502 || status === 504,
     };
   }
   const code = field(error, 'code') ?? name;
@@ -123,7 +144,7 @@ export function failureOf(error: unknown, endpoint: string): Failure {
 }
 
 /** What the SDK calls an answer without a code. */
-const NO_CODE = /^(Error|Unknown|UnknownError|SyntaxError|\d+)$/;
+const NO_CODE = /^(Error|Unknown|UnknownError|SyntaxError|NotFromS3|\d+)$/;
 
 /** Answers to HEAD have no body: there expired credentials are a bare 400. */
 export function mayBeExpired({ kind, status, code }: Failure): boolean {
@@ -141,6 +162,7 @@ export function detailsOf(failure: Failure, tries: number): string {
 }
 
 function meaningOfStatus(status: number): Meaning {
+  if (status < 300) return NOT_S3;
   if (status === 401 || status === 403) return { kind: 'denied', why: 'access denied' };
   if (status === 404) return { kind: 'missing', why: 'not found' };
   if (status === 412) return { kind: 'refused', why: 'the object exists' };

@@ -1,10 +1,10 @@
 // Writing to S3. Small bodies are one PutObject, larger ones a multipart upload. A write whose answer was
-// lost is settled by the push id in the object's metadata; it must never be reported as failed when it took
+// lost, or is not one of S3, is settled by the push id in the object's metadata; it must never be reported as failed when it took
 // place, nor as ours when it was another's.
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { reached } from '../native/failpoint.ts';
 import { request, type Bucket } from './s3-bucket.ts';
-import type { Failure } from './s3-failure.ts';
+import { promised, type Failure } from './s3-failure.ts';
 import { headObject } from './s3-read.ts';
 import { SMALLEST_PART_BYTES, upload } from './s3-upload.ts';
 import type { PutOptions, PutOutcome } from './store.ts';
@@ -47,11 +47,12 @@ async function putBytes(
     async (client, http): Promise<PutOutcome> => {
       const input = { Bucket: bucket.name, Key: bucket.prefix + key, Body: body, Metadata: { ...meta } };
       reached('s3.before-put');
-      await client.send(
+      const answer = await client.send(
         new PutObjectCommand({ ...input, IfNoneMatch: ifAbsent === true ? '*' : undefined }),
         http,
       );
       reached('s3.after-put');
+      promised(answer.ETag, 'ETag');
       options.onSent?.(body.byteLength);
       return 'stored';
     },

@@ -4,7 +4,7 @@ import { GetObjectCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-
 import { reasonOf } from '../core/errors.ts';
 import { releasing } from './body.ts';
 import { request, type Bucket } from './s3-bucket.ts';
-import type { Failure } from './s3-failure.ts';
+import { NotFromS3, promised, type Failure } from './s3-failure.ts';
 import { StoreError, type GetOptions, type GotObject, type ListedObject, type ObjectHead } from './store.ts';
 
 /** What HEAD says, or undefined when there is no such object. `budgetMs` 0 is one try. */
@@ -16,8 +16,10 @@ export async function headObject(
   const found = await request(
     bucket,
     { operation: 'HeadObject', key, ...options, settle: absent },
-    (client, http) =>
-      client.send(new HeadObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + key }), http),
+    async (client, http) =>
+      anObject(
+        await client.send(new HeadObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + key }), http),
+      ),
   );
   return found === 'absent'
     ? undefined
@@ -34,14 +36,16 @@ export async function getObject(
   const found = await request(
     bucket,
     { operation: 'GetObject', key, signal, settle: absent },
-    (client, http) =>
-      client.send(
-        new GetObjectCommand({
-          Bucket: bucket.name,
-          Key: bucket.prefix + key,
-          Range: range === undefined ? undefined : `bytes=${range.first}-${range.last}`,
-        }),
-        http,
+    async (client, http) =>
+      anObject(
+        await client.send(
+          new GetObjectCommand({
+            Bucket: bucket.name,
+            Key: bucket.prefix + key,
+            Range: range === undefined ? undefined : `bytes=${range.first}-${range.last}`,
+          }),
+          http,
+        ),
       ),
   );
   if (found === 'absent') return undefined;
@@ -56,6 +60,20 @@ export async function getObject(
       body.destroy();
     }),
   };
+}
+
+interface Described {
+  readonly ETag?: string | undefined;
+  readonly Metadata?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Whatever a gateway answers is no object: S3 names an ETag, and no other server makes up our metadata. */
+function anObject<T extends Described & { readonly Body?: unknown }>(answer: T): T {
+  if (Object.keys(answer.Metadata ?? {}).length === 0 && !answer.ETag) {
+    if (answer.Body instanceof Readable) answer.Body.destroy();
+    throw new NotFromS3('ETag');
+  }
+  return answer;
 }
 
 /** HEAD's 404 has no body, so a missing bucket looks the same: the first write will say so. */
@@ -97,10 +115,14 @@ export async function* listObjects(
   let token: string | undefined;
   do {
     const input = { Bucket: bucket.name, Prefix: bucket.prefix + prefix, ContinuationToken: token };
-    const page = await request(bucket, { operation: 'ListObjectsV2', key: prefix, signal }, (client, http) =>
+    const ask = { operation: 'ListObjectsV2', key: prefix, signal };
+    const page = await request(bucket, ask, async (client, http) => {
       // Keys may hold characters that XML cannot.
-      client.send(new ListObjectsV2Command({ ...input, EncodingType: 'url' }), http),
-    );
+      const listed = await client.send(new ListObjectsV2Command({ ...input, EncodingType: 'url' }), http);
+      // A page of HTML reads as an empty listing: as if nothing had ever been stored.
+      promised(listed.IsTruncated, 'IsTruncated');
+      return listed;
+    });
     for (const { Key: key = '', Size: sizeBytes = 0 } of page.Contents ?? []) {
       yield { key: relativeKey(bucket, key), sizeBytes };
     }

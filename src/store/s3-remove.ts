@@ -7,8 +7,8 @@ import {
   type ListMultipartUploadsCommandOutput,
 } from '@aws-sdk/client-s3';
 import { request, type Bucket } from './s3-bucket.ts';
-import type { Failure } from './s3-failure.ts';
-import { relativeKey } from './s3-read.ts';
+import { NotFromS3, type Failure } from './s3-failure.ts';
+import { headObject, relativeKey } from './s3-read.ts';
 
 const AT_ONCE = 4;
 
@@ -32,9 +32,13 @@ async function deleteObject(bucket: Bucket, key: string, signal: AbortSignal | u
   // Some servers answer 404 where S3 says 204.
   const settle = async (failure: Failure): Promise<'gone' | undefined> =>
     failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'gone' : undefined;
-  await request(bucket, { operation: 'DeleteObject', key, signal, settle }, (client, http) =>
-    client.send(new DeleteObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + key }), http),
-  );
+  await request(bucket, { operation: 'DeleteObject', key, signal, settle }, async (client, http) => {
+    const target = { Bucket: bucket.name, Key: bucket.prefix + key };
+    const { $metadata } = await client.send(new DeleteObjectCommand(target), http);
+    if ($metadata.httpStatusCode === 204) return;
+    // "200 OK" is what anything may answer.
+    if ((await headObject(bucket, key, { signal, budgetMs: 0 })) !== undefined) throw new NotFromS3('effect');
+  });
 }
 
 /**

@@ -13,7 +13,7 @@ import {
 import { Upload } from '@aws-sdk/lib-storage';
 import { reached } from '../native/failpoint.ts';
 import { request, type Bucket } from './s3-bucket.ts';
-import type { Failure } from './s3-failure.ts';
+import { promised, type Failure } from './s3-failure.ts';
 import { PartMemory } from './s3-part-memory.ts';
 import type { PutOptions, PutOutcome } from './store.ts';
 
@@ -145,6 +145,14 @@ const OPERATIONS = [
   ['UploadPart', UploadPartCommand],
 ] as const;
 
+/** What a good answer always has. */
+const PROMISED: Readonly<Partial<Record<(typeof OPERATIONS)[number][0], string>>> = {
+  CompleteMultipartUpload: 'ETag',
+  CreateMultipartUpload: 'UploadId',
+  PutObject: 'ETag',
+  UploadPart: 'ETag',
+};
+
 /** The client that Upload sees: the real one, with `send` replaced. */
 function retryingClient(bucket: Bucket, { key, signal, publish, fail, onSent }: Sending): S3Client {
   const memory = new PartMemory();
@@ -157,6 +165,8 @@ function retryingClient(bucket: Bucket, { key, signal, publish, fail, onSent }: 
       reached(operation === 'CompleteMultipartUpload' ? 's3.before-complete' : 's3.before-part');
       const answer = await client.send(command, http);
       reached(operation === 'CompleteMultipartUpload' ? 's3.after-complete' : 's3.after-part');
+      const lacks = PROMISED[operation];
+      if (lacks !== undefined) promised(Reflect.get(answer, lacks) as string | undefined, lacks);
       const { Body: part } = command.input;
       if (part instanceof Uint8Array) onSent?.(part.byteLength);
       return answer;

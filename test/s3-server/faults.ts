@@ -22,6 +22,8 @@ export type Fault =
   | { readonly kind: 'delay'; readonly until: Promise<unknown> }
   /** Does as if there were no If-None-Match. */
   | { readonly kind: 'ignore-condition' }
+  /** Does the work, and names no ETag in its answer. */
+  | { readonly kind: 'no-etag' }
   /** Sends only the beginning of the answer's body. */
   | { readonly kind: 'cut-answer'; readonly afterBytes: number };
 

@@ -121,8 +121,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
       } satisfies S3Request);
     });
     if (fault?.kind === 'lose-answer') return void response.destroy();
-    const sent =
-      fault?.kind === 'error-after-work' ? { status: fault.status, body: errorXml(fault.code) } : answer;
+    const sent = changed(answer, fault);
     entry.status = sent.status;
     if (fault?.kind === 'cut-answer') return cut(response, sent, fault.afterBytes);
     return send(response, method, sent);
@@ -153,6 +152,13 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     },
   };
   return state;
+}
+
+function changed(answer: Answer, fault: Fault | undefined): Answer {
+  if (fault?.kind === 'error-after-work') return { status: fault.status, body: errorXml(fault.code) };
+  if (fault?.kind !== 'no-etag') return answer;
+  const { etag: _, ...headers } = answer.headers ?? {};
+  return { ...answer, headers, body: String(answer.body ?? '').replace(/<ETag>[^<]*<\/ETag>/, '') };
 }
 
 function answerOf(work: () => Answer): Answer {

@@ -1,0 +1,76 @@
+// Something else answers in the place of the store: a captive portal, a misrouted load balancer. It says
+// "200 OK", and nothing that S3 says. None of it may be taken for a success, nor for an object, nor for nothing.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
+import type { Fault } from '../s3-server/faults.ts';
+import type { Operation } from '../s3-server/operations.ts';
+import { startS3Server, type S3Server } from '../s3-server/server.ts';
+import { chunks, listOf, newMeta, textOf } from './contract.ts';
+import { openS3, setEnv } from './s3-setup.ts';
+
+const MIB = 2 ** 20;
+const PORTAL: Fault = { kind: 'answer', status: 200, body: '<html><body>Welcome</body></html>' };
+const EMPTY: Fault = { kind: 'answer', status: 200, body: '' };
+
+let server: S3Server;
+let store: Store;
+let restore: () => void;
+beforeEach(async () => {
+  server = await startS3Server();
+  restore = setEnv(server.env);
+  store = await openS3('s3://lab/run7', 0);
+});
+afterEach(async () => {
+  await store.close();
+  restore();
+  await server.stop();
+});
+
+const put = (key: string): Promise<string> => store.put(key, Buffer.from('bytes'), { meta: newMeta() });
+const putParts = (): Promise<string> =>
+  store.put('big', chunks([1, 2, 3].map((fill) => Buffer.alloc(5 * MIB, fill))), { meta: newMeta() });
+
+const WORK: readonly (readonly [Operation, () => Promise<unknown>])[] = [
+  ['PutObject', () => put('new')],
+  ['CreateMultipartUpload', putParts],
+  ['UploadPart', putParts],
+  ['CompleteMultipartUpload', putParts],
+  ['HeadObject', () => store.head('there')],
+  ['GetObject', () => store.get('there')],
+  ['ListObjectsV2', () => listOf(store, '')],
+  ['DeleteObject', () => store.delete(['there'])],
+  ['CopyObject', () => store.copy('there', 'copy')],
+];
+
+describe.each([
+  ['a page of HTML', PORTAL],
+  ['nothing', EMPTY],
+])('200 OK with %s', (_, fault) => {
+  it.each(WORK)('is no answer to %s', async (operation, work) => {
+    await put('there');
+    server.fault = (incoming) => (incoming.operation === operation ? fault : undefined);
+    await expect(work()).rejects.toMatchObject({ name: 'StoreError', kind: 'transient' });
+    await expect(work()).rejects.toThrow(/the answer is not one of S3|InternalError/);
+    server.fault = () => undefined;
+    expect(await textOf((await store.get('there'))?.body)).toBe('bytes');
+    expect(await listOf(store, '')).toEqual(['there']);
+  });
+
+  it('is tried again, and then the work is done once', async () => {
+    const patient = await openS3('s3://lab/run7');
+    server.fault = ({ operation, nth }) => (operation === 'PutObject' && nth <= 2 ? fault : undefined);
+    expect(await patient.put('r.dat', Buffer.from('x'), { meta: newMeta() })).toBe('stored');
+    expect(server.versions('run7/r.dat')).toHaveLength(1);
+    await patient.close();
+  });
+});
+
+describe('a server that names no ETag', () => {
+  it.each([
+    ['PutObject', () => put('new')],
+    ['CompleteMultipartUpload', putParts],
+  ] as const)('to %s has stored the object when a look finds our push', async (operation, work) => {
+    server.fault = (incoming) => (incoming.operation === operation ? { kind: 'no-etag' } : undefined);
+    expect(await work()).toBe('stored');
+  });
+});
