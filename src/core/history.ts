@@ -8,6 +8,8 @@ export interface History {
   readonly results: PathMap<StoredFile>;
   /** The same of other run ids: never restored, but never silently replaced either. */
   readonly foreignResults: PathMap<StoredFile>;
+  /** How many checkpoint sets of other run ids are recorded. */
+  readonly foreignCheckpoints: number;
   /** By path the highest n of its `.~n~` objects. */
   readonly kept: ReadonlyMap<string, number>;
   /** Newest first, of the same run id. */
@@ -22,6 +24,7 @@ export interface AttemptEnd {
   readonly kind: CaptureRecord['kind'];
   readonly status: number | undefined;
   readonly sameRun: boolean;
+  readonly runId: string | undefined;
   readonly host: string;
   readonly argv: readonly string[];
 }
@@ -46,6 +49,7 @@ export function unionOf(
   const foreignResults = newMap();
   const kept = new Map<string, number>();
   const generations = new Map<string, Generation>();
+  const foreign = new Set<string>();
   for (const { record, results: stored } of records) {
     const sameRun = record.runId === runId;
     for (const file of stored) (sameRun ? results : foreignResults).set(file.path, file);
@@ -58,13 +62,16 @@ export function unionOf(
       if (results.get(path)?.push === push || !named.has(path)) results.delete(path);
     }
     for (const [path, n] of Object.entries(record.kept)) kept.set(path, Math.max(n, kept.get(path) ?? 0));
-    if (!sameRun) continue;
-    // A later record may know better than an earlier one that a generation is suspect.
-    for (const generation of record.generations) generations.set(generationName(generation), generation);
+    for (const generation of record.generations) {
+      // A later record may know better than an earlier one that a generation is suspect.
+      if (sameRun) generations.set(generationName(generation), generation);
+      else foreign.add(generationName(generation));
+    }
   }
   return {
     results,
     foreignResults,
+    foreignCheckpoints: foreign.size,
     kept,
     generations: [...generations.values()].toSorted(newestFirst),
     attempts: records.map(({ record }) => ({
@@ -72,6 +79,7 @@ export function unionOf(
       kind: record.kind,
       status: record.end?.status,
       sameRun: record.runId === runId,
+      runId: record.runId,
       host: record.host,
       argv: record.argv,
     })),

@@ -26,6 +26,10 @@ export interface Sender {
   readonly onSpoolFull: (path: RelPath) => void;
   /** Of the run of the task: the same for every sidecar that serves it. */
   readonly runToken: string;
+  /** As it stands in keys. */
+  readonly index: string;
+  /** `--run` */
+  readonly runId: string | undefined;
 }
 
 export interface SendJob {
@@ -156,7 +160,7 @@ function storedFile(
 
 /** What is stored with an object: of the bytes that it holds, before compression. */
 export function metaOf(
-  { runToken }: Pick<Sender, 'runToken'>,
+  { runToken, index, runId }: Pick<Sender, 'runToken' | 'index' | 'runId'>,
   push: string,
   facts: Pick<FileFacts, 'size' | 'mtimeNs' | 'mode'>,
   md5: string | undefined,
@@ -164,6 +168,8 @@ export function metaOf(
   return {
     push,
     run: runToken,
+    index,
+    ...(runId === undefined ? {} : { 'run-id': runId }),
     size: String(facts.size),
     mtime: facts.mtimeNs,
     mode: facts.mode.toString(8),

@@ -1,97 +1,157 @@
 // Where the inputs come from: those that are not in the work directory are looked for in the store, the
-// index's own first. Only finds them; fetch.ts brings them.
+// index's own first. Only finds them; fetch.ts brings them. What capture stored itself is an input only where it
+// is a result of this index, and of the same run.
 import fs from 'node:fs';
 import { escapePath, inputKeys, unescapeKey, type KeyScope } from '../core/keys.ts';
+import { createLimit } from '../core/limit.ts';
 import type { Manifest } from '../core/manifest.ts';
 import { fixedPart } from '../core/fixed-part.ts';
+import { isRecordKey, originOf, type Origin } from '../core/origin.ts';
 import { encodePath, isInside, type RelPath } from '../core/path.ts';
 import type { ObjectHead, Store } from '../store/store.ts';
 import type { Source } from './source.ts';
+
+/** Requests under way at once: each is a round trip and no bytes. */
+const HEADS_AT_ONCE = 16;
+
+export interface InputSearch {
+  readonly store: Store;
+  readonly scope: KeyScope;
+  readonly manifest: Manifest;
+  /** The work directory: what is there is not looked for. */
+  readonly root: string;
+  /** Paths that an earlier attempt's record already supplies. */
+  readonly known: ReadonlySet<RelPath>;
+  /** Only results of this run are inputs; undefined: those of every run (`--from` names another store). */
+  readonly run: { readonly id: string | undefined } | undefined;
+  readonly signal: AbortSignal;
+}
 
 export interface FoundInputs {
   readonly sources: readonly Source[];
   /** Exactly named inputs that are neither here nor in the store. */
   readonly missing: readonly RelPath[];
+  /** Results that would be inputs, were they not of another run. */
+  readonly ofOtherRuns: readonly OtherRunsResult[];
+  /** How many of capture's own objects the patterns match. */
+  readonly leftOut: number;
 }
 
-/** `known`: paths that an earlier attempt's record already supplies. */
-export async function findInputs(
-  store: Store,
-  scope: KeyScope,
-  manifest: Manifest,
-  patterns: readonly string[],
-  root: string,
-  known: ReadonlySet<RelPath>,
-  signal: AbortSignal,
-): Promise<FoundInputs> {
-  const isHere = (path: RelPath): boolean =>
-    fs.lstatSync(encodePath(`${root}/${path}`), { throwIfNoEntry: false }) !== undefined;
-  const sources: Source[] = [];
+export interface OtherRunsResult {
+  readonly path: RelPath;
+  readonly runId: string | undefined;
+}
+
+export async function findInputs(search: InputSearch, patterns: readonly string[]): Promise<FoundInputs> {
+  const { manifest } = search;
+  const exact = patterns.filter((pattern) => manifest.exact.inputs.includes(pattern));
+  const sources = new Map<RelPath, Source>();
   const missing: RelPath[] = [];
-  for (const path of manifest.exact.inputs) {
-    if (known.has(path) || isHere(path)) continue;
+  const ofOtherRuns = new Map<RelPath, OtherRunsResult>();
+  let leftOut = 0;
+  for (const path of exact) {
+    if (!isWanted(search, path)) continue;
     // oxlint-disable-next-line no-await-in-loop -- a handful of names, in the order of their precedence
-    const source = await findExact(store, scope, path, signal);
+    const source = await findExact(search, path, ofOtherRuns);
     if (source === undefined) missing.push(path);
-    else sources.push(source);
+    else sources.set(path, source);
   }
   for (const pattern of patterns) {
-    if (manifest.exact.inputs.includes(pattern)) continue;
+    if (exact.includes(pattern)) continue;
     // oxlint-disable-next-line no-await-in-loop -- one listing after the other is kinder to the store
-    sources.push(...(await findMatching(store, scope, manifest, pattern, signal)));
+    const found = await findMatching(search, pattern, ofOtherRuns);
+    for (const source of found.sources) if (!sources.has(source.path)) sources.set(source.path, source);
+    leftOut += found.leftOut;
   }
-  const wanted = new Map(
-    sources.filter(({ path }) => !known.has(path) && !isHere(path)).map((s) => [s.path, s]),
+  for (const path of sources.keys()) ofOtherRuns.delete(path);
+  return { sources: [...sources.values()], missing, ofOtherRuns: [...ofOtherRuns.values()], leftOut };
+}
+
+function isWanted({ root, known }: InputSearch, path: RelPath): boolean {
+  return (
+    !known.has(path) && fs.lstatSync(encodePath(`${root}/${path}`), { throwIfNoEntry: false }) === undefined
   );
-  return { sources: [...wanted.values()], missing };
+}
+
+function isVisible({ run }: InputSearch, { runId }: Origin): boolean {
+  return run === undefined || run.id === runId;
 }
 
 async function findExact(
-  store: Store,
-  scope: KeyScope,
+  search: InputSearch,
   path: RelPath,
-  signal: AbortSignal,
+  ofOtherRuns: Map<RelPath, OtherRunsResult>,
 ): Promise<Source | undefined> {
+  const { store, scope, signal } = search;
   for (const { key, compressed } of inputKeys(path, scope)) {
     // oxlint-disable-next-line no-await-in-loop -- the first that is there wins
     const head = await store.head(key, signal);
-    if (head !== undefined) return sourceOf(path, head, compressed);
+    if (head === undefined) continue;
+    const origin = originOf(key, head.meta);
+    if (origin === undefined || isVisible(search, origin)) return sourceOf(path, head, compressed);
+    ofOtherRuns.set(path, { path, runId: origin.runId });
   }
   return undefined;
 }
 
 /** What a listing below the pattern's fixed part offers: the index's own form of a path before the plain one. */
 async function findMatching(
-  store: Store,
-  scope: KeyScope,
-  manifest: Manifest,
+  search: InputSearch,
   pattern: string,
-  signal: AbortSignal,
-): Promise<readonly Source[]> {
-  const found = new Map<
-    RelPath,
-    { readonly key: string; readonly compressed: boolean; readonly own: boolean }
-  >();
-  for await (const { key } of store.list(escapePath(fixedPart(pattern)), signal)) {
-    if (key.startsWith('.capture/')) continue;
-    for (const candidate of candidatesOf(key, scope)) {
-      if (!isInside(candidate.path) || !manifest.rolesOf(candidate.path).input) continue;
-      if (candidate.own || !found.has(candidate.path)) found.set(candidate.path, { ...candidate, key });
+  ofOtherRuns: Map<RelPath, OtherRunsResult>,
+): Promise<Pick<FoundInputs, 'sources' | 'leftOut'>> {
+  const listed: Listed[] = [];
+  for await (const { key } of search.store.list(escapePath(fixedPart(pattern)), search.signal)) {
+    if (isRecordKey(key)) continue;
+    const candidates = candidatesOf(key, search.scope).filter(
+      ({ path }) => isInside(path) && search.manifest.rolesOf(path).input && isWanted(search, path),
+    );
+    if (candidates.length > 0) listed.push({ key, candidates });
+  }
+  const found = new Map<RelPath, Source & { readonly own: boolean }>();
+  let leftOut = 0;
+  for (const { head, candidates } of await headsOf(search, listed)) {
+    const origin = originOf(head.key, head.meta);
+    // A result goes by the path that it was stored from; the name of its object is nobody's input.
+    const usable = candidates.filter(({ own }) => origin === undefined || (own && origin.kind === 'result'));
+    if (usable.length === 0) leftOut += 1;
+    for (const { path, compressed, own } of usable) {
+      if (origin !== undefined && !isVisible(search, origin))
+        ofOtherRuns.set(path, { path, runId: origin.runId });
+      else if (own || found.get(path)?.own !== true)
+        found.set(path, { ...sourceOf(path, head, compressed), own });
     }
   }
-  const sources: Source[] = [];
-  for (const [path, { key, compressed }] of found) {
-    // oxlint-disable-next-line no-await-in-loop -- the metadata says what the listing does not
-    const head = await store.head(key, signal);
-    if (head !== undefined) sources.push(sourceOf(path, head, compressed));
-  }
-  return sources;
+  return { sources: [...found.values()], leftOut };
 }
 
-function candidatesOf(
-  key: string,
-  { index }: KeyScope,
-): readonly { path: RelPath; compressed: boolean; own: boolean }[] {
+interface Candidate {
+  readonly path: RelPath;
+  readonly compressed: boolean;
+  /** Of this index alone. */
+  readonly own: boolean;
+}
+
+interface Listed {
+  readonly key: string;
+  readonly candidates: readonly Candidate[];
+}
+
+/** The metadata say what the listing does not. What has gone meanwhile is left out. */
+async function headsOf(
+  { store, signal }: InputSearch,
+  listed: readonly Listed[],
+): Promise<readonly { readonly head: ObjectHead; readonly candidates: readonly Candidate[] }[]> {
+  const limit = createLimit(HEADS_AT_ONCE);
+  const heads = listed.map(({ key, candidates }) =>
+    limit(async () => ({ head: await store.head(key, signal), candidates })),
+  );
+  return (await Promise.all(heads)).flatMap(({ head, candidates }) =>
+    head === undefined ? [] : [{ head, candidates }],
+  );
+}
+
+function candidatesOf(key: string, { index }: KeyScope): readonly Candidate[] {
   const compressed = key.endsWith('.zst');
   const bare = compressed ? key.slice(0, -'.zst'.length) : key;
   const own = bare.endsWith(`.${index}`) ? bare.slice(0, -`.${index}`.length) : undefined;
@@ -102,20 +162,22 @@ function candidatesOf(
 }
 
 /** Other programs write metadata of the same names: only what reads as ours is believed. */
-function sourceOf(path: RelPath, { key, meta }: ObjectHead, compressed: boolean): Source {
+function sourceOf(path: RelPath, { key, sizeBytes, meta }: ObjectHead, compressed: boolean): Source {
   const matching = (name: string, pattern: RegExp): string | undefined => {
     const value = meta[name];
     return value !== undefined && pattern.test(value) ? value : undefined;
   };
   const size = matching('size', /^\d{1,15}$/);
+  // A compressed object that was copied to a plain name: what is said of its content is not of these bytes.
+  const isSaidOfThese = compressed || size === undefined || Number(size) === sizeBytes;
   const mode = matching('mode', /^[0-7]{1,4}$/);
   return {
     path,
     kind: meta['link'] === '1' ? 'link' : 'file',
     key,
     compressed,
-    md5: matching('md5', /^[0-9a-f]{32}$/),
-    size: size === undefined ? undefined : Number(size),
+    md5: isSaidOfThese ? matching('md5', /^[0-9a-f]{32}$/) : undefined,
+    size: isSaidOfThese && size !== undefined ? Number(size) : undefined,
     mtimeNs: matching('mtime', /^-?\d{1,20}$/),
     mode: mode === undefined ? undefined : Number.parseInt(mode, 8),
   };

@@ -63,7 +63,18 @@ export interface Context {
 
 /** What push/send.ts needs of it. */
 export function senderOf(context: Context): Sender {
-  const { root, lanes, store, attempt, newId, runToken, settings, spoolFull } = context;
-  const { compression } = settings;
-  return { root, lanes, store, attempt, newId, runToken, compression, onSpoolFull: spoolFull };
+  const { root, lanes, store, attempt, newId, runToken, scope, settings, spoolFull } = context;
+  const { compression, identity } = settings;
+  return {
+    root,
+    lanes,
+    store,
+    attempt,
+    newId,
+    runToken,
+    index: scope.index,
+    runId: identity.runId,
+    compression,
+    onSpoolFull: spoolFull,
+  };
 }

@@ -8,6 +8,7 @@ const end = (attempt: number, marks: Partial<AttemptEnd> = {}): AttemptEnd => ({
   kind: 'preempted',
   status: 75,
   sameRun: true,
+  runId: undefined,
   host: 'h',
   argv: [],
   ...marks,

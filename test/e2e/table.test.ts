@@ -85,7 +85,8 @@ describe('a result', () => {
   });
 
   it('that replaces one of an earlier attempt leaves the older one under .~1~', async () => {
-    expect(await place.run(['-r', 'r.dat'], sh('echo one > r.dat')).status).toBe(0);
+    const begun = place.run(['-r', 'r.dat', '--again-status', '9'], sh('echo one > r.dat; exit 9'));
+    expect(await begun.status).toBe(75);
     place.freshWork();
     const second = place.run(['-r', 'r.dat'], sh('echo two > r.dat'));
     expect(await second.status).toBe(0);

@@ -66,6 +66,7 @@ export function lastLine(
   const { bytesStored } = parts.companions;
   if (bytesStored > 0) said.push(`companions (${formatBytes(bytesStored)})`);
   if (reclaims.reclaimed > 0) said.push(`${plural(reclaims.reclaimed, 'local file')} reclaimed`);
+  if (results.olderKept > 0) said.push(`${plural(results.olderKept, 'older result')} kept as .~n~`);
   if (left.length > 0) {
     const named = left
       .slice(0, NAMED_LEFT)

@@ -5,6 +5,7 @@ import type { Track } from '../../core/track.ts';
 import { sameFingerprint, type Fingerprint } from '../../core/fingerprint.ts';
 import { fingerprintRow, markRow, numberRow } from '../../core/rows/codecs.ts';
 import { RowMap } from '../../core/rows/row-map.ts';
+import { expectsOlder } from '../../core/other-runs.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import type { StoredFile } from '../../core/records.ts';
 import { formatBytes } from '../../core/units.ts';
@@ -36,6 +37,8 @@ export class Results {
   readonly #reclaimed: RowMap<true>;
   /** Paths whose older object had to be kept: never reclaimed any more. */
   readonly #keepLocal = new Set<RelPath>();
+  /** It was said that older objects are kept: at the start, or of the first one. */
+  #saidKept: boolean;
   /** Objects in a form that is no longer used, by the path whose record must come first. */
   readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
   /** By path when its newest stored content began to be read. */
@@ -48,7 +51,8 @@ export class Results {
   constructor(context: Context, onStored: () => void) {
     this.#context = context;
     this.#onStored = onStored;
-    const { scope, fence, paths } = context;
+    const { scope, fence, paths, history, attempt } = context;
+    this.#saidKept = expectsOlder(history, attempt);
     this.copies = new LocalCopies(paths);
     this.empty = new RowMap(fingerprintRow, paths);
     this.#reclaimed = new RowMap(markRow, paths);
@@ -200,6 +204,11 @@ export class Results {
     this.copies.note(path, { fingerprint, closes, isOurs });
   }
 
+  /** How many paths have an older object that this run has kept. */
+  get olderKept(): number {
+    return this.#keepLocal.size;
+  }
+
   #noteKept(path: RelPath, known: StoredFile | undefined, kept: { key: string; n: number }): void {
     const { ledger, log } = this.#context;
     ledger.noteKept(path, kept.n);
@@ -208,8 +217,9 @@ export class Results {
       known === undefined
         ? 'that was in the store'
         : `of attempt ${known.attempt} (${formatBytes(known.size)})`;
-    log.warn(`${showPath(path)} ${of} kept as ${kept.key}`, {
-      hint: 'if the task appends to it, declare it as an input too',
-    });
+    const message = `${showPath(path)} ${of} kept as ${kept.key}`;
+    if (this.#saidKept) log.debug(message);
+    else log.warn(message, { hint: 'if the task appends to it, declare it as an input too' });
+    this.#saidKept = true;
   }
 }

@@ -3,6 +3,8 @@ import os from 'node:os';
 import { randomUUID } from 'node:crypto';
 import { unionOf, type History } from '../../core/history.ts';
 import { parseRecordKey, type KeyScope } from '../../core/keys.ts';
+import { compileManifest } from '../../core/manifest.ts';
+import { submissionNote } from '../../core/other-runs.ts';
 import { showPath } from '../../core/path.ts';
 import { textWithSum } from '../../core/record-text.ts';
 import { isLast, type CaptureRecord, type StoredFile } from '../../core/records.ts';
@@ -125,6 +127,7 @@ async function openLedger(
   const newMap = (): RowMap<StoredFile> => new RowMap(storedRow(facts.scope.index), paths);
   const history = unionOf(told, settings.identity.runId, newMap);
   warnAboutOtherMakers(history, settings, log);
+  if (attempt === undefined) tellOfSubmissions(history, facts.attempt, store, settings, log);
   const fence = openFence(store, facts.scope, facts.attempt, onFenced);
   const base = told.findLast(({ record }) => record.runId === settings.identity.runId);
   const tidy = openTidy(store, fence, (error) =>
@@ -150,6 +153,19 @@ async function openLedger(
   const ended = own?.attempt === facts.attempt && isLast(own.kind) ? own : undefined;
   if (ended === undefined) await ledger.write('started', {}, signal);
   return { history, ledger, fence, tidy, ended };
+}
+
+/** Other runs, or a run that was done, may have left results that this one replaces: said once, here. */
+function tellOfSubmissions(
+  history: History,
+  before: number,
+  { url }: Store,
+  { manifest }: Settings,
+  log: Log,
+): void {
+  const { rolesOf } = compileManifest(manifest);
+  const note = submissionNote(history, { before, url, isResult: (path) => rolesOf(path).result });
+  if (note !== undefined) log[note.level](note.message, { hint: note.hint });
 }
 
 function nextSeq(listing: RecordListing, attempt: number): number {

@@ -22,6 +22,7 @@ import { placeAll } from '../../restore/place.ts';
 import type { Source } from '../../restore/source.ts';
 import type { Store } from '../../store/store.ts';
 import type { Root } from '../context.ts';
+import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
 import { statMember } from '../checkpoints/members.ts';
 import { resumedInputs } from './resumed-inputs.ts';
 import type { Progress } from '../progress.ts';
@@ -70,34 +71,24 @@ export async function restore(job: RestoreJob): Promise<Restored> {
 }
 
 async function restoreInputs(job: RestoreJob): Promise<number> {
-  const { settings, history, manifest, root, store, from, scope, signal } = job;
+  const { settings, history, manifest, store, from } = job;
   const recorded = settings.restore
     ? [...history.results.values()].filter(({ path }) => manifest.rolesOf(path).input)
     : [];
-  const earlier = await resumedInputs(store, history, recorded, job.log, signal);
+  const earlier = await resumedInputs(job, recorded);
   const known = new Set(earlier.map(({ path }) => path));
   const resumed = await bring(job, store, earlier, 'resumed');
-  const found = await findInputs(from, scope, manifest, settings.manifest.inputs, root.path, known, signal);
+  const patterns = settings.manifest.inputs;
+  let found = await findInputs(searchOf(job, from, known), patterns);
   const here = await bring(job, from, found.sources, 'input');
-  let missing = found.missing;
-  if (missing.length > 0 && from !== store) {
-    const second = await findInputs(store, scope, manifest, missing, root.path, known, signal);
+  if (found.missing.length > 0 && from !== store) {
+    const second = await findInputs(searchOf(job, store, known), found.missing);
     await bring(job, store, second.sources, 'input');
-    missing = second.missing;
+    found = { ...second, ofOtherRuns: [...found.ofOtherRuns, ...second.ofOtherRuns] };
   }
-  const needed = missing.filter((path) => {
-    const { result, checkpoint } = manifest.rolesOf(path);
-    return !result && !checkpoint;
-  });
-  if (needed.length > 0) {
-    throw new CaptureError(
-      EXIT.inputMissing,
-      `${plural(needed.length, 'input')} neither in ${root.path} nor in ${from.url}: ${needed.slice(0, 5).map(showPath).join(', ')}`,
-      {
-        hint: 'put it into the work directory, store it under its plain name, or name its store with --from',
-      },
-    );
-  }
+  tellWhatIsNotUsed(job, found);
+  const needed = neededOf(found.missing, manifest);
+  if (needed.length > 0) throw missingInputs(job, needed, found.ofOtherRuns);
   return resumed + here;
 }
 
