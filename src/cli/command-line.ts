@@ -4,7 +4,7 @@ import { Command, CommanderError, Option } from 'commander';
 import type { Mistake } from '../core/mistake.ts';
 import { nearestWord } from '../core/nearest.ts';
 import { showPath } from '../core/path.ts';
-import { OPTIONS, optionsOf, type CommandName, type OptionName } from './options.ts';
+import { idleOptionsOf, OPTIONS, optionsOf, type CommandName, type OptionName } from './options.ts';
 
 /** The values of one option as they were given, and where: `--results` or `CAPTURE_RESULTS`. */
 export interface Given {
@@ -34,6 +34,7 @@ export function commanderOf(name: CommandName): Command {
     .exitOverride()
     .configureOutput({ writeErr: () => undefined, getOutHelpWidth: () => 100, getOutHasColors: () => false });
   for (const option of optionsOf(name)) command.addOption(optionOf(option));
+  for (const option of idleOptionsOf(name)) command.addOption(optionOf(option).hideHelp());
   return command
     .addOption(new Option(HELP, 'this text').helpGroup('Help:'))
     .addOption(new Option(VERSION, 'the version of capture').helpGroup('Help:'));
@@ -59,8 +60,10 @@ export function readCommandLine(name: CommandName, args: readonly string[]): Com
     const read = readCommandLine(name, args.slice(0, -1));
     return { ...read, mistakes: [...read.mistakes, lacksValue(rest.lacksValue)] };
   }
-  const given = givenBy(command, name);
-  const valueless = swallowed(given, command);
+  const idle = idleOptionsOf(name);
+  const all = givenBy(command, [...optionsOf(name), ...idle]);
+  const valueless = swallowed(all, command);
+  const given = new Map([...all].filter(([option]) => !idle.includes(option)));
   return {
     given,
     help: command.getOptionValue('help') === true,
@@ -88,9 +91,9 @@ function parse(
   }
 }
 
-function givenBy(command: Command, name: CommandName): GivenOptions {
+function givenBy(command: Command, options: readonly OptionName[]): GivenOptions {
   const given = new Map<OptionName, Given>();
-  for (const option of optionsOf(name)) {
+  for (const option of options) {
     const { attribute, source } = namesOf(option);
     if (command.getOptionValueSource(attribute) !== 'cli') continue;
     const read: unknown = command.getOptionValue(attribute);

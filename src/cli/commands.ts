@@ -47,10 +47,17 @@ async function restore({ settings }: Asked): Promise<ExitStatus> {
   });
 }
 
-async function dryRun({ settings }: Asked): Promise<ExitStatus> {
+async function dryRun(asked: Asked): Promise<ExitStatus> {
+  const { settings } = asked;
+  if (asked.kind === 'run') {
+    const { findCommand } = await import('../launch/find-command.ts');
+    findCommand(asked.task.command, settings.workdir, process.env['PATH']);
+  }
   const module = await import('../sidecar/start/dry-run.ts');
   return untilStopped(async (signal) => {
-    print(await module.dryRun(settings, signal));
+    const { text, failure } = await module.dryRun(settings, signal);
+    print(text);
+    if (failure !== undefined) throw failure;
     return EXIT.ok;
   });
 }

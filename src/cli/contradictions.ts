@@ -6,13 +6,8 @@ import { showPath } from '../core/path.ts';
 import type { Settings } from '../core/settings.ts';
 import type { GivenOptions } from './command-line.ts';
 import { noticeContradictions } from './notice-options.ts';
-import type { CommandName } from './options.ts';
 
-export function contradictions(
-  given: GivenOptions,
-  settings: Settings,
-  command: CommandName,
-): readonly Mistake[] {
+export function contradictions(given: GivenOptions, settings: Settings): readonly Mistake[] {
   return [
     ...reclaim(given, settings),
     ...sharedWorkdir(given, settings),
@@ -20,8 +15,6 @@ export function contradictions(
     ...verifyAt(given),
     ...statuses(given, settings),
     ...noticeContradictions(given),
-    ...(command === 'restore' ? handoff(given) : []),
-    ...(command === 'watch' ? nobodySays(given) : []),
     ...requeue(given, settings),
     ...maxAttempts(given, settings),
   ];
@@ -73,36 +66,6 @@ function statuses(given: GivenOptions, { endRules }: Settings): readonly Mistake
       hint: 'leave out the second: what asks to be run again is trusted already',
     },
   ];
-}
-
-/** What the task's end means is of no use where nobody learns how it ended. */
-function nobodySays(given: GivenOptions): readonly Mistake[] {
-  if (given.has('exit-file')) return [];
-  return (
-    (['preempted-status', 'done-when', 'again-status', 'trust-exit'] as const)
-      .map((name) => given.get(name)?.source)
-      // The environment may be one for all containers.
-      .filter((source) => source?.startsWith('--') === true)
-      .map((source) => ({
-        message: `${source} means nothing to a watch that does not know how the task ended`,
-        hint: 'add --exit-file <path>, and let the task write its exit status there',
-      }))
-  );
-}
-
-/** Only the start of an attempt writes to the store, and knows that a status is an old one. */
-function handoff(given: GivenOptions): readonly Mistake[] {
-  if (given.has('handoff')) return [];
-  return (
-    (['unfenced', 'exit-file'] as const)
-      .map((name) => given.get(name)?.source)
-      // The environment may be one for both containers.
-      .filter((source) => source?.startsWith('--') === true)
-      .map((source) => ({
-        message: `${source} means nothing to a restore without --handoff`,
-        hint: 'add --handoff, when a capture watch follows',
-      }))
-  );
 }
 
 function reclaim(given: GivenOptions, settings: Settings): readonly Mistake[] {

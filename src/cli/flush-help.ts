@@ -4,7 +4,8 @@ export const FLUSH_HELP = `Usage: capture flush [options]
 
 Blocks until everything that the task had closed before this call is durable and recorded: results
 are stored, a complete set of checkpoints is committed. For the scripts of a task, between steps;
-capture tells them the name of its control socket in CAPTURED_SOCKET.
+capture tells them the name of its control socket in CAPTURED_SOCKET. The options of a run are
+taken, too, and mean nothing here.
 
 Options:
   --timeout <duration>  the most to wait: ms, s, m, h, d (default: 30s, with --ping 5s)

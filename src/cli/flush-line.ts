@@ -4,15 +4,28 @@ import { LONGEST_SOCKET_PATH_BYTES } from '../core/control.ts';
 import type { Mistake } from '../core/mistake.ts';
 import { nearestWord } from '../core/nearest.ts';
 import { showPath } from '../core/path.ts';
+import { OPTION_NAMES, OPTIONS } from './options.ts';
 import { durationMs } from './readers.ts';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** A sidecar that watches answers at once: who takes longer hangs, and a probe must hear of it. */
 const DEFAULT_PING_TIMEOUT_MS = 5000;
-const FLAGS = ['--timeout', '--ping', '--control', '--help', '--version'] as const;
-type Flag = (typeof FLAGS)[number];
-const SHORT: Readonly<Record<string, Flag>> = { '-h': '--help', '-V': '--version' };
-const WITH_VALUE: ReadonlySet<Flag> = new Set(['--timeout', '--control']);
+/** Each with whether it takes a value. */
+const FLAGS: ReadonlyMap<string, boolean> = new Map([
+  ['--timeout', true],
+  ['--ping', false],
+  ['--control', true],
+  ['--help', false],
+  ['--version', false],
+]);
+const SHORT: Readonly<Record<string, string>> = { '-h': '--help', '-V': '--version' };
+/** With the options of a run, which mean nothing here: one list of options may serve all commands. */
+const KNOWN: ReadonlyMap<string, boolean> = new Map([
+  ...OPTION_NAMES.filter((name) => OPTIONS[name].on.includes('run')).flatMap((name) =>
+    flagsOf(OPTIONS[name].flags).map((flag): [string, boolean] => [flag, OPTIONS[name].kind !== 'flag']),
+  ),
+  ...FLAGS,
+]);
 
 export type FlushLine =
   | { readonly kind: 'help' | 'version' }
@@ -30,19 +43,23 @@ export type FlushLine =
 /** `args` are those behind `flush`. A socket is named by `--control`, or by what capture told the task. */
 export function parseFlushLine(args: readonly string[], env: NodeJS.ProcessEnv): FlushLine {
   const mistakes: Mistake[] = [];
-  const given = new Map<Flag, string>();
+  const given = new Map<string, string>();
   const rest = [...args];
   for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    const [word = '', inline] = /^(--[a-z]+)=(.*)$/s.exec(arg)?.slice(1) ?? [arg];
-    const flag = SHORT[word] ?? FLAGS.find((known) => known === word);
-    if (flag === undefined) mistakes.push(unknown(word));
-    else if (!WITH_VALUE.has(flag)) {
+    const [word = '', inline] = /^(--[a-z-]+)=(.*)$|^(-[a-zA-Z])(.+)$/s
+      .exec(arg)
+      ?.slice(1)
+      .filter(isText) ?? [arg];
+    const flag = SHORT[word] ?? word;
+    const takesValue = KNOWN.get(flag);
+    if (takesValue === undefined) mistakes.push(unknown(word));
+    else if (!takesValue) {
       given.set(flag, '');
       if (inline !== undefined)
         mistakes.push({ message: `${word} takes no value`, hint: `write ${word} alone` });
     } else {
       const value = inline ?? rest.shift();
-      if (value === undefined || FLAGS.some((known) => known === value)) mistakes.push(lacksValue(flag));
+      if (value === undefined || KNOWN.has(value)) mistakes.push(lacksValue(word));
       else given.set(flag, value);
     }
   }
@@ -82,12 +99,21 @@ export function socketMistakes(path: string, source: string): readonly Mistake[]
   ];
 }
 
-function lacksValue(flag: Flag): Mistake {
+/** `-r, --results <pattern>` → `-r`, `--results`. */
+function flagsOf(flags: string): readonly string[] {
+  return flags.split(/[ ,]+/).filter((word) => word.startsWith('-'));
+}
+
+function isText(part: string | undefined): part is string {
+  return part !== undefined;
+}
+
+function lacksValue(flag: string): Mistake {
   return { message: `${flag} lacks its value`, hint: `write the value behind it, or as ${flag}=value` };
 }
 
 function unknown(word: string): Mistake {
-  const nearest = nearestWord(word, FLAGS);
+  const nearest = nearestWord(word, [...FLAGS.keys()]);
   return word.startsWith('-')
     ? { message: `unknown option ${showPath(word)}`, hint: nearest ?? 'capture flush --help' }
     : { message: `capture flush takes no '${showPath(word)}'`, hint: 'capture flush --help' };

@@ -15,10 +15,11 @@ const ABOUT: Readonly<Record<CommandName, string>> = {
   watch:
     "Captures beside a task that somebody else runs, such as another container of a pod: the same as 'capture', " +
     'without a task. It goes on with what restore --handoff began. SIGTERM ends it, or --exit-file: final scan, ' +
-    'drain, exit.',
+    'drain, exit. It takes all options of a run; those that are not here mean nothing to it.',
   restore:
     'Brings inputs and the newest good checkpoint into the work directory, and exits. With --handoff it begins ' +
-    "the attempt that the 'capture watch' that follows goes on with.",
+    "the attempt that the 'capture watch' that follows goes on with. It takes all options of a run; those that " +
+    'are not here mean nothing to it.',
 };
 
 const COMMANDS = `Commands:

@@ -80,7 +80,6 @@ export const OPTIONS = table({
     LOCAL,
     '--shared-workdir',
     'several captures in one work directory: no globs, no reclaim',
-    CAPTURING,
   ),
   control: value(
     LOCAL,
@@ -143,7 +142,6 @@ export const OPTIONS = table({
     '--verify-at <when>',
     'when that command runs: restore, commit (before a set is committed) or both',
     'restore',
-    CAPTURING,
   ),
 
   handoff: flag(
@@ -199,6 +197,13 @@ export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[];
 /** The options of a command, in the order of its help. */
 export function optionsOf(command: CommandName): readonly OptionName[] {
   return OPTION_NAMES.filter((name) => OPTIONS[name].on.includes(command));
+}
+
+/** Options of a run that mean nothing to the command: accepted, so that one list of options serves all, and not read. */
+export function idleOptionsOf(command: CommandName): readonly OptionName[] {
+  return OPTION_NAMES.filter(
+    (name) => OPTIONS[name].on.includes('run') && !OPTIONS[name].on.includes(command),
+  );
 }
 
 /** `checkpoint-settle` → `CAPTURE_CHECKPOINT_SETTLE`. */

@@ -3,6 +3,7 @@
 import { parallelStep } from '../array/parallel-step.ts';
 import { slurmJob, waitingBatchShell } from '../array/slurm-job.ts';
 import type { Mistake } from '../core/mistake.ts';
+import { nearestWord } from '../core/nearest.ts';
 import { showPath } from '../core/path.ts';
 import type { Settings } from '../core/settings.ts';
 import { readCommandLine, type CommandLine } from './command-line.ts';
@@ -41,6 +42,8 @@ export function parseCommandLine(
   outside: Outside = realOutside,
 ): Parsed {
   const { command, args, task } = split(argv);
+  const strange = command === 'run' ? unknownCommand(args[0]) : undefined;
+  if (strange !== undefined) return { kind: 'mistakes', mistakes: [strange] };
   const line = readCommandLine(command, args);
   if (line.help) return { kind: 'help', text: helpText(command) };
   if (line.version) return { kind: 'version', text: `${CAPTURE_VERSION}\n` };
@@ -82,6 +85,21 @@ function split(argv: readonly string[]): {
   if (first === 'run' || first === 'watch' || first === 'restore')
     return { command: first, args: ours.slice(1), task };
   return { command: 'run', args: ours, task };
+}
+
+/** A first word that is nearly one of ours. All else that is wrong would be said of another command. */
+function unknownCommand(word: string | undefined): Mistake | undefined {
+  if (word === undefined || word.startsWith('-')) return undefined;
+  const meant = nearestWord(word, ['run', 'watch', 'flush', 'restore', 'help', 'version']);
+  if (meant === undefined || meant === word) {
+    // These two are options; the others, well written, are no mistake.
+    if (word !== 'help' && word !== 'version') return undefined;
+  }
+  const isOption = meant === 'help' || meant === 'version';
+  return {
+    message: `unknown command '${showPath(word)}'`,
+    hint: `capture ${isOption ? '--' : ''}${meant}`,
+  };
 }
 
 /** Words where none belong, and the task that is missing or too much. */

@@ -116,7 +116,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
       file: pathOf('log-file'),
     },
   };
-  mistakes.push(...contradictions(given, settings, command));
+  mistakes.push(...contradictions(given, settings));
   return { settings, mistakes };
 }
 

@@ -21,6 +21,16 @@ describe('capture flush', () => {
     expect(parseFlushLine(args, env)).toMatchObject({ kind: 'ask', ...meant });
   });
 
+  it('takes the options of a run, which mean nothing to it', () => {
+    const run = '-r out/ -kk.chk --to=/s --index 3 --keep --grace 30s --checkpoint-settle=1s --dry-run';
+    expect(parseFlushLine([...run.split(' '), '--timeout', '2m'], env)).toEqual({
+      kind: 'ask',
+      ping: false,
+      timeoutMs: 120_000,
+      socket: '/w/.capture/1.sock',
+    });
+  });
+
   it('asks the capture that runs this task before the one that the environment names for all', () => {
     const both = { ...env, CAPTURE_CONTROL: '/shared/c' };
     expect(parseFlushLine([], both)).toMatchObject({ socket: '/w/.capture/1.sock' });
@@ -35,6 +45,9 @@ describe('capture flush', () => {
     [['--timeout'], '--timeout lacks its value'],
     [['--timeout', '--ping'], '--timeout lacks its value'],
     [['--timout', '3s'], '| --timeout'],
+    [['--grace'], '--grace lacks its value'],
+    [['--keep=1'], '--keep takes no value'],
+    [['--handoff'], 'unknown option --handoff'],
     [['--ping=1'], '--ping takes no value'],
     [['now'], "capture flush takes no 'now'"],
     [['--control', ''], 'not a path'],

@@ -79,6 +79,24 @@ describe('each option', () => {
     expect(new Set([...ROWS.map(([name]) => name), ...BESIDE])).toEqual(new Set(Object.keys(OPTIONS)));
   });
 
+  it.each(['watch', 'restore'] as const)(
+    'of a run is accepted by %s, where it means nothing, too',
+    (command) => {
+      const argv = ROWS.flatMap(([name, text]) => {
+        // In one command line these contradict others.
+        if (['shared-workdir', 'keep', 'notice', 'notice-on'].includes(name)) return [];
+        return OPTIONS[name].on.includes('run') ? [isFlag(name) ? `--${name}` : `--${name}=${text}`] : [];
+      });
+      const { settings } = parsed([command, ...argv, '--requeue=slurm']);
+      const idle = { skipDone: false, maxAttempts: undefined, requeue: undefined };
+      expect(settings).toMatchObject(idle);
+      expect(parsed([command, '--on-local=newest', '--no-restore']).settings).toMatchObject({
+        restore: command === 'restore',
+        onLocal: command === 'restore' ? 'newest' : 'stored',
+      });
+    },
+  );
+
   it('--requeue slurm, or its twin, names the job of Slurm that it is in', () => {
     const job = { SLURM_JOB_ID: '9', SLURM_ARRAY_JOB_ID: '7', SLURM_ARRAY_TASK_ID: '3' };
     const requeue = { id: '7_3', restarts: 0 };

@@ -270,4 +270,27 @@ describe('--dry-run', () => {
     expect(fs.existsSync(place.store)).toBe(false);
     expect(fs.existsSync(place.at('.capture'))).toBe(false);
   });
+
+  it.each([
+    ['127, without the task', ['-r', 'r'], ['no-such-program'], 127],
+    ['126, when it cannot be executed', ['-r', 'r'], ['./no-program'], 126],
+    ['66, without an input', ['-i', 'in.dat', '-r', 'r'], sh('echo started'), 66],
+  ])('ends as the run would: %s', async (_, options, task, status) => {
+    fs.writeFileSync(place.at('no-program'), 'text', { mode: 0o600 });
+    const dry = place.run([...options, '--dry-run'], task);
+    expect(await dry.status, dry.stderr()).toBe(status);
+    const real = place.run(options, task);
+    expect(await real.status).toBe(status);
+    expect(dry.stderr()).toContain('try: ');
+    expect(real.stderr()).toContain(dry.stderr());
+  });
+
+  it('says which inputs would be fetched', async () => {
+    fs.mkdirSync(place.store);
+    fs.writeFileSync(`${place.store}/in.dat`, 'x');
+    const run = place.run(['-i', 'in.dat', '--dry-run'], sh('echo started'));
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stdout()).toContain(`fetch: input in.dat from file://${place.store}, in.dat\n`);
+    expect(fs.existsSync(place.at('in.dat'))).toBe(false);
+  });
 });

@@ -1,5 +1,6 @@
-// `--dry-run`: who this would be, what matches now, under which keys it would go, what would be restored.
-// Reads the store and the work directory, writes nothing.
+// `--dry-run`: who this would be, what matches now, under which keys it would go, what would be fetched and restored.
+// Reads the store and the work directory, writes nothing; ends as the real run would, as far as reading tells.
+import type { CaptureError } from '../../core/errors.ts';
 import { firstLine } from '../../core/first-line.ts';
 import { generationName, restoreOrder, type History } from '../../core/history.ts';
 import { checkpointKey, resultKey, segmentKey, type KeyScope } from '../../core/keys.ts';
@@ -7,12 +8,23 @@ import { compileManifest, type Manifest } from '../../core/manifest.ts';
 import { showPath } from '../../core/path.ts';
 import type { Settings } from '../../core/settings.ts';
 import { formatBytes } from '../../core/units.ts';
+import { findInputs } from '../../restore/inputs.ts';
+import type { Source } from '../../restore/source.ts';
 import { openStore } from '../../store/open.ts';
+import type { Store } from '../../store/store.ts';
 import { findAll, type FoundFile } from '../../watch/scan.ts';
+import { missingInputs, neededOf, searchOf, type InputJob } from './inputs-told.ts';
 import { readHistory } from './restore-only.ts';
 
-export async function dryRun(settings: Settings, signal: AbortSignal): Promise<string> {
+export interface DryRun {
+  readonly text: string;
+  /** Why the run would start nothing. */
+  readonly failure: CaptureError | undefined;
+}
+
+export async function dryRun(settings: Settings, signal: AbortSignal): Promise<DryRun> {
   const store = await openStore(settings.to);
+  const from = settings.from === undefined ? store : await openStore(settings.from);
   try {
     const problems: string[] = [];
     const { history, scope, newestAttempt } = await readHistory(
@@ -28,15 +40,18 @@ export async function dryRun(settings: Settings, signal: AbortSignal): Promise<s
       'thread',
       signal,
     );
+    const inputs = await fetches({ settings, scope, manifest, store, from, signal }, history);
     const lines = [
       firstLine(settings, newestAttempt + 1),
       ...problems,
       ...unreadable.map((dir) => `cannot read ${showPath(dir)}`),
       ...matches(found, manifest, scope, newestAttempt + 1),
+      ...inputs.lines,
       ...restores(history, settings),
     ];
-    return `${lines.join('\n')}\n`;
+    return { text: `${lines.join('\n')}\n`, failure: inputs.failure };
   } finally {
+    if (from !== store) await from.close();
     await store.close();
   }
 }
@@ -65,6 +80,34 @@ function matches(
       ...(input ? [`input ${showPath(path)} (${size})`] : []),
     ];
   });
+}
+
+/** Inputs that are not here, as a run would look for them. */
+async function fetches(
+  job: InputJob,
+  { results }: History,
+): Promise<{ readonly lines: readonly string[]; readonly failure: CaptureError | undefined }> {
+  const { settings, manifest, store, from } = job;
+  const resumed = settings.restore
+    ? [...results.values()].filter(({ path }) => manifest.rolesOf(path).input)
+    : [];
+  const known = new Set(resumed.map(({ path }) => path));
+  const first = await findInputs(searchOf(job, from, known), settings.manifest.inputs);
+  const second = from === store ? undefined : await findInputs(searchOf(job, store, known), first.missing);
+  const needed = neededOf((second ?? first).missing, manifest);
+  const line = ({ path, key }: Pick<Source, 'path' | 'key'>, { url }: Store): string =>
+    `fetch: input ${showPath(path)} from ${url}, ${key}`;
+  return {
+    lines: [
+      ...resumed.map((file) => line(file, store)),
+      ...first.sources.map((source) => line(source, from)),
+      ...(second?.sources ?? []).map((source) => line(source, store)),
+    ],
+    failure:
+      needed.length === 0
+        ? undefined
+        : missingInputs(job, needed, [...first.ofOtherRuns, ...(second?.ofOtherRuns ?? [])]),
+  };
 }
 
 function restores(history: History, settings: Settings): readonly string[] {
