@@ -4,10 +4,10 @@ import fs from 'node:fs';
 import { pino } from 'pino';
 import { CaptureError, reasonOf } from './core/errors.ts';
 import { EXIT } from './core/exit-status.ts';
-import { messageLines, type MessageLevel } from './core/message-line.ts';
+import { droppedLine, messageLines, type MessageLevel } from './core/message-line.ts';
 import { encodePath, showPath } from './core/path.ts';
 import type { LogSettings } from './core/settings.ts';
-import { writeText } from './native/write-text.ts';
+import { Outlet } from './outlet.ts';
 
 /** `hint`: what to do about it, a `try:` line in text. The others stand in JSON only. */
 export interface LogFields {
@@ -20,7 +20,8 @@ export interface Log {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  close(): void;
+  /** Waits until all is read, a second at most when nobody reads, and closes the file. */
+  close(): Promise<void>;
 }
 
 const METADATA: unique symbol = Symbol.for('pino.metadata');
@@ -30,19 +31,24 @@ const ERROR = 50;
 
 /**
  * Opens the log that the settings ask for: on stderr, or in a file, to which lines are appended, and then only
- * errors go to stderr as well. Every line is written before the call returns.
+ * errors go to stderr as well. A line is out before the call returns; while nobody reads it waits in a bounded
+ * queue, from which the oldest are dropped and counted.
  *
  * @throws CaptureError with status 64 when the file cannot be opened.
  */
 export function openLog(settings: LogSettings): Log {
   const fd = settings.file === undefined ? STDERR : openFile(settings.file);
-  const logger = pino({ level: settings.level }, destinationOf(settings, fd));
+  const sayDropped = settings.format === 'json' ? droppedJson : droppedLine;
+  const stderr = new Outlet(STDERR, sayDropped);
+  const main = fd === STDERR ? stderr : new Outlet(fd, sayDropped);
+  const logger = pino({ level: settings.level }, destinationOf(settings, main, stderr));
   return {
     debug: (message, fields = {}) => logger.debug(fields, message),
     info: (message, fields = {}) => logger.info(fields, message),
     warn: (message, fields = {}) => logger.warn(fields, message),
     error: (message, fields = {}) => logger.error(fields, message),
-    close: () => {
+    close: async () => {
+      await Promise.all([main.drain(), stderr.drain()]);
       if (fd !== STDERR) fs.closeSync(fd);
     },
   };
@@ -50,7 +56,9 @@ export function openLog(settings: LogSettings): Log {
 
 function openFile(file: string): number {
   try {
-    return fs.openSync(encodePath(file), 'a', 0o644);
+    // Non-blocking: a FIFO that nobody reads is refused here, and never waited for.
+    const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK, O_NOCTTY } = fs.constants;
+    return fs.openSync(encodePath(file), O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, 0o644);
   } catch (error) {
     throw new CaptureError(EXIT.usage, `cannot write the log file ${showPath(file)}: ${reasonOf(error)}`, {
       hint: 'name a file in a directory that exists and can be written: --log-file capture.log',
@@ -68,7 +76,7 @@ interface Destination {
   write(json: string): void;
 }
 
-function destinationOf(settings: LogSettings, fd: number): Destination {
+function destinationOf(settings: LogSettings, main: Outlet, stderr: Outlet): Destination {
   const destination: Destination = {
     [METADATA]: true,
     lastLevel: 0,
@@ -78,13 +86,10 @@ function destinationOf(settings: LogSettings, fd: number): Destination {
       const { lastLevel, lastMsg, lastObj } = destination;
       const text =
         settings.format === 'json' ? json : messageLines(levelName(lastLevel), lastMsg, lastObj?.hint);
-      if (fd === STDERR) {
-        writeText(STDERR, text);
-        return;
-      }
+      if (main === stderr) return stderr.write(text);
       // In a file of its own nothing else says when it was; JSON has the time.
-      writeText(fd, settings.format === 'json' ? text : `${new Date().toISOString()} ${text}`);
-      if (lastLevel >= ERROR) writeText(STDERR, text);
+      main.write(settings.format === 'json' ? text : `${new Date().toISOString()} ${text}`);
+      if (lastLevel >= ERROR) stderr.write(text);
     },
   };
   return destination;
@@ -93,4 +98,14 @@ function destinationOf(settings: LogSettings, fd: number): Destination {
 function levelName(level: number): MessageLevel {
   const name = pino.levels.labels[level];
   return name === 'debug' || name === 'warn' || name === 'error' ? name : 'info';
+}
+
+/** The same line as pino's own would be. */
+function droppedJson(count: number): string {
+  const lines: string[] = [];
+  pino({}, { write: (json) => void lines.push(json) }).warn(
+    { dropped: count },
+    'messages dropped: nobody read them',
+  );
+  return lines.join('');
 }

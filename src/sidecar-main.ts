@@ -105,16 +105,19 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
       onFenced: (text) => tell({ kind: 'fenced', message: text }),
       onDrainTakes: (ms) => tell({ kind: 'drain-takes', ms }),
     });
-    if (opened.kind === 'done-already') {
-      tell(opened, end);
-      return;
-    }
+    if (opened.kind === 'done-already') return sayLast(life, opened);
     life.sidecar = opened.sidecar;
     const { attempt, restored, runToken, socket, line } = opened.sidecar;
     tell({ kind: 'ready', attempt, restored, runToken, socket, line });
   } catch (error) {
-    tell({ kind: 'refused', ...describeFailure(error) }, end);
+    await sayLast(life, { kind: 'refused', ...describeFailure(error) });
   }
+}
+
+/** Our messages stand before the launcher's last ones, and then the process ends. */
+async function sayLast(life: Life, message: FromSidecar): Promise<void> {
+  await life.log?.close();
+  tell(message, end);
 }
 
 /** Sources of notices are asked here, so that the launcher stays small; what they mean is for the launcher. */
@@ -150,7 +153,7 @@ async function finish(
   await life.notices?.done();
   life.notices?.close();
   await life.sidecar.close();
-  tell({ kind: 'ended', status, line }, end);
+  await sayLast(life, { kind: 'ended', status, line });
 }
 
 /** The results matter more than the recorder's parent: wait for the task, then drain. */

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -17,16 +18,19 @@ beforeEach(() => {
 });
 afterAll(() => fs.rmSync(dir, { recursive: true }));
 
-function written(settings: Partial<LogSettings>, speak: (log: Log) => void): readonly string[] {
+async function written(
+  settings: Partial<LogSettings>,
+  speak: (log: Log) => void,
+): Promise<readonly string[]> {
   const log = openLog({ level: 'info', format: 'text', file, ...settings });
   speak(log);
-  log.close();
+  await log.close();
   return fs.readFileSync(file, 'utf8').split('\n').slice(0, -1);
 }
 
 describe('a log file', () => {
-  it('has one line for each message, with the time, and the hint below', () => {
-    const lines = written({}, (log) => {
+  it('has one line for each message, with the time, and the hint below', async () => {
+    const lines = await written({}, (log) => {
       log.info('stored r.dat');
       log.warn('the store is slow', { hint: 'wait' });
     });
@@ -37,23 +41,23 @@ describe('a log file', () => {
     ]);
   });
 
-  it('has whole lines although several processes append to it', () => {
+  it('has whole lines although several processes append to it', async () => {
     const first = openLog({ level: 'info', format: 'text', file });
-    const lines = written({}, (second) => {
+    const lines = await written({}, (second) => {
       first.info('one');
       second.info('two');
       first.info('three');
     });
-    first.close();
+    await first.close();
     expect(lines.map((line) => line.split('capture: ')[1])).toEqual(['one', 'two', 'three']);
   });
 
-  it('keeps a message on its line, whatever the names in it', () => {
-    expect(written({}, (log) => log.info('a\ncapture: forged'))).toHaveLength(1);
+  it('keeps a message on its line, whatever the names in it', async () => {
+    expect(await written({}, (log) => log.info('a\ncapture: forged'))).toHaveLength(1);
   });
 
-  it('is JSON, with every field, when that is asked for', () => {
-    const [line = ''] = written({ format: 'json' }, (log) =>
+  it('is JSON, with every field, when that is asked for', async () => {
+    const [line = ''] = await written({ format: 'json' }, (log) =>
       log.warn('cannot push', { hint: 'wait', path: 'r.dat', err: new Error('http 503') }),
     );
     expect(JSON.parse(line)).toMatchObject({
@@ -71,8 +75,8 @@ it.each([
   ['info', ['i', 'w']],
   ['warn', ['w']],
   ['silent', []],
-] as const)('level %s lets through %j', (level, expected) => {
-  const lines = written({ level, format: 'json' }, (log) => {
+] as const)('level %s lets through %j', async (level, expected) => {
+  const lines = await written({ level, format: 'json' }, (log) => {
     log.debug('d');
     log.info('i');
     log.warn('w');
@@ -83,5 +87,12 @@ it.each([
 it('refuses a log file that cannot be opened, and says what to do', () => {
   expect(() => openLog({ level: 'info', format: 'text', file: path.join(dir, 'no', 'x.log') })).toThrow(
     expect.objectContaining({ status: 64, hint: expect.stringContaining('--log-file') }),
+  );
+});
+
+it('refuses a FIFO that nobody reads, and does not wait for a reader', () => {
+  execFileSync('mkfifo', [file]);
+  expect(() => openLog({ level: 'info', format: 'text', file })).toThrow(
+    expect.objectContaining({ status: 64, message: expect.stringContaining('ENXIO') }),
   );
 });

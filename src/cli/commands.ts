@@ -3,6 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { CaptureError } from '../core/errors.ts';
 import { EXIT, statusOfSignal, type ExitStatus } from '../core/exit-status.ts';
+import type { Log } from '../log.ts';
 import type { Parsed } from './parse.ts';
 import { print, type SayLevel } from './say.ts';
 
@@ -29,7 +30,7 @@ async function watch({ settings }: Asked): Promise<ExitStatus> {
     import('../sidecar/alone/watch-alone.ts'),
     import('../log.ts'),
   ]);
-  return readable(() => watchAlone(settings, openLog(settings.log)));
+  return logged(openLog(settings.log), (log) => readable(() => watchAlone(settings, log)));
 }
 
 async function restore({ settings }: Asked): Promise<ExitStatus> {
@@ -40,11 +41,21 @@ async function restore({ settings }: Asked): Promise<ExitStatus> {
     import('../log.ts'),
   ]);
   const restoring = 'handOver' in module ? module.handOver : module.restoreOnly;
-  return untilStopped(async (signal) => {
-    const log = openLog(settings.log);
-    log.info(await restoring(settings, log, signal));
-    return EXIT.ok;
-  });
+  return logged(openLog(settings.log), (log) =>
+    untilStopped(async (signal) => {
+      log.info(await restoring(settings, log, signal));
+      return EXIT.ok;
+    }),
+  );
+}
+
+/** Does it, and lets what was said be read. */
+async function logged(log: Log, act: (log: Log) => Promise<ExitStatus>): Promise<ExitStatus> {
+  try {
+    return await act(log);
+  } finally {
+    await log.close();
+  }
 }
 
 async function dryRun(asked: Asked): Promise<ExitStatus> {

@@ -4,11 +4,13 @@ import { EXIT, type ExitStatus } from '../core/exit-status.ts';
 import { guardInspector } from '../launch/inspector.ts';
 import { carryOut, type Asked, type Say } from './commands.ts';
 import { parseCommandLine } from './parse.ts';
-import { print, say } from './say.ts';
+import { allSaid, print, say } from './say.ts';
 
 // SIGUSR1 must not open a debugger, not even while we are starting.
 guardInspector();
-process.exit(await main());
+const status = await main();
+await allSaid();
+process.exit(status);
 
 async function main(): Promise<ExitStatus> {
   try {
@@ -30,21 +32,32 @@ async function main(): Promise<ExitStatus> {
 }
 
 async function begin(asked: Asked): Promise<ExitStatus> {
-  const speak = await voice(asked);
+  const { speak, close } = await voice(asked);
   for (const { message, hint } of asked.warnings) speak(message, 'warn', hint);
   try {
     return await carryOut(asked, speak);
   } catch (error) {
     return failed(error, speak);
+  } finally {
+    await close();
   }
 }
 
+interface Voice {
+  readonly speak: Say;
+  close(): Promise<void>;
+}
+
 /** Plain lines need no logger, and the launcher stays small without one. */
-async function voice({ settings: { log } }: Asked): Promise<Say> {
-  if (log.format === 'text' && log.level === 'info' && log.file === undefined) return say;
+async function voice({ settings: { log } }: Asked): Promise<Voice> {
+  if (log.format === 'text' && log.level === 'info' && log.file === undefined)
+    return { speak: say, close: allSaid };
   const { openLog } = await import('../log.ts');
   const opened = openLog(log);
-  return (line, level, hint) => opened[level](line, hint === undefined ? {} : { hint });
+  return {
+    speak: (line, level, hint) => opened[level](line, hint === undefined ? {} : { hint }),
+    close: () => opened.close(),
+  };
 }
 
 function failed(error: unknown, speak: Say): ExitStatus {

@@ -1,16 +1,24 @@
-// The launcher's voice: lines for the user on stderr, texts that were asked for on stdout. Synchronous, and
-// never through process.stdout and process.stderr, whose streams would change the task's descriptors.
-import { messageLines, type MessageLevel } from '../core/message-line.ts';
+// The launcher's voice: lines for the user on stderr, texts that were asked for on stdout. Never through
+// process.stdout and process.stderr, whose streams would change the task's descriptors.
+import { droppedLine, messageLines, type MessageLevel } from '../core/message-line.ts';
 import { writeText } from '../native/write-text.ts';
+import { Outlet } from '../outlet.ts';
 
 const STDOUT = 1;
 const STDERR = 2;
 
 export type SayLevel = Exclude<MessageLevel, 'debug'>;
 
-/** `capture: message`, and `  try: hint` when there is one. */
+const stderr = new Outlet(STDERR, droppedLine);
+
+/** `capture: message`, and `  try: hint` when there is one. Never waits for a reader. */
 export function say(message: string, level: SayLevel, hint?: string): void {
-  writeText(STDERR, messageLines(level, message, hint));
+  stderr.write(messageLines(level, message, hint));
+}
+
+/** Before the process ends: what was said is read, or nobody reads. */
+export function allSaid(): Promise<void> {
+  return stderr.drain();
 }
 
 /** A text that the user asked for: help, version. */

@@ -1,9 +1,20 @@
 // The calls of libc that Node does not have, through koffi: no compiler is needed on the node. Each wrapper
 // returns what the call returns, or throws an Error with the errno's name in `code`, as node:fs does.
+import { createRequire } from 'node:module';
 import os from 'node:os';
-import koffi from 'koffi';
+import type koffi from 'koffi';
+import type { LibraryHandle } from 'koffi';
 
-const libc = koffi.load(null);
+const requireHere = createRequire(import.meta.url);
+let loaded: { readonly koffi: typeof koffi; readonly libc: LibraryHandle } | undefined;
+
+/** Loaded on first use: a start pays only for what it calls. */
+function native(): { readonly koffi: typeof koffi; readonly libc: LibraryHandle } {
+  if (loaded !== undefined) return loaded;
+  const module = requireHere('koffi') as typeof koffi;
+  loaded = { koffi: module, libc: module.load(null) };
+  return loaded;
+}
 
 /** Errno names by number, for this platform; of two names for one number (EAGAIN, EWOULDBLOCK) the first. */
 const ERRNO_NAMES = new Map(
@@ -14,7 +25,8 @@ const ERRNO_NAMES = new Map(
 
 /** The name of the calling thread's last errno. Must be read before any other native call. */
 export function lastErrno(): string {
-  return ERRNO_NAMES.get(koffi.errno()) ?? `errno ${koffi.errno()}`;
+  const number = native().koffi.errno();
+  return ERRNO_NAMES.get(number) ?? `errno ${number}`;
 }
 
 /** An Error as node:fs throws it. */
@@ -27,7 +39,7 @@ export function systemError(call: string, code: string, path?: string): Error {
 export function libcFunction<Args extends readonly unknown[]>(prototype: string): (...args: Args) => number {
   let bound: ((...args: Args) => number) | undefined;
   return (...args) => {
-    bound ??= libc.func(prototype) as unknown as (...args: Args) => number;
+    bound ??= native().libc.func(prototype) as unknown as (...args: Args) => number;
     return bound(...args);
   };
 }

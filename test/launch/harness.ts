@@ -89,7 +89,7 @@ export async function buildLauncher(): Promise<Launcher> {
     target: 'node20',
     external: ['koffi'],
     banner: {
-      js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
+      js: "import { createRequire as make } from 'node:module'; const require = make(import.meta.url);",
     },
   });
   fs.mkdirSync(path.join(dir, 'bin'));

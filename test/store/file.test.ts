@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
-import { createRequire } from 'node:module';
 import os from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -173,7 +172,6 @@ describe('the file store', () => {
 });
 
 const WRITER = fileURLToPath(new URL('fixtures/put-for-ever.ts', import.meta.url));
-const KOFFI = createRequire(import.meta.url).resolve('koffi');
 
 /** The fixture as a program that this Node can run. */
 async function bundledWriter(dir: string): Promise<string> {
@@ -184,9 +182,9 @@ async function bundledWriter(dir: string): Promise<string> {
     bundle: true,
     format: 'esm',
     platform: 'node',
-    alias: { koffi: KOFFI },
-    external: [KOFFI, '*/s3.ts'],
+    external: ['koffi', '*/s3.ts'],
   });
+  fs.symlinkSync(resolve('node_modules'), `${dir}/.capture-store/node_modules`);
   return outfile;
 }
 

@@ -19,7 +19,7 @@ const log: Log = {
   info: (message) => void said.push(message),
   warn: () => undefined,
   error: () => undefined,
-  close: () => undefined,
+  close: async () => undefined,
 };
 /** All the time there is is the test's. */
 beforeEach(() => {

@@ -1,0 +1,64 @@
+// Writes to a descriptor that we share with the task and never waits for its reader. The shared file is never made
+// non-blocking, which would be done to the task too: we open it once more for ourselves, or ask for each call.
+import fs from 'node:fs';
+import { errnoOf } from '../core/errors.ts';
+import { lastErrno, libcFunction } from './libc.ts';
+
+/** Bytes taken: fewer than given, or 0, when the reader has no room now. What nobody can read any more is taken. */
+export type TryWrite = (bytes: Buffer) => number;
+
+const send = libcFunction<[fd: number, bytes: Buffer, length: number, flags: number]>(
+  'long send(int, const void*, size_t, int)',
+);
+const poll = libcFunction<[fds: Buffer, count: number, timeoutMs: number]>(
+  'int poll(void*, unsigned long, int)',
+);
+
+/** MSG_DONTWAIT | MSG_NOSIGNAL (send(2), Linux). */
+const WITHOUT_WAITING = 0x40 | 0x4000;
+const POLLOUT = 4;
+/** struct pollfd: int fd, short events, short revents. */
+const POLLFD_BYTES = 8;
+/** What a pipe that poll(2) calls writable takes without waiting, on every system (PIPE_BUF of POSIX). */
+const PIPE_BYTES = 512;
+
+/** The way that fits what `fd` is now: file, pipe, terminal, socket. Never throws. */
+export function openTryWrite(fd: number): TryWrite {
+  try {
+    const stat = fs.fstatSync(fd);
+    if (stat.isFile()) return (bytes) => written(() => fs.writeSync(fd, bytes), bytes);
+    if (process.platform === 'linux') {
+      if (stat.isSocket()) return (bytes) => sent(fd, bytes);
+      const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
+      // An open file of our own, with flags of its own (proc(5), /proc/pid/fd; open(2)).
+      const own = fs.openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+      return (bytes) => written(() => fs.writeSync(own, bytes), bytes);
+    }
+  } catch {
+    // Another user's terminal, no /proc, a FIFO that has no reader now.
+  }
+  return (bytes) => writtenAfterPoll(fd, bytes);
+}
+
+function written(write: () => number, bytes: Buffer): number {
+  try {
+    return write();
+  } catch (error) {
+    return errnoOf(error) === 'EAGAIN' ? 0 : bytes.length;
+  }
+}
+
+function sent(fd: number, bytes: Buffer): number {
+  const length = send(fd, bytes, bytes.length, WITHOUT_WAITING);
+  if (length >= 0) return length;
+  return lastErrno() === 'EAGAIN' ? 0 : bytes.length;
+}
+
+/** Waits only if another process takes the room between the two calls. */
+function writtenAfterPoll(fd: number, bytes: Buffer): number {
+  const list = Buffer.alloc(POLLFD_BYTES);
+  list.writeInt32LE(fd, 0);
+  list.writeInt16LE(POLLOUT, 4);
+  if (poll(list, 1, 0) === 0) return 0;
+  return written(() => fs.writeSync(fd, bytes, 0, Math.min(PIPE_BYTES, bytes.length)), bytes);
+}
