@@ -1,26 +1,14 @@
 // File calls that keep capture inside the work directory and away from the task's writers: open beneath a
 // directory, ask for writers, rename without overwriting, lock. None of them ever blocks on a FIFO or device.
 import fs from 'node:fs';
-import { encodePath, pathBytes } from '../core/path.ts';
+import { encodePath } from '../core/path.ts';
+import { lstatBeneath } from './beneath.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
+import { openUnder, withNul, type OpenRoot } from './openat.ts';
 
 const fcntl =
   libcFunction<[fd: number, command: number, type: 'int', value: number]>('int fcntl(int, int, ...)');
 const flock = libcFunction<[fd: number, operation: number]>('int flock(int, int)');
-const syscall =
-  libcFunction<
-    [
-      number: number,
-      'int',
-      dirfd: number,
-      'void*',
-      path: Buffer,
-      'void*',
-      how: Buffer,
-      'size_t',
-      size: number,
-    ]
-  >('long syscall(long, ...)');
 const renameat2 = libcFunction<[number, Buffer, number, Buffer, number]>(
   'int renameat2(int, const void*, int, const void*, unsigned int)',
 );
@@ -31,12 +19,6 @@ const F_UNLCK = 2;
 const LOCK_EX_NB = 2 | 4;
 const AT_FDCWD = -100;
 const RENAME_NOREPLACE = 1;
-/** The same number on every Linux architecture (syscalls(2)). */
-const SYS_OPENAT2 = 437;
-const RESOLVE_NO_SYMLINKS = 0x04;
-const RESOLVE_BENEATH = 0x08;
-const O_CLOEXEC = 0o2000000;
-
 export type WriterState = 'none' | 'writer' | 'unknown';
 
 /**
@@ -53,17 +35,14 @@ export function writerState(fd: number): WriterState {
   return lastErrno() === 'EAGAIN' ? 'writer' : 'unknown';
 }
 
-let haveOpenat2 = process.platform === 'linux';
-
 /**
  * Opens `path` for reading beneath `root` (an open directory and its absolute path): no component may be a
  * link, none may lead out, the open never waits (O_NONBLOCK) and the result is a regular file or the call
  * throws: ENOENT, ELOOP (a link), EXDEV (leads out), EINVAL (not a regular file), EACCES.
- * openat2(2) with RESOLVE_BENEATH; component by component where the kernel or a sandbox has none.
  */
-export function openBeneath(root: { readonly fd: number; readonly path: string }, path: string): number {
-  refuseSpecial(root.path, path);
-  const fd = haveOpenat2 ? openWithOpenat2(root, path) : openByComponents(root.path, path);
+export function openBeneath(root: OpenRoot, path: string): number {
+  refuseSpecial(root, path);
+  const fd = openUnder(root, path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
   try {
     if (!fs.fstatSync(fd).isFile()) throw systemError('open (not a regular file)', 'EINVAL', path);
     return fd;
@@ -74,37 +53,10 @@ export function openBeneath(root: { readonly fd: number; readonly path: string }
 }
 
 /** To open a FIFO would let its writer go on, and to open a device may move it (fifo(7), st(4)): neither is done. */
-function refuseSpecial(root: string, path: string): void {
-  const stat = fs.lstatSync(encodePath(`${root}/${path}`), { throwIfNoEntry: false });
+function refuseSpecial(root: OpenRoot, path: string): void {
+  const stat = lstatBeneath(root, path);
   if (stat === undefined || stat.isFile() || stat.isSymbolicLink()) return;
   throw systemError('open (not a regular file)', 'EINVAL', path);
-}
-
-function openWithOpenat2(root: { readonly fd: number; readonly path: string }, path: string): number {
-  const how = Buffer.alloc(24); // struct open_how: flags, mode, resolve
-  how.writeBigUInt64LE(
-    BigInt(fs.constants.O_RDONLY | fs.constants.O_NONBLOCK | fs.constants.O_NOFOLLOW | O_CLOEXEC),
-    0,
-  );
-  how.writeBigUInt64LE(BigInt(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), 16);
-  const fd = syscall(SYS_OPENAT2, 'int', root.fd, 'void*', withNul(path), 'void*', how, 'size_t', how.length);
-  if (fd >= 0) return fd;
-  const code = lastErrno();
-  if (code !== 'ENOSYS' && code !== 'EPERM') throw systemError('openat2', code, path);
-  haveOpenat2 = false;
-  return openByComponents(root.path, path);
-}
-
-/** Every parent is checked with lstat before and after: slower, and what a kernel before 5.6 allows. */
-function openByComponents(root: string, path: string): number {
-  const parts = path.split('/');
-  for (let depth = 1; depth < parts.length; depth += 1) {
-    const parent = `${root}/${parts.slice(0, depth).join('/')}`;
-    if (!fs.lstatSync(encodePath(parent)).isDirectory())
-      throw systemError('open (link in the path)', 'ELOOP', path);
-  }
-  const flags = fs.constants.O_RDONLY | fs.constants.O_NONBLOCK | fs.constants.O_NOFOLLOW;
-  return fs.openSync(encodePath(`${root}/${path}`), flags);
 }
 
 /**
@@ -134,8 +86,4 @@ export function tryLock(fd: number): boolean {
   const code = lastErrno();
   if (code === 'EAGAIN') return false;
   throw systemError('flock', code);
-}
-
-function withNul(path: string): Buffer {
-  return Buffer.concat([pathBytes(path), Buffer.of(0)]);
 }

@@ -4,10 +4,11 @@ import fs from 'node:fs';
 import { createHash } from 'node:crypto';
 import type { FileFacts, Fingerprint } from '../core/fingerprint.ts';
 import { mayCompress } from '../core/keys.ts';
-import { decodePath, encodePath, type RelPath } from '../core/path.ts';
+import { decodePath, type RelPath } from '../core/path.ts';
 import { linkStaysInside } from '../core/link-target.ts';
 import type { StoredFile } from '../core/records.ts';
 import type { Compression } from '../core/settings.ts';
+import { beneath } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { fileFacts } from '../native/facts.ts';
 import type { ObjectMeta, PutOptions, Store } from '../store/store.ts';
@@ -180,11 +181,12 @@ export function metaOf(
 
 /** The target and state of a symbolic link; undefined for anything else (the reading finds out what). */
 function readLink(sender: Sender, path: RelPath): { target: Buffer; facts: FileFacts } | undefined {
-  const full = encodePath(`${sender.root.path}/${path}`);
   try {
-    const stat = fs.lstatSync(full, { bigint: true });
-    if (!stat.isSymbolicLink()) return undefined;
-    return { target: fs.readlinkSync(full, { encoding: 'buffer' }), facts: fileFacts(stat) };
+    return beneath(sender.root, path, (full) => {
+      const stat = fs.lstatSync(full, { bigint: true });
+      if (!stat.isSymbolicLink()) return undefined;
+      return { target: fs.readlinkSync(full, { encoding: 'buffer' }), facts: fileFacts(stat) };
+    });
   } catch {
     return undefined;
   }

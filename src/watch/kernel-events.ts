@@ -2,6 +2,7 @@
 // into the outbox. All of it is synchronous and none of it runs foreign code, so that the order holds.
 import type { ClosedHow, Interest } from '../core/events.ts';
 import { joinPath, type RelPath } from '../core/path.ts';
+import { holdDirectory } from '../native/beneath.ts';
 import { DIRECTORY_MASK, IN, parseEvents, type InotifyCalls } from './inotify.ts';
 import { openNewNames, type NewNames } from './new-names.ts';
 import type { Outbox } from './outbox.ts';
@@ -36,9 +37,9 @@ export class KernelEvents {
     this.#options = options;
     this.#newNames = openNewNames(options.root);
     this.walk = {
-      root: options.root.path,
+      root: options.root,
       interest: options.interest,
-      enter: (dir) => this.#enter(dir),
+      enter: (dir, at) => this.#enter(dir, at),
       onUnreadable: options.onUncovered,
     };
   }
@@ -50,7 +51,7 @@ export class KernelEvents {
 
   /** Watches the work directory itself; throws when even that is refused. */
   watchRoot(): void {
-    this.#tree.place(this.#add(''), '');
+    this.#tree.place(this.#add(holdDirectory(this.#options.root, '').at), '');
   }
 
   readonly accept = (bytes: Buffer, length: number): void => {
@@ -143,9 +144,9 @@ export class KernelEvents {
     if (this.#options.interest.wants(path)) this.#options.outbox.add(path, how);
   }
 
-  #enter(dir: RelPath): boolean {
+  #enter(dir: RelPath, at: string): boolean {
     try {
-      this.#tree.place(this.#add(dir), dir);
+      this.#tree.place(this.#add(at), dir);
       return true;
     } catch (error) {
       if (hasVanished(error)) return false;
@@ -154,9 +155,9 @@ export class KernelEvents {
     }
   }
 
-  #add(dir: RelPath): number {
-    const { calls, fd, root } = this.#options;
-    return calls.add(fd, `${root.path}/${dir === '' ? '.' : dir}`, DIRECTORY_MASK);
+  /** With a step behind it: IN_DONT_FOLLOW is also for the links of /proc/self/fd (inotify(7)). */
+  #add(at: string): number {
+    return this.#options.calls.add(this.#options.fd, `${at}/.`, DIRECTORY_MASK);
   }
 
   #unwatch(from: WatchedDir, which: (dir: WatchedDir) => boolean): void {

@@ -31,7 +31,7 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
   const outbox = openOutbox((event) => {
     if (closing.signal.aborted) return;
     // Before the receiver looks at the file: what changes from here on is new to the next scan.
-    const file = seen === undefined ? undefined : lookAt(root.path, event.path);
+    const file = seen === undefined ? undefined : lookAt(root, event.path);
     if (file !== undefined) seen?.note(event.path, file.facts);
     options.onClosed(event);
   });

@@ -33,7 +33,7 @@ export function openNewNames(root: { readonly fd: number; readonly path: string 
     const [oldest] = inodes.keys();
     if (inodes.size > REMEMBERED_INODES && oldest !== undefined) inodes.delete(oldest);
   };
-  const hasInode = (path: RelPath, inode: string): boolean => lookAt(root.path, path)?.facts.ino === inode;
+  const hasInode = (path: RelPath, inode: string): boolean => lookAt(root, path)?.facts.ino === inode;
   return {
     add: (path) => void waiting.add(path),
     drop: (path) => void waiting.delete(path),
@@ -46,7 +46,7 @@ export function openNewNames(root: { readonly fd: number; readonly path: string 
       const names = [...waiting].filter(wants);
       waiting.clear();
       for (const path of names) {
-        const file = lookAt(root.path, path);
+        const file = lookAt(root, path);
         if (file === undefined) continue;
         if (file.link || file.facts.links > 1) links.push(path);
         else if (file.facts.size > 0 && !isBeingWritten(root, path)) finished.push(path);

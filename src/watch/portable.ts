@@ -32,7 +32,7 @@ export async function openPortable(
   const warn = openWarnings(options.onWarning);
   const seen = openSeen();
   const walk: Walk = {
-    root: options.root.path,
+    root: options.root,
     interest: options.interest,
     onUnreadable: (dir, error) => warn(forbidden(dir, error)),
   };
@@ -57,7 +57,7 @@ export async function openPortable(
     // On Linux it needs an inotify instance of its own, and without one it never answers.
     if (errnoOf(reason) === 'EMFILE') return undefined;
     // macOS reports real paths (/private/tmp for /tmp).
-    const root = fs.realpathSync(walk.root);
+    const root = fs.realpathSync(walk.root.path);
     try {
       return await subscribe(root, (error, events) => {
         if (error !== null) passes.request('new');
@@ -73,7 +73,7 @@ export async function openPortable(
   for (const file of await findAll(walk, 'pool')) seen.note(file.path, file.facts);
   const subscription = await start();
   const describe = subscription === undefined ? scansAlone : noInotify;
-  warn(describe(walk.root, reason, options.rescanMs));
+  warn(describe(walk.root.path, reason, options.rescanMs));
   passes.repeat(options.rescanMs);
   const end = async (): Promise<void> => {
     await subscription?.unsubscribe();

@@ -1,12 +1,14 @@
-// The walk over the work directory, for what no event has told. It never follows a symbolic link, and a
-// directory that vanishes under it is no error: whoever removed or moved it has caused an event.
+// The walk over the work directory, for what no event has told. Each of its steps is beneath the work directory, and
+// a directory that vanishes under it is no error: whoever removed or moved it has caused an event.
 import fs from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { errnoOf } from '../core/errors.ts';
 import type { Interest } from '../core/events.ts';
 import type { FileFacts } from '../core/fingerprint.ts';
 import { decodePath, encodePath, joinPath, type RelPath } from '../core/path.ts';
+import { holdDirectory, lstatBeneath, type HeldDirectory } from '../native/beneath.ts';
 import { fileFacts } from '../native/facts.ts';
+import type { OpenRoot } from '../native/openat.ts';
 
 export interface FoundFile {
   readonly path: RelPath;
@@ -17,11 +19,14 @@ export interface FoundFile {
 }
 
 export interface Walk {
-  /** Absolute path of the work directory. */
-  readonly root: string;
+  /** The work directory. */
+  readonly root: OpenRoot;
   readonly interest: Interest;
-  /** Called before a directory is read: the moment for its watch. False: it is no directory any more. */
-  readonly enter?: (dir: RelPath) => boolean;
+  /**
+   * Called before a directory is read, with an absolute path that leads to it: the moment for its watch. False: it
+   * is not to be read.
+   */
+  readonly enter?: (dir: RelPath, at: string) => boolean;
   /** A directory could not be read; nothing below it was looked at. */
   readonly onUnreadable: (dir: RelPath, error: unknown) => void;
 }
@@ -33,7 +38,7 @@ const ENTRIES_PER_TURN = 256;
 export function* listTree(walk: Walk, from: RelPath = ''): Generator<readonly RelPath[]> {
   const waiting = [from];
   for (let dir = waiting.pop(); dir !== undefined; dir = waiting.pop()) {
-    if (!walk.interest.canHold(dir) || walk.enter?.(dir) === false) continue;
+    if (!walk.interest.canHold(dir)) continue;
     const files: RelPath[] = [];
     for (const entry of entriesOf(walk, dir)) {
       const path = joinPath(dir, entry.name);
@@ -63,9 +68,9 @@ export async function* listTreeInTurns(walk: Walk, signal: AbortSignal): AsyncGe
 }
 
 /** lstat(2) of one path; undefined when it is gone, out of reach, or neither a regular file nor a link. */
-export function lookAt(root: string, path: RelPath): FoundFile | undefined {
+export function lookAt(root: OpenRoot, path: RelPath): FoundFile | undefined {
   try {
-    const stat = fs.lstatSync(encodePath(`${root}/${path}`), { bigint: true, throwIfNoEntry: false });
+    const stat = lstatBeneath(root, path);
     return stat === undefined ? undefined : foundFile(path, stat);
   } catch (error) {
     if (!hasVanished(error) && errnoOf(error) !== 'EACCES') throw error;
@@ -83,9 +88,7 @@ export async function* findInTurns(
   signal = new AbortController().signal,
 ): AsyncGenerator<readonly FoundFile[]> {
   for await (const paths of listTreeInTurns(walk, signal)) {
-    const looked =
-      lookOn === 'pool' ? await lookAtAll(walk, paths) : paths.map((path) => lookAtListed(walk, path));
-    yield looked.filter((file) => file !== undefined);
+    yield (await lookAtPiece(walk, paths, lookOn)).filter((file) => file !== undefined);
   }
 }
 
@@ -96,31 +99,46 @@ export async function findAll(walk: Walk, lookOn: LookOn, signal?: AbortSignal):
   return found;
 }
 
-function lookAtAll(walk: Walk, paths: readonly RelPath[]): Promise<(FoundFile | undefined)[]> {
-  return Promise.all(
-    paths.map(async (path) => {
-      try {
-        return foundFile(path, await fs.promises.lstat(encodePath(`${walk.root}/${path}`), { bigint: true }));
-      } catch (error) {
-        return outOfReach(walk, path, error);
-      }
-    }),
-  );
-}
-
-function lookAtListed(walk: Walk, path: RelPath): FoundFile | undefined {
+/** All of one piece stand in one directory: it is held while they are looked at. */
+async function lookAtPiece(
+  walk: Walk,
+  paths: readonly RelPath[],
+  lookOn: LookOn,
+): Promise<readonly (FoundFile | undefined)[]> {
+  const dir = directoryOf(paths[0] ?? '');
+  const held = hold(walk, dir);
+  if (held === undefined) return [];
+  const full = (path: RelPath): string | Buffer =>
+    encodePath(`${held.at}/${path.slice(path.lastIndexOf('/') + 1)}`);
+  const look = (path: RelPath): FoundFile | undefined => {
+    try {
+      return foundFile(path, fs.lstatSync(full(path), { bigint: true }));
+    } catch (error) {
+      return outOfReach(walk, path, error);
+    }
+  };
+  const lookLater = async (path: RelPath): Promise<FoundFile | undefined> => {
+    try {
+      return foundFile(path, await fs.promises.lstat(full(path), { bigint: true }));
+    } catch (error) {
+      return outOfReach(walk, path, error);
+    }
+  };
   try {
-    return foundFile(path, fs.lstatSync(encodePath(`${walk.root}/${path}`), { bigint: true }));
-  } catch (error) {
-    return outOfReach(walk, path, error);
+    return lookOn === 'pool' ? await Promise.all(paths.map(lookLater)) : paths.map(look);
+  } finally {
+    held.close();
   }
 }
 
 /** Its directory may be listed and not be entered: then what is in it is as little seen as if it could not. */
 function outOfReach(walk: Walk, path: RelPath, error: unknown): undefined {
-  if (errnoOf(error) === 'EACCES')
-    walk.onUnreadable(path.slice(0, path.lastIndexOf('/') + 1).replace(/\/$/, ''), error);
+  if (errnoOf(error) === 'EACCES') walk.onUnreadable(directoryOf(path), error);
   else if (!hasVanished(error)) throw error;
+}
+
+function directoryOf(path: RelPath): RelPath {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/')));
 }
 
 /** The path, or a component of it, was removed or replaced since it was listed. */
@@ -142,17 +160,30 @@ interface Entry {
 }
 
 function entriesOf(walk: Walk, dir: RelPath): readonly Entry[] {
-  const path = encodePath(dir === '' ? walk.root : `${walk.root}/${dir}`);
+  const held = hold(walk, dir);
+  if (held === undefined) return [];
   try {
-    return readEntries(path);
+    return walk.enter?.(dir, held.at) === false ? [] : readEntries(held.at);
   } catch (error) {
     if (!hasVanished(error)) walk.onUnreadable(dir, error);
     return [];
+  } finally {
+    held.close();
+  }
+}
+
+/** Undefined when it is gone, no directory any more, or out of reach. */
+function hold(walk: Walk, dir: RelPath): HeldDirectory | undefined {
+  try {
+    return holdDirectory(walk.root, dir);
+  } catch (error) {
+    if (!hasVanished(error)) walk.onUnreadable(dir, error);
+    return undefined;
   }
 }
 
 /** Names as strings first, which is twice as fast; as bytes where one of them is not UTF-8. */
-function readEntries(path: string | Buffer): readonly Entry[] {
+function readEntries(path: string): readonly Entry[] {
   const entries = fs.readdirSync(path, { withFileTypes: true });
   if (!entries.some((entry) => entry.name.includes('\uFFFD'))) return entries;
   return fs.readdirSync(path, { withFileTypes: true, encoding: 'buffer' }).map((entry) => ({

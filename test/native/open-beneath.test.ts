@@ -5,6 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openBySteps } from '../../src/native/openat.ts';
 import { openBeneath } from '../../src/native/files.ts';
 import { processEntry } from '../../src/native/processes.ts';
 
@@ -36,6 +37,20 @@ describe('openBeneath', () => {
 
   it.each(['../it', '/etc/passwd', 'd/../../it'])('refuses %j', (name) => {
     expect(() => openBeneath(root, name)).toThrow(/EXDEV|ENOENT/);
+  });
+
+  it('is as strict where openat2(2) is missing', () => {
+    execFileSync('sh', ['-c', 'mkdir -p d/e; echo x > d/e/it; ln -s d l; ln -s it d/e/link'], {
+      cwd: root.path,
+    });
+    const open = (name: string): number => openBySteps(root.fd, name, fs.constants.O_RDONLY);
+    const fd = open('d/e/it');
+    expect(fs.readFileSync(fd, 'utf8')).toBe('x\n');
+    fs.closeSync(fd);
+    expect(() => open('l/e/it')).toThrow(expect.objectContaining({ code: 'ENOTDIR' }));
+    expect(() => open('d/e/link')).toThrow(expect.objectContaining({ code: 'ELOOP' }));
+    expect(() => open('../it')).toThrow(expect.objectContaining({ code: 'EXDEV' }));
+    expect(() => open('d/../../it')).toThrow(expect.objectContaining({ code: 'EXDEV' }));
   });
 
   it('does not let the writer of a FIFO go on', async () => {

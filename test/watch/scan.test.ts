@@ -1,15 +1,30 @@
 // The walk itself, without a watcher: what it finds, in which pieces, and when it gives up.
 import fs from 'node:fs';
-import mock from 'mock-fs';
-import { afterEach, describe, expect, it } from 'vitest';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemError } from '../../src/native/libc.ts';
 import { findAll, listTree, listTreeInTurns, lookAt, type Walk } from '../../src/watch/scan.ts';
 import { EVERYTHING, freshDirectory } from './support.ts';
 
-afterEach(() => mock.restore());
+function rootOf(dir: string): { readonly fd: number; readonly path: string } {
+  const fd = fs.openSync(dir, 'r');
+  onTestFinished(() => fs.closeSync(fd));
+  return { fd, path: dir };
+}
 
-function walkOf(root: string, more: Partial<Walk> = {}): Walk {
+/** A fresh directory with these files, each of one byte. */
+function treeOf(...files: readonly string[]): string {
+  const dir = freshDirectory();
+  for (const file of files) {
+    fs.mkdirSync(path.dirname(`${dir}/${file}`), { recursive: true });
+    fs.writeFileSync(`${dir}/${file}`, 'x');
+  }
+  return dir;
+}
+
+function walkOf(dir: string, more: Partial<Walk> = {}): Walk {
   return {
-    root,
+    root: rootOf(dir),
     interest: EVERYTHING,
     onUnreadable: (_dir, error) => {
       throw error;
@@ -24,25 +39,20 @@ function found(walk: Walk): string[] {
 
 describe('a walk', () => {
   it('finds declared files and links at any depth, and follows no link', () => {
-    mock({
-      '/w': {
-        'r.dat': 'x',
-        sub: { deep: { 'k.chk': 'x', note: 'x' }, loop: mock.symlink({ path: '..' }) },
-        '.capture': { lock: '' },
-      },
-    });
-    const walk = walkOf('/w', { interest: { ...EVERYTHING, wants: (path) => !path.endsWith('note') } });
+    const dir = treeOf('r.dat', 'sub/deep/k.chk', 'sub/deep/note', '.capture/lock');
+    fs.symlinkSync('..', `${dir}/sub/loop`);
+    const walk = walkOf(dir, { interest: { ...EVERYTHING, wants: (path) => !path.endsWith('note') } });
     expect(found(walk)).toEqual(['r.dat', 'sub/deep/k.chk', 'sub/loop']);
   });
 
   it('enters a directory before it reads it, and leaves out those that are none any more', () => {
-    mock({ '/w': { a: { one: 'x' }, b: { two: 'x' } } });
+    const dir = treeOf('a/one', 'b/two');
     const entered: string[] = [];
-    const walk = walkOf('/w', {
-      enter: (dir) => {
-        entered.push(dir);
-        if (dir === 'a') fs.writeFileSync('/w/a/late', 'x');
-        return dir !== 'b';
+    const walk = walkOf(dir, {
+      enter: (at) => {
+        entered.push(at);
+        if (at === 'a') fs.writeFileSync(`${dir}/a/late`, 'x');
+        return at !== 'b';
       },
     });
     expect(found(walk)).toEqual(['a/late', 'a/one']);
@@ -50,16 +60,16 @@ describe('a walk', () => {
   });
 
   it('does not enter what cannot hold a declared file', () => {
-    mock({ '/w': { a: { one: 'x' }, b: { two: 'x' } } });
-    const walk = walkOf('/w', { interest: { ...EVERYTHING, canHold: (dir) => dir !== 'b' } });
+    const dir = treeOf('a/one', 'b/two');
+    const walk = walkOf(dir, { interest: { ...EVERYTHING, canHold: (at) => at !== 'b' } });
     expect(found(walk)).toEqual(['a/one']);
   });
 
   it('goes on when a directory vanishes under it', () => {
-    mock({ '/w': { a: { one: 'x' }, b: { two: 'x' } } });
-    const walk = walkOf('/w', {
-      enter: (dir) => {
-        if (dir === 'b') fs.rmSync('/w/b', { recursive: true });
+    const dir = treeOf('a/one', 'b/two');
+    const walk = walkOf(dir, {
+      enter: (at) => {
+        if (at === 'b') fs.rmSync(`${dir}/b`, { recursive: true });
         return true;
       },
     });
@@ -67,21 +77,60 @@ describe('a walk', () => {
   });
 
   it('reports a directory that cannot be read, and goes on', () => {
-    const dir = freshDirectory();
-    fs.writeFileSync(`${dir}/one`, 'x');
-    fs.mkdirSync(`${dir}/${'d'.repeat(200)}`);
-    // With the directory's name the path is longer than PATH_MAX: ENAMETOOLONG, also for root.
-    const root = `${dir}${'/.'.repeat((4000 - dir.length) / 2)}`;
+    const dir = treeOf('one', 'locked/two');
     const unreadable: string[] = [];
-    expect(found(walkOf(root, { onUnreadable: (at) => unreadable.push(at) }))).toEqual(['one']);
-    expect(unreadable).toEqual(['d'.repeat(200)]);
+    const walk = walkOf(dir, {
+      enter: (at) => {
+        // As for a user who is not root and has no right to it.
+        if (at === 'locked') throw systemError('open', 'EACCES');
+        return true;
+      },
+      onUnreadable: (at) => unreadable.push(at),
+    });
+    expect(found(walk)).toEqual(['one']);
+    expect(unreadable).toEqual(['locked']);
   });
+
+  it.each(['a walk that lists', 'a look at each file'])(
+    'never leaves the work directory: %s',
+    async (how) => {
+      const outside = treeOf('secret', 'deep/secret');
+      const dir = treeOf('d/own', 'd/deep/own');
+      const away = freshDirectory();
+      let swaps = 0;
+      /** The task puts a link in the place of the directory at the worst instant. */
+      const swap = (at: string): void => {
+        if (at !== 'd') return;
+        swaps += 1;
+        fs.renameSync(`${dir}/d`, `${away}/d`);
+        fs.symlinkSync(outside, `${dir}/d`);
+      };
+      const watchedInodes: number[] = [];
+      const walk = walkOf(dir, {
+        enter: (at, full) => {
+          if (how.includes('lists')) swap(at);
+          watchedInodes.push(fs.statSync(`${full}/.`).ino);
+          return true;
+        },
+      });
+      const paths: string[] = [];
+      if (how.includes('lists')) paths.push(...found(walk));
+      else {
+        const looked = walkOf(dir, { enter: undefined });
+        for await (const piece of listTreeInTurns(looked, new AbortController().signal)) paths.push(...piece);
+        swap('d');
+        expect(lookAt(looked.root, 'd/secret')).toBeUndefined();
+      }
+      expect(swaps).toBe(1);
+      expect(paths.filter((file) => file.includes('secret'))).toEqual([]);
+      expect(watchedInodes).not.toContain(fs.statSync(outside).ino);
+    },
+  );
 });
 
 describe('a walk in turns', () => {
   it('lets other work run in between, and gives every file once', async () => {
-    const files = Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [`f${n}`, 'x']));
-    mock({ '/w': files });
+    const dir = treeOf(...Array.from({ length: 3000 }, (_, n) => `f${n}`));
     let turns = 0;
     const count = (): void => {
       turns += 1;
@@ -89,7 +138,7 @@ describe('a walk in turns', () => {
     };
     let timer = setImmediate(count);
     const paths: string[] = [];
-    for await (const piece of listTreeInTurns(walkOf('/w'), new AbortController().signal)) {
+    for await (const piece of listTreeInTurns(walkOf(dir), new AbortController().signal)) {
       expect(piece.length).toBeLessThanOrEqual(256);
       paths.push(...piece);
     }
@@ -100,9 +149,9 @@ describe('a walk in turns', () => {
   });
 
   it('ends when it is aborted', async () => {
-    mock({ '/w': Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`f${n}`, 'x'])) });
+    const dir = treeOf(...Array.from({ length: 600 }, (_, n) => `f${n}`));
     const stop = new AbortController();
-    const walking = findAll(walkOf('/w'), 'thread', stop.signal);
+    const walking = findAll(walkOf(dir), 'thread', stop.signal);
     stop.abort(new Error('enough'));
     await expect(walking).rejects.toThrow('enough');
   });
@@ -117,10 +166,10 @@ describe('findAll', () => {
     const files = await findAll(walkOf(dir), lookOn);
     const lines = files.map(({ path, link, facts }) => `${path} ${link} ${facts.size} ${facts.links}`);
     expect(lines.toSorted()).toEqual(['one false 4 2', 'three true 3 1', 'two false 4 2']);
-    expect(files).toContainEqual(lookAt(dir, 'one'));
+    expect(files).toContainEqual(lookAt(rootOf(dir), 'one'));
   });
 
   it('leaves out a file that is gone when it is looked at', () => {
-    expect(lookAt(freshDirectory(), 'gone')).toBeUndefined();
+    expect(lookAt(rootOf(freshDirectory()), 'gone')).toBeUndefined();
   });
 });

@@ -169,7 +169,7 @@ export class Companions {
 function walkOf({ settings, manifest, root, log }: Context): Walk {
   const alone = compileManifest({ ...settings.manifest, results: [], checkpoints: [], inputs: [] });
   return {
-    root: root.path,
+    root,
     interest: {
       wants: (path) => manifest.rolesOf(path).companion,
       canHold: (dir) => alone.canHold(dir) && manifest.canHold(dir),

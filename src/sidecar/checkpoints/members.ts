@@ -2,7 +2,8 @@
 import fs from 'node:fs';
 import { sameFingerprint, type FileFacts } from '../../core/fingerprint.ts';
 import { chooseMembers } from '../../core/members.ts';
-import { encodePath, type RelPath } from '../../core/path.ts';
+import type { RelPath } from '../../core/path.ts';
+import { lstatBeneath } from '../../native/beneath.ts';
 import { factsOf, fileFacts } from '../../native/facts.ts';
 import { openBeneath, writerState } from '../../native/files.ts';
 import type { Context, Root } from '../context.ts';
@@ -53,14 +54,14 @@ function stateOf(root: Root, path: RelPath): FileFacts | undefined {
 }
 
 function linkState(root: Root, path: RelPath): FileFacts | undefined {
-  const stat = fs.lstatSync(encodePath(`${root.path}/${path}`), { bigint: true, throwIfNoEntry: false });
+  const stat = lstatBeneath(root, path);
   return stat?.isSymbolicLink() === true ? fileFacts(stat) : undefined;
 }
 
 /** lstat of a path, undefined when it is gone. */
 export function statMember(root: Root, path: RelPath): FileFacts | undefined {
   try {
-    const stat = fs.lstatSync(encodePath(`${root.path}/${path}`), { bigint: true, throwIfNoEntry: false });
+    const stat = lstatBeneath(root, path);
     return stat === undefined || stat.isDirectory() ? undefined : fileFacts(stat);
   } catch {
     // ENOTDIR, ELOOP: a parent was replaced; the path no longer names a declared file.
@@ -71,7 +72,7 @@ export function statMember(root: Root, path: RelPath): FileFacts | undefined {
 /** When the inode under a path was made, ns since the epoch; 0 when nobody knows. */
 export function bornNsOf(root: Root, path: RelPath): bigint {
   try {
-    return fs.lstatSync(encodePath(`${root.path}/${path}`), { bigint: true }).birthtimeNs;
+    return lstatBeneath(root, path)?.birthtimeNs ?? 0n;
   } catch {
     return 0n;
   }

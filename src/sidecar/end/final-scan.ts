@@ -1,9 +1,10 @@
 // The look at the whole tree when the task and all its writers are gone: finds what no event told of. A missed
 // event costs time, never a file; what could not be looked at is reported as left, never passed over.
-import fs from 'node:fs';
 import { reasonOf } from '../../core/errors.ts';
-import { encodePath, type RelPath } from '../../core/path.ts';
+import type { RelPath } from '../../core/path.ts';
 import type { LeftFile } from '../../core/records.ts';
+import { lstatBeneath } from '../../native/beneath.ts';
+import type { Root } from '../context.ts';
 import type { FinishParts } from './finish.ts';
 
 /** Tells all that it finds as closed; resolves to what may hold declared files and could not be seen. */
@@ -14,7 +15,7 @@ export async function finalScan(
   watcher.drainNow();
   const unseen = new Map<RelPath, string>();
   const onUnreadable = (dir: RelPath, error: unknown): void => {
-    if (isOurs(`${context.root.path}/${dir}`)) unseen.set(dir, `cannot look into it: ${reasonOf(error)}`);
+    if (isOurs(context.root, dir)) unseen.set(dir, `cannot look into it: ${reasonOf(error)}`);
   };
   try {
     for await (const found of watcher.scan(deadline, onUnreadable))
@@ -27,10 +28,9 @@ export async function finalScan(
 }
 
 /** A directory of somebody else (lost+found) that we may not read is none that the task has written in. */
-function isOurs(dir: string): boolean {
+function isOurs(root: Root, dir: RelPath): boolean {
   try {
-    const stat = fs.lstatSync(encodePath(dir), { throwIfNoEntry: false });
-    return stat?.uid === process.getuid?.();
+    return Number(lstatBeneath(root, dir)?.uid) === process.getuid?.();
   } catch {
     return true; // Not even that can be seen.
   }

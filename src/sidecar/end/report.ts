@@ -1,12 +1,12 @@
 // What the end of the run tells the user: which declared files are not stored and why, and the last line.
-import fs from 'node:fs';
 import { isSettled } from '../../core/decide.ts';
 import type { Track } from '../../core/track.ts';
 import { errnoOf } from '../../core/errors.ts';
-import { encodePath, showPath, type RelPath } from '../../core/path.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
 import type { LeftFile } from '../../core/records.ts';
 import { formatBytes, plural } from '../../core/units.ts';
 import { unmatched } from '../../core/unmatched.ts';
+import { lstatBeneath } from '../../native/beneath.ts';
 import type { Root } from '../context.ts';
 import type { Verdict } from '../../core/verdict.ts';
 import type { FinishParts } from './finish.ts';
@@ -33,7 +33,7 @@ export function leftFiles(
 /** What the task removed, or put something else in the place of, is withdrawn; what we cannot see is not. */
 function mayBeThere(root: Root, path: RelPath): boolean {
   try {
-    const stat = fs.lstatSync(encodePath(`${root.path}/${path}`), { throwIfNoEntry: false });
+    const stat = lstatBeneath(root, path);
     return stat !== undefined && !stat.isDirectory();
   } catch (error) {
     return errnoOf(error) !== 'ENOTDIR' && errnoOf(error) !== 'ELOOP';

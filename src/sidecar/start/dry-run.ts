@@ -1,18 +1,19 @@
 // `--dry-run`: who this would be, what matches now, under which keys it would go, what would be fetched and restored.
 // Reads the store and the work directory, writes nothing; ends as the real run would, as far as reading tells.
+import fs from 'node:fs';
 import type { CaptureError } from '../../core/errors.ts';
 import { firstLine } from '../../core/first-line.ts';
 import { generationName, restoreOrder, type History } from '../../core/history.ts';
 import { checkpointKey, resultKey, segmentKey, type KeyScope } from '../../core/keys.ts';
 import { compileManifest, type Manifest } from '../../core/manifest.ts';
-import { showPath } from '../../core/path.ts';
+import { encodePath, showPath } from '../../core/path.ts';
 import type { Settings } from '../../core/settings.ts';
 import { formatBytes } from '../../core/units.ts';
 import { findInputs } from '../../restore/inputs.ts';
 import type { Source } from '../../restore/source.ts';
 import { openStore } from '../../store/open.ts';
 import type { Store } from '../../store/store.ts';
-import { findAll, type FoundFile } from '../../watch/scan.ts';
+import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { missingInputs, neededOf, searchOf, type InputJob } from './inputs-told.ts';
 import { readHistory } from './restore-only.ts';
 
@@ -35,9 +36,9 @@ export async function dryRun(settings: Settings, signal: AbortSignal): Promise<D
     );
     const manifest = compileManifest(settings.manifest);
     const unreadable: string[] = [];
-    const found = await findAll(
-      { root: settings.workdir, interest: manifest, onUnreadable: (dir) => unreadable.push(dir) },
-      'thread',
+    const found = await findIn(
+      settings.workdir,
+      { interest: manifest, onUnreadable: (dir) => unreadable.push(dir) },
       signal,
     );
     const inputs = await fetches({ settings, scope, manifest, store, from, signal }, history);
@@ -53,6 +54,19 @@ export async function dryRun(settings: Settings, signal: AbortSignal): Promise<D
   } finally {
     if (from !== store) await from.close();
     await store.close();
+  }
+}
+
+async function findIn(
+  workdir: string,
+  walk: Omit<Walk, 'root'>,
+  signal: AbortSignal,
+): Promise<readonly FoundFile[]> {
+  const root = { fd: fs.openSync(encodePath(workdir), fs.constants.O_DIRECTORY), path: workdir };
+  try {
+    return await findAll({ ...walk, root }, 'thread', signal);
+  } finally {
+    fs.closeSync(root.fd);
   }
 }
 

@@ -49,7 +49,7 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
 async function record(context: Context, { generation, members, judgements }: Restored): Promise<void> {
   const { root, manifest, settings, signal } = context;
   // What cannot be read now is looked at by the watch.
-  const walk = { root: root.path, interest: manifest, onUnreadable: () => undefined };
+  const walk = { root, interest: manifest, onUnreadable: () => undefined };
   const restored: RestoredFacts = {
     generation: generation === undefined ? '' : generationName(generation),
     members: members.map(({ file, facts }) => [file.path, plain(facts)]),

@@ -1,0 +1,59 @@
+// Directories beneath the work directory, held open: what is looked at is in it, whatever the task renames or puts
+// in the place of a directory meanwhile. No component of a path is ever a link, and none leads out.
+import fs from 'node:fs';
+import { errnoOf } from '../core/errors.ts';
+import { encodePath, type RelPath } from '../core/path.ts';
+import { openUnder, type OpenRoot } from './openat.ts';
+
+export interface HeldDirectory {
+  /** Absolute path that leads to this directory as long as it is held, also when its name is another's by then. */
+  readonly at: string;
+  close(): void;
+}
+
+/** open(2): only the place, which needs no right to read. */
+const O_PATH = 0o10000000;
+
+/**
+ * Holds a directory; `''` is the work directory itself. Throws ENOENT, ENOTDIR, ELOOP (a link) when it is not there
+ * (any more), EACCES. Elsewhere than on Linux nothing can be held: the components are looked at.
+ */
+export function holdDirectory(root: OpenRoot, dir: RelPath): HeldDirectory {
+  if (process.platform !== 'linux') return { at: checkedPath(root, dir), close: () => undefined };
+  if (dir === '') return { at: `/proc/self/fd/${root.fd}`, close: () => undefined };
+  // With a step behind it a link is ELOOP, and not what O_DIRECTORY says of it.
+  const fd = openUnder(root, `${dir}/.`, O_PATH | fs.constants.O_DIRECTORY);
+  return { at: `/proc/self/fd/${fd}`, close: () => fs.closeSync(fd) };
+}
+
+/** What `act` makes of an absolute path to `path`, whose last component may be a link; throws as above. */
+export function beneath<T>(root: OpenRoot, path: RelPath, act: (full: string | Buffer) => T): T {
+  const cut = path.lastIndexOf('/');
+  const parent = holdDirectory(root, path.slice(0, Math.max(0, cut)));
+  try {
+    return act(encodePath(`${parent.at}/${path.slice(cut + 1)}`));
+  } finally {
+    parent.close();
+  }
+}
+
+/** lstat(2); undefined when there is nothing of that name. Throws ENOTDIR or ELOOP when no directory leads there. */
+export function lstatBeneath(root: OpenRoot, path: RelPath): fs.BigIntStats | undefined {
+  try {
+    return beneath(root, path, (full) => fs.lstatSync(full, { bigint: true }));
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function checkedPath(root: OpenRoot, dir: RelPath): string {
+  const parts = dir === '' ? [] : dir.split('/');
+  let at = root.path;
+  for (const part of parts) {
+    at = `${at}/${part}`;
+    if (!fs.lstatSync(encodePath(at)).isDirectory())
+      throw Object.assign(new Error(`ENOTDIR: '${dir}'`), { code: 'ENOTDIR' });
+  }
+  return at;
+}
