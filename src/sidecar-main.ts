@@ -74,6 +74,7 @@ async function obey(life: Life, message: ToSidecar): Promise<void> {
   switch (message.kind) {
     case 'task-started':
       life.taskPid = message.pid;
+      life.sidecar?.taskStarted();
       return;
     case 'task-signalled':
       if (message.lastCall) life.sidecar?.taskSignalled(message.atMs);
@@ -100,6 +101,7 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
     const opened = await openSidecar({
       settings: message.settings,
       attempt: message.attempt,
+      launcher: process.ppid,
       log,
       giveUp: life.giveUp.signal,
       onFenced: (text) => tell({ kind: 'fenced', message: text }),

@@ -3,14 +3,13 @@
 // it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
 import { setMaxListeners } from 'node:events';
 import picomatch from 'picomatch';
-import type { ClosedEvent } from './core/events.ts';
 import { EXIT } from './core/exit-status.ts';
 import { firstLine } from './core/first-line.ts';
 import { generationName } from './core/history.ts';
 import type { RelPath } from './core/path.ts';
 import type { RecordKind } from './core/records.ts';
 import type { Settings } from './core/settings.ts';
-import { openWatcher, type Watcher } from './watch/watcher.ts';
+import { openWitness, type Witness } from './watch/witness.ts';
 import type { Log } from './log.ts';
 import { afterTheEnd } from './sidecar/start/after-the-end.ts';
 import { openAnswers } from './sidecar/control/answer.ts';
@@ -34,6 +33,7 @@ import { rolesToTrack } from './sidecar/files/roles.ts';
 import type { Restored } from './sidecar/start/restore.ts';
 import type { Pusher } from './sidecar/files/pusher.ts';
 import { Results } from './sidecar/files/results.ts';
+import { watchFor, type Watching } from './sidecar/start/watching.ts';
 import { warmUpLanes } from './sidecar/start/lanes.ts';
 import { begin } from './sidecar/start/start.ts';
 import { takeStock } from './sidecar/start/stock.ts';
@@ -44,6 +44,8 @@ export interface SidecarOptions {
   readonly attempt: number | undefined;
   /** No launcher would replace this sidecar. */
   readonly alone?: boolean;
+  /** The pid of the process that the task descends from; undefined: nobody knows which processes are the task's. */
+  readonly launcher?: number | undefined;
   readonly log: Log;
   /** Gives up an opening that is still under way; means nothing afterwards. */
   readonly giveUp?: AbortSignal;
@@ -64,6 +66,8 @@ export interface Sidecar {
   readonly socket: string | undefined;
   /** Who this is, for the user. */
   readonly line: string;
+  /** The task's first process is there. */
+  taskStarted(): void;
   /** A signal that asks the task to end is on its way to it. */
   readonly taskSignalled: Stopping['taskSignalled'];
   /** We will be stopped at this instant, ms since the epoch; undefined: not after all. */
@@ -104,9 +108,10 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const { context, restored, ended, close } = beginning;
   if (ended !== undefined) return { kind: 'open', sidecar: afterTheEnd(beginning, ended) };
   warmUpLanes(context);
-  const parts = assemble(context, restored);
+  const witness = openWitness({ launcher: options.launcher, self: process.pid, token: context.runToken });
+  const parts = assemble(context, restored, witness);
   outage.runs({ waiting: () => parts.files.waiting, onOver: () => parts.files.retryNow() });
-  const watcher = await watch(parts, context);
+  const watcher = await watchFor(parts);
   await takeStock(context, parts.files, watcher, () => {
     parts.watching.watcher = watcher;
   });
@@ -122,6 +127,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
       runToken: context.runToken,
       socket: control?.path,
       line: firstLine(settings, context.attempt),
+      taskStarted: () => watcher.look(),
       taskSignalled: stopping.taskSignalled,
       noticed: stopping.noticed,
       advised: stopping.advised,
@@ -146,20 +152,18 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
         parts.relief.close();
         parts.gauges.close();
         await watcher.close();
+        parts.witness?.close();
         await close();
       },
     },
   };
 }
 
-type Parts = Omit<FinishParts, 'watcher' | 'window'> & {
-  readonly watching: { watcher: Watcher | undefined };
-  readonly gauges: Gauges;
-  readonly relief: Relief;
-};
+type Parts = Omit<FinishParts, 'watcher' | 'window'> &
+  Watching & { readonly gauges: Gauges; readonly relief: Relief };
 
 /** The pieces and who tells whom. Nothing runs yet. */
-function assemble(context: Context, restored: Restored): Parts {
+function assemble(context: Context, restored: Restored, witness: Witness | undefined): Parts {
   const { settings, manifest } = context;
   const watching: Parts['watching'] = { watcher: undefined };
   const suspects = new Set<RelPath>();
@@ -220,27 +224,10 @@ function assemble(context: Context, restored: Restored): Parts {
     relief,
     gauges,
     watching,
+    witness,
   };
 }
 
 function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
   return pattern === undefined ? () => false : picomatch(pattern, { dot: true });
-}
-
-async function watch(parts: Parts, { root, manifest, settings, log }: Context): Promise<Watcher> {
-  const onClosed = ({ path, how, atMs }: ClosedEvent): void => {
-    // Until stock is taken, files come and go that are not the task's.
-    if (parts.watching.watcher === undefined) return;
-    // A scan tells every declared file that it sees, also those that nobody touched.
-    const seen = how === 'scan' || how === 'quiet' ? statMember(root, path) : undefined;
-    parts.files.closed(path, how, atMs, seen);
-  };
-  return openWatcher({
-    root,
-    interest: manifest,
-    onClosed,
-    onOverflow: () => parts.generations.overflowed(),
-    onWarning: (message, hint) => log.warn(message, { hint }),
-    rescanMs: settings.rescanMs,
-  });
 }

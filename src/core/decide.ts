@@ -1,14 +1,18 @@
 // What to do about one declared file in one role: a pure function of its state and what happened.
 // It promises that the last closed content is pushed or reported as left, that an unchanged baseline is
 // never pushed, and that nothing counts as durable before the store has said so.
+import type { Evidence } from './evidence.ts';
+import { LATE_NEWS_MS, provenFromMs } from './suspect.ts';
 import type { Track, Durable } from './track.ts';
 import { sameFingerprint, type Fingerprint } from './fingerprint.ts';
 import type { ClosedHow } from './events.ts';
 
-/** A close of a result that would replace something stored waits this long: it may be a death's. */
+/** A close of a result that would replace something stored waits this long, if nobody saw who closed it. */
 export const HOLD_MS = 2000;
 /** Closes in quick succession move that on by no more than this, so that a steady writer is stored at all. */
 export const MOST_HOLD_MS = 10_000;
+/** The same for closes of a result that may each be a death's. */
+export const MOST_DOUBT_MS = 60_000;
 const TORN_RETRY_MS = { first: 50, most: 5000 } as const;
 const FAILED_RETRY_MS = { first: 1000, most: 60_000 } as const;
 
@@ -18,6 +22,8 @@ export type TrackEvent =
       readonly kind: 'closed';
       readonly how: ClosedHow;
       readonly atMs: number;
+      /** `unknown` when it is left out. */
+      readonly evidence?: Evidence;
       readonly fingerprint?: Fingerprint;
     }
   | { readonly kind: 'push-started' }
@@ -32,7 +38,7 @@ export type TrackEvent =
   | { readonly kind: 'refused'; readonly why: string }
   /** A checkpoint generation needs this very content: no pacing. A torn file still waits for its next try. */
   | { readonly kind: 'wanted' }
-  /** Somebody waits for it: no pacing, no hold, and a refused push or a writer is tried again now. */
+  /** Somebody waits for it: no pacing, no hold but for a doubt, and a refused push or a writer is tried again now. */
   | { readonly kind: 'hurried' }
   /** The store works again, or there is little time: what failed is tried at once, and soon again. */
   | { readonly kind: 'retry-now' }
@@ -90,13 +96,15 @@ export function decide(track: Track, event: TrackEvent): Track {
         notBeforeMs: track.tornTries > 0 ? track.notBeforeMs : 0,
       };
     case 'retry-now':
-      return track.failedTries === 0 ? track : { ...track, failedTries: 0, notBeforeMs: 0 };
+      return track.failedTries === 0
+        ? track
+        : { ...track, failedTries: 0, notBeforeMs: isDoubted(track) ? heldUntilMs(track) : 0 };
     case 'hurried':
       return {
         ...track,
         blocked: false,
         failedTries: 0,
-        notBeforeMs: track.tornTries > 0 ? track.notBeforeMs : 0,
+        notBeforeMs: track.tornTries > 0 || isDoubted(track) ? track.notBeforeMs : 0,
       };
     case 'adopt':
       return track.inherited === undefined ? track : { ...track, inherited: undefined, pending: true };
@@ -109,7 +117,8 @@ function closed(track: Track, event: Extract<TrackEvent, { kind: 'closed' }>): T
   if (event.how === 'scan' && isTold(track, event.fingerprint)) return { ...track, blocked: false };
   const waits = track.pushing ? track.closedAgain : track.pending;
   const pendingSinceMs = waits ? track.pendingSinceMs : event.atMs;
-  const heldMs = heldUntilMs({ ...track, pendingSinceMs }, event.atMs);
+  const lastClose = { how: event.how, atMs: event.atMs, evidence: event.evidence ?? 'unknown' };
+  const heldMs = heldUntilMs({ ...track, pendingSinceMs, lastClose });
   return {
     ...track,
     inherited: undefined,
@@ -120,20 +129,27 @@ function closed(track: Track, event: Extract<TrackEvent, { kind: 'closed' }>): T
     left: undefined,
     // A file that was torn is tried again at once when it is closed anew.
     notBeforeMs: Math.max(track.tornTries > 0 ? 0 : track.notBeforeMs, heldMs),
-    lastClose: { how: event.how, atMs: event.atMs },
+    lastClose,
     closes: track.closes + 1,
   };
 }
 
-/** Until when a close at `atMs` is held, for what it would replace; 0 when it replaces nothing. */
-function heldUntilMs({ role, replaces, pendingSinceMs }: Track, atMs: number): number {
-  if (role !== 'result' || !replaces) return 0;
-  return Math.min(atMs + HOLD_MS, pendingSinceMs + MOST_HOLD_MS);
+/** Until when the last close is held: for what it would replace, or because it may be a death's; 0 for neither. */
+function heldUntilMs(track: Track): number {
+  const { role, replaces, pendingSinceMs, lastClose } = track;
+  if (role !== 'result' || lastClose === undefined || provenFromMs(lastClose, undefined) === 0) return 0;
+  if (isDoubted(track)) return Math.min(lastClose.atMs + LATE_NEWS_MS, pendingSinceMs + MOST_DOUBT_MS);
+  return replaces ? Math.min(lastClose.atMs + HOLD_MS, pendingSinceMs + MOST_HOLD_MS) : 0;
+}
+
+/** True for a result whose last close may be a death's: under its good name it must not stand before that is settled. */
+export function isDoubted({ role, lastClose }: Pick<Track, 'role' | 'lastClose'>): boolean {
+  return role === 'result' && lastClose?.evidence === 'doubtful';
 }
 
 /** The same for a close that came during the push which ends now: it may be a death's as well as any other. */
 function heldBehindMs(track: Track): number {
-  return track.closedAgain && track.lastClose !== undefined ? heldUntilMs(track, track.lastClose.atMs) : 0;
+  return track.closedAgain ? heldUntilMs(track) : 0;
 }
 
 function stored(track: Track, { durable, atMs, tookMs }: Extract<TrackEvent, { kind: 'stored' }>): Track {

@@ -1,4 +1,5 @@
 // What the watcher tells: one event flows one way, from the kernel's bytes to decide().
+import type { Evidence } from './evidence.ts';
 import type { RelPath } from './path.ts';
 
 /**
@@ -13,6 +14,8 @@ export interface ClosedEvent {
   readonly how: ClosedHow;
   /** When we read the event, ms since the epoch. */
   readonly atMs: number;
+  /** Whether a death may have made it. */
+  readonly evidence: Evidence;
 }
 
 /** What decides where to look: compiled from the manifest. */

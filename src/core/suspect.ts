@@ -1,9 +1,9 @@
 // A death is not a close: the kernel also closes the files of a process that is killed, half-written.
-// Pure: says which closes of a run that did not end with 0 prove nothing.
+// Pure: says which closes prove nothing, while the task runs and once it has not ended with 0.
 import type { Close } from './track.ts';
 
 /** An exit status may be a wrapper's, which passes on a death that is this old. */
-const LATE_NEWS_MS = 10_000;
+export const LATE_NEWS_MS = 10_000;
 /** The main process itself was killed: that is known at once, but for a busy machine. */
 const PROMPT_NEWS_MS = 1000;
 /** A task that lives on this long after a signal that it handled has closed its files itself. */
@@ -23,25 +23,25 @@ export interface Ending {
 
 /**
  * From when on no death that comes to light can make the last close of a file suspect: ms since the epoch, 0 for
- * at once. After a signal that asks the task to end nothing is certain before the end.
+ * at once. After a signal that asks the task to end nothing but a clean close is certain before the end.
  */
 export function provenFromMs(close: Close | undefined, signalledAtMs: number | undefined): number {
-  if (close === undefined || isPlaced(close)) return 0;
+  if (close === undefined || isProof(close)) return 0;
   return signalledAtMs !== undefined && close.atMs >= signalledAtMs ? Infinity : close.atMs + LATE_NEWS_MS;
 }
 
-/** A dying process renames and links nothing. */
-function isPlaced({ how }: Close): boolean {
-  return how === 'rename' || how === 'link';
+/** A dying process renames and links nothing; and while nobody died, whoever closed the file lives on. */
+function isProof({ how, evidence }: Close): boolean {
+  return how === 'rename' || how === 'link' || evidence === 'clean';
 }
 
 /** True when the last close of a file may have been its writer's death. */
 export function isSuspect(close: Close | undefined, ending: Ending): boolean {
-  if (close === undefined || isPlaced(close)) return false;
+  if (close === undefined || close.how === 'rename' || close.how === 'link') return false;
   const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, killed } = ending;
-  // However well the task ended, this writer had not.
+  // However well the task ended, and whether it closed the file itself: this writer had to be stopped.
   if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;
-  if (clean) return false;
+  if (clean || isProof(close)) return false;
   if (signalledAtMs === undefined) return close.atMs >= endedAtMs - (killed ? PROMPT_NEWS_MS : LATE_NEWS_MS);
   if (close.atMs < signalledAtMs) return false;
   return killed || endedAtMs - close.atMs < HANDLED_LIFE_MS;

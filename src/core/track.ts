@@ -1,5 +1,6 @@
 // What is known of one declared file in one role while the task runs: plain data, changed only by decide().
 import type { ClosedHow } from './events.ts';
+import type { Evidence } from './evidence.ts';
 import type { Fingerprint } from './fingerprint.ts';
 import type { RelPath } from './path.ts';
 
@@ -16,6 +17,7 @@ export interface Durable {
 export interface Close {
   readonly how: ClosedHow;
   readonly atMs: number;
+  readonly evidence: Evidence;
 }
 
 export interface Track {

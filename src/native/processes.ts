@@ -129,6 +129,16 @@ export function processesWithEnvironment(assignment: string): readonly number[] 
     .filter((pid) => readProc(pid, 'environ')?.split('\0').includes(assignment) ?? false);
 }
 
+/** True for a process that is there and that we may not see or signal: another user's (proc(5), hidepid). */
+export function isHidden(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return errnoOf(error) === 'EPERM';
+  }
+}
+
 /** A file of /proc/PID as bytes in a string; undefined when the process is gone or is another user's. */
 export function readProc(pid: number, name: string): string | undefined {
   try {

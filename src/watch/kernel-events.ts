@@ -1,6 +1,7 @@
 // From the kernel's events to closed files: keeps the watches in step with the tree and puts what was closed
 // into the outbox. All of it is synchronous and none of it runs foreign code, so that the order holds.
 import type { ClosedHow, Interest } from '../core/events.ts';
+import type { Evidence } from '../core/evidence.ts';
 import { joinPath, type RelPath } from '../core/path.ts';
 import { holdDirectory } from '../native/beneath.ts';
 import { DIRECTORY_MASK, IN, parseEvents, type InotifyCalls } from './inotify.ts';
@@ -23,6 +24,11 @@ export interface KernelEventsOptions {
 
 /** `#<inode>`: what the kernel calls a file that was opened with O_TMPFILE, even once it has a name. */
 const TMPFILE_NAME = /^#\d+$/;
+
+/** A dying process renames and links nothing; what stands in a directory that is new was closed since it is there. */
+function evidenceFrom(how: ClosedHow): Evidence | undefined {
+  return how === 'rename' || how === 'link' ? 'clean' : undefined;
+}
 
 export class KernelEvents {
   readonly #options: KernelEventsOptions;
@@ -64,9 +70,10 @@ export class KernelEvents {
    */
   settle(readAll: () => void): void {
     const { links, finished } = this.#newNames.settle((path) => this.#options.interest.wants(path));
-    for (const path of links) this.#options.outbox.add(path, 'link');
+    for (const path of links) this.#options.outbox.add(path, 'link', 'clean');
     if (finished.length > 0) readAll();
-    for (const path of finished) if (this.#newNames.take(path)) this.#options.outbox.add(path, 'link');
+    for (const path of finished)
+      if (this.#newNames.take(path)) this.#options.outbox.add(path, 'link', 'clean');
     const gone = [...this.#movedAway.values()];
     this.#movedAway.clear();
     for (const dir of gone) this.#unwatch(dir, (at) => at.path === undefined);
@@ -137,11 +144,11 @@ export class KernelEvents {
 
   #addTree(path: RelPath, how: ClosedHow): void {
     for (const files of listTree(this.walk, path))
-      for (const file of files) this.#options.outbox.add(file, how);
+      for (const file of files) this.#options.outbox.add(file, how, evidenceFrom(how));
   }
 
   #tell(path: RelPath, how: ClosedHow): void {
-    if (this.#options.interest.wants(path)) this.#options.outbox.add(path, how);
+    if (this.#options.interest.wants(path)) this.#options.outbox.add(path, how, evidenceFrom(how));
   }
 
   #enter(dir: RelPath, at: string): boolean {

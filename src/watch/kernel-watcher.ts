@@ -1,5 +1,5 @@
 // The watcher on inotify: joins reader, kernel events, outbox and passes. On a local file system whose
-// directories are all watched it is idle when the task is: no timer, no poll.
+// directories are all watched it is idle when the task is, but for a look at the task's processes now and then.
 import { errnoOf } from '../core/errors.ts';
 import { KernelEvents } from './kernel-events.ts';
 import { networkFileSystem } from '../native/network-files.ts';
@@ -15,6 +15,12 @@ import type { Watcher, WatcherOptions, WatchSystem } from './watcher.ts';
 /** A new name, or half of a rename, is decided about after this long, or at once by drainNow(). */
 const SETTLE_MS = 5;
 
+/**
+ * How often the task's processes are looked at when nothing is closed: a death that is older than that casts no doubt
+ * on the next close.
+ */
+const LOOK_EVERY_MS = 2000;
+
 /** Throws when inotify cannot be used here; an errno is in the error's `code`. */
 export async function openKernelWatcher(options: WatcherOptions, system: WatchSystem): Promise<Watcher> {
   if (system.platform !== 'linux') throw new Error('only Linux has inotify');
@@ -27,6 +33,7 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
   const closing = new AbortController();
   let seen: Seen | undefined;
   let settleTimer: NodeJS.Timeout | undefined;
+  let lookTimer: NodeJS.Timeout | undefined;
 
   const outbox = openOutbox((event) => {
     if (closing.signal.aborted) return;
@@ -56,7 +63,18 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
     },
   });
   const readAll = (): void => reader.drain(kernel.accept);
+  /** After the closes were read, and before anybody acts on them. */
+  const judge = (): void => {
+    if (options.witness === undefined) return outbox.judge('unknown');
+    const evidence = options.witness.judge();
+    // What a death closed before it was seen may still be queued: the next look does not see that death again.
+    if (evidence === 'doubtful') readAll();
+    outbox.judge(evidence);
+  };
   const deliver = (): void => {
+    clearTimeout(lookTimer);
+    lookTimer = undefined;
+    if (outbox.isUnjudged) judge();
     outbox.deliver();
     if (closing.signal.aborted) return;
     if (kernel.isUnsettled) settleTimer ??= setTimeout(settle, SETTLE_MS);
@@ -66,6 +84,12 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
     passes.request('all');
     if (overflow) options.onOverflow();
   };
+  const look = (): void => {
+    if (closing.signal.aborted) return;
+    readAll();
+    judge();
+    deliver();
+  };
   const settle = (): void => {
     settleTimer = undefined;
     kernel.settle(readAll);
@@ -74,16 +98,21 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
   const end = async (): Promise<void> => {
     closing.abort();
     clearTimeout(settleTimer);
+    clearTimeout(lookTimer);
+    clearInterval(looks);
     await passes.close();
     await reader.close();
   };
   let ended: Promise<void> | undefined;
   const close = (): Promise<void> => (ended ??= end());
+  const looks = options.witness === undefined ? undefined : setInterval(look, LOOK_EVERY_MS).unref();
 
   try {
     listen((bytes, length) => {
       kernel.accept(bytes, length);
-      deliver();
+      const pauseMs = outbox.isUnjudged ? (options.witness?.nextMs ?? 0) - performance.now() : 0;
+      if (pauseMs <= 0) deliver();
+      else lookTimer ??= setTimeout(deliver, pauseMs);
     });
     kernel.watchRoot();
     for await (const _ of listTreeInTurns(kernel.walk, closing.signal)) deliver();
@@ -103,6 +132,7 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
     mode: reader.mode,
     fallback:
       reader.mode === 'inotify' ? undefined : 'the event loop reports no events of an inotify descriptor',
+    look,
     drainNow: () => {
       if (closing.signal.aborted) return;
       readAll();

@@ -2,28 +2,45 @@
 // understood. Only deliver() runs foreign code, so that a drain from inside a callback goes on with the next
 // event instead of overtaking it.
 import type { ClosedEvent, ClosedHow } from '../core/events.ts';
+import type { Evidence } from '../core/evidence.ts';
 import type { RelPath } from '../core/path.ts';
 
 export interface Outbox {
-  add(path: RelPath, how: ClosedHow): void;
+  /** Without `evidence` it is still to be found out: {@link judge}. */
+  add(path: RelPath, how: ClosedHow, evidence?: Evidence): void;
+  /** True while something that waits is not judged. */
+  readonly isUnjudged: boolean;
+  /** What is not judged yet is this. */
+  judge(evidence: Evidence): void;
   /** Hands out everything that waits. When the receiver throws, the rest goes with the next call. */
   deliver(): void;
 }
 
 export function openOutbox(onClosed: (event: ClosedEvent) => void): Outbox {
-  let waiting: ClosedEvent[] = [];
+  let waiting: (Omit<ClosedEvent, 'evidence'> & { evidence?: Evidence | undefined })[] = [];
   let next = 0;
+  /** From here on there may be some that are not judged. */
+  let unjudged = 0;
   return {
-    add: (path, how) => {
-      waiting.push({ path, how, atMs: Date.now() });
+    add: (path, how, evidence) => {
+      waiting.push({ path, how, atMs: Date.now(), evidence });
+    },
+    get isUnjudged() {
+      while (unjudged < waiting.length && waiting[unjudged]?.evidence !== undefined) unjudged += 1;
+      return unjudged < waiting.length;
+    },
+    judge: (evidence) => {
+      for (const event of waiting.slice(unjudged)) event.evidence ??= evidence;
+      unjudged = waiting.length;
     },
     deliver: () => {
       for (let event = waiting[next]; event !== undefined; event = waiting[next]) {
         next += 1;
-        onClosed(event);
+        onClosed({ ...event, evidence: event.evidence ?? 'unknown' });
       }
       waiting = [];
       next = 0;
+      unjudged = 0;
     },
   };
 }

@@ -42,7 +42,7 @@ export async function openPortable(
     onQuiet: ({ path: file, facts }) => {
       if (!seen.isNew(file, facts)) return;
       seen.note(file, facts);
-      options.onClosed({ path: file, how: 'quiet', atMs: Date.now() });
+      options.onClosed({ path: file, how: 'quiet', atMs: Date.now(), evidence: 'unknown' });
     },
   });
   const passes = openPasses(async (_kind, signal) => {
@@ -84,6 +84,7 @@ export async function openPortable(
   return {
     mode: 'portable',
     fallback: reasonOf(reason),
+    look: () => undefined,
     drainNow: () => undefined,
     missesCloses: () => true,
     scan: (signal, onUnreadable = walk.onUnreadable) =>

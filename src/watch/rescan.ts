@@ -25,7 +25,7 @@ export async function rescan(kind: PassKind, parts: RescanParts, signal: AbortSi
 
 async function tellAll({ kernel, outbox, deliver }: RescanParts, signal: AbortSignal): Promise<void> {
   for await (const paths of listTreeInTurns(kernel.walk, signal)) {
-    for (const path of paths) outbox.add(path, 'scan');
+    for (const path of paths) outbox.add(path, 'scan', 'unknown');
     deliver();
   }
 }
@@ -42,7 +42,7 @@ async function tellNew(
     return now !== undefined && seen.isNew(path, now.facts);
   };
   for await (const files of findInTurns(kernel.walk, lookOn, signal)) {
-    for (const file of files) if (isNewNow(file)) outbox.add(file.path, 'scan');
+    for (const file of files) if (isNewNow(file)) outbox.add(file.path, 'scan', 'unknown');
     deliver();
   }
   seen.forgetGone();

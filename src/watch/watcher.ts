@@ -8,6 +8,7 @@ import { fileSystemType } from '../native/network-files.ts';
 import { openPortable, parcelSubscribe, type Subscribe } from './portable.ts';
 import { openEpollReader, openPollReader, type OpenReader } from './reader.ts';
 import type { FoundFile, Walk } from './scan.ts';
+import type { Witness } from './witness.ts';
 
 export type { FoundFile } from './scan.ts';
 
@@ -22,6 +23,8 @@ export interface WatcherOptions {
   readonly onWarning: (message: string, hint: string) => void;
   /** Time between two scans, where scans are needed. */
   readonly rescanMs: number;
+  /** Says who closed a file; undefined: nobody can. It stays the caller's. */
+  readonly witness?: Pick<Witness, 'judge' | 'nextMs'> | undefined;
 }
 
 export interface Watcher {
@@ -34,6 +37,8 @@ export interface Watcher {
    * inotify it can tell nothing: use {@link scan}.
    */
   drainNow(): void;
+  /** Takes a look at the task's processes, so that a death until now is told from one later. */
+  look(): void;
   /** True while closes may have given no event: then only {@link scan} is sure to find what is closed by now. */
   missesCloses(): boolean;
   /**

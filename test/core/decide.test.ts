@@ -13,7 +13,7 @@ const stateOf = (n: number): Fingerprint => ({
   ctimeNs: String(n),
 });
 const durable = (n: number) => ({ fingerprint: stateOf(n), md5: String(n), size: n });
-const calm = { nowMs: 0, urgent: false, holdReplacing: false };
+const calm = { nowMs: 0, urgent: false, holdReplacing: false, vouched: false };
 const after = (track: Track, ...events: readonly TrackEvent[]): Track => events.reduce(decide, track);
 const close = (atMs = 0): TrackEvent => ({ kind: 'closed', how: 'close', atMs });
 
@@ -180,7 +180,12 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
             if (world.content > 0)
               track = decide(track, { kind: 'closed', how: 'scan', atMs: world.nowMs, fingerprint });
           } else if (what === 'push') {
-            const next = nextStep(track, { nowMs: Infinity, urgent: true, holdReplacing: false });
+            const next = nextStep(track, {
+              nowMs: Infinity,
+              urgent: true,
+              holdReplacing: false,
+              vouched: true,
+            });
             if (next.kind !== 'push') return;
             world.read = world.content;
             track = decide(track, { kind: 'push-started' });
@@ -220,7 +225,7 @@ describe('a scan at the end of the run', () => {
   it('does not make a new close of what waits to be pushed', () => {
     const waiting = after(newTrack('r', 'result', false), close(5));
     const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
-    expect(seen.lastClose).toEqual({ how: 'close', atMs: 5 });
+    expect(seen.lastClose).toEqual({ how: 'close', atMs: 5, evidence: 'unknown' });
     expect(seen.closes).toBe(1);
   });
 
@@ -228,7 +233,7 @@ describe('a scan at the end of the run', () => {
     const waiting = after(newTrack('r', 'result', false), close(5));
     const written = { ...stateOf(1), mtimeNs: '8000000', ctimeNs: '8000000' };
     const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: written });
-    expect(seen.lastClose).toEqual({ how: 'scan', atMs: 9000 });
+    expect(seen.lastClose).toEqual({ how: 'scan', atMs: 9000, evidence: 'unknown' });
   });
 
   it('does not make a renamed checkpoint that is on its way one that a death may have closed', () => {

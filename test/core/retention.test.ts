@@ -57,7 +57,11 @@ describe('a death that comes to light later', () => {
     afterMs: fc.integer({ min: 1, max: 15_000 }),
     /** Which members are closed anew, and how; the set is committed after them. */
     closes: fc.uniqueArray(
-      fc.record({ member: fc.constantFrom(0, 1), how: fc.constantFrom('close' as const, 'rename' as const) }),
+      fc.record({
+        member: fc.constantFrom(0, 1),
+        how: fc.constantFrom('close' as const, 'rename' as const),
+        evidence: fc.constantFrom('clean' as const, 'doubtful' as const, 'unknown' as const),
+      }),
       { minLength: 1, maxLength: 2, selector: ({ member }) => member },
     ),
     signal: fc.boolean(),
@@ -79,14 +83,17 @@ describe('a death that comes to light later', () => {
           let kept: readonly Generation[] = [];
           const objects: { key: string; close: Close }[] = MEMBERS.map((name) => ({
             key: `${name}.0`,
-            close: { how: 'rename', atMs: 0 },
+            close: { how: 'rename', atMs: 0, evidence: 'unknown' },
           }));
           const ever: Generation[] = [];
           steps.forEach(({ afterMs: waitMs, closes, signal }, number) => {
             nowMs += waitMs;
             if (signal) signalledAtMs ??= nowMs;
-            for (const { member, how } of closes) {
-              objects[member] = { key: `${MEMBERS[member]}.${number + 1}`, close: { how, atMs: nowMs } };
+            for (const { member, how, evidence } of closes) {
+              objects[member] = {
+                key: `${MEMBERS[member]}.${number + 1}`,
+                close: { how, atMs: nowMs, evidence },
+              };
             }
             const made = generation(
               number,

@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EndRules } from '../../src/core/settings.ts';
+import type { Evidence } from '../../src/core/evidence.ts';
 import { isSuspect, type Ending } from '../../src/core/suspect.ts';
+import type { Close } from '../../src/core/track.ts';
 import {
   closedItsFiles,
   isComplete,
@@ -186,9 +188,13 @@ describe('a close', () => {
     writersStoppedAtMs: undefined,
     killed: false,
   };
-  const at = (atMs: number, how: 'close' | 'rename' | 'link' = 'close') => ({ how, atMs });
+  const at = (
+    atMs: number,
+    how: 'close' | 'rename' | 'link' = 'close',
+    evidence: Evidence = 'unknown',
+  ): Close => ({ how, atMs, evidence });
 
-  it.each<[string, ReturnType<typeof at>, Partial<Ending>, boolean]>([
+  it.each<[string, Close, Partial<Ending>, boolean]>([
     ['is trusted when the task ended with 0', at(99_999), { clean: true }, false],
     ['is suspect just before a failure', at(99_000), {}, true],
     ['is suspect within a second of the death of the main process', at(99_100), { killed: true }, true],
@@ -229,6 +235,32 @@ describe('a close', () => {
     ],
     ['is suspect when the task ended right after it', at(99_900), { signalledAtMs: 95_000 }, true],
     ['is suspect when the main process was killed at that moment', at(99_990), { killed: true }, true],
+    ['that may be a death’s is suspect just before a failure', at(99_000, 'close', 'doubtful'), {}, true],
+    [
+      'that may be a death’s is trusted when the task ended with 0',
+      at(99_000, 'close', 'doubtful'),
+      { clean: true },
+      false,
+    ],
+    ['while nobody died is trusted whatever status follows', at(99_999, 'close', 'clean'), {}, false],
+    [
+      'while nobody died is trusted when the main process is killed right after it',
+      at(99_999, 'close', 'clean'),
+      { killed: true },
+      false,
+    ],
+    [
+      'while nobody died is trusted after a signal that ends the task',
+      at(96_000, 'close', 'clean'),
+      { killed: true, signalledAtMs: 95_000 },
+      false,
+    ],
+    [
+      'while nobody died is suspect when its writer had to be stopped',
+      at(99_000, 'close', 'clean'),
+      { clean: true, writersStoppedAtMs: 98_000 },
+      true,
+    ],
     ['is trusted well before the main process was killed', at(97_000), { killed: true }, false],
   ])('%s', (_, close, ending, expected) => {
     expect(isSuspect(close, { ...died, ...ending })).toBe(expected);

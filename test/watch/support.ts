@@ -13,6 +13,7 @@ import {
   type Watcher,
   type WatchSystem,
 } from '../../src/watch/watcher.ts';
+import type { Witness } from '../../src/watch/witness.ts';
 
 // The lease probe may cause one, and its default action ends the process.
 process.on('SIGIO', () => undefined);
@@ -42,6 +43,7 @@ export interface WatchedOptions {
   readonly rescanMs?: number;
   readonly system?: Partial<WatchSystem>;
   readonly onClosed?: (event: ClosedEvent, watcher: Watcher) => void;
+  readonly witness?: Pick<Witness, 'judge' | 'nextMs'> | undefined;
 }
 
 /** An empty directory: in memory where there is such a place, for the sake of 200,000 files. */
@@ -74,6 +76,7 @@ export async function watched(options: WatchedOptions = {}): Promise<Watched> {
       },
       onWarning: (message, hint) => warnings.push(`${message} (try: ${hint})`),
       rescanMs: options.rescanMs ?? 3_600_000,
+      witness: options.witness,
     },
     { ...thisSystem, ...options.system },
   );

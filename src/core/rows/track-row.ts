@@ -1,6 +1,7 @@
 // A track as a row of 101 bytes. Why a file is left is one of few texts, kept once for all.
 import type { ClosedHow } from '../events.ts';
-import type { Durable, Track, TrackRole } from '../track.ts';
+import type { Evidence } from '../evidence.ts';
+import type { Close, Durable, Track, TrackRole } from '../track.ts';
 import {
   FINGERPRINT_BYTES,
   MD5_BYTES,
@@ -13,6 +14,7 @@ import {
 import type { RowCodec } from './row-map.ts';
 
 const HOWS: readonly ClosedHow[] = ['close', 'rename', 'link', 'scan', 'quiet'];
+const EVIDENCE: readonly Evidence[] = ['unknown', 'clean', 'doubtful'];
 /** More different reasons than that are not of few kinds. */
 const MOST_REASONS = 1000;
 const MOST_TRIES = 0xff;
@@ -56,7 +58,7 @@ export function trackRow(role: TrackRole): RowCodec<Track> {
       const { lastClose, inherited, durable, tornTries, failedTries } = track;
       if (left === -1 || tornTries > MOST_TRIES || failedTries > MOST_TRIES) return false;
       row.writeUInt16LE(flagsOf(track), at);
-      row[at + HOW] = lastClose === undefined ? 0 : HOWS.indexOf(lastClose.how) + 1;
+      row[at + HOW] = lastClose === undefined ? 0 : numberOfClose(lastClose);
       row[at + TORN] = tornTries;
       row[at + FAILED] = failedTries;
       row.writeUInt16LE(left, at + LEFT);
@@ -77,7 +79,9 @@ export function trackRow(role: TrackRole): RowCodec<Track> {
     },
     read: (row, at, path) => {
       const flags = row.readUInt16LE(at);
-      const how = HOWS[(row[at + HOW] ?? 0) - 1];
+      const told = (row[at + HOW] ?? 0) - 1;
+      const how = HOWS[told % HOWS.length];
+      const evidence = EVIDENCE[Math.floor(told / HOWS.length)];
       return {
         path,
         role,
@@ -91,7 +95,10 @@ export function trackRow(role: TrackRole): RowCodec<Track> {
         tornTries: row[at + TORN] ?? 0,
         spoolFirst: (flags & SPOOL_FIRST) !== 0,
         failedTries: row[at + FAILED] ?? 0,
-        lastClose: how === undefined ? undefined : { how, atMs: row.readDoubleLE(at + CLOSED_AT) },
+        lastClose:
+          how === undefined || evidence === undefined
+            ? undefined
+            : { how, evidence, atMs: row.readDoubleLE(at + CLOSED_AT) },
         closes: row.readUInt32LE(at + CLOSES),
         readingCloses: row.readUInt32LE(at + READING),
         durableCloses: row.readUInt32LE(at + BEHIND),
@@ -101,6 +108,11 @@ export function trackRow(role: TrackRole): RowCodec<Track> {
       };
     },
   };
+}
+
+/** Never 0. */
+function numberOfClose({ how, evidence }: Close): number {
+  return EVIDENCE.indexOf(evidence) * HOWS.length + HOWS.indexOf(how) + 1;
 }
 
 function flagsOf(track: Track): number {

@@ -35,12 +35,16 @@ export interface FlushEnd {
   readonly incomplete: string | undefined;
 }
 
-/** Never rejects before its signal aborts. */
-export type Flush = (signal: AbortSignal) => Promise<FlushEnd>;
+/**
+ * Never rejects before its signal aborts. `vouched`: the task asks for it, and by that says that what it has closed is
+ * whole; nobody else can say so of a close that may be a death's.
+ */
+export type Flush = (signal: AbortSignal, vouched?: boolean) => Promise<FlushEnd>;
 
 /** One moment, waited for by every flush that came before anything more was closed. */
 interface Pass {
   readonly atCloses: number;
+  readonly vouched: boolean;
   readonly need: Need;
   readonly stop: AbortController;
   readonly done: Promise<void>;
@@ -52,9 +56,11 @@ interface Pass {
 
 export function openFlush(parts: FlushParts): Flush {
   let newest: Pass | undefined;
-  return async (signal) => {
+  return async (signal, vouched = true) => {
     await hearAll(parts, signal);
-    if (newest?.atCloses !== parts.files.closes) newest = begin(parts);
+    if (newest?.atCloses !== parts.files.closes || (vouched && !newest.vouched)) {
+      newest = begin(parts, vouched);
+    }
     const pass = newest;
     pass.waiters += 1;
     await Promise.race([pass.done, abortOf(signal)]);
@@ -74,15 +80,16 @@ async function hearAll({ watcher, files, context }: FlushParts, signal: AbortSig
   watcher.drainNow();
   if (!watcher.missesCloses()) return;
   for await (const found of watcher.scan(signal))
-    for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
+    for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
 }
 
-function begin(parts: FlushParts): Pass {
+function begin(parts: FlushParts, vouched: boolean): Pass {
   const stop = new AbortController();
   const signal = AbortSignal.any([stop.signal, parts.context.signal]);
   const pass: Pass = {
     atCloses: parts.files.closes,
-    need: parts.files.needAll(),
+    vouched,
+    need: parts.files.needAll(vouched),
     stop,
     waiters: 0,
     covered: { kind: 'late' },

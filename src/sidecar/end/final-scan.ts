@@ -19,7 +19,7 @@ export async function finalScan(
   };
   try {
     for await (const found of watcher.scan(deadline, onUnreadable))
-      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
+      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
   } catch (error) {
     if (!deadline.aborted) throw error;
     unseen.set('.', 'no time was left to look for what gave no event');

@@ -47,7 +47,7 @@ export function openStopping({
 
   const hurry = (): void => {
     generations.stopping();
-    flush(AbortSignal.any([ending.signal, context.signal])).catch((error: unknown) =>
+    flush(AbortSignal.any([ending.signal, context.signal]), false).catch((error: unknown) =>
       context.log.debug(`a flush ended early: ${reasonOf(error)}`),
     );
   };

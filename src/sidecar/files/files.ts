@@ -13,7 +13,7 @@ import { Alarm } from './alarm.ts';
 import { Changes } from './changes.ts';
 import { Needs, type Need } from './needs.ts';
 import { Ready } from './ready.ts';
-import type { FileKey, FilesOptions } from './pusher.ts';
+import type { FileKey, FilesOptions, KnownOfClose } from './pusher.ts';
 import { isOpen, Tracks } from './tracks.ts';
 import { Triage } from './triage.ts';
 
@@ -71,10 +71,9 @@ export class Files {
     }
   }
 
-  /** A close, or with a `fingerprint` the sight of a scan. */
-  closed(path: RelPath, how: ClosedHow, atMs: number, fingerprint?: Fingerprint): void {
+  closed(path: RelPath, how: ClosedHow, atMs: number, known: KnownOfClose = {}): void {
     for (const role of this.#options.rolesOf(path)) {
-      this.#apply(this.#trackOf(path, role), { kind: 'closed', how, atMs, fingerprint });
+      this.#apply(this.#trackOf(path, role), { kind: 'closed', how, atMs, ...known });
     }
     this.#pump();
   }
@@ -118,10 +117,10 @@ export class Files {
     return this.#closes;
   }
 
-  /** All that was closed by now is pushed without pacing, and what failed is tried again. */
-  needAll(): Need {
+  /** All that was closed by now is pushed without pacing, and what failed again. `vouched`: the task itself asks. */
+  needAll(vouched = true): Need {
     const wanted = this.#tracks.behind();
-    const need = this.#needs.need(wanted, (key) => this.#tracks.at(key));
+    const need = this.#needs.need(wanted, (key) => this.#tracks.at(key), vouched);
     for (const key of wanted.keys()) {
       const track = this.#tracks.at(key);
       if (track?.pushing === false) this.#apply(track, { kind: 'hurried' });
@@ -215,6 +214,7 @@ export class Files {
       const step = nextStep(track, {
         nowMs,
         urgent: this.#urgent || this.#needs.has(key),
+        vouched: this.#urgent || this.#needs.vouches(key),
         holdReplacing: this.#hold,
       });
       if (step.kind === 'push') {

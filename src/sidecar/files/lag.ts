@@ -1,6 +1,7 @@
 // How old the oldest closed content is that is not durable yet: said in the log when it is more than a short
 // while. Has a timer only while something waits.
-import { isOver } from '../../core/decide.ts';
+import { isDoubted, isOver } from '../../core/decide.ts';
+import { LATE_NEWS_MS } from '../../core/suspect.ts';
 import type { Track, TrackRole } from '../../core/track.ts';
 import { writeCount } from '../../core/rows/fields.ts';
 import { Paths } from '../../core/rows/paths.ts';
@@ -63,13 +64,19 @@ export class Lag {
     const { durableCloses, blocked } = track;
     // What was closed while the older content was being sent is younger.
     const goesOn = before !== undefined && before.durableCloses === durableCloses;
-    const sinceMs = goesOn ? before.sinceMs : (track.lastClose?.atMs ?? this.#now());
+    const sinceMs = goesOn ? before.sinceMs : this.#mayBeSentFrom(track);
     waiting.set(track.path, { sinceMs, durableCloses, blocked });
     this.#timer ??= setTimeout(() => this.#look(), SAID_FROM_MS);
   }
 
   close(): void {
     clearTimeout(this.#timer);
+  }
+
+  /** A close that may be a death's is not late before that is settled. */
+  #mayBeSentFrom(track: Track): number {
+    const atMs = track.lastClose?.atMs ?? this.#now();
+    return isDoubted(track) ? atMs + LATE_NEWS_MS : atMs;
   }
 
   get #count(): number {

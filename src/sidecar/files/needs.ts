@@ -16,6 +16,7 @@ export interface Need {
 }
 
 interface Wait {
+  readonly vouched: boolean;
   /** By key: the closes whose content is needed. */
   readonly open: Map<FileKey, number>;
   readonly done: () => void;
@@ -36,6 +37,12 @@ export class Needs {
     return false;
   }
 
+  /** True while the task itself waits for it. */
+  vouches(key: FileKey): boolean {
+    for (const { open, vouched } of this.#waits) if (vouched && open.has(key)) return true;
+    return false;
+  }
+
   /** To be told of every change of a track. */
   changed(key: FileKey, track: Track): void {
     for (const wait of this.#waits) {
@@ -46,8 +53,8 @@ export class Needs {
     }
   }
 
-  /** `wanted`: closes by key; `now` gives a track as it is when it is asked. */
-  need(wanted: ReadonlyMap<FileKey, number>, now: (key: FileKey) => Track | undefined): Need {
+  /** `wanted`: closes by key; `now` gives a track as it is when it is asked. `vouched`: the task itself asks. */
+  need(wanted: ReadonlyMap<FileKey, number>, now: (key: FileKey) => Track | undefined, vouched = true): Need {
     const open = new Map<FileKey, number>();
     for (const [key, closes] of wanted) {
       const track = now(key);
@@ -57,7 +64,7 @@ export class Needs {
     const all = new Promise<void>((resolve) => {
       done = resolve;
     });
-    const wait: Wait = { open, done };
+    const wait: Wait = { vouched, open, done };
     this.#waits.add(wait);
     return {
       met: async (signal) => {

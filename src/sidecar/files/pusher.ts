@@ -1,5 +1,7 @@
 // What files.ts and those who push for it say to each other.
 import type { TrackEvent } from '../../core/decide.ts';
+import type { Evidence } from '../../core/evidence.ts';
+import type { Fingerprint } from '../../core/fingerprint.ts';
 import type { RelPath } from '../../core/path.ts';
 import type { Paths } from '../../core/rows/paths.ts';
 import type { Track, TrackRole } from '../../core/track.ts';
@@ -19,6 +21,14 @@ export interface PushHandle {
 
 /** Carries out one push of a file and says how it ended. It never throws for a state of the file. */
 export type Pusher = (track: Track, how: PushHandle) => Promise<TrackEvent>;
+
+/** What is known of a close beside its path and time. */
+export interface KnownOfClose {
+  /** Of the sight of a scan: a state that is known already is no close. */
+  readonly fingerprint?: Fingerprint | undefined;
+  /** `unknown` when it is left out. */
+  readonly evidence?: Evidence;
+}
 
 export interface FilesOptions {
   /** Shared with what else is known by path. */

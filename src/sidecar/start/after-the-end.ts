@@ -15,6 +15,7 @@ export function afterTheEnd({ context, close }: Begun, { end, kind }: CaptureRec
     runToken: context.runToken,
     socket: undefined,
     line: firstLine(context.settings, context.attempt),
+    taskStarted: () => undefined,
     taskSignalled: () => undefined,
     noticed: () => undefined,
     advised: () => undefined,

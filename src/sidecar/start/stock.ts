@@ -26,7 +26,7 @@ export async function takeStock(
     let count = 0;
     for await (const found of watcher.scan(context.signal)) {
       count += found.length;
-      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), facts);
+      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
     }
     const why = context.resumed === 'replaced' ? 'the sidecar was restarted' : 'the attempt was handed over';
     context.log.info(`${why}: ${plural(count, 'declared file')} looked at again`);

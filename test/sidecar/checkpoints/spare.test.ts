@@ -24,7 +24,7 @@ function opened() {
   const drop = vi.fn<() => void>();
   const track = {
     ...newTrack('k.chk', 'checkpoint', false),
-    lastClose: { how: 'close' as const, atMs: START_MS },
+    lastClose: { how: 'close' as const, atMs: START_MS, evidence: 'doubtful' as const },
   };
   const generations = [generation(2, 'k.2'), generation(1, 'k.1')];
   const parts = {

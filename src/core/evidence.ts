@@ -1,0 +1,56 @@
+// Who closed a file: the task, or the kernel for a process that died? Pure: compares two looks at the task's
+// processes. It must never call a close clean that a death may have made.
+
+/**
+ * `clean`: no process of the task died since the look before, so whoever closed it lives on. `doubtful`: one died,
+ * and the close may be its death. `unknown`: the task's processes cannot be seen, or the close itself was not.
+ */
+export type Evidence = 'clean' | 'doubtful' | 'unknown';
+
+/** One process as a look found it (proc_pid_stat(5)). */
+export interface Seen {
+  /** When it started, in clock ticks since boot: a pid is used again, this is not. */
+  readonly startTicks: number;
+  /** `exiting`: it closes its files, or soon will. `dead`: it has closed them, and only its parent can still ask. */
+  readonly life: 'alive' | 'exiting' | 'dead';
+  /** Minor faults of the children that it has waited for: more of them is one more that ended. */
+  readonly reaped: number;
+}
+
+/** The task's processes by pid, and those that wait for them. */
+export interface Look {
+  readonly processes: ReadonlyMap<number, Seen>;
+  /** Some of them may not be seen, or may end without a trace. */
+  readonly isBlind: boolean;
+}
+
+/** Before the first look. */
+export const NOBODY: Look = { processes: new Map(), isBlind: false };
+
+/**
+ * What the second of two looks says of the closes that were queued between them.
+ *
+ * Let X be a process whose death closed a file, and let that event be read before the second look began. X had its
+ * PF_EXITING before the event was queued. Then the look finds one of these:
+ * - X was known as alive or exiting: it is exiting now, or dead, or gone.
+ * - X was born since, and nobody has waited for it: it stands among the children of a process that is looked at.
+ * - X was born since, and its parent has waited for it: the parent's count has grown, or is not 0 if it is new. If the
+ *   parent is gone too, the same holds for it; the last in this line is the launcher, which adopts orphans.
+ */
+export function evidenceOf(before: Look, now: Look): Evidence {
+  for (const [pid, seen] of before.processes)
+    if (seen.life !== 'dead' && hasDied(seen, now.processes.get(pid))) return 'doubtful';
+  for (const [pid, seen] of now.processes)
+    if (isNew(seen, before.processes.get(pid)) && (seen.life !== 'alive' || seen.reaped > 0))
+      return 'doubtful';
+  return now.isBlind ? 'unknown' : 'clean';
+}
+
+function hasDied(before: Seen, now: Seen | undefined): boolean {
+  if (now === undefined || isNew(now, before)) return true;
+  return now.life !== 'alive' || now.reaped !== before.reaped;
+}
+
+function isNew(now: Seen, before: Seen | undefined): boolean {
+  return before?.startTicks !== now.startTicks;
+}

@@ -1,0 +1,136 @@
+// What /proc says of single processes, asked again and again at little cost: their files are kept open, as reading an
+// open one takes a third of the time, and one of a process that has ended fails whoever has its pid now.
+import fs from 'node:fs';
+import { errnoOf } from '../core/errors.ts';
+
+/** Fields of proc_pid_stat(5), and the children of its threads (proc_pid_task(5)). */
+export interface ProcessFacts {
+  readonly name: string;
+  readonly state: string;
+  readonly parent: number;
+  /** PF_* of linux/sched.h. */
+  readonly flags: number;
+  /** Minor faults of children that it has waited for. */
+  readonly childFaults: number;
+  readonly threads: number;
+  /** Clock ticks since boot. */
+  readonly startTicks: number;
+  /** Signals 1 to 31 that it ignores, as a mask. */
+  readonly ignores: number;
+  /** Undefined when the kernel does not tell (no CONFIG_PROC_CHILDREN). */
+  readonly children: readonly number[] | undefined;
+}
+
+/** Of a task with more processes the others are opened each time. */
+const MOST_KEPT_OPEN = 64;
+
+interface Kept {
+  readonly stat: number;
+  /** By thread. */
+  readonly children: Map<number, number>;
+}
+
+export class ProcReader {
+  readonly #kept = new Map<number, Kept>();
+  #bytes = Buffer.allocUnsafeSlow(4096);
+
+  /**
+   * Undefined when the process is gone, or hidden from us. Children are read before the rest: what a wait took off
+   * the list meanwhile has raised the count of faults. `mainOnly`: its other threads start no processes.
+   */
+  read(pid: number, mainOnly = false): ProcessFacts | undefined {
+    const kept = this.#kept.get(pid);
+    if (kept !== undefined) {
+      const facts = this.#tryRead(pid, kept, mainOnly);
+      if (facts !== undefined) return facts;
+      this.#forget(pid, kept);
+    }
+    let opened: Kept;
+    try {
+      opened = { stat: fs.openSync(`/proc/${pid}/stat`, 'r'), children: new Map() };
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      return undefined;
+    }
+    const facts = this.#tryRead(pid, opened, mainOnly);
+    if (facts === undefined || this.#kept.size >= MOST_KEPT_OPEN) this.#forget(pid, opened);
+    else this.#kept.set(pid, opened);
+    return facts;
+  }
+
+  /** Closes what is kept open of other processes than these. */
+  keepOnly(pids: { has(pid: number): boolean }): void {
+    for (const [pid, kept] of this.#kept) if (!pids.has(pid)) this.#forget(pid, kept);
+  }
+
+  close(): void {
+    this.keepOnly(new Set());
+  }
+
+  #tryRead(pid: number, kept: Kept, mainOnly: boolean): ProcessFacts | undefined {
+    try {
+      const main = this.#children(pid, pid, kept);
+      const stat = parseStat(this.#readAll(kept.stat));
+      if (mainOnly || stat.threads <= 1) return { ...stat, children: main };
+      const threads = fs.readdirSync(`/proc/${pid}/task`).map(Number);
+      for (const [thread, fd] of kept.children) {
+        if (threads.includes(thread)) continue;
+        fs.closeSync(fd);
+        kept.children.delete(thread);
+      }
+      const lists = threads.map((thread) => this.#children(pid, thread, kept));
+      const children = lists.includes(undefined) ? undefined : lists.flatMap((list) => list ?? []);
+      return { ...parseStat(this.#readAll(kept.stat)), children };
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      return undefined;
+    }
+  }
+
+  #children(pid: number, thread: number, kept: Kept): readonly number[] | undefined {
+    let fd = kept.children.get(thread);
+    try {
+      fd ??= fs.openSync(`/proc/${pid}/task/${thread}/children`, 'r');
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      // A thread that has just ended has none, or a kernel that does not tell of any.
+      return fs.existsSync(`/proc/${pid}/task/${thread}`) ? undefined : [];
+    }
+    kept.children.set(thread, fd);
+    return this.#readAll(fd)
+      .split(' ')
+      .flatMap((word) => (word === '' ? [] : [Number(word)]));
+  }
+
+  #readAll(fd: number): string {
+    let length = 0;
+    for (;;) {
+      const more = fs.readSync(fd, this.#bytes, length, this.#bytes.length - length, length);
+      length += more;
+      if (more === 0) return this.#bytes.toString('latin1', 0, length);
+      if (length === this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes, Buffer.alloc(length)]);
+    }
+  }
+
+  #forget(pid: number, { stat, children }: Kept): void {
+    this.#kept.delete(pid);
+    for (const fd of [stat, ...children.values()]) fs.closeSync(fd);
+  }
+}
+
+/** The name stands in parentheses and may itself hold any byte: what counts follows the last one. */
+function parseStat(text: string): Omit<ProcessFacts, 'children'> {
+  const end = text.lastIndexOf(')');
+  const fields = text.slice(end + 2).split(' ');
+  const field = (number: number): number => Number(fields[number - 3]);
+  return {
+    name: text.slice(text.indexOf('(') + 1, end),
+    state: fields[0] ?? '',
+    parent: field(4),
+    flags: field(9),
+    childFaults: field(11),
+    threads: field(20),
+    startTicks: field(22),
+    ignores: field(33),
+  };
+}

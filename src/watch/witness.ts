@@ -1,0 +1,139 @@
+// Looks at the task's processes after closes were read, and says whether one of them died: one look for all closes
+// that came together. It watches nobody else's processes, and never says that it saw what it could not see.
+import { evidenceOf, NOBODY, type Evidence, type Look, type Seen } from '../core/evidence.ts';
+import { isRemoteStarter } from '../core/remote-starters.ts';
+import { ProcReader, type ProcessFacts } from '../native/proc-reader.ts';
+import { isHidden, processesWithEnvironment } from '../native/processes.ts';
+
+/** PF_EXITING of linux/sched.h. */
+const PF_EXITING = 0x4;
+/** SIGCHLD, 17, in a mask of signals: who ignores it leaves no count of the children that ended. */
+const SIGCHLD_BIT = 1 << 16;
+/**
+ * A death may be followed by closes that somebody else makes for it: a shell that gives up its own `> file`, the
+ * kernel's workers that end what io_uring(7) had open.
+ */
+const AFTER_DEATH_MS = 1000;
+/** Looks may take one part in so many of the time. */
+const SHARE = 50;
+/** Closes wait no longer than this for a look that they share. */
+const MOST_PAUSE_MS = 250;
+
+export interface Witness {
+  /** What the closes are that were read since the look before. Looks now. */
+  judge(): Evidence;
+  /** When the next look is due, as `performance.now()`: until then more closes may come together. */
+  readonly nextMs: number;
+  close(): void;
+}
+
+interface TaskProcesses {
+  /** Everything of the task descends from this process, but for those that carry {@link token}. */
+  readonly launcher: number;
+  /** Ourselves: we and what we start are no part of the task. */
+  readonly self: number;
+  /** The value of CAPTURED_RUN: what a daemon starts for the task has it in its environment. */
+  readonly token: string;
+}
+
+/** `launcher` undefined: somebody else runs the task, and nobody knows which processes are its. */
+export type WitnessOptions = Omit<TaskProcesses, 'launcher'> & { readonly launcher: number | undefined };
+
+/** Takes the first look. Undefined where nobody can see who closes a file. */
+export function openWitness(options: WitnessOptions, now = () => performance.now()): Witness | undefined {
+  const { launcher } = options;
+  if (launcher === undefined) return undefined;
+  const task = { ...options, launcher };
+  const reader = new ProcReader();
+  const own = reader.read(task.self);
+  // A kernel that only looks like Linux has no flags of processes: every process of ours has some.
+  if (own === undefined || own.flags === 0 || own.children === undefined) {
+    reader.close();
+    return undefined;
+  }
+  let before = lookAt(reader, task, NOBODY);
+  let diedAtMs = -Infinity;
+  /** Without a launcher nobody adopts orphans where we look: after one more death some may have gone unseen. */
+  let isLost = false;
+  let nextMs = now();
+  const look = (): Evidence => {
+    const startMs = now();
+    const seen = lookAt(reader, task, before);
+    const hasLauncher = seen.processes.has(task.launcher);
+    const evidence = evidenceOf(hasLauncher ? before : without(before, task.launcher), seen);
+    before = seen;
+    const endMs = now();
+    nextMs = endMs + Math.min(MOST_PAUSE_MS, (endMs - startMs) * SHARE);
+    if (evidence === 'doubtful') diedAtMs = endMs;
+    if (isLost) return evidence === 'clean' ? 'unknown' : evidence;
+    isLost = !hasLauncher && evidence === 'doubtful';
+    return evidence === 'clean' && endMs - diedAtMs < AFTER_DEATH_MS ? 'doubtful' : evidence;
+  };
+  return {
+    get nextMs() {
+      return nextMs;
+    },
+    judge: look,
+    close: () => reader.close(),
+  };
+}
+
+/** The launcher itself writes no declared file: its death is none that closes one. */
+function without({ processes, isBlind }: Look, launcher: number): Look {
+  return { processes: new Map([...processes].filter(([pid]) => pid !== launcher)), isBlind };
+}
+
+function lookAt(reader: ProcReader, task: TaskProcesses, before: Look): Look {
+  const processes = new Map<number, Seen>();
+  let isBlind = false;
+  let hasRemote = false;
+  const visit = (pid: number): void => {
+    if (pid === task.self || processes.has(pid)) return;
+    // The launcher is Node: it starts processes from its main thread, which also adopts orphans.
+    const facts = reader.read(pid, pid === task.launcher);
+    if (facts === undefined) {
+      isBlind ||= isHidden(pid);
+      return;
+    }
+    processes.set(pid, seenAs(facts));
+    isBlind ||= facts.children === undefined || (facts.ignores & SIGCHLD_BIT) !== 0;
+    hasRemote ||= isRemoteStarter(facts.name);
+    for (const child of facts.children ?? []) visit(child);
+  };
+  visit(task.launcher);
+  if (!processes.has(task.launcher)) {
+    // What it had started is some other process's child now.
+    for (const [pid, seen] of before.processes) if (seen.life !== 'dead') visit(pid);
+  }
+  if (hasRemote) isBlind ||= !visitRemote(reader, task, processes, visit);
+  reader.keepOnly(processes);
+  return { processes, isBlind };
+}
+
+/** What a daemon has started for the task, and the daemon, which waits for it. False when there is nothing. */
+function visitRemote(
+  reader: ProcReader,
+  { self, token }: TaskProcesses,
+  processes: Map<number, Seen>,
+  visit: (pid: number) => void,
+): boolean {
+  let found = false;
+  for (const pid of processesWithEnvironment(`CAPTURED_RUN=${token}`)) {
+    if (pid === self || processes.has(pid)) continue;
+    const facts = reader.read(pid);
+    if (facts === undefined) continue;
+    const parent = processes.has(facts.parent) ? undefined : reader.read(facts.parent, true);
+    if (parent !== undefined) processes.set(facts.parent, seenAs(parent));
+    else if (!processes.has(facts.parent)) return false;
+    visit(pid);
+    found = true;
+  }
+  return found;
+}
+
+function seenAs({ state, flags, threads, startTicks, childFaults }: ProcessFacts): Seen {
+  const isOver = state === 'Z' || state === 'X';
+  // A main thread may end before the others: they still have the files.
+  const life = isOver && threads <= 1 ? 'dead' : isOver || (flags & PF_EXITING) !== 0 ? 'exiting' : 'alive';
+  return { startTicks, life, reaped: childFaults };
+}

@@ -1,0 +1,174 @@
+// Real processes, real deaths: a close that the kernel made for a process that was killed is never called clean, and
+// one that a process made itself and lived on is, whoever started it.
+import { spawn, type ChildProcess } from 'node:child_process';
+import fs from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Evidence } from '../../src/core/evidence.ts';
+import { openWitness, type Witness } from '../../src/watch/witness.ts';
+import { freshDirectory, watched, type Watched } from './support.ts';
+
+/** Longer than a death casts doubt on the closes that follow it. */
+const CALM_MS = 1200;
+const LONG = 'sleep 3600';
+
+/** `whole NAME`: writes, closes and lives on. `torn NAME`: is killed in the middle of it. */
+const SIM = String.raw`
+$| = 1;
+my ($what, $name) = @ARGV;
+open(my $file, '>', $name) or die;
+syswrite($file, 'x' x 100_000);
+kill('KILL', $$) if $what eq 'torn';
+close($file);
+sleep 3600;
+`;
+
+interface Lab extends Watched {
+  readonly launcher: ChildProcess;
+  /** Runs shell text in the background, below the launcher. */
+  run(script: string): void;
+  evidenceOf(name: string): Promise<Evidence>;
+}
+
+async function lab(): Promise<Lab> {
+  const dir = freshDirectory();
+  const programs = freshDirectory();
+  fs.writeFileSync(`${programs}/sim`, SIM);
+  // Adopts nobody: what it starts is its child and stays it.
+  const launcher = spawn('bash', ['--norc'], {
+    cwd: dir,
+    stdio: ['pipe', 'ignore', 'inherit'],
+    detached: true,
+  });
+  const pid = launcher.pid ?? 0;
+  onTestFinished(() => void process.kill(-pid, 'SIGKILL'));
+  const witness = open(pid);
+  onTestFinished(() => witness?.close());
+  const watch = await watched({ dir, witness });
+  return {
+    ...watch,
+    launcher,
+    run: (script) => launcher.stdin?.write(`( ${script} ) &\n`),
+    evidenceOf: async (name) =>
+      (await watch.heard(({ path, how }) => path === name && how === 'close')).evidence,
+  };
+
+  function open(from: number): Witness | undefined {
+    process.env['SIM'] = `perl ${programs}/sim`;
+    return openWitness({ launcher: from, self: process.pid, token: 'none' });
+  }
+}
+
+const sim = (what: 'whole' | 'torn', name: string): string => `${process.env['SIM']} ${what} ${name}`;
+
+describe('who closed a file', () => {
+  it.each<[string, (name: string) => string]>([
+    ['a program', (name) => `exec ${sim('whole', name)}`],
+    ['a program below a shell', (name) => `sh -c '${sim('whole', name)}; exit 3'`],
+    ['one of several ranks', (name) => `${LONG} & ${LONG} & ${sim('whole', name)} & wait`],
+    ['a shell itself', (name) => `echo whole > ${name}; ${LONG}`],
+  ])('is %s, which lives on: the close is clean', async (_, script) => {
+    const { run, evidenceOf } = await lab();
+    for (const name of ['a', 'b', 'c']) {
+      run(script(name));
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect(await evidenceOf(name)).toBe('clean');
+    }
+  });
+
+  it.each<[string, (name: string) => string]>([
+    ['itself', (name) => `exec ${sim('torn', name)}`],
+    ['below a shell that lives on', (name) => `sh -c '${sim('torn', name)}; ${LONG}'`],
+    ['below a shell that ends with 0', (name) => `sh -c '${sim('torn', name)}; exit 0'`],
+    ['below a shell that does not wait for it', (name) => `sh -c '${sim('torn', name)} & exec ${LONG}'`],
+    ['as one of several ranks', (name) => `${LONG} & ${LONG} & ${sim('torn', name)} & wait`],
+    [
+      'with a file that its shell has opened for it',
+      (name) => `{ ${sim('torn', '/dev/null')}; } > ${name}; ${LONG}`,
+    ],
+    [
+      'together with all that stands above it',
+      (name) => `bash -c '(${sim('torn', name)}; ${LONG}) & sleep 0.1; kill -9 $$'`,
+    ],
+  ])('was killed, %s: the close is never clean', async (_, script) => {
+    const { run, evidenceOf } = await lab();
+    for (let n = 0; n < 10; n += 1) {
+      run(script(`torn.${n}`));
+      // oxlint-disable-next-line no-await-in-loop -- one after the other: each death is looked at by itself
+      expect(await evidenceOf(`torn.${n}`)).toBe('doubtful');
+    }
+  });
+
+  it('is a process that outlived the death of another: clean again, a moment after it', async () => {
+    const { run, evidenceOf } = await lab();
+    run(`${sim('torn', 'torn')} & sleep 2; echo whole > whole; ${LONG}`);
+    expect(await evidenceOf('torn')).toBe('doubtful');
+    // The look that tells of it comes with a close: `sleep` has ended as well.
+    expect(await evidenceOf('whole')).toBe('doubtful');
+    await pause(CALM_MS);
+    run(`exec ${sim('whole', 'later')}`);
+    expect(await evidenceOf('later')).toBe('clean');
+  });
+
+  it('is in one look for all that was closed together', async () => {
+    const { run, events, until } = await lab();
+    run(`for n in $(seq 500); do echo x > f$n; done; ${LONG}`);
+    await until(() => events.length >= 500);
+    // `seq` has ended just before.
+    expect(new Set(events.map(({ evidence }) => evidence))).toEqual(new Set(['doubtful']));
+  });
+});
+
+describe('nobody can say who closed a file', () => {
+  it('without a launcher', () => {
+    expect(openWitness({ launcher: undefined, self: process.pid, token: 'none' })).toBeUndefined();
+  });
+
+  it.each(['srun', 'docker'])('when %s lets a daemon write it', async (starter) => {
+    const { run, evidenceOf, dir } = await lab();
+    const bin = freshDirectory();
+    fs.copyFileSync('/bin/sleep', `${bin}/${starter}`);
+    fs.chmodSync(`${bin}/${starter}`, 0o755);
+    run(`${bin}/${starter} 3600`);
+    await pause(200);
+    fs.writeFileSync(`${dir}/by-a-daemon`, 'x');
+    expect(await evidenceOf('by-a-daemon')).toBe('unknown');
+  });
+});
+
+describe('a daemon that starts the task’s ranks', () => {
+  it('is seen by CAPTURED_RUN in their environment: a rank that lives on closes cleanly, one that is killed does not', async () => {
+    const dir = freshDirectory();
+    const programs = freshDirectory();
+    fs.writeFileSync(`${programs}/sim`, SIM);
+    fs.copyFileSync('/bin/sleep', `${programs}/srun`);
+    fs.chmodSync(`${programs}/srun`, 0o755);
+    const start = (command: string, env: NodeJS.ProcessEnv = {}): ChildProcess => {
+      const child = spawn('bash', ['--norc', '-c', command], {
+        cwd: dir,
+        stdio: ['pipe', 'ignore', 'inherit'],
+        detached: true,
+        env: { ...process.env, ...env },
+      });
+      onTestFinished(() => void process.kill(-(child.pid ?? 0), 'SIGKILL'));
+      return child;
+    };
+    const token = `token-${process.pid}`;
+    const launcher = start(`${programs}/srun 3600; :`);
+    // The daemon itself has another environment.
+    const daemon = start(`while read -r line; do eval "$line"; done`);
+    const tell = (line: string): void =>
+      void daemon.stdin?.write(`CAPTURED_RUN=${token} perl ${programs}/sim ${line} &\n`);
+    tell('whole first');
+    const witness = openWitness({ launcher: launcher.pid, self: process.pid, token });
+    onTestFinished(() => witness?.close());
+    const { heard } = await watched({ dir, witness });
+    const evidenceOf = async (name: string): Promise<Evidence> =>
+      (await heard(({ path }) => path === name)).evidence;
+    await pause(CALM_MS);
+    tell('whole second');
+    expect(await evidenceOf('second')).toBe('clean');
+    tell('torn third');
+    expect(await evidenceOf('third')).toBe('doubtful');
+  });
+});
