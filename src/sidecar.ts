@@ -112,7 +112,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const parts = assemble(context, restored, witness);
   outage.runs({ waiting: () => parts.files.waiting, onOver: () => parts.files.retryNow() });
   const watcher = await watchFor(parts);
-  await takeStock(context, parts.files, watcher, () => {
+  await takeStock(context, { files: parts.files, restored }, watcher, () => {
     parts.watching.watcher = watcher;
   });
   const flush = openFlush({ ...parts, watcher });

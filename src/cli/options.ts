@@ -132,6 +132,13 @@ export const OPTIONS = table({
     'all',
     CAPTURING,
   ),
+  'companion-interval': value(
+    CHECKPOINTS,
+    '--companion-interval <duration>',
+    'companions are stored so often between two checkpoints, at least 1s',
+    '1m',
+    CAPTURING,
+  ),
   'verify-checkpoint': value(
     CHECKPOINTS,
     '--verify-checkpoint <command>',

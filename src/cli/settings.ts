@@ -86,6 +86,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     handoff: on('handoff'),
     reclaim: on('keep') || on('shared-workdir') ? 'never' : values.one('reclaim', read.reclaimMode, 'auto'),
     compression: values.one('compression', read.compression, { kind: 'zstd', level: 1 }),
+    companionIntervalMs: values.one('companion-interval', read.durationMs(1000), 60_000),
     checkpointSettleMs: values.one('checkpoint-settle', read.durationMs(), 2000),
     checkpointLast: values.with('checkpoint-last', pattern, undefined),
     generations: values.one('generations', read.count(1, 1000), 2),

@@ -94,6 +94,8 @@ export interface Settings {
   readonly handoff?: boolean;
   readonly reclaim: ReclaimMode;
   readonly compression: Compression;
+  /** Companions are captured so long after their last capture, when no checkpoint comes before. */
+  readonly companionIntervalMs: number;
   readonly checkpointSettleMs: number;
   readonly checkpointLast: string | undefined;
   /** How many complete generations are kept, at least 1. */

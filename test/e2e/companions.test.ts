@@ -11,7 +11,7 @@ import {
   resumeUntilDone,
   uninterrupted,
 } from './open-logs.ts';
-import { openPlace, type Place } from './support.ts';
+import { killTree, openPlace, type Place } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -114,5 +114,24 @@ describe('companions', () => {
     expect(await place.run(['-r', 'log.txt', '--companions', 'log.txt', '-k', 'k.chk'], task).status).toBe(0);
     expect(place.text('log.txt.0')).toBe('a\n');
     expect(newest()?.companions.map(({ path, size }) => [path, size])).toEqual([['log.txt', 2]]);
+  });
+
+  it('that are results, were restored and not touched again are stored as results at the end', async () => {
+    const script = `n=$(ls part.? 2>/dev/null | wc -l); exec 7>part.$((n+1)); echo "line $n" >&7; echo $n > k.chk
+      [ $n = 1 ] || { echo up; sleep 600; }`;
+    const options = [
+      '-k',
+      'k.chk',
+      ...['-r', '--companions', '-i'].flatMap((role) => [role, 'part.1', role, 'part.2']),
+    ];
+    const first = place.run([...options, '--task-name', 't'], ['sh', '-c', script]);
+    await first.says(/up[^]*is safe|is safe[^]*up/);
+    killTree(first.pid);
+    await first.status;
+    place.freshWork();
+    const second = place.run([...options, '--task-name', 't'], ['sh', '-c', script]);
+    expect(await second.status, second.stderr()).toBe(0);
+    expect(place.text('part.1.0')).toBe('line 0\n');
+    expect(place.text('part.2.0')).toBe('line 1\n');
   });
 });

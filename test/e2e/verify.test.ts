@@ -64,6 +64,23 @@ describe('a check at the restore', () => {
     expect(fs.existsSync(place.at('k.chk'))).toBe(false);
   });
 
+  it('that fails moves a local companion aside that is longer than what is stored of it', async () => {
+    const script =
+      'exec 3>log; for i in 1 2; do echo $i >&3; echo $i > k.chk; until [ -e "$S/k.chk.sh.0.1-$i" ]; do :; done; done';
+    const options = ['-k', 'k.chk', '--companions', 'log'];
+    expect(await place.run([...options, '--keep'], sh(script), { S: place.store }).status).toBe(0);
+    fs.appendFileSync(place.at('log'), 'not in the store\n');
+    const run = resume([...options.slice(2), '--verify-checkpoint', 'grep -q 1 k.chk']);
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stdout()).toBe('1\nfrom 1-1\n');
+    expect(run.stderr()).toContain(
+      'log is longer here than in the store: the local one is now .capture/aside/1-log',
+    );
+    expect(fs.readFileSync(place.at('.capture/aside/1-log'), 'utf8')).toBe('1\n2\nnot in the store\n');
+    // The set before has its own.
+    expect(fs.readFileSync(place.at('log'), 'utf8')).toMatch(/^1\n/);
+  });
+
   it('is made by capture restore, too', async () => {
     await store();
     const run = place.capture([

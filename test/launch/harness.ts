@@ -210,6 +210,7 @@ function baseSettings(workdir: string): Settings {
     sharedWorkdir: false,
     reclaim: 'auto',
     compression: { kind: 'none' },
+    companionIntervalMs: 60_000,
     checkpointSettleMs: 2000,
     checkpointLast: undefined,
     generations: 2,

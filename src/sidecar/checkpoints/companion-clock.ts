@@ -1,8 +1,6 @@
-// When companions are captured without a checkpoint: every few minutes, and when the task is about to be
-// stopped, so that little is left to send at the end. One capture at a time; it never keeps a run from ending.
-
-/** So long after the last capture. */
-const EVERY_MS = 300_000;
+// When companions are captured without a checkpoint: `--companion-interval` after the last capture, and when the
+// task is about to be stopped, so that little is left to send at the end. One capture at a time; it never keeps a
+// run from ending.
 
 export interface CompanionClock {
   /** They were captured just now. */
@@ -14,7 +12,7 @@ export interface CompanionClock {
 }
 
 /** `capture` must not reject. */
-export function openCompanionClock(capture: () => Promise<void>, everyMs = EVERY_MS): CompanionClock {
+export function openCompanionClock(capture: () => Promise<void>, everyMs: number): CompanionClock {
   let timer: NodeJS.Timeout | undefined;
   let isUnderWay = false;
   let isClosed = false;

@@ -61,10 +61,10 @@ export class Generations {
         options.onCommitted();
       },
     });
-    const required =
-      options.restored.length > 0 ? options.restored : options.context.manifest.exact.checkpoints;
-    this.#state = newCut(required);
-    if (options.companions.areDeclared) this.#clock = openCompanionClock(() => this.#captureCompanions());
+    const { restored, context } = options;
+    this.#state = newCut(restored.length > 0 ? restored : context.manifest.exact.checkpoints);
+    if (options.companions.areDeclared)
+      this.#clock = openCompanionClock(() => this.#captureCompanions(), context.settings.companionIntervalMs);
   }
 
   closed(path: RelPath, how: ClosedHow, atMs: number): void {

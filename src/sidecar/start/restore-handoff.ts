@@ -46,7 +46,8 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
   }
 }
 
-async function record(context: Context, { generation, members, judgements }: Restored): Promise<void> {
+async function record(context: Context, before: Restored): Promise<void> {
+  const { generation, members, judgements } = before;
   const { root, manifest, settings, signal } = context;
   // What cannot be read now is looked at by the watch.
   const walk = { root, interest: manifest, onUnreadable: () => undefined };
@@ -55,5 +56,6 @@ async function record(context: Context, { generation, members, judgements }: Res
     members: members.map(({ file, facts }) => [file.path, plain(facts)]),
     judgements: [...judgements],
   };
-  await recordStock(context, findInTurns(walk, 'thread', signal), { ...leaveFor(settings), restored });
+  const found = findInTurns(walk, 'thread', signal);
+  await recordStock(context, before, found, { ...leaveFor(settings), restored });
 }

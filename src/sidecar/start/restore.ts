@@ -1,13 +1,12 @@
 // Before the task starts: inputs, results that are inputs, and the newest checkpoint generation that is whole
 // come into the work directory. Nothing is placed before all of it has been verified.
-import fs from 'node:fs';
 import { CaptureError } from '../../core/errors.ts';
 import { EXIT } from '../../core/exit-status.ts';
 import type { Fingerprint } from '../../core/fingerprint.ts';
 import { generationName, restoreOrder, type History, type Judgement } from '../../core/history.ts';
 import type { KeyScope } from '../../core/keys.ts';
 import type { Manifest } from '../../core/manifest.ts';
-import { encodePath, showPath } from '../../core/path.ts';
+import { showPath } from '../../core/path.ts';
 import type { Generation, StoredFile } from '../../core/records.ts';
 import type { Settings } from '../../core/settings.ts';
 import { plural } from '../../core/units.ts';
@@ -20,6 +19,7 @@ import { findInputs } from '../../restore/inputs.ts';
 import { surveyLocal } from '../../restore/local.ts';
 import { placeAll } from '../../restore/place.ts';
 import type { Source } from '../../restore/source.ts';
+import { withdraw } from '../../restore/withdraw.ts';
 import type { Store } from '../../store/store.ts';
 import type { Root } from '../context.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
@@ -176,16 +176,15 @@ async function tryGeneration(job: RestoreJob, generation: Generation): Promise<T
 
 /** Why the user's own check refuses the generation that stands in the work directory; its files are gone then. */
 async function verifyRestored(
-  { settings, root, signal }: RestoreJob,
+  { settings, root, signal, log }: RestoreJob,
   generation: Generation,
 ): Promise<string | undefined> {
   if (settings.verify?.atRestore !== true) return undefined;
   const { command } = settings.verify;
   const why = await verify({ command, workdir: root.path, generation: generationName(generation), signal });
   if (why === undefined) return undefined;
-  // All of them are in the store: the task must not find one that the generation before does not have.
-  for (const { path } of [...generation.members, ...generation.companions])
-    await fs.promises.rm(encodePath(`${root.path}/${path}`), { force: true });
+  for (const { path, aside } of await withdraw(root, generation))
+    log.warn(`${showPath(path)} is longer here than in the store: the local one is now ${showPath(aside)}`);
   return why;
 }
 

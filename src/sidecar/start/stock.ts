@@ -3,17 +3,19 @@
 import { generationName } from '../../core/history.ts';
 import { resultKey } from '../../core/keys.ts';
 import type { RelPath } from '../../core/path.ts';
+import type { Generation } from '../../core/records.ts';
 import { plural } from '../../core/units.ts';
 import type { FoundFile, Watcher } from '../../watch/watcher.ts';
 import { readLastAttemptFile, writeAttemptFile, type Alone, type AttemptFacts } from './attempt-file.ts';
 import type { Context } from '../context.ts';
 import type { Files } from '../files/files.ts';
 import { mayBeOverwritten } from '../files/overwritten.ts';
+import type { Restored } from './restore.ts';
 
 /** `listen` is called at the moment from which closes are the task's. */
 export async function takeStock(
   context: Context,
-  files: Files,
+  { files, restored }: { readonly files: Files; readonly restored: Restored },
   watcher: Watcher,
   listen: () => void,
 ): Promise<void> {
@@ -33,7 +35,7 @@ export async function takeStock(
     return;
   }
   if (context.alone !== undefined) sayWhatIsMissing(context);
-  await recordStock(context, watcher.scan(context.signal), context.alone);
+  await recordStock(context, restored, watcher.scan(context.signal), context.alone);
   inherit(context, files);
   listen();
 }
@@ -41,12 +43,17 @@ export async function takeStock(
 /** Before the task starts: what is here is not its work. Leaves it in the attempt file. */
 export async function recordStock(
   context: Context,
+  { generation }: Pick<Restored, 'generation'>,
   found: AsyncIterable<readonly FoundFile[]>,
   alone: Alone | undefined,
 ): Promise<void> {
   for await (const some of found) for (const { path, facts } of some) context.inherited.set(path, facts);
-  await hashStagedInputs(context);
+  await hashStagedInputs(context, new Set(generation === undefined ? [] : pathsOf(generation)));
   writeAttemptFile(context.settings, factsOf(context, alone));
+}
+
+function pathsOf({ members, companions }: Generation): readonly RelPath[] {
+  return [...members, ...companions].map(({ path }) => path);
 }
 
 function factsOf(context: Context, alone: Alone | undefined): AttemptFacts {
@@ -69,14 +76,15 @@ function inherit({ inherited }: Context, files: Files): void {
 
 /**
  * A result that is an input and comes out unchanged is not pushed: its md5 is taken while it is the input. What
- * the task of a dead attempt made of it here is no input: it may be stored nowhere.
+ * the task of a dead attempt made of it here is no input: it may be stored nowhere. Nor is what came with the
+ * checkpoint (`restored`): that is stored as a part of the checkpoint, which goes, and not as a result.
  */
-async function hashStagedInputs(context: Context): Promise<void> {
+async function hashStagedInputs(context: Context, restored: ReadonlySet<RelPath>): Promise<void> {
   const { inherited, manifest, lanes, baselines, signal } = context;
   const before = readLastAttemptFile(context.settings);
   for (const path of inherited.keys()) {
     const roles = manifest.rolesOf(path);
-    if (!roles.input || !roles.result) continue;
+    if (!roles.input || !roles.result || restored.has(path)) continue;
     const digest = await lanes.md5(path, signal);
     if (digest.kind !== 'md5') continue;
     if (before !== undefined && before.baselines.get(path)?.md5 !== digest.md5) continue;

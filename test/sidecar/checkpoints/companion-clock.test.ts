@@ -9,7 +9,7 @@ let clock: CompanionClock;
 beforeEach(() => {
   vi.useFakeTimers();
   captures = [];
-  clock = openCompanionClock(() => new Promise((resolve) => captures.push(resolve)));
+  clock = openCompanionClock(() => new Promise((resolve) => captures.push(resolve)), EVERY_MS);
 });
 afterEach(() => {
   clock.close();

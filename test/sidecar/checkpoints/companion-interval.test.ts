@@ -1,4 +1,4 @@
-// Companions of a task that writes no checkpoint: every five minutes what they hold becomes a generation. The time
+// Companions of a task that writes no checkpoint: every `--companion-interval` what they hold becomes a generation. The time
 // is the test's; the store is a list of records.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Companion, Generation } from '../../../src/core/records.ts';
@@ -37,7 +37,12 @@ function opened() {
   const context = {
     ledger,
     attempt: 1,
-    settings: { generations: 2, verify: undefined, checkpointSettleMs: 2000 },
+    settings: {
+      generations: 2,
+      verify: undefined,
+      checkpointSettleMs: 2000,
+      companionIntervalMs: 5 * MINUTE_MS,
+    },
     manifest: { exact: { checkpoints: [] } },
     log: { info: () => undefined, debug: () => undefined, warn: () => undefined },
     outage: { isKnown: false },
@@ -65,7 +70,7 @@ function opened() {
   };
 }
 
-it('companions without a checkpoint are recorded every five minutes, if they have grown', async () => {
+it('companions without a checkpoint are recorded every so often, if they have grown', async () => {
   const { generations, records, grow } = opened();
   await vi.advanceTimersByTimeAsync(5 * MINUTE_MS - 1);
   expect(records).toHaveLength(0);
