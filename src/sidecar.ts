@@ -34,6 +34,7 @@ import type { Restored } from './sidecar/start/restore.ts';
 import type { Pusher } from './sidecar/files/pusher.ts';
 import { Results } from './sidecar/files/results.ts';
 import { watchFor, type Watching } from './sidecar/start/watching.ts';
+import { Unsaved } from './sidecar/files/unsaved.ts';
 import { warmUpLanes } from './sidecar/start/lanes.ts';
 import { begin } from './sidecar/start/start.ts';
 import { takeStock } from './sidecar/start/stock.ts';
@@ -186,18 +187,21 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
     now: context.now,
     onChange: (track, before) => {
       gauges.changed(track, before);
+      unsaved.changed(track, before);
       if (track.role !== 'checkpoint') return;
       if (track.closes > before.closes)
         generations.closed(track.path, track.lastClose?.how ?? 'close', context.now());
       else if (before.pushing && !track.pushing) generations.memberSettled();
     },
   });
+  const unsaved = new Unsaved(context, { files: () => files, watcher: () => watching.watcher });
   const generations = new Generations({
     context,
     files,
     checkpoints,
     companions,
     drainEvents: () => watching.watcher?.drainNow(),
+    behind: () => unsaved.behind(),
     isLast: lastMatcher(settings.checkpointLast),
     restored: restored.members.map(({ file }) => file.path),
     onCommitted: () => recorder.due(),

@@ -12,6 +12,8 @@ export interface History {
   readonly foreignCheckpoints: number;
   /** By path the highest n of its `.~n~` objects. */
   readonly kept: ReadonlyMap<string, number>;
+  /** What deaths have left of results, of the same run id, in the order of attempts. */
+  readonly partials: readonly StoredFile[];
   /** Newest first, of the same run id. */
   readonly generations: readonly Generation[];
   /** Objects that a listed generation of any run id names: nobody deletes them. */
@@ -48,6 +50,7 @@ export function unionOf(
   const results = newMap();
   const foreignResults = newMap();
   const kept = new Map<string, number>();
+  const partials: StoredFile[] = [];
   const generations = new Map<string, Generation>();
   const foreign = new Set<string>();
   for (const { record, results: stored } of records) {
@@ -62,6 +65,7 @@ export function unionOf(
       if (results.get(path)?.push === push || !named.has(path)) results.delete(path);
     }
     for (const [path, n] of Object.entries(record.kept)) kept.set(path, Math.max(n, kept.get(path) ?? 0));
+    if (sameRun) partials.push(...record.partials);
     for (const generation of record.generations) {
       // A later record may know better than an earlier one that a generation is suspect.
       if (sameRun) generations.set(generationName(generation), generation);
@@ -73,6 +77,7 @@ export function unionOf(
     foreignResults,
     foreignCheckpoints: foreign.size,
     kept,
+    partials,
     generations: [...generations.values()].toSorted(newestFirst),
     attempts: records.map(({ record }) => ({
       attempt: record.attempt,

@@ -57,6 +57,24 @@ const companion = z.object({
 });
 export type Companion = Readonly<z.infer<typeof companion>>;
 
+/** A declared result that held content which the store had not got when a generation was committed. */
+const behind = z.object({
+  path: z.string().min(1),
+  /** Nobody had closed it; else it was on its way. */
+  open: z.boolean(),
+  /** Of what was stored of it by then. */
+  push: z.string().optional(),
+});
+export type Behind = Readonly<z.infer<typeof behind>>;
+
+/** What `attempt` had written to a result and is stored nowhere: a resume has gone on behind it. */
+export const lackingSchema = z.object({
+  path: z.string().min(1),
+  open: z.boolean(),
+  attempt: z.int().positive(),
+});
+export type Lacking = Readonly<z.infer<typeof lackingSchema>>;
+
 const generation = z.object({
   /** Together unique and in time order. */
   attempt: z.int().positive(),
@@ -66,6 +84,10 @@ const generation = z.object({
   companions: z.array(companion).default([]),
   suspect: z.boolean().optional(),
   incomplete: z.boolean().optional(),
+  /** Results that it is ahead of: 1,000 at most. */
+  behind: z.array(behind).optional(),
+  /** What results have lost by resumes before it. */
+  lacking: z.array(lackingSchema).optional(),
 });
 export type Generation = Readonly<z.infer<typeof generation>>;
 

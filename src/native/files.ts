@@ -35,6 +35,16 @@ export function writerState(fd: number): WriterState {
   return lastErrno() === 'EAGAIN' ? 'writer' : 'unknown';
 }
 
+/** The same of a path beneath `root`; throws as {@link openBeneath} does. */
+export function writerOf(root: { readonly fd: number; readonly path: string }, path: string): WriterState {
+  const fd = openBeneath(root, path);
+  try {
+    return writerState(fd);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
 /**
  * Opens `path` for reading beneath `root` (an open directory and its absolute path): no component may be a
  * link, none may lead out, the open never waits (O_NONBLOCK) and the result is a regular file or the call

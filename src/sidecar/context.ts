@@ -3,6 +3,7 @@ import type { History } from '../core/history.ts';
 import type { KeyScope } from '../core/keys.ts';
 import type { Manifest } from '../core/manifest.ts';
 import type { Settings } from '../core/settings.ts';
+import type { Lacking } from '../core/records.ts';
 import type { Fingerprint } from '../core/fingerprint.ts';
 import type { Paths } from '../core/rows/paths.ts';
 import type { PathMap } from '../core/rows/row-map.ts';
@@ -50,6 +51,8 @@ export interface Context {
   readonly baselines: Baselines;
   /** Declared files that were there before the task started, as they were. */
   readonly inherited: PathMap<Fingerprint>;
+  /** What results have lost by the resume of this attempt, or of one before it. */
+  readonly lacking: readonly Lacking[];
   /** What is known by path shares them: there may be very many. */
   readonly paths: Paths;
   /** Aborted when the sidecar gives everything up (fenced). */

@@ -55,6 +55,11 @@ export class KernelEvents {
     return this.#newNames.size > 0 || this.#movedAway.size > 0 || this.#tree.displaced.size > 0;
   }
 
+  /** Declared files that appeared and that nobody has closed yet. */
+  get unclosed(): readonly RelPath[] {
+    return this.#newNames.unclosed();
+  }
+
   /** Watches the work directory itself; throws when even that is refused. */
   watchRoot(): void {
     this.#tree.place(this.#add(holdDirectory(this.#options.root, '').at), '');
@@ -103,7 +108,7 @@ export class KernelEvents {
   };
 
   #onFile(dir: RelPath, name: string, path: RelPath, mask: number): void {
-    if (this.#newNames.size > 0) this.#newNames.drop(path);
+    this.#newNames.drop(path);
     if ((mask & IN.movedTo) !== 0) this.#tell(path, 'rename');
     else if ((mask & IN.closeWrite) === 0) return;
     else if (TMPFILE_NAME.test(name) && lookAt(this.walk.root, path) === undefined) {

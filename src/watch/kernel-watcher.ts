@@ -139,6 +139,7 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
       kernel.settle(readAll);
       deliver();
     },
+    unclosed: () => kernel.unclosed,
     missesCloses: () => seen !== undefined || passes.isRunning(),
     scan: (signal, onUnreadable = kernel.walk.onUnreadable) =>
       findInTurns({ ...kernel.walk, enter: undefined, onUnreadable }, lookOn, signal),

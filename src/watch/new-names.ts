@@ -1,8 +1,7 @@
 // Names that appeared and whose first close has not come. An ordinary new file is closed soon, and that
 // event is the one that counts; a link, and an O_TMPFILE file linked in, may have no other event than this.
-import fs from 'node:fs';
 import type { RelPath } from '../core/path.ts';
-import { openBeneath, writerState } from '../native/files.ts';
+import { writerOf } from '../native/files.ts';
 import { hasVanished, lookAt, type FoundFile } from './scan.ts';
 
 export interface NewNames {
@@ -11,6 +10,8 @@ export interface NewNames {
   /** Closed, renamed or removed: nothing is left to find out about it. */
   drop(path: RelPath): void;
   readonly size: number;
+  /** Names that somebody holds open since they were made: a file that was closed, renamed or is gone is none. */
+  unclosed(): readonly RelPath[];
   /**
    * Looks at what waits. `links` have all that they will ever get: tell them. `finished` have bytes and no
    * writer: their close is in the kernel's queue already, or will never come (O_TMPFILE); they go on waiting.
@@ -27,6 +28,7 @@ const REMEMBERED_INODES = 4096;
 
 export function openNewNames(root: { readonly fd: number; readonly path: string }): NewNames {
   const waiting = new Set<RelPath>();
+  const open = new Set<RelPath>();
   const inodes = new Map<string, RelPath>();
   const remember = (file: FoundFile): void => {
     inodes.set(file.facts.ino, file.path);
@@ -36,7 +38,10 @@ export function openNewNames(root: { readonly fd: number; readonly path: string 
   const hasInode = (path: RelPath, inode: string): boolean => lookAt(root, path)?.facts.ino === inode;
   return {
     add: (path) => void waiting.add(path),
-    drop: (path) => void waiting.delete(path),
+    drop: (path) => {
+      waiting.delete(path);
+      open.delete(path);
+    },
     get size() {
       return waiting.size;
     },
@@ -50,10 +55,17 @@ export function openNewNames(root: { readonly fd: number; readonly path: string 
         if (file === undefined) continue;
         if (file.link || file.facts.links > 1) links.push(path);
         else if (file.facts.size > 0 && !isBeingWritten(root, path)) finished.push(path);
-        else remember(file);
+        else {
+          remember(file);
+          open.add(path);
+        }
       }
       for (const path of finished) waiting.add(path);
       return { links, finished };
+    },
+    unclosed: () => {
+      for (const path of open) if (lookAt(root.path, path) === undefined) open.delete(path);
+      return [...open];
     },
     take: (path) => waiting.delete(path),
     ofInode: (dir, inode) => {
@@ -68,15 +80,9 @@ export function openNewNames(root: { readonly fd: number; readonly path: string 
 
 /** Without a lease (another user's file, some file systems) nobody can tell: then the name is told as it is. */
 function isBeingWritten(root: { readonly fd: number; readonly path: string }, path: RelPath): boolean {
-  let fd: number;
   try {
-    fd = openBeneath(root, path);
+    return writerOf(root, path) === 'writer';
   } catch (error) {
     return hasVanished(error);
-  }
-  try {
-    return writerState(fd) === 'writer';
-  } finally {
-    fs.closeSync(fd);
   }
 }

@@ -86,6 +86,7 @@ export async function openPortable(
     fallback: reasonOf(reason),
     look: () => undefined,
     drainNow: () => undefined,
+    unclosed: () => [],
     missesCloses: () => true,
     scan: (signal, onUnreadable = walk.onUnreadable) =>
       findInTurns({ ...walk, onUnreadable }, 'pool', signal),

@@ -2,6 +2,7 @@
 // beside it where events are not enough, and without it where it cannot be had. It never reads a file and
 // never decides whether one is whole: that is the snapshot's.
 import type { ClosedEvent, Interest } from '../core/events.ts';
+import type { RelPath } from '../core/path.ts';
 import { libcInotify, type InotifyCalls } from './inotify.ts';
 import { openKernelWatcher } from './kernel-watcher.ts';
 import { fileSystemType } from '../native/network-files.ts';
@@ -39,6 +40,8 @@ export interface Watcher {
   drainNow(): void;
   /** Takes a look at the task's processes, so that a death until now is told from one later. */
   look(): void;
+  /** Declared files that appeared and that nobody has closed yet; none where there is no inotify. */
+  unclosed(): readonly RelPath[];
   /** True while closes may have given no event: then only {@link scan} is sure to find what is closed by now. */
   missesCloses(): boolean;
   /**

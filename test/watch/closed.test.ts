@@ -152,6 +152,21 @@ describe('a file is told as closed', () => {
   });
 });
 
+it('a new file is unclosed until it is closed, renamed away or removed', async () => {
+  const { dir, drained, watcher } = await watched();
+  const names = ['a', 'b', 'c'];
+  const fds = names.map((name) => fs.openSync(`${dir}/${name}`, 'w'));
+  fs.writeFileSync(`${dir}/done`, 'x');
+  expect(drained()).toEqual(['close done']);
+  expect(watcher.unclosed()).toEqual(names);
+  fs.closeSync(fds[0] ?? -1);
+  fs.renameSync(`${dir}/b`, `${dir}/b2`);
+  fs.unlinkSync(`${dir}/c`);
+  drained();
+  expect(watcher.unclosed()).toEqual([]);
+  for (const fd of fds.slice(1)) fs.closeSync(fd);
+});
+
 describe('nothing is told', () => {
   it('of a file that nobody declared', async () => {
     const { dir, drained } = await watched({

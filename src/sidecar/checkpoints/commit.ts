@@ -12,6 +12,8 @@ import type { Companions } from './companions.ts';
 import type { Context } from '../context.ts';
 
 export type Marks = Pick<Generation, 'suspect' | 'incomplete'>;
+/** What the set is ahead of. */
+export type Losses = Pick<Generation, 'behind' | 'lacking'>;
 
 export interface GenerationFiles {
   readonly members: readonly StoredFile[];
@@ -34,7 +36,7 @@ export async function commitGeneration(
   keepers: Keepers,
   number: number,
   files: GenerationFiles,
-  marks: Marks,
+  marks: Marks & Losses,
 ): Promise<void> {
   const { ledger, log, settings, attempt, now } = context;
   const generation: Generation = {

@@ -1,12 +1,14 @@
 // One record of generations after the other: commits sets, and later drops what was kept only until a newer set
 // was proven. What a set is, and when it is complete, is not known here.
 import { reasonOf } from '../../core/errors.ts';
+import type { Behind } from '../../core/records.ts';
 import {
   commitGeneration,
   deleteUnneeded,
   dropSpare,
   type GenerationFiles,
   type Keepers,
+  type Losses,
   type Marks,
 } from './commit.ts';
 import type { CutParts } from './pending-cut.ts';
@@ -16,6 +18,8 @@ import { openVerifyCut, type VerifyCut } from './verify-cut.ts';
 export interface CommitsOptions extends CutParts {
   /** Objects of cuts that are on their way. */
   readonly inUse: () => readonly string[];
+  /** Results that a set which is committed now is ahead of. */
+  readonly behind: () => readonly Behind[];
   /** Called after each commit. */
   readonly onCommitted: () => void;
 }
@@ -52,10 +56,19 @@ export class Commits {
     const { context, checkpoints, onCommitted } = this.#options;
     const number = checkpoints.takeNumber();
     const verified = await this.#verified(files.members, number, marks, until);
-    await commitGeneration(context, this.#keepers, number, files, verified);
+    await commitGeneration(context, this.#keepers, number, files, { ...verified, ...this.#losses() });
     this.count += 1;
     this.#spare.committed();
     onCommitted();
+  }
+
+  #losses(): Losses {
+    const { context, behind } = this.#options;
+    const now = behind();
+    return {
+      ...(now.length > 0 ? { behind: [...now] } : {}),
+      ...(context.lacking.length > 0 ? { lacking: [...context.lacking] } : {}),
+    };
   }
 
   /** The task was asked to end. */

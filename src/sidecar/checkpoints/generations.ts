@@ -14,7 +14,7 @@ import { reasonOf } from '../../core/errors.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import { openCompanionClock, type CompanionClock } from './companion-clock.ts';
 import { isRenewed, nameInNewest, type GenerationFiles, type Marks } from './commit.ts';
-import { Commits } from './commits.ts';
+import { Commits, type CommitsOptions } from './commits.ts';
 import { openCounted } from './counted.ts';
 import { Coverage, lacksQuiet, type Covered } from './coverage.ts';
 import { commitLast, type Commit, type LastCut } from './last-generation.ts';
@@ -22,7 +22,7 @@ import { collectStates, membersAmong } from './members.ts';
 import { CutRefused } from './verify-cut.ts';
 import { PendingCut, type CutParts } from './pending-cut.ts';
 
-export interface GenerationsOptions extends CutParts {
+export interface GenerationsOptions extends CutParts, Pick<CommitsOptions, 'behind'> {
   /** Delivers all closes that the kernel has queued at this moment. */
   readonly drainEvents: () => void;
   readonly isLast: (path: RelPath) => boolean;

@@ -17,6 +17,7 @@ import type { Context } from '../context.ts';
 import type { DrainWindow } from './drain-window.ts';
 import type { Files } from '../files/files.ts';
 import type { Generations } from '../checkpoints/generations.ts';
+import { deleteObsoletePartials, settleEarlier } from './earlier.ts';
 import { finalScan } from './final-scan.ts';
 import { insist } from './insist.ts';
 import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf } from './outcome.ts';
@@ -98,8 +99,10 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   ];
   const left = [...unsaved, ...missingResults(parts, run, unsaved)];
   const verdict = verdictOf(outcomeOf(parts, run, left));
+  const earlier = verdict.kind === 'done' ? await settleEarlier(parts, window.record) : undefined;
+  const told = [...left, ...(earlier?.left ?? [])];
   reached('finish.before-record');
-  const recorded = await lastRecord(parts, run, verdict, left);
+  const recorded = await lastRecord(parts, run, verdict, told);
   reached('finish.after-record');
   const status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
   if (recorded) {
@@ -108,10 +111,11 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
       .atEnd(checkpointsToReclaim(parts))
       .catch((error: unknown) => context.log.warn(`local files stay: ${reasonOf(error)}`));
     reached('finish.reclaimed');
+    if (earlier !== undefined) await deleteObsoletePartials(context, earlier, window.record);
     if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);
   }
   const reason = verdict.reason ?? (verdict.kind === 'preempted' ? run.reason : undefined);
-  return { status, line: lastLine(parts, { left, recorded, verdict: { ...verdict, reason } }) };
+  return { status, line: lastLine(parts, { left: told, recorded, verdict: { ...verdict, reason } }) };
 }
 
 function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[] {

@@ -157,7 +157,12 @@ export class Files {
     return this.#tracks.of(role);
   }
 
-  /** The paths of the same. */
+  /** Of them those that wait to be stored, or for their writer. */
+  unsettled(role: TrackRole): Iterable<Track> {
+    return this.#tracks.unsettled(role);
+  }
+
+  /** The paths of all. */
   paths(role: TrackRole): Iterable<RelPath> {
     return this.#tracks.paths(role);
   }

@@ -5,7 +5,7 @@ import type { RelPath } from '../../core/path.ts';
 import { Paths } from '../../core/rows/paths.ts';
 import { RowMap } from '../../core/rows/row-map.ts';
 import { trackRow } from '../../core/rows/track-row.ts';
-import { newTrack, type Track, type TrackRole } from '../../core/track.ts';
+import type { Track, TrackRole } from '../../core/track.ts';
 import type { FileKey } from './pusher.ts';
 
 const ROLES: readonly TrackRole[] = ['result', 'checkpoint'];
@@ -14,7 +14,7 @@ export class Tracks {
   readonly #paths: Paths;
   readonly #rows: Readonly<Record<TrackRole, RowMap<Track>>>;
   readonly #blocked = new Set<FileKey>();
-  #open = 0;
+  readonly #open = new Set<FileKey>();
 
   /** `paths`: shared with what else is known by path. */
   constructor(paths = new Paths()) {
@@ -27,7 +27,7 @@ export class Tracks {
 
   /** How many a drain still has to wait for. */
   get open(): number {
-    return this.#open;
+    return this.#open.size;
   }
 
   keyOf({ path, role }: Pick<Track, 'path' | 'role'>): FileKey {
@@ -47,9 +47,9 @@ export class Tracks {
 
   set(track: Track): void {
     const key = this.keyOf(track);
-    const before = this.get(track.path, track.role) ?? newTrack(track.path, track.role, false);
     this.#rows[track.role].set(track.path, track);
-    this.#open += Number(isOpen(track)) - Number(isOpen(before));
+    if (isOpen(track)) this.#open.add(key);
+    else this.#open.delete(key);
     if (track.blocked) this.#blocked.add(key);
     else this.#blocked.delete(key);
   }
@@ -75,6 +75,15 @@ export class Tracks {
   /** Those that the store has refused. */
   *refused(): Generator<Track> {
     for (const track of this.all()) if (track.pending && track.failedTries > 0) yield track;
+  }
+
+  /** Files whose content is not stored yet, or that somebody has open for writing. */
+  *unsettled(role: TrackRole): Generator<Track> {
+    for (const keys of [this.#blocked, this.#open])
+      for (const key of keys) {
+        const track = this.at(key);
+        if (track?.role === role) yield track;
+      }
   }
 
   /** Results that somebody has open for writing. */

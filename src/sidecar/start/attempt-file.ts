@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { Fingerprint } from '../../core/fingerprint.ts';
 import { OWN_DIR } from '../../core/manifest.ts';
 import { encodePath, type RelPath } from '../../core/path.ts';
+import { lackingSchema, type Lacking } from '../../core/records.ts';
 import { keyIndex, type Settings } from '../../core/settings.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { Baseline } from '../files/baselines.ts';
@@ -48,6 +49,7 @@ const schema = z.object({
   startedAt: z.string(),
   inherited: fingerprints,
   baselines: z.array(z.tuple([z.string(), z.object({ md5: z.string(), size: z.number() })])),
+  lacking: z.array(lackingSchema).optional(),
   alone: alone.optional(),
 });
 
@@ -60,6 +62,7 @@ export interface AttemptFile {
   readonly startedAt: string;
   readonly inherited: ReadonlyMap<RelPath, Fingerprint>;
   readonly baselines: ReadonlyMap<RelPath, Baseline>;
+  readonly lacking?: readonly Lacking[] | undefined;
   /** Undefined in the work directory of a launcher: it tells the sidecar that replaces a dead one. */
   readonly alone?: Alone | undefined;
 }
@@ -72,13 +75,14 @@ export type AttemptFacts = Omit<AttemptFile, 'inherited' | 'baselines'> & {
 
 export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): void {
   const path = pathOf(settings);
-  const { attempt, runToken, startedAt, baselines, alone: left } = facts;
+  const { attempt, runToken, startedAt, baselines, lacking, alone: left } = facts;
   const text = JSON.stringify({
     attempt,
     runToken,
     startedAt,
     inherited: [...facts.inherited].map(([name, fingerprint]) => [name, plain(fingerprint)]),
     baselines: [...baselines],
+    lacking,
     alone: left,
   });
   fs.writeFileSync(encodePath(`${path}.new`), text, { mode: 0o600 });

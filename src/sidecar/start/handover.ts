@@ -66,7 +66,7 @@ export function restoredBefore(
     const file = generation?.members.find((member) => member.path === path);
     return file === undefined ? [] : [{ file, facts: fingerprint }];
   });
-  return { generation, members, files: members.length, judgements: facts?.judgements ?? [] };
+  return { generation, members, files: members.length, judgements: facts?.judgements ?? [], lacking: [] };
 }
 
 /** '' where it cannot be read, as in a sandbox without /proc/sys. */

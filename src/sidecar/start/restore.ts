@@ -7,7 +7,7 @@ import { generationName, restoreOrder, type History, type Judgement } from '../.
 import type { KeyScope } from '../../core/keys.ts';
 import type { Manifest } from '../../core/manifest.ts';
 import { showPath } from '../../core/path.ts';
-import type { Generation, StoredFile } from '../../core/records.ts';
+import type { Generation, Lacking, StoredFile } from '../../core/records.ts';
 import type { Settings } from '../../core/settings.ts';
 import { plural } from '../../core/units.ts';
 import type { Log } from '../../log.ts';
@@ -24,6 +24,7 @@ import type { Store } from '../../store/store.ts';
 import type { Root } from '../context.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
 import { statMember } from '../checkpoints/members.ts';
+import { findLacking } from './lacking.ts';
 import { resumedInputs } from './resumed-inputs.ts';
 import type { Progress } from '../progress.ts';
 import { verify } from '../checkpoints/verify.ts';
@@ -53,21 +54,24 @@ export interface Restored {
   readonly files: number;
   /** What was found out about the generations that were tried. */
   readonly judgements: readonly Judgement[];
+  /** What results have lost by it. */
+  readonly lacking: readonly Lacking[];
 }
 
 export async function restore(job: RestoreJob): Promise<Restored> {
   const inputs = await restoreInputs(job);
   if (!job.settings.restore || job.history.generations.length === 0) {
-    return { generation: undefined, members: [], files: inputs, judgements: [] };
+    return { generation: undefined, members: [], files: inputs, judgements: [], lacking: [] };
   }
   const { generation, judgements } = await restoreCheckpoint(job);
-  if (generation === undefined) return { generation, members: [], files: inputs, judgements };
+  if (generation === undefined) return { generation, members: [], files: inputs, judgements, lacking: [] };
   const members = generation.members.flatMap((file) => {
     const facts = statMember(job.root, file.path);
     return facts === undefined || facts.size !== file.size ? [] : [{ file, facts }];
   });
   const files = inputs + generation.members.length + generation.companions.length;
-  return { generation, members, files, judgements };
+  const lacking = await findLacking(job, generation);
+  return { generation, members, files, judgements, lacking };
 }
 
 async function restoreInputs(job: RestoreJob): Promise<number> {

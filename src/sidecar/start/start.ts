@@ -134,6 +134,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       startedAt: facts.startedAt,
       baselines,
       inherited,
+      lacking: resumed?.lacking ?? restored.lacking,
       paths,
       resumed: resumed === undefined ? undefined : resumed.alone?.restored ? 'handed-over' : 'replaced',
       alone: options.alone === true ? leaveFor(settings) : undefined,

@@ -37,6 +37,7 @@ function opened() {
   const context = {
     ledger,
     attempt: 1,
+    lacking: [],
     settings: {
       generations: 2,
       verify: undefined,
@@ -56,6 +57,7 @@ function opened() {
     checkpoints: { ...none, takeNumber: () => records.length + 1 },
     files: { tracks: () => [], get: () => undefined },
     drainEvents: () => undefined,
+    behind: () => [],
     isLast: () => false,
     restored: [],
     onCommitted: () => undefined,

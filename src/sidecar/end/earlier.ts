@@ -1,0 +1,91 @@
+// When the index is done: what deaths of earlier attempts have left of results. Nothing of it is passed over: whole
+// bytes get their good name, what is missing for good is said by name, and what was stored whole since is deleted.
+import { reasonOf } from '../../core/errors.ts';
+import { resultKey } from '../../core/keys.ts';
+import { leftOf, namesOf, stillLacking } from '../../core/lacking.ts';
+import { sortPartials } from '../../core/partials.ts';
+import { showPath } from '../../core/path.ts';
+import type { LeftFile, StoredFile } from '../../core/records.ts';
+import { plural } from '../../core/units.ts';
+import type { Context } from '../context.ts';
+import type { FinishParts } from './finish.ts';
+
+export interface Earlier {
+  /** What results lack, for the last record: the run itself has stored all that it closed. */
+  readonly left: readonly LeftFile[];
+  /** Keys that nobody needs once the last record is written. */
+  readonly obsolete: readonly string[];
+}
+
+export async function settleEarlier(parts: FinishParts, signal: AbortSignal): Promise<Earlier> {
+  const { context, files, results } = parts;
+  const { ledger, history, log } = context;
+  const lacking = stillLacking(context.lacking, (path) => ledger.results.get(path)?.attempt);
+  if (lacking.length > 0) {
+    log.warn(`what killed attempts had written to these results is stored nowhere: ${namesOf(lacking)}`, {
+      hint: 'run it once more with --no-restore, and declare append-only files that stay open with --companions',
+    });
+  }
+  const isLacking = new Set(lacking.map(({ path }) => path));
+  const { obsolete, whole, alone } = sortPartials({
+    partials: history.partials,
+    resultOf: (path) => ledger.results.get(path),
+    isWrittenNow: (path) => files.get(path, 'result')?.durable !== undefined || results.empty.has(path),
+    isLacking: (path) => isLacking.has(path),
+    generations: ledger.generations,
+  });
+  const unnamed: StoredFile[] = [];
+  for (const partial of whole) if (!(await promote(context, partial, signal))) unnamed.push(partial);
+  const kept = [...alone, ...unnamed];
+  if (kept.length > 0) warnOfKept(context, kept);
+  return {
+    left: [...lacking.map(leftOf), ...kept.map(leftAs)],
+    obsolete: [...obsolete, ...whole.filter((partial) => !unnamed.includes(partial))].map(({ key }) => key),
+  };
+}
+
+/** After the last record. A failure costs space only. */
+export async function deleteObsoletePartials(
+  { tidy, log }: Context,
+  { obsolete }: Earlier,
+  signal: AbortSignal,
+): Promise<void> {
+  if (obsolete.length === 0) return;
+  try {
+    await tidy.delete([...obsolete], signal);
+  } catch (error) {
+    log.debug(`partial results that were stored whole since stay: ${reasonOf(error)}`);
+  }
+}
+
+/** False when it could not be: then it is as good as one that nobody knows to be whole. */
+async function promote(context: Context, partial: StoredFile, signal: AbortSignal): Promise<boolean> {
+  const { store, scope, fence, ledger, attempt, log } = context;
+  const key = resultKey(partial.path, scope, partial.compressed);
+  try {
+    await fence.passAnew(signal);
+    if ((await store.head(key, signal)) !== undefined) return false;
+    await store.copy(partial.key, key, signal);
+    ledger.noteResult({ ...partial, key, attempt, suspect: undefined });
+    log.info(`${showPath(partial.path)} of attempt ${partial.attempt} is whole: stored as ${key}`);
+    return true;
+  } catch (error) {
+    log.debug(`${partial.key} keeps its name: ${reasonOf(error)}`);
+    return false;
+  }
+}
+
+function warnOfKept({ log }: Context, kept: readonly StoredFile[]): void {
+  const [first] = kept;
+  const more = kept.length > 1 ? `, and ${kept.length - 1} more` : '';
+  log.warn(
+    `${plural(kept.length, 'result')} stored only as what a death left, and not written again: ${first?.key}${more}`,
+    {
+      hint: `look whether it is whole, and then copy it: ${first?.key} to ${showPath(first?.path ?? '')} (the last record lists them all)`,
+    },
+  );
+}
+
+function leftAs({ path, key, attempt }: StoredFile): LeftFile {
+  return { path, why: `only what the death of attempt ${attempt} left is stored: ${key}` };
+}

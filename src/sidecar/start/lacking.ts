@@ -1,0 +1,61 @@
+// What results lack because this attempt goes on from a checkpoint set that is ahead of them: said by name at the
+// start, and kept in every record from then on. A file that stands here, or was stored after the set, lacks nothing.
+import { behindOf, lackingAfter, namesOf } from '../../core/lacking.ts';
+import type { History } from '../../core/history.ts';
+import { generationName } from '../../core/history.ts';
+import { resultKey, type KeyScope } from '../../core/keys.ts';
+import { createLimit } from '../../core/limit.ts';
+import type { Behind, Generation, Lacking } from '../../core/records.ts';
+import type { Log } from '../../log.ts';
+import type { Store } from '../../store/store.ts';
+import { statMember } from '../checkpoints/members.ts';
+import type { Root } from '../context.ts';
+import { mayBeOverwritten } from '../files/overwritten.ts';
+
+/** A look costs a round trip and no bytes. */
+const LOOKS_AT_ONCE = 16;
+
+export interface LackingJob {
+  readonly store: Store;
+  readonly scope: KeyScope;
+  readonly root: Root;
+  readonly history: History;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** `generation`: the one that stands in the work directory now. */
+export async function findLacking(job: LackingJob, generation: Generation): Promise<readonly Lacking[]> {
+  const limit = createLimit(LOOKS_AT_ONCE);
+  const behind = behindOf(generation).filter((one) => !stands(job, one));
+  const saved = await Promise.all(behind.map((one) => limit(() => isStored(job, one))));
+  const lost = behind.filter((_, at) => saved[at] !== true);
+  if (lost.length > 0) {
+    const { attempt } = generation;
+    const named = namesOf(lost.map((one) => ({ ...one, attempt })));
+    job.log.warn(
+      `checkpoint ${generationName(generation)} goes on behind what attempt ${attempt} had written to these ` +
+        `results and is not stored: ${named}`,
+      {
+        hint: 'declare append-only files that stay open with --companions; --no-restore starts from nothing',
+      },
+    );
+  }
+  return lackingAfter(generation, lost);
+}
+
+/** The local file is more than what was restored of it: the task goes on with what it had. */
+function stands({ root, history }: LackingJob, { path }: Behind): boolean {
+  const here = statMember(root, path);
+  return here !== undefined && here.size > 0 && here.size !== history.results.get(path)?.size;
+}
+
+/** Also when that attempt died before it could record the push. */
+async function isStored({ store, scope, history, signal }: LackingJob, one: Behind): Promise<boolean> {
+  const { path, push } = one;
+  if (history.results.get(path)?.push !== push) return true;
+  if (!mayBeOverwritten(history)) return false;
+  const heads = [true, false].map((compressed) => store.head(resultKey(path, scope, compressed), signal));
+  const found = (await Promise.all(heads)).filter((head) => head !== undefined);
+  return found.some(({ meta }) => meta['push'] !== push);
+}

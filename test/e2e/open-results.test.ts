@@ -1,0 +1,134 @@
+// Results that were still open, or not whole, when everything was killed: a resume goes on behind them, and no later
+// attempt may end as if nothing were missing.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { CaptureRecord } from '../../src/core/records.ts';
+import { openS3Place } from './s3-place.ts';
+import { killTree, openPlace, until, type Run } from './support.ts';
+
+interface Ground {
+  run(options: readonly string[], script: string): Run;
+  records(): readonly { readonly record: CaptureRecord }[];
+  keys(): readonly string[];
+  text(key: string): string;
+  freshWork(): void;
+  close(): Promise<void> | void;
+}
+
+const GROUNDS: readonly [string, () => Promise<Ground>][] = [
+  [
+    'a directory',
+    async () => {
+      const place = openPlace();
+      const run = (options: readonly string[], script: string): Run =>
+        place.run([...options, '--task-name', 't'], ['sh', '-c', script], { S: place.store });
+      return {
+        run,
+        records: place.records,
+        keys: place.keys,
+        text: place.text,
+        freshWork: place.freshWork,
+        close: place.close,
+      };
+    },
+  ],
+  [
+    'S3',
+    async () => {
+      const s3 = await openS3Place();
+      return {
+        run: (options, script) => s3.run([...options, '--task-name', 't'], script),
+        records: s3.records,
+        keys: s3.keys,
+        text: s3.text,
+        freshWork: s3.place.freshWork,
+        close: s3.close,
+      };
+    },
+  ],
+];
+
+describe.each(GROUNDS)('in %s', (_name, open) => {
+  let ground: Ground;
+  beforeEach(async () => {
+    ground = await open();
+  });
+  afterEach(() => ground.close());
+
+  const last = (): CaptureRecord | undefined => ground.records().at(-1)?.record;
+  const end = async (options: readonly string[], script: string, status = 0): Promise<Run> => {
+    const run = ground.run(options, script);
+    expect(await run.status, run.stderr()).toBe(status);
+    return run;
+  };
+
+  it('a result that was open when all was killed is named at the next start, and when the index is done', async () => {
+    const options = ['-r', 'traj.dat', '-k', 'k.chk'];
+    const first = ground.run(options, 'exec 3>traj.dat; echo one >&3; echo 1 > k.chk; sleep 600');
+    await until(() => last()?.generations.length === 1, 'the checkpoint');
+    expect(last()?.generations[0]?.behind).toEqual([{ path: 'traj.dat', open: true }]);
+    killTree(first.pid);
+    await first.status;
+    ground.freshWork();
+    const second = ground.run(options, 'exec 3>>traj.dat; echo two >&3; echo 2 > k.chk; sleep 600');
+    await second.says('1-1 goes on behind what attempt 1 had written to these results');
+    expect(second.stderr()).toContain('is not stored: traj.dat (open)\n  try: ');
+    await until(() => last()?.generations[0]?.attempt === 2, 'a checkpoint of the second attempt');
+    killTree(second.pid);
+    await second.status;
+    ground.freshWork();
+    const third = await end(options, 'exec 3>>traj.dat; echo three >&3');
+    expect(third.stderr()).toContain('is stored nowhere: traj.dat (open)');
+    expect(third.stderr()).toContain('NOT stored: traj.dat (what attempt 1 had written to it is lost');
+    expect(last()?.kind).toBe('done');
+    expect(last()?.left.map(({ path }) => path)).toEqual(['traj.dat']);
+  });
+
+  it('a result that stood in the work directory all the time lacks nothing', async () => {
+    const options = ['-r', 'traj.dat', '-k', 'k.chk'];
+    const first = ground.run(options, 'exec 3>traj.dat; echo one >&3; echo 1 > k.chk; sleep 600');
+    await until(() => last()?.generations.length === 1, 'the checkpoint');
+    killTree(first.pid);
+    await first.status;
+    const second = await end(options, 'exec 3>>traj.dat; echo two >&3');
+    expect(second.stderr()).not.toMatch(/behind|NOT stored/);
+    expect(last()?.left).toEqual([]);
+    expect(ground.text('traj.dat.0')).toBe('one\ntwo\n');
+  });
+
+  it('a half-written result that is not written again is named when the index is done', async () => {
+    await end(['-r', '*.dat'], 'echo whole > a.dat; exec 3>b.dat; echo half >&3; kill -KILL $$', 137);
+    expect(ground.keys()).toContain('b.dat.0.partial-1');
+    ground.freshWork();
+    const second = await end(['-r', '*.dat'], 'echo whole > a.dat');
+    expect(second.stderr()).toContain(
+      'not written again: b.dat.0.partial-1\n  try: look whether it is whole',
+    );
+    expect(last()?.left.map(({ path }) => path)).toEqual(['b.dat']);
+    expect(ground.keys()).toContain('b.dat.0.partial-1');
+  });
+
+  it('a half-written result that was stored whole later is deleted when the index is done', async () => {
+    await end(['-r', '*.dat'], 'exec 3>b.dat; echo half >&3; kill -KILL $$', 137);
+    expect(ground.keys()).toEqual(['b.dat.0.partial-1']);
+    ground.freshWork();
+    await end(['-r', '*.dat'], 'echo whole > b.dat; sleep 0.1; exit 6', 6);
+    ground.freshWork();
+    const third = await end(['-r', '*.dat'], 'echo whole > b.dat');
+    expect(third.stderr()).not.toContain('NOT stored');
+    expect(last()?.left).toEqual([]);
+    expect(ground.keys()).toEqual(['b.dat.0']);
+  });
+
+  it('a half-written result whose bytes are those of a good checkpoint gets its good name', async () => {
+    const options = ['-r', 'state', '-k', 'state', '--verify-at', 'commit', '--verify-checkpoint', 'true'];
+    await end(options, 'exec 3>state; echo 1 >&3; kill -KILL $$', 137);
+    expect(ground.keys()).toContain('state.0.partial-1');
+    ground.freshWork();
+    const second = await end([...options, '--no-restore'], 'true');
+    expect(second.stderr()).toContain('state of attempt 1 is whole: stored as state.0');
+    expect(ground.text('state.0')).toBe('1\n');
+    expect(ground.keys()).not.toContain('state.0.partial-1');
+    expect(last()?.left).toEqual([]);
+    expect(last()?.results.map(({ key }) => key)).toEqual(['state.0']);
+  });
+});
