@@ -1,10 +1,10 @@
 // Takes a checkpoint set that failed its check out of the work directory again, so that the task finds nothing that
 // the set before does not have. Deletes only bytes that are in the store; a companion that is longer is kept aside.
 import fs from 'node:fs';
-import { isInside } from '../core/path.ts';
+import { isInside, type RelPath } from '../core/path.ts';
 import type { Generation } from '../core/records.ts';
-import { absolutePath, moveAside, type WorkDir } from '../native/own-dir.ts';
-import type { RelPath } from '../core/path.ts';
+import { beneath, lstatBeneath } from '../native/beneath.ts';
+import { moveAside, type WorkDir } from '../native/own-dir.ts';
 
 /** A local file that was longer than what is stored of it, and where it is now. */
 export interface KeptAside {
@@ -13,15 +13,20 @@ export interface KeptAside {
 }
 
 /** Members stand as they are stored; of a companion a longer local file may have stayed (restore/companions.ts). */
-export async function withdraw(root: WorkDir, generation: Generation): Promise<readonly KeptAside[]> {
+export function withdraw(root: WorkDir, { members, companions }: Generation): readonly KeptAside[] {
   const kept: KeptAside[] = [];
-  for (const { path } of generation.members) await fs.promises.rm(absolutePath(root, path), { force: true });
-  for (const { path, size } of generation.companions) {
-    if (!isInside(path)) continue;
-    const there = fs.lstatSync(absolutePath(root, path), { throwIfNoEntry: false });
+  const inside = <T extends { path: RelPath }>(files: readonly T[]): readonly T[] =>
+    files.filter(({ path }) => isInside(path));
+  for (const { path } of inside(members)) remove(root, path);
+  for (const { path, size } of inside(companions)) {
+    const there = lstatBeneath(root, path);
     if (there === undefined) continue;
-    if (there.isFile() && there.size <= size) await fs.promises.rm(absolutePath(root, path), { force: true });
+    if (there.isFile() && there.size <= size) remove(root, path);
     else kept.push({ path, aside: moveAside(root, path, path) });
   }
   return kept;
+}
+
+function remove(root: WorkDir, path: RelPath): void {
+  beneath(root, path, (full) => fs.rmSync(full, { force: true }));
 }

@@ -64,7 +64,7 @@ export function openNewNames(root: { readonly fd: number; readonly path: string 
       return { links, finished };
     },
     unclosed: () => {
-      for (const path of open) if (lookAt(root.path, path) === undefined) open.delete(path);
+      for (const path of open) if (lookAt(root, path) === undefined) open.delete(path);
       return [...open];
     },
     take: (path) => waiting.delete(path),

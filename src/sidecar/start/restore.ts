@@ -187,7 +187,7 @@ async function verifyRestored(
   const { command } = settings.verify;
   const why = await verify({ command, workdir: root.path, generation: generationName(generation), signal });
   if (why === undefined) return undefined;
-  for (const { path, aside } of await withdraw(root, generation))
+  for (const { path, aside } of withdraw(root, generation))
     log.warn(`${showPath(path)} is longer here than in the store: the local one is now ${showPath(aside)}`);
   return why;
 }
