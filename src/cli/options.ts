@@ -206,11 +206,16 @@ export function optionsOf(command: CommandName): readonly OptionName[] {
   return OPTION_NAMES.filter((name) => OPTIONS[name].on.includes(command));
 }
 
-/** Options of a run that mean nothing to the command: accepted, so that one list of options serves all, and not read. */
+/**
+ * Options of a run that mean nothing to the command: accepted, so that one list of options serves all, and not read.
+ * To a restore those of the watch that may follow are such, too.
+ */
 export function idleOptionsOf(command: CommandName): readonly OptionName[] {
-  return OPTION_NAMES.filter(
-    (name) => OPTIONS[name].on.includes('run') && !OPTIONS[name].on.includes(command),
-  );
+  const accepted = command === 'restore' ? CAPTURING : RUN;
+  return OPTION_NAMES.filter((name) => {
+    const { on } = OPTIONS[name];
+    return !on.includes(command) && accepted.some((other) => on.includes(other));
+  });
 }
 
 /** `checkpoint-settle` → `CAPTURE_CHECKPOINT_SETTLE`. */

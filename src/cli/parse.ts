@@ -54,6 +54,8 @@ export function parseCommandLine(
   const [program, ...taskArgs] = task ?? [];
   const inStep = command === 'run' && program !== undefined ? parallelStep(env, program) : undefined;
   if (inStep !== undefined) all.push(inStep);
+  if (all.length === 0 && command === 'restore' && given.has('handoff'))
+    all.push(...mistakesOfWatch(args, env, cwd, outside));
   if (all.length > 0) return { kind: 'mistakes', mistakes: all };
 
   const inBatch = command === 'run' && slurmJob(env) !== undefined;
@@ -66,6 +68,18 @@ export function parseCommandLine(
   const asked: Asked = { settings, dryRun: given.has('dry-run'), warnings };
   if (command !== 'run') return { kind: command, ...asked };
   return { kind: 'run', task: { command: program ?? '', args: taskArgs }, ...asked };
+}
+
+/**
+ * What the watch that takes the attempt over would find wrong with the same options. In a pod it would be too late
+ * then: the task is at work, or waits for a container that never starts.
+ */
+function mistakesOfWatch(
+  args: readonly string[],
+  ...rest: [env: NodeJS.ProcessEnv, cwd: string, outside: Outside]
+): readonly Mistake[] {
+  const watch = parseCommandLine(['watch', ...args.filter((word) => word !== '--handoff')], ...rest);
+  return watch.kind === 'mistakes' ? watch.mistakes : [];
 }
 
 /**

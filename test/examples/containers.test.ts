@@ -81,6 +81,11 @@ describe.each(MANIFESTS)('%s', (name) => {
     expect(watch.settings.graceMs).toBeLessThan(pod.terminationGracePeriodSeconds * 1000);
   });
 
+  it('gives the restore all options of the watch, so that a wrong one is found before anything starts', () => {
+    const [, ...watch] = named('capture').args ?? [];
+    expect(named('restore').args).toEqual(['restore', '--handoff', ...watch]);
+  });
+
   it('keeps 75 and evictions running, and gives up 76 and wrong options', () => {
     expect(job.spec.completionMode).toBe('Indexed');
     // Both need it: podFailurePolicy, and an exit file that only one task writes.
