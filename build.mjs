@@ -36,6 +36,8 @@ const { metafile } = await build({
   minifySyntax: true,
   minifyWhitespace: true,
   legalComments: 'none',
+  // Its CommonJS file would be a chunk without names.
+  alias: { 'hash-wasm': 'hash-wasm/dist/index.esm.js' },
   external: ['koffi', 'zstd-napi', '@parcel/watcher'],
   define: { CAPTURE_VERSION: JSON.stringify(version) },
   banner: {

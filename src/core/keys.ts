@@ -1,6 +1,6 @@
 // Object keys: the names that other programs rely on (docs/object-layout.md). Pure: the same file always
 // gets the same key, and no two declared files of one index ever share one.
-import { createHash } from 'node:crypto';
+import { md5Of } from './md5.ts';
 import { decodePath, pathBytes, type RelPath } from './path.ts';
 
 /** S3 allows 1,024 bytes; what is left is for the prefix of the user. */
@@ -187,5 +187,5 @@ function shorten(escaped: string, path: RelPath): string {
     if (Buffer.byteLength(head + piece) > SHORT_HEAD_BYTES) break;
     head += piece;
   }
-  return `${head}%~${createHash('md5').update(pathBytes(path)).digest('hex')}`;
+  return `${head}%~${md5Of(pathBytes(path))}`;
 }

@@ -3,7 +3,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { errnoOf, reasonOf } from '../core/errors.ts';
 import { loadCompressor } from './compress.ts';
-import { loadMd5 } from './hash.ts';
 import type { FromLane, LaneAnswer, LaneData, LaneRequest, ToLane } from './lane-messages.ts';
 import { openPartBuffers } from './part-buffers.ts';
 import { readFile, type Bench, type Outlet } from './read-file.ts';
@@ -24,7 +23,6 @@ const port = parentPort;
 
 const bench: Bench = {
   ...(workerData as LaneData),
-  newMd5: await loadMd5(),
   compressor: await loadCompressor(),
   buffers: openPartBuffers(),
   buffer: new Uint8Array(READ_BYTES),

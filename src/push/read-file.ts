@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { encode } from './encode.ts';
 import type { Compressor } from './compress.ts';
-import type { Md5 } from './hash.ts';
+import { createMd5, type Md5 } from '../core/md5.ts';
 import type { Bytes, LaneAnswer, LaneData, LaneRequest } from './lane-messages.ts';
 import type { PartBuffers } from './part-buffers.ts';
 import { partSizeBytes, type Parts } from './parts.ts';
@@ -16,7 +16,6 @@ import { pathOf } from './task.ts';
 
 /** What a lane has for all its jobs. */
 export interface Bench extends LaneData {
-  readonly newMd5: () => Md5;
   readonly compressor: Compressor | undefined;
   readonly buffers: PartBuffers;
   /** For one read(2) after the other. */
@@ -145,7 +144,7 @@ async function spoolThenSend(pass: Pass): Promise<LaneAnswer | undefined> {
 class NoRoom extends Error {}
 
 async function startEncoding({ bench, snapshot, job, signal }: Pass) {
-  const md5 = bench.newMd5();
+  const md5 = createMd5();
   const chunks = hashed(chunksOf(snapshot, bench.buffer, signal), md5);
   const { compressor, buffers } = bench;
   const { compression } = job;
@@ -178,7 +177,7 @@ function unmoved(snapshot: Snapshot): { readonly kind: 'writer' | 'moved' } | un
 }
 
 async function digest(bench: Bench, snapshot: Snapshot, signal: AbortSignal): Promise<string> {
-  const md5 = bench.newMd5();
+  const md5 = createMd5();
   for await (const chunk of chunksOf(snapshot, bench.buffer, signal)) md5.update(chunk);
   return md5.digest();
 }

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import { TAIL_BYTES, type Piece } from '../core/companions.ts';
 import type { FileFacts } from '../core/fingerprint.ts';
+import { createMd5 } from '../core/md5.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath } from '../native/files.ts';
 import { encode } from './encode.ts';
@@ -60,7 +61,7 @@ function open({ root }: Bench, { path }: RangeJob): number | Obstacle {
 async function send(range: Open, first: number, facts: FileFacts, outlet: Outlet): Promise<LaneAnswer> {
   const { bench, job } = range;
   const { buffers, compressor } = bench;
-  const md5 = bench.newMd5();
+  const md5 = createMd5();
   const hashing = hashed(chunks(range, first, job.end), md5);
   const sizeBytes = job.end - first;
   const encoded = await encode(hashing, { sizeBytes, compression: job.compression, compressor, buffers });
@@ -105,7 +106,7 @@ async function tailOf(range: Open): Promise<Piece> {
 }
 
 async function digest(range: Open, first: number, end: number): Promise<string> {
-  const md5 = range.bench.newMd5();
+  const md5 = createMd5();
   for await (const chunk of chunks(range, first, end)) md5.update(chunk);
   return md5.digest();
 }

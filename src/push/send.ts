@@ -1,8 +1,8 @@
 // One reading of one file into one object. Knows nothing of results and checkpoints: the caller names the
 // key. Never makes anything visible that was not proven to be one consistent state of the file.
 import fs from 'node:fs';
-import { createHash } from 'node:crypto';
 import type { FileFacts, Fingerprint } from '../core/fingerprint.ts';
+import { md5Of } from '../core/md5.ts';
 import { mayCompress } from '../core/keys.ts';
 import { decodePath, type RelPath } from '../core/path.ts';
 import { linkStaysInside } from '../core/link-target.ts';
@@ -201,7 +201,7 @@ async function sendLink(
   if (!linkStaysInside(job.path, decodePath(link.target))) {
     return { kind: 'refused', why: 'it is a symbolic link that leads out of the work directory' };
   }
-  const md5 = createHash('md5').update(link.target).digest('hex');
+  const md5 = md5Of(link.target);
   if (job.baseline?.md5 === md5 && job.baseline.size === link.target.length) {
     return { kind: 'unchanged', md5, fingerprint: link.facts };
   }

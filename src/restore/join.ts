@@ -1,7 +1,7 @@
 // A companion's bytes out of its segments, each checked against its record before the next is asked for. One
 // that is missing or corrupt ends the whole: a companion with a hole is worse than none.
 import { plural } from '../core/units.ts';
-import { createMd5 } from '../native/md5.ts';
+import { createMd5 } from '../core/md5.ts';
 import type { Store } from '../store/store.ts';
 import { counted, objectStream, type StreamOptions } from './object-stream.ts';
 import { CorruptError, noteFailure, orCorrupt } from './plain.ts';
@@ -30,7 +30,7 @@ async function* bytesOf(
 ): AsyncGenerator<Uint8Array> {
   const stored = noteFailure(objectStream(store, key, { ...options, sizeHintBytes: size }));
   const arriving = counted(stored.body, onProgress);
-  const md5 = await createMd5();
+  const md5 = createMd5();
   let at = 0;
   try {
     for await (const chunk of compressed ? orCorrupt(decompress(arriving)) : arriving) {
@@ -46,5 +46,5 @@ async function* bytesOf(
     throw stored.failure() ?? error;
   }
   if (at < size) throw new CorruptError(`${key} has ${plural(at, 'byte')}, its record says ${size}`);
-  if (md5.digest('hex') !== expected) throw new CorruptError(`${key} has not the md5 of its record`);
+  if (md5.digest() !== expected) throw new CorruptError(`${key} has not the md5 of its record`);
 }

@@ -3,10 +3,11 @@
 import fs from 'node:fs';
 import { errnoOf } from '../core/errors.ts';
 import { decideLocal, type LocalDecision, type LocalState, type RestoreRole } from '../core/local-policy.ts';
+import { md5Of } from '../core/md5.ts';
 import { isInside, type RelPath } from '../core/path.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath } from '../native/files.ts';
-import { createMd5, md5OfFile } from '../native/md5.ts';
+import { md5OfFile } from '../native/md5.ts';
 import { absolutePath, type WorkDir } from '../native/own-dir.ts';
 import type { Source } from './source.ts';
 
@@ -60,18 +61,16 @@ async function compare(
   // An input stays whatever it is; and without a recorded md5 nothing can be the same.
   if (role === 'input' || source.md5 === undefined) return 'differs';
   const md5 =
-    source.kind === 'link' ? await md5OfLink(root, source, stat) : await md5Of(root, source, signal);
+    source.kind === 'link' ? md5OfLink(root, source, stat) : await md5OfSource(root, source, signal);
   return md5 === source.md5 ? 'same' : 'differs';
 }
 
-async function md5OfLink(root: WorkDir, { path }: Source, stat: fs.BigIntStats): Promise<string | undefined> {
+function md5OfLink(root: WorkDir, { path }: Source, stat: fs.BigIntStats): string | undefined {
   if (!stat.isSymbolicLink()) return undefined;
-  const md5 = await createMd5();
-  md5.update(fs.readlinkSync(absolutePath(root, path), { encoding: 'buffer' }));
-  return md5.digest('hex');
+  return md5Of(fs.readlinkSync(absolutePath(root, path), { encoding: 'buffer' }));
 }
 
-async function md5Of(
+async function md5OfSource(
   root: WorkDir,
   { path, size }: Source,
   signal: AbortSignal | undefined,

@@ -4,10 +4,10 @@ import fs from 'node:fs';
 import { CaptureError, errnoOf, reasonOf } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
 import { linkStaysInside } from '../core/link-target.ts';
+import { createMd5 } from '../core/md5.ts';
 import { decodePath, encodePath, showPath, type RelPath } from '../core/path.ts';
 import { plural } from '../core/units.ts';
 import { reached } from '../native/failpoint.ts';
-import { createMd5 } from '../native/md5.ts';
 import { absolutePath, type WorkDir } from '../native/own-dir.ts';
 import { setMtime } from '../native/times.ts';
 import { NO_ZSTD_HINT } from '../native/zstd.ts';
@@ -137,7 +137,7 @@ async function checked(
   plain: AsyncIterable<Uint8Array>,
   take: (chunk: Uint8Array) => Promise<void>,
 ): Promise<Written> {
-  const md5 = await createMd5();
+  const md5 = createMd5();
   let size = 0;
   for await (const chunk of plain) {
     size += chunk.length;
@@ -151,7 +151,7 @@ async function checked(
   if (source.size !== undefined && size < source.size) {
     throw new CorruptError(`it has ${plural(size, 'byte')}, its record says ${source.size}`);
   }
-  const sum = md5.digest('hex');
+  const sum = md5.digest();
   if (source.md5 !== undefined && sum !== source.md5) {
     throw new CorruptError(`its md5 is ${sum}, its record says ${source.md5}`);
   }

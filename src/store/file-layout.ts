@@ -1,6 +1,6 @@
 // Where the file store keeps things: an object is a plain file under its key, so that people can use the
 // directory without us; what belongs to us stands apart and can never be taken for an object.
-import { createHash } from 'node:crypto';
+import { md5Of } from '../core/md5.ts';
 import { isInside } from '../core/path.ts';
 import { StoreError } from './store.ts';
 
@@ -30,7 +30,7 @@ export function layoutOf(root: string): Layout {
       throw new StoreError('refused', `the key ${JSON.stringify(key)} would leave the store file://${root}`);
     },
     metaPath: (key, ino) => {
-      const name = createHash('md5').update(key).digest('hex');
+      const name = md5Of(key);
       return `${root}/${OURS}/meta/${name.slice(0, 2)}/${name}.${ino}`;
     },
     isOurs: (name, dir) => name === OURS && dir === root,
