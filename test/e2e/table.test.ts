@@ -84,6 +84,43 @@ describe('a result', () => {
     expect(fs.existsSync(place.at('r.dat'))).toBe(true);
   });
 
+  it('that is written five times counts as one file in the last line, with its newest bytes', async () => {
+    const run = place.run(
+      ['-r', '*.dat', '--index', '1'],
+      sh(
+        `echo 1234567 > b.dat; for i in 1 2 3; do echo $i$i$i > a.dat; ${BIN} flush; done; echo 12345 > a.dat`,
+      ),
+    );
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stderr()).toContain('stored 2 results (14 B)');
+  });
+
+  it('or a checkpoint that is declared by name and never came is a warning, in one line', async () => {
+    const options = ['-r', 'a.dat', '-r', 'typo.dat', '-k', 'typo.chk', '-r', '*.none'];
+    const run = place.run(options, sh('echo 1 > a.dat'));
+    expect(await run.status, run.stderr()).toBe(0);
+    const warned = run.stderr().match(/warning: .*/g) ?? [];
+    expect(warned).toEqual([
+      'warning: declared by name and never came: typo.dat (--results), typo.chk (--checkpoints)',
+    ]);
+    expect(run.stderr()).toContain('never matched a file: *.none ->');
+  });
+
+  it('of an earlier attempt has come', async () => {
+    const options = ['-r', 'a.dat', '-k', 'a.chk', '-r', 'b.dat', '--again-status', '9'];
+    const task = sh(
+      'if rm a.chk; then echo 2 > b.dat; else echo 1 > a.dat; echo 1 > a.chk; exit 9; fi 2> /dev/null',
+    );
+    const first = place.run(options, task);
+    expect(await first.status, first.stderr()).toBe(75);
+    expect(first.stderr()).not.toContain('warning');
+    place.freshWork();
+    const second = place.run(options, task);
+    expect(await second.status, second.stderr()).toBe(0);
+    expect(second.stderr()).not.toContain('warning');
+    expect(second.stderr()).not.toContain('never matched');
+  });
+
   it('that replaces one of an earlier attempt leaves the older one under .~1~', async () => {
     const begun = place.run(['-r', 'r.dat', '--again-status', '9'], sh('echo one > r.dat; exit 9'));
     expect(await begun.status).toBe(75);

@@ -22,6 +22,7 @@ import { finalScan } from './final-scan.ts';
 import { insist } from './insist.ts';
 import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf } from './outcome.ts';
 import { pushOverwritten } from '../files/overwritten.ts';
+import { warnOfNames } from './never-came.ts';
 import { moveToPartial } from './partials.ts';
 import type { Recorder } from '../files/recorder.ts';
 import { lastLine, leftFiles } from './report.ts';
@@ -114,6 +115,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
     if (earlier !== undefined) await deleteObsoletePartials(context, earlier, window.record);
     if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);
   }
+  if (verdict.kind === 'done') warnOfNames(parts);
   const reason = verdict.reason ?? (verdict.kind === 'preempted' ? run.reason : undefined);
   return { status, line: lastLine(parts, { left: told, recorded, verdict: { ...verdict, reason } }) };
 }

@@ -5,11 +5,11 @@ import { errnoOf } from '../../core/errors.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import type { LeftFile } from '../../core/records.ts';
 import { formatBytes, plural } from '../../core/units.ts';
-import { unmatched } from '../../core/unmatched.ts';
 import { lstatBeneath } from '../../native/beneath.ts';
 import type { Root } from '../context.ts';
 import type { Verdict } from '../../core/verdict.ts';
 import type { FinishParts } from './finish.ts';
+import { neverCame } from './never-came.ts';
 
 /** Names in the last line before it says how many more there are. */
 const NAMED_LEFT = 10;
@@ -59,7 +59,8 @@ export function lastLine(
 ): string {
   const { left, recorded, verdict } = told;
   const { context, results, checkpoints, generations, reclaims } = parts;
-  const said = [`stored ${plural(results.filesStored, 'result')} (${formatBytes(results.bytesStored)})`];
+  const { stored } = results;
+  const said = [`stored ${plural(stored.files, 'result')} (${formatBytes(stored.bytes)})`];
   if (generations.committed > 0) {
     said.push(`${plural(generations.committed, 'checkpoint')} (${formatBytes(checkpoints.bytesStored)})`);
   }
@@ -74,20 +75,15 @@ export function lastLine(
     const more = left.length > NAMED_LEFT ? `, and ${left.length - NAMED_LEFT} more` : '';
     said.push(`NOT stored: ${named.join(', ')}${more}`);
   }
-  const never = neverMatched(parts).filter((pattern) => !left.some(({ path }) => path === pattern));
-  if (never.length > 0) said.push(`never matched a file: ${never.join(', ')}`);
+  // Of names that did not come to a task that ended well there is a warning.
+  const never = neverCame(parts).filter(
+    ({ pattern, isName }) =>
+      !left.some(({ path }) => path === pattern) && !(isName && verdict.kind === 'done'),
+  );
+  if (never.length > 0) said.push(`never matched a file: ${never.map(({ pattern }) => pattern).join(', ')}`);
   said.push(...runAgain(verdict));
   if (!recorded) said.push('the last record is NOT written');
   return `${said.join('; ')} -> ${context.store.url}`;
-}
-
-function neverMatched({ context, files, companions: { seen } }: FinishParts): readonly string[] {
-  const { results, checkpoints, companions } = context.settings.manifest;
-  return [
-    ...unmatched(results, files.paths('result')),
-    ...unmatched(checkpoints, files.paths('checkpoint')),
-    ...(seen === undefined ? [] : unmatched(companions, seen)),
-  ];
 }
 
 /** What the exit status says to whoever starts the attempts. */

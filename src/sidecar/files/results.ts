@@ -45,8 +45,6 @@ export class Results {
   readonly #publishedMs: RowMap<number>;
   /** Paths of which it was said that they cannot be stored as they are. */
   readonly #refused = new Set<RelPath>();
-  bytesStored = 0;
-  filesStored = 0;
 
   constructor(context: Context, onStored: () => void) {
     this.#context = context;
@@ -184,8 +182,6 @@ export class Results {
     baselines.stored(file.path);
     this.#reclaimed.delete(file.path);
     if (obsolete !== undefined) this.#obsolete.set(file.path, { key: obsolete, file });
-    this.bytesStored += file.size;
-    this.filesStored += 1;
     progress.add(file.size);
     this.#mayGo(track, fingerprint, true);
     const tookMs = now() - startedMs;
@@ -202,6 +198,20 @@ export class Results {
     const inherited = this.#context.inherited.get(path);
     if (inherited !== undefined && sameFingerprint(inherited, fingerprint) && closes === 0) return;
     this.copies.note(path, { fingerprint, closes, isOurs });
+  }
+
+  /** What this run has stored and what still stands: files and their newest bytes, however often each was pushed. */
+  get stored(): { readonly files: number; readonly bytes: number } {
+    const { ledger, attempt } = this.#context;
+    let files = 0;
+    let bytes = 0;
+    for (const path of this.#publishedMs.keys()) {
+      const file = ledger.results.get(path);
+      if (file?.attempt !== attempt) continue;
+      files += 1;
+      bytes += file.size;
+    }
+    return { files, bytes };
   }
 
   /** How many paths have an older object that this run has kept. */
