@@ -3,6 +3,7 @@
 // it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
 import { setMaxListeners } from 'node:events';
 import picomatch from 'picomatch';
+import { whileLinked } from './core/linked-signal.ts';
 import { EXIT } from './core/exit-status.ts';
 import { firstLine } from './core/first-line.ts';
 import { generationName } from './core/history.ts';
@@ -174,10 +175,12 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
   });
   const checkpoints = new Checkpoints(context);
   const companions = new Companions(context, restored.generation, () => checkpoints.number);
-  const push: Pusher = async (track, how) => {
-    if (track.role === 'checkpoint') return checkpoints.push(track, how);
-    return suspects.has(track.path) ? pushPartial(context, track, how) : results.push(track, how);
-  };
+  const push: Pusher = (track, how) =>
+    whileLinked([context.signal, how.signal], (signal) => {
+      const handle = { ...how, signal };
+      if (track.role === 'checkpoint') return checkpoints.push(track, handle);
+      return suspects.has(track.path) ? pushPartial(context, track, handle) : results.push(track, handle);
+    });
   const files = new Files({
     paths: context.paths,
     push,

@@ -1,5 +1,6 @@
 // What this attempt knows to be stored, and the records that say so. Records are only ever created, one
 // after the other; each holds all that the attempt knows, so the newest alone is enough.
+import { whileLinked } from '../core/linked-signal.ts';
 import {
   RESULTS_PER_SEGMENT,
   type CaptureRecord,
@@ -177,8 +178,7 @@ export class Ledger {
   /** Writes one record with all that is known now. The fence is asked first; writes never overlap. */
   write(kind: RecordKind, extra: RecordExtra = {}, signal?: AbortSignal): Promise<void> {
     const next = this.#chain.then(() => {
-      const either = [signal, this.#limit].filter((one) => one !== undefined);
-      return this.#write(kind, extra, either.length === 0 ? undefined : AbortSignal.any(either));
+      return whileLinked([signal, this.#limit], (either) => this.#write(kind, extra, either));
     });
     this.#chain = next.catch(() => undefined);
     return next;

@@ -2,6 +2,7 @@
 // Nothing appears in the work directory before place.ts has seen that all are whole.
 import { mkdtemp, rm } from 'node:fs/promises';
 import fs from 'node:fs';
+import { linkSignals } from '../core/linked-signal.ts';
 import { createLimit } from '../core/limit.ts';
 import { OWN_DIR } from '../core/manifest.ts';
 import { isInside, joinPath, type RelPath } from '../core/path.ts';
@@ -48,7 +49,7 @@ export async function fetchFiles(
   reached('restore.before-fetch');
   const close = (): Promise<void> => rm(absolutePath(root, dir), { recursive: true, force: true });
   const stop = new AbortController();
-  const signal = AbortSignal.any([options.signal, stop.signal]);
+  const { signal, unlink } = linkSignals(options.signal, stop.signal);
   // One large file fills the link with its ranges; the small ones share it with them.
   const large = createLimit(1);
   const small = createLimit(options.parallel);
@@ -64,6 +65,7 @@ export async function fetchFiles(
     }
   });
   await Promise.allSettled(work);
+  unlink();
   if (failures.length > 0) {
     await close();
     throw failures[0];

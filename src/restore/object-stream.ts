@@ -1,6 +1,7 @@
 // The bytes of one object in order, from as many ranged requests at once as are useful. A body that breaks off
 // is continued where it stopped, so that one reset does not cost a large download from its beginning.
 import { setTimeout as delay } from 'node:timers/promises';
+import { linkSignals } from '../core/linked-signal.ts';
 import { StoreError, type Store } from '../store/store.ts';
 
 /** One request of a large object; so much memory for each request that is under way. */
@@ -48,14 +49,14 @@ async function* inRanges(
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   const stop = new AbortController();
-  const either = AbortSignal.any([signal, stop.signal]);
+  const either = linkSignals(signal, stop.signal);
   const ahead: Promise<Uint8Array[]>[] = [];
   let next = 0;
   try {
     for (let at = 0; at < sizeBytes; at += RANGE_BYTES) {
       for (; ahead.length < parallel && next < sizeBytes; next += RANGE_BYTES) {
         const range = { first: next, last: Math.min(next + RANGE_BYTES, sizeBytes) - 1 };
-        const whole = collect(steadily(store, key, range, either));
+        const whole = collect(steadily(store, key, range, either.signal));
         whole.catch(() => {}); // It is awaited below, unless the reader leaves first.
         ahead.push(whole);
       }
@@ -65,6 +66,7 @@ async function* inRanges(
   } finally {
     stop.abort();
     await Promise.allSettled(ahead);
+    either.unlink();
   }
 }
 

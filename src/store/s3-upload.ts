@@ -11,6 +11,7 @@ import {
   type S3Client,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
+import { linkSignals } from '../core/linked-signal.ts';
 import { reached } from '../native/failpoint.ts';
 import { request, type Bucket } from './s3-bucket.ts';
 import { promised, type Failure } from './s3-failure.ts';
@@ -43,7 +44,7 @@ export async function upload(
   settle: Settle,
 ): Promise<PutOutcome> {
   const stop = new AbortController();
-  const signal = options.signal === undefined ? stop.signal : AbortSignal.any([stop.signal, options.signal]);
+  const { signal, unlink } = linkSignals(stop.signal, options.signal);
   const failures: unknown[] = [];
   // Upload would wait for the other parts that are under way: minutes, on a slow link.
   const fail = (error: unknown): never => {
@@ -88,6 +89,7 @@ export async function upload(
     // The first failure is the cause; those of the requests that it stopped are not.
     if (outcome === 'stored') throw failures[0] ?? error;
   } finally {
+    unlink();
     source.destroy();
   }
   return outcome;

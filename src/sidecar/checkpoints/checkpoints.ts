@@ -77,15 +77,10 @@ export class Checkpoints {
   }
 
   async push(track: Track, how: PushHandle): Promise<TrackEvent> {
-    const { now, signal } = this.#context;
-    const startedMs = now();
+    const startedMs = this.#context.now();
     const named: string[] = [];
     try {
-      const sent = await sendFile(
-        this.#sender,
-        this.#job(track.path, how, named),
-        AbortSignal.any([signal, how.signal]),
-      );
+      const sent = await sendFile(this.#sender, this.#job(track.path, how, named), how.signal);
       if (sent.kind !== 'exists') for (const key of named) this.#objects.add(key);
       return this.#settle(track.path, sent, startedMs);
     } catch (error) {

@@ -1,5 +1,6 @@
 // Before a commit, if the user asks for it: runs the check on the set as it stands in the work directory, and
 // believes it only when nothing moved meanwhile.
+import { whileLinked } from '../../core/linked-signal.ts';
 import { generationName } from '../../core/history.ts';
 import type { StoredFile } from '../../core/records.ts';
 import type { Checkpoints } from './checkpoints.ts';
@@ -65,7 +66,7 @@ export function openVerifyCut(context: Context, checkpoints: Checkpoints): Verif
   return async (members, generation, marks, until) => {
     if (members.length === 0) return marks;
     try {
-      await check(members, generation, AbortSignal.any([signal, until.signal]));
+      await whileLinked([signal, until.signal], (either) => check(members, generation, either));
       return { ...marks, suspect: undefined };
     } catch (error) {
       if (!until.isLast || signal.aborted) throw error;

@@ -1,5 +1,6 @@
 // Answers what comes over the control socket, in the name of this run. Its questions change nothing about the
 // run but the order of its work.
+import { whileLinked } from '../../core/linked-signal.ts';
 import { flushedAnswer, type ControlAnswer, type ControlRequest } from '../../core/control.ts';
 import { CaptureError, reasonOf } from '../../core/errors.ts';
 import { openControl, type Control, type Serve } from './control.ts';
@@ -36,7 +37,7 @@ async function answer(
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), request.timeoutMs);
   try {
-    const { left, incomplete } = await flush(AbortSignal.any([signal, late.signal, fenced]));
+    const { left, incomplete } = await whileLinked([signal, late.signal, fenced], flush);
     return flushedAnswer(left, incomplete);
   } finally {
     clearTimeout(timer);

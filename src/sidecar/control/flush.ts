@@ -2,6 +2,7 @@
 // for a checkpoint set that is complete, and writes the record. It loosens no rule of either for being asked.
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { whileLinked } from '../../core/linked-signal.ts';
 import type { Track } from '../../core/track.ts';
 import type { RelPath } from '../../core/path.ts';
 import type { LeftFile, StoredFile } from '../../core/records.ts';
@@ -85,7 +86,6 @@ async function hearAll({ watcher, files, context }: FlushParts, signal: AbortSig
 
 function begin(parts: FlushParts, vouched: boolean): Pass {
   const stop = new AbortController();
-  const signal = AbortSignal.any([stop.signal, parts.context.signal]);
   const pass: Pass = {
     atCloses: parts.files.closes,
     vouched,
@@ -95,7 +95,9 @@ function begin(parts: FlushParts, vouched: boolean): Pass {
     covered: { kind: 'late' },
     unrecorded: [],
     // Not before `pass` is there.
-    done: Promise.resolve().then(() => carryOut(parts, pass, signal)),
+    done: Promise.resolve().then(() =>
+      whileLinked([stop.signal, parts.context.signal], (signal) => carryOut(parts, pass, signal)),
+    ),
   };
   return pass;
 }
@@ -111,7 +113,8 @@ async function commit({ generations }: FlushParts, pass: Pass, signal: AbortSign
 async function store(parts: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
   let isMet = false;
   do {
-    isMet = await pass.need.met(AbortSignal.any([signal, AbortSignal.timeout(RECORD_EVERY_MS)]));
+    const soon = AbortSignal.timeout(RECORD_EVERY_MS);
+    isMet = await whileLinked([signal, soon], (either) => pass.need.met(either));
     await record(parts, pass);
     if (isMet && pass.unrecorded.length > 0) await retryPause(signal);
   } while (!signal.aborted && (!isMet || pass.unrecorded.length > 0));

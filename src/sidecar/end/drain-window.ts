@@ -1,5 +1,6 @@
 // The time that the end of the run has: until the instant at which we are killed, where one is known, else
 // `--drain-timeout`. A SIGTERM in the middle of it shortens it; nothing makes it longer.
+import { linkSignals } from '../../core/linked-signal.ts';
 
 /** Kept of a known window for the last record, ms. */
 export const RECORD_MARGIN_MS = 1000;
@@ -62,14 +63,16 @@ interface Limit {
 function openLimit(reason: string, signal: AbortSignal): Limit {
   const stop = new AbortController();
   const timers: NodeJS.Timeout[] = [];
+  const linked = linkSignals(stop.signal, signal);
   return {
-    signal: AbortSignal.any([stop.signal, signal]),
+    signal: linked.signal,
     endIn: (ms) => {
       const end = (): void => stop.abort(new Error(reason));
       if (ms <= 0) end();
       else timers.push(setTimeout(end, Math.min(ms, LONGEST_MS)).unref());
     },
     close: () => {
+      linked.unlink();
       for (const timer of timers) clearTimeout(timer);
     },
   };

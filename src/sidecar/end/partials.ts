@@ -10,10 +10,10 @@ import type { PushHandle } from '../files/pusher.ts';
 
 /** Pushes the file as it is under its partial key. */
 export async function pushPartial(context: Context, track: Track, how: PushHandle): Promise<TrackEvent> {
-  const { attempt, scope, ledger, log, signal, now } = context;
+  const { attempt, scope, ledger, log, now } = context;
   const { path } = track;
   const startedMs = now();
-  const n = await freeNumber(context, path, signal);
+  const n = await freeNumber(context, path, how.signal);
   const sent = await sendFile(
     senderOf(context),
     {
@@ -25,7 +25,7 @@ export async function pushPartial(context: Context, track: Track, how: PushHandl
       ifAbsent: false,
       skipEmpty: true,
     },
-    AbortSignal.any([signal, how.signal]),
+    how.signal,
   );
   switch (sent.kind) {
     case 'stored': {

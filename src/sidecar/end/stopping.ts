@@ -1,5 +1,6 @@
 // What changes once it is known that we will be stopped, while the task still runs: what is closed goes without
 // pacing and in the order of its worth, companions are sent, and the launcher is told how long the rest takes.
+import { whileLinked } from '../../core/linked-signal.ts';
 import { reasonOf } from '../../core/errors.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { Context } from '../context.ts';
@@ -47,7 +48,7 @@ export function openStopping({
 
   const hurry = (): void => {
     generations.stopping();
-    flush(AbortSignal.any([ending.signal, context.signal]), false).catch((error: unknown) =>
+    whileLinked([ending.signal, context.signal], (signal) => flush(signal, false)).catch((error: unknown) =>
       context.log.debug(`a flush ended early: ${reasonOf(error)}`),
     );
   };

@@ -8,14 +8,14 @@ import { StoreError } from '../../store/store.ts';
 import type { Context } from '../context.ts';
 
 export function failedPush(
-  { log, outage, now, signal }: Context,
+  { log, outage, now }: Context,
   { path, failedTries }: Track,
   error: unknown,
   givenUp: AbortSignal,
 ): TrackEvent {
   const why = reasonOf(error);
   const isTold = failedTries > 0 || (error instanceof StoreError && outage.isKnown);
-  if (!isTold && !signal.aborted && !givenUp.aborted) {
+  if (!isTold && !givenUp.aborted) {
     const hint = error instanceof StoreError ? error.hint : undefined;
     log.warn(`${showPath(path)} is not stored yet, and is tried again: ${why}`, { hint });
   }

@@ -13,7 +13,7 @@ export type FileKey = number;
 export interface PushHandle {
   /** It was torn once: copied to the spool first. */
   readonly spoolFirst: boolean;
-  /** Aborts when the push is given up. */
+  /** Aborts when the push is given up, or the sidecar gives everything up. */
   readonly signal: AbortSignal;
   /** The store has so many bytes more. */
   readonly onSent: (bytes: number) => void;

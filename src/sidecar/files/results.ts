@@ -101,7 +101,7 @@ export class Results {
           onSent,
           keptN: context.ledger.keptOf(path),
         },
-        AbortSignal.any([context.signal, signal]),
+        signal,
       );
       if (kept !== undefined) this.#noteKept(path, known, kept);
       switch (sent.kind) {

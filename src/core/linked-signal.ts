@@ -1,0 +1,45 @@
+// One signal made of several, for a piece of work: linked when it begins and unlinked when it ends, so that the
+// signal of a whole run keeps nothing of each of its 200,000 pushes. (AbortSignal.any does: 1.2 KB, Node 20.)
+
+export interface LinkedSignal {
+  /** Aborts with the first of them, and with its reason. */
+  readonly signal: AbortSignal;
+  /** Listens no longer. */
+  unlink(): void;
+}
+
+/** The one who links unlinks. Signals that are undefined never abort. */
+export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): LinkedSignal {
+  const linked = new AbortController();
+  const stops: (() => void)[] = [];
+  const unlink = (): void => {
+    for (const stop of stops.splice(0)) stop();
+  };
+  for (const signal of signals) {
+    if (signal === undefined) continue;
+    const abort = (): void => {
+      linked.abort(signal.reason);
+      unlink();
+    };
+    if (signal.aborted) {
+      abort();
+      break;
+    }
+    signal.addEventListener('abort', abort);
+    stops.push(() => signal.removeEventListener('abort', abort));
+  }
+  return { signal: linked.signal, unlink };
+}
+
+/** What `act` makes, with a signal that is linked for as long as that takes. */
+export async function whileLinked<T>(
+  signals: readonly (AbortSignal | undefined)[],
+  act: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { signal, unlink } = linkSignals(...signals);
+  try {
+    return await act(signal);
+  } finally {
+    unlink();
+  }
+}
