@@ -28,6 +28,11 @@ interface Moment {
   readonly atMs: number;
 }
 
+interface Attempt {
+  readonly moments: readonly Moment[];
+  readonly diedAtMs: number;
+}
+
 export interface Resumed {
   /** As the last attempt left it. */
   readonly place: Place;
@@ -43,17 +48,17 @@ export async function resumedAfterDeaths(program: Program, random: () => number)
   const place = openPlace({ below: '/dev/shm' });
   const lostMs: number[] = [];
   try {
-    let before: readonly Moment[] = [];
+    let before: Attempt = { moments: [], diedAtMs: NaN };
     for (let death = 0; death < DEATHS; death += 1) {
       const { run, moments } = start(place, program);
       await begun(run, moments);
       if (death > 0) lostMs.push(lostBetween(before, moments[0], run));
       const [least, most] = LIVES_MS[death % LIVES_MS.length] ?? [0, 0];
       await pause(least + random() * (most - least));
-      moments.push({ step: NaN, state: 'killed', atMs: performance.now() });
+      const diedAtMs = performance.now();
       killTree(run.pid);
       await run.status;
-      before = moments;
+      before = { moments, diedAtMs };
       place.freshWork();
     }
     const { run, moments } = start(place, program);
@@ -94,14 +99,14 @@ async function begun(run: Run, moments: readonly Moment[]): Promise<void> {
   ]);
 }
 
-/** `before`: what the attempt before said, and last its death. */
-function lostBetween(before: readonly Moment[], from: Moment | undefined, run: Run): number {
-  const reached = before.findLast(({ step }) => step === from?.step);
-  const death = before.at(-1);
-  if (reached === undefined || death === undefined || reached.state !== from?.state) {
-    const said = before.map(({ step, state }) => `${step} ${state}`).join(', ');
+function lostBetween({ moments, diedAtMs }: Attempt, from: Moment | undefined, run: Run): number {
+  // It died when the step was saved and not yet said.
+  if ((from?.step ?? 0) > (moments.at(-1)?.step ?? Infinity)) return 0;
+  const reached = moments.findLast(({ step }) => step === from?.step);
+  if (reached === undefined || reached.state !== from?.state) {
+    const said = moments.map(({ step, state }) => `${step} ${state}`).join(', ');
     const problem = `goes on from ${from?.step} ${from?.state}, but the attempt before was at ${said}`;
     throw new Error(`${problem}\n${run.stderr()}`);
   }
-  return death.atMs - reached.atMs;
+  return Math.round(diedAtMs - reached.atMs);
 }
