@@ -78,7 +78,7 @@ const EXAMPLES: Readonly<Record<CommandName, string>> = {
   run: `Examples:
   capture -r result.dat -k state.chk --to s3://lab/run7 -- ./simulate --steps 1000000
   capture -r 'frames/*.png' -i scene.pov --workdir /dev/shm/f --to s3://lab/film -- povray scene.pov
-  capture -k @checkpoints.txt --run "$SLURM_ARRAY_JOB_ID" --to /shared/store -- srun ./task
+  capture -k @checkpoints.txt --to "/shared/store/$SLURM_ARRAY_JOB_ID" -- srun ./task
 `,
   watch: `Examples:
   capture watch -r 'out/' -k state.chk --workdir /work --to s3://lab/run7

@@ -1,6 +1,6 @@
 // The melt of examples/slurm, small enough for eight tasks on two cores, and what it must end with.
 import { execFile } from 'node:child_process';
-import { mkdtemp, mkdir, readFile, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -68,7 +68,9 @@ export async function openMelt(): Promise<Melt> {
       await mkdir(dir);
       const url = `${realStore().url}/${path.basename(root)}/${name}`;
       await put(`${url}/in.melt`, await resting(restS));
-      return { dir, url, env: { ...JOB_ENV, TMPDIR: dir, CAPTURE_TO: url, CAPTURE_GRACE: '15s' } };
+      // The example's script takes the last two, other lines the first.
+      const store = { CAPTURE_TO: url, STORE: path.posix.dirname(url), RUN: name };
+      return { dir, url, env: { ...JOB_ENV, TMPDIR: dir, ...store, CAPTURE_GRACE: '15s' } };
     },
     expectWhole: async ({ url }, index) => {
       const objects = openObjects(url);
@@ -101,6 +103,14 @@ export async function openMelt(): Promise<Melt> {
     },
     close: () => rm(root, { recursive: true, force: true }),
   };
+}
+
+/** The example's script as docs/preemption.md has it for `--signal=B:`: capture takes the place of the shell. */
+export async function execing({ dir }: Place): Promise<string> {
+  const text = await readFile(SCRIPT, 'utf8');
+  const script = path.join(dir, 'exec.sbatch');
+  await writeFile(script, text.replace(/^capture /m, 'exec capture '));
+  return script;
 }
 
 /** The example's input, resting after each checkpoint. */

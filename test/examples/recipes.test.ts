@@ -1,0 +1,46 @@
+// docs/which-role.md: each command line in it is a right one, and its patterns mean the files that it names.
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { compileManifest, type Roles } from '../../src/core/manifest.ts';
+import { parsed } from '../cli/given.ts';
+
+const PAGE = readFileSync('docs/which-role.md', 'utf8');
+const LINES = [...PAGE.matchAll(/^```sh\n(.*?)^```/gms)]
+  .map(([, body = '']) => body.replaceAll(/\\\n\s*/g, ' ').trim())
+  .filter((body) => body.startsWith('capture '));
+
+/** As a shell has them: words in quotes are one. */
+const words = (line: string): readonly string[] =>
+  [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+const rolesIn = (line: string, path: string): string => {
+  const { settings } = parsed(['--to', '/s', ...words(line).slice(1)]);
+  const roles: Roles = compileManifest(settings.manifest).rolesOf(path);
+  return Object.entries(roles)
+    .flatMap(([role, has]) => (has ? [role] : []))
+    .join(' ');
+};
+
+describe('the recipe', () => {
+  it.each(LINES)('%s', (line) => {
+    expect(parsed(['--to', '/s', ...words(line).slice(1)])).toMatchObject({ kind: 'run', warnings: [] });
+  });
+
+  it.each([
+    ['[ab].rst', 'b.rst', 'checkpoint'],
+    ['melt.*.rst', 'melt.1000.rst', 'checkpoint'],
+    ['--newest 1', 'step-000120/mesh/points', 'checkpoint'],
+    ['--checkpoint-last', 'step-000120/complete', 'checkpoint'],
+    ['sim.db*', 'sim.db-wal', 'checkpoint'],
+    ['gmx mdrun', 'traj.xtc', 'result companion'],
+    ['./steps.sh', 'out/align', 'result input'],
+    ['./steps.sh', 'out/align.tmp', ''],
+    ['make -j', 'a.out', 'result input'],
+    ['make -j', 'a.out.tmp', ''],
+    ['./snake.sh', 'results/a/b.txt', 'result input'],
+  ])('with %s makes of %s: %s', (recipe, path, roles) => {
+    const line = LINES.find((one) => one.includes(recipe)) ?? '';
+    expect(rolesIn(line, path)).toBe(roles);
+  });
+
+  it('is there for each kind of program', () => expect(LINES).toHaveLength(12));
+});
