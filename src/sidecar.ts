@@ -20,6 +20,7 @@ import { Companions } from './sidecar/checkpoints/companions.ts';
 import type { Context } from './sidecar/context.ts';
 import { openDrainWindow, type DrainWindow } from './sidecar/end/drain-window.ts';
 import { Files } from './sidecar/files/files.ts';
+import { endWhenLost } from './sidecar/end/lost-store.ts';
 import { finish, type Finished, type FinishParts, type RunEnd } from './sidecar/end/finish.ts';
 import { openGauges, type Gauges } from './sidecar/space/gauges.ts';
 import { Generations } from './sidecar/checkpoints/generations.ts';
@@ -137,12 +138,14 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
         const { drainTimeoutMs } = settings;
         window = openDrainWindow({ deadlineMs: run.deadlineMs, drainTimeoutMs, now: context.now, stop });
         stopping.drains(window);
+        const lost = endWhenLost(outage, window, context.now);
         if (run.deadlineMs !== undefined) stopping.noticed(run.deadlineMs);
         await control?.close();
         const finished = await finish(
           { ...parts, watcher, window },
           { ...run, signalledAtMs: run.signalledAtMs ?? stopping.signalledAtMs },
         );
+        lost.close();
         return fencedBy === undefined
           ? finished
           : { status: EXIT.fenced, line: `${fencedBy}; ${finished.line}` };

@@ -11,6 +11,7 @@ import { formatBytes } from '../core/units.ts';
 import { reached } from '../native/failpoint.ts';
 import { openFilesLimit } from '../native/processes.ts';
 import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
+import { StoreError } from '../store/store.ts';
 import { openJournal, type Journal } from './journal.ts';
 import { openPushed, refusalOf } from './refusal.ts';
 import { setAsideAndDelete, type Held, type ReclaimOutcome } from './set-aside.ts';
@@ -25,6 +26,8 @@ const SHARE_OF_OPEN_FILES = 1 / 8;
 export interface ReclaimOptions {
   /** The task has ended: a second link or a file system that cannot name writers is no reason to wait. */
   readonly atEnd: boolean;
+  /** Asked just before the deletion: rejects when the store may hold the bytes no more. The file stays, it is thrown. */
+  readonly confirm?: () => Promise<void>;
 }
 
 export interface Reclaimer {
@@ -60,13 +63,13 @@ export function openReclaimer(root: WorkDir): Reclaimer {
   const reclaimOne = async (
     path: RelPath,
     pushed: Fingerprint,
-    { atEnd }: ReclaimOptions,
+    { atEnd, confirm }: ReclaimOptions,
     signal?: AbortSignal,
   ): Promise<ReclaimOutcome> => {
     signal?.throwIfAborted();
     const opened = openPushed(root, path);
     if ('refusal' in opened) return { kind: opened.refusal };
-    const held = { root, path, fd: opened.fd, pushed, atEnd };
+    const held = { root, path, fd: opened.fd, pushed, atEnd, confirm };
     try {
       const refusal = refusalOf(held, sameFingerprint);
       if (refusal !== undefined) return { kind: refusal };
@@ -74,6 +77,7 @@ export function openReclaimer(root: WorkDir): Reclaimer {
       return await underJournal(held, journal, dir, `${run}-${count}`, signal);
     } catch (error) {
       signal?.throwIfAborted();
+      if (error instanceof StoreError) throw error;
       const what = `${showPath(path)} (${formatBytes(pushed.size)}) in ${root.path}`;
       throw new CaptureError(EXIT.unavailable, `cannot reclaim ${what}: ${reasonOf(error)}`, {
         hint: 'it is stored; delete the local copy by hand if the space is needed',

@@ -25,9 +25,14 @@ export type ReclaimOutcome =
 export interface Held extends Pushed {
   readonly root: WorkDir;
   readonly path: RelPath;
+  /** Asked at the last moment; throws when its bytes may be stored no more. */
+  readonly confirm?: (() => Promise<void>) | undefined;
 }
 
-/** Deletes the file by way of the name `aside`. An abort puts it back and throws the signal's reason. */
+/**
+ * Deletes the file by way of the name `aside`. An abort puts it back and throws the signal's reason; so does
+ * `confirm` with its own.
+ */
 export async function setAsideAndDelete(
   held: Held,
   aside: RelPath,
@@ -44,6 +49,7 @@ export async function setAsideAndDelete(
   const { ctimeNs } = factsOf(fd);
   try {
     await delay(QUIET_MS, undefined, { signal });
+    await held.confirm?.();
   } catch (error) {
     const outcome = giveBack(held, aside, 'changed');
     if (outcome.kind === 'remade') return outcome;

@@ -5,9 +5,10 @@ import { EXIT } from '../core/exit-status.ts';
 import { recordKey, type KeyScope } from '../core/keys.ts';
 import { reached } from '../native/failpoint.ts';
 import type { Store } from '../store/store.ts';
-import { listRecords, readText } from './read.ts';
+import { listRecords, readRecord, readText } from './read.ts';
+import { listWithClaim } from './stale.ts';
 
-/** More losses in a row than machines could start at once: the listing must be wrong. */
+/** More losses in a row than machines could start at once. */
 const MOST_TRIES = 100;
 
 export interface ClaimOptions {
@@ -18,6 +19,8 @@ export interface ClaimOptions {
   /** Go on where the store ignores create-only puts. */
   readonly unfenced: boolean;
   readonly signal?: AbortSignal;
+  /** How long a listing may lag, ms; default 30 s. */
+  readonly staleMs?: number;
 }
 
 /**
@@ -38,7 +41,13 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
       reached('claim.won');
       return attempt;
     }
-    attempt = Math.max(attempt + 1, (await listRecords(store, scope, signal)).newestAttempt + 1);
+    // A listing that lags would show us none of what that attempt has stored.
+    const taken = await readRecord(store, key, signal);
+    const isRecord = taken !== undefined && !('invalid' in taken);
+    const listing = isRecord
+      ? await listWithClaim(store, scope, attempt, { signal, waitMs: options.staleMs })
+      : await listRecords(store, scope, signal);
+    attempt = Math.max(attempt, listing.newestAttempt) + 1;
   }
   throw new CaptureError(
     EXIT.unavailable,
@@ -53,7 +62,7 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
 async function proveFence({ store, signal }: ClaimOptions, key: string): Promise<void> {
   if (store.createsAtomically) return;
   const text = await readText(store, key, signal);
-  if (text === undefined) return;
+  if (text === undefined || text === null) return;
   const meta = { push: `${key}:probe` };
   if ((await store.put(key, Buffer.from(text), { meta, ifAbsent: true, signal })) === 'exists') return;
   throw new CaptureError(

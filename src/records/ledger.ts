@@ -3,6 +3,7 @@
 import { whileLinked } from '../core/linked-signal.ts';
 import {
   RESULTS_PER_SEGMENT,
+  isLast,
   type CaptureRecord,
   type Generation,
   type LeftFile,
@@ -186,7 +187,8 @@ export class Ledger {
 
   async #write(kind: RecordKind, extra: RecordExtra, signal?: AbortSignal): Promise<void> {
     const { fence, facts, newId } = this.#options;
-    await fence.pass(signal);
+    // Nothing comes after the last record that would find out what it should have known.
+    await (isLast(kind) ? fence.passAnew(signal) : fence.pass(signal));
     await this.#moveToSegments(signal);
     // Taken now, cleared only when the record is there: a push that ends meanwhile stays unrecorded.
     const named = [...this.#unrecorded.keys()];

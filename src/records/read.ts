@@ -89,7 +89,7 @@ async function newestReadable(
   signal?: AbortSignal,
 ): Promise<WholeRecord | undefined> {
   for (const key of newestFirst) {
-    const record = await readRecord(store, key, signal);
+    const record = (await readRecord(store, key, signal)) ?? UNREADABLE;
     if ('invalid' in record) {
       problems.push(`record ${key} cannot be used (${record.invalid})`);
       continue;
@@ -100,14 +100,18 @@ async function newestReadable(
   return undefined;
 }
 
-/** The record that `key` stands for, or why it is none: what stands there may be another one, or nothing of ours. */
+/**
+ * The record that `key` stands for, or why it is none: what stands there may be another one, or nothing of ours.
+ * Undefined when nothing stands there.
+ */
 export async function readRecord(
   store: Store,
   key: string,
   signal?: AbortSignal,
-): Promise<CaptureRecord | { readonly invalid: string }> {
+): Promise<CaptureRecord | { readonly invalid: string } | undefined> {
   const text = await readText(store, key, signal);
-  const record = text === undefined ? UNREADABLE : parseRecord(text);
+  if (text === undefined) return undefined;
+  const record = text === null ? UNREADABLE : parseRecord(text);
   if ('invalid' in record || keyOf(record) === key) return record;
   return { invalid: `it is the record ${keyOf(record)}` };
 }
@@ -133,7 +137,7 @@ function openSegments(
   const codec = storedRow(scope.index);
   const read = async (key: string): Promise<Iterable<StoredFile>> => {
     const text = await readText(store, key, signal);
-    const segment = text === undefined ? UNREADABLE : parseSegment(text);
+    const segment = text === undefined || text === null ? UNREADABLE : parseSegment(text);
     if (!('invalid' in segment)) return rowList(segment, codec, paths);
     problems.push(
       `list ${key} cannot be used (${segment.invalid}): its results are pushed again when they come`,
@@ -155,15 +159,19 @@ function inOrder(lists: readonly Iterable<StoredFile>[]): Iterable<StoredFile> {
   };
 }
 
-/** A small object as text; undefined when there is none or it is too large to be a record. */
-export async function readText(store: Store, key: string, signal?: AbortSignal): Promise<string | undefined> {
+/** A small object as text, null when it is too large to be a record; undefined when there is none. */
+export async function readText(
+  store: Store,
+  key: string,
+  signal?: AbortSignal,
+): Promise<string | null | undefined> {
   const got = await store.get(key, { signal });
   if (got === undefined) return undefined;
   const chunks: Uint8Array[] = [];
   let total = 0;
   for await (const chunk of got.body) {
     total += chunk.length;
-    if (total > RECORD_LIMIT_BYTES) return undefined; // a huge one is not read to its end
+    if (total > RECORD_LIMIT_BYTES) return null; // a huge one is not read to its end
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -15,6 +15,7 @@ const DENIED = {
 } as const;
 const FULL = { kind: 'full', hint: 'make room there, or choose another store with --to' } as const;
 const BUSY = { kind: 'transient', why: 'the file system does not answer' } as const;
+const BACK = 'mount it again, or move it back; what is not stored stays in the work directory';
 const CLASH = { kind: 'refused', why: 'one key is both an object and the folder of another' } as const;
 
 /** errno(3); the transient ones are those of network file systems. */
@@ -36,6 +37,10 @@ const BY_ERRNO: Readonly<Record<string, Meaning>> = {
 
 /** The store's error for a failed system call; anything else comes back as it is (the body's own error). */
 export function fileFailure(error: unknown, operation: string, where: string): unknown {
+  if (error instanceof StoreError && error.kind === 'lost') {
+    const message = `${operation} ${where}: the store is not there any more: ${error.message}`;
+    return new StoreError('lost', message, { hint: BACK, cause: error });
+  }
   const errno = errnoOf(error);
   if (error instanceof StoreError || errno === undefined || !/^E[A-Z]+$/.test(errno)) return error;
   const { kind, why, hint } = BY_ERRNO[errno] ?? { kind: 'refused', why: 'the file system refused it' };

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import { z } from 'zod';
 import { errnoOf } from '../core/errors.ts';
 import type { Layout } from './file-layout.ts';
-import { syncDirectory, writeDurably } from './file-sync.ts';
+import { makeDirectory, syncDirectory, writeDurably } from './file-sync.ts';
 import type { ObjectMeta } from './store.ts';
 
 /** Size and time tell an object from a later file that got its inode, or was written over it by hand. */
@@ -26,7 +26,7 @@ export async function writeMeta(
 ): Promise<void> {
   const path = layout.metaPath(key, file.ino);
   const text = JSON.stringify({ key, size: String(file.size), mtimeNs: String(file.mtimeNs), meta });
-  await fs.mkdir(dirname(path), { recursive: true });
+  await makeDirectory(dirname(path), layout.root);
   // Never half-written under its name: an inode that is used again finds the old file in its place.
   await writeDurably(`${path}.new`, Buffer.from(text));
   await fs.rename(`${path}.new`, path);

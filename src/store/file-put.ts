@@ -24,7 +24,7 @@ export async function putFile(
   const path = layout.objectPath(key);
   if (options.ifAbsent === true && (await inodeOf(path)) !== undefined) return 'exists';
   const temporary = `${layout.tmp}/${randomUUID()}`;
-  await makeDirectory(layout.tmp);
+  await makeDirectory(layout.tmp, layout.root);
   try {
     await fs.writeFile(temporary + KEY_SUFFIX, key);
     reached('file-put.key-noted');
@@ -32,7 +32,7 @@ export async function putFile(
     reached('file-put.body-written');
     await writeMeta(layout, key, written, options.meta);
     reached('file-put.meta-written');
-    await makeDirectory(dirname(path));
+    await makeDirectory(dirname(path), layout.root);
     const outcome = await place(layout, { key, path, temporary }, options.ifAbsent === true);
     if (outcome === 'exists') await dropMeta(layout, key, written.ino);
     return outcome;

@@ -27,12 +27,12 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Makes a directory with all that lead to it, and makes each new one durable. */
-export async function makeDirectory(path: string): Promise<void> {
+/** Makes a directory with all that lead to it, but not `root` itself, and makes each new one durable. */
+export async function makeDirectory(path: string, root?: string): Promise<void> {
   // Not `recursive`: Node tries for ever where the parent is there and still nothing can be made, as in /proc.
   const made = await makeIfParent(path);
   if (made === 'no-parent') {
-    await makeDirectory(dirname(path));
+    if (dirname(path) !== root) await makeDirectory(dirname(path), root);
     if ((await makeIfParent(path)) === 'no-parent') await fs.mkdir(path);
   }
 }

@@ -12,11 +12,12 @@ import { listFiles } from './file-list.ts';
 import { dropMeta } from './file-meta.ts';
 import { putFile, sweepTemporaries } from './file-put.ts';
 import { getFile, headFile } from './file-read.ts';
+import { openRoot, type StoreRoot } from './file-root.ts';
 import { syncDirectory } from './file-sync.ts';
 import { retrying } from './retry.ts';
-import { StoreError, type OnTry, type Store } from './store.ts';
+import { StoreError, isLost, type OnTry, type PutOptions, type PutOutcome, type Store } from './store.ts';
 
-/** Opens `file:///dir`; the first put makes the directory. A `list` is not retried: it is cheap to ask again. */
+/** Opens `file:///dir`; the first put makes the directory, and none makes it anew. A `list` is not retried: it is cheap to ask again. */
 export async function openFileStore(
   settings: StoreSettings,
   budgetMs: number,
@@ -24,6 +25,8 @@ export async function openFileStore(
 ): Promise<Store> {
   const root = fileURLToPath(settings.url).replace(/(?<=.)\/+$/, '');
   const layout = layoutOf(root);
+  const directory = openRoot(root);
+  const place = { layout, directory };
   const run = <T>(
     verb: string,
     key: string,
@@ -34,9 +37,13 @@ export async function openFileStore(
     retrying(
       async () => {
         try {
-          return await work();
+          await directory.check();
+          const answer = await work();
+          // What is not found, and what was written, may be so in another directory.
+          await directory.check();
+          return answer;
         } catch (error) {
-          throw fileFailure(error, verb, `${root}/${key}`);
+          throw await whyOf(place, verb, key, error);
         }
       },
       { budgetMs: budget, signal, onTry: (error) => onTry?.(verb, error) },
@@ -46,11 +53,11 @@ export async function openFileStore(
     createsAtomically: true,
     put: async (key, body, options) => {
       if (body instanceof Uint8Array) {
-        return run('put', key, () => putFile(layout, key, [body], options), options.signal);
+        return run('put', key, () => putInto(place, key, [body], options), options.signal);
       }
       const { chunks, failure } = watched(body);
       // A body that was read in part cannot be read again: one try.
-      const put = run('put', key, () => putFile(layout, key, chunks, options), options.signal, 0);
+      const put = run('put', key, () => putInto(place, key, chunks, options), options.signal, 0);
       return put.catch((error: unknown) => {
         throw failure()?.error ?? error;
       });
@@ -59,9 +66,11 @@ export async function openFileStore(
     head: (key, signal) => run('head', key, () => headFile(layout, key), signal),
     list: async function* list(prefix, signal) {
       try {
+        await directory.check();
         yield* listFiles(layout, prefix, signal);
+        await directory.check();
       } catch (error) {
-        throw fileFailure(error, 'list', `${root}/${prefix}`);
+        throw await whyOf(place, 'list', prefix, error);
       }
     },
     delete: async (keys, signal) => {
@@ -79,9 +88,48 @@ export async function openFileStore(
     },
     sweep: (prefix, mine, signal) =>
       run('sweep', prefix, () => sweepTemporaries(layout, prefix, mine, signal), signal),
-    close: async () => undefined,
+    confirm: () =>
+      directory.check().catch(async (error: unknown) => {
+        throw await whyOf(place, 'look for', '', error);
+      }),
+    close: () => directory.close(),
   };
   return store;
+}
+
+interface Place {
+  readonly layout: Layout;
+  readonly directory: StoreRoot;
+}
+
+async function putInto(
+  { layout, directory }: Place,
+  key: string,
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  options: PutOptions,
+): Promise<PutOutcome> {
+  await directory.make();
+  const outcome = await putFile(layout, key, body, options);
+  if (outcome === 'stored') return outcome;
+  // Ours, when the directory was gone for a moment after it was written.
+  const there = await headFile(layout, key);
+  return there?.meta['push'] === options.meta['push'] ? 'stored' : 'exists';
+}
+
+/** The store's error for a failure. Whatever failed: that the directory is gone says why. */
+async function whyOf(
+  { layout, directory }: Place,
+  verb: string,
+  key: string,
+  error: unknown,
+): Promise<unknown> {
+  const where = `${layout.root}/${key}`;
+  try {
+    await directory.check();
+  } catch (reason) {
+    if (isLost(reason)) return fileFailure(reason, verb, where);
+  }
+  return fileFailure(error, verb, where);
 }
 
 async function remove(layout: Layout, key: string): Promise<void> {

@@ -15,8 +15,8 @@ export interface RetryRules {
 }
 
 /**
- * Runs `attempt` (told how many tries that makes, from 1) until it returns, throws anything but a transient
- * {@link StoreError}, or the budget is spent: then its last error comes out. An abort rejects with the
+ * Runs `attempt` (told how many tries that makes, from 1) until it returns, throws anything but a {@link StoreError}
+ * that is transient or lost, or the budget is spent: then its last error comes out. An abort rejects with the
  * signal's reason, also in the middle of a pause.
  */
 export async function retrying<T>(attempt: (tries: number) => Promise<T>, rules: RetryRules): Promise<T> {
@@ -30,10 +30,15 @@ export async function retrying<T>(attempt: (tries: number) => Promise<T>, rules:
     } catch (error) {
       if (error instanceof StoreError) rules.onTry?.(error);
       const leftMs = endMs - performance.now();
-      if (!(error instanceof StoreError) || error.kind !== 'transient' || leftMs <= 0) throw error;
+      if (!(error instanceof StoreError) || !mayMend(error) || leftMs <= 0) throw error;
       await pause(Math.min(leftMs, pauseMs(tries, Math.random())), rules.signal);
     }
   }
+}
+
+/** A directory that is gone may be one that is mounted again in a moment. */
+function mayMend({ kind }: StoreError): boolean {
+  return kind === 'transient' || kind === 'lost';
 }
 
 /**

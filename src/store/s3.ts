@@ -26,6 +26,7 @@ export async function openS3Store(settings: StoreSettings, budgetMs: number, onT
     delete: (keys, signal) => deleteObjects(bucket, keys, signal),
     copy: (from, to, signal) => copyObject(bucket, from, to, signal),
     sweep: (prefix, mine, signal) => sweepUploads(bucket, prefix, mine, signal),
+    confirm: async () => undefined,
     close: async () => bucket.close(),
   };
 }

@@ -81,6 +81,12 @@ export interface Store {
   copy(from: string, to: string, signal?: AbortSignal): Promise<void>;
   /** Removes what interrupted puts of keys for which `mine` is true have left behind (parts, temporaries). */
   sweep(prefix: string, mine: (key: string) => boolean, signal?: AbortSignal): Promise<void>;
+  /**
+   * Throws `lost` when what this machine can see of it is no longer the store that was opened: another directory, or
+   * none, stands at its path. Sends no request; every other method looks as well, and before a put says `stored` it
+   * looks again. What only the server knows, the caller's own claim tells (records/fence.ts).
+   */
+  confirm(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -98,9 +104,10 @@ export interface GotObject extends ObjectHead {
 /**
  * Why a store operation failed. `transient` ones were retried until the budget ran out; `denied` is one of
  * credentials or rights; `expired` credentials ran out; `missing` is the bucket or the source of a copy;
- * `refused` is anything else that a retry cannot mend.
+ * `refused` is anything else that a retry cannot mend. `lost`: another store, or none, stands in its place, and what was
+ * stored is not in it; it may come back, as a file system that is mounted again.
  */
-export type StoreErrorKind = 'transient' | 'denied' | 'expired' | 'missing' | 'full' | 'refused';
+export type StoreErrorKind = 'transient' | 'denied' | 'expired' | 'missing' | 'full' | 'lost' | 'refused';
 
 export class StoreError extends Error {
   readonly kind: StoreErrorKind;
@@ -113,4 +120,9 @@ export class StoreError extends Error {
     this.kind = kind;
     this.hint = options.hint;
   }
+}
+
+/** True for an error that says that another store, or none, stands in the place of ours. */
+export function isLost(error: unknown): boolean {
+  return error instanceof StoreError && error.kind === 'lost';
 }

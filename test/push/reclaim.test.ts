@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { decodePath, encodePath } from '../../src/core/path.ts';
 import { fileFacts } from '../../src/native/facts.ts';
 import { openReclaimer, type Reclaimer } from '../../src/push/reclaim.ts';
+import { StoreError } from '../../src/store/store.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 const WHILE_RUNNING = { atEnd: false };
@@ -267,4 +268,19 @@ test('close waits for what is under way', async () => {
 
 test('a reclaimer does not open over a journal that nobody has settled', () => {
   expect(() => openReclaimer(dir)).toThrow('the old one is not settled');
+});
+
+test('the store is looked at just before the deletion: one that is lost deletes nothing', async () => {
+  dir.write('r.dat', 'stored');
+  const lost = new StoreError('lost', 'the store is gone');
+  let asked = 0;
+  const confirm = async (): Promise<void> => {
+    asked += 1;
+    expect(dir.has('r.dat')).toBe(false); // set aside already
+    throw lost;
+  };
+  const outcome = reclaimer.reclaim('r.dat', dir.facts('r.dat'), { ...AT_END, confirm });
+  await expect(outcome).rejects.toBe(lost);
+  expect(asked).toBe(1);
+  expect(dir.read('r.dat')).toBe('stored');
 });

@@ -4,11 +4,12 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { generationName, unionOf } from '../../src/core/history.ts';
 import { parseRecordKey, type KeyScope } from '../../src/core/keys.ts';
+import { textWithSum } from '../../src/core/record-text.ts';
 import type { Generation } from '../../src/core/records.ts';
 import { droppedGenerations, droppedKeys, keptGenerations } from '../../src/core/retention.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
 import { FencedError, openFence, type Fence } from '../../src/records/fence.ts';
-import { Ledger } from '../../src/records/ledger.ts';
+import { factsOf, Ledger } from '../../src/records/ledger.ts';
 import { listRecords, readNewest } from '../../src/records/read.ts';
 import { openTidy, type Tidy } from '../../src/records/tidy.ts';
 import type { ObjectHead, Store } from '../../src/store/store.ts';
@@ -91,13 +92,14 @@ function seenBy(machine: { attempt: number; diesAt: number }, turn: () => Promis
         return outcome;
       });
     },
-    get: (key, options) => request(() => disk.get(key, options)),
-    head: async (key, signal) => {
-      const found = await request(() => disk.head(key, signal));
-      if (parseRecordKey(key)?.attempt === machine.attempt + 1)
+    get: async (key, options) => {
+      const found = await request(() => disk.get(key, options));
+      const at = parseRecordKey(key);
+      if (at?.attempt === machine.attempt + 1 && at.seq === 0)
         world.looks.set(machine.attempt, { answeredMs: world.nowMs, isTaken: found !== undefined });
       return found;
     },
+    head: (key, signal) => request(() => disk.head(key, signal)),
     list: async function* list(prefix, signal) {
       yield* await request(async () => {
         const listed: Pick<ObjectHead, 'key' | 'sizeBytes'>[] = [];
@@ -153,8 +155,11 @@ async function run({ steps, diesAt }: Plan, turn: () => Promise<void>): Promise<
   const machine = { attempt: 0, diesAt };
   const store = seenBy(machine, turn);
   try {
-    machine.attempt = await claimAttempt({ store, scope: SCOPE, unfenced: false, bodyOf: claimOf });
-    const fence = openFence(store, SCOPE, machine.attempt, () => undefined);
+    const runToken = newToken();
+    const bodyOf = (attempt: number): ReturnType<typeof claimOf> => claimOf(attempt, runToken);
+    machine.attempt = await claimAttempt({ store, scope: SCOPE, unfenced: false, bodyOf });
+    const claim = { scope: SCOPE, attempt: machine.attempt, runToken };
+    const fence = openFence(store, claim, { onFenced: () => undefined });
     const tidy = openTidy(store, fence, () => undefined);
     const ledger = await open(store, machine.attempt, fence, tidy);
     for (const [n, step] of steps.entries()) {
@@ -168,10 +173,18 @@ async function run({ steps, diesAt }: Plan, turn: () => Promise<void>): Promise<
   return machine.attempt === 0 ? undefined : machine.attempt;
 }
 
-let claims = 0;
-function claimOf(attempt: number): { readonly text: string; readonly push: string } {
-  claims += 1;
-  return { text: JSON.stringify({ attempt, claim: claims }), push: `claim ${claims}` };
+let tokens = 0;
+function newToken(): string {
+  tokens += 1;
+  return `run ${tokens}`;
+}
+
+function claimOf(attempt: number, runToken: string): { readonly text: string; readonly push: string } {
+  const facts = { scope: SCOPE, attempt, runId: undefined, runToken, host: 'host', argv: [], scheduler: {} };
+  const at = new Date(0).toISOString();
+  const push = `claim ${attempt} ${runToken}`;
+  const record = { ...factsOf({ ...facts, startedAt: at }), kind: 'started', seq: 0, at, push };
+  return { text: textWithSum(record), push };
 }
 
 async function open(store: Store, attempt: number, fence: Fence, tidy: Tidy): Promise<Ledger> {

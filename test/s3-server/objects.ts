@@ -55,6 +55,11 @@ export class Objects {
     return visible.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   }
 
+  clear(): void {
+    this.#versions.clear();
+    this.uploads.clear();
+  }
+
   publish(key: string, bytes: Buffer, meta: Meta, etag = etagOf(bytes)): string {
     this.#add(key, { atMs: Date.now(), etag, sizeBytes: bytes.length, meta, bytes, deleted: false });
     return etag;

@@ -50,6 +50,8 @@ export interface S3Server {
   readonly served: readonly Served[];
   versions(key: string): readonly Version[];
   keys(): readonly string[];
+  /** As if it had been restarted on an empty volume. */
+  forgetAll(): void;
   /** Keys of uploads that were neither completed nor aborted. */
   pendingUploads(): readonly string[];
   stop(): Promise<void>;
@@ -144,6 +146,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     served,
     versions: (key) => objects.versions(key),
     keys: () => objects.keys(),
+    forgetAll: () => objects.clear(),
     pendingUploads: () => [...objects.uploads.values()].map((upload) => upload.key),
     stop: async () => {
       server.close();

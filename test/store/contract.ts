@@ -264,6 +264,11 @@ export function storeContract(
       expect(await textOf((await store.get('copy/to'))?.body)).toBe('bytes');
     });
 
+    it('confirms that it is the store that was opened', async () => {
+      await put('confirmed', 'x');
+      await expect(store.confirm()).resolves.toBeUndefined();
+    });
+
     it('sweeps without touching objects', async () => {
       await put('swept', 'x');
       await store.sweep('', () => true);

@@ -32,7 +32,10 @@ describe('the file store', () => {
     dir = fs.mkdtempSync(join(PARENT, 'file-store-'));
     store = await openAt(dir);
   });
-  afterEach(() => fs.rmSync(dir, { recursive: true }));
+  afterEach(async () => {
+    await store.close();
+    fs.rmSync(dir, { recursive: true });
+  });
   const put = (key: string, text: string): Promise<string> =>
     store.put(key, Buffer.from(text), { meta: newMeta() });
   const tmpFiles = (): string[] => fs.readdirSync(`${dir}/.capture-store/tmp`);
@@ -127,6 +130,66 @@ describe('the file store', () => {
   ])('takes %s for a failure of the kind %s', (code, kind) => {
     const error = fileFailure(Object.assign(new Error(code), { code }), 'put', '/dir/r.dat');
     expect(error).toMatchObject({ kind, message: expect.stringContaining(`put /dir/r.dat: `) });
+  });
+
+  describe('whose directory', () => {
+    const lost = { name: 'StoreError', kind: 'lost' };
+    const ways: readonly (readonly [string, () => void])[] = [
+      ['was moved away', () => fs.renameSync(dir, `${dir}.moved`)],
+      ['was removed', () => fs.rmSync(dir, { recursive: true })],
+      [
+        'became another one',
+        () => {
+          fs.renameSync(dir, `${dir}.moved`);
+          fs.mkdirSync(dir);
+        },
+      ],
+    ];
+    afterEach(() => {
+      fs.mkdirSync(dir, { recursive: true });
+      fs.rmSync(`${dir}.moved`, { recursive: true, force: true });
+    });
+
+    it.each(ways)('%s is lost to each operation, and is never made anew', async (_, goes) => {
+      await put('r.dat', 'ours');
+      goes();
+      const before = fs.existsSync(dir) ? fs.readdirSync(dir) : undefined;
+      await expect(put('s.dat', 'x')).rejects.toMatchObject(lost);
+      await expect(
+        store.put('s.dat', Buffer.from('x'), { meta: newMeta(), ifAbsent: true }),
+      ).rejects.toMatchObject(lost);
+      await expect(store.head('r.dat')).rejects.toMatchObject(lost);
+      await expect(store.get('r.dat')).rejects.toMatchObject(lost);
+      await expect(listOf(store, '')).rejects.toMatchObject(lost);
+      await expect(store.delete(['r.dat'])).rejects.toMatchObject(lost);
+      await expect(store.copy('r.dat', 's.dat')).rejects.toMatchObject(lost);
+      await expect(store.sweep('', () => true)).rejects.toMatchObject(lost);
+      await expect(store.confirm()).rejects.toMatchObject(lost);
+      expect(fs.existsSync(dir) ? fs.readdirSync(dir) : undefined).toEqual(before);
+    });
+
+    it.each(ways)('%s while a body was on its way has not stored it', async (_, goes) => {
+      await put('r.dat', 'ours');
+      const body = (async function* parts() {
+        yield Buffer.from('first');
+        goes();
+        yield Buffer.from('second');
+      })();
+      await expect(store.put('s.dat', body, { meta: newMeta() })).rejects.toMatchObject(lost);
+    });
+
+    it('comes back is the store again, and a put that waits for it is stored', async () => {
+      const patient = await openStore({ url: `file://${dir}`, pathStyle: false, unfenced: false });
+      await patient.confirm();
+      fs.renameSync(dir, `${dir}.moved`);
+      const waiting = patient.put('r.dat', Buffer.from('x'), { meta: newMeta() });
+      await expect(store.put('s.dat', Buffer.from('x'), { meta: newMeta() })).resolves.toBe('stored');
+      fs.rmSync(dir, { recursive: true });
+      fs.renameSync(`${dir}.moved`, dir);
+      expect(await waiting).toBe('stored');
+      expect(fs.readFileSync(`${dir}/r.dat`, 'utf8')).toBe('x');
+      await patient.close();
+    });
   });
 
   it('refuses a key below an object', async () => {

@@ -72,6 +72,7 @@ export function memoryStore(url = 'memory://test'): MemoryStore {
     },
     // A put is one assignment here: an interrupted one leaves nothing behind.
     sweep: async (_prefix, _mine, signal) => signal?.throwIfAborted(),
+    confirm: async () => undefined,
     close: async () => {},
   };
 }

@@ -31,6 +31,8 @@ import { checkpointsToReclaim } from '../space/reclaimable.ts';
 import type { Results } from '../files/results.ts';
 import { statMember } from '../checkpoints/members.ts';
 import { deleteStrays } from './strays.ts';
+import { verdictWhenLost } from './lost-store.ts';
+import { StoreError, isLost } from '../../store/store.ts';
 
 export interface FinishParts {
   readonly context: Context;
@@ -99,18 +101,20 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
     ...halfWritten(parts, run, ending),
   ];
   const left = [...unsaved, ...missingResults(parts, run, unsaved)];
-  const verdict = verdictOf(outcomeOf(parts, run, left));
+  let verdict = verdictOf(outcomeOf(parts, run, left));
   const earlier = verdict.kind === 'done' ? await settleEarlier(parts, window.record) : undefined;
   const told = [...left, ...(earlier?.left ?? [])];
   reached('finish.before-record');
   const recorded = await lastRecord(parts, run, verdict, told);
   reached('finish.after-record');
-  const status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
+  if (!recorded && context.outage.isLost) verdict = verdictWhenLost(verdict);
+  let status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
   if (recorded) {
     await parts.results.deleteObsolete().catch((error: unknown) => context.log.warn(reasonOf(error)));
-    await parts.reclaims
-      .atEnd(checkpointsToReclaim(parts))
-      .catch((error: unknown) => context.log.warn(`local files stay: ${reasonOf(error)}`));
+    await parts.reclaims.atEnd(checkpointsToReclaim(parts)).catch((error: unknown) => {
+      context.log.warn(`local files stay: ${reasonOf(error)}`);
+      if (isLost(error) && status === EXIT.ok) status = EXIT.notStored;
+    });
     reached('finish.reclaimed');
     if (earlier !== undefined) await deleteObsoletePartials(context, earlier, window.record);
     if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);
@@ -192,7 +196,9 @@ async function lastRecord(
     return true;
   } catch (error) {
     if (!context.signal.aborted)
-      context.log.error(`the last record could not be written: ${reasonOf(error)}`);
+      context.log.error(`the last record could not be written: ${reasonOf(error)}`, {
+        hint: error instanceof StoreError ? error.hint : undefined,
+      });
     return false;
   }
 }

@@ -7,6 +7,9 @@ import type { OnTry, StoreError } from '../../store/store.ts';
 /** A failure that a retry mends is no outage before it has lasted for this long. */
 const QUIET_MS = 3000;
 
+/** A store that is gone is waited for at the end of the run for as long as one operation is tried again, ms. */
+export const LOST_WAIT_MS = 60_000;
+
 /** An operation of either kind that succeeds ends the trouble of its kind only. */
 type Side = 'write' | 'read';
 
@@ -24,10 +27,11 @@ export class Outage {
   readonly #troubles = new Map<Side, StoreError>();
   readonly #lasting = new Set<string>();
   #run: OutageRun | undefined;
-  #triedFor = '';
+  #drainMs: number | undefined;
   #sinceMs: number;
   #timer: NodeJS.Timeout | undefined;
   #said = false;
+  #claimLost = false;
 
   /** Until `runs` is called nothing has been started: the store is waited for, and then it is an error. */
   constructor(log: Log, now: () => number) {
@@ -49,9 +53,25 @@ export class Outage {
     else this.#arm();
   };
 
+  /** For the fence's `onLooked`: our claim is gone from the store, or was found. */
+  readonly looked = (lost: StoreError | undefined): void => {
+    if (lost === undefined) {
+      if (this.#claimLost) this.#log.info('the claim of this attempt is in the store again');
+      this.#claimLost = false;
+    } else if (!this.#claimLost) {
+      this.#claimLost = true;
+      this.#log.error(lost.message, { hint: lost.hint });
+    }
+  };
+
   /** True when the user has been told that the store does not work: each failure of it is no news. */
   get isKnown(): boolean {
-    return this.#said;
+    return this.#said || this.#claimLost;
+  }
+
+  /** Another store, or none, stands in its place. */
+  get isLost(): boolean {
+    return this.#claimLost || [...this.#troubles.values()].some(({ kind }) => kind === 'lost');
   }
 
   /** From now on an outage costs only time. */
@@ -61,7 +81,7 @@ export class Outage {
 
   /** The task has ended, and what waits is tried again for so long at most. */
   drains(forMs: number): void {
-    this.#triedFor = ` for up to ${formatMs(forMs)}`;
+    this.#drainMs = forMs;
     if (this.#said) this.#sayBegin('the task has ended, and the store does not work');
   }
 
@@ -103,8 +123,10 @@ export class Outage {
   #consequence(): string {
     if (this.#run === undefined) return 'waiting for it, the task is not started yet';
     const count = this.#run.waiting();
-    if (count === 0) return `tried again${this.#triedFor}`;
-    return `${plural(count, 'file')} ${count === 1 ? 'waits and is' : 'wait and are'} tried again${this.#triedFor}`;
+    const forMs = Math.min(this.#drainMs ?? Infinity, this.isLost ? LOST_WAIT_MS : Infinity);
+    const triedFor = this.#drainMs === undefined ? '' : ` for up to ${formatMs(forMs)}`;
+    if (count === 0) return `tried again${triedFor}`;
+    return `${plural(count, 'file')} ${count === 1 ? 'waits and is' : 'wait and are'} tried again${triedFor}`;
   }
 }
 

@@ -11,6 +11,8 @@ import { isClosedOnce, type Amount } from './local-copies.ts';
 import { pressureOn, type Pressure } from '../../push/pressure.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { sendFile } from '../../push/send.ts';
+import { FencedError } from '../../records/fence.ts';
+import { isLost } from '../../store/store.ts';
 
 /** Each takes 100 ms of waiting and some KiB: so 10,000 go in a second, and a hundred thousand take no more memory. */
 const MOST_AT_ONCE = 1000;
@@ -57,6 +59,7 @@ export class Reclaims {
     return this.#next(async () => {
       const { reclaimer } = this.#context;
       if (reclaimer === undefined || this.#isReserved()) return;
+      await this.#context.fence.passAnew(this.#context.signal);
       await this.#reclaimAll(allOf(this.#results, checkpoints), true);
     });
   }
@@ -84,7 +87,7 @@ export class Reclaims {
   }
 
   async #reclaim(one: Reclaimable, atEnd: boolean): Promise<void> {
-    const { reclaimer, log, signal, root } = this.#context;
+    const { reclaimer, fence, log, signal, root } = this.#context;
     const { path, fingerprint } = one;
     try {
       const now = statMember(root, path);
@@ -92,7 +95,8 @@ export class Reclaims {
       const isSure = one.isOurs && (atEnd || !this.#isDoubtful());
       if (!isSure && fingerprint.size > 0 && !(await this.#stillStored(path))) return;
       this.#results.noteReclaiming(path, true);
-      const outcome = await reclaimer?.reclaim(path, fingerprint, { atEnd }, signal);
+      const confirm = (): Promise<void> => fence.pass(signal);
+      const outcome = await reclaimer?.reclaim(path, fingerprint, { atEnd, confirm }, signal);
       if (outcome === undefined) return;
       if (outcome.kind !== 'reclaimed' && outcome.kind !== 'remade')
         this.#results.noteReclaiming(path, false);
@@ -105,6 +109,11 @@ export class Reclaims {
         log.debug(`${showPath(path)} stays in the work directory: ${outcome.kind}`);
       }
     } catch (error) {
+      // Then none may go, and one message is enough.
+      if (isLost(error) || error instanceof FencedError) {
+        this.#results.noteReclaiming(path, false);
+        throw error;
+      }
       if (!signal.aborted) log.warn(`${showPath(path)} could not be reclaimed: ${reasonOf(error)}`);
     }
   }

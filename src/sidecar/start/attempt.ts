@@ -2,7 +2,7 @@
 import os from 'node:os';
 import { randomUUID } from 'node:crypto';
 import { unionOf, type History } from '../../core/history.ts';
-import { parseRecordKey, type KeyScope } from '../../core/keys.ts';
+import { parseRecordKey, recordKey, type KeyScope } from '../../core/keys.ts';
 import { compileManifest } from '../../core/manifest.ts';
 import { submissionNote } from '../../core/other-runs.ts';
 import { showPath } from '../../core/path.ts';
@@ -18,7 +18,8 @@ import { openFence, type Fence, type FencedError } from '../../records/fence.ts'
 import { reasonOf } from '../../core/errors.ts';
 import { openTidy, type Tidy } from '../../records/tidy.ts';
 import { factsOf, Ledger, type RunFacts } from '../../records/ledger.ts';
-import { listRecords, readNewest, type RecordListing } from '../../records/read.ts';
+import { listRecords, readNewest, readRecord, type RecordListing } from '../../records/read.ts';
+import { listWithClaim } from '../../records/stale.ts';
 import type { Store } from '../../store/store.ts';
 import type { AttemptFile } from './attempt-file.ts';
 import type { Outage } from '../files/outage.ts';
@@ -68,7 +69,7 @@ async function claimOrResume(
   const common = {
     scope,
     runId: identity.runId,
-    runToken: resumed?.runToken ?? randomUUID(),
+    runToken: resumed?.runToken ?? (await claimedBy(store, scope, attempt, signal)) ?? randomUUID(),
     host: os.hostname(),
     argv: identity.argv,
     scheduler: identity.scheduler,
@@ -83,6 +84,18 @@ async function claimOrResume(
     bodyOf: (number) => startedRecord({ ...common, attempt: number }),
   });
   return { ...common, attempt: claimed };
+}
+
+/** The run of an attempt that was claimed before, where its own file does not tell. */
+async function claimedBy(
+  store: Store,
+  scope: KeyScope,
+  attempt: number | undefined,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (attempt === undefined) return undefined;
+  const claim = await readRecord(store, recordKey(scope, attempt, 0, 'started'), signal);
+  return claim === undefined || 'invalid' in claim ? undefined : claim.runToken;
 }
 
 /** The body of the claim: an attempt that has stored nothing yet. */
@@ -105,12 +118,17 @@ function startedRecord(facts: RunFacts): { text: string; push: string } {
 }
 
 async function openLedger(
-  { settings, attempt, log, onFenced, signal }: AttemptOptions,
+  { settings, attempt, log, outage, onFenced, signal }: AttemptOptions,
   store: Store,
   facts: RunFacts,
   paths: Paths,
 ): Promise<Omit<Attempt, 'facts'>> {
-  const listing = await listRecords(store, facts.scope, signal);
+  const { scope } = facts;
+  // What this attempt has just claimed a listing must show: one that does not may hide all that is stored.
+  const listing =
+    attempt === undefined
+      ? await listWithClaim(store, scope, facts.attempt, { signal })
+      : await listRecords(store, scope, signal);
   const read = await readNewest(
     store,
     listing,
@@ -128,7 +146,7 @@ async function openLedger(
   const history = unionOf(told, settings.identity.runId, newMap);
   warnAboutOtherMakers(history, settings, log);
   if (attempt === undefined) tellOfSubmissions(history, facts.attempt, store, settings, log);
-  const fence = openFence(store, facts.scope, facts.attempt, onFenced);
+  const fence = openFence(store, facts, { onFenced, onLooked: outage.looked });
   const base = told.findLast(({ record }) => record.runId === settings.identity.runId);
   const tidy = openTidy(store, fence, (error) =>
     log.warn(`objects that are not needed any more cannot be deleted and stay: ${reasonOf(error)}`, {

@@ -1,0 +1,68 @@
+// Listings that lag behind what is stored: some servers show an object only after a while, some gateways never. What
+// a listing does not show would be taken for never stored; so it is waited for, with a bound.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CaptureError } from '../core/errors.ts';
+import { EXIT } from '../core/exit-status.ts';
+import { parseRecordKey, recordKey, type KeyScope } from '../core/keys.ts';
+import { RECORD_KINDS } from '../core/records.ts';
+import type { Store } from '../store/store.ts';
+import { listRecords, type RecordListing } from './read.ts';
+
+/** Longer than any store lags that is in order, ms. */
+const WAIT_MS = 30_000;
+const FIRST_PAUSE_MS = 250;
+const MOST_PAUSE_MS = 4000;
+
+export interface StaleOptions {
+  readonly signal?: AbortSignal;
+  readonly waitMs?: number;
+}
+
+/**
+ * The records of an index, once the listing shows the claim of `attempt`, which is known to be there. Throws status 69
+ * when it does not within 30 s.
+ */
+export async function listWithClaim(
+  store: Store,
+  scope: KeyScope,
+  attempt: number,
+  { signal, waitMs = WAIT_MS }: StaleOptions = {},
+): Promise<RecordListing> {
+  const key = recordKey(scope, attempt, 0, 'started');
+  const endMs = performance.now() + waitMs;
+  let wasStale = false;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(MOST_PAUSE_MS, pauseMs * 2)) {
+    const listing = await listRecords(store, scope, signal);
+    const isShown = listing.keys.includes(key);
+    if (isShown && !(wasStale && (await hidesMore(store, listing, signal)))) return listing;
+    wasStale = true;
+    const leftMs = endMs - performance.now();
+    if (leftMs <= 0) throw staleError(store, isShown ? `all of attempt ${attempt}` : key, waitMs);
+    await sleep(Math.min(pauseMs, leftMs), undefined, { signal });
+  }
+}
+
+/** Of a listing that lagged: is there a record by its name that comes after the newest one which it shows? */
+async function hidesMore(
+  store: Store,
+  { scope, keys }: RecordListing,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const newest = parseRecordKey(keys.at(-1) ?? '');
+  if (newest === undefined) return false;
+  const names = [...RECORD_KINDS, 'list'].map((kind) =>
+    recordKey(scope, newest.attempt, newest.seq + 1, kind),
+  );
+  const heads = await Promise.all(names.map((name) => store.head(name, signal)));
+  return heads.some((head) => head !== undefined);
+}
+
+function staleError({ url }: Store, what: string, waitMs: number): CaptureError {
+  return new CaptureError(
+    EXIT.unavailable,
+    `the listing of ${url} does not show ${what}, though it is stored, not even after ${waitMs / 1000} s`,
+    {
+      hint: 'check what stands between here and the store (gateway, cache): what earlier attempts stored is not seen',
+    },
+  );
+}

@@ -1,0 +1,97 @@
+// What may be taken for "another attempt has taken over", and for "this is not our store any more".
+import { beforeEach, describe, expect, it } from 'vitest';
+import { recordKey, type KeyScope } from '../../src/core/keys.ts';
+import { textWithSum } from '../../src/core/record-text.ts';
+import { FencedError, openFence, type Fence } from '../../src/records/fence.ts';
+import { factsOf } from '../../src/records/ledger.ts';
+import { StoreError, type Store } from '../../src/store/store.ts';
+import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
+
+const SCOPE: KeyScope = { taskName: 't', index: '0' };
+const keyOf = (attempt: number): string => recordKey(SCOPE, attempt, 0, 'started');
+
+let store: MemoryStore;
+let looked: (StoreError | undefined)[];
+let fences: number;
+beforeEach(() => {
+  store = memoryStore();
+  looked = [];
+  fences = 0;
+  claim(3, 'ours');
+});
+
+function claim(attempt: number, runToken: string, key = keyOf(attempt)): void {
+  const facts = { scope: SCOPE, attempt, runId: undefined, runToken, host: 'h', argv: [], scheduler: {} };
+  const at = new Date(0).toISOString();
+  const record = { ...factsOf({ ...facts, startedAt: at }), kind: 'started', seq: 0, at, push: runToken };
+  store.objects.set(key, { bytes: Buffer.from(textWithSum(record)), meta: {} });
+}
+
+function open(on: Store = store): Fence {
+  return openFence(
+    on,
+    { scope: SCOPE, attempt: 3, runToken: 'ours' },
+    { onFenced: () => (fences += 1), onLooked: (lost) => looked.push(lost) },
+  );
+}
+
+describe('the fence', () => {
+  it('lets pass while our claim is there and no later one', async () => {
+    await open().passAnew();
+    expect(looked).toEqual([undefined]);
+  });
+
+  it('holds, for ever, when a later attempt has claimed', async () => {
+    const fence = open();
+    claim(4, 'theirs');
+    await expect(fence.pass()).rejects.toThrow(FencedError);
+    store.objects.delete(keyOf(4));
+    await expect(fence.passAnew()).rejects.toThrow('attempt 4 has taken this index over');
+    expect(fences).toBe(1);
+  });
+
+  it.each([
+    ['empty', () => ''],
+    ['a page of HTML', () => '<html></html>'],
+    ['cut short', () => store.objects.get(keyOf(3))?.bytes.toString().slice(0, 50) ?? ''],
+    ['the record of another key', () => store.objects.get(keyOf(3))?.bytes.toString() ?? ''],
+  ])('is not held by an object under the key of the next claim that is %s', async (_, text) => {
+    store.objects.set(keyOf(4), { bytes: Buffer.from(text()), meta: {} });
+    await open().passAnew();
+    expect(fences).toBe(0);
+  });
+
+  it('says that the store is lost when our claim is gone, and lets pass when it is back', async () => {
+    const fence = open();
+    const { bytes, meta } = store.objects.get(keyOf(3)) ?? { bytes: Buffer.alloc(0), meta: {} };
+    store.objects.clear();
+    await expect(fence.pass()).rejects.toMatchObject({ name: 'StoreError', kind: 'lost' });
+    store.objects.set(keyOf(3), { bytes, meta });
+    await fence.pass();
+    expect(looked.map((lost) => lost?.kind)).toEqual(['lost', undefined]);
+  });
+
+  it('holds when another run has claimed our number in a store that began anew', async () => {
+    claim(3, 'theirs');
+    await expect(open().passAnew()).rejects.toThrow(FencedError);
+  });
+
+  it('asks for the claims at most once in 5 s, and looks each time at what needs no request', async () => {
+    let requests = 0;
+    let confirmed = 0;
+    const fence = open({
+      ...store,
+      get: (key) => {
+        requests += 1;
+        return store.get(key);
+      },
+      confirm: async () => {
+        confirmed += 1;
+        if (confirmed > 3) throw new StoreError('lost', 'gone');
+      },
+    });
+    for (let n = 0; n < 3; n += 1) await fence.pass();
+    expect(requests).toBe(2);
+    await expect(fence.pass()).rejects.toThrow('gone');
+  });
+});

@@ -1,0 +1,85 @@
+// A listing that lags behind what is stored, and one that never shows it.
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { recordKey, type KeyScope } from '../../src/core/keys.ts';
+import { textWithSum } from '../../src/core/record-text.ts';
+import { claimAttempt } from '../../src/records/claim.ts';
+import { factsOf } from '../../src/records/ledger.ts';
+import { listWithClaim } from '../../src/records/stale.ts';
+import type { ListedObject, Store } from '../../src/store/store.ts';
+import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
+
+const SCOPE: KeyScope = { taskName: 't', index: '0' };
+
+let disk: MemoryStore;
+let listings: number;
+beforeEach(() => {
+  disk = memoryStore();
+  listings = 0;
+});
+
+/** The first `stale` listings hide the keys for which `hides` is true. */
+function lagging(stale: number, hides: (key: string) => boolean = () => true): Store {
+  return {
+    ...disk,
+    list: async function* list(prefix): AsyncGenerator<ListedObject> {
+      listings += 1;
+      const isStale = listings <= stale;
+      for await (const one of disk.list(prefix)) if (!(isStale && hides(one.key))) yield one;
+    },
+  };
+}
+
+function claimOf(attempt: number): { readonly text: string; readonly push: string } {
+  const at = new Date(0).toISOString();
+  const facts = { scope: SCOPE, attempt, runId: undefined, host: 'h', argv: [], scheduler: {} };
+  const push = randomUUID();
+  const own = factsOf({ ...facts, runToken: push, startedAt: at });
+  return { text: textWithSum({ ...own, kind: 'started', seq: 0, at, push }), push };
+}
+
+const claim = (store: Store, staleMs?: number): Promise<number> =>
+  claimAttempt({ store, scope: SCOPE, bodyOf: claimOf, unfenced: false, staleMs });
+
+describe('a claim that collides with an attempt which the listing does not show', () => {
+  it('waits until the listing shows it', async () => {
+    expect(await claim(disk)).toBe(1);
+    expect(await claim(lagging(3))).toBe(2);
+    expect(listings).toBe(4);
+  });
+
+  it('is status 69 when the listing never does, and claims nothing', async () => {
+    await claim(disk);
+    const before = [...disk.objects.keys()];
+    const outcome = claim(lagging(Infinity), 50);
+    await expect(outcome).rejects.toMatchObject({ status: 69 });
+    await expect(outcome).rejects.toThrow(/does not show \.capture\/t\/0\/0001-000000\.started\.json/);
+    expect([...disk.objects.keys()]).toEqual(before);
+  });
+
+  it('is only a lost race when the listing shows it at once', async () => {
+    await claim(disk);
+    expect(await claim(lagging(1))).toBe(2);
+    expect(listings).toBe(2);
+  });
+
+  it('goes on behind an object that is no record', async () => {
+    const key = recordKey(SCOPE, 1, 0, 'started');
+    disk.objects.set(key, { bytes: Buffer.from('<html>'), meta: {} });
+    expect(await claim(lagging(2))).toBe(2);
+  });
+});
+
+it('A listing that lagged is waited for until it shows the newest record by its name', async () => {
+  await claim(disk);
+  for (const [seq, kind] of [
+    [1, 'started'],
+    [2, 'checkpoint'],
+  ] as const) {
+    disk.objects.set(recordKey(SCOPE, 1, seq, kind), { bytes: Buffer.from('{}'), meta: {} });
+  }
+  const store = lagging(2, (key) => listings === 1 || key.includes('000002'));
+  const { keys } = await listWithClaim(store, SCOPE, 1);
+  expect(keys).toHaveLength(3);
+  expect(listings).toBe(3);
+});
