@@ -285,6 +285,14 @@ describe('--dry-run', () => {
     expect(real.stderr()).toContain(dry.stderr());
   });
 
+  it('says with --skip-done that the index is done, without the input that a run would need', async () => {
+    const options = ['-r', 'r.dat', '--skip-done'];
+    expect(await place.run(options, sh('echo 1 > r.dat')).status).toBe(0);
+    const dry = place.run([...options, '-i', 'in.dat', '--dry-run'], sh('echo started'));
+    expect(await dry.status, dry.stderr()).toBe(0);
+    expect(dry.stdout()).toBe('done already in attempt 1 (--skip-done)\n');
+  });
+
   it('says which inputs would be fetched', async () => {
     fs.mkdirSync(place.store);
     fs.writeFileSync(`${place.store}/in.dat`, 'x');

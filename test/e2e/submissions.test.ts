@@ -2,7 +2,7 @@
 // submission of itself.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openPlace, type Place } from './support.ts';
+import { killTree, openPlace, until, type Place } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -76,6 +76,19 @@ describe('a run', () => {
     expect(await back.status, back.stderr()).toBe(0);
     expect(back.stdout()).toBe('first\n');
     expect(place.text('log.txt.0')).toBe('first\nthird\n');
+  });
+
+  it('takes what was staged for its own input where a killed run has stored the same name', async () => {
+    const killed = place.run(['-r', 'a.dat', '--run', 'A'], sh('echo old > a.dat; sleep 60'));
+    await until(() => place.keys().includes('a.dat.0'), 'the result of run A is stored');
+    killTree(killed.pid);
+    await killed.status;
+    place.freshWork();
+    fs.writeFileSync(place.at('a.dat'), 'staged');
+    const other = place.run(['-r', 'a.dat', '-i', 'a.dat', '--run', 'B'], sh('printf staged > a.dat'));
+    expect(await other.status, other.stderr()).toBe(0);
+    expect(place.keys()).toEqual(['a.dat.0']);
+    expect(place.text('a.dat.0')).toBe('old\n');
   });
 
   it('does not begin without an input that only another run has stored, and says whose it is', async () => {

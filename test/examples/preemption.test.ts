@@ -1,4 +1,4 @@
-// The job scripts of docs/preemption.md and examples/slurm: each command line of capture in them is a right one.
+// The job scripts of README, docs/preemption.md and examples/slurm: each command line of capture in them is a right one.
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { parse } from '../cli/given.ts';
@@ -26,6 +26,7 @@ function commandLines(file: string): readonly (readonly string[])[] {
 it.each([
   ['docs/preemption.md', 6],
   ['examples/slurm/array.sbatch', 1],
+  ['README.md', 2],
 ])('%s has right command lines', (file, count) => {
   const lines = commandLines(file);
   expect(lines).toHaveLength(count);

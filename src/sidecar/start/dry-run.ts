@@ -34,6 +34,10 @@ export async function dryRun(settings: Settings, signal: AbortSignal): Promise<D
       (line) => problems.push(line),
       signal,
     );
+    const last = history.attempts.at(-1);
+    if (settings.skipDone && last?.kind === 'done' && last.sameRun && last.attempt === newestAttempt) {
+      return { text: `done already in attempt ${last.attempt} (--skip-done)\n`, failure: undefined };
+    }
     const manifest = compileManifest(settings.manifest);
     const unreadable: string[] = [];
     const found = await findIn(

@@ -2,6 +2,7 @@
 // sidecar it is what the task may have closed meanwhile.
 import { generationName } from '../../core/history.ts';
 import { resultKey } from '../../core/keys.ts';
+import { originOf } from '../../core/origin.ts';
 import type { RelPath } from '../../core/path.ts';
 import type { Generation } from '../../core/records.ts';
 import { plural } from '../../core/units.ts';
@@ -95,8 +96,11 @@ async function hashStagedInputs(context: Context, restored: ReadonlySet<RelPath>
 
 /** An earlier attempt stored it and died before a record named it: it came as an input, and is pushed as ours. */
 async function isUnrecorded(context: Context, path: RelPath): Promise<boolean> {
-  const { history, ledger, store, scope, signal } = context;
+  const { history, ledger, store, scope, settings, signal } = context;
   if (ledger.results.has(path) || !mayBeOverwritten(history)) return false;
   const heads = [true, false].map((compressed) => store.head(resultKey(path, scope, compressed), signal));
-  return (await Promise.all(heads)).some((head) => head !== undefined);
+  return (await Promise.all(heads)).some((head) => {
+    const origin = head === undefined ? undefined : originOf(head.key, head.meta);
+    return origin !== undefined && origin.runId === settings.identity.runId;
+  });
 }
