@@ -3,7 +3,6 @@
 // it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
 import { setMaxListeners } from 'node:events';
 import picomatch from 'picomatch';
-import { whileLinked } from './core/linked-signal.ts';
 import { EXIT } from './core/exit-status.ts';
 import { firstLine } from './core/first-line.ts';
 import { generationName } from './core/history.ts';
@@ -24,8 +23,8 @@ import { endWhenLost } from './sidecar/end/lost-store.ts';
 import { finish, type Finished, type FinishParts, type RunEnd } from './sidecar/end/finish.ts';
 import { openGauges, type Gauges } from './sidecar/space/gauges.ts';
 import { Generations } from './sidecar/checkpoints/generations.ts';
+import { OpenResults } from './sidecar/checkpoints/open-results.ts';
 import { Outage } from './sidecar/files/outage.ts';
-import { pushPartial } from './sidecar/end/partials.ts';
 import { openStopping, type Stopping } from './sidecar/end/stopping.ts';
 import { Reclaims } from './sidecar/space/reclaims.ts';
 import { statMember } from './sidecar/checkpoints/members.ts';
@@ -33,7 +32,7 @@ import { Recorder } from './sidecar/files/recorder.ts';
 import { Relief } from './sidecar/space/relief.ts';
 import { rolesToTrack } from './sidecar/files/roles.ts';
 import type { Restored } from './sidecar/start/restore.ts';
-import type { Pusher } from './sidecar/files/pusher.ts';
+import { openPusher } from './sidecar/files/pushing.ts';
 import { Results } from './sidecar/files/results.ts';
 import { watchFor, type Watching } from './sidecar/start/watching.ts';
 import { Unsaved } from './sidecar/files/unsaved.ts';
@@ -171,22 +170,23 @@ type Parts = Omit<FinishParts, 'watcher' | 'window'> &
 function assemble(context: Context, restored: Restored, witness: Witness | undefined): Parts {
   const { settings, manifest } = context;
   const watching: Parts['watching'] = { watcher: undefined };
-  const suspects = new Set<RelPath>();
+  const suspects = new Map<RelPath, string>();
   const results = new Results(context, () => {
     recorder.due();
     relief.changed();
   });
   const checkpoints = new Checkpoints(context);
-  const companions = new Companions(context, restored.generation, () => checkpoints.number);
-  const push: Pusher = (track, how) =>
-    whileLinked([context.signal, how.signal], (signal) => {
-      const handle = { ...how, signal };
-      if (track.role === 'checkpoint') return checkpoints.push(track, handle);
-      return suspects.has(track.path) ? pushPartial(context, track, handle) : results.push(track, handle);
-    });
+  const openResults = new OpenResults({
+    context,
+    unsaved: () => unsaved,
+    files: () => files,
+    pids: () => witness?.pids() ?? [],
+    restored: restored.generation,
+  });
+  const companions = new Companions(context, restored.generation, openResults, () => checkpoints.number);
   const files = new Files({
     paths: context.paths,
-    push,
+    push: openPusher({ context, checkpoints, results, suspects }),
     rolesOf: (path) => rolesToTrack(manifest.rolesOf(path)),
     replaces: (path) => results.replaces(path),
     sizeOf: (path) => statMember(context.root, path)?.size ?? 0,
@@ -227,6 +227,7 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
     results,
     checkpoints,
     companions,
+    openResults,
     generations,
     recorder,
     reclaims,

@@ -54,6 +54,8 @@ const companion = z.object({
   size: z.int().nonnegative(),
   mode: z.int().min(0).max(0o7777),
   segments: z.array(segment),
+  /** A result that was open and that the task only appended to: nobody declared it as a companion. */
+  result: z.boolean().optional(),
 });
 export type Companion = Readonly<z.infer<typeof companion>>;
 

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import type { Interest } from '../core/events.ts';
 import { decodePath } from '../core/path.ts';
+import { writableDescriptors } from '../native/open-files.ts';
 import { processesWithEnvironment, readProc, sendSignal } from '../native/processes.ts';
 
 /** Between SIGTERM and SIGKILL. */
@@ -11,7 +12,6 @@ export const KILL_AFTER_MS = 5000;
 const KILLED_WAIT_MS = 5000;
 /** Nothing tells us that a process closed a file: while one is waited for, we look this often. */
 const LOOK_EVERY_MS = 100;
-const O_ACCMODE = 0o3;
 
 export interface LeftoverOptions {
   readonly workdir: string;
@@ -86,24 +86,11 @@ function writesDeclared(pid: number, options: LeftoverOptions): boolean {
 }
 
 function writtenFiles(pid: number): readonly string[] {
-  const open = fdNumbers(pid)
-    .filter((fd) => {
-      const flags = /^flags:\s*([0-7]+)/m.exec(readProc(pid, `fdinfo/${fd}`) ?? '')?.[1];
-      return flags !== undefined && (Number.parseInt(flags, 8) & O_ACCMODE) !== fs.constants.O_RDONLY;
-    })
-    .flatMap((fd) => linkTarget(`/proc/${pid}/fd/${fd}`));
+  const open = writableDescriptors(pid).flatMap(({ link }) => linkTarget(link));
   const mapped = [...(readProc(pid, 'maps') ?? '').matchAll(/^\S+ .w.s (?:\S+ +){3}(\/.*)$/gm)].map((match) =>
     decodePath(Buffer.from(match[1] ?? '', 'latin1')),
   );
   return [...open, ...mapped];
-}
-
-function fdNumbers(pid: number): readonly string[] {
-  try {
-    return fs.readdirSync(`/proc/${pid}/fd`);
-  } catch {
-    return []; // gone, or another user's: then it cannot be judged
-  }
 }
 
 function linkTarget(link: string): readonly string[] {

@@ -24,6 +24,8 @@ export interface Witness {
   judge(): Evidence;
   /** When the next look is due, as `performance.now()`: until then more closes may come together. */
   readonly nextMs: number;
+  /** The task's processes at the last look. */
+  pids(): readonly number[];
   close(): void;
 }
 
@@ -74,6 +76,7 @@ export function openWitness(options: WitnessOptions, now = () => performance.now
       return nextMs;
     },
     judge: look,
+    pids: () => [...before.processes.keys()].filter((pid) => pid !== task.launcher),
     close: () => reader.close(),
   };
 }

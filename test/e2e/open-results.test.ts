@@ -47,6 +47,11 @@ const GROUNDS: readonly [string, () => Promise<Ground>][] = [
   ],
 ];
 
+/** A process that dies in the middle of a write, and a shell above it that says so. */
+const DEATH = (name: string): string => `sh -c 'exec 3>${name}; echo half >&3; kill -KILL $$'; exit 1`;
+/** A file that is open and not written at its end. */
+const RANDOM = 'exec 3>traj.dat 4>traj.dat; echo a long line that is there >&4';
+
 describe.each(GROUNDS)('in %s', (_name, open) => {
   let ground: Ground;
   beforeEach(async () => {
@@ -63,13 +68,13 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
 
   it('a result that was open when all was killed is named at the next start, and when the index is done', async () => {
     const options = ['-r', 'traj.dat', '-k', 'k.chk'];
-    const first = ground.run(options, 'exec 3>traj.dat; echo one >&3; echo 1 > k.chk; sleep 600');
+    const first = ground.run(options, `${RANDOM}; echo one >&3; echo 1 > k.chk; sleep 600`);
     await until(() => last()?.generations.length === 1, 'the checkpoint');
     expect(last()?.generations[0]?.behind).toEqual([{ path: 'traj.dat', open: true }]);
     killTree(first.pid);
     await first.status;
     ground.freshWork();
-    const second = ground.run(options, 'exec 3>>traj.dat; echo two >&3; echo 2 > k.chk; sleep 600');
+    const second = ground.run(options, `${RANDOM}; echo two >&3; echo 2 > k.chk; sleep 600`);
     await second.says('1-1 goes on behind what attempt 1 had written to these results');
     expect(second.stderr()).toContain('is not stored: traj.dat (open)\n  try: ');
     await until(() => last()?.generations[0]?.attempt === 2, 'a checkpoint of the second attempt');
@@ -81,6 +86,45 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     expect(third.stderr()).toContain('NOT stored: traj.dat (what attempt 1 had written to it is lost');
     expect(last()?.kind).toBe('done');
     expect(last()?.left.map(({ path }) => path)).toEqual(['traj.dat']);
+  });
+
+  it('a result that is open and only appended to comes back with the checkpoint, and ends whole', async () => {
+    const options = ['-r', 'traj.dat', '-k', 'k.chk'];
+    const script = (n: number): string => `exec 3>>traj.dat; echo ${n} >&3; echo ${n} > k.chk; sleep 600`;
+    for (const n of [1, 2]) {
+      const run = ground.run(options, script(n));
+      await until(() => last()?.generations[0]?.attempt === n, `the checkpoint of attempt ${n}`);
+      const [companion] = last()?.generations[0]?.companions ?? [];
+      expect(companion).toMatchObject({ path: 'traj.dat', size: 2 * n, result: true });
+      killTree(run.pid);
+      await run.status;
+      expect(run.stderr()).not.toMatch(/goes on behind/);
+      ground.freshWork();
+    }
+    const third = await end(options, 'exec 3>>traj.dat; echo 3 >&3');
+    expect(third.stderr()).not.toMatch(/goes on behind|NOT stored/);
+    expect(ground.text('traj.dat.0')).toBe('1\n2\n3\n');
+    expect(last()?.left).toEqual([]);
+  });
+
+  it('a part that came back with the checkpoint and is not gone on with is no whole result', async () => {
+    const options = ['-r', 'part.*', '-k', 'k.chk'];
+    const script = (n: number): string => `exec 3>part.${n}; echo ${n} >&3; echo ${n} > k.chk; sleep 600`;
+    for (const n of [1, 2]) {
+      const run = ground.run(options, script(n));
+      await until(() => last()?.generations[0]?.attempt === n, `the checkpoint of attempt ${n}`);
+      killTree(run.pid);
+      await run.status;
+      ground.freshWork();
+    }
+    const third = await end(options, 'cat part.*; echo 3 > part.3');
+    expect(third.stdout()).toBe('1\n2\n');
+    expect(ground.keys()).toEqual(
+      expect.arrayContaining(['part.1.0.partial-3', 'part.2.0.partial-3', 'part.3.0']),
+    );
+    expect(ground.text('part.1.0.partial-3')).toBe('1\n');
+    expect(last()?.left.map(({ path }) => path)).toEqual(['part.1', 'part.2']);
+    expect(third.stderr()).toContain('part.1 (it was open at the checkpoint');
   });
 
   it('a result that stood in the work directory all the time lacks nothing', async () => {
@@ -96,7 +140,7 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
   });
 
   it('a half-written result that is not written again is named when the index is done', async () => {
-    await end(['-r', '*.dat'], 'echo whole > a.dat; exec 3>b.dat; echo half >&3; kill -KILL $$', 137);
+    await end(['-r', '*.dat'], `echo whole > a.dat; ${DEATH('b.dat')}`, 1);
     expect(ground.keys()).toContain('b.dat.0.partial-1');
     ground.freshWork();
     const second = await end(['-r', '*.dat'], 'echo whole > a.dat');
@@ -108,7 +152,7 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
   });
 
   it('a half-written result that was stored whole later is deleted when the index is done', async () => {
-    await end(['-r', '*.dat'], 'exec 3>b.dat; echo half >&3; kill -KILL $$', 137);
+    await end(['-r', '*.dat'], DEATH('b.dat'), 1);
     expect(ground.keys()).toEqual(['b.dat.0.partial-1']);
     ground.freshWork();
     await end(['-r', '*.dat'], 'echo whole > b.dat; sleep 0.1; exit 6', 6);
@@ -121,12 +165,12 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
 
   it('a half-written result whose bytes are those of a good checkpoint gets its good name', async () => {
     const options = ['-r', 'state', '-k', 'state', '--verify-at', 'commit', '--verify-checkpoint', 'true'];
-    await end(options, 'exec 3>state; echo 1 >&3; kill -KILL $$', 137);
+    await end(options, DEATH('state'), 1);
     expect(ground.keys()).toContain('state.0.partial-1');
     ground.freshWork();
     const second = await end([...options, '--no-restore'], 'true');
     expect(second.stderr()).toContain('state of attempt 1 is whole: stored as state.0');
-    expect(ground.text('state.0')).toBe('1\n');
+    expect(ground.text('state.0')).toBe('half\n');
     expect(ground.keys()).not.toContain('state.0.partial-1');
     expect(last()?.left).toEqual([]);
     expect(last()?.results.map(({ key }) => key)).toEqual(['state.0']);

@@ -146,11 +146,16 @@ export function isNewest(ledger: Ledger, members: readonly StoredFile[]): boolea
  * when there is nothing to name: it is an earlier attempt's, which the task may have cut its files back from,
  * or a companion does not go on from what it holds.
  */
-export function nameInNewest({ ledger, attempt }: Context, companions: readonly Companion[]): boolean {
+export function nameInNewest({ ledger, attempt }: Context, now: readonly Companion[]): boolean {
   const [newest, ...older] = ledger.generations;
-  if (newest?.attempt !== attempt || !goOn(newest.companions, companions)) return false;
-  if (sameCompanions(newest.companions, companions)) return false;
-  ledger.setGenerations([{ ...newest, companions: [...companions] }, ...older]);
+  if (newest?.attempt !== attempt) return false;
+  // A result that was closed since is none any more: as far as it was then it stays with the set.
+  const closed = newest.companions.filter(
+    ({ path, result }) => result === true && !now.some((companion) => companion.path === path),
+  );
+  const companions = [...now, ...closed];
+  if (!goOn(newest.companions, companions) || sameCompanions(newest.companions, companions)) return false;
+  ledger.setGenerations([{ ...newest, companions }, ...older]);
   return true;
 }
 

@@ -10,6 +10,7 @@ import type { Companion, Generation } from '../../core/records.ts';
 import { sendSegment, type SegmentSent } from '../../push/send-segment.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { senderOf, type Context } from '../context.ts';
+import type { OpenResults } from './open-results.ts';
 
 /** Companions that are read at once: a checkpoint waits for all of them, results should not wait for any. */
 const PARALLEL = 2;
@@ -19,9 +20,15 @@ export type Capture =
   /** A file was cut back or replaced between the look at it and its reading: to be looked at again. */
   | { readonly kind: 'moved'; readonly path: RelPath };
 
+export interface Moment {
+  readonly atCheckpoint: boolean;
+  readonly ended?: boolean;
+}
+
 export class Companions {
   readonly #context: Context;
   readonly #walk: Walk;
+  readonly #openResults: Pick<OpenResults, 'look'>;
   readonly #captured = new Map<RelPath, Captured>();
   /** Every segment of this attempt that may be in the store and is not on its way there. */
   readonly #objects = new Set<string>();
@@ -35,8 +42,14 @@ export class Companions {
   seen: Set<RelPath> | undefined;
 
   /** `before`: the generation whose companions stand in the work directory. */
-  constructor(context: Context, before: Generation | undefined, generationNumber: () => number) {
+  constructor(
+    context: Context,
+    before: Generation | undefined,
+    openResults: Pick<OpenResults, 'look'>,
+    generationNumber: () => number,
+  ) {
     this.#context = context;
+    this.#openResults = openResults;
     this.#walk = walkOf(context);
     this.#generationNumber = generationNumber;
     for (const companion of before?.companions ?? [])
@@ -47,6 +60,11 @@ export class Companions {
 
   get areDeclared(): boolean {
     return this.#context.settings.manifest.companions.length > 0;
+  }
+
+  /** There is something to capture: declared companions, or results that are open and only appended to. */
+  get areDue(): boolean {
+    return this.areDeclared || this.#openResults.look(false).length > 0;
   }
 
   /** No checkpoint is declared: then companions alone are what a resume needs. */
@@ -63,10 +81,11 @@ export class Companions {
 
   /**
    * Stores what all companions hold from now on, at least. `atCheckpoint`: the task has closed a checkpoint, so
-   * it has cut its files back to where it resumed and from here on only appends. Throws what the store throws.
+   * it has cut its files back to where it resumed and from here on only appends. `ended`: a death may have closed
+   * results that were open. Throws what the store throws.
    */
-  capture({ atCheckpoint }: { readonly atCheckpoint: boolean }, signal: AbortSignal): Promise<Capture> {
-    const next = this.#underWay.then(() => this.#capture(atCheckpoint, signal));
+  capture(moment: Moment, signal: AbortSignal): Promise<Capture> {
+    const next = this.#underWay.then(() => this.#capture(moment, signal));
     this.#underWay = next.catch(() => undefined);
     return next;
   }
@@ -84,9 +103,9 @@ export class Companions {
     for (const key of keys) this.#objects.delete(key);
   }
 
-  async #capture(atCheckpoint: boolean, signal: AbortSignal): Promise<Capture> {
-    if (!this.areDeclared) return { kind: 'captured', companions: [] };
-    const found = await findAll(this.#walk, 'pool', signal);
+  async #capture({ atCheckpoint, ended = false }: Moment, signal: AbortSignal): Promise<Capture> {
+    const declared = this.areDeclared ? await findAll(this.#walk, 'pool', signal) : [];
+    const found = [...declared, ...this.#openResults.look(ended)];
     const here = new Set(found.map(({ path }) => path));
     this.seen = new Set([...(this.seen ?? []), ...here]);
     for (const path of this.#captured.keys()) if (!here.has(path)) this.#captured.delete(path);
@@ -136,8 +155,10 @@ export class Companions {
     const known = plan.known.filter((before) => before.first + before.size <= first);
     const segments = segment === undefined ? known : [...known, segment];
     this.bytesStored += segment?.size ?? 0;
+    const isDeclared = this.#context.manifest.rolesOf(path).companion;
+    const companion = { path, size: facts.size, mode: facts.mode, segments: [...segments] };
     this.#captured.set(path, {
-      companion: { path, size: facts.size, mode: facts.mode, segments: [...segments] },
+      companion: isDeclared ? companion : { ...companion, result: true },
       // Before its first checkpoint a resumed task may still cut the file back.
       source: { fingerprint: facts, tail: atCheckpoint ? tail : undefined },
     });

@@ -12,8 +12,8 @@ import {
 import type { ClosedHow } from '../../core/events.ts';
 import { reasonOf } from '../../core/errors.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
-import { openCompanionClock, type CompanionClock } from './companion-clock.ts';
-import { isRenewed, nameInNewest, type GenerationFiles, type Marks } from './commit.ts';
+import { openCaptures, type Captures } from './captures.ts';
+import type { GenerationFiles, Marks } from './commit.ts';
 import { Commits, type CommitsOptions } from './commits.ts';
 import { openCounted } from './counted.ts';
 import { Coverage, lacksQuiet, type Covered } from './coverage.ts';
@@ -41,7 +41,7 @@ export class Generations {
   #cut: PendingCut | undefined;
   /** Cuts whose objects must stay: under way, or being committed. */
   readonly #held = new Set<PendingCut>();
-  readonly #clock: CompanionClock | undefined;
+  readonly #captures: Captures;
   readonly #commits: Commits;
   #timer: NodeJS.Timeout | undefined;
   readonly #counts: (path: RelPath, how: ClosedHow) => boolean;
@@ -57,14 +57,18 @@ export class Generations {
       ...options,
       inUse: () => [...this.#held].flatMap((cut) => cut.keys),
       onCommitted: () => {
-        this.#clock?.captured();
+        this.#captures.committed();
         options.onCommitted();
       },
     });
     const { restored, context } = options;
     this.#state = newCut(restored.length > 0 ? restored : context.manifest.exact.checkpoints);
-    if (options.companions.areDeclared)
-      this.#clock = openCompanionClock(() => this.#captureCompanions(), context.settings.companionIntervalMs);
+    this.#captures = openCaptures({
+      ...options,
+      inTurn: (step) => this.#commits.inTurn(step),
+      write: (files) => this.#write(files, {}),
+      ending: this.#ending.signal,
+    });
   }
 
   closed(path: RelPath, how: ClosedHow, atMs: number): void {
@@ -91,14 +95,14 @@ export class Generations {
   pause(): void {
     this.#ending.abort();
     clearTimeout(this.#timer);
-    this.#clock?.close();
+    this.#captures.close();
     this.#commits.pause();
   }
 
   /** We are to be stopped: what companions hold is sent now. `atMs`: when the task was asked to end, if it was. */
   stopping(atMs?: number): void {
     if (atMs !== undefined) this.#commits.signalled(atMs);
-    this.#clock?.now();
+    this.#captures.soon();
   }
 
   /** Takes a cut if the set is complete now. */
@@ -207,23 +211,9 @@ export class Generations {
     return this.#commits.write(files, marks, until);
   }
 
-  /** Between checkpoints. Without any, the companions are a generation of their own. */
-  async #captureCompanions(): Promise<void> {
-    const { context, companions } = this.#options;
-    const { ledger, log, outage, signal } = context;
-    try {
-      const capture = await companions.capture({ atCheckpoint: false }, signal);
-      if (capture.kind === 'moved' || this.#ending.signal.aborted) return;
-      await this.#commits.inTurn(async () => {
-        const now = companions.current;
-        if (companions.standAlone) {
-          if (isRenewed(ledger, now)) await this.#write({ members: [], companions: now }, {});
-        } else if (nameInNewest(context, now)) await ledger.write('stored', {}, signal);
-      });
-    } catch (error) {
-      if (!signal.aborted && !outage.isKnown)
-        log.warn(`companions could not be stored and are tried again: ${reasonOf(error)}`);
-    }
+  /** Stores what companions hold by now. False when it could not be. */
+  captureNow(): Promise<boolean> {
+    return this.#captures.now();
   }
 
   #wake(afterMs: number): undefined {

@@ -98,11 +98,11 @@ interface LastCapture {
 
 async function lastCapture(
   companions: CutParts['companions'],
-  { deadline }: LastCut,
+  { deadline, clean }: LastCut,
   log: CutParts['context']['log'],
 ): Promise<LastCapture> {
   try {
-    const capture = await companions.capture({ atCheckpoint: true }, deadline);
+    const capture = await companions.capture({ atCheckpoint: true, ended: !clean }, deadline);
     if (capture.kind === 'captured') return { companions: capture.companions, isWhole: true };
     log.warn(`companion ${showPath(capture.path)} is still being changed: what was stored before counts`);
   } catch (error) {

@@ -51,8 +51,9 @@ export class PendingCut {
     this.#states = states;
     this.closes = closes;
     const { companions, context } = parts;
-    this.#capture = companions.areDeclared ? { kind: 'waiting' } : { kind: 'captured', companions: [] };
-    if (!companions.areDeclared) return;
+    const areDue = companions.areDue;
+    this.#capture = areDue ? { kind: 'waiting' } : { kind: 'captured', companions: [] };
+    if (!areDue) return;
     companions
       .capture({ atCheckpoint: true }, context.signal)
       .catch((error: unknown) => ({ kind: 'failed' as const, error }))

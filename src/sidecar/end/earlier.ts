@@ -4,7 +4,7 @@ import { reasonOf } from '../../core/errors.ts';
 import { resultKey } from '../../core/keys.ts';
 import { leftOf, namesOf, stillLacking } from '../../core/lacking.ts';
 import { sortPartials } from '../../core/partials.ts';
-import { showPath } from '../../core/path.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
 import type { LeftFile, StoredFile } from '../../core/records.ts';
 import { plural } from '../../core/units.ts';
 import type { Context } from '../context.ts';
@@ -17,7 +17,12 @@ export interface Earlier {
   readonly obsolete: readonly string[];
 }
 
-export async function settleEarlier(parts: FinishParts, signal: AbortSignal): Promise<Earlier> {
+/** `unfinished`: what came with the checkpoint, and the task has not gone on with. */
+export async function settleEarlier(
+  parts: FinishParts,
+  unfinished: readonly RelPath[],
+  signal: AbortSignal,
+): Promise<Earlier> {
   const { context, files, results } = parts;
   const { ledger, history, log } = context;
   const lacking = stillLacking(context.lacking, (path) => ledger.results.get(path)?.attempt);
@@ -30,7 +35,9 @@ export async function settleEarlier(parts: FinishParts, signal: AbortSignal): Pr
   const { obsolete, whole, alone } = sortPartials({
     partials: history.partials,
     resultOf: (path) => ledger.results.get(path),
-    isWrittenNow: (path) => files.get(path, 'result')?.durable !== undefined || results.empty.has(path),
+    isWrittenNow: (path) =>
+      !parts.suspects.has(path) &&
+      (files.get(path, 'result')?.durable !== undefined || results.empty.has(path)),
     isLacking: (path) => isLacking.has(path),
     generations: ledger.generations,
   });
@@ -38,8 +45,9 @@ export async function settleEarlier(parts: FinishParts, signal: AbortSignal): Pr
   for (const partial of whole) if (!(await promote(context, partial, signal))) unnamed.push(partial);
   const kept = [...alone, ...unnamed];
   if (kept.length > 0) warnOfKept(context, kept);
+  const left = [...kept.map(leftAs), ...unfinished.map(leftUnfinished), ...lacking.map(leftOf)];
   return {
-    left: [...lacking.map(leftOf), ...kept.map(leftAs)],
+    left: [...new Map(left.map((one) => [one.path, one])).values()],
     obsolete: [...obsolete, ...whole.filter((partial) => !unnamed.includes(partial))].map(({ key }) => key),
   };
 }
@@ -88,4 +96,11 @@ function warnOfKept({ log }: Context, kept: readonly StoredFile[]): void {
 
 function leftAs({ path, key, attempt }: StoredFile): LeftFile {
   return { path, why: `only what the death of attempt ${attempt} left is stored: ${key}` };
+}
+
+function leftUnfinished(path: RelPath): LeftFile {
+  return {
+    path,
+    why: 'it was open at the checkpoint, and the task has not gone on with it after the resume',
+  };
 }

@@ -17,6 +17,7 @@ import type { Context } from '../context.ts';
 import type { DrainWindow } from './drain-window.ts';
 import type { Files } from '../files/files.ts';
 import type { Generations } from '../checkpoints/generations.ts';
+import type { OpenResults } from '../checkpoints/open-results.ts';
 import { deleteObsoletePartials, settleEarlier } from './earlier.ts';
 import { finalScan } from './final-scan.ts';
 import { insist } from './insist.ts';
@@ -44,8 +45,9 @@ export interface FinishParts {
   readonly recorder: Recorder;
   readonly reclaims: Reclaims;
   readonly watcher: Watcher;
-  /** Paths whose pushes go to the partial key from now on. */
-  readonly suspects: Set<RelPath>;
+  readonly openResults: OpenResults;
+  /** Paths whose pushes go to the partial key from now on, and why. */
+  readonly suspects: Map<RelPath, string>;
   readonly window: DrainWindow;
 }
 
@@ -75,10 +77,10 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   generations.pause();
   const unseen = await finalScan(parts, deadline);
   reached('finish.scanned');
-  if (hasSucceeded(run)) files.adoptInherited();
+  const unfinished = hasSucceeded(run) ? adoptWhatStands(parts) : [];
   const suspects: Track[] = [];
   for (const track of files.tracks('result')) if (isSuspect(track.lastClose, ending)) suspects.push(track);
-  for (const { path } of suspects) parts.suspects.add(path);
+  for (const { path } of suspects) parts.suspects.set(path, 'the task did not end with 0');
   // Only now: what was held back because it may be a death's is not published as if it were whole.
   files.holdReplacing(false);
   files.hurry();
@@ -102,7 +104,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   ];
   const left = [...unsaved, ...missingResults(parts, run, unsaved)];
   let verdict = verdictOf(outcomeOf(parts, run, left));
-  const earlier = verdict.kind === 'done' ? await settleEarlier(parts, window.record) : undefined;
+  const earlier = verdict.kind === 'done' ? await settleEarlier(parts, unfinished, window.record) : undefined;
   const told = [...left, ...(earlier?.left ?? [])];
   reached('finish.before-record');
   const recorded = await lastRecord(parts, run, verdict, told);
@@ -122,6 +124,19 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   if (verdict.kind === 'done') warnOfNames(parts);
   const reason = verdict.reason ?? (verdict.kind === 'preempted' ? run.reason : undefined);
   return { status, line: lastLine(parts, { left: told, recorded, verdict: { ...verdict, reason } }) };
+}
+
+/**
+ * What the task inherited and did not touch is its result, too; but not what came with the checkpoint as far as it was
+ * written then: nobody has finished that. Resolves to those of which nothing else is stored.
+ */
+function adoptWhatStands({ context, files, openResults, suspects }: FinishParts): readonly RelPath[] {
+  const untouched = openResults.untouched();
+  const isStored = (path: RelPath): boolean => context.ledger.results.has(path);
+  const unfinished = untouched.filter((path) => !isStored(path));
+  for (const path of unfinished) suspects.set(path, 'the task has not gone on with it after the resume');
+  files.adoptInherited(new Set(untouched.filter(isStored)));
+  return unfinished;
 }
 
 function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[] {

@@ -8,8 +8,13 @@ import { sendFile } from '../../push/send.ts';
 import { senderOf, type Context } from '../context.ts';
 import type { PushHandle } from '../files/pusher.ts';
 
-/** Pushes the file as it is under its partial key. */
-export async function pushPartial(context: Context, track: Track, how: PushHandle): Promise<TrackEvent> {
+/** Pushes the file as it is under its partial key. `why` it may be half-written is for the user. */
+export async function pushPartial(
+  context: Context,
+  track: Track,
+  how: PushHandle,
+  why: string,
+): Promise<TrackEvent> {
   const { attempt, scope, ledger, log, now } = context;
   const { path } = track;
   const startedMs = now();
@@ -30,9 +35,7 @@ export async function pushPartial(context: Context, track: Track, how: PushHandl
   switch (sent.kind) {
     case 'stored': {
       ledger.notePartial({ ...sent.file, suspect: true }, false);
-      log.warn(
-        `${showPath(path)} may be half-written, as the task did not end with 0: stored as ${sent.file.key}`,
-      );
+      log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${sent.file.key}`);
       const { md5, size } = sent.file;
       return {
         kind: 'stored',

@@ -94,11 +94,13 @@ async function findStrays(
     const roles = manifest.rolesOf(path);
     const prefix = momentPrefix(path, scope);
     const found: string[] = [];
-    if (!roles.checkpoint && !roles.companion) return found;
+    // A result that was open may have been captured as a companion is.
+    const hasSegments = roles.companion || roles.result;
+    if (!roles.checkpoint && !hasSegments) return found;
     for await (const { key } of store.list(prefix, signal)) {
       const at = parseMoment(key.slice(prefix.length));
       if (at === undefined || at.attempt > newest || named.has(key)) continue;
-      if (at.isSegment ? roles.companion : roles.checkpoint) found.push(key);
+      if (at.isSegment ? hasSegments : roles.checkpoint) found.push(key);
     }
     return found;
   };

@@ -78,9 +78,9 @@ export class Files {
     this.#pump();
   }
 
-  /** The task ended with 0: inherited files count as its own. */
-  adoptInherited(): void {
-    for (const track of this.#tracks.inherited()) this.#apply(track, { kind: 'adopt' });
+  /** The task ended with 0: inherited files count as its own, but for `others`. */
+  adoptInherited(others: ReadonlySet<RelPath>): void {
+    for (const track of this.#tracks.inherited(others)) this.#apply(track, { kind: 'adopt' });
     this.#pump();
   }
 

@@ -67,9 +67,9 @@ export class Tracks {
     for (const role of ROLES) yield* this.of(role);
   }
 
-  /** There before the task started, and not closed since. */
-  *inherited(): Generator<Track> {
-    for (const track of this.all()) if (track.inherited !== undefined) yield track;
+  /** There before the task started, and not closed since; but for `others`. */
+  *inherited(others: ReadonlySet<RelPath>): Generator<Track> {
+    for (const track of this.all()) if (track.inherited !== undefined && !others.has(track.path)) yield track;
   }
 
   /** Those that the store has refused. */

@@ -13,7 +13,7 @@ import type { Files } from './files.ts';
 import { rolesToTrack } from './roles.ts';
 
 /** So many of the files that were closed or inherited last are looked at: a task may have closed 200,000. */
-const MOST_WATCHED = 500;
+const MOST_WATCHED = 200;
 
 export interface UnsavedFile {
   readonly path: RelPath;

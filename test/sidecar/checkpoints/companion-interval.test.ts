@@ -21,6 +21,7 @@ function opened() {
   const log = { path: 'log', size: 1, segments: [{ key: 'log.1', first: 0, size: 1 }] };
   const companions = {
     areDeclared: true,
+    areDue: true,
     standAlone: true,
     current: [{ ...log, segments: [...log.segments] }] as unknown as readonly Companion[],
     capture: async () => ({ kind: 'captured', companions: companions.current }),

@@ -125,6 +125,6 @@ describe('what the store has not got', () => {
     fs.writeFileSync(path.join(root.path, 'r.1'), 'a');
     for (let n = 0; n < 200_000; n += 1) closed(`r.${n % 20_000}`, { closes: n + 1 });
     expect(unsaved.look('result')).toEqual([]);
-    expect(looks).toBe(500);
+    expect(looks).toBe(200);
   });
 });

@@ -1,0 +1,57 @@
+// Companions between two checkpoints: captured by their clock, when the task is to be stopped, and for a flush. What
+// they have grown by is named in the newest generation; without any checkpoint they are one of their own.
+import { reasonOf } from '../../core/errors.ts';
+import { isRenewed, nameInNewest, type GenerationFiles } from './commit.ts';
+import { openCompanionClock } from './companion-clock.ts';
+import type { CutParts } from './pending-cut.ts';
+
+export interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'> {
+  /** Carries out `step` when the commits before it are over. */
+  readonly inTurn: (step: () => Promise<void>) => Promise<void>;
+  /** Commits a generation; to be called in turn. */
+  readonly write: (files: GenerationFiles) => Promise<void>;
+  /** Aborts when only the last cut is still to come. */
+  readonly ending: AbortSignal;
+}
+
+export interface Captures {
+  /** A generation was committed: its companions are of this moment. */
+  readonly committed: () => void;
+  /** Captures them, unless it is being done. */
+  readonly soon: () => void;
+  /** Resolves to true when all that companions hold by now is stored and recorded. Never rejects. */
+  readonly now: () => Promise<boolean>;
+  readonly close: () => void;
+}
+
+export function openCaptures(options: CapturesOptions): Captures {
+  const { context, companions, inTurn, write, ending } = options;
+  const { ledger, log, outage, signal, settings } = context;
+  const now = async (): Promise<boolean> => {
+    if (!companions.areDue) return true;
+    try {
+      const capture = await companions.capture({ atCheckpoint: false }, signal);
+      if (capture.kind === 'moved' || ending.aborted) return false;
+      await inTurn(async () => {
+        const { current } = companions;
+        if (companions.standAlone) {
+          if (isRenewed(ledger, current)) await write({ members: [], companions: current });
+        } else if (nameInNewest(context, current)) await ledger.write('stored', {}, signal);
+      });
+      return true;
+    } catch (error) {
+      if (!signal.aborted && !outage.isKnown)
+        log.warn(`companions could not be stored and are tried again: ${reasonOf(error)}`);
+      return false;
+    }
+  };
+  const clock = companions.areDeclared
+    ? openCompanionClock(() => now().then(() => undefined), settings.companionIntervalMs)
+    : undefined;
+  return {
+    committed: () => clock?.captured(),
+    soon: () => clock?.now(),
+    now,
+    close: () => clock?.close(),
+  };
+}

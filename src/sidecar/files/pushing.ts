@@ -1,0 +1,27 @@
+// Where the push of a file goes: a checkpoint to an object of its own, a result to its key, and what a death may have
+// left of a result beside that key. Each push ends when it is given up, or the whole run is.
+import { whileLinked } from '../../core/linked-signal.ts';
+import type { RelPath } from '../../core/path.ts';
+import type { Checkpoints } from '../checkpoints/checkpoints.ts';
+import type { Context } from '../context.ts';
+import { pushPartial } from '../end/partials.ts';
+import type { Pusher } from './pusher.ts';
+import type { Results } from './results.ts';
+
+export interface PushingParts {
+  readonly context: Context;
+  readonly checkpoints: Checkpoints;
+  readonly results: Results;
+  /** Results that may be half-written, and why. */
+  readonly suspects: ReadonlyMap<RelPath, string>;
+}
+
+export function openPusher({ context, checkpoints, results, suspects }: PushingParts): Pusher {
+  return (track, how) =>
+    whileLinked([context.signal, how.signal], (signal) => {
+      const handle = { ...how, signal };
+      if (track.role === 'checkpoint') return checkpoints.push(track, handle);
+      const why = suspects.get(track.path);
+      return why === undefined ? results.push(track, handle) : pushPartial(context, track, handle, why);
+    });
+}
