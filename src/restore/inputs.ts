@@ -9,10 +9,13 @@ import { fixedPart } from '../core/fixed-part.ts';
 import { isRecordKey, originOf, type Origin } from '../core/origin.ts';
 import { encodePath, isInside, type RelPath } from '../core/path.ts';
 import type { ObjectHead, Store } from '../store/store.ts';
+import { sourceOf } from './input-source.ts';
 import type { Source } from './source.ts';
 
 /** Requests under way at once: each is a round trip and no bytes. */
 const HEADS_AT_ONCE = 16;
+/** So many matches are looked at together; as many are reason to ask the records before the objects. */
+const PAGE = 1000;
 
 export interface InputSearch {
   readonly store: Store;
@@ -24,6 +27,8 @@ export interface InputSearch {
   readonly known: ReadonlySet<RelPath>;
   /** Only results of this run are inputs; undefined: those of every run (`--from` names another store). */
   readonly run: { readonly id: string | undefined } | undefined;
+  /** Keys of results that records of any index name. */
+  readonly recorded: () => Promise<ReadonlySet<string>>;
   readonly signal: AbortSignal;
 }
 
@@ -100,17 +105,9 @@ async function findMatching(
   pattern: string,
   ofOtherRuns: Map<RelPath, OtherRunsResult>,
 ): Promise<Pick<FoundInputs, 'sources' | 'leftOut'>> {
-  const listed: Listed[] = [];
-  for await (const { key } of search.store.list(escapePath(fixedPart(pattern)), search.signal)) {
-    if (isRecordKey(key)) continue;
-    const candidates = candidatesOf(key, search.scope).filter(
-      ({ path }) => isInside(path) && search.manifest.rolesOf(path).input && isWanted(search, path),
-    );
-    if (candidates.length > 0) listed.push({ key, candidates });
-  }
   const found = new Map<RelPath, Source & { readonly own: boolean }>();
   let leftOut = 0;
-  for (const { head, candidates } of await headsOf(search, listed)) {
+  const take = ({ head, candidates }: Looked): void => {
     const origin = originOf(head.key, head.meta);
     // A result goes by the path that it was stored from; the name of its object is nobody's input.
     const usable = candidates.filter(({ own }) => origin === undefined || (own && origin.kind === 'result'));
@@ -121,8 +118,33 @@ async function findMatching(
       else if (own || found.get(path)?.own !== true)
         found.set(path, { ...sourceOf(path, head, compressed), own });
     }
+  };
+  let recorded: ReadonlySet<string> | undefined;
+  for await (const listed of pagesOf(search, pattern)) {
+    if (listed.length === PAGE) recorded ??= await search.recorded();
+    const unknown = listed.filter(
+      ({ key, candidates }) => candidates.some(({ own }) => own) || recorded?.has(key) !== true,
+    );
+    leftOut += listed.length - unknown.length;
+    for (const looked of await headsOf(search, unknown)) take(looked);
   }
   return { sources: [...found.values()], leftOut };
+}
+
+/** What the listing has of the pattern, {@link PAGE} at a time: there may be very many. */
+async function* pagesOf(search: InputSearch, pattern: string): AsyncGenerator<readonly Listed[]> {
+  let page: Listed[] = [];
+  for await (const { key } of search.store.list(escapePath(fixedPart(pattern)), search.signal)) {
+    if (isRecordKey(key)) continue;
+    const candidates = candidatesOf(key, search.scope).filter(
+      ({ path }) => isInside(path) && search.manifest.rolesOf(path).input && isWanted(search, path),
+    );
+    if (candidates.length > 0) page.push({ key, candidates });
+    if (page.length < PAGE) continue;
+    yield page;
+    page = [];
+  }
+  yield page;
 }
 
 interface Candidate {
@@ -137,11 +159,16 @@ interface Listed {
   readonly candidates: readonly Candidate[];
 }
 
+interface Looked {
+  readonly head: ObjectHead;
+  readonly candidates: readonly Candidate[];
+}
+
 /** The metadata say what the listing does not. What has gone meanwhile is left out. */
 async function headsOf(
   { store, signal }: InputSearch,
   listed: readonly Listed[],
-): Promise<readonly { readonly head: ObjectHead; readonly candidates: readonly Candidate[] }[]> {
+): Promise<readonly Looked[]> {
   const limit = createLimit(HEADS_AT_ONCE);
   const heads = listed.map(({ key, candidates }) =>
     limit(async () => ({ head: await store.head(key, signal), candidates })),
@@ -159,26 +186,4 @@ function candidatesOf(key: string, { index }: KeyScope): readonly Candidate[] {
     ...(own === undefined ? [] : [{ path: unescapeKey(own), compressed, own: true }]),
     { path: unescapeKey(key), compressed: false, own: false },
   ];
-}
-
-/** Other programs write metadata of the same names: only what reads as ours is believed. */
-function sourceOf(path: RelPath, { key, sizeBytes, meta }: ObjectHead, compressed: boolean): Source {
-  const matching = (name: string, pattern: RegExp): string | undefined => {
-    const value = meta[name];
-    return value !== undefined && pattern.test(value) ? value : undefined;
-  };
-  const size = matching('size', /^\d{1,15}$/);
-  // A compressed object that was copied to a plain name: what is said of its content is not of these bytes.
-  const isSaidOfThese = compressed || size === undefined || Number(size) === sizeBytes;
-  const mode = matching('mode', /^[0-7]{1,4}$/);
-  return {
-    path,
-    kind: meta['link'] === '1' ? 'link' : 'file',
-    key,
-    compressed,
-    md5: isSaidOfThese ? matching('md5', /^[0-9a-f]{32}$/) : undefined,
-    size: isSaidOfThese && size !== undefined ? Number(size) : undefined,
-    mtimeNs: matching('mtime', /^-?\d{1,20}$/),
-    mode: mode === undefined ? undefined : Number.parseInt(mode, 8),
-  };
 }

@@ -11,6 +11,7 @@ import { plural } from '../../core/units.ts';
 import type { Log } from '../../log.ts';
 import type { FoundInputs, InputSearch, OtherRunsResult } from '../../restore/inputs.ts';
 import type { Store } from '../../store/store.ts';
+import { recordedKeys } from './recorded-keys.ts';
 
 /** Names in a message before it says how many more there are. */
 const NAMED = 5;
@@ -29,7 +30,8 @@ export function searchOf(job: InputJob, store: Store, known: ReadonlySet<RelPath
   const { settings, scope, manifest, signal } = job;
   // Another store is named by the user: what any run has left there is an input.
   const run = store.url === job.store.url ? { id: settings.identity.runId } : undefined;
-  return { store, scope, manifest, root: settings.workdir, known, run, signal };
+  const recorded = (): Promise<ReadonlySet<string>> => recordedKeys(store, signal);
+  return { store, scope, manifest, root: settings.workdir, known, run, recorded, signal };
 }
 
 /** Exactly named inputs without which the task cannot start: no attempt makes them. */

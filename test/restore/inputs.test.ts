@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { compileManifest } from '../../src/core/manifest.ts';
+import { findInputs, type InputSearch } from '../../src/restore/inputs.ts';
+import { recordedKeys } from '../../src/sidecar/start/recorded-keys.ts';
+import type { Store } from '../../src/store/store.ts';
+import { memoryStore } from '../support/memory-store.ts';
+
+const NEVER = new AbortController().signal;
+const manifest = compileManifest({
+  results: ['data/'],
+  checkpoints: [],
+  inputs: ['data/'],
+  companions: [],
+  exclude: [],
+  newest: undefined,
+});
+const ours = (index: string): Record<string, string> => ({
+  push: randomUUID(),
+  capture: '0.1.0',
+  index,
+  size: '1',
+});
+
+/** Results of `indices` under data/, `each` of every index, named by its record but for the last. */
+async function filled(indices: number, each: number) {
+  const store = memoryStore();
+  const put = (key: string, body: string, meta: Record<string, string>) =>
+    store.put(key, Buffer.from(body), { meta });
+  for (let n = 1; n <= indices; n += 1) {
+    const index = String(n);
+    const results = Array.from({ length: each }, (_, at) => ({
+      path: `data/f${at}`,
+      key: `data/f${at}.${index}`,
+      push: randomUUID(),
+      attempt: 1,
+      md5: 'd41d8cd98f00b204e9800998ecf8427e',
+      size: 1,
+      compressed: false,
+      mtimeNs: '1',
+      mode: 420,
+    }));
+    for (const { key } of results) await put(key, 'x', ours(index));
+    const at = '2026-11-20T15:10:36.793Z';
+    const told = { format: 1, push: 'p', capture: '0.1.0', attempt: 1, at, task: 't', index, startedAt: at };
+    const record = { ...told, runToken: 'r', host: 'h', argv: [], results: results.slice(0, -1) };
+    const under = `.capture/t/${index}/0001`;
+    await put(`${under}-000000.started.json`, JSON.stringify({ ...told, kind: 'started', seq: 0 }), {});
+    await put(`${under}-000003.done.json`, JSON.stringify({ ...record, kind: 'done', seq: 3 }), {});
+  }
+  return store;
+}
+
+function searching(store: Store): { search: InputSearch; requests: Record<'head' | 'get', number> } {
+  const requests = { head: 0, get: 0 };
+  const counted: Store = {
+    ...store,
+    head: (...args) => ((requests.head += 1), store.head(...args)),
+    get: (...args) => ((requests.get += 1), store.get(...args)),
+  };
+  const search = {
+    store: counted,
+    scope: { taskName: 't', index: '2' },
+    manifest,
+    root: '/nonexistent',
+    known: new Set<string>(),
+    run: { id: undefined },
+    recorded: () => recordedKeys(counted, NEVER),
+    signal: NEVER,
+  };
+  return { search, requests };
+}
+
+describe('inputs below a directory', () => {
+  it.each([
+    ['few', 3, 10, { head: 31, get: 0 }],
+    // The own ones, what no record names, and the user's.
+    ['very many', 12, 200, { head: 200 + 11 + 1, get: 12 }],
+  ])('among %s results of all indices are the user’s and the index’s own', async (_, indices, each, most) => {
+    const store = await filled(indices, each);
+    await store.put('data/part.3', Buffer.from('user'), { meta: {} });
+    const { search, requests } = searching(store);
+    const { sources, leftOut } = await findInputs(search, ['data/']);
+    const own = Array.from({ length: each }, (__, at) => `data/f${at}`);
+    expect(sources.map(({ path }) => path).toSorted()).toEqual([...own, 'data/part.3'].toSorted());
+    expect(leftOut).toBe((indices - 1) * each);
+    expect(sources.find(({ path }) => path === 'data/part.3')).toMatchObject({ size: 4, md5: undefined });
+    expect(requests.get).toBe(most.get);
+    expect(requests.head).toBeLessThanOrEqual(most.head);
+  });
+});
