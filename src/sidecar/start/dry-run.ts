@@ -6,6 +6,7 @@ import { firstLine } from '../../core/first-line.ts';
 import { generationName, restoreOrder, type History } from '../../core/history.ts';
 import { checkpointKey, resultKey, segmentKey, type KeyScope } from '../../core/keys.ts';
 import { compileManifest, type Manifest } from '../../core/manifest.ts';
+import { submissionNote } from '../../core/other-runs.ts';
 import { encodePath, showPath } from '../../core/path.ts';
 import type { Settings } from '../../core/settings.ts';
 import { formatBytes } from '../../core/units.ts';
@@ -45,10 +46,16 @@ export async function dryRun(settings: Settings, signal: AbortSignal): Promise<D
       { interest: manifest, onUnreadable: (dir) => unreadable.push(dir) },
       signal,
     );
+    const note = submissionNote(history, {
+      before: newestAttempt + 1,
+      url: store.url,
+      isResult: (path) => manifest.rolesOf(path).result,
+    });
     const inputs = await fetches({ settings, scope, manifest, store, from, signal }, history);
     const lines = [
       firstLine(settings, newestAttempt + 1),
       ...problems,
+      ...(note === undefined ? [] : [note.message]),
       ...unreadable.map((dir) => `cannot read ${showPath(dir)}`),
       ...matches(found, manifest, scope, newestAttempt + 1),
       ...inputs.lines,

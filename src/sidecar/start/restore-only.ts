@@ -4,6 +4,7 @@ import { generationName, unionOf, type History } from '../../core/history.ts';
 import { keyIndex, type Settings } from '../../core/settings.ts';
 import { compileManifest } from '../../core/manifest.ts';
 import type { KeyScope } from '../../core/keys.ts';
+import { submissionNote } from '../../core/other-runs.ts';
 import { encodePath } from '../../core/path.ts';
 import { plural } from '../../core/units.ts';
 import type { Log } from '../../log.ts';
@@ -44,7 +45,11 @@ export async function restoreOnly(settings: Settings, log: Log, signal: AbortSig
   const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
   try {
     const root = { fd, path: settings.workdir };
-    const { history, scope } = await readHistory(store, settings, (problem) => log.warn(problem), signal);
+    const read = await readHistory(store, settings, (problem) => log.warn(problem), signal);
+    const { history, scope, newestAttempt: before } = read;
+    // It replaces no result: only what other runs have left is said.
+    const note = submissionNote(history, { before: before + 1, url: store.url, isResult: () => false });
+    if (note !== undefined) log[note.level](note.message, { hint: note.hint });
     const lock = lockWorkdir(settings.workdir, settings.sharedWorkdir);
     try {
       forgetHandover(settings);
