@@ -1,25 +1,26 @@
 // What capture says while it works: pino's levels and JSON, or plain lines for people. Never touches
 // process.stdout and process.stderr, whose streams would change the task's own descriptors.
 import fs from 'node:fs';
+import tty from 'node:tty';
 import { pino } from 'pino';
 import { CaptureError, reasonOf } from './core/errors.ts';
 import { EXIT } from './core/exit-status.ts';
+import type { MessageFields } from './core/message-fields.ts';
 import { droppedLine, messageLines, type MessageLevel } from './core/message-line.ts';
 import { encodePath, showPath } from './core/path.ts';
 import type { LogSettings } from './core/settings.ts';
 import { Outlet } from './outlet.ts';
 
-/** `hint`: what to do about it, a `try:` line in text. The others stand in JSON only. */
-export interface LogFields {
-  readonly hint?: string;
-  readonly [field: string]: unknown;
-}
+/** A field that only JSON shows: {@link MessageFields}. */
+export type LogFields = MessageFields;
 
 export interface Log {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
+  /** From now on each line has these fields: which index and attempt it is of. */
+  know(fields: Pick<LogFields, 'index' | 'attempt'>): void;
   /** Waits until all is read, a second at most when nobody reads, and closes the file. */
   close(): Promise<void>;
 }
@@ -38,15 +39,22 @@ const ERROR = 50;
  */
 export function openLog(settings: LogSettings): Log {
   const fd = settings.file === undefined ? STDERR : openFile(settings.file);
-  const sayDropped = settings.format === 'json' ? droppedJson : droppedLine;
+  const now = (): Date | undefined => (fd === STDERR && tty.isatty(STDERR) ? undefined : new Date());
+  const sayDropped =
+    settings.format === 'json' ? droppedJson : (count: number): string => droppedLine(count, now());
   const stderr = new Outlet(STDERR, sayDropped);
   const main = fd === STDERR ? stderr : new Outlet(fd, sayDropped);
   const logger = pino({ level: settings.level }, destinationOf(settings, main, stderr));
+  const at =
+    (level: MessageLevel): Log[MessageLevel] =>
+    (message, fields = {}) =>
+      logger[level]({ event: 'message', ...fields }, message);
   return {
-    debug: (message, fields = {}) => logger.debug(fields, message),
-    info: (message, fields = {}) => logger.info(fields, message),
-    warn: (message, fields = {}) => logger.warn(fields, message),
-    error: (message, fields = {}) => logger.error(fields, message),
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    know: (fields) => logger.setBindings(fields),
     close: async () => {
       await Promise.all([main.drain(), stderr.drain()]);
       if (fd !== STDERR) fs.closeSync(fd);
@@ -77,6 +85,7 @@ interface Destination {
 }
 
 function destinationOf(settings: LogSettings, main: Outlet, stderr: Outlet): Destination {
+  const isTerminal = tty.isatty(STDERR);
   const destination: Destination = {
     [METADATA]: true,
     lastLevel: 0,
@@ -84,12 +93,10 @@ function destinationOf(settings: LogSettings, main: Outlet, stderr: Outlet): Des
     lastObj: null,
     write: (json) => {
       const { lastLevel, lastMsg, lastObj } = destination;
-      const text =
-        settings.format === 'json' ? json : messageLines(levelName(lastLevel), lastMsg, lastObj?.hint);
-      if (main === stderr) return stderr.write(text);
-      // In a file of its own nothing else says when it was; JSON has the time.
-      main.write(settings.format === 'json' ? text : `${new Date().toISOString()} ${text}`);
-      if (lastLevel >= ERROR) stderr.write(text);
+      const text = (when: Date | undefined): string =>
+        settings.format === 'json' ? json : messageLines(levelName(lastLevel), lastMsg, lastObj?.hint, when);
+      if (main !== stderr) main.write(text(new Date()));
+      if (main === stderr || lastLevel >= ERROR) stderr.write(text(isTerminal ? undefined : new Date()));
     },
   };
   return destination;

@@ -109,8 +109,8 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
     });
     if (opened.kind === 'done-already') return sayLast(life, opened);
     life.sidecar = opened.sidecar;
-    const { attempt, restored, runToken, socket, line } = opened.sidecar;
-    tell({ kind: 'ready', attempt, restored, runToken, socket, line });
+    const { attempt, restored, runToken, socket } = opened.sidecar;
+    tell({ kind: 'ready', attempt, restored, runToken, socket });
   } catch (error) {
     await sayLast(life, { kind: 'refused', ...describeFailure(error) });
   }
@@ -130,7 +130,7 @@ function listen(choices: readonly NoticeChoice[], life: Life, log: Log): Notices
     log,
     onNotice: (notice) => {
       if (notice.kind === 'stop') return tell({ kind: 'notice', notice });
-      log.warn(`${notice.what}: what is closed is made safe now`);
+      log.warn(`${notice.what}: what is closed is made safe now`, { event: 'notice', source: notice.source });
       life.sidecar?.advised();
     },
     onWithdrawn: (notice) => tell({ kind: 'notice-withdrawn', notice }),
@@ -144,7 +144,7 @@ async function finish(
 ): Promise<void> {
   if (life.finishing || life.sidecar === undefined) return;
   life.finishing = true;
-  const { status, line } = await life.sidecar.finish({
+  const { status, last } = await life.sidecar.finish({
     end: taskEnd,
     preempted: how.preempted ?? false,
     signalledAtMs: undefined,
@@ -155,7 +155,9 @@ async function finish(
   await life.notices?.done();
   life.notices?.close();
   await life.sidecar.close();
-  await sayLast(life, { kind: 'ended', status, line });
+  // What was never started needs no account of what it stored: the launcher says why.
+  if (life.taskPid !== undefined) life.log?.[last.level](last.text, last.fields);
+  await sayLast(life, { kind: 'ended', status });
 }
 
 /** The results matter more than the recorder's parent: wait for the task, then drain. */

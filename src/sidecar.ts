@@ -4,7 +4,6 @@
 import { setMaxListeners } from 'node:events';
 import picomatch from 'picomatch';
 import { EXIT } from './core/exit-status.ts';
-import { firstLine } from './core/first-line.ts';
 import { generationName } from './core/history.ts';
 import type { RelPath } from './core/path.ts';
 import type { RecordKind } from './core/records.ts';
@@ -36,6 +35,7 @@ import { openPusher } from './sidecar/files/pushing.ts';
 import { Results } from './sidecar/files/results.ts';
 import { watchFor, type Watching } from './sidecar/start/watching.ts';
 import { Unsaved } from './sidecar/files/unsaved.ts';
+import { sayOpening } from './sidecar/start/opening-lines.ts';
 import { warmUpLanes } from './sidecar/start/lanes.ts';
 import { begin } from './sidecar/start/start.ts';
 import { takeStock } from './sidecar/start/stock.ts';
@@ -66,8 +66,6 @@ export interface Sidecar {
   readonly endedAs?: RecordKind;
   /** Path of the control socket, for CAPTURED_SOCKET. */
   readonly socket: string | undefined;
-  /** Who this is, for the user. */
-  readonly line: string;
   /** The task's first process is there. */
   taskStarted(): void;
   /** A signal that asks the task to end is on its way to it. */
@@ -82,9 +80,7 @@ export interface Sidecar {
 }
 
 /** `done-already`: `--skip-done` and this index is done; nothing was started. */
-export type Opened =
-  | { readonly kind: 'open'; readonly sidecar: Sidecar }
-  | { readonly kind: 'done-already'; readonly line: string };
+export type Opened = { readonly kind: 'open'; readonly sidecar: Sidecar } | { readonly kind: 'done-already' };
 
 export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const { settings, log } = options;
@@ -105,7 +101,9 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
     },
   });
   if (beginning.kind === 'done-already') {
-    return { kind: 'done-already', line: `done already in attempt ${beginning.attempt} (--skip-done)` };
+    const { attempt } = beginning;
+    log.info(`done already in attempt ${attempt} (--skip-done)`, { event: 'done-already', attempt });
+    return { kind: 'done-already' };
   }
   const { context, restored, ended, close } = beginning;
   if (ended !== undefined) return { kind: 'open', sidecar: afterTheEnd(beginning, ended) };
@@ -120,6 +118,8 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const flush = openFlush({ ...parts, watcher });
   const control = await openAnswers(context, flush);
   const stopping = openStopping({ ...parts, flush, onDrainTakes: options.onDrainTakes });
+  // Below a launcher the user has read it before a sidecar is replaced.
+  if (options.attempt === undefined || options.alone === true) await sayOpening(context, restored);
   let window: DrainWindow | undefined;
   return {
     kind: 'open',
@@ -128,7 +128,6 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
       restored: restored.generation === undefined ? '' : generationName(restored.generation),
       runToken: context.runToken,
       socket: control?.path,
-      line: firstLine(settings, context.attempt),
       taskStarted: () => watcher.look(),
       taskSignalled: stopping.taskSignalled,
       noticed: stopping.noticed,
@@ -147,7 +146,10 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
         lost.close();
         return fencedBy === undefined
           ? finished
-          : { status: EXIT.fenced, line: `${fencedBy}; ${finished.line}` };
+          : {
+              status: EXIT.fenced,
+              last: { ...finished.last, level: 'error', text: `${fencedBy}; ${finished.last.text}` },
+            };
       },
       close: async () => {
         window?.close();
@@ -171,10 +173,12 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
   const { settings, manifest } = context;
   const watching: Parts['watching'] = { watcher: undefined };
   const suspects = new Map<RelPath, string>();
-  const results = new Results(context, () => {
+  const stored = (): void => {
     recorder.due();
+    gauges.stored();
     relief.changed();
-  });
+  };
+  const results = new Results(context, stored);
   const checkpoints = new Checkpoints(context);
   const openResults = new OpenResults({
     context,
@@ -210,9 +214,9 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
     behind: () => unsaved.behind(),
     isLast: lastMatcher(settings.checkpointLast),
     restored: restored.members.map(({ file }) => file.path),
-    onCommitted: () => recorder.due(),
+    onCommitted: stored,
   });
-  const gauges = openGauges(context, results);
+  const gauges = openGauges(context, results, () => generations.committed);
   const reclaims = new Reclaims(context, results);
   // Under pressure a record is not waited for: what it names may go.
   const relief = new Relief({ look: () => reclaims.pressure(), relieve: () => recorder.now() });

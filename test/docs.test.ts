@@ -1,6 +1,7 @@
-// The fault matrix names a test for each of its rows: each must be there, or the table promises what nobody tries.
+// What docs/ promise is there: the tests that the fault matrix names for its rows, and the events of JSON lines.
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
+import { EVENTS } from '../src/core/message-fields.ts';
 
 const ROOT = new URL('..', import.meta.url);
 const read = (path: string): string => fs.readFileSync(new URL(path, ROOT), 'utf8');
@@ -42,4 +43,11 @@ it('each test that the fault matrix names is there', () => {
     return !paths.some((path) => words.every((part) => read(`test/${path}`).includes(part)));
   });
   expect(missing).toEqual([]);
+});
+
+it('each event of a JSON line is explained, and no other', () => {
+  const rows = read('docs/messages.md').split('| `event` | fields | |')[1] ?? '';
+  const cells = [...rows.matchAll(/^\|([^|]*)\|/gm)].map(([, cell = '']) => cell);
+  const named = cells.flatMap((cell) => [...cell.matchAll(/`([a-z-]+)`/g)].map(([, name]) => name));
+  expect(named.toSorted()).toEqual([...EVENTS].toSorted());
 });

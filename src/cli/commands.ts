@@ -3,6 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { CaptureError } from '../core/errors.ts';
 import { EXIT, statusOfSignal, type ExitStatus } from '../core/exit-status.ts';
+import type { MessageFields } from '../core/message-fields.ts';
 import type { Log } from '../log.ts';
 import type { Parsed } from './parse.ts';
 import { print, type SayLevel } from './say.ts';
@@ -10,7 +11,7 @@ import { print, type SayLevel } from './say.ts';
 /** What was asked for, when it is neither help nor a mistake. */
 export type Asked = Extract<Parsed, { readonly kind: 'run' | 'watch' | 'restore' }>;
 
-export type Say = (line: string, level: SayLevel, hint?: string) => void;
+export type Say = (line: string, level: SayLevel, fields?: MessageFields) => void;
 
 /** Does it, and resolves to the exit status. */
 export async function carryOut(asked: Asked, say: Say): Promise<ExitStatus> {
@@ -43,7 +44,8 @@ async function restore({ settings }: Asked): Promise<ExitStatus> {
   const restoring = 'handOver' in module ? module.handOver : module.restoreOnly;
   return logged(openLog(settings.log), (log) =>
     untilStopped(async (signal) => {
-      log.info(await restoring(settings, log, signal));
+      log.know({ index: settings.identity.index });
+      log.info(await restoring(settings, log, signal), { event: 'end' });
       return EXIT.ok;
     }),
   );

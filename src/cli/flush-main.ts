@@ -24,10 +24,10 @@ async function main(): Promise<ExitStatus> {
       print(`${CAPTURE_VERSION}\n`);
       return EXIT.ok;
     case 'mistakes':
-      for (const { message, hint } of line.mistakes) say(message, 'error', hint);
+      for (const { message, hint } of line.mistakes) say(message, 'error', { hint });
       return EXIT.usage;
     case 'no-socket':
-      say('no control socket is named: CAPTURED_SOCKET is not set', 'error', NO_SOCKET);
+      say('no control socket is named: CAPTURED_SOCKET is not set', 'error', { hint: NO_SOCKET });
       return EXIT.unavailable;
     case 'ask':
       return flush(line, say);

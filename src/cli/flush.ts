@@ -6,6 +6,7 @@ import { controlLine, LONGEST_LINE_BYTES, parseAnswer } from '../core/control.ts
 import type { ControlAnswer, ControlRequest, Flushed } from '../core/control.ts';
 import { errnoOf } from '../core/errors.ts';
 import { EXIT, type ExitStatus } from '../core/exit-status.ts';
+import type { MessageFields } from '../core/message-fields.ts';
 import { showPath } from '../core/path.ts';
 import { formatMs, plural } from '../core/units.ts';
 import type { SayLevel } from './say.ts';
@@ -23,7 +24,7 @@ export interface FlushQuestion {
   readonly timeoutMs: number;
 }
 
-type Say = (line: string, level: SayLevel, hint?: string) => void;
+type Say = (line: string, level: SayLevel, fields?: MessageFields) => void;
 
 /** How one try ended: an answer, or why there is none. `heard`: somebody had taken the question. */
 type Try =
@@ -36,10 +37,14 @@ export async function flush(question: FlushQuestion, say: Say): Promise<ExitStat
   if (last.kind === 'answer') return judge(last.answer, question, say);
   const where = showPath(question.socket);
   if (last.heard && !question.ping) {
-    say(`capture did not answer within ${formatMs(question.timeoutMs)}: ${last.why}`, 'error', LONGER);
+    say(`capture did not answer within ${formatMs(question.timeoutMs)}: ${last.why}`, 'error', {
+      hint: LONGER,
+    });
     return EXIT.notStored;
   }
-  say(`nobody answers at ${where}: ${last.why}`, 'error', 'is the capture that listens there still running?');
+  say(`nobody answers at ${where}: ${last.why}`, 'error', {
+    hint: 'is the capture that listens there still running?',
+  });
   return EXIT.unavailable;
 }
 
@@ -102,11 +107,9 @@ function judge(answer: ControlAnswer, question: FlushQuestion, say: Say): ExitSt
     case 'flushed':
       return tell(answer, question, say);
     case 'refused':
-      say(
-        `capture does not answer at ${showPath(question.socket)}: ${answer.why}`,
-        'error',
-        'run capture flush as the user of capture',
-      );
+      say(`capture does not answer at ${showPath(question.socket)}: ${answer.why}`, 'error', {
+        hint: 'run capture flush as the user of capture',
+      });
       return EXIT.unavailable;
   }
 }
@@ -121,7 +124,7 @@ function tell({ left, more, incomplete }: Flushed, { timeoutMs }: FlushQuestion,
   say(
     `${plural(count, 'file')} not stored within ${formatMs(timeoutMs)}: ${named.join(', ')}${others}`,
     'error',
-    LONGER,
+    { hint: LONGER },
   );
   return EXIT.notStored;
 }

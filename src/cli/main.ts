@@ -3,7 +3,8 @@ import { CaptureError, reasonOf } from '../core/errors.ts';
 import { EXIT, type ExitStatus } from '../core/exit-status.ts';
 import { guardInspector } from '../launch/inspector.ts';
 import { carryOut, type Asked, type Say } from './commands.ts';
-import { parseCommandLine } from './parse.ts';
+import type { LogSettings } from '../core/settings.ts';
+import { parseCommandLine, type Parsed } from './parse.ts';
 import { allSaid, print, say } from './say.ts';
 
 // SIGUSR1 must not open a debugger, not even while we are starting.
@@ -21,7 +22,7 @@ async function main(): Promise<ExitStatus> {
         print(parsed.text);
         return EXIT.ok;
       case 'mistakes':
-        for (const { message, hint } of parsed.mistakes) say(message, 'error', hint);
+        await sayMistakes(parsed);
         return EXIT.usage;
       default:
         return await begin(parsed);
@@ -32,8 +33,9 @@ async function main(): Promise<ExitStatus> {
 }
 
 async function begin(asked: Asked): Promise<ExitStatus> {
-  const { speak, close } = await voice(asked);
-  for (const { message, hint } of asked.warnings) speak(message, 'warn', hint);
+  const { log, identity } = asked.settings;
+  const { speak, close } = await voice(log, identity.index);
+  for (const { message, hint } of asked.warnings) speak(message, 'warn', { hint });
   try {
     return await carryOut(asked, speak);
   } catch (error) {
@@ -48,24 +50,33 @@ interface Voice {
   close(): Promise<void>;
 }
 
+/** In the form that was asked for, as far as that can be known. A log file may be the mistake: it gets none. */
+async function sayMistakes({ mistakes, log }: Extract<Parsed, { kind: 'mistakes' }>): Promise<void> {
+  const { speak, close } = await voice({ level: 'info', format: log.format, file: undefined }, undefined);
+  for (const { message, hint } of mistakes) speak(message, 'error', { event: 'mistake', hint });
+  await close();
+}
+
 /** Plain lines need no logger, and the launcher stays small without one. */
-async function voice({ settings: { log } }: Asked): Promise<Voice> {
-  if (log.format === 'text' && log.level === 'info' && log.file === undefined)
-    return { speak: say, close: allSaid };
+async function voice(log: LogSettings, index: string | undefined): Promise<Voice> {
+  const isPlain = log.format === 'text' && log.file === undefined;
+  if (isPlain && (log.level === 'info' || log.level === 'debug')) return { speak: say, close: allSaid };
   const { openLog } = await import('../log.ts');
   const opened = openLog(log);
-  return {
-    speak: (line, level, hint) => opened[level](line, hint === undefined ? {} : { hint }),
-    close: () => opened.close(),
-  };
+  opened.know({ index });
+  return { speak: (line, level, fields) => opened[level](line, fields), close: () => opened.close() };
 }
 
 function failed(error: unknown, speak: Say): ExitStatus {
   if (error instanceof CaptureError) {
-    speak(error.message, 'error', error.hint);
+    speak(error.message, 'error', { event: 'refused', hint: error.hint, status: error.status });
     return error.status;
   }
-  speak(`internal error: ${reasonOf(error)}`, 'error', 'report it as a bug, with the lines below');
+  speak(`internal error: ${reasonOf(error)}`, 'error', {
+    event: 'refused',
+    hint: 'report it as a bug, with the lines below',
+    status: EXIT.internal,
+  });
   const lines = error instanceof Error ? (error.stack ?? '').split('\n') : [];
   for (const line of lines) say(line, 'error');
   return EXIT.internal;

@@ -5,7 +5,7 @@ import { slurmJob, waitingBatchShell } from '../array/slurm-job.ts';
 import type { Mistake } from '../core/mistake.ts';
 import { nearestWord } from '../core/nearest.ts';
 import { showPath } from '../core/path.ts';
-import type { Settings } from '../core/settings.ts';
+import type { LogSettings, Settings } from '../core/settings.ts';
 import { readCommandLine, type CommandLine } from './command-line.ts';
 import { helpText } from './help.ts';
 import type { CommandName } from './options.ts';
@@ -32,7 +32,12 @@ export type Parsed =
   | ({ readonly kind: 'restore' } & Asked)
   | { readonly kind: 'help'; readonly text: string }
   | { readonly kind: 'version'; readonly text: string }
-  | { readonly kind: 'mistakes'; readonly mistakes: readonly Mistake[] };
+  | {
+      readonly kind: 'mistakes';
+      readonly mistakes: readonly Mistake[];
+      /** How they are to be said. */
+      readonly log: LogSettings;
+    };
 
 /** `argv` without node and script. `cwd` is what relative paths and a missing `--workdir` mean. */
 export function parseCommandLine(
@@ -43,20 +48,20 @@ export function parseCommandLine(
 ): Parsed {
   const { command, args, task } = split(argv);
   const strange = command === 'run' ? unknownCommand(args[0]) : undefined;
-  if (strange !== undefined) return { kind: 'mistakes', mistakes: [strange] };
   const line = readCommandLine(command, args);
-  if (line.help) return { kind: 'help', text: helpText(command) };
-  if (line.version) return { kind: 'version', text: `${CAPTURE_VERSION}\n` };
+  if (strange === undefined && line.help) return { kind: 'help', text: helpText(command) };
+  if (strange === undefined && line.version) return { kind: 'version', text: `${CAPTURE_VERSION}\n` };
 
   const { given, mistakes: twinMistakes } = withTwins(line.given, env, command);
   const { settings, mistakes } = settingsOf({ command, given, env, cwd, argv: task ?? [], outside });
+  if (strange !== undefined) return { kind: 'mistakes', mistakes: [strange], log: settings.log };
   const all = [...line.mistakes, ...wordMistakes(command, line, task), ...twinMistakes, ...mistakes];
   const [program, ...taskArgs] = task ?? [];
   const inStep = command === 'run' && program !== undefined ? parallelStep(env, program) : undefined;
   if (inStep !== undefined) all.push(inStep);
   if (all.length === 0 && command === 'restore' && given.has('handoff'))
     all.push(...mistakesOfWatch(args, env, cwd, outside));
-  if (all.length > 0) return { kind: 'mistakes', mistakes: all };
+  if (all.length > 0) return { kind: 'mistakes', mistakes: all, log: settings.log };
 
   const inBatch = command === 'run' && slurmJob(env) !== undefined;
   const waited = inBatch ? waitingBatchShell(outside.parent()) : undefined;

@@ -1,5 +1,7 @@
 // The launcher's voice: lines for the user on stderr, texts that were asked for on stdout. Never through
 // process.stdout and process.stderr, whose streams would change the task's descriptors.
+import tty from 'node:tty';
+import type { MessageFields } from '../core/message-fields.ts';
 import { droppedLine, messageLines, type MessageLevel } from '../core/message-line.ts';
 import { writeText } from '../native/write-text.ts';
 import { Outlet } from '../outlet.ts';
@@ -9,11 +11,16 @@ const STDERR = 2;
 
 export type SayLevel = Exclude<MessageLevel, 'debug'>;
 
-const stderr = new Outlet(STDERR, droppedLine);
+const stderr = new Outlet(STDERR, (count) => droppedLine(count, now()));
 
 /** `capture: message`, and `  try: hint` when there is one. Never waits for a reader. */
-export function say(message: string, level: SayLevel, hint?: string): void {
-  stderr.write(messageLines(level, message, hint));
+export function say(message: string, level: SayLevel, { hint }: MessageFields = {}): void {
+  stderr.write(messageLines(level, message, hint, now()));
+}
+
+/** On a terminal nobody needs to be told. */
+function now(): Date | undefined {
+  return tty.isatty(STDERR) ? undefined : new Date();
 }
 
 /** Before the process ends: what was said is read, or nobody reads. */

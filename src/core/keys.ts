@@ -95,9 +95,12 @@ export function mayCompress(path: RelPath): boolean {
   return !path.endsWith(COMPRESSED);
 }
 
+/** Below it each task of the store has a folder. */
+export const TASKS_PREFIX = '.capture/';
+
 /** `.capture/<task name>/<index>/`: the prefix of one index's records. */
 export function recordPrefix(scope: KeyScope): string {
-  return `.capture/${escapePath(scope.taskName)}/${scope.index}/`;
+  return `${TASKS_PREFIX}${escapePath(scope.taskName)}/${scope.index}/`;
 }
 
 /** `<attempt>-<seq>.<kind>.json`, zero-padded so that key order is time order. `failed` carries its status. */

@@ -57,7 +57,7 @@ export type News = Extract<
 export type FromSidecar =
   /** The module is loaded and its signal handlers stand; sent before `start` is read. */
   | { readonly kind: 'hello'; readonly pid: number }
-  /** Restored, watching: the task may start. `line` is the first line for the user. */
+  /** Restored, watching: the task may start. */
   | {
       readonly kind: 'ready';
       readonly attempt: number;
@@ -67,10 +67,9 @@ export type FromSidecar =
       readonly runToken: string;
       /** Path of the control socket, for CAPTURED_SOCKET. */
       readonly socket?: string | undefined;
-      readonly line: string;
     }
   /** `--skip-done`: this index is done already. */
-  | { readonly kind: 'done-already'; readonly line: string }
+  | { readonly kind: 'done-already' }
   /** Nothing was started: the launcher prints it and exits. */
   | {
       readonly kind: 'refused';
@@ -87,4 +86,4 @@ export type FromSidecar =
   /** Another attempt has taken this index over: stop the task. */
   | { readonly kind: 'fenced'; readonly message: string }
   /** Everything is written. `status` is capture's own verdict, undefined: the task's status stands. */
-  | { readonly kind: 'ended'; readonly status: ExitStatus | undefined; readonly line: string };
+  | { readonly kind: 'ended'; readonly status: ExitStatus | undefined };

@@ -7,6 +7,7 @@ import { CaptureError } from '../core/errors.ts';
 import { EXIT, statusOfSignal } from '../core/exit-status.ts';
 import type { ExitStatus } from '../core/exit-status.ts';
 import { compileManifest } from '../core/manifest.ts';
+import type { MessageFields } from '../core/message-fields.ts';
 import type { TaskEnd } from '../core/messages.ts';
 import type { Settings } from '../core/settings.ts';
 import { setOpenFilesLimit } from '../native/processes.ts';
@@ -34,7 +35,7 @@ export interface LaunchOptions {
   /** The module that is run as the sidecar. */
   readonly sidecarEntry: string;
   /** Prints for the user; must write synchronously to fd 2. */
-  readonly say: (line: string, level: 'info' | 'warn' | 'error', hint?: string) => void;
+  readonly say: (line: string, level: 'info' | 'warn' | 'error', fields?: MessageFields) => void;
   /** Signals that our caller ignored: they stay ignored, for the task too. */
   readonly ignoredSignals: ReadonlySet<string>;
 }
@@ -80,7 +81,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     env: withoutShim(process.env),
     nodeChildren,
     heard: (news) => supervision.heard(news),
-    warn: (line, hint) => options.say(line, 'warn', hint),
+    warn: (line, hint) => options.say(line, 'warn', { event: 'sidecar-restarted', hint }),
   });
   try {
     const status = await run({
@@ -108,10 +109,9 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
 }
 
 async function run(launched: Launch): Promise<ExitStatus> {
-  const { sidecar, supervision, say } = launched;
+  const { sidecar, supervision } = launched;
   const opening = await Promise.race([sidecar.opened, supervision.endRequested]);
   if ('what' in opening) return endBeforeTask(launched, opening);
-  say(opening.line, 'info');
   if (opening.kind === 'done-already') return EXIT.ok;
 
   const task = await start(launched, opening);
@@ -129,7 +129,6 @@ async function run(launched: Launch): Promise<ExitStatus> {
     reason: lastCall.reason(),
   });
   const ending = supervision.fenced() ? await endedWithin(sidecar, FENCED_GOODBYE_MS) : await sidecar.ended;
-  if (ending.kind === 'ended') say(ending.line, 'info');
   return supervision.fenced() ? EXIT.fenced : verdict(ending, statusOf(end), launched.settings);
 }
 
@@ -202,7 +201,7 @@ async function endBeforeTask(launched: Launch, { what, signal }: EndRequest): Pr
   const preempted = signal === undefined || signal === 'SIGTERM';
   const status = preempted ? settings.preemptedStatus : statusOfSignal(os.constants.signals[signal]);
   const reason = `${what} before the task was started`;
-  say(`${reason}: nothing was started`, 'warn');
+  say(`${reason}: nothing was started`, 'warn', { event: 'refused', status });
   sidecar.tell({ kind: 'task-not-started', status, reason, preempted });
   await endedWithin(sidecar, settings.graceMs);
   return status;

@@ -1,5 +1,6 @@
 // What a notice means for the task: it is told at once where it makes use of that, else it computes on until
 // shortly before the deadline. A notice is acted on once, however often its source repeats it.
+import type { MessageFields } from '../core/message-fields.ts';
 import { sameNotice, type Notice } from '../core/notice.ts';
 import { handlesTerm } from '../core/term-handlers.ts';
 import { readProc } from '../native/processes.ts';
@@ -11,7 +12,7 @@ export interface NoticesOptions {
   /** Undefined when it does not run any more. */
   readonly task: () => Pick<Task, 'members'> | undefined;
   readonly tellTask: (signal: NodeJS.Signals) => void;
-  readonly say: (line: string, level: 'info' | 'warn') => void;
+  readonly say: (line: string, level: 'info' | 'warn', fields?: MessageFields) => void;
   readonly begin: (notice: Notice) => void;
   readonly withdraw: (notice: Notice) => void;
   /** When the task must be gone, ms since the epoch. */
@@ -47,19 +48,23 @@ export function createNotices(options: NoticesOptions): Notices {
       const untilMs = options.taskDeadlineMs() ?? Date.now();
       const then =
         signal === undefined ? `the task computes on until ${timeOf(untilMs)}` : `the task gets ${signal}`;
-      say(`${notice.what}${isRunning ? `; ${then}` : ''}`, 'warn');
+      say(`${notice.what}${isRunning ? `; ${then}` : ''}`, 'warn', { event: 'notice', ...told(notice) });
       if (signal !== undefined) tellTask(signal);
     },
     withdrawn: (notice) => {
       if (!isHeard(notice)) return;
       heard = heard.filter((one) => !sameNotice(one, notice));
-      say(`taken back: ${notice.what}`, 'warn');
+      say(`taken back: ${notice.what}`, 'warn', { event: 'notice-withdrawn', ...told(notice) });
       options.withdraw(notice);
     },
     tellAtLast: () => {
       if (tell !== 'none') tellTask(tell === 'auto' ? 'SIGTERM' : (tell as NodeJS.Signals));
     },
   };
+}
+
+function told({ source, atMs }: Notice): MessageFields {
+  return { source, deadlineMs: atMs };
 }
 
 /** `08:21:50`, of this machine's clock and zone. */

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { reasonOf } from '../core/errors.ts';
 import { sendSignal } from '../native/processes.ts';
+import type { MessageFields } from '../core/message-fields.ts';
 import { requeueRule, type SlurmJob } from '../core/slurm-job.ts';
 import { formatMs } from '../core/units.ts';
 
@@ -18,7 +19,7 @@ const LEAST_MS = 500;
  */
 const SURVIVING = 'trap "" TERM HUP; exec scontrol "$@"';
 
-type Say = (line: string, level: 'info' | 'warn', hint?: string) => void;
+type Say = (line: string, level: 'info' | 'warn', fields?: MessageFields) => void;
 
 export interface RequeueOptions {
   /** Running children that Node waits for; kept up to date here. */
@@ -46,7 +47,7 @@ export async function requeue(
     }
   } catch (error) {
     const hint = `scontrol requeue ${job.id}; scontrol must be in PATH, and the job submitted with --requeue`;
-    say(`job ${job.id} could not be requeued: ${reasonOf(error)}`, 'warn', hint);
+    say(`job ${job.id} could not be requeued: ${reasonOf(error)}`, 'warn', { hint });
   }
 }
 

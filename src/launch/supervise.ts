@@ -1,6 +1,7 @@
 // What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Between them
 // and the task stands nothing else; whether a signal is relayed is decided in core/relay.ts.
 import { deadlineOf } from '../core/deadline.ts';
+import type { MessageFields } from '../core/message-fields.ts';
 import type { News, ToSidecar } from '../core/messages.ts';
 import { asksToEnd, canEndTask, relayRule } from '../core/relay.ts';
 import type { JobSignal } from '../core/relay.ts';
@@ -44,7 +45,7 @@ export interface SuperviseOptions {
   readonly settings: Pick<Settings, 'graceMs' | 'notices'>;
   readonly sharesGroup: boolean;
   readonly tell: (message: ToSidecar) => void;
-  readonly say: (line: string, level: 'info' | 'warn' | 'error') => void;
+  readonly say: (line: string, level: 'info' | 'warn' | 'error', fields?: MessageFields) => void;
 }
 
 export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions): Supervision {
@@ -165,7 +166,7 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
       case 'drain-takes':
         return lastCall.drainTakes(news.ms);
       case 'fenced':
-        say(news.message, 'error');
+        say(news.message, 'error', { event: 'fenced' });
         return fence();
       case 'notice':
       case 'notice-withdrawn':

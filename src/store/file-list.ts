@@ -16,6 +16,12 @@ export async function* listFiles(
   yield* walk(layout, folder, prefix, signal);
 }
 
+/** Names of directories in the one that `prefix` names. */
+export async function listFileFolders(layout: Layout, prefix: string): Promise<readonly string[]> {
+  const entries = await entriesInKeyOrder(layout, prefix.slice(0, -1));
+  return entries.filter(({ entry }) => entry.isDirectory()).map(({ entry }) => entry.name);
+}
+
 async function* walk(
   layout: Layout,
   folder: string,

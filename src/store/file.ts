@@ -8,7 +8,7 @@ import { reached } from '../native/failpoint.ts';
 import { watched } from './body.ts';
 import { fileFailure } from './file-failure.ts';
 import { layoutOf, type Layout } from './file-layout.ts';
-import { listFiles } from './file-list.ts';
+import { listFileFolders, listFiles } from './file-list.ts';
 import { dropMeta } from './file-meta.ts';
 import { putFile, sweepTemporaries } from './file-put.ts';
 import { getFile, headFile } from './file-read.ts';
@@ -73,6 +73,7 @@ export async function openFileStore(
         throw await whyOf(place, 'list', prefix, error);
       }
     },
+    folders: (prefix, signal) => run('list', prefix, () => listFileFolders(layout, prefix), signal),
     delete: async (keys, signal) => {
       for (const key of keys) await run('delete', key, () => remove(layout, key), signal);
     },

@@ -130,6 +130,21 @@ export async function* listObjects(
   } while (token !== undefined);
 }
 
+/** Names of folders directly below a prefix, of one page. */
+export async function listFolders(
+  bucket: Bucket,
+  prefix: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[]> {
+  const input = { Bucket: bucket.name, Prefix: bucket.prefix + prefix, Delimiter: '/' };
+  const page = await request(bucket, { operation: 'ListObjectsV2', key: prefix, signal }, (client, http) =>
+    client.send(new ListObjectsV2Command({ ...input, EncodingType: 'url' }), http),
+  );
+  return (page.CommonPrefixes ?? []).map(({ Prefix: folder = '' }) =>
+    relativeKey(bucket, folder).slice(prefix.length, -1),
+  );
+}
+
 /** A key of a listing with `encoding-type=url`, without the store's prefix. */
 export function relativeKey(bucket: Bucket, encoded: string): string {
   return decodeURIComponent(encoded.replaceAll('+', ' ')).slice(bucket.prefix.length);

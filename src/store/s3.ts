@@ -3,7 +3,7 @@ import type { StoreSettings } from '../core/settings.ts';
 import { openBucket } from './s3-bucket.ts';
 import { copyObject } from './s3-copy.ts';
 import { putObject } from './s3-put.ts';
-import { getObject, headObject, listObjects } from './s3-read.ts';
+import { getObject, headObject, listFolders, listObjects } from './s3-read.ts';
 import { deleteObjects, sweepUploads } from './s3-remove.ts';
 import type { OnTry, Store } from './store.ts';
 
@@ -23,6 +23,7 @@ export async function openS3Store(settings: StoreSettings, budgetMs: number, onT
     get: (key, options = {}) => getObject(bucket, key, options),
     head: (key, signal) => headObject(bucket, key, { signal }),
     list: (prefix, signal) => listObjects(bucket, prefix, signal),
+    folders: (prefix, signal) => listFolders(bucket, prefix, signal),
     delete: (keys, signal) => deleteObjects(bucket, keys, signal),
     copy: (from, to, signal) => copyObject(bucket, from, to, signal),
     sweep: (prefix, mine, signal) => sweepUploads(bucket, prefix, mine, signal),

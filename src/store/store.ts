@@ -75,6 +75,11 @@ export interface Store {
   head(key: string, signal?: AbortSignal): Promise<ObjectHead | undefined>;
   /** All objects whose key starts with `prefix`, in ascending byte order of their keys, paged as needed. */
   list(prefix: string, signal?: AbortSignal): AsyncIterable<ListedObject>;
+  /**
+   * Names of the first components below `prefix`, which ends with a slash, that have keys below them; ascending, 1,000
+   * at most. One request, where `list` would take one for each 1,000 keys.
+   */
+  folders(prefix: string, signal?: AbortSignal): Promise<readonly string[]>;
   /** Deletes what is there; a key that is not there is no error. */
   delete(keys: readonly string[], signal?: AbortSignal): Promise<void>;
   /** Copies bytes and metadata inside the store; throws `missing` when `from` is not there. */

@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { told, unstamped } from '../support/messages.ts';
 
 /** The user of the tests may be root, whom no permission stops. */
 const NOBODY = 65_534;
@@ -62,12 +63,30 @@ describe('capture', () => {
   it('says all mistakes on stderr, each with what to try, and exits with 64', () => {
     const { status, stdout, stderr } = capture(['--grace', '5', '-r', '/x', '--', './task']);
     expect({ status, stdout }).toEqual({ status: 64, stdout: '' });
-    expect(stderr).toBe(
+    expect(unstamped(stderr)).toBe(
       "capture: --results '/x': patterns are relative to the work directory, this one is absolute\n" +
         `  try: name files of the work directory (${dir}), or choose another with --workdir\n` +
         "capture: --grace '5': not a duration: it needs a unit, ms, s, m, h or d\n" +
         '  try: --grace 5s\n',
     );
+  });
+
+  it('puts the time before each message when stderr is no terminal', () => {
+    const { stderr } = capture(['--', 'no-such-task']);
+    expect(stderr).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z capture: warning: nothing is declared/);
+  });
+
+  it.each<[string, string[], Record<string, string>]>([
+    ['--log-format json', ['--log-format', 'json'], {}],
+    ['CAPTURE_LOG_FORMAT=json', [], { CAPTURE_LOG_FORMAT: 'json' }],
+  ])('says mistakes as JSON lines with %s', (_, options, env) => {
+    const { status, stderr } = capture([...options, '--grace', '5', '--no-such', '--', './task'], { env });
+    expect(status).toBe(64);
+    expect(told(stderr)).toMatchObject([
+      { event: 'mistake', level: 50, msg: 'unknown option --no-such' },
+      { event: 'mistake', level: 50, msg: expect.stringMatching(/^--grace '5'/), hint: '--grace 5s' },
+    ]);
+    expect(stderr.trim().split('\n')).toHaveLength(2);
   });
 
   it('refuses a work directory that may not be written', () => {
@@ -110,14 +129,14 @@ describe('capture', () => {
       .map((line) => JSON.parse(line) as { level: number; msg: string; hint?: string });
     expect(lines).toMatchObject([
       { level: 40, msg: 'nothing is declared: nothing is kept', hint: expect.stringContaining('--results') },
-      { level: 50, msg: 'cannot run no-such-task: no such command in PATH' },
+      { event: 'refused', status: 127, level: 50, msg: 'cannot run no-such-task: no such command in PATH' },
     ]);
   });
 
   it('writes into the log file, and errors on stderr as well', () => {
     const file = path.join(dir, 'capture.log');
     const { stderr } = capture(['--log-file', 'capture.log', '--', 'no-such-task']);
-    expect(stderr).toMatch(/^capture: cannot run no-such-task: /);
+    expect(unstamped(stderr)).toMatch(/^capture: cannot run no-such-task: /);
     expect(stderr).not.toContain('warning');
     expect(fs.readFileSync(file, 'utf8')).toMatch(
       /^\d{4}-\d\d-\d\dT[\d:.]+Z capture: warning: nothing is declared/,
@@ -178,6 +197,10 @@ describe('messages', () => {
     let text = '';
     child.stderr.on('data', (chunk: Buffer) => (text += chunk.toString()));
     await once(child, 'close');
-    expect(text.split('\n').filter((line) => line.startsWith('capture: line'))).toHaveLength(lines);
+    expect(
+      unstamped(text)
+        .split('\n')
+        .filter((line) => line.startsWith('capture: line')),
+    ).toHaveLength(lines);
   });
 });

@@ -39,17 +39,23 @@ describe('the first line', () => {
 
 describe('a message', () => {
   it.each([
-    ['info', undefined, 'capture: stored\n'],
-    ['warn', 'wait', 'capture: warning: stored\n  try: wait\n'],
-    ['error', 'wait', 'capture: stored\n  try: wait\n'],
-    ['debug', undefined, 'capture: debug: stored\n'],
-  ] as const)('of level %s stands on its lines', (level, hint, lines) => {
-    expect(messageLines(level, 'stored', hint)).toBe(lines);
+    ['info', undefined, '2026-11-21T22:00:00.000Z capture: stored\n'],
+    ['warn', 'wait', '2026-11-21T22:00:00.000Z capture: warning: stored\n  try: wait\n'],
+    ['error', 'wait', '2026-11-21T22:00:00.000Z capture: stored\n  try: wait\n'],
+    ['debug', undefined, '2026-11-21T22:00:00.000Z capture: debug: stored\n'],
+  ] as const)('of level %s stands on its lines, with the time', (level, hint, lines) => {
+    expect(messageLines(level, 'stored', hint, new Date('2026-11-21T22:00:00Z'))).toBe(lines);
+  });
+
+  it('has no time on a terminal, and erases what is left of a progress line below it', () => {
+    expect(messageLines('info', 'stored', 'wait', undefined)).toBe(
+      'capture: stored\u001b[K\n  try: wait\u001b[K\n',
+    );
   });
 
   it('stays on its line, whatever the names in it', () => {
-    expect(messageLines('info', 'a\ncapture: forged', 'b\r\u001b[2J')).toBe(
-      'capture: a\\x0acapture: forged\n  try: b\\x0d\\x1b[2J\n',
+    expect(messageLines('info', 'a\ncapture: forged', 'b\r\u001b[2J', new Date(0))).toBe(
+      '1970-01-01T00:00:00.000Z capture: a\\x0acapture: forged\n  try: b\\x0d\\x1b[2J\n',
     );
   });
 });

@@ -46,7 +46,7 @@ describe('--requeue slurm', () => {
   it('requeues its task of the array as the last act of a preempted run', async () => {
     const run = await preempt();
     expect(asked()).toEqual(['-o show job 7_3', 'requeue 7_3']);
-    expect(run.stderr()).toMatch(/stored 0 results[^\n]*\ncapture: job 7_3 is requeued\n$/);
+    expect(run.stderr()).toMatch(/stored 0 results[^\n]*\n\S+ capture: job 7_3 is requeued\n$/);
     expect(place.records().at(-1)?.record.kind).toBe('preempted');
   });
 

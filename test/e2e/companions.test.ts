@@ -11,6 +11,7 @@ import {
   resumeUntilDone,
   uninterrupted,
 } from './open-logs.ts';
+import { TELL_ALL } from '../support/messages.ts';
 import { killTree, openPlace, type Place } from './support.ts';
 
 let place: Place;
@@ -32,8 +33,8 @@ it('a task that keeps logs open ends with the files of one run, however often it
 describe('companions', () => {
   /** Three checkpoints or more, and a TERM. */
   const interrupted = async (): Promise<void> => {
-    const run = place.run(OPTIONS, openLogs(PACE_MS));
-    await run.says(/(is safe[^]*){3}/);
+    const run = place.run([...OPTIONS, ...TELL_ALL], openLogs(PACE_MS));
+    await run.tells('checkpoint', 3);
     process.kill(run.pid, 'SIGTERM');
     expect(await run.status).toBe(75);
   };

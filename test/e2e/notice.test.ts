@@ -32,7 +32,7 @@ describe('a notice', () => {
     const run = await noticed(task);
     expect(await run.status, run.stderr()).toBe(75);
     expect(run.stderr()).toContain('the task gets SIGTERM');
-    expect(run.stderr()).toMatch(/; to be run again, exit 75: .*taken-away/);
+    expect(run.stderr()).toMatch(/capture: to be run again, exit 75: .*taken-away/);
     expect(last()?.kind).toBe('preempted');
     expect(last()?.end?.reason).toContain('taken-away');
     place.freshWork();

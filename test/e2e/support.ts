@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url';
 import zlib from 'node:zlib';
 import { decompress } from 'zstd-napi';
 import { parseRecord, type CaptureRecord } from '../../src/core/records.ts';
+import type { EventName } from '../../src/core/message-fields.ts';
+import { told } from '../support/messages.ts';
 import { readFound } from './store-files.ts';
 
 export const BIN = fileURLToPath(new URL('../../bin/capture', import.meta.url));
@@ -25,6 +27,8 @@ export interface Run {
   stderr(): string;
   /** Resolves when stderr or stdout contains the text; rejects when the process ends without it. */
   says(text: string | RegExp): Promise<void>;
+  /** Resolves when it has told the event so often; needs {@link TELL_ALL}. Rejects when it ends before. */
+  tells(event: EventName, times?: number): Promise<void>;
 }
 
 export interface Place {
@@ -134,29 +138,30 @@ function start([command = '', ...args]: readonly string[], cwd: string, env: Nod
     status,
     stdout: () => output.stdout,
     stderr: () => output.stderr,
-    says: async (text) => {
-      const found = (): boolean =>
+    says: (text) =>
+      heard(`saying ${String(text)}`, () =>
         typeof text === 'string'
           ? (output.stderr + output.stdout).includes(text)
-          : text.test(output.stderr + output.stdout);
-      await new Promise<void>((resolve, reject) => {
-        const look = (): void => {
-          if (!found()) return;
-          listeners.delete(look);
-          resolve();
-        };
-        listeners.add(look);
-        look();
-        status.then(
-          () =>
-            found()
-              ? resolve()
-              : reject(new Error(`ended without saying ${String(text)}:\n${output.stderr}`)),
-          reject,
-        );
-      });
-    },
+          : text.test(output.stderr + output.stdout),
+      ),
+    tells: (event, times = 1) =>
+      heard(`telling ${event} ${times} times`, () => told(output.stderr, event).length >= times),
   };
+  async function heard(what: string, found: () => boolean): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      const look = (): void => {
+        if (!found()) return;
+        listeners.delete(look);
+        resolve();
+      };
+      listeners.add(look);
+      look();
+      status.then(
+        () => (found() ? resolve() : reject(new Error(`ended without ${what}:\n${output.stderr}`))),
+        reject,
+      );
+    });
+  }
 }
 
 /** Nothing of the machine's own scheduler or capture settings may reach a test. */

@@ -45,7 +45,7 @@ describe('exit status', () => {
   });
 
   test('is 0 at once when the index is done already', async () => {
-    const opening = { kind: 'done-already', line: 'index 3 is done' };
+    const opening = { kind: 'done-already' };
     const capture = lab.capture(['touch', 'started'], { sidecar: { opening } });
     expect(await capture.status).toBe(0);
     expect(fs.existsSync(lab.file('started'))).toBe(false);

@@ -14,6 +14,7 @@ import { killTree } from '../e2e/support.ts';
 import { realStore } from './bucket.ts';
 import { seeded } from './crash/sweep.ts';
 import { contentOf, openObjects } from './objects.ts';
+import { TELL_ALL, told } from '../support/messages.ts';
 
 const CAPTURE = path.resolve('bin/capture');
 const STARTS = 20;
@@ -64,7 +65,7 @@ async function stepsIn(workdir: string): Promise<number> {
 
 function startAttempt(workdir: string, url: string) {
   const files = ['-r', 'frame.*.dump', '-r', 'final.data', '-k', 'melt.chk', '-i', 'in.melt', '-i', 'run.sh'];
-  const args = ['--to', url, ...files, '--grace', `${GRACE_MS}ms`, '--', './run.sh'];
+  const args = ['--to', url, ...files, ...TELL_ALL, '--grace', `${GRACE_MS}ms`, '--', './run.sh'];
   const capture = spawn(CAPTURE, args, { cwd: workdir, env, stdio: ['ignore', 'ignore', 'pipe'] });
   running = capture;
   let said = '';
@@ -72,7 +73,7 @@ function startAttempt(workdir: string, url: string) {
     said += text;
   });
   const ended = once(capture, 'close').then(([code, signal]: unknown[]) => code ?? signal);
-  return { capture, ended, said: () => said, commits: () => said.split(' is safe ').length - 1 };
+  return { capture, ended, said: () => said, commits: () => told(said, 'checkpoint').length };
 }
 
 /** At the latest two checkpoints after the start; often before the first, while the attempt still begins. */

@@ -16,8 +16,10 @@ export function listObjects(objects: Objects, { bucket, query }: S3Request): Ans
       (key) =>
         key.startsWith(prefix) && (after === '' || Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0),
     );
-  const page = matching.slice(0, most);
-  const isTruncated = matching.length > page.length;
+  const [plain, folders] = rolledUp(matching, prefix, query.get('delimiter') ?? '');
+  const page = plain.slice(0, most);
+  const isTruncated = plain.length > page.length;
+  const common = folders.map((folder) => `<CommonPrefixes>${tag('Prefix', encode(folder))}</CommonPrefixes>`);
   const contents = page.map((key) => {
     const { sizeBytes, etag, atMs } = objects.current(key) ?? { sizeBytes: 0, etag: '', atMs: 0 };
     const modified = tag('LastModified', new Date(atMs).toISOString());
@@ -28,7 +30,22 @@ export function listObjects(objects: Objects, { bucket, query }: S3Request): Ans
     : '';
   const facts =
     tag('Name', bucket) + tag('Prefix', encode(prefix)) + tag('KeyCount', page.length) + tag('MaxKeys', most);
-  return xml('ListBucketResult', `${facts}${tag('IsTruncated', isTruncated)}${token}${contents.join('')}`);
+  return xml(
+    'ListBucketResult',
+    `${facts}${tag('IsTruncated', isTruncated)}${token}${contents.join('')}${common.join('')}`,
+  );
+}
+
+/** Keys with a delimiter behind the prefix are shown by their beginning, once. */
+function rolledUp(
+  keys: readonly string[],
+  prefix: string,
+  delimiter: string,
+): readonly [readonly string[], readonly string[]] {
+  if (delimiter === '') return [keys, []];
+  const endOf = (key: string): number => key.indexOf(delimiter, prefix.length);
+  const folders = keys.filter((key) => endOf(key) >= 0).map((key) => key.slice(0, endOf(key) + 1));
+  return [keys.filter((key) => endOf(key) < 0), [...new Set(folders)]];
 }
 
 export function listUploads(objects: Objects, { bucket, query }: S3Request): Answer {

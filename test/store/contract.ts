@@ -228,6 +228,12 @@ export function storeContract(
       expect(await listOf(store, 'no/such/')).toEqual([]);
     });
 
+    it('names the folders below a prefix, and nothing that lies deeper', async () => {
+      for (const key of ['f/a b/1', 'f/a b/2/x', 'f/c', 'f/z%25/1', 'g/h/1']) await put(key, key);
+      expect(await store.folders('f/')).toEqual(['a b', 'z%25']);
+      expect(await store.folders('no/such/')).toEqual([]);
+    });
+
     it.each([
       'odd/a b+c.0',
       'odd/100%.0',

@@ -60,6 +60,13 @@ export function memoryStore(url = 'memory://test'): MemoryStore {
         if (object !== undefined) yield { key, sizeBytes: object.bytes.length };
       }
     },
+    folders: async (prefix) => {
+      const below = [...objects.keys()].filter((key) => key.startsWith(prefix));
+      const names = below
+        .map((key) => key.slice(prefix.length).split('/'))
+        .filter(({ length }) => length > 1);
+      return [...new Set(names.map(([name = '']) => name))].toSorted();
+    },
     delete: async (keys, signal) => {
       signal?.throwIfAborted();
       for (const key of keys) objects.delete(key);

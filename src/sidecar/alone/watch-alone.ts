@@ -39,23 +39,18 @@ export async function watchAlone(settings: Settings, log: Log): Promise<ExitStat
       exitFile,
       onFenced: (message) => fence(message),
     });
-    if (opened.kind === 'done-already') {
-      log.info(opened.line);
-      return EXIT.ok;
-    }
+    if (opened.kind === 'done-already') return EXIT.ok;
     const { sidecar } = opened;
-    log.info(sidecar.line);
     notices.listen(sidecar);
     const end = await taskEnd({ settings, log, sidecar, stops, notices, exitFile, fenced });
     // With the task gone each one says that the time is short.
     stops.onEach(({ atMs }) => sidecar.noticed(atMs + settings.graceMs));
-    const { status, line } = await sidecar.finish(end);
+    const { status, last } = await sidecar.finish(end);
     await notices.done();
     await sidecar.close();
     const { attempt, endedAs } = sidecar;
-    log.info(
-      endedAs === undefined ? line : `attempt ${attempt} has ended (${endedAs}): nothing is left to watch`,
-    );
+    if (endedAs === undefined) log[last.level](last.text, last.fields);
+    else log.info(`attempt ${attempt} has ended (${endedAs}): nothing is left to watch`, { event: 'end' });
     return status;
   } finally {
     exitFile?.close();
@@ -141,7 +136,7 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
   const said = exitFile?.said ?? new Promise<never>(() => undefined);
   const why = await Promise.race([said, stops.first, notices.takenAway, fenced]);
   if (typeof why === 'string') {
-    log.error(why);
+    log.error(why, { event: 'fenced' });
     return { ...NOBODY_KNOWS, deadlineMs: Date.now() + settings.graceMs };
   }
   if ('status' in why) return told(why.status, waiting);

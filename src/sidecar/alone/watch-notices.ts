@@ -59,7 +59,7 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
     env: process.env,
     log,
     onNotice: (notice) => {
-      log.warn(notice.what);
+      log.warn(notice.what, { event: 'notice', source: notice.source, deadlineMs: notice.atMs });
       if (notice.kind === 'advice') return sidecar?.advised();
       const heardAtMs = Date.now();
       const deadlineMs = deadlineOf(notice.atMs, heardAtMs, graceMs);
@@ -67,7 +67,7 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
       changed();
     },
     onWithdrawn: (notice) => {
-      log.warn(`taken back: ${notice.what}`);
+      log.warn(`taken back: ${notice.what}`, { event: 'notice-withdrawn', source: notice.source });
       standing = standing.filter((one) => !sameNotice(one.notice, notice));
       changed();
     },

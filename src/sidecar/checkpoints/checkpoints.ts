@@ -97,8 +97,15 @@ export class Checkpoints {
         this.bytesStored += sent.file.size;
         progress.add(sent.file.size);
         const tookMs = now() - startedMs;
-        log.debug(`stored checkpoint ${showPath(path)} as ${sent.file.key} in ${tookMs} ms`);
-        const { md5, size } = sent.file;
+        const { key, md5, size } = sent.file;
+        log.debug(`stored checkpoint ${showPath(path)} as ${key} in ${tookMs} ms`, {
+          event: 'stored',
+          role: 'checkpoint',
+          path,
+          key,
+          bytes: size,
+          ms: tookMs,
+        });
         return { kind: 'stored', durable: { fingerprint: sent.fingerprint, md5, size }, atMs: now(), tookMs };
       }
       case 'unchanged': {
@@ -109,14 +116,14 @@ export class Checkpoints {
       }
       case 'gone':
         this.#stored.delete(path);
-        log.debug(`checkpoint ${showPath(path)} was removed by the task`);
+        log.debug(`checkpoint ${showPath(path)} was removed by the task`, { event: 'withdrawn', path });
         return { kind: 'gone' };
       case 'torn':
         return { kind: 'torn', atMs: now() };
       case 'has-writer':
         return { kind: 'has-writer' };
       case 'refused':
-        log.warn(`checkpoint ${showPath(path)} is not stored: ${sent.why}`);
+        log.warn(`checkpoint ${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
         return sent;
       case 'exists':
         // A dead sidecar of this attempt has sent it, or it is another task's: `a.b` of `c` and `a` of `b.c`.

@@ -4,7 +4,7 @@ import { goOn, sameCompanions } from '../../core/companions.ts';
 import { generationName } from '../../core/history.ts';
 import type { Companion, Generation, StoredFile } from '../../core/records.ts';
 import { droppedGenerations, droppedKeys, keptGenerations, keysOf } from '../../core/retention.ts';
-import { plural } from '../../core/units.ts';
+import { preferenceLine } from '../../core/generation-words.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { Ledger } from '../../records/ledger.ts';
 import type { Checkpoints } from './checkpoints.ts';
@@ -30,15 +30,15 @@ export interface Keepers {
   readonly isProven: (generation: Generation) => boolean;
 }
 
-/** Resolves when generation `number` is what a restore would take. Throws when it could not be recorded. */
+/** Resolves to generation `number` when it is recorded. Throws when it could not be. */
 export async function commitGeneration(
   context: Context,
   keepers: Keepers,
   number: number,
   files: GenerationFiles,
   marks: Marks & Losses,
-): Promise<void> {
-  const { ledger, log, settings, attempt, now } = context;
+): Promise<Generation> {
+  const { ledger, settings, attempt, now } = context;
   const generation: Generation = {
     attempt,
     generation: number,
@@ -49,8 +49,8 @@ export async function commitGeneration(
   };
   const kept = keptGenerations([generation, ...ledger.generations], settings.generations, keepers.isProven);
   const dropped = await record(context, 'checkpoint', kept);
-  log.info(`checkpoint ${generationName(generation)} is safe (${describeFiles(files)}${describe(marks)})`);
   await deleteUnneeded(context, keepers, dropped);
+  return generation;
 }
 
 /** Drops what was kept only until a newer generation was proven. Throws when that could not be recorded. */
@@ -100,16 +100,6 @@ export async function deleteUnneeded(
   companions.forget(dead);
 }
 
-function describeFiles({ members, companions }: GenerationFiles): string {
-  const files = members.length > 0 || companions.length === 0 ? [plural(members.length, 'file')] : [];
-  return [...files, ...(companions.length > 0 ? [plural(companions.length, 'companion')] : [])].join(', ');
-}
-
-function describe({ suspect, incomplete }: Marks): string {
-  if (suspect === true) return ', suspect: it may be half-written';
-  return incomplete === true ? ', incomplete' : '';
-}
-
 /**
  * They were committed before the death of a writer was known: the next record, the last one, says so. `closedAtMs`:
  * by object when the close came that may be the death's; what was committed before it holds another's content.
@@ -128,7 +118,9 @@ export function markSuspect(
     ledger.generations.map((one) => (marked.includes(one) ? { ...one, suspect: true } : one)),
   );
   const names = marked.map(generationName).join(', ');
-  log.warn(`checkpoint ${names} may be half-written: restore prefers the one before`, {
+  log.warn(`checkpoint ${names} may be half-written: ${preferenceLine(ledger.generations)}`, {
+    event: 'half-written',
+    generations: marked.map(generationName),
     hint: 'a task that closes its files before it exits says so: --trust-exit <status> or --again-status <status>',
   });
 }

@@ -1,7 +1,10 @@
 // One record of generations after the other: commits sets, and later drops what was kept only until a newer set
 // was proven. What a set is, and when it is complete, is not known here.
 import { reasonOf } from '../../core/errors.ts';
-import type { Behind } from '../../core/records.ts';
+import { committedLine, generationBytes, preferenceLine } from '../../core/generation-words.ts';
+import { generationName } from '../../core/history.ts';
+import type { MessageFields } from '../../core/message-fields.ts';
+import type { Behind, Generation } from '../../core/records.ts';
 import {
   commitGeneration,
   deleteUnneeded,
@@ -56,7 +59,11 @@ export class Commits {
     const { context, checkpoints, onCommitted } = this.#options;
     const number = checkpoints.takeNumber();
     const verified = await this.#verified(files.members, number, marks, until);
-    await commitGeneration(context, this.#keepers, number, files, { ...verified, ...this.#losses() });
+    const generation = await commitGeneration(context, this.#keepers, number, files, {
+      ...verified,
+      ...this.#losses(),
+    });
+    this.#say(generation);
     this.count += 1;
     this.#spare.committed();
     onCommitted();
@@ -69,6 +76,23 @@ export class Commits {
       ...(now.length > 0 ? { behind: [...now] } : {}),
       ...(context.lacking.length > 0 ? { lacking: [...context.lacking] } : {}),
     };
+  }
+
+  /** The first one shows that all is well; the others are counted, once a minute. */
+  #say(generation: Generation): void {
+    const { log, ledger } = this.#options.context;
+    const { suspect = false, incomplete = false } = generation;
+    const fields: MessageFields = {
+      event: 'checkpoint',
+      generation: generationName(generation),
+      files: generation.members.length,
+      bytes: generationBytes(generation),
+      suspect,
+      incomplete,
+    };
+    const line = committedLine(generation);
+    if (suspect) log.warn(`${line}: ${preferenceLine(ledger.generations)}`, fields);
+    else log[incomplete || this.count === 0 ? 'info' : 'debug'](line, fields);
   }
 
   /** The task was asked to end. */

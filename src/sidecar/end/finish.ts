@@ -26,7 +26,7 @@ import { pushOverwritten } from '../files/overwritten.ts';
 import { warnOfNames } from './never-came.ts';
 import { moveToPartial } from './partials.ts';
 import type { Recorder } from '../files/recorder.ts';
-import { lastLine, leftFiles } from './report.ts';
+import { lastLine, leftFiles, type LastLine } from './report.ts';
 import type { Reclaims } from '../space/reclaims.ts';
 import { checkpointsToReclaim } from '../space/reclaimable.ts';
 import type { Results } from '../files/results.ts';
@@ -66,7 +66,7 @@ export interface RunEnd {
 
 export interface Finished {
   readonly status: ExitStatus;
-  readonly line: string;
+  readonly last: LastLine;
 }
 
 export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished> {
@@ -122,8 +122,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
     if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);
   }
   if (verdict.kind === 'done') warnOfNames(parts);
-  const reason = verdict.reason ?? (verdict.kind === 'preempted' ? run.reason : undefined);
-  return { status, line: lastLine(parts, { left: told, recorded, verdict: { ...verdict, reason } }) };
+  return { status, last: lastLine(parts, { left: told, recorded, verdict, run }) };
 }
 
 /**
@@ -170,6 +169,7 @@ async function moveSuspects(
     } catch (error) {
       context.log.warn(
         `${showPath(path)} may be half-written and could not be moved aside: ${reasonOf(error)}`,
+        { event: 'half-written', path },
       );
     }
   }

@@ -35,7 +35,9 @@ export async function pushPartial(
   switch (sent.kind) {
     case 'stored': {
       ledger.notePartial({ ...sent.file, suspect: true }, false);
-      log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${sent.file.key}`);
+      const { key, size: bytes } = sent.file;
+      const told = { event: 'half-written', path, key, bytes } as const;
+      log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${key}`, told);
       const { md5, size } = sent.file;
       return {
         kind: 'stored',
@@ -71,7 +73,12 @@ export async function moveToPartial(context: Context, path: RelPath, signal: Abo
   await store.copy(file.key, key, signal);
   await store.delete([file.key], signal);
   ledger.notePartial({ ...file, key, suspect: true }, true);
-  log.warn(`${showPath(path)} may be half-written, as the task did not end with 0: moved to ${key}`);
+  log.warn(`${showPath(path)} may be half-written, as the task did not end with 0: moved to ${key}`, {
+    event: 'half-written',
+    path,
+    key,
+    bytes: file.size,
+  });
 }
 
 /** Of the first key that is free, or ours already: the attempts of other tasks have the same numbers. */

@@ -2,17 +2,27 @@
 import { isSettled } from '../../core/decide.ts';
 import type { Track } from '../../core/track.ts';
 import { errnoOf } from '../../core/errors.ts';
+import { EXIT } from '../../core/exit-status.ts';
+import type { MessageFields } from '../../core/message-fields.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import type { LeftFile } from '../../core/records.ts';
 import { formatBytes, plural } from '../../core/units.ts';
 import { lstatBeneath } from '../../native/beneath.ts';
 import type { Root } from '../context.ts';
 import type { Verdict } from '../../core/verdict.ts';
-import type { FinishParts } from './finish.ts';
+import { verdictLine } from '../../core/verdict-line.ts';
+import type { FinishParts, RunEnd } from './finish.ts';
 import { neverCame } from './never-came.ts';
 
 /** Names in the last line before it says how many more there are. */
 const NAMED_LEFT = 10;
+
+/** The last line, for the log. */
+export interface LastLine {
+  readonly level: 'info' | 'error';
+  readonly text: string;
+  readonly fields: MessageFields;
+}
 
 /** Declared files that were closed, are still there, and are not stored. */
 export function leftFiles(
@@ -48,19 +58,23 @@ export function whyLeft(track: Track, otherwise = 'no time was left'): string | 
   return isSettled(track) ? undefined : otherwise;
 }
 
-/** What was stored, what was left and why, which pattern never matched a file; `reason`: why it ends so. */
+/** How it ended, what was left and why, what was stored, which pattern never matched a file. */
 export function lastLine(
   parts: FinishParts,
   told: {
     readonly left: readonly LeftFile[];
     readonly recorded: boolean;
     readonly verdict: Verdict;
+    readonly run: Pick<RunEnd, 'end' | 'reason'>;
   },
-): string {
-  const { left, recorded, verdict } = told;
+): LastLine {
+  const { left, recorded, verdict, run } = told;
   const { context, results, checkpoints, generations, reclaims } = parts;
   const { stored } = results;
-  const said = [`stored ${plural(stored.files, 'result')} (${formatBytes(stored.bytes)})`];
+  const ended = verdictLine(verdict, run.end, run.reason);
+  const said = [...(ended === undefined ? [] : [ended]), ...notStored(left)];
+  if (!recorded) said.push('the last record is NOT written');
+  said.push(`stored ${plural(stored.files, 'result')} (${formatBytes(stored.bytes)})`);
   if (generations.committed > 0) {
     said.push(`${plural(generations.committed, 'checkpoint')} (${formatBytes(checkpoints.bytesStored)})`);
   }
@@ -68,26 +82,34 @@ export function lastLine(
   if (bytesStored > 0) said.push(`companions (${formatBytes(bytesStored)})`);
   if (reclaims.reclaimed > 0) said.push(`${plural(reclaims.reclaimed, 'local file')} reclaimed`);
   if (results.olderKept > 0) said.push(`${plural(results.olderKept, 'older result')} kept as .~n~`);
-  if (left.length > 0) {
-    const named = left
-      .slice(0, NAMED_LEFT)
-      .map(({ path, why }) => `${path === '' ? 'the work directory' : showPath(path)} (${why})`);
-    const more = left.length > NAMED_LEFT ? `, and ${left.length - NAMED_LEFT} more` : '';
-    said.push(`NOT stored: ${named.join(', ')}${more}`);
-  }
   // Of names that did not come to a task that ended well there is a warning.
   const never = neverCame(parts).filter(
     ({ pattern, isName }) =>
       !left.some(({ path }) => path === pattern) && !(isName && verdict.kind === 'done'),
   );
   if (never.length > 0) said.push(`never matched a file: ${never.map(({ pattern }) => pattern).join(', ')}`);
-  said.push(...runAgain(verdict));
-  if (!recorded) said.push('the last record is NOT written');
-  return `${said.join('; ')} -> ${context.store.url}`;
+  return {
+    level: ended?.startsWith('failed') || left.length > 0 || !recorded ? 'error' : 'info',
+    text: `${said.join('; ')} -> ${context.store.url}`,
+    fields: {
+      event: 'end',
+      kind: verdict.kind,
+      status: recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored,
+      reason: verdict.reason ?? run.reason,
+      results: stored.files,
+      bytes: stored.bytes,
+      checkpoints: generations.committed,
+      left,
+      recorded,
+    },
+  };
 }
 
-/** What the exit status says to whoever starts the attempts. */
-function runAgain({ kind, status, reason }: Verdict): readonly string[] {
-  if (kind === 'preempted') return [`to be run again, exit ${status}: ${reason ?? 'it was stopped'}`];
-  return kind === 'failed' && reason !== undefined ? [`not to be run again: ${reason}`] : [];
+function notStored(left: readonly LeftFile[]): readonly string[] {
+  if (left.length === 0) return [];
+  const named = left
+    .slice(0, NAMED_LEFT)
+    .map(({ path, why }) => `${path === '' ? 'the work directory' : showPath(path)} (${why})`);
+  const more = left.length > NAMED_LEFT ? `, and ${left.length - NAMED_LEFT} more` : '';
+  return [`NOT stored: ${named.join(', ')}${more}`];
 }

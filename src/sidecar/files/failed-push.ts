@@ -17,7 +17,11 @@ export function failedPush(
   const isTold = failedTries > 0 || (error instanceof StoreError && outage.isKnown);
   if (!isTold && !givenUp.aborted) {
     const hint = error instanceof StoreError ? error.hint : undefined;
-    log.warn(`${showPath(path)} is not stored yet, and is tried again: ${why}`, { hint });
+    log.warn(`${showPath(path)} is not stored yet, and is tried again: ${why}`, {
+      event: 'not-stored',
+      path,
+      hint,
+    });
   }
   return { kind: 'failed', why, atMs: now() };
 }

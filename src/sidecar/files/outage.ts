@@ -96,7 +96,8 @@ export class Outage {
     this.#timer = undefined;
     if (!this.#said) return;
     this.#said = false;
-    this.#log.info(`the store works again, after ${formatMs(this.#now() - this.#sinceMs)}`);
+    const ms = this.#now() - this.#sinceMs;
+    this.#log.info(`the store works again, after ${formatMs(ms)}`, { event: 'outage-over', ms });
     this.#run?.onOver();
   }
 
@@ -117,7 +118,7 @@ export class Outage {
     this.#said = true;
     const [error] = this.#troubles.values();
     const why = error === undefined ? 'no answer yet' : error.message;
-    this.#log.warn(`${what}: ${why}; ${this.#consequence()}`, { hint: error?.hint });
+    this.#log.warn(`${what}: ${why}; ${this.#consequence()}`, { event: 'outage', hint: error?.hint });
   }
 
   #consequence(): string {

@@ -114,7 +114,10 @@ export class Results {
           this.empty.set(path, sent.fingerprint);
           return { kind: 'unchanged', durable: { fingerprint: sent.fingerprint, md5: '', size: 0 } };
         case 'gone':
-          context.log.info(`${showPath(path)} was removed by the task before it was stored: withdrawn`);
+          context.log.debug(`${showPath(path)} was removed by the task before it was stored: withdrawn`, {
+            event: 'withdrawn',
+            path,
+          });
           return { kind: 'gone' };
         case 'torn':
           return { kind: 'torn', atMs: context.now() };
@@ -122,7 +125,8 @@ export class Results {
           return { kind: 'has-writer' };
         case 'refused':
           // The final scan finds it again.
-          if (!this.#refused.has(path)) context.log.warn(`${showPath(path)} is not stored: ${sent.why}`);
+          if (!this.#refused.has(path))
+            context.log.warn(`${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
           this.#refused.add(path);
           return sent;
       }
@@ -185,7 +189,15 @@ export class Results {
     progress.add(file.size);
     this.#mayGo(track, fingerprint, true);
     const tookMs = now() - startedMs;
-    log.debug(`stored ${showPath(file.path)} (${formatBytes(file.size)}) as ${file.key} in ${tookMs} ms`);
+    const { path, key, size: bytes } = file;
+    log.debug(`stored ${showPath(path)} (${formatBytes(bytes)}) as ${key} in ${tookMs} ms`, {
+      event: 'stored',
+      role: 'result',
+      path,
+      key,
+      bytes,
+      ms: tookMs,
+    });
     this.#onStored();
     return { kind: 'stored', durable: { fingerprint, md5: file.md5, size: file.size }, atMs: now(), tookMs };
   }
@@ -228,8 +240,9 @@ export class Results {
         ? 'that was in the store'
         : `of attempt ${known.attempt} (${formatBytes(known.size)})`;
     const message = `${showPath(path)} ${of} kept as ${kept.key}`;
-    if (this.#saidKept) log.debug(message);
-    else log.warn(message, { hint: 'if the task appends to it, declare it as an input too' });
+    const told = { event: 'kept', path, key: kept.key } as const;
+    if (this.#saidKept) log.debug(message, told);
+    else log.warn(message, { ...told, hint: 'if the task appends to it, declare it as an input too' });
     this.#saidKept = true;
   }
 }

@@ -1,4 +1,4 @@
-// What a run says about itself while it goes on, without being asked: that it is behind, and that space runs
+// What a run says about itself while it goes on, without being asked: how far it is, and that space runs
 // out. Knows the files by what it is told of them, and changes nothing.
 import type { Track } from '../../core/track.ts';
 import type { RelPath } from '../../core/path.ts';
@@ -6,16 +6,31 @@ import type { Context, Root } from '../context.ts';
 import { Lag } from '../files/lag.ts';
 import { statMember } from '../checkpoints/members.ts';
 import type { Results } from '../files/results.ts';
+import { openMinuteLine } from '../minute-line.ts';
 import { Room } from './room.ts';
 
 export interface Gauges {
   /** To be told of every change of a track, with what it was before. */
   changed(track: Track, before: Track): void;
+  /** A result was stored, or a set of checkpoint files committed. */
+  stored(): void;
   close(): void;
 }
 
-export function openGauges({ root, settings, log, now, paths }: Context, results: Results): Gauges {
-  const lag = new Lag(log, now, paths);
+export function openGauges(context: Context, results: Results, committed: () => number): Gauges {
+  const { root, settings, log, now, paths, ledger, attempt } = context;
+  const lag = new Lag(now, paths);
+  const minute = openMinuteLine(log, () => {
+    const { stored } = results;
+    const newest = ledger.generations.find((generation) => generation.attempt === attempt);
+    return {
+      checkpoints: committed(),
+      newestAgeMs: newest === undefined ? 0 : now() - Date.parse(newest.at),
+      results: stored.files,
+      bytes: stored.bytes,
+      lag: lag.oldest(),
+    };
+  });
   const room = new Room({
     dir: root.path,
     reclaim: settings.reclaim,
@@ -27,11 +42,12 @@ export function openGauges({ root, settings, log, now, paths }: Context, results
   });
   return {
     changed: (track, before) => {
-      lag.changed(track);
+      if (lag.changed(track)) minute.changed();
       if (track.closes > before.closes || (before.pushing && !track.pushing)) room.changed();
     },
+    stored: () => minute.changed(),
     close: () => {
-      lag.close();
+      minute.close();
       room.close();
     },
   };

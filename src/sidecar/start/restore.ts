@@ -136,7 +136,10 @@ async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'gener
       return { generation, judgements };
     }
     judgements.push({ generation: name, good: false });
-    log.warn(`checkpoint ${name} cannot be restored (${tried.why}): trying the one before`);
+    log.warn(`checkpoint ${name} cannot be restored (${tried.why}): trying the one before`, {
+      event: 'damaged',
+      generation: name,
+    });
   }
   throw new CaptureError(
     EXIT.unavailable,

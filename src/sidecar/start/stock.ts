@@ -32,7 +32,9 @@ export async function takeStock(
       for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
     }
     const why = context.resumed === 'replaced' ? 'the sidecar was restarted' : 'the attempt was handed over';
-    context.log.info(`${why}: ${plural(count, 'declared file')} looked at again`);
+    context.log.info(`${why}: ${plural(count, 'declared file')} looked at again`, {
+      event: context.resumed === 'replaced' ? 'sidecar-restarted' : 'message',
+    });
     return;
   }
   if (context.alone !== undefined) sayWhatIsMissing(context);

@@ -1,7 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { decide, type TrackEvent } from '../../../src/core/decide.ts';
 import { newTrack, type Track } from '../../../src/core/track.ts';
-import type { Log } from '../../../src/log.ts';
 import { Lag } from '../../../src/sidecar/files/lag.ts';
 
 const durable = {
@@ -11,79 +10,54 @@ const durable = {
 };
 const stored: TrackEvent = { kind: 'stored', durable, atMs: 0, tookMs: 0 };
 
-let said: string[] = [];
+/** All the time there is is the test's. */
+let nowMs = 0;
 let lag: Lag;
 let track: Track;
-const log: Log = {
-  debug: () => undefined,
-  info: (message) => void said.push(message),
-  warn: () => undefined,
-  error: () => undefined,
-  close: async () => undefined,
-};
-/** All the time there is is the test's. */
 beforeEach(() => {
-  vi.useFakeTimers();
-  said = [];
-  lag = new Lag(log, Date.now);
+  nowMs = 1_000_000;
+  lag = new Lag(() => nowMs);
   track = newTrack('r.dat', 'result', false);
 });
-afterEach(() => {
-  lag.close();
-  vi.useRealTimers();
-});
 
-function happen(...events: readonly TrackEvent[]): void {
-  for (const event of events) {
+function happen(...events: readonly TrackEvent[]): boolean[] {
+  return events.map((event) => {
     track = decide(track, event);
-    lag.changed(track);
-  }
+    return lag.changed(track);
+  });
 }
-const close = (): void => happen({ kind: 'closed', how: 'close', atMs: Date.now() });
+const close = (): boolean[] => happen({ kind: 'closed', how: 'close', atMs: nowMs });
 
 describe('the lag', () => {
-  it('is said when closed content is not durable after ten seconds, and when it has caught up', () => {
-    close();
+  it('is the age of the oldest closed content that is not durable', () => {
+    expect(close()).toEqual([true]);
     happen({ kind: 'push-started' });
-    vi.advanceTimersByTime(9900);
-    expect(said).toEqual([]);
-    vi.advanceTimersByTime(2000);
-    expect(said).toEqual([
-      expect.stringMatching(/^behind by 1\d\.\d s: 1 closed file not stored yet, the oldest is r\.dat$/),
-    ]);
+    nowMs += 9900;
+    expect(lag.oldest()).toEqual({ ms: 9900, files: 1, path: 'r.dat' });
     happen(stored);
-    expect(said.at(-1)).toBe('no longer behind');
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
-  it('is said again each time that it has doubled, not every second', () => {
-    close();
-    vi.advanceTimersByTime(100_000);
-    expect(said.length).toBeGreaterThan(1);
-    expect(said.length).toBeLessThan(6);
-  });
-
-  it('has no timer while nothing waits', () => {
-    close();
-    happen({ kind: 'push-started' }, stored);
-    expect(vi.getTimerCount()).toBe(0);
-    expect(said).toEqual([]);
+    expect(lag.oldest()).toBeUndefined();
   });
 
   it('counts from the close that came while the older content was sent', () => {
     close();
     happen({ kind: 'push-started' });
-    vi.advanceTimersByTime(8000);
+    nowMs += 8000;
     close();
     happen(stored);
-    vi.advanceTimersByTime(8000);
-    expect(said).toEqual([]);
+    nowMs += 8000;
+    expect(lag.oldest()).toMatchObject({ ms: 8000 });
   });
 
   it('says nothing of a file that somebody writes again', () => {
     close();
-    happen({ kind: 'push-started' }, { kind: 'has-writer' });
-    vi.advanceTimersByTime(60_000);
-    expect(said).toEqual([]);
+    expect(happen({ kind: 'push-started' }, { kind: 'has-writer' })).toEqual([true, false]);
+    nowMs += 60_000;
+    expect(lag.oldest()).toBeUndefined();
+  });
+
+  it('is never negative, also when the clock is set back', () => {
+    close();
+    nowMs -= 3_600_000;
+    expect(lag.oldest()).toMatchObject({ ms: 0 });
   });
 });

@@ -17,7 +17,14 @@ beforeEach(() => {
   const say = (message: string, fields?: { hint?: string }): void => {
     said.push(fields?.hint === undefined ? message : `${message} (${fields.hint})`);
   };
-  const log: Log = { debug: say, info: say, warn: say, error: say, close: async () => undefined };
+  const log: Log = {
+    debug: say,
+    info: say,
+    warn: say,
+    error: say,
+    know: () => undefined,
+    close: async () => undefined,
+  };
   outage = new Outage(log, Date.now);
 });
 afterEach(() => {

@@ -20,6 +20,7 @@ beforeEach(() => {
       debug: silent,
       info: silent,
       error: silent,
+      know: silent,
       close: async () => undefined,
       warn: (message, fields) => void said.push({ message, hint: fields?.hint }),
     },
