@@ -48,6 +48,6 @@ it('each test that the fault matrix names is there', () => {
 it('each event of a JSON line is explained, and no other', () => {
   const rows = read('docs/messages.md').split('| `event` | fields | |')[1] ?? '';
   const cells = [...rows.matchAll(/^\|([^|]*)\|/gm)].map(([, cell = '']) => cell);
-  const named = cells.flatMap((cell) => [...cell.matchAll(/`([a-z-]+)`/g)].map(([, name]) => name));
+  const named = cells.flatMap((cell) => [...cell.matchAll(/`([a-z-]+)`/g)].map(([, name = '']) => name));
   expect(named.toSorted()).toEqual([...EVENTS].toSorted());
 });
