@@ -32,6 +32,7 @@ describe('the recipe', () => {
     ['--checkpoint-last', 'step-000120/complete', 'checkpoint'],
     ['sim.db*', 'sim.db-wal', 'checkpoint'],
     ['gmx mdrun', 'traj.xtc', 'result companion'],
+    ['CAPTURED_ATTEMPT', 'traj.2.dump', 'result companion'],
     ['./steps.sh', 'out/align', 'result input'],
     ['./steps.sh', 'out/align.tmp', ''],
     ['make -j', 'a.out', 'result input'],
@@ -42,5 +43,5 @@ describe('the recipe', () => {
     expect(rolesIn(line, path)).toBe(roles);
   });
 
-  it('is there for each kind of program', () => expect(LINES).toHaveLength(12));
+  it('is there for each kind of program', () => expect(LINES).toHaveLength(13));
 });
