@@ -1,6 +1,5 @@
 // Runs one task with capture beside it, from the search for its program to the exit status: read this first.
 // Stays tiny: no parser, no logger, no store is ever loaded here.
-import fs from 'node:fs';
 import tty from 'node:tty';
 import os from 'node:os';
 import { CaptureError } from '../core/errors.ts';
@@ -25,6 +24,7 @@ import { supervise } from './supervise.ts';
 import type { EndRequest, Supervision } from './supervise.ts';
 import { startTask, taskEnvironment } from './task.ts';
 import type { Task } from './task.ts';
+import { holdWorkdir, type HeldWorkdir } from './workdir.ts';
 
 /** A fenced sidecar has nothing left to write; it gets this long to say goodbye. */
 const FENCED_GOODBYE_MS = 10_000;
@@ -43,6 +43,7 @@ export interface LaunchOptions {
 /** Everything that lives as long as the launch. */
 interface Launch extends LaunchOptions {
   readonly file: string;
+  readonly workdir: HeldWorkdir;
   readonly inherited: Inherited;
   readonly sharesGroup: boolean;
   /** Running children that Node waits for. */
@@ -62,6 +63,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const file = findCommand(options.task.command, options.settings.workdir, process.env['PATH']);
   const inherited = readInherited(process.env);
   if (inherited.openFilesLimit !== undefined) setOpenFilesLimit(inherited.openFilesLimit);
+  const workdir = holdWorkdir(options.settings.workdir);
   // With a terminal the task stays in our group, where the terminal's keys and job control reach it; without
   // one it gets a session of its own, whose whole group can be signalled. The sidecar stands where it stands.
   const sharesGroup = tty.isatty(0);
@@ -87,6 +89,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     const status = await run({
       ...options,
       file,
+      workdir,
       inherited,
       sharesGroup,
       nodeChildren,
@@ -105,6 +108,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     signals.close();
     supervision.close();
     orphans.close();
+    workdir.close();
   }
 }
 
@@ -170,10 +174,10 @@ async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready'
  */
 async function settle(launched: Launch, runToken: string, endedAtMs: number): Promise<number | undefined> {
   let writersStoppedAtMs: number | undefined;
-  const { settings, supervision, orphans, sidecar } = launched;
+  const { settings, supervision, orphans, sidecar, workdir } = launched;
   const { lastCall } = supervision;
   const stuck = await settleLeftovers({
-    workdir: fs.realpathSync(settings.workdir),
+    workdir: workdir.now,
     declared: compileManifest(settings.manifest),
     runToken,
     members: () => orphans.members(sidecar.pid()),

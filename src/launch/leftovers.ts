@@ -14,7 +14,8 @@ const KILLED_WAIT_MS = 5000;
 const LOOK_EVERY_MS = 100;
 
 export interface LeftoverOptions {
-  readonly workdir: string;
+  /** Where the work directory stands now: the task may have moved it. */
+  readonly workdir: () => string;
   readonly declared: Pick<Interest, 'wants'>;
   /** CAPTURED_RUN of this task. */
   readonly runToken: string;
@@ -80,7 +81,7 @@ function elsewhere(options: LeftoverOptions): readonly number[] {
 /** Has this process a declared file open for writing, or mapped so (proc_pid_fdinfo(5), proc_pid_maps(5))? */
 function writesDeclared(pid: number, options: LeftoverOptions): boolean {
   return writtenFiles(pid).some((file) => {
-    const below = `${options.workdir}/`;
+    const below = `${options.workdir()}/`;
     return file.startsWith(below) && options.declared.wants(file.slice(below.length));
   });
 }

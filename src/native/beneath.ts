@@ -2,7 +2,7 @@
 // in the place of a directory meanwhile. No component of a path is ever a link, and none leads out.
 import fs from 'node:fs';
 import { errnoOf } from '../core/errors.ts';
-import { encodePath, type RelPath } from '../core/path.ts';
+import { decodePath, encodePath, type RelPath } from '../core/path.ts';
 import { openUnder, type OpenRoot } from './openat.ts';
 
 export interface HeldDirectory {
@@ -14,13 +14,34 @@ export interface HeldDirectory {
 /** open(2): only the place, which needs no right to read. */
 const O_PATH = 0o10000000;
 
+/** Absolute path that leads to the work directory, also when the task has renamed it. Not for messages. */
+export function heldPath(root: OpenRoot): string {
+  return process.platform === 'linux' ? `/proc/self/fd/${root.fd}` : root.path;
+}
+
+/** What the task has done to its work directory. */
+export type Whereabouts = 'here' | 'moved' | 'removed';
+
+export function whereabouts({ fd, path }: OpenRoot): Whereabouts {
+  const held = fs.fstatSync(fd, { bigint: true });
+  const there = fs.statSync(encodePath(path), { bigint: true, throwIfNoEntry: false });
+  if (there?.ino === held.ino && there.dev === held.dev) return 'here';
+  // The kernel's word for a directory without a name (proc_pid_fd(5)).
+  return currentPath(fd).endsWith(' (deleted)') ? 'removed' : 'moved';
+}
+
+/** Where an open directory stands now; Linux only. */
+export function currentPath(fd: number): string {
+  return decodePath(fs.readlinkSync(`/proc/self/fd/${fd}`, { encoding: 'buffer' }));
+}
+
 /**
  * Holds a directory; `''` is the work directory itself. Throws ENOENT, ENOTDIR, ELOOP (a link) when it is not there
  * (any more), EACCES. Elsewhere than on Linux nothing can be held: the components are looked at.
  */
 export function holdDirectory(root: OpenRoot, dir: RelPath): HeldDirectory {
   if (process.platform !== 'linux') return { at: checkedPath(root, dir), close: () => undefined };
-  if (dir === '') return { at: `/proc/self/fd/${root.fd}`, close: () => undefined };
+  if (dir === '') return { at: heldPath(root), close: () => undefined };
   // With a step behind it a link is ELOOP, and not what O_DIRECTORY says of it.
   const fd = openUnder(root, `${dir}/.`, O_PATH | fs.constants.O_DIRECTORY);
   return { at: `/proc/self/fd/${fd}`, close: () => fs.closeSync(fd) };

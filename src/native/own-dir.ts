@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import { OWN_DIR } from '../core/manifest.ts';
 import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../core/path.ts';
+import { heldPath } from './beneath.ts';
 import { renameNoReplace } from './files.ts';
 import { systemError } from './libc.ts';
 
@@ -27,7 +28,7 @@ export function ownDir(root: WorkDir, place: OwnPlace): RelPath {
 
 /** The path as node:fs wants it. */
 export function absolutePath(root: WorkDir, path: RelPath): string | Buffer {
-  return encodePath(`${root.path}/${path}`);
+  return encodePath(`${heldPath(root)}/${path}`);
 }
 
 /** Makes the directories above `path`. Throws ENOTDIR where something else, a link too, stands in the way. */
@@ -53,7 +54,7 @@ function makeDir(absolute: string | Buffer, mode: number): void {
 
 /** Renames inside the work directory; false, and nothing is changed, when the new name is taken. */
 export function moveInside(root: WorkDir, from: RelPath, to: RelPath): boolean {
-  return renameNoReplace(`${root.path}/${from}`, `${root.path}/${to}`);
+  return renameNoReplace(`${heldPath(root)}/${from}`, `${heldPath(root)}/${to}`);
 }
 
 /** Moves a file to `.capture/aside/<n>-<name of path>` with the first free n, and says where it is. */

@@ -8,7 +8,7 @@ import { decodePath, type RelPath } from '../core/path.ts';
 import { linkStaysInside } from '../core/link-target.ts';
 import type { StoredFile } from '../core/records.ts';
 import type { Compression } from '../core/settings.ts';
-import { beneath } from '../native/beneath.ts';
+import { beneath, whereabouts } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { fileFacts } from '../native/facts.ts';
 import type { ObjectMeta, PutOptions, Store } from '../store/store.ts';
@@ -84,7 +84,8 @@ export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSigna
     case 'moved':
       return { kind: 'torn' };
     case 'gone':
-      return { kind: 'gone' };
+      if (whereabouts(sender.root) !== 'removed') return { kind: 'gone' };
+      return { kind: 'refused', why: 'the task removed its work directory before it was stored' };
     case 'refused':
       return reading;
     case 'body':

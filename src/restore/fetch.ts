@@ -7,6 +7,7 @@ import { createLimit } from '../core/limit.ts';
 import { OWN_DIR } from '../core/manifest.ts';
 import { isInside, joinPath, type RelPath } from '../core/path.ts';
 import { reached } from '../native/failpoint.ts';
+import { heldPath } from '../native/beneath.ts';
 import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
 import type { Store } from '../store/store.ts';
 import { joinSegments } from './join.ts';
@@ -77,7 +78,7 @@ export async function fetchFiles(
 
 async function temporaryDir(root: WorkDir): Promise<RelPath> {
   const dir = ownDir(root, 'restore');
-  const made = await mkdtemp(`${root.path}/${dir}/`);
+  const made = await mkdtemp(`${heldPath(root)}/${dir}/`);
   return `${dir}/${made.slice(made.lastIndexOf('/') + 1)}`;
 }
 

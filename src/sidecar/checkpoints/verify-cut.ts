@@ -2,6 +2,7 @@
 // believes it only when nothing moved meanwhile.
 import { whileLinked } from '../../core/linked-signal.ts';
 import { generationName } from '../../core/history.ts';
+import { heldPath } from '../../native/beneath.ts';
 import type { StoredFile } from '../../core/records.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Marks } from './commit.ts';
@@ -58,7 +59,7 @@ export function openVerifyCut(context: Context, checkpoints: Checkpoints): Verif
     if (keys === passed) return;
     if (!stands(members)) throw new CutRefused(undefined);
     const name = generationName({ attempt, generation });
-    const why = await verify({ command, workdir: root.path, generation: name, signal: until });
+    const why = await verify({ command, workdir: heldPath(root), generation: name, signal: until });
     if (!stands(members)) throw new CutRefused(undefined);
     if (why !== undefined) throw new CutRefused(why);
     passed = keys;

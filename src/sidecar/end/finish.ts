@@ -20,6 +20,7 @@ import type { Generations } from '../checkpoints/generations.ts';
 import type { OpenResults } from '../checkpoints/open-results.ts';
 import { deleteObsoletePartials, settleEarlier } from './earlier.ts';
 import { finalScan } from './final-scan.ts';
+import { isInPlace } from './in-place.ts';
 import { insist } from './insist.ts';
 import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf } from './outcome.ts';
 import { pushOverwritten } from '../files/overwritten.ts';
@@ -113,10 +114,11 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   let status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
   if (recorded) {
     await parts.results.deleteObsolete().catch((error: unknown) => context.log.warn(reasonOf(error)));
-    await parts.reclaims.atEnd(checkpointsToReclaim(parts)).catch((error: unknown) => {
-      context.log.warn(`local files stay: ${reasonOf(error)}`);
-      if (isLost(error) && status === EXIT.ok) status = EXIT.notStored;
-    });
+    if (isInPlace(context))
+      await parts.reclaims.atEnd(checkpointsToReclaim(parts)).catch((error: unknown) => {
+        context.log.warn(`local files stay: ${reasonOf(error)}`);
+        if (isLost(error) && status === EXIT.ok) status = EXIT.notStored;
+      });
     reached('finish.reclaimed');
     if (earlier !== undefined) await deleteObsoletePartials(context, earlier, window.record);
     if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);

@@ -7,7 +7,7 @@ import type { MessageFields } from '../../core/message-fields.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import type { LeftFile } from '../../core/records.ts';
 import { formatBytes, plural } from '../../core/units.ts';
-import { lstatBeneath } from '../../native/beneath.ts';
+import { lstatBeneath, whereabouts } from '../../native/beneath.ts';
 import type { Root } from '../context.ts';
 import type { Verdict } from '../../core/verdict.ts';
 import { verdictLine } from '../../core/verdict-line.ts';
@@ -40,8 +40,9 @@ export function leftFiles(
   return [...left].map(([path, why]) => ({ path, why }));
 }
 
-/** What the task removed, or put something else in the place of, is withdrawn; what we cannot see is not. */
+/** What the task removed alone, or put something else in the place of, is withdrawn; what we cannot see is not. */
 function mayBeThere(root: Root, path: RelPath): boolean {
+  if (whereabouts(root) === 'removed') return true;
   try {
     const stat = lstatBeneath(root, path);
     return stat !== undefined && !stat.isDirectory();

@@ -2,6 +2,7 @@
 // out. Knows the files by what it is told of them, and changes nothing.
 import type { Track } from '../../core/track.ts';
 import type { RelPath } from '../../core/path.ts';
+import { heldPath } from '../../native/beneath.ts';
 import type { Context, Root } from '../context.ts';
 import { Lag } from '../files/lag.ts';
 import { statMember } from '../checkpoints/members.ts';
@@ -32,7 +33,7 @@ export function openGauges(context: Context, results: Results, committed: () => 
     };
   });
   const room = new Room({
-    dir: root.path,
+    dir: heldPath(root),
     reclaim: settings.reclaim,
     log,
     held: () => ({

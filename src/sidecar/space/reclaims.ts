@@ -9,6 +9,7 @@ import { isOverwritten, mayBeOverwritten } from '../files/overwritten.ts';
 import type { Reclaimable, Results } from '../files/results.ts';
 import { isClosedOnce, type Amount } from './local-copies.ts';
 import { pressureOn, type Pressure } from '../../push/pressure.ts';
+import { heldPath } from '../../native/beneath.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { sendFile } from '../../push/send.ts';
 import { FencedError } from '../../records/fence.ts';
@@ -33,7 +34,7 @@ export class Reclaims {
     const { settings, reclaimer, root } = this.#context;
     if (reclaimer === undefined || settings.reclaim !== 'auto' || this.#isReserved()) return 'none';
     const { files, bytes } = this.#results.copies.once;
-    return files === 0 ? 'none' : pressureOn(root.path, bytes, files);
+    return files === 0 ? 'none' : pressureOn(heldPath(root), bytes, files);
   }
 
   /** While the task runs, after a record: `now` takes all that a record names, `auto` only under pressure. */
@@ -49,7 +50,7 @@ export class Reclaims {
       // Never one that was reopened after a close: it may be wanted again.
       const ready = (): Iterable<Reclaimable> => only(this.#results.readyToReclaim(isClosedOnce), isFree);
       const { files, bytes } = amountOf(ready());
-      if (files > 0 && (await pressureOn(root.path, bytes, files)) === 'high')
+      if (files > 0 && (await pressureOn(heldPath(root), bytes, files)) === 'high')
         await this.#reclaimAll(ready(), false);
     });
   }
@@ -68,7 +69,7 @@ export class Reclaims {
   #isReserved(): boolean {
     const { settings, root } = this.#context;
     if (settings.reclaim !== 'auto') return false;
-    return settings.perishableStore || networkFileSystem(fileSystemType(root.path)) !== undefined;
+    return settings.perishableStore || networkFileSystem(fileSystemType(heldPath(root))) !== undefined;
   }
 
   #next(step: () => Promise<void>): Promise<void> {
