@@ -1,4 +1,5 @@
 // The main thread's end of one lane: starts the thread, and tells when it died. Knows nothing of jobs.
+import fs from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { FromLane, LaneData, ToLane } from './lane-messages.ts';
 
@@ -19,7 +20,17 @@ export interface LaneEvents {
   readonly death: (error: Error) => void;
 }
 
+/** Where the task has removed the directory that we stand in, no thread can start: getcwd(3) is ENOENT there. */
+function leaveLostDirectory(): void {
+  try {
+    fs.realpathSync.native('.');
+  } catch {
+    process.chdir('/');
+  }
+}
+
 export function startLane(entry: URL | string, data: LaneData, events: LaneEvents): LaneThread {
+  leaveLostDirectory();
   const worker = new Worker(entry, {
     workerData: data,
     // Without these two Node opens process.stdout and process.stderr, which are the task's own.

@@ -1,7 +1,7 @@
 // A task that cleans up behind itself: its own work directory is removed, or has another name, when it ends.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openPlace, sidecarOf, until, type Place } from './support.ts';
+import { BIN, openPlace, sidecarOf, until, type Place } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -11,11 +11,10 @@ afterEach(() => place.close());
 
 const RESULTS = ['--results', 'r1', '--results', 'r2', '--results', 'sub/'];
 /** Two results that are stored when the script goes on. */
-const STORED =
-  'echo one > r1; seq 1 20000 > r2; while ! [ -e "$STORE/r1.0" ] || ! [ -e "$STORE/r2.0.zst" ]; do sleep 0.05; done';
+const STORED = `echo one > r1; seq 1 20000 > r2; ${BIN} flush || exit 1`;
 
 function task(script: string): readonly string[] {
-  return ['env', `STORE=${place.store}`, `WORK=${place.work}`, 'sh', '-c', script];
+  return ['env', `WORK=${place.work}`, 'sh', '-c', script];
 }
 
 function warnings(stderr: string): readonly string[] {
@@ -45,7 +44,8 @@ describe('a task that removes its work directory', () => {
       task(`${wait}; echo one > r1; rm -rf "$WORK"; touch ${go}2; sleep 0.2; exit 0`),
     );
     await run.says('attempt 1');
-    const sidecar = sidecarOf(run.pid) ?? 0;
+    const sidecar = sidecarOf(run.pid);
+    if (sidecar === undefined) throw new Error('there is no sidecar');
     // What is closed now is gone when the sidecar looks.
     process.kill(sidecar, 'SIGSTOP');
     fs.writeFileSync(go, '');
