@@ -166,7 +166,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
 }
 
 type Parts = Omit<FinishParts, 'watcher' | 'window'> &
-  Watching & { readonly gauges: Gauges; readonly relief: Relief };
+  Watching & { readonly gauges: Gauges; readonly relief: Relief; readonly unsaved: Unsaved };
 
 /** The pieces and who tells whom. Nothing runs yet. */
 function assemble(context: Context, restored: Restored, witness: Witness | undefined): Parts {
@@ -236,6 +236,7 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
     recorder,
     reclaims,
     suspects,
+    unsaved,
     relief,
     gauges,
     watching,

@@ -13,6 +13,7 @@ const DEFAULT_PING_TIMEOUT_MS = 5000;
 /** Each with whether it takes a value. */
 const FLAGS: ReadonlyMap<string, boolean> = new Map([
   ['--timeout', true],
+  ['--strict', false],
   ['--ping', false],
   ['--control', true],
   ['--help', false],
@@ -33,6 +34,8 @@ export type FlushLine =
   | {
       readonly kind: 'ask';
       readonly ping: boolean;
+      /** A checkpoint that is open, or a set that is not complete, is not forgiven either. */
+      readonly strict: boolean;
       readonly timeoutMs: number;
       /** Where the sidecar listens. */
       readonly socket: string;
@@ -73,7 +76,9 @@ export function parseFlushLine(args: readonly string[], env: NodeJS.ProcessEnv):
   const socket = given.get('--control') ?? env[source ?? ''] ?? '';
   if (source !== undefined) mistakes.push(...socketMistakes(socket, source));
   if (mistakes.length > 0) return { kind: 'mistakes', mistakes };
-  return source === undefined ? { kind: 'no-socket' } : { kind: 'ask', ping, timeoutMs, socket };
+  return source === undefined
+    ? { kind: 'no-socket' }
+    : { kind: 'ask', ping, strict: given.has('--strict'), timeoutMs, socket };
 }
 
 function timeoutOf(text: string | undefined, ping: boolean, mistakes: Mistake[]): number {

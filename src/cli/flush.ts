@@ -21,6 +21,7 @@ const NAMED_LEFT = 20;
 export interface FlushQuestion {
   readonly socket: string;
   readonly ping: boolean;
+  readonly strict: boolean;
   readonly timeoutMs: number;
 }
 
@@ -114,17 +115,28 @@ function judge(answer: ControlAnswer, question: FlushQuestion, say: Say): ExitSt
   }
 }
 
-function tell({ left, more, incomplete }: Flushed, { timeoutMs }: FlushQuestion, say: Say): ExitStatus {
+function tell(
+  { left, more, incomplete, open }: Flushed,
+  { timeoutMs, strict }: FlushQuestion,
+  say: Say,
+): ExitStatus {
+  const unsafe = strict && (incomplete !== undefined || open.some(({ checkpoint }) => checkpoint));
   if (incomplete !== undefined)
-    say(`the newest checkpoint files are no complete set yet: ${incomplete}`, 'warn');
+    say(`the newest checkpoint files are no complete set yet: ${incomplete}`, unsafe ? 'error' : 'warn');
+  if (open.length > 0) {
+    const named = open.map(({ path, checkpoint }) => (checkpoint ? `${path} (a checkpoint)` : path));
+    say(`open, and not stored before the task closes it: ${listed(named)}`, unsafe ? 'error' : 'warn');
+  }
   const count = left.length + more;
-  if (count === 0) return EXIT.ok;
-  const named = left.slice(0, NAMED_LEFT).map(({ path, why }) => `${path} (${why})`);
-  const others = count > named.length ? `, and ${count - named.length} more` : '';
-  say(
-    `${plural(count, 'file')} not stored within ${formatMs(timeoutMs)}: ${named.join(', ')}${others}`,
-    'error',
-    { hint: LONGER },
-  );
+  if (count === 0) return unsafe ? EXIT.notStored : EXIT.ok;
+  const named = left.map(({ path, why }) => `${path} (${why})`);
+  say(`${plural(count, 'file')} not stored within ${formatMs(timeoutMs)}: ${listed(named, count)}`, 'error', {
+    hint: LONGER,
+  });
   return EXIT.notStored;
+}
+
+function listed(names: readonly string[], count = names.length): string {
+  const named = names.slice(0, NAMED_LEFT);
+  return `${named.join(', ')}${count > named.length ? `, and ${count - named.length} more` : ''}`;
 }

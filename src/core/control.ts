@@ -25,6 +25,13 @@ export interface Flushed {
   readonly more: number;
   /** Why the newest checkpoint files are no committed set yet; undefined when they are one. */
   readonly incomplete: string | undefined;
+  /** Declared files that the task holds open, and that are stored when it closes them. */
+  readonly open: readonly OpenFile[];
+}
+
+export interface OpenFile {
+  readonly path: string;
+  readonly checkpoint: boolean;
 }
 
 export type ControlAnswer =
@@ -37,17 +44,28 @@ export function controlLine(message: ControlRequest | ControlAnswer): string {
   return `${JSON.stringify(message)}\n`;
 }
 
-/** An answer that fits into a line: the files that do not are only counted. */
-export function flushedAnswer(left: readonly LeftFile[], incomplete: string | undefined): ControlAnswer {
-  const named: LeftFile[] = [];
-  let roomBytes = LONGEST_LINE_BYTES / 2;
-  for (const { path, why } of left) {
-    const file = { path, why: why.slice(0, LONGEST_REASON) };
-    roomBytes -= Buffer.byteLength(JSON.stringify(file));
-    if (roomBytes < 0) break;
-    named.push(file);
-  }
-  return { kind: 'flushed', left: named, more: left.length - named.length, incomplete };
+/** An answer that fits into a line: the files that do not are only counted. Open checkpoints are named first. */
+export function flushedAnswer(end: Omit<Flushed, 'more'>): ControlAnswer {
+  const left = fitting(
+    end.left.map(({ path, why }) => ({ path, why: why.slice(0, LONGEST_REASON) })),
+    LONGEST_LINE_BYTES / 2,
+  );
+  const byWorth = end.open.toSorted((a, b) => Number(b.checkpoint) - Number(a.checkpoint));
+  return {
+    kind: 'flushed',
+    left,
+    more: end.left.length - left.length,
+    incomplete: end.incomplete,
+    open: fitting(byWorth, LONGEST_LINE_BYTES / 4),
+  };
+}
+
+function fitting<T>(files: readonly T[], roomBytes: number): readonly T[] {
+  let taken = 0;
+  return files.filter((file) => {
+    taken += Buffer.byteLength(JSON.stringify(file));
+    return taken <= roomBytes;
+  });
 }
 
 /** Undefined when the line is no request. */
@@ -65,23 +83,25 @@ export function parseRequest(line: string): ControlRequest | undefined {
 export function parseAnswer(line: string): ControlAnswer | undefined {
   const message = parseObject(line);
   if (message === undefined) return undefined;
-  const { kind, why, left, more, incomplete } = message;
+  const { kind, why, left, more, incomplete, open = [] } = message;
   if (kind === 'watching') return { kind };
   if (kind === 'refused' && typeof why === 'string') return { kind, why };
   if (kind !== 'flushed' || !Array.isArray(left) || !left.every(isLeftFile) || typeof more !== 'number')
     return undefined;
-  return { kind, left, more, incomplete: typeof incomplete === 'string' ? incomplete : undefined };
+  if (!Array.isArray(open) || !open.every(isOpenFile)) return undefined;
+  return { kind, left, more, incomplete: typeof incomplete === 'string' ? incomplete : undefined, open };
 }
 
 function isLeftFile(value: unknown): value is LeftFile {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'path' in value &&
-    typeof value.path === 'string' &&
-    'why' in value &&
-    typeof value.why === 'string'
-  );
+  return isNamed(value) && 'why' in value && typeof value.why === 'string';
+}
+
+function isOpenFile(value: unknown): value is OpenFile {
+  return isNamed(value) && 'checkpoint' in value && typeof value.checkpoint === 'boolean';
+}
+
+function isNamed(value: unknown): value is { readonly path: string } {
+  return typeof value === 'object' && value !== null && 'path' in value && typeof value.path === 'string';
 }
 
 function parseObject(line: string): Readonly<Record<string, unknown>> | undefined {

@@ -13,7 +13,8 @@ describe('capture flush', () => {
   it.each([
     [[], { ping: false, timeoutMs: 30_000, socket: '/w/.capture/1.sock' }],
     [['--timeout', '2m'], { timeoutMs: 120_000 }],
-    [['--ping'], { timeoutMs: 5000, ping: true }],
+    [['--strict'], { strict: true }],
+    [['--ping'], { timeoutMs: 5000, ping: true, strict: false }],
     [['--timeout=250ms', '--ping'], { timeoutMs: 250, ping: true }],
     [['--control', '/shared/c'], { socket: '/shared/c' }],
     [['--control=/a=b'], { socket: '/a=b' }],
@@ -26,6 +27,7 @@ describe('capture flush', () => {
     expect(parseFlushLine([...run.split(' '), '--timeout', '2m'], env)).toEqual({
       kind: 'ask',
       ping: false,
+      strict: false,
       timeoutMs: 120_000,
       socket: '/w/.capture/1.sock',
     });

@@ -18,7 +18,11 @@ describe('a message on the control socket', () => {
   );
 
   it('keeps a file name with a line feed on its line', () => {
-    const answer = flushedAnswer([{ path: 'a\nb', why: 'it\nwaits' }], undefined);
+    const answer = flushedAnswer({
+      left: [{ path: 'a\nb', why: 'it\nwaits' }],
+      incomplete: undefined,
+      open: [{ path: 'c\nd', checkpoint: true }],
+    });
     const line = controlLine(answer);
     expect(line.indexOf('\n')).toBe(line.length - 1);
     expect(parseAnswer(line.trimEnd())).toEqual(answer);
@@ -44,6 +48,7 @@ describe('a message on the control socket', () => {
     '{"kind":"refused"}',
     '{"kind":"flushed","left":[{"path":3}],"more":0}',
     '{"kind":"flushed","left":[null],"more":0}',
+    '{"kind":"flushed","left":[],"more":0,"open":[{"path":"a"}]}',
   ])('is no answer: %s', (line) => {
     expect(parseAnswer(line)).toBeUndefined();
   });
@@ -53,10 +58,13 @@ describe('a message on the control socket', () => {
       path: `${'\u0001'.repeat(200)}${n}`,
       why: 'x'.repeat(9000),
     }));
-    const answer = flushedAnswer(left, undefined);
+    const open = left.map(({ path }, n) => ({ path, checkpoint: n === 4999 }));
+    const answer = flushedAnswer({ left, incomplete: undefined, open });
     const named = answer.kind === 'flushed' ? answer.left.length : 0;
     expect(Buffer.byteLength(controlLine(answer))).toBeLessThanOrEqual(LONGEST_LINE_BYTES);
     expect(named).toBeGreaterThan(3);
     expect(answer).toMatchObject({ more: 5000 - named });
+    // What matters most is among those that are named.
+    expect(answer.kind === 'flushed' && answer.open[0]).toEqual(open[4999]);
   });
 });

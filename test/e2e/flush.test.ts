@@ -118,6 +118,51 @@ describe('capture flush between the steps of a task', () => {
   });
 });
 
+describe('capture flush while files are open', () => {
+  const companions = (): readonly string[] =>
+    (place.records().at(-1)?.record.generations[0]?.companions ?? []).map(
+      ({ path, size }) => `${path} ${size}`,
+    );
+
+  it('names them, and fails for a checkpoint only when it is asked to be strict', async () => {
+    const task = run(
+      ['-k', 'state.h5', '-r', 'r.*'],
+      `exec 3>state.h5 4>r.h5 5>r.h5; echo 1 >&3; echo a long line >&4; echo 1 >&5
+       capture flush; echo "flush $?"; capture flush --strict; echo "strict $?"; exec 3>&-
+       until capture flush --strict; do sleep 0.1; done 2>/dev/null; echo closed`,
+    );
+    expect(await task.status, task.stderr()).toBe(0);
+    expect(task.stdout()).toBe('flush 0\nstrict 74\nclosed\n');
+    expect(task.stderr()).toContain(
+      'open, and not stored before the task closes it: state.h5 (a checkpoint), r.h5',
+    );
+  });
+
+  it('stores companions and results that are only appended to as far as they are written', async () => {
+    const task = run(
+      ['-k', 'k.chk', '--companions', 'log', '-r', 'traj'],
+      `exec 3>log 4>traj; echo 1 >&3; echo 1 >&4; echo 1 > k.chk; capture flush; echo 2 >&3; echo 2 >&4
+       capture flush; echo "flush $?"; ${UNTIL_GO}`,
+    );
+    await task.says('flush 0');
+    expect(companions()).toEqual(['log 4', 'traj 4']);
+    expect(task.stderr()).not.toContain('open, and not stored');
+    go();
+    expect(await task.status, task.stderr()).toBe(0);
+  });
+
+  it('stores companions of a task that has no checkpoint', async () => {
+    const task = run(
+      ['--companions', 'log'],
+      `exec 3>log; echo 1 >&3; capture flush; echo "flush $?"; ${UNTIL_GO}`,
+    );
+    await task.says('flush 0');
+    expect(companions()).toEqual(['log 2']);
+    go();
+    expect(await task.status, task.stderr()).toBe(0);
+  });
+});
+
 describe('capture flush --ping', () => {
   it('exits with 0 while capture watches', async () => {
     const task = run(['-r', 'r.dat'], `${TELL}; capture flush --ping; echo "ping $?"; ${UNTIL_GO}`);

@@ -72,6 +72,11 @@ export class Companions {
     return this.areDeclared && this.#context.settings.manifest.checkpoints.length === 0;
   }
 
+  /** Every one that was captured or looked for. */
+  get known(): ReadonlySet<RelPath> {
+    return new Set([...this.#captured.keys(), ...(this.seen ?? [])]);
+  }
+
   /** What is stored now, in the order of paths. */
   get current(): readonly Companion[] {
     return [...this.#captured.values()]

@@ -37,8 +37,7 @@ async function answer(
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), request.timeoutMs);
   try {
-    const { left, incomplete } = await whileLinked([signal, late.signal, fenced], flush);
-    return flushedAnswer(left, incomplete);
+    return flushedAnswer(await whileLinked([signal, late.signal, fenced], flush));
   } finally {
     clearTimeout(timer);
   }

@@ -3,15 +3,18 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { whileLinked } from '../../core/linked-signal.ts';
-import type { Track } from '../../core/track.ts';
+import type { OpenFile } from '../../core/control.ts';
+import type { Track, TrackRole } from '../../core/track.ts';
 import type { RelPath } from '../../core/path.ts';
 import type { LeftFile, StoredFile } from '../../core/records.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Context } from '../context.ts';
+import type { Companions } from '../checkpoints/companions.ts';
 import type { Covered } from '../checkpoints/coverage.ts';
 import type { Files } from '../files/files.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { Need } from '../files/needs.ts';
+import type { Unsaved } from '../files/unsaved.ts';
 import type { Recorder } from '../files/recorder.ts';
 import { whyLeft } from '../end/report.ts';
 
@@ -25,6 +28,8 @@ export interface FlushParts {
   readonly files: Files;
   readonly generations: Generations;
   readonly recorder: Recorder;
+  readonly companions: Companions;
+  readonly unsaved: Unsaved;
   readonly watcher: Watcher;
 }
 
@@ -34,6 +39,8 @@ export interface FlushEnd {
   readonly left: readonly LeftFile[];
   /** Why the checkpoint files are no complete set yet. */
   readonly incomplete: string | undefined;
+  /** What the task holds open; but for what was captured as it is. */
+  readonly open: readonly OpenFile[];
 }
 
 /**
@@ -51,6 +58,8 @@ interface Pass {
   readonly done: Promise<void>;
   waiters: number;
   covered: Covered;
+  /** What companions held is stored. */
+  captured: boolean;
   /** Stored, and named by no record yet. */
   unrecorded: readonly Pick<StoredFile, 'path' | 'push'>[];
 }
@@ -93,6 +102,7 @@ function begin(parts: FlushParts, vouched: boolean): Pass {
     stop,
     waiters: 0,
     covered: { kind: 'late' },
+    captured: false,
     unrecorded: [],
     // Not before `pass` is there.
     done: Promise.resolve().then(() =>
@@ -103,7 +113,12 @@ function begin(parts: FlushParts, vouched: boolean): Pass {
 }
 
 async function carryOut(parts: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
-  await Promise.all([store(parts, pass, signal), commit(parts, pass, signal)]);
+  await Promise.all([store(parts, pass, signal), commit(parts, pass, signal), capture(parts, pass)]);
+}
+
+/** Companions, and results that are open and only appended to. */
+async function capture({ generations }: FlushParts, pass: Pass): Promise<void> {
+  pass.captured = await generations.captureNow();
 }
 
 async function commit({ generations }: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
@@ -139,7 +154,8 @@ async function abortOf(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }
 
-function endOf({ files, generations }: FlushParts, { need, covered, unrecorded }: Pass): FlushEnd {
+function endOf(parts: FlushParts, { need, covered, captured, unrecorded }: Pass): FlushEnd {
+  const { files, generations, companions } = parts;
   const left = new Map(need.unmet().map((track) => [track.path, whyUnmet(files, track)]));
   const add = (path: RelPath, why: string): void => {
     if (!left.has(path)) left.set(path, why);
@@ -147,10 +163,26 @@ function endOf({ files, generations }: FlushParts, { need, covered, unrecorded }
   if (covered.kind === 'late')
     for (const path of generations.members()) add(path, 'its set is not committed yet');
   for (const { path } of unrecorded) add(path, 'no record names it yet');
+  if (!captured)
+    for (const path of companions.known) add(path, 'it is open, and not stored as far as it is written');
   return {
     left: [...left].map(([path, why]) => ({ path, why })),
     incomplete: covered.kind === 'incomplete' ? covered.lacks : undefined,
+    open: openFiles(parts),
   };
+}
+
+function openFiles({ unsaved, companions }: FlushParts): readonly OpenFile[] {
+  const captured = new Set(companions.current.map(({ path }) => path));
+  const of = (role: TrackRole): readonly RelPath[] =>
+    unsaved
+      .look(role)
+      .filter(({ path, open }) => open && !captured.has(path))
+      .map(({ path }) => path);
+  return [
+    ...of('checkpoint').map((path) => ({ path, checkpoint: true })),
+    ...of('result').map((path) => ({ path, checkpoint: false })),
+  ];
 }
 
 function whyUnmet(files: Files, track: Track): string {

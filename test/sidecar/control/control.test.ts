@@ -139,7 +139,7 @@ describe('a control socket', () => {
         serve: async (_, signal) => {
           resolve();
           await once(signal, 'abort');
-          return { kind: 'flushed', left: [], more: 7, incomplete: undefined };
+          return { kind: 'flushed', left: [], more: 7, incomplete: undefined, open: [] };
         },
       });
     });

@@ -48,7 +48,13 @@ function open(): Run {
           yield [{ path: 'found', link: false, facts: { ...fingerprint, mode: 0o644, links: 1 } }];
         },
       },
-      generations: { covered: () => Promise.resolve({ kind: 'covered' }), members: () => [] },
+      generations: {
+        covered: () => Promise.resolve({ kind: 'covered' }),
+        members: () => [],
+        captureNow: () => Promise.resolve(true),
+      },
+      companions: { current: [], known: new Set() },
+      unsaved: { look: () => [] },
       recorder: {
         now: () => {
           if (run.recordFails > 0) run.recordFails -= 1;
@@ -76,7 +82,11 @@ describe('a flush', () => {
     const run = open();
     run.queued.push('a');
     const end = openFlush(run.parts)(AbortSignal.timeout(50));
-    expect(await end).toEqual({ left: [{ path: 'a', why: 'it is being sent' }], incomplete: undefined });
+    expect(await end).toEqual({
+      left: [{ path: 'a', why: 'it is being sent' }],
+      incomplete: undefined,
+      open: [],
+    });
   });
 
   it('looks for what gave no event where events are not enough', async () => {
@@ -93,7 +103,7 @@ describe('a flush', () => {
     const end = openFlush(run.parts)(NEVER);
     await turn();
     run.pushed();
-    expect(await end).toEqual({ left: [], incomplete: undefined });
+    expect(await end).toEqual({ left: [], incomplete: undefined, open: [] });
     expect(run.unrecorded.size).toBe(0);
     expect(run.recordFails).toBe(0);
   });
@@ -112,6 +122,7 @@ describe('a flush', () => {
     expect(await end).toEqual({
       left: [{ path: 'a', why: 'no record names it yet' }],
       incomplete: undefined,
+      open: [],
     });
   });
 
