@@ -35,7 +35,7 @@ export function openPod(place: Place, declared: readonly string[] = DECLARED): P
     watch: async (options) => {
       fs.rmSync(control, { force: true });
       const run = begin(options);
-      await run.says('task pod');
+      await run.says(/task pod|nothing is left to watch/);
       return run;
     },
     probe: () => place.exec([BIN, 'flush', '--ping', '--control', control]).status,

@@ -3,12 +3,10 @@
 import { EXIT } from '../../core/exit-status.ts';
 import type { CaptureRecord } from '../../core/records.ts';
 import type { Sidecar } from '../../sidecar.ts';
-import { sayStart } from './opening-lines.ts';
 import type { Begun } from './start.ts';
 
 /** Answers with what the record says, and changes nothing. */
 export function afterTheEnd({ context, close }: Begun, { end, kind }: CaptureRecord): Sidecar {
-  if (context.alone !== undefined) sayStart(context);
   return {
     attempt: context.attempt,
     restored: '',

@@ -37,7 +37,7 @@ export async function sayOpening(context: Context, { generation, files }: Restor
 }
 
 /** Who this is. */
-export function sayStart({ settings, log, attempt }: Context): void {
+function sayStart({ settings, log, attempt }: Context): void {
   const { identity, to, workdir } = settings;
   const { taskName: task, runId: run } = identity;
   log.info(firstLine(settings, attempt), { event: 'start', task, run, to: to.url, workdir });
