@@ -1,7 +1,8 @@
 // How often a task was started for nothing: the count behind --max-attempts. Pure; the records of earlier
 // attempts are its only source, so that the count holds whatever machine or scheduler started them.
-import { restoreOrder, type AttemptEnd } from './history.ts';
+import type { AttemptEnd } from './history.ts';
 import type { Generation } from './records.ts';
+import { restoreOrder } from './restore-order.ts';
 
 /**
  * Attempts of this run, this one included, since the one that made the checkpoint with which the next attempt

@@ -29,6 +29,8 @@ export interface AttemptEnd {
   readonly runId: string | undefined;
   readonly host: string;
   readonly argv: readonly string[];
+  /** {@link generationName} of what it began with; undefined: of nothing, or it never said. */
+  readonly restored?: string | undefined;
 }
 
 /** A record whose list segments have been read. */
@@ -87,6 +89,7 @@ export function unionOf(
       runId: record.runId,
       host: record.host,
       argv: record.argv,
+      restored: record.restored,
     })),
   };
 }
@@ -94,18 +97,6 @@ export function unionOf(
 /** `<attempt>-<generation>`, as in keys and CAPTURED_RESTORED. */
 export function generationName(generation: { attempt: number; generation: number }): string {
   return `${generation.attempt}-${generation.generation}`;
-}
-
-/**
- * The order in which restore tries generations: whole ones newest first, then incomplete, then suspect. When each
- * is verified (`--verify-checkpoint`) a suspect one is tried in its turn: it may be whole all the same.
- */
-export function restoreOrder(generations: readonly Generation[], verified = false): readonly Generation[] {
-  const rank = (g: Generation): number => {
-    if (g.suspect === true && !verified) return 2;
-    return g.incomplete === true ? 1 : 0;
-  };
-  return generations.toSorted((a, b) => rank(a) - rank(b) || newestFirst(a, b));
 }
 
 /** What a restore found out about a generation: `good` passed its check, the other is broken or failed it. */
@@ -127,6 +118,6 @@ export function judged(
   });
 }
 
-function newestFirst(a: Generation, b: Generation): number {
+export function newestFirst(a: Generation, b: Generation): number {
   return b.attempt - a.attempt || b.generation - a.generation;
 }

@@ -90,6 +90,10 @@ const generation = z.object({
   behind: z.array(behind).optional(),
   /** What results have lost by resumes before it. */
   lacking: z.array(lackingSchema).optional(),
+  /** All members at one instant at which none had a writer, and no more is known: what a power cut would leave. */
+  instant: z.boolean().optional(),
+  /** A close that made it may have been a death's; a later record says whether it was. */
+  unproven: z.boolean().optional(),
 });
 export type Generation = Readonly<z.infer<typeof generation>>;
 
@@ -130,6 +134,8 @@ export const recordSchema = z.object({
   argv: z.array(z.string()),
   scheduler: z.record(z.string(), z.string()).default({}),
   startedAt: time,
+  /** The generation that the attempt began with, `<attempt>-<generation>`. */
+  restored: z.string().optional(),
   /** Keys of list segments, oldest first; an entry further on replaces an earlier one of the same path. */
   segments: z.array(storeKey).default([]),
   results: z.array(storedFile).default([]),

@@ -1,13 +1,14 @@
 // What may be deleted from the store. Pure, and careful: an object goes only when no kept generation of any
 // listed record names it, a record only when a newer one says all that it said.
 import { generationName } from './history.ts';
+import { isGood } from './restore-order.ts';
 import type { Generation } from './records.ts';
 import { parseRecordKey } from './keys.ts';
 
 /**
  * The generations to keep, newest first: the newest `keep` good ones, older good ones until one of those kept is
- * proven (a death that comes to light later may take all the others), and every suspect or incomplete one that is
- * newer than the newest good one (it may be all that a resume has).
+ * proven (a death that comes to light later may take all the others), and every other one that is newer than the
+ * newest good one (it may be all that a resume has), but of instant ones the newest `keep`.
  */
 export function keptGenerations(
   newestFirst: readonly Generation[],
@@ -16,13 +17,17 @@ export function keptGenerations(
 ): readonly Generation[] {
   const kept: Generation[] = [];
   let good = 0;
+  let instant = 0;
   let proven = false;
   for (const generation of newestFirst) {
-    const isGood = generation.suspect !== true && generation.incomplete !== true;
-    if (isGood ? good < keep || !proven : good === 0) kept.push(generation);
-    if (!isGood) continue;
-    good += 1;
-    proven ||= isProven(generation);
+    if (isGood(generation)) {
+      if (good < keep || !proven) kept.push(generation);
+      good += 1;
+      proven ||= isProven(generation);
+    } else if (good === 0) {
+      if (generation.instant === true) instant += 1;
+      if (generation.instant !== true || instant <= keep) kept.push(generation);
+    }
   }
   return kept;
 }

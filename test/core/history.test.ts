@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { restoreOrder, unionOf, type WholeRecord } from '../../src/core/history.ts';
+import { unionOf, type AttemptEnd, type WholeRecord } from '../../src/core/history.ts';
 import type { CaptureRecord, Generation, StoredFile } from '../../src/core/records.ts';
+import { afterFailures, restoreOrder } from '../../src/core/restore-order.ts';
 import { keptGenerations, droppedKeys, prunableRecords } from '../../src/core/retention.ts';
 
 const file = (path: string, attempt: number, push = `${path}-${attempt}`): StoredFile => ({
@@ -52,6 +53,9 @@ function record(attempt: number, parts: Partial<CaptureRecord>): WholeRecord {
   return { record: whole, results: whole.results };
 }
 
+const namesOf = (generations: readonly Generation[]): readonly string[] =>
+  generations.map((one) => `${one.attempt}-${one.generation}`);
+
 describe('the union of earlier attempts', () => {
   it('takes the newest entry of each path', () => {
     const { results } = unionOf(
@@ -99,6 +103,68 @@ describe('restore', () => {
     ]);
     expect(order.map((g) => `${g.attempt}-${g.generation}`)).toEqual(['1-10', '1-9', '2-1', '2-2']);
   });
+
+  it('prefers what is proven to what may be of a death, whatever is newer', () => {
+    const all = [
+      generation(1, 5, { unproven: true, instant: true }),
+      generation(1, 4, { unproven: true }),
+      generation(1, 3, { incomplete: true }),
+      generation(1, 2),
+      generation(1, 1),
+    ];
+    expect(namesOf(restoreOrder(all))).toEqual(['1-2', '1-1', '1-5', '1-4', '1-3']);
+    expect(namesOf(restoreOrder(all, true))).toEqual(['1-5', '1-4', '1-2', '1-1', '1-3']);
+  });
+
+  it('prefers an instant one to the good one before it, and the good one that follows to both', () => {
+    const before = [generation(1, 2, { instant: true }), generation(1, 1)];
+    expect(namesOf(restoreOrder(before))).toEqual(['1-2', '1-1']);
+    expect(namesOf(restoreOrder([generation(1, 3), ...before]))).toEqual(['1-3', '1-2', '1-1']);
+  });
+});
+
+describe('a generation from which the task fails', () => {
+  const all = [generation(1, 3), generation(1, 2), generation(1, 1)];
+  const end = (
+    attempt: number,
+    restored: string | undefined,
+    marks: Partial<AttemptEnd> = {},
+  ): AttemptEnd => ({
+    attempt,
+    kind: 'failed',
+    status: 9,
+    sameRun: true,
+    host: 'h',
+    argv: [],
+    restored,
+    ...marks,
+  });
+  const first = end(1, undefined, { kind: 'preempted' });
+
+  it.each<[string, readonly AttemptEnd[], string]>([
+    ['is tried twice', [end(2, '1-3')], '1-3'],
+    ['gives way to the one before after that', [end(2, '1-3'), end(3, '1-3')], '1-2'],
+    ['which is tried twice too', [end(2, '1-3'), end(3, '1-3'), end(4, '1-2'), end(5, '1-2')], '1-1'],
+    [
+      'and comes again when all were tried',
+      [2, 3, 4, 5, 6, 7].map((n) => end(n, `1-${3 - Math.floor((n - 2) / 2)}`)),
+      '1-3',
+    ],
+    [
+      'is not blamed for what was stopped from outside',
+      [end(2, '1-3', { kind: 'preempted' }), end(3, '1-3'), end(4, '1-3', { kind: 'started' })],
+      '1-3',
+    ],
+    ['nor for other runs', [end(2, '1-3', { sameRun: false }), end(3, '1-3')], '1-3'],
+  ])('%s', (_, ends, expected) => {
+    expect(namesOf(afterFailures(restoreOrder(all), [first, ...ends])).at(0)).toBe(expected);
+  });
+
+  it('is forgiven once an attempt has made a newer one', () => {
+    const newer = [generation(4, 1), ...all];
+    const ends = [first, end(2, '1-3'), end(3, '1-3'), end(4, '1-2')];
+    expect(namesOf(afterFailures(restoreOrder(newer), ends))).toEqual(['4-1', '1-3', '1-2', '1-1']);
+  });
 });
 
 describe('retention', () => {
@@ -111,6 +177,13 @@ describe('retention', () => {
       generation(1, 1, { suspect: true }),
     ];
     expect(keptGenerations(all, 2, () => true).map((g) => g.generation)).toEqual([5, 4, 3]);
+  });
+
+  it('keeps of instant ones as many as of good ones, and those only until a good one follows', () => {
+    const instants = [6, 5, 4].map((number) => generation(1, number, { instant: true }));
+    const all = [...instants, generation(1, 3), generation(1, 2, { instant: true }), generation(1, 1)];
+    expect(keptGenerations(all, 2, () => true).map((g) => g.generation)).toEqual([6, 5, 3, 1]);
+    expect(keptGenerations([generation(1, 7), ...all], 1, () => true).map((g) => g.generation)).toEqual([7]);
   });
 
   it('never drops the last good generation for a suspect one', () => {

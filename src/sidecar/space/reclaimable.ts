@@ -2,6 +2,7 @@
 // stand, and that nobody needs here.
 import { sameFingerprint } from '../../core/fingerprint.ts';
 import type { FinishParts } from '../end/finish.ts';
+import { isGood } from '../../core/restore-order.ts';
 import { statMember } from '../checkpoints/members.ts';
 import type { Reclaimable } from '../files/results.ts';
 
@@ -11,7 +12,7 @@ export function checkpointsToReclaim({
   generations,
   checkpoints,
 }: FinishParts): readonly Reclaimable[] {
-  const good = context.ledger.generations.filter((g) => g.suspect !== true && g.incomplete !== true);
+  const good = context.ledger.generations.filter(isGood);
   const named = new Set(good.flatMap(({ members }) => members.map(({ key }) => key)));
   return generations.members().flatMap((path) => {
     const facts = statMember(context.root, path);

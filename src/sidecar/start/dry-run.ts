@@ -3,11 +3,12 @@
 import fs from 'node:fs';
 import type { CaptureError } from '../../core/errors.ts';
 import { firstLine } from '../../core/first-line.ts';
-import { generationName, restoreOrder, type History } from '../../core/history.ts';
+import { generationName, type History } from '../../core/history.ts';
 import { checkpointKey, resultKey, segmentKey, type KeyScope } from '../../core/keys.ts';
 import { compileManifest, type Manifest } from '../../core/manifest.ts';
 import { submissionNote } from '../../core/other-runs.ts';
 import { encodePath, showPath } from '../../core/path.ts';
+import { afterFailures, restoreOrder } from '../../core/restore-order.ts';
 import type { Settings } from '../../core/settings.ts';
 import { formatBytes } from '../../core/units.ts';
 import { findInputs } from '../../restore/inputs.ts';
@@ -137,7 +138,8 @@ async function fetches(
 
 function restores(history: History, settings: Settings): readonly string[] {
   if (!settings.restore) return ['restore: nothing (--no-restore)'];
-  const [newest] = restoreOrder(history.generations, settings.verify?.atRestore === true);
+  const order = restoreOrder(history.generations, settings.verify?.atRestore === true);
+  const [newest] = afterFailures(order, history.attempts);
   if (newest === undefined) return ['restore: no checkpoint is stored'];
   const members = [...newest.members, ...newest.companions].map(
     ({ path, size }) => `${showPath(path)} (${formatBytes(size)})`,

@@ -6,7 +6,7 @@ import posix from 'node:path/posix';
 import { fileURLToPath } from 'node:url';
 import { fixedPart } from '../../core/fixed-part.ts';
 import { escapePath, parseRecordKey, recordPrefix, type KeyScope } from '../../core/keys.ts';
-import { judged } from '../../core/history.ts';
+import { generationName, judged } from '../../core/history.ts';
 import { compileManifest } from '../../core/manifest.ts';
 import { encodePath } from '../../core/path.ts';
 import type { CaptureRecord } from '../../core/records.ts';
@@ -106,6 +106,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
           })
         : restoredBefore(resumed.alone?.restored, ledger.generations);
     ledger.setGenerations(judged(ledger.generations, restored.judgements));
+    if (restored.generation !== undefined) ledger.noteRestored(generationName(restored.generation));
     const lanes = openSnapshotLanes(settings, root, log);
     owned.push(() => lanes.close());
     const reclaimer =
