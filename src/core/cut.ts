@@ -1,102 +1,245 @@
-// When is a set of checkpoint files complete, all of one moment? Pure: counts the closes of the members and
-// says when a cut may be taken. It must never say so between two files of one round of writing.
+// When is a set of checkpoint files to be cut, and what is the cut worth? Pure: is told of closes and of the time.
+// It never calls a cut proven between two files of one round, or with a directory that is still being written; and
+// what was closed never waits for longer than the bound.
+import type { ClosedHow } from './events.ts';
+import { closedInUnit, newUnits, unitsLost, unitsSaid, type OpenUnits } from './open-units.ts';
 import type { RelPath } from './path.ts';
+import type { Rotates } from './rotation.ts';
+import {
+  boundPassed,
+  closedInRound,
+  mayRest,
+  newRounds,
+  orderLost,
+  restTaken,
+  type Rounds,
+} from './rounds.ts';
 
-/**
- * Programs write their checkpoint files in rounds. The first time that every required member has been closed
- * teaches the round (`pattern`: closes of each member); from then on the set is complete when each member's
- * count is the same multiple of it. Counts of "closed anew since the last cut" alone would not do: a cut that
- * comes late by one close would then pair new with old for ever.
- */
-export interface CutState {
-  /** Members that the first generation waits for: exactly named, or of the generation that was restored. */
-  readonly required: ReadonlySet<RelPath>;
-  readonly pattern: ReadonlyMap<RelPath, number> | undefined;
-  /** Closes since the last cut that ended a round; undefined after a queue overflow: nobody knows. */
-  readonly counts: ReadonlyMap<RelPath, number> | undefined;
-  readonly lastCloseMs: number;
-  /** The newest close was of a file that matches `--checkpoint-last`. */
-  readonly lastMatched: boolean;
-  /** Something was closed since the last cut. */
-  readonly fresh: boolean;
-}
-
-export function newCut(required: Iterable<RelPath>): CutState {
-  return {
-    required: new Set(required),
-    pattern: undefined,
-    counts: new Map(),
-    lastCloseMs: 0,
-    lastMatched: false,
-    fresh: false,
-  };
-}
-
-export function memberClosed(state: CutState, path: RelPath, atMs: number, isLast: boolean): CutState {
-  const next = { ...state, lastCloseMs: atMs, lastMatched: isLast, fresh: true };
-  if (state.counts === undefined) return next;
-  const counts = new Map(state.counts).set(path, (state.counts.get(path) ?? 0) + 1);
-  const taught =
-    state.pattern === undefined &&
-    state.required.size > 0 &&
-    [...state.required].every((member) => (counts.get(member) ?? 0) > 0);
-  return { ...next, counts, pattern: taught ? counts : state.pattern };
-}
-
-/** After a queue overflow the order of closes is lost: only a quiet set is a complete one. */
-export function countsLost(state: CutState, atMs: number): CutState {
-  return { ...state, counts: undefined, lastCloseMs: atMs, lastMatched: false, fresh: true };
-}
+/** The newest committed set is never older than this, or than three times what sending one takes; ms. */
+const BOUND_MS = 10_000;
+const LATE_MS = 2000;
 
 export interface CutRules {
   readonly settleMs: number;
-  /** `--checkpoint-last` was given: nothing else completes a set. */
+  /** `--checkpoint-last` was given: nothing else proves that a set is complete. */
   readonly byLast: boolean;
+  readonly rotationOf: Rotates;
+}
+
+export interface CutState {
+  readonly rules: CutRules;
+  readonly rounds: Rounds;
+  /** Instead of rounds, where all checkpoints are in directories that rotate. */
+  readonly units: OpenUnits | undefined;
+  /** Exactly one file is declared, or was restored: each of its closes is a whole set. */
+  readonly single: RelPath | undefined;
+  readonly lastCloseMs: number;
+  /** The newest close was of a file that matches `--checkpoint-last`. */
+  readonly lastMatched: boolean;
+  /** The directory of that file, if directories rotate. */
+  readonly lastDirectory: string | undefined;
+  /** What was closed after that file: in its own directory, or before a cut could be taken. */
+  readonly afterLast: RelPath | undefined;
+  /** The program itself has said that all that it has closed is whole, and has closed nothing since. */
+  readonly said: boolean;
+  /** When the oldest close came that no cut covers; undefined: all is covered. */
+  readonly staleSinceMs: number | undefined;
+  /** When a proven set was cut last. */
+  readonly provenCutMs: number;
+  /** What the newest cut was worth. */
+  readonly coveredBy: Proof | undefined;
+}
+
+export interface Known {
+  /** Exactly named files, or those of the generation that was restored. */
+  readonly members: readonly RelPath[];
+  /** They are all that there will be. */
+  readonly complete: boolean;
+  /** All checkpoints are declared by one pattern whose star names a directory. */
+  readonly inUnits: boolean;
+  /** The task has run before: nobody saw where its round began. */
+  readonly inMidst: boolean;
+}
+
+export function newCut(rules: CutRules, { members, complete, inUnits, inMidst }: Known): CutState {
+  const rounds = newRounds(members, complete, kinOf(rules));
+  const units = newUnits(members.flatMap((path) => rules.rotationOf(path)?.unit ?? []));
+  return {
+    rules,
+    rounds: inMidst ? orderLost(rounds) : rounds,
+    units: inUnits ? (inMidst ? unitsLost(units) : units) : undefined,
+    single: complete && members.length === 1 ? members[0] : undefined,
+    lastCloseMs: -Infinity,
+    lastMatched: false,
+    lastDirectory: undefined,
+    afterLast: undefined,
+    said: false,
+    staleSinceMs: undefined,
+    provenCutMs: -Infinity,
+    coveredBy: undefined,
+  };
+}
+
+export interface MemberClose {
+  readonly path: RelPath;
+  readonly how: ClosedHow;
+  readonly atMs: number;
+  readonly isLast: boolean;
+}
+
+export function memberClosed(state: CutState, { path, how, atMs, isLast }: MemberClose): CutState {
+  const { rules, rounds, units, lastMatched } = state;
+  const rotation = rules.rotationOf(path);
+  // What a walk finds comes in the order of the directory.
+  const isFound = how === 'scan' || how === 'dir-rename';
+  const isSameDirectory = rotation?.kind === 'directory' && rotation.unit === state.lastDirectory;
+  const comesAfter = !isLast && !isFound && (lastMatched || isSameDirectory);
+  const afterPause = atMs - state.lastCloseMs >= rules.settleMs;
+  const unit = rotation?.unit;
+  return {
+    ...state,
+    rounds: units === undefined ? closedInRound(rounds, path, afterPause, kinOf(rules)) : rounds,
+    units: units && unit !== undefined ? closedInUnit(units, unit, how === 'dir-rename') : units,
+    lastCloseMs: atMs,
+    lastMatched: isLast || (lastMatched && isFound),
+    afterLast: comesAfter ? path : state.afterLast,
+    lastDirectory: isLast && rotation?.kind === 'directory' ? rotation.unit : state.lastDirectory,
+    said: false,
+    staleSinceMs: state.staleSinceMs ?? atMs,
+  };
+}
+
+/** After a queue overflow the order of closes is lost. */
+export function closesLost(state: CutState, atMs: number): CutState {
+  const { rounds, units, staleSinceMs } = state;
+  return {
+    ...state,
+    rounds: orderLost(rounds),
+    units: units && unitsLost(units),
+    lastCloseMs: atMs,
+    lastMatched: false,
+    said: false,
+    staleSinceMs: staleSinceMs ?? atMs,
+  };
+}
+
+/** The program says that it is between two rounds of writing (`capture flush`). */
+export function programSaid(state: CutState): CutState {
+  const { units, staleSinceMs } = state;
+  return { ...state, said: staleSinceMs !== undefined, units: units && unitsSaid(units) };
+}
+
+/** How it is known that a set is whole; `instant`: it is not, but all its files were closed at one instant. */
+export type Proof = 'single' | 'round' | 'unit' | 'named' | 'said' | 'rest' | 'instant';
+
+export type Plan =
+  /** A cut of all members, but for those in the directories of `without`: they are still being written. */
+  | { readonly kind: 'cut'; readonly proof: Proof; readonly without: ReadonlySet<string> }
+  /** Nothing more has to be closed for a proven set: only time has to pass. */
+  | { readonly kind: 'rest'; readonly untilMs: number }
+  /** A proven set needs more closes; at the latest then there is one of an instant. */
+  | { readonly kind: 'wait'; readonly untilMs: number }
+  /** All that was closed is covered. */
+  | { readonly kind: 'covered' };
+
+export interface PlanAt {
   readonly nowMs: number;
+  /** What sending a set was measured to take. */
+  readonly sendMs: number;
+  /** A proven set was tried just now, and a member was being written. */
+  readonly tried: boolean;
 }
 
-export type Completeness =
-  | { readonly kind: 'complete' }
-  /** Quiet until then, it is complete. */
-  | { readonly kind: 'settling'; readonly untilMs: number }
-  | { readonly kind: 'incomplete' };
-
-/** `members`: the declared checkpoint files that exist now. */
-export function completeness(state: CutState, members: readonly RelPath[], rules: CutRules): Completeness {
-  if (!state.fresh || members.length === 0) return { kind: 'incomplete' };
-  if (rules.byLast) return { kind: state.lastMatched ? 'complete' : 'incomplete' };
-  if (endsRound(state, members)) return { kind: 'complete' };
-  const untilMs = state.lastCloseMs + rules.settleMs;
-  return untilMs <= rules.nowMs ? { kind: 'complete' } : { kind: 'settling', untilMs };
+export function plan(state: CutState, { nowMs, sendMs, tried }: PlanAt): Plan {
+  const { units, staleSinceMs, lastCloseMs, rules, provenCutMs } = state;
+  if (staleSinceMs === undefined) return { kind: 'covered' };
+  const proof = tried ? undefined : proofOf(state, nowMs);
+  if (proof !== undefined) return { kind: 'cut', proof, without: units?.open ?? new Set() };
+  const boundMs = boundOf(sendMs);
+  // Early enough to be committed in time; never while a proven set is younger than the bound.
+  const dueMs = Math.max(staleSinceMs + boundMs - sendMs, provenCutMs + boundMs);
+  if (nowMs >= dueMs) return { kind: 'cut', proof: 'instant', without: new Set() };
+  const restMs = lastCloseMs + rules.settleMs;
+  return restProves(state) && !tried && restMs < dueMs
+    ? { kind: 'rest', untilMs: restMs }
+    : { kind: 'wait', untilMs: dueMs };
 }
 
-/** True when every member stands at the end of the same number of rounds. */
-export function endsRound(state: CutState, members: readonly RelPath[]): boolean {
-  if (members.length === 1 && members.every((member) => coversRequired(state, member))) return true;
-  const { counts, pattern } = state;
-  if (counts === undefined || pattern === undefined) return false;
-  if ([...counts.keys()].some((path) => !pattern.has(path))) return false;
-  const rounds = [...pattern].map(([path, closes]) => (counts.get(path) ?? 0) / closes);
-  const first = rounds[0] ?? 0;
-  return first >= 1 && Number.isInteger(first) && rounds.every((n) => n === first);
+function proofOf(state: CutState, nowMs: number): Proof | undefined {
+  const { rules, rounds, units, single, lastMatched, said, lastCloseMs } = state;
+  if (rules.byLast) return lastMatched ? 'named' : undefined;
+  if (single !== undefined && rounds.seen.size === 1) return 'single';
+  if (units !== undefined) return units.sealed ? (said ? 'said' : 'unit') : undefined;
+  if (rounds.ended) return 'round';
+  if (!restProves(state)) return undefined;
+  if (said) return 'said';
+  return lastCloseMs + rules.settleMs <= nowMs ? 'rest' : undefined;
 }
 
-/** One file alone is of one moment, unless others are still to come. */
-function coversRequired(state: CutState, member: RelPath): boolean {
-  return state.required.size > 0 && [...state.required].every((required) => required === member);
+/** True when a pause, or the program's word, is all that a proven set still needs. */
+function restProves({ rules, rounds, units }: CutState): boolean {
+  return !rules.byLast && units === undefined && mayRest(rounds);
+}
+
+function boundOf(sendMs: number): number {
+  return Math.max(BOUND_MS, 3 * sendMs);
+}
+
+/** What was closed waits for longer than the bound; with some time for what is on its way. */
+export function isOverdue({ staleSinceMs }: CutState, nowMs: number, sendMs: number): boolean {
+  return staleSinceMs !== undefined && nowMs > staleSinceMs + boundOf(sendMs) + LATE_MS;
+}
+
+/**
+ * What all members are worth as they stand at the end of a task that failed or was stopped. In the middle of a round
+ * they are known to be of two, and a proven set that is younger than the bound is worth more than any instant.
+ */
+export function worthAtEnd(
+  state: CutState,
+  nowMs: number,
+  sendMs: number,
+): 'proven' | 'instant' | 'incomplete' {
+  const { staleSinceMs, coveredBy, units, rounds, provenCutMs } = state;
+  const isCovered = staleSinceMs === undefined && coveredBy !== undefined && coveredBy !== 'instant';
+  const isWhole = units === undefined ? proofOf(state, nowMs) !== undefined : units.open.size === 0;
+  if (isCovered || isWhole) return 'proven';
+  const isMixed = units === undefined && rounds.pattern !== undefined;
+  return !isMixed && nowMs >= provenCutMs + boundOf(sendMs) ? 'instant' : 'incomplete';
 }
 
 /** A cut was taken now, whether or not it will hold: what is closed from here on belongs to the next. */
-export function cutTaken(state: CutState, members: readonly RelPath[]): CutState {
-  const taken = { ...state, fresh: false, lastMatched: false };
-  if (endsRound(state, members)) return { ...taken, counts: new Map() };
-  // A set that was quiet in the middle of a known round keeps its counts, so that the round can still end.
-  const all = members.every((member) => (state.counts?.get(member) ?? 0) > 0);
-  if (state.counts !== undefined && !all) return taken;
-  return { ...taken, pattern: state.counts ?? state.pattern, counts: new Map() };
+export function cutTaken(state: CutState, proof: Proof, nowMs: number): CutState {
+  const { units } = state;
+  const isOpen = units !== undefined && units.open.size > 0 && proof === 'unit';
+  return {
+    ...state,
+    rounds: { ...learned(state, proof), ended: false },
+    units:
+      units && (proof === 'named' ? { ...unitsSaid(units), sealed: false } : { ...units, sealed: false }),
+    lastMatched: false,
+    said: false,
+    // The directory that has begun is not in it.
+    staleSinceMs: isOpen ? state.lastCloseMs : undefined,
+    provenCutMs: proof === 'instant' ? state.provenCutMs : nowMs,
+    coveredBy: proof,
+  };
 }
 
-/** The cut did not hold: the set is tried again when it has been quiet, or when its next round ends. */
-export function cutGivenUp(state: CutState): CutState {
-  return { ...state, fresh: true };
+function learned({ rounds, rules }: CutState, proof: Proof): Rounds {
+  if (proof === 'instant') return boundPassed(rounds, kinOf(rules));
+  return proof === 'rest' || proof === 'said' ? restTaken(rounds) : rounds;
+}
+
+/** The cut that was taken of `before` did not hold: what it covered is not covered. */
+export function cutGivenUp(state: CutState, before: CutState): CutState {
+  return {
+    ...state,
+    staleSinceMs: Math.min(before.staleSinceMs ?? Infinity, state.staleSinceMs ?? Infinity),
+    provenCutMs: before.provenCutMs,
+    coveredBy: before.coveredBy,
+  };
+}
+
+function kinOf({ rotationOf }: CutRules): (path: RelPath) => string {
+  return (path) => rotationOf(path)?.kin ?? path;
 }

@@ -1,6 +1,7 @@
 // How the user reads of a set of checkpoint files: what is in it, whether it is good, which one restore prefers. Pure.
-import { generationName, restoreOrder } from './history.ts';
+import { generationName } from './history.ts';
 import type { Generation } from './records.ts';
+import { restoreOrder } from './restore-order.ts';
 import { formatBytes, plural } from './units.ts';
 
 type Files = Pick<Generation, 'members' | 'companions'>;
@@ -20,16 +21,16 @@ export function describeFiles(generation: Files): string {
   ].join(', ');
 }
 
-/** `checkpoint 1-4 is safe (1 file, 1.2 MiB)`; what may be half-written is never called safe. */
+/** `checkpoint 1-4 is safe (1 file, 1.2 MiB)`; what may be half-written, or of several moments, is never called safe. */
 export function committedLine(generation: Generation): string {
-  const { suspect, incomplete } = generation;
-  const how =
-    suspect === true
-      ? 'is stored and may be half-written'
-      : incomplete === true
-        ? 'is stored, and incomplete'
-        : 'is safe';
-  return `checkpoint ${generationName(generation)} ${how} (${describeFiles(generation)})`;
+  return `checkpoint ${generationName(generation)} ${howStored(generation)} (${describeFiles(generation)})`;
+}
+
+function howStored({ suspect, incomplete, unproven, instant }: Generation): string {
+  if (suspect === true) return 'is stored and may be half-written';
+  if (incomplete === true) return 'is stored, and incomplete';
+  if (unproven === true) return 'is stored, and not proven yet';
+  return instant === true ? 'is stored as its files were at one instant' : 'is safe';
 }
 
 /** Which of them a restore takes, now that some may be half-written. */

@@ -7,21 +7,39 @@ export interface Candidate {
   readonly mtimeNs: string;
   /** Index of the pattern that declares it. */
   readonly pattern: number;
+  /** The directory or file that the pattern's last star names; the path where there is none. */
+  readonly unit: string;
 }
 
-/** All of them, or with `newest` of each pattern's matches only the n newest (names that rotate). */
+/** All of them, or with `newest` of each pattern's directories or files only the n newest (names that rotate). */
 export function chooseMembers(
   candidates: readonly Candidate[],
   newest: number | undefined,
 ): readonly RelPath[] {
   if (newest === undefined) return candidates.map(({ path }) => path);
+  const units = new Map<
+    string,
+    { readonly pattern: number; readonly mtimeNs: bigint; readonly key: string }
+  >();
+  for (const candidate of candidates) {
+    const key = keyOf(candidate);
+    const mtimeNs = BigInt(candidate.mtimeNs);
+    if ((units.get(key)?.mtimeNs ?? -1n) < mtimeNs)
+      units.set(key, { pattern: candidate.pattern, mtimeNs, key });
+  }
   const taken = new Map<number, number>();
-  return candidates
-    .toSorted((a, b) => Number(BigInt(b.mtimeNs) - BigInt(a.mtimeNs)) || (a.path < b.path ? 1 : -1))
-    .filter(({ pattern }) => {
-      const count = taken.get(pattern) ?? 0;
-      taken.set(pattern, count + 1);
-      return count < newest;
-    })
-    .map(({ path }) => path);
+  const chosen = new Set<string>();
+  const newestFirst = [...units.values()].toSorted(
+    (a, b) => Number(b.mtimeNs - a.mtimeNs) || (a.key < b.key ? 1 : -1),
+  );
+  for (const { pattern, key } of newestFirst) {
+    const count = taken.get(pattern) ?? 0;
+    taken.set(pattern, count + 1);
+    if (count < newest) chosen.add(key);
+  }
+  return candidates.filter((candidate) => chosen.has(keyOf(candidate))).map(({ path }) => path);
+}
+
+function keyOf({ pattern, unit }: Candidate): string {
+  return `${pattern}/${unit}`;
 }

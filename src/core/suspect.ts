@@ -32,7 +32,7 @@ export function provenFromMs(close: Close | undefined, signalledAtMs: number | u
 
 /** A dying process renames and links nothing; and while nobody died, whoever closed the file lives on. */
 function isProof({ how, evidence }: Close): boolean {
-  return how === 'rename' || how === 'link' || evidence === 'clean';
+  return how === 'rename' || how === 'dir-rename' || how === 'link' || evidence === 'clean';
 }
 
 /** True when the last close of a file may have been its writer's death. */

@@ -137,7 +137,7 @@ export class KernelEvents {
       const dir = this.#movedAway.get(cookie);
       this.#movedAway.delete(cookie);
       if (dir !== undefined) this.#moveTo(dir, path);
-      this.#addTree(path, 'rename');
+      this.#addTree(path, 'dir-rename');
     }
   }
 

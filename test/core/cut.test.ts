@@ -1,189 +1,225 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  completeness,
-  countsLost,
+  closesLost,
   cutGivenUp,
   cutTaken,
+  isOverdue,
   memberClosed,
   newCut,
+  plan,
+  programSaid,
+  worthAtEnd,
   type CutState,
+  type Known,
+  type MemberClose,
+  type Plan,
 } from '../../src/core/cut.ts';
+import { compileRotation } from '../../src/core/rotation.ts';
 
-const rules = { settleMs: 2000, byLast: false, nowMs: 0 };
+const settleMs = 2000;
+
+interface Setting extends Partial<Known> {
+  readonly pattern?: string;
+  readonly byLast?: boolean;
+}
+
+function opened({ pattern = '*.chk', byLast = false, ...known }: Setting = {}): CutState {
+  return newCut(
+    { settleMs, byLast, rotationOf: compileRotation(pattern) },
+    { members: [], complete: false, inUnits: false, inMidst: false, ...known },
+  );
+}
+
+const exact = (...members: readonly string[]): CutState => opened({ pattern: 'x', members, complete: true });
+
+function closed(state: CutState, path: string, atMs: number, more: Partial<MemberClose> = {}): CutState {
+  return memberClosed(state, { path, how: 'close', atMs, isLast: path.endsWith('last'), ...more });
+}
+
+const planned = (state: CutState, nowMs: number, sendMs = 0, tried = false): Plan =>
+  plan(state, { nowMs, sendMs, tried });
+
+/** `round`, `instant`, ..., or until when it waits. */
+function proof(state: CutState, nowMs: number, sendMs = 0): string {
+  const what = planned(state, nowMs, sendMs);
+  if (what.kind === 'cut') return what.proof;
+  return what.kind === 'covered' ? 'covered' : `${what.kind} ${what.untilMs}`;
+}
 
 describe('a set of checkpoint files', () => {
-  it('is complete when every named member was closed for the first time', () => {
-    let state = newCut(['a', 'b']);
-    state = memberClosed(state, 'a', 1, false);
-    expect(completeness(state, ['a'], rules).kind).toBe('settling');
-    state = memberClosed(state, 'b', 2, false);
-    expect(completeness(state, ['a', 'b'], rules).kind).toBe('complete');
+  it('is one file, if that is all there is: each close is a whole set', () => {
+    const state = closed(exact('a'), 'a', 1);
+    expect(proof(state, 1)).toBe('single');
+    const taken = cutTaken(state, 'single', 1);
+    expect(proof(taken, 1)).toBe('covered');
+    expect(proof(cutGivenUp(taken, state), 1)).toBe('single');
   });
 
-  it('is not complete in the middle of a round, and is at its end', () => {
-    let state = round(newCut(['a', 'b']), ['a', 'b']);
-    state = cutTaken(state, ['a', 'b']);
-    state = memberClosed(state, 'a', 3, false);
-    expect(completeness(state, ['a', 'b'], rules).kind).toBe('settling');
-    state = memberClosed(state, 'b', 4, false);
-    expect(completeness(state, ['a', 'b'], rules).kind).toBe('complete');
+  it('is complete at the end of a round', () => {
+    const half = closed(exact('a', 'b'), 'a', 1);
+    expect(proof(half, 5000)).toBe('wait 10001');
+    expect(proof(closed(half, 'b', 2), 2)).toBe('round');
   });
 
-  it('finds its rounds again after it was one close late', () => {
-    let state = round(newCut(['a', 'b']), ['a', 'b']);
-    // The next round had begun before anything was looked at.
-    state = memberClosed(state, 'a', 3, false);
-    expect(completeness(state, ['a', 'b'], rules).kind).toBe('settling');
-    state = memberClosed(state, 'b', 4, false);
-    expect(completeness(state, ['a', 'b'], rules).kind).toBe('complete');
+  it('is complete after a pause when no rounds are known', () => {
+    const state = closed(opened(), 'a.chk', 1000);
+    expect(proof(state, 2999)).toBe('rest 3000');
+    expect(proof(state, 3000)).toBe('rest');
   });
 
-  it('learns a round in which one file is closed twice', () => {
-    let state = cutTaken(round(newCut(['a', 'b']), ['a', 'a', 'b']), ['a', 'b']);
-    state = round(state, ['a', 'a']);
-    expect(completeness(state, ['a', 'b'], rules).kind).toBe('settling');
-    state = memberClosed(state, 'b', 9, false);
-    expect(completeness(state, ['a', 'b'], rules).kind).toBe('complete');
-  });
-
-  it('is complete when it was quiet for the settle time', () => {
-    const state = memberClosed(newCut([]), 'ck.1', 1000, false);
-    expect(completeness(state, ['ck.1'], { ...rules, nowMs: 2999 })).toEqual({
-      kind: 'settling',
-      untilMs: 3000,
-    });
-    expect(completeness(state, ['ck.1'], { ...rules, nowMs: 3000 }).kind).toBe('complete');
+  it('is not complete after a pause in the middle of a known round', () => {
+    const whole = closed(closed(exact('a', 'b'), 'a', 1), 'b', 2);
+    const half = closed(cutTaken(whole, 'round', 2), 'a', 1000);
+    expect(proof(half, 9000)).toBe('wait 11000');
+    expect(proof(closed(half, 'b', 9000), 9000)).toBe('round');
   });
 
   it('is complete only by its last file when one is named', () => {
-    const byLast = { ...rules, byLast: true, nowMs: 1e9 };
-    let state = memberClosed(newCut([]), 'a', 1, false);
-    expect(completeness(state, ['a', 'z'], byLast).kind).toBe('incomplete');
-    state = memberClosed(state, 'z', 2, true);
-    expect(completeness(state, ['a', 'z'], byLast).kind).toBe('complete');
+    const byLast = opened({ byLast: true });
+    const state = closed(closed(byLast, 'a', 1), 'last', 2);
+    expect(proof(state, 2)).toBe('named');
     // The next round has begun: the moment has passed.
-    state = memberClosed(state, 'a', 3, false);
-    expect(completeness(state, ['a', 'z'], byLast).kind).toBe('incomplete');
+    const late = closed(state, 'a', 3);
+    expect([proof(late, 9000), late.afterLast]).toEqual(['wait 10001', 'a']);
+    // What a walk finds has no order.
+    expect(proof(closed(state, 'b', 3, { how: 'scan' }), 3)).toBe('named');
   });
 
-  it('trusts no count after a queue overflow, only quiet', () => {
-    let state = cutTaken(round(newCut(['a', 'b']), ['a', 'b']), ['a', 'b']);
-    state = countsLost(state, 10);
-    state = round(state, ['a', 'b']);
-    expect(completeness(state, ['a', 'b'], { ...rules, nowMs: 11 }).kind).toBe('settling');
-    expect(completeness(state, ['a', 'b'], { ...rules, nowMs: 5000 }).kind).toBe('complete');
+  it('names the file that comes after the last one in the same directory', () => {
+    const state = closed(opened({ byLast: true, pattern: '*/**', inUnits: true }), '1/last', 1);
+    const next = closed(cutTaken(state, 'named', 1), '2/U', 2);
+    expect(next.afterLast).toBeUndefined();
+    expect(closed(next, '1/props', 3).afterLast).toBe('1/props');
   });
 
-  it('is not complete while a file that no round has known is among what was closed', () => {
-    const known = cutTaken(round(newCut(['a', 'b']), ['a', 'b']), ['a', 'b']);
-    const state = round(known, ['a', 'b', 'c']);
-    expect(completeness(state, ['a', 'b', 'c'], rules).kind).toBe('settling');
+  it('is complete when the program says so, unless a known round says otherwise', () => {
+    expect(proof(programSaid(closed(opened(), 'a.chk', 1)), 1)).toBe('said');
+    expect(proof(programSaid(closed(exact('a', 'b'), 'a', 1)), 1)).toBe('wait 10001');
+    expect(proof(closed(programSaid(closed(opened(), 'a.chk', 1)), 'b.chk', 2), 2)).toBe('rest 2002');
   });
 
-  it('learns a round from a set that was quiet, and is not complete in the middle of the second', () => {
-    const quiet = cutTaken(round(newCut([]), ['a', 'b', 'a', 'b']), ['a', 'b']);
-    let state = round(quiet, ['a', 'b', 'a', 'b', 'a', 'b']);
-    expect(completeness(state, ['a', 'b'], rules).kind).toBe('settling');
-    state = round(state, ['a', 'b']);
-    expect(completeness(state, ['a', 'b'], rules).kind).toBe('complete');
-  });
-
-  it('that was quiet in the middle of a round is complete when that round ends', () => {
-    let state = cutTaken(round(newCut(['a', 'b']), ['a', 'b']), ['a', 'b']);
-    state = cutTaken(round(state, ['a']), ['a', 'b']);
-    state = round(state, ['b']);
-    expect(completeness(state, ['a', 'b'], rules).kind).toBe('complete');
-  });
-
-  it('waits for quiet from the overflow on, unless it is one file alone', () => {
-    const lost = countsLost(newCut(['a']), 5000);
-    expect(completeness(lost, ['a', 'b'], { ...rules, nowMs: 5001 })).toEqual({
-      kind: 'settling',
-      untilMs: 7000,
-    });
-    expect(completeness(lost, ['a'], { ...rules, nowMs: 5001 }).kind).toBe('complete');
-  });
-
-  it('waits for quiet, for its next round or for its last file when a cut did not hold', () => {
-    const two = cutGivenUp(cutTaken(round(newCut(['a', 'b']), ['a', 'b']), ['a', 'b']));
-    expect(completeness(two, ['a', 'b'], { ...rules, nowMs: 11 })).toEqual({
-      kind: 'settling',
-      untilMs: 2010,
-    });
-    expect(completeness(round(two, ['a', 'b']), ['a', 'b'], { ...rules, nowMs: 11 }).kind).toBe('complete');
-    const byLast = { ...rules, byLast: true, nowMs: 9999 };
-    const last = cutGivenUp(cutTaken(memberClosed(newCut([]), 'z', 1, true), ['z']));
-    expect(completeness(last, ['z'], byLast).kind).toBe('incomplete');
-    expect(completeness(memberClosed(last, 'z', 2, true), ['z'], byLast).kind).toBe('complete');
-  });
-
-  it('is tried again when a cut did not hold', () => {
-    const taken = cutTaken(round(newCut(['a']), ['a']), ['a']);
-    expect(completeness(taken, ['a'], { ...rules, nowMs: 9999 }).kind).toBe('incomplete');
-    expect(completeness(cutGivenUp(taken), ['a'], { ...rules, nowMs: 9999 }).kind).toBe('complete');
+  it('is complete neither by rounds nor by a pause after lost events, until two rounds in a row were alike', () => {
+    const lost = closesLost(closed(exact('a', 'b'), 'a', 1), 2);
+    expect(proof(closed(lost, 'b', 3), 9000)).toBe('wait 10001');
+    const once = closed(closed(lost, 'a', 5000), 'b', 5001);
+    expect(proof(once, 9000)).toBe('wait 10001');
+    expect(proof(closed(closed(once, 'a', 9000), 'b', 9001), 9001)).toBe('round');
   });
 });
 
-describe('files that are rewritten in turn without a pause', () => {
-  it('are never cut between two of a round, however late the events are read', () => {
-    fc.assert(
-      fc.property(
-        fc.constantFrom(['a', 'b'], ['a', 'b', 'c'], ['a', 'a', 'b']),
-        fc.array(fc.oneof(fc.constant('write' as const), fc.constant('look' as const)), { maxLength: 120 }),
-        (cycle, steps) => {
-          const moments = cutsOf(cycle, steps);
-          for (const versions of moments) expect(new Set(versions).size).toBe(1);
-        },
-      ),
-      { numRuns: 2000 },
-    );
+describe('the bound', () => {
+  const half = closed(exact('a', 'b'), 'a', 1000);
+
+  it('makes a cut of an instant when no set has been complete for ten seconds', () => {
+    expect(proof(half, 10_999)).toBe('wait 11000');
+    expect(planned(half, 11_000)).toEqual({ kind: 'cut', proof: 'instant', without: new Set() });
   });
 
-  it('are cut at all when they are looked at after each close', () => {
-    const steps = Array.from({ length: 40 }, () => ['write' as const, 'look' as const]).flat();
-    expect(cutsOf(['a', 'b'], steps).length).toBeGreaterThan(5);
+  it('is three times what sending a set takes, and leaves time to send it', () => {
+    expect(proof(half, 0, 600)).toBe('wait 10400');
+    expect(proof(half, 0, 10_000)).toBe('wait 21000');
+  });
+
+  it('makes none while a proven set is younger', () => {
+    const whole = closed(half, 'b', 1001);
+    const next = closed(cutTaken(whole, 'round', 1001), 'a', 1002);
+    expect(proof(next, 2000, 3000)).toBe('wait 11001');
+  });
+
+  it('makes one when the files of a proven set are being written, and waits for the bound first', () => {
+    const whole = closed(half, 'b', 1001);
+    expect(planned(whole, 1001, 0, true)).toEqual({ kind: 'wait', untilMs: 11_000 });
+    expect(planned(whole, 11_000, 0, true).kind).toBe('cut');
+    const rested = closed(opened(), 'a.chk', 0);
+    expect(planned(rested, 3000, 0, true)).toEqual({ kind: 'wait', untilMs: 10_000 });
+  });
+
+  it('needs no timer while all is covered', () => {
+    expect(planned(cutTaken(half, 'instant', 11_000), 99_999)).toEqual({ kind: 'covered' });
+    expect(planned(exact('a'), 99_999)).toEqual({ kind: 'covered' });
+  });
+
+  it('counts from the oldest close that no cut covers, also when a cut did not hold', () => {
+    const taken = cutTaken(half, 'instant', 11_000);
+    expect(proof(cutGivenUp(closed(taken, 'a', 11_500), half), 11_500)).toBe('instant');
+    // What has not come by the bound is not waited for.
+    expect(proof(closed(taken, 'a', 11_500), 11_500)).toBe('rest 13500');
+  });
+
+  it('has passed when what was closed waits for longer', () => {
+    expect([isOverdue(half, 13_000, 0), isOverdue(half, 13_001, 0), isOverdue(half, 13_001, 9000)]).toEqual([
+      false,
+      true,
+      false,
+    ]);
   });
 });
 
-/** Closes in this order, at times far from settling. */
-function round(state: CutState, paths: readonly string[]): CutState {
-  return paths.reduce((before, path) => memberClosed(before, path, 10, false), state);
-}
+describe('directories that rotate', () => {
+  const units = (...members: readonly string[]): CutState =>
+    opened({ pattern: 'ck-*/**', inUnits: true, members });
 
-/**
- * A program that opens and closes the files of `cycle` in turn, and a watcher that reads all queued events
- * when it looks, then takes a cut if the set is complete and no file is open. Gives the versions (rounds) of
- * the files at each cut.
- */
-function cutsOf(cycle: readonly string[], steps: readonly ('write' | 'look')[]): number[][] {
-  const members = [...new Set(cycle)];
-  const version = new Map<string, number>();
-  const queue: string[] = [];
-  const cuts: number[][] = [];
-  let open: string | undefined;
-  let position = 0;
-  let state = newCut(members);
-  for (const step of steps) {
-    if (step === 'write') {
-      const path = cycle[position % cycle.length] ?? '';
-      if (open === undefined) {
-        open = path;
-        version.set(path, Math.floor(position / cycle.length));
-      } else {
-        open = undefined;
-        queue.push(path);
-        position += 1;
-      }
-      continue;
-    }
-    for (const path of queue.splice(0)) state = memberClosed(state, path, 0, false);
-    if (completeness(state, members, { settleMs: 1e9, byLast: false, nowMs: 0 }).kind !== 'complete')
-      continue;
-    // The last file of a round can be cut while it is closed but, written twice, not yet in its final state.
-    if (open !== undefined) continue;
-    state = cutTaken(state, members);
-    cuts.push(members.map((path) => version.get(path) ?? -1));
-  }
-  return cuts;
-}
+  it('are whole when the next one begins, never after a pause', () => {
+    const one = closed(closed(units(), 'ck-1/a', 1000), 'ck-1/b', 4000);
+    expect(proof(one, 9000)).toBe('wait 11000');
+    expect(planned(closed(one, 'ck-2/a', 9000), 9000)).toEqual({
+      kind: 'cut',
+      proof: 'unit',
+      without: new Set(['ck-2']),
+    });
+  });
+
+  it('are in the cut of an instant as they are', () => {
+    expect(planned(closed(units(), 'ck-1/a', 0), 10_000)).toEqual({
+      kind: 'cut',
+      proof: 'instant',
+      without: new Set(),
+    });
+  });
+
+  it('leave the one that has begun uncovered', () => {
+    const two = closed(closed(units(), 'ck-1/a', 1000), 'ck-2/a', 2000);
+    expect(proof(cutTaken(two, 'unit', 2000), 3000)).toBe('wait 12000');
+  });
+
+  it('are whole at once when they are renamed into place', () => {
+    const how = 'dir-rename' as const;
+    const one = closed(closed(units(), 'ck-1/a', 1, { how }), 'ck-1/b', 1, { how });
+    expect(planned(one, 1)).toEqual({ kind: 'cut', proof: 'unit', without: new Set() });
+  });
+
+  it('are whole when the program says so', () => {
+    const one = programSaid(closed(units(), 'ck-1/a', 1));
+    expect(planned(one, 1)).toEqual({ kind: 'cut', proof: 'said', without: new Set() });
+  });
+
+  it('that are written to again are not whole any more, until another one begins', () => {
+    const two = cutTaken(closed(closed(units(), 'ck-1/a', 1), 'ck-2/a', 2), 'unit', 2);
+    const late = closed(two, 'ck-1/late', 3);
+    expect(proof(late, 3)).toBe('wait 10002');
+    expect(planned(closed(late, 'ck-3/a', 4), 4)).toMatchObject({ without: new Set(['ck-3']) });
+  });
+
+  it('that were restored are whole', () => {
+    expect(planned(closed(units('ck-1/a'), 'ck-2/a', 1), 1)).toMatchObject({ without: new Set(['ck-2']) });
+  });
+});
+
+describe('what there is at the end of a task that failed', () => {
+  const whole = closed(closed(exact('a', 'b'), 'a', 1), 'b', 2);
+
+  it.each([
+    ['is proven at the end of a round', whole, 'proven'],
+    ['is incomplete in the middle of one', closed(cutTaken(whole, 'round', 2), 'a', 3), 'incomplete'],
+    ['is an instant when nothing is known', closed(opened(), 'a.chk', 99_999), 'instant'],
+    ['is what was proven, when nothing was closed since', cutTaken(whole, 'round', 2), 'proven'],
+  ])('%s', (_, state, expected) => {
+    expect(worthAtEnd(state, 100_000, 0)).toBe(expected);
+  });
+
+  it('is incomplete rather than of an instant while a proven set is younger than the bound', () => {
+    const taken = cutTaken(closed(opened(), 'a.chk', 0), 'rest', 2000);
+    const state = closed(taken, 'b.chk', 11_000);
+    expect([worthAtEnd(state, 11_999, 0), worthAtEnd(state, 12_000, 0)]).toEqual(['incomplete', 'instant']);
+  });
+});

@@ -134,6 +134,7 @@ describe('a generation from which the task fails', () => {
     kind: 'failed',
     status: 9,
     sameRun: true,
+    runId: undefined,
     host: 'h',
     argv: [],
     restored,

@@ -13,7 +13,7 @@ import {
 } from './fields.ts';
 import type { RowCodec } from './row-map.ts';
 
-const HOWS: readonly ClosedHow[] = ['close', 'rename', 'link', 'scan', 'quiet'];
+const HOWS: readonly ClosedHow[] = ['close', 'rename', 'link', 'scan', 'quiet', 'dir-rename'];
 const EVIDENCE: readonly Evidence[] = ['unknown', 'clean', 'doubtful'];
 /** More different reasons than that are not of few kinds. */
 const MOST_REASONS = 1000;

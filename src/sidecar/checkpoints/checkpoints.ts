@@ -20,7 +20,7 @@ export class Checkpoints {
   readonly #context: Context;
   readonly #sender: Sender;
   readonly #stored = new Map<RelPath, StoredMember>();
-  /** Every object of this attempt that may be in the store and is not on its way there. */
+  /** Every object of this attempt that may be in the store and is not on its way there, and those restored. */
   readonly #objects = new Set<string>();
   /** Number of the generation that is being made; grows, never reused for another content of a path. */
   #generation: number;
@@ -37,6 +37,7 @@ export class Checkpoints {
   /** A member that restore placed: the state on disk is that of an object that is stored already. */
   noteRestored(file: StoredFile, fingerprint: Fingerprint): void {
     this.#stored.set(file.path, { file, fingerprint });
+    this.#objects.add(file.key);
   }
 
   /** The object that holds exactly this state. */
@@ -62,18 +63,21 @@ export class Checkpoints {
     return taken;
   }
 
-  /** Objects of this attempt that neither `alive` nor the current states need; the caller deletes them. */
-  garbage(alive: ReadonlySet<string>): readonly string[] {
-    return [...this.#objects].filter((key) => !alive.has(key) && !this.isCurrent(key));
+  /** Objects that are in the store, as far as this attempt knows; who needs them is not known here. */
+  get objects(): readonly string[] {
+    return [...this.#objects];
   }
 
-  /** True when the object holds the newest stored state of a member. */
-  isCurrent(key: string): boolean {
-    return [...this.#stored.values()].some(({ file }) => file.key === key);
+  /** The objects that hold the newest stored states of these files. */
+  currentOf(paths: Iterable<RelPath>): ReadonlySet<string> {
+    return new Set([...paths].flatMap((path) => this.#stored.get(path)?.file.key ?? []));
   }
 
+  /** They are deleted. A file whose object is gone is sent anew when a set needs it. */
   forget(keys: readonly string[]): void {
+    const gone = new Set(keys);
     for (const key of keys) this.#objects.delete(key);
+    for (const [path, { file }] of this.#stored) if (gone.has(file.key)) this.#stored.delete(path);
   }
 
   async push(track: Track, how: PushHandle): Promise<TrackEvent> {

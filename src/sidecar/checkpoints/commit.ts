@@ -1,5 +1,6 @@
 // The commit of one generation: one record, after every member is durable; then what no kept generation needs
 // any more is deleted. Nothing is deleted before the record stands.
+import type { RelPath } from '../../core/path.ts';
 import { goOn, sameCompanions } from '../../core/companions.ts';
 import { generationName } from '../../core/history.ts';
 import type { Companion, Generation, StoredFile } from '../../core/records.ts';
@@ -11,7 +12,7 @@ import type { Checkpoints } from './checkpoints.ts';
 import type { Companions } from './companions.ts';
 import type { Context } from '../context.ts';
 
-export type Marks = Pick<Generation, 'suspect' | 'incomplete'>;
+export type Marks = Pick<Generation, 'suspect' | 'incomplete' | 'instant' | 'unproven'>;
 /** What the set is ahead of. */
 export type Losses = Pick<Generation, 'behind' | 'lacking'>;
 
@@ -26,6 +27,8 @@ export interface Keepers {
   readonly companions: Companions;
   /** Objects of cuts that are on their way. */
   readonly inUse: () => readonly string[];
+  /** Files that the next cut may hold. */
+  readonly mayBeCut: () => ReadonlySet<RelPath>;
   /** No death that comes to light later makes it suspect. */
   readonly isProven: (generation: Generation) => boolean;
 }
@@ -83,17 +86,19 @@ async function record(
 /** Deletes the objects of `dropped` generations, and those of this attempt, that nothing needs any more. */
 export async function deleteUnneeded(
   context: Context,
-  { checkpoints, companions, inUse }: Keepers,
+  { checkpoints, companions, inUse, mayBeCut }: Keepers,
   dropped: readonly Generation[],
 ): Promise<void> {
   const kept = context.ledger.generations;
   const alive = new Set([...kept.flatMap(keysOf), ...inUse()]);
-  const isFree = (key: string): boolean =>
-    !alive.has(key) && !checkpoints.isCurrent(key) && !companions.isCurrent(key);
+  const current = checkpoints.currentOf(mayBeCut());
+  const isFree = (key: string): boolean => !alive.has(key) && !current.has(key) && !companions.isCurrent(key);
   const dead = [
-    ...droppedKeys(dropped, kept).filter(isFree),
-    ...checkpoints.garbage(alive),
-    ...companions.garbage(alive),
+    ...new Set([
+      ...droppedKeys(dropped, kept).filter(isFree),
+      ...checkpoints.objects.filter(isFree),
+      ...companions.garbage(alive),
+    ]),
   ];
   await context.tidy.delete(dead, context.signal);
   checkpoints.forget(dead);

@@ -5,6 +5,7 @@ import { committedLine, generationBytes, preferenceLine } from '../../core/gener
 import { generationName } from '../../core/history.ts';
 import type { MessageFields } from '../../core/message-fields.ts';
 import type { Behind, Generation } from '../../core/records.ts';
+import type { RelPath } from '../../core/path.ts';
 import {
   commitGeneration,
   deleteUnneeded,
@@ -23,6 +24,8 @@ export interface CommitsOptions extends CutParts {
   readonly inUse: () => readonly string[];
   /** Results that a set which is committed now is ahead of. */
   readonly behind: () => readonly Behind[];
+  /** Files that the next cut may hold. */
+  readonly mayBeCut: () => ReadonlySet<RelPath>;
   /** Called after each commit. */
   readonly onCommitted: () => void;
 }

@@ -36,15 +36,15 @@ export class Coverage {
     this.#changes.notify();
   }
 
-  /** A cut was taken, and covers this many closes. */
-  cutTaken(): number {
+  /** A cut was taken, and covers this many closes: none that is new if it is not of all files. */
+  cutTaken(isWhole: boolean): number {
     this.#cutsUnderWay += 1;
-    return this.#closes;
+    return isWhole ? this.#closes : this.#committedCloses;
   }
 
   committed(closes: number): void {
     this.#cutsUnderWay -= 1;
-    this.#committedCloses = closes;
+    this.#committedCloses = Math.max(closes, this.#committedCloses);
     this.#changes.notify();
   }
 

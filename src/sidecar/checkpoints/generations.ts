@@ -1,33 +1,18 @@
-// Commits checkpoint generations: when core/cut says that the set is complete, takes the states of all
-// members at one moment, waits until objects hold exactly these, and writes the one record that commits them.
-import {
-  completeness,
-  countsLost,
-  cutGivenUp,
-  cutTaken,
-  memberClosed,
-  newCut,
-  type CutState,
-} from '../../core/cut.ts';
+// Commits checkpoint generations: when a cut of all members was taken, waits until objects hold exactly the states of
+// that moment, and writes the one record that commits them.
 import type { ClosedHow } from '../../core/events.ts';
 import { reasonOf } from '../../core/errors.ts';
-import { showPath, type RelPath } from '../../core/path.ts';
+import type { RelPath } from '../../core/path.ts';
 import { openCaptures, type Captures } from './captures.ts';
 import type { GenerationFiles, Marks } from './commit.ts';
 import { Commits, type CommitsOptions } from './commits.ts';
-import { openCounted } from './counted.ts';
-import { Coverage, lacksQuiet, type Covered } from './coverage.ts';
+import { Coverage, type Covered } from './coverage.ts';
+import { Cutting, type CuttingOptions } from './cutting.ts';
 import { commitLast, type Commit, type LastCut } from './last-generation.ts';
-import { collectStates, membersAmong } from './members.ts';
 import { CutRefused } from './verify-cut.ts';
 import { PendingCut, type CutParts } from './pending-cut.ts';
 
-export interface GenerationsOptions extends CutParts, Pick<CommitsOptions, 'behind'> {
-  /** Delivers all closes that the kernel has queued at this moment. */
-  readonly drainEvents: () => void;
-  readonly isLast: (path: RelPath) => boolean;
-  /** Members of the generation that was restored. */
-  readonly restored: readonly RelPath[];
+export interface GenerationsOptions extends CutParts, CuttingOptions, Pick<CommitsOptions, 'behind'> {
   /** Asks for a record that also names what the commit makes obsolete. */
   readonly onCommitted: () => void;
 }
@@ -37,14 +22,13 @@ const COMMIT_RETRY_MS = 5000;
 
 export class Generations {
   readonly #options: GenerationsOptions;
-  #state: CutState;
+  readonly #cutting: Cutting;
   #cut: PendingCut | undefined;
   /** Cuts whose objects must stay: under way, or being committed. */
   readonly #held = new Set<PendingCut>();
   readonly #captures: Captures;
   readonly #commits: Commits;
   #timer: NodeJS.Timeout | undefined;
-  readonly #counts: (path: RelPath, how: ClosedHow) => boolean;
   readonly #coverage = new Coverage();
   /** Aborts when only the last cut is still to come. */
   readonly #ending = new AbortController();
@@ -52,17 +36,16 @@ export class Generations {
 
   constructor(options: GenerationsOptions) {
     this.#options = options;
-    this.#counts = openCounted(options.context.root);
+    this.#cutting = new Cutting(options);
     this.#commits = new Commits({
       ...options,
       inUse: () => [...this.#held].flatMap((cut) => cut.keys),
+      mayBeCut: () => this.#cutting.mayBeCut(),
       onCommitted: () => {
         this.#captures.committed();
         options.onCommitted();
       },
     });
-    const { restored, context } = options;
-    this.#state = newCut(restored.length > 0 ? restored : context.manifest.exact.checkpoints);
     this.#captures = openCaptures({
       ...options,
       inTurn: (step) => this.#commits.inTurn(step),
@@ -72,16 +55,13 @@ export class Generations {
   }
 
   closed(path: RelPath, how: ClosedHow, atMs: number): void {
-    if (this.#counts(path, how)) {
-      this.#coverage.closed();
-      this.#state = memberClosed(this.#state, path, atMs, this.#options.isLast(path));
-    }
+    if (this.#cutting.closed(path, how, atMs)) this.#coverage.closed();
     this.evaluate();
   }
 
   overflowed(): void {
     this.#coverage.closed();
-    this.#state = countsLost(this.#state, this.#options.context.now());
+    this.#cutting.overflowed();
     this.evaluate();
   }
 
@@ -118,42 +98,33 @@ export class Generations {
     }
   }
 
-  /** Why no cut can be taken before something more is closed; undefined when one is under way or due. */
+  /** Why no proven cut can be taken before something more is closed; undefined when one is under way or due. */
   #consider(): string | undefined {
-    const { context } = this.#options;
-    const { checkpointSettleMs, checkpointLast } = context.settings;
-    const nowMs = context.now();
-    const rules = { settleMs: checkpointSettleMs, byLast: checkpointLast !== undefined, nowMs };
-    const members = this.members();
-    const complete = completeness(this.#state, members, rules);
-    if (complete.kind === 'incomplete') return 'more of it is still to be closed';
-    if (complete.kind === 'settling') {
-      this.#wake(complete.untilMs - nowMs);
-      return lacksQuiet(complete.untilMs - nowMs);
+    const look = this.#cutting.look();
+    if (look.kind === 'wait') {
+      if (look.forMs !== undefined) this.#wake(look.forMs);
+      return look.lacks;
     }
-    const collected = collectStates(context.root, members);
-    if (collected.kind === 'busy') return `${showPath(collected.path)} is being written`;
-    const before = this.#state;
-    this.#options.drainEvents();
-    // A close that was still on its way belongs to these states: what was counted is not what was seen.
-    if (this.#state !== before) return this.#wake(0);
-    this.#state = cutTaken(this.#state, members);
-    const closes = this.#coverage.cutTaken();
-    this.#cut = new PendingCut(this.#options, collected.states, closes, () => this.memberSettled());
+    const closes = this.#coverage.cutTaken(look.isWhole);
+    this.#cut = new PendingCut(this.#options, look, closes, () => this.memberSettled());
     this.#held.add(this.#cut);
     this.#advance();
     return undefined;
   }
 
-  /** Waits as {@link Coverage.wait} does; members that are all gone are not waited for. */
-  async covered(signal: AbortSignal): Promise<Covered> {
+  /**
+   * Waits as {@link Coverage.wait} does; members that are all gone are not waited for. `said`: it is the program that
+   * asks, and so says that what it has closed is whole.
+   */
+  async covered(signal: AbortSignal, said: boolean): Promise<Covered> {
+    if (said) this.#cutting.said();
     this.evaluate();
     return this.members().length === 0 ? { kind: 'covered' } : this.#coverage.wait(signal);
   }
 
   /** Declared checkpoint files that exist, but for those that `--newest` leaves out. */
   members(): readonly RelPath[] {
-    return membersAmong(this.#options.context, [...this.#options.files.tracks('checkpoint')]);
+    return this.#cutting.members();
   }
 
   #advance(): void {
@@ -165,15 +136,17 @@ export class Generations {
     if (progress.kind === 'whole') {
       const committed = (): void => {
         this.#held.delete(cut);
+        this.#cutting.sent(cut.taken);
         this.#coverage.committed(cut.closes);
       };
-      this.#commit(progress, {}).then(committed, (error: unknown) => this.#failed(cut, error));
+      const marks = cut.taken.proof === 'instant' ? { instant: true } : {};
+      this.#commit(progress, marks).then(committed, (error: unknown) => this.#failed(cut, error));
     } else if (progress.kind === 'failed') {
       this.#failed(cut, progress.error);
     } else {
       const { log } = this.#options.context;
       log.debug('a checkpoint changed while it was read: the next complete set is waited for');
-      this.#again(cut, 0);
+      this.#again(cut, 0, progress.path);
     }
   }
 
@@ -195,9 +168,9 @@ export class Generations {
     this.#coverage.givenUp();
   }
 
-  #again(cut: PendingCut, afterMs: number): void {
+  #again(cut: PendingCut, afterMs: number, path?: RelPath): void {
     this.#held.delete(cut);
-    this.#state = cutGivenUp(this.#state);
+    this.#cutting.givenUp(cut.taken, path);
     this.#wake(afterMs);
     this.#coverage.givenUp();
   }
@@ -216,18 +189,18 @@ export class Generations {
     return this.#captures.now();
   }
 
-  #wake(afterMs: number): undefined {
+  #wake(afterMs: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.evaluate(), Math.max(1, afterMs));
   }
 
   /** The last cut, when the task and all its writers are gone: what another waited for is part of it. */
-  async final(ending: Omit<LastCut, 'members' | 'state'>): Promise<readonly RelPath[]> {
+  async final(ending: Omit<LastCut, 'members' | 'cutting'>): Promise<readonly RelPath[]> {
     this.pause();
     await this.#commits.settled();
     this.#cut = undefined;
     this.#held.clear();
-    const last = { ...ending, members: this.members(), state: this.#state };
+    const last = { ...ending, members: this.members(), cutting: this.#cutting };
     const commit: Commit = (files, marks) => this.#commit(files, marks, ending.deadline);
     const missing = await commitLast(this.#options, last, commit);
     await this.#commits.end(ending.clean && !last.members.some(ending.suspect));

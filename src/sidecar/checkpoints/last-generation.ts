@@ -1,6 +1,6 @@
 // The last cut, when the task and all its writers are gone and every push has ended: commits what there is if
 // it differs from the newest generation. What is missing is said, and marked in the generation.
-import { endsRound, type CutState } from '../../core/cut.ts';
+import { worthAtEnd } from '../../core/cut.ts';
 import { reasonOf } from '../../core/errors.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import type { Companion, StoredFile } from '../../core/records.ts';
@@ -12,13 +12,14 @@ import {
   type GenerationFiles,
   type Marks,
 } from './commit.ts';
+import type { Cutting } from './cutting.ts';
 import { statMember } from './members.ts';
 import type { CutParts } from './pending-cut.ts';
 
 export interface LastCut {
   /** Declared checkpoint files that are there. */
   readonly members: readonly RelPath[];
-  readonly state: CutState;
+  readonly cutting: Cutting;
   readonly clean: boolean;
   /** The member's last close may be a death's. */
   readonly suspect: (path: RelPath) => boolean;
@@ -37,7 +38,7 @@ export async function commitLast(
   commit: Commit,
 ): Promise<readonly RelPath[]> {
   const { ledger, log, settings } = context;
-  const { members, state, clean } = last;
+  const { members, cutting, clean } = last;
   const objects = members.map((path) => {
     const facts = statMember(context.root, path);
     return facts === undefined ? undefined : checkpoints.objectOf(path, facts);
@@ -50,7 +51,8 @@ export async function commitLast(
   );
   const suspects = members.filter(last.suspect);
   const suspect = suspects.length > 0;
-  const committed = isNewest(ledger, whole);
+  // What was cut at an instant is whole after all when the task ends well.
+  const committed = isNewest(ledger, whole) && !(clean && ledger.generations[0]?.instant === true);
   // What passed its check before it was committed is good, whatever closed it.
   if (settings.verify?.atCommit !== true) markSuspect(context, closesOf(suspects, whole, files));
   const isNew = fresh && whole.length > 0 && !committed;
@@ -66,12 +68,15 @@ export async function commitLast(
     if (held !== undefined) nameInNewest(context, held.companions);
     return missing;
   }
-  const quiet = last.nowMs - state.lastCloseMs >= settings.checkpointSettleMs;
-  const aligned = !state.fresh || endsRound(state, members) || quiet || state.lastMatched;
-  const incomplete = missing.length > 0 || (!clean && !aligned) || held?.isWhole === false;
+  const worth = clean ? 'proven' : worthAtEnd(cutting.state, last.nowMs, cutting.sendMs);
+  const incomplete = missing.length > 0 || worth === 'incomplete' || held?.isWhole === false;
   await commit(
     { members: whole, companions: held?.companions ?? [] },
-    { ...(suspect ? { suspect } : {}), ...(incomplete ? { incomplete } : {}) },
+    {
+      ...(suspect ? { suspect } : {}),
+      ...(incomplete ? { incomplete } : {}),
+      ...(worth === 'instant' ? { instant: true } : {}),
+    },
   );
   if (missing.length > 0)
     log.warn(`the last checkpoint lacks ${missing.map(showPath).join(', ')}: marked incomplete`);

@@ -1,8 +1,9 @@
 // The members of a checkpoint set, looked at directly: which exist, and all their states at one moment.
 import fs from 'node:fs';
 import { sameFingerprint, type FileFacts } from '../../core/fingerprint.ts';
-import { chooseMembers } from '../../core/members.ts';
+import { chooseMembers, type Candidate } from '../../core/members.ts';
 import type { RelPath } from '../../core/path.ts';
+import type { Rotates } from '../../core/rotation.ts';
 import { lstatBeneath } from '../../native/beneath.ts';
 import { factsOf, fileFacts } from '../../native/facts.ts';
 import { openBeneath, writerState } from '../../native/files.ts';
@@ -78,15 +79,24 @@ export function bornNsOf(root: Root, path: RelPath): bigint {
   }
 }
 
-/** Of the declared checkpoint files those that exist, but for those that `--newest` leaves out. */
+/** Of the declared checkpoint files those that exist, but for those that `--newest` or `isLeftOut` leaves out. */
 export function membersAmong(
   { root, manifest, settings }: Context,
-  declared: readonly { readonly path: RelPath }[],
+  declared: Iterable<RelPath>,
+  rotationOf: Rotates,
+  isLeftOut: (unit: string) => boolean = () => false,
 ): readonly RelPath[] {
-  const candidates = declared.flatMap(({ path }) => {
-    const facts = statMember(root, path);
-    if (facts === undefined) return [];
-    return [{ path, mtimeNs: facts.mtimeNs, pattern: manifest.matchIndex('checkpoints', path) }];
-  });
+  const candidates: Candidate[] = [];
+  for (const path of declared) {
+    const unit = rotationOf(path)?.unit ?? path;
+    const facts = isLeftOut(unit) ? undefined : statMember(root, path);
+    if (facts !== undefined)
+      candidates.push({
+        path,
+        mtimeNs: facts.mtimeNs,
+        pattern: manifest.matchIndex('checkpoints', path),
+        unit,
+      });
+  }
   return chooseMembers(candidates, settings.manifest.newest);
 }

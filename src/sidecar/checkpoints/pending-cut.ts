@@ -1,11 +1,12 @@
 // One cut on its way to its commit: the states of all members at one moment, the objects that hold exactly
 // these, and the companions from that moment on. It never takes another state for one that it waits for.
-import { sameFingerprint, type FileFacts } from '../../core/fingerprint.ts';
+import { sameFingerprint } from '../../core/fingerprint.ts';
 import type { RelPath } from '../../core/path.ts';
 import type { Companion, StoredFile } from '../../core/records.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Capture, Companions } from './companions.ts';
 import type { Context } from '../context.ts';
+import type { TakenCut } from './cutting.ts';
 import type { Files } from '../files/files.ts';
 import { statMember } from './members.ts';
 
@@ -27,28 +28,23 @@ export type CutProgress =
   | WholeCut
   | { readonly kind: 'waiting' }
   /** A state passed before it was read. */
-  | { readonly kind: 'lost' }
+  | { readonly kind: 'lost'; readonly path: RelPath }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 export class PendingCut {
   readonly #parts: CutParts;
-  readonly #states: ReadonlyMap<RelPath, FileFacts>;
   /** Found objects stay found, also when the task has gone on to the next state meanwhile. */
   readonly #objects = new Map<RelPath, StoredFile>();
   #capture: Capture | { readonly kind: 'waiting' } | { readonly kind: 'failed'; readonly error: unknown };
 
-  /** Closes that were counted when it was taken. */
+  readonly taken: TakenCut;
+  /** Closes that it covers. */
   readonly closes: number;
 
   /** `onCaptured` is called when the companions are stored or cannot be. */
-  constructor(
-    parts: CutParts,
-    states: ReadonlyMap<RelPath, FileFacts>,
-    closes: number,
-    onCaptured: () => void,
-  ) {
+  constructor(parts: CutParts, taken: TakenCut, closes: number, onCaptured: () => void) {
     this.#parts = parts;
-    this.#states = states;
+    this.taken = taken;
     this.closes = closes;
     const { companions, context } = parts;
     const areDue = companions.areDue;
@@ -76,15 +72,17 @@ export class PendingCut {
   progress(): CutProgress {
     const capture = this.#capture;
     if (capture.kind === 'failed') return capture;
-    if (capture.kind === 'moved' || this.#isLost()) return { kind: 'lost' };
-    if (capture.kind === 'waiting' || this.#objects.size < this.#states.size) return { kind: 'waiting' };
+    if (capture.kind === 'moved') return { kind: 'lost', path: capture.path };
+    const lost = this.#findLost();
+    if (lost !== undefined) return { kind: 'lost', path: lost };
+    if (capture.kind === 'waiting' || this.#objects.size < this.taken.states.size) return { kind: 'waiting' };
     return { kind: 'whole', members: [...this.#objects.values()], companions: capture.companions };
   }
 
   /** Takes the objects that are there by now, and asks for those that nobody is sending. */
-  #isLost(): boolean {
+  #findLost(): RelPath | undefined {
     const { checkpoints, files, context } = this.#parts;
-    for (const [path, state] of this.#states) {
+    for (const [path, state] of this.taken.states) {
       if (this.#objects.has(path)) continue;
       const object = checkpoints.objectOf(path, state);
       if (object !== undefined) {
@@ -94,8 +92,8 @@ export class PendingCut {
       // What is being sent may be this very state, read before the task went on.
       if (files.get(path, 'checkpoint')?.pushing === true) continue;
       const now = statMember(context.root, path);
-      if (now === undefined || !sameFingerprint(now, state) || !files.want(path, 'checkpoint')) return true;
+      if (now === undefined || !sameFingerprint(now, state) || !files.want(path, 'checkpoint')) return path;
     }
-    return false;
+    return undefined;
   }
 }

@@ -68,7 +68,7 @@ export function openVerifyCut(context: Context, checkpoints: Checkpoints): Verif
     if (members.length === 0) return marks;
     try {
       await whileLinked([signal, until.signal], (either) => check(members, generation, either));
-      return { ...marks, suspect: undefined };
+      return { ...marks, suspect: undefined, instant: undefined, unproven: undefined };
     } catch (error) {
       if (!until.isLast || signal.aborted) throw error;
       const why = error instanceof CutRefused ? error.message : 'no time was left for its check';

@@ -122,7 +122,7 @@ async function capture({ generations }: FlushParts, pass: Pass): Promise<void> {
 }
 
 async function commit({ generations }: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
-  pass.covered = await generations.covered(signal);
+  pass.covered = await generations.covered(signal, pass.vouched);
 }
 
 async function store(parts: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {

@@ -30,8 +30,8 @@ function opened() {
     forget: () => undefined,
   };
   const none = {
-    garbage: () => [],
-    isCurrent: () => false,
+    objects: [],
+    currentOf: () => new Set(),
     forget: () => undefined,
     newestOf: () => undefined,
   };
@@ -44,8 +44,9 @@ function opened() {
       verify: undefined,
       checkpointSettleMs: 2000,
       companionIntervalMs: 5 * MINUTE_MS,
+      manifest: { checkpoints: [] },
     },
-    manifest: { exact: { checkpoints: [] } },
+    manifest: { exact: { checkpoints: [] }, matchIndex: () => -1 },
     log: { info: () => undefined, debug: () => undefined, warn: () => undefined },
     outage: { isKnown: false },
     signal: new AbortController().signal,
@@ -56,7 +57,7 @@ function opened() {
     context,
     companions,
     checkpoints: { ...none, takeNumber: () => records.length + 1 },
-    files: { tracks: () => [], get: () => undefined },
+    files: { tracks: () => [], paths: () => [], get: () => undefined },
     drainEvents: () => undefined,
     behind: () => [],
     isLast: () => false,

@@ -115,14 +115,14 @@ describe('the coverage of a set', () => {
   it('is there when a cut that came after the close is committed', async () => {
     const coverage = new Coverage();
     coverage.closed();
-    const older = coverage.cutTaken();
+    const older = coverage.cutTaken(true);
     coverage.closed();
     let end: Covered | undefined;
     const waiting = coverage.wait(NEVER).then((covered) => (end = covered));
     coverage.committed(older);
     await turn();
     expect(end).toBeUndefined();
-    coverage.committed(coverage.cutTaken());
+    coverage.committed(coverage.cutTaken(true));
     expect(await waiting).toEqual({ kind: 'covered' });
   });
 
@@ -136,7 +136,7 @@ describe('the coverage of a set', () => {
   it('is awaited while a cut is under way, even if the set looks incomplete meanwhile', async () => {
     const coverage = new Coverage();
     coverage.closed();
-    const cut = coverage.cutTaken();
+    const cut = coverage.cutTaken(true);
     const waiting = coverage.wait(NEVER);
     coverage.looked('nothing new');
     coverage.committed(cut);
@@ -146,12 +146,12 @@ describe('the coverage of a set', () => {
   it('is awaited again after a cut was given up', async () => {
     const coverage = new Coverage();
     coverage.closed();
-    coverage.cutTaken();
+    coverage.cutTaken(true);
     coverage.looked('nothing new');
     const waiting = coverage.wait(NEVER);
     coverage.givenUp();
     await turn();
-    coverage.committed(coverage.cutTaken());
+    coverage.committed(coverage.cutTaken(true));
     expect(await waiting).toEqual({ kind: 'covered' });
   });
 
@@ -159,7 +159,7 @@ describe('the coverage of a set', () => {
     const coverage = new Coverage();
     coverage.closed();
     expect(await coverage.wait(AbortSignal.abort())).toEqual({ kind: 'late' });
-    coverage.cutTaken();
+    coverage.cutTaken(true);
     coverage.looked('nothing new');
     expect(await coverage.wait(AbortSignal.abort())).toEqual({ kind: 'late' });
   });

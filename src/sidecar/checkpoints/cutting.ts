@@ -1,0 +1,226 @@
+// Takes the cuts that core/cut asks for: looks which members exist, and at the states of all of them at one instant
+// at which none has a writer. Sends and commits nothing.
+import {
+  closesLost,
+  cutGivenUp,
+  cutTaken,
+  isOverdue,
+  memberClosed,
+  newCut,
+  plan,
+  programSaid,
+  type CutState,
+  type Plan,
+  type Proof,
+} from '../../core/cut.ts';
+import type { ClosedHow } from '../../core/events.ts';
+import type { FileFacts } from '../../core/fingerprint.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
+import { compileRotations, namesDirectories, type Rotates } from '../../core/rotation.ts';
+import { formatMs } from '../../core/units.ts';
+import type { Context } from '../context.ts';
+import type { Files } from '../files/files.ts';
+import { openCounted } from './counted.ts';
+import { lacksQuiet } from './coverage.ts';
+import { collectStates, membersAmong } from './members.ts';
+
+export interface CuttingOptions {
+  readonly context: Context;
+  readonly files: Files;
+  /** Delivers all closes that the kernel has queued at this moment. */
+  readonly drainEvents: () => void;
+  readonly isLast: (path: RelPath) => boolean;
+  /** Members of the generation that was restored. */
+  readonly restored: readonly RelPath[];
+}
+
+/** The states of all members at one instant. */
+export interface TakenCut {
+  readonly kind: 'cut';
+  readonly states: ReadonlyMap<RelPath, FileFacts>;
+  readonly proof: Proof;
+  /** False when directories that are still being written are not in it. */
+  readonly isWhole: boolean;
+  readonly before: CutState;
+  readonly atMs: number;
+}
+
+export type Look =
+  | TakenCut
+  /** `lacks`: why no proven cut can be taken before something more is closed. `forMs`: to be looked at again then. */
+  | { readonly kind: 'wait'; readonly forMs: number | undefined; readonly lacks: string | undefined };
+
+/** While a member is written each time that a cut of an instant is due. */
+const RETRY_MS = { first: 250, most: 5000 } as const;
+
+export class Cutting {
+  readonly #options: CuttingOptions;
+  readonly #rotationOf: Rotates;
+  readonly #counts: (path: RelPath, how: ClosedHow) => boolean;
+  #state: CutState;
+  #sendMs = 0;
+  #retryMs: number = RETRY_MS.first;
+  #told = false;
+
+  constructor(options: CuttingOptions) {
+    this.#options = options;
+    const { settings, manifest, root, resumed } = options.context;
+    const { checkpoints: patterns } = settings.manifest;
+    const { checkpoints: exact } = manifest.exact;
+    this.#counts = openCounted(root);
+    this.#rotationOf = compileRotations(patterns, (path) => manifest.matchIndex('checkpoints', path));
+    const rules = {
+      settleMs: settings.checkpointSettleMs,
+      byLast: settings.checkpointLast !== undefined,
+      rotationOf: this.#rotationOf,
+    };
+    const isRestored = options.restored.length > 0;
+    this.#state = newCut(rules, {
+      members: isRestored ? options.restored : exact,
+      complete: isRestored || exact.length === patterns.length,
+      inUnits: patterns.length === 1 && patterns.every(namesDirectories),
+      inMidst: resumed === 'replaced',
+    });
+  }
+
+  get state(): CutState {
+    return this.#state;
+  }
+
+  /** What sending a set was measured to take. */
+  get sendMs(): number {
+    return this.#sendMs;
+  }
+
+  /** True when it counts as a step of its round. */
+  closed(path: RelPath, how: ClosedHow, atMs: number): boolean {
+    if (!this.#counts(path, how)) return false;
+    const { lastDirectory } = this.#state;
+    this.#state = memberClosed(this.#state, { path, how, atMs, isLast: this.#options.isLast(path) });
+    if (lastDirectory !== undefined) this.#tellAfterLast();
+    return true;
+  }
+
+  overflowed(): void {
+    this.#state = closesLost(this.#state, this.#options.context.now());
+  }
+
+  /** The program says that what it has closed is whole. */
+  said(): void {
+    this.#state = programSaid(this.#state);
+  }
+
+  /** The set is committed. */
+  sent(cut: TakenCut): void {
+    this.#sendMs = this.#options.context.now() - cut.atMs;
+  }
+
+  /** `path`: the file that changed before it was read. */
+  givenUp(cut: TakenCut, path?: RelPath): void {
+    this.#state = cutGivenUp(this.#state, cut.before);
+    if (path !== undefined && isOverdue(this.#state, this.#options.context.now(), this.#sendMs))
+      this.#tell(`${showPath(path)} changes faster than it is sent`, 'write checkpoints less often');
+  }
+
+  /** Declared checkpoint files that exist, but for those that `--newest` leaves out. */
+  members(): readonly RelPath[] {
+    return this.#membersWithout(new Set());
+  }
+
+  /** Files that the next cut may hold, proven or not. */
+  mayBeCut(): ReadonlySet<RelPath> {
+    const open = this.#state.units?.open;
+    return new Set([...this.members(), ...(open === undefined ? [] : this.#membersWithout(open))]);
+  }
+
+  /** Takes a cut if one is due. To be called when all closes of this moment have been told. */
+  look(): Look {
+    const nowMs = this.#options.context.now();
+    const at = { nowMs, sendMs: this.#sendMs };
+    const planned = plan(this.#state, { ...at, tried: false });
+    if (planned.kind !== 'cut' || planned.proof === 'instant') return this.#follow(planned, nowMs, undefined);
+    const proven = this.#take(planned, nowMs);
+    if (proven.kind === 'wait') return proven;
+    if (proven.kind === 'cut') return proven;
+    return this.#follow(plan(this.#state, { ...at, tried: true }), nowMs, proven.path);
+  }
+
+  #follow(planned: Plan, nowMs: number, busy: RelPath | undefined): Look {
+    const lacks =
+      busy === undefined ? 'more of it is still to be closed' : `${showPath(busy)} is being written`;
+    switch (planned.kind) {
+      case 'covered':
+        return { kind: 'wait', forMs: undefined, lacks };
+      case 'rest': {
+        const forMs = planned.untilMs - nowMs;
+        return { kind: 'wait', forMs, lacks: lacksQuiet(forMs) };
+      }
+      case 'wait':
+        return { kind: 'wait', forMs: planned.untilMs - nowMs, lacks };
+      case 'cut': {
+        const taken = this.#take(planned, nowMs);
+        if (taken.kind === 'cut') this.#tellAfterLast();
+        return taken.kind === 'busy' ? this.#retry(taken.path, nowMs) : taken;
+      }
+    }
+  }
+
+  /** `path` undefined: there is no member. */
+  #take(
+    { proof, without }: Extract<Plan, { kind: 'cut' }>,
+    nowMs: number,
+  ): Look | { readonly kind: 'busy'; readonly path: RelPath | undefined } {
+    const { context, drainEvents } = this.#options;
+    const members = this.#membersWithout(without);
+    if (members.length === 0) return { kind: 'busy', path: undefined };
+    const collected = collectStates(context.root, members);
+    if (collected.kind === 'busy') return collected;
+    const before = this.#state;
+    drainEvents();
+    // A close that was still on its way belongs to these states: what was counted is not what was seen.
+    if (this.#state !== before) return { kind: 'wait', forMs: 0, lacks: undefined };
+    this.#state = cutTaken(before, proof, nowMs);
+    this.#retryMs = RETRY_MS.first;
+    const isWhole = without.size === 0;
+    return { kind: 'cut', states: collected.states, proof, isWhole, before, atMs: nowMs };
+  }
+
+  #retry(busy: RelPath | undefined, nowMs: number): Look {
+    if (busy === undefined) return { kind: 'wait', forMs: undefined, lacks: 'no file of it is left' };
+    const forMs = this.#retryMs;
+    this.#retryMs = Math.min(RETRY_MS.most, forMs * 2);
+    const why = `${showPath(busy)} is being written`;
+    if (isOverdue(this.#state, nowMs, this.#sendMs))
+      this.#tell(
+        `${why} each time that one is due`,
+        'close it after each checkpoint; what the task keeps open and appends to is for --companions',
+      );
+    return { kind: 'wait', forMs, lacks: why };
+  }
+
+  #membersWithout(units: ReadonlySet<string>): readonly RelPath[] {
+    const { context, files } = this.#options;
+    return membersAmong(context, files.paths('checkpoint'), this.#rotationOf, (unit) => units.has(unit));
+  }
+
+  #tell(why: string, hint: string): void {
+    if (this.#told) return;
+    this.#told = true;
+    const { log, now } = this.#options.context;
+    const forMs = now() - (this.#state.staleSinceMs ?? now());
+    log.warn(`the newest checkpoint is older than what was closed ${formatMs(forMs)} ago: ${why}`, { hint });
+  }
+
+  /** Nothing of this happens when the file is the last one. */
+  #tellAfterLast(): void {
+    const { afterLast } = this.#state;
+    if (this.#told || afterLast === undefined) return;
+    this.#told = true;
+    const { log, settings } = this.#options.context;
+    log.warn(
+      `${showPath(afterLast)} is closed after the file that --checkpoint-last '${settings.checkpointLast ?? ''}' ` +
+        'names: the set that ends with that file is not whole',
+      { hint: 'name the file that the program closes last' },
+    );
+  }
+}

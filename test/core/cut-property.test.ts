@@ -1,0 +1,302 @@
+// Tasks of many kinds against a model that knows which sets are whole: what a restore would take at any moment is
+// neither mixed nor torn when there is a whole set that is younger than the bound.
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  cutGivenUp,
+  cutTaken,
+  memberClosed,
+  newCut,
+  plan,
+  type CutState,
+  type Proof,
+} from '../../src/core/cut.ts';
+import { chooseMembers } from '../../src/core/members.ts';
+import type { Generation } from '../../src/core/records.ts';
+import { restoreOrder } from '../../src/core/restore-order.ts';
+import { compileRotation } from '../../src/core/rotation.ts';
+
+const BOUND_MS = 10_000;
+const SETTLE_MS = 2000;
+
+/** One file written: open from `openMs` on, closed at `closeMs`. */
+interface Write {
+  readonly path: string;
+  readonly openMs: number;
+  readonly closeMs: number;
+  /** The round that it belongs to. */
+  readonly round: number;
+  /** A death may have closed it. */
+  readonly doubtful: boolean;
+}
+
+interface Task {
+  readonly pattern: string;
+  readonly exact: readonly string[];
+  readonly inUnits: boolean;
+  /** True when these files, each with the round of its newest close and how often it was closed in it, are whole. */
+  readonly isWhole: (files: ReadonlyMap<string, Stand>) => boolean;
+  readonly writes: readonly Write[];
+}
+
+interface Stand {
+  readonly round: number;
+  readonly closes: number;
+}
+
+interface Kind {
+  readonly name: string;
+  readonly pattern: string;
+  readonly exact?: readonly string[];
+  readonly inUnits?: boolean;
+  /** The files of one round, in order. */
+  readonly filesOf: (round: number) => readonly string[];
+  readonly isWhole: (
+    files: ReadonlyMap<string, Stand>,
+    filesOf: (round: number) => readonly string[],
+  ) => boolean;
+}
+
+/** Every file that there is stands at the end of the same round. */
+const ofOneRound: Kind['isWhole'] = (files, filesOf) => {
+  const rounds = [...files.values()].map(({ round }) => round);
+  return (
+    new Set(rounds).size === 1 &&
+    [...files].every(
+      ([path, { closes }]) => closes === filesOf(rounds[0] ?? 0).filter((one) => one === path).length,
+    )
+  );
+};
+/** Of every round of which there is a file there are all. */
+const ofWholeRounds: Kind['isWhole'] = (files, filesOf) =>
+  [...files.values()].every(({ round }) => filesOf(round).every((path) => files.has(path)));
+const always: Kind['isWhole'] = () => true;
+
+const KINDS: readonly Kind[] = [
+  { name: 'one file of a glob', pattern: '*', filesOf: () => ['a'], isWhole: always },
+  {
+    name: 'two named files',
+    pattern: 'x',
+    exact: ['a', 'b'],
+    filesOf: () => ['a', 'b'],
+    isWhole: ofOneRound,
+  },
+  { name: 'two of a glob', pattern: '*', filesOf: () => ['a', 'b'], isWhole: ofOneRound },
+  { name: 'three of a glob', pattern: '*', filesOf: () => ['a', 'b', 'c'], isWhole: ofOneRound },
+  { name: 'one of them twice', pattern: '*', filesOf: () => ['a', 'a', 'b'], isWhole: ofOneRound },
+  {
+    name: 'one of two named files twice',
+    pattern: 'x',
+    exact: ['a', 'b'],
+    filesOf: () => ['a', 'a', 'b'],
+    isWhole: ofOneRound,
+  },
+  { name: 'numbered files that come again', pattern: 'r*', filesOf: () => ['r1', 'r2'], isWhole: ofOneRound },
+  { name: 'alternating', pattern: '[ab]', filesOf: (n) => [n % 2 === 0 ? 'a' : 'b'], isWhole: always },
+  { name: 'numbered', pattern: 'm.*', filesOf: (n) => [`m.${n}`], isWhole: always },
+  {
+    name: 'numbered groups',
+    pattern: 'm.*',
+    filesOf: (n) => [`m.${n}.a`, `m.${n}.b`],
+    isWhole: ofWholeRounds,
+  },
+  {
+    name: 'dated groups',
+    pattern: 'm.*',
+    filesOf: (n) => [`m.${n}-${n}.a`, `m.${n}-${n}.b`],
+    isWhole: ofWholeRounds,
+  },
+  {
+    name: 'a directory for each step',
+    pattern: 'step-*/**',
+    inUnits: true,
+    filesOf: (n) => [`step-${n}/a`, `step-${n}/b`, `step-${n}/c`],
+    isWhole: ofWholeRounds,
+  },
+];
+
+/**
+ * Dated groups have no rounds that could be known: a pause inside of them cannot be told from their end. Nor can one
+ * before a file of the very first round, if another file was written twice by then.
+ */
+const mayPause = ({ name }: Kind): boolean => name !== 'dated groups' && name !== 'one of them twice';
+
+const task = fc
+  .record({
+    kind: fc.constantFrom(...KINDS),
+    /** Between the closes of one round, and between rounds. */
+    gapMs: fc.constantFrom(5, 200, 900, 3000),
+    restMs: fc.constantFrom(10, 400, 1000, 2500, 15_000),
+    writeMs: fc.constantFrom(1, 4, 50),
+    rounds: fc.integer({ min: 1, max: 14 }),
+    /** In the middle of a round. */
+    pauses: fc.array(fc.record({ at: fc.nat(40), forMs: fc.constantFrom(2500, 6000, 9000, 14_000) }), {
+      maxLength: 3,
+    }),
+    doubtful: fc.array(fc.nat(40), { maxLength: 4 }),
+  })
+  .map(({ kind, gapMs, restMs, writeMs, rounds, pauses, doubtful }): Task => {
+    const writes: Write[] = [];
+    let nowMs = 1000;
+    const gap = mayPause(kind) ? gapMs : Math.min(gapMs, 900);
+    for (let round = 0; round < rounds; round += 1) {
+      kind.filesOf(round).forEach((path, at) => {
+        if (at > 0) nowMs += gap;
+        const pause = mayPause(kind) ? pauses.find((one) => one.at === writes.length)?.forMs : undefined;
+        if (at > 0) nowMs += pause ?? 0;
+        const closeMs = nowMs + writeMs;
+        writes.push({ path, openMs: nowMs, closeMs, round, doubtful: doubtful.includes(writes.length) });
+        nowMs = closeMs;
+      });
+      nowMs += restMs;
+    }
+    const { pattern, exact = [], inUnits = false } = kind;
+    return { pattern, exact, inUnits, writes, isWhole: (files) => kind.isWhole(files, kind.filesOf) };
+  });
+
+interface Cut {
+  readonly atMs: number;
+  readonly proof: Proof;
+  readonly isWhole: boolean;
+  readonly doubtful: boolean;
+}
+
+interface Run {
+  readonly cuts: readonly Cut[];
+  /** When the files as they stood were whole for the first time. */
+  readonly firstWholeMs: number;
+  /** For how long a close has waited at most, less the time that files were open. */
+  readonly longestWaitMs: number;
+}
+
+/** The task, and a sidecar that looks after each close and when its one timer says so. `sendMs` is what a push takes. */
+function watched({ writes, pattern, exact, inUnits, isWhole }: Task, sendMs: number): Run {
+  const rotationOf = compileRotation(pattern);
+  let state: CutState = newCut(
+    { settleMs: SETTLE_MS, byLast: false, rotationOf },
+    { members: exact, complete: exact.length > 0, inUnits, inMidst: false },
+  );
+  const files = new Map<string, Stand & { readonly closeMs: number; readonly doubtful: boolean }>();
+  const cuts: Cut[] = [];
+  let firstWholeMs = Infinity;
+  let longestWaitMs = 0;
+  let busyUntilMs = 0;
+  const isOpen = (nowMs: number): boolean => writes.some((one) => one.openMs <= nowMs && nowMs < one.closeMs);
+
+  /** Until when nothing has to be done. */
+  const look = (nowMs: number): number => {
+    if (nowMs < busyUntilMs) return busyUntilMs;
+    let what = plan(state, { nowMs, sendMs, tried: false });
+    if (what.kind === 'cut' && what.proof !== 'instant' && isOpen(nowMs))
+      what = plan(state, { nowMs, sendMs, tried: true });
+    if (what.kind === 'covered') return Infinity;
+    if (what.kind !== 'cut') return what.untilMs;
+    if (isOpen(nowMs)) return nowMs + 250;
+    const { proof, without } = what;
+    const held = chooseMembers(
+      [...files].map(([path, { closeMs }]) => ({
+        path,
+        mtimeNs: `${closeMs}`,
+        pattern: 0,
+        unit: rotationOf(path)?.unit ?? path,
+      })),
+      undefined,
+    ).filter((path) => !without.has(rotationOf(path)?.unit ?? path));
+    const stands = new Map([...files].filter(([path]) => held.includes(path)));
+    const doubtful = [...stands.values()].some((stand) => stand.doubtful && nowMs - stand.closeMs < BOUND_MS);
+    state = cutTaken(state, proof, nowMs);
+    cuts.push({ atMs: nowMs, proof, isWhole: isWhole(stands), doubtful });
+    busyUntilMs = nowMs + Math.max(1, sendMs);
+    return busyUntilMs;
+  };
+
+  const endMs = (writes.at(-1)?.closeMs ?? 0) + 30_000;
+  const closes = [...writes];
+  let wakeMs = Infinity;
+  for (let nowMs = 0; nowMs < endMs;) {
+    const [next] = closes;
+    nowMs = Math.min(next?.closeMs ?? Infinity, wakeMs, endMs);
+    if (next !== undefined && next.closeMs <= nowMs) {
+      closes.shift();
+      const { path, round, doubtful } = next;
+      const before = files.get(path);
+      files.set(path, {
+        round,
+        closes: before?.round === round ? before.closes + 1 : 1,
+        closeMs: nowMs,
+        doubtful,
+      });
+      state = memberClosed(state, { path, how: 'close', atMs: nowMs, isLast: false });
+      if (isWhole(files) && (inUnits ? round > 0 : true)) firstWholeMs = Math.min(firstWholeMs, nowMs);
+    }
+    longestWaitMs = Math.max(longestWaitMs, nowMs - (state.staleSinceMs ?? nowMs));
+    wakeMs = look(nowMs);
+    if (wakeMs <= nowMs) throw new Error(`the timer is set for ${wakeMs}, and it is ${nowMs} already`);
+  }
+  return { cuts, firstWholeMs, longestWaitMs };
+}
+
+const recorded = (cuts: readonly Cut[]): readonly Generation[] =>
+  cuts.map(({ atMs, proof, doubtful }, at) => ({
+    attempt: 1,
+    generation: at + 1,
+    at: new Date(atMs).toISOString(),
+    members: [],
+    companions: [],
+    ...(proof === 'instant' ? { instant: true } : {}),
+    ...(doubtful ? { unproven: true } : {}),
+  }));
+
+describe('whatever a task writes', () => {
+  it('no proven set is mixed or torn once there has been a whole one', () => {
+    fc.assert(
+      fc.property(task, fc.constantFrom(0, 30, 3000), (one, sendMs) => {
+        const { cuts, firstWholeMs } = watched(one, sendMs);
+        for (const { atMs, proof, isWhole } of cuts)
+          if (proof !== 'instant' && atMs >= firstWholeMs)
+            expect({ atMs, proof, isWhole }).toMatchObject({ isWhole: true });
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  it('nothing that was closed waits for longer than the bound', () => {
+    fc.assert(
+      fc.property(task, (one) => {
+        expect(watched(one, 0).longestWaitMs).toBeLessThanOrEqual(BOUND_MS + 500);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('a restore takes an instant only when no proven set is younger than the bound, and a doubtful one last', () => {
+    fc.assert(
+      fc.property(task, fc.nat(60), (one, deathAt) => {
+        const { cuts } = watched(one, 0);
+        const made = cuts.slice(0, deathAt);
+        const [first] = restoreOrder(recorded(made));
+        if (first === undefined) return;
+        const taken = made[first.generation - 1];
+        const clean = made.filter(({ doubtful }) => !doubtful);
+        if (clean.length > 0) expect(taken?.doubtful).toBe(false);
+        if (taken?.proof !== 'instant' || taken.doubtful) return;
+        const young = clean.filter(({ proof, atMs }) => proof !== 'instant' && atMs > taken.atMs - BOUND_MS);
+        expect(young).toEqual([]);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('a cut that did not hold is made good within the bound', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 20_000 }), (lostMs) => {
+        const rules = { settleMs: SETTLE_MS, byLast: false, rotationOf: compileRotation('*') };
+        const open = newCut(rules, { members: [], complete: false, inUnits: false, inMidst: false });
+        const before = memberClosed(open, { path: 'a', how: 'close', atMs: 0, isLast: false });
+        const state = cutGivenUp(cutTaken(before, 'rest', SETTLE_MS), before);
+        const what = plan(state, { nowMs: lostMs, sendMs: 0, tried: true });
+        expect(what.kind === 'cut' || (what.kind === 'wait' && what.untilMs <= BOUND_MS)).toBe(true);
+      }),
+    );
+  });
+});
