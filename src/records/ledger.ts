@@ -99,7 +99,8 @@ export class Ledger {
   #written: string[] = [];
   #chain: Promise<unknown> = Promise.resolve();
   #limit: AbortSignal | undefined;
-  #restored: string | undefined;
+  /** What the attempt began with, for its later records: `<attempt>-<generation>`. */
+  restored: string | undefined;
   /** Pushes that no record names yet, each with its path. */
   readonly #unrecorded = new Map<string, string>();
 
@@ -172,11 +173,6 @@ export class Ledger {
     this.#generations = generations;
   }
 
-  /** What the attempt began with, for its later records: `<attempt>-<generation>`. */
-  noteRestored(generation: string): void {
-    this.#restored = generation;
-  }
-
   /** From now on every write, also one that is asked for without it, ends when `signal` aborts. */
   until(signal: AbortSignal): void {
     this.#limit = signal;
@@ -205,7 +201,7 @@ export class Ledger {
       push,
       seq: this.#seq,
       at: this.#options.now().toISOString(),
-      restored: this.#restored,
+      restored: this.restored,
       segments: [...this.#segments],
       results: [...this.#inline.values()],
       partials: [...this.#partials],

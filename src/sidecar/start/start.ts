@@ -106,7 +106,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
           })
         : restoredBefore(resumed.alone?.restored, ledger.generations);
     ledger.setGenerations(judged(ledger.generations, restored.judgements));
-    if (restored.generation !== undefined) ledger.noteRestored(generationName(restored.generation));
+    if (restored.generation !== undefined) ledger.restored = generationName(restored.generation);
     const lanes = openSnapshotLanes(settings, root, log);
     owned.push(() => lanes.close());
     const reclaimer =
