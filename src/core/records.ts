@@ -28,6 +28,8 @@ const storedFile = z.object({
   /** Of the uncompressed bytes; of the target's text for a link. */
   md5,
   size: z.int().nonnegative(),
+  /** Of the object as it is stored; absent in records of earlier versions. */
+  storedSize: z.int().nonnegative().optional(),
   compressed: z.boolean(),
   mtimeNs: z.string().regex(/^-?\d+$/),
   mode: z.int().min(0).max(0o7777),

@@ -129,11 +129,11 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
   } finally {
     await discard(body.parts);
   }
-  const { md5, facts } = await body.done;
+  const { md5, facts, storedBytes: storedSize } = await body.done;
   const file = storedFile(
     sender,
     job.path,
-    { kind: 'file', key, push, md5, compressed: body.compressed },
+    { kind: 'file', key, push, md5, compressed: body.compressed, storedSize },
     facts,
   );
   return { kind: 'stored', file, fingerprint: facts };
@@ -147,7 +147,7 @@ export async function discard(parts: AsyncIterable<Uint8Array>): Promise<void> {
 function storedFile(
   sender: Sender,
   path: RelPath,
-  object: Pick<StoredFile, 'kind' | 'key' | 'push' | 'md5' | 'compressed'>,
+  object: Pick<StoredFile, 'kind' | 'key' | 'push' | 'md5' | 'compressed' | 'storedSize'>,
   facts: FileFacts,
 ): StoredFile {
   return {
@@ -212,6 +212,8 @@ async function sendLink(
   const meta = { ...metaOf(sender, push, link.facts, md5), link: '1' };
   const outcome = await sender.store.put(key, link.target, { meta, ifAbsent: job.ifAbsent, signal });
   if (outcome === 'exists') return { kind: 'exists', key };
-  const file = storedFile(sender, job.path, { kind: 'link', key, push, md5, compressed: false }, link.facts);
-  return { kind: 'stored', file: { ...file, size: link.target.length }, fingerprint: link.facts };
+  const size = link.target.length;
+  const object = { kind: 'link', key, push, md5, compressed: false, storedSize: size } as const;
+  const file = { ...storedFile(sender, job.path, object, link.facts), size };
+  return { kind: 'stored', file, fingerprint: link.facts };
 }

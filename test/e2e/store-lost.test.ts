@@ -42,7 +42,7 @@ describe('a directory store', () => {
     const run = await start();
     goes();
     goOn();
-    await run.says(/the task has ended, and the store does not work: .*not there any more.* for up to 1 min/);
+    await run.says(/the store does not work: .*not there any more.* for up to 1 min/);
     await run.says(/try: mount it again/);
     stop(run);
     expect(await run.status, run.stderr()).toBe(74);

@@ -105,7 +105,9 @@ describe('an attempt that stalled and wakes up', () => {
     await until(() => text('r.dat.0') === 'old\n', 'the put of attempt 1 to take place');
     fs.writeFileSync(place.at('go'), '');
     expect(await second.status, second.stderr()).toBe(0);
-    expect(second.stderr()).toContain('r.dat was replaced in the store by an earlier attempt');
+    expect(second.stderr()).toContain(
+      'r.dat was replaced in the store, or is gone from it: it is pushed again',
+    );
     expect(text('r.dat.0')).toBe('new\n');
     wake();
     expect(await zombie.status, zombie.stderr()).toBe(76);

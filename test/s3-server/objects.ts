@@ -55,6 +55,11 @@ export class Objects {
     return visible.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   }
 
+  cut(key: string, sizeBytes: number): void {
+    const { bytes, meta, etag } = this.current(key) ?? { bytes: Buffer.alloc(0), meta: {}, etag: '' };
+    this.publish(key, bytes.subarray(0, sizeBytes), meta, etag);
+  }
+
   clear(): void {
     this.#versions.clear();
     this.uploads.clear();

@@ -50,6 +50,8 @@ export interface S3Server {
   readonly served: readonly Served[];
   versions(key: string): readonly Version[];
   keys(): readonly string[];
+  /** As a disk does that loses the end of an object: its metadata and ETag stay. */
+  cut(key: string, sizeBytes: number): void;
   /** As if it had been restarted on an empty volume. */
   forgetAll(): void;
   /** Keys of uploads that were neither completed nor aborted. */
@@ -146,6 +148,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     served,
     versions: (key) => objects.versions(key),
     keys: () => objects.keys(),
+    cut: (key, sizeBytes) => objects.cut(key, sizeBytes),
     forgetAll: () => objects.clear(),
     pendingUploads: () => [...objects.uploads.values()].map((upload) => upload.key),
     stop: async () => {

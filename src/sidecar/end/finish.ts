@@ -93,7 +93,9 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   await files.settled(deadline);
   context.progress.end();
   await moveSuspects(parts, suspects);
-  const overwritten = ending.clean ? await pushOverwritten(context, files, deadline) : [];
+  const isConfirmed = (path: RelPath): boolean => parts.results.isConfirmed(path);
+  const looking = { files, isConfirmed, withEarlier: hasSucceeded(run), deadline };
+  const overwritten = ending.clean ? await pushOverwritten(context, looking) : [];
   reached('finish.settled');
   files.stop();
   await recorder.stop();

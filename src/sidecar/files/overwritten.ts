@@ -1,12 +1,12 @@
 // What stands under a result's key need not be what its record says: an attempt may die between a push and the
-// record of it, or only stall, and wake up when a later one has pushed the same key. Looks at the push ids, and
-// never says that all is stored when it could not look.
+// record of it, or only stall, and wake up when a later one has pushed the same key; and an object may have been
+// deleted or cut since. Looks at push ids and sizes, and never says that all is stored when it could not look.
 import { reasonOf } from '../../core/errors.ts';
 import type { History } from '../../core/history.ts';
 import { createLimit } from '../../core/limit.ts';
-import { showPath } from '../../core/path.ts';
+import { showPath, type RelPath } from '../../core/path.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../core/records.ts';
-import type { ObjectMeta, Store } from '../../store/store.ts';
+import type { ObjectHead, ObjectMeta, Store } from '../../store/store.ts';
 import type { Context } from '../context.ts';
 import type { Files } from './files.ts';
 
@@ -18,15 +18,21 @@ export function mayBeOverwritten({ attempts }: History): boolean {
   return attempts.some(({ kind }) => !isLast(kind));
 }
 
-/** True when the object of a result is no longer the one that was pushed. */
-export async function isOverwritten({ store, signal }: Context, { key, push }: StoredFile): Promise<boolean> {
-  return (await store.head(key, signal))?.meta['push'] !== push;
+/** True when the object of a result is no longer the one that was pushed, or not all of it. */
+export async function isOverwritten({ store, signal }: Context, file: StoredFile): Promise<boolean> {
+  return !isObjectOf(file, await store.head(file.key, signal));
+}
+
+/** The put that the record names has made this object: S3 changes metadata only with the object. */
+function isObjectOf({ push, storedSize }: StoredFile, head: ObjectHead | undefined): boolean {
+  if (head?.meta['push'] !== push) return false;
+  return storedSize === undefined || head.sizeBytes === storedSize;
 }
 
 /** What a push has written beside the bytes; the md5 is missing where it was not known before they left. */
 export type Standing = Omit<StoredFile, 'md5'> & Partial<Pick<StoredFile, 'md5'>>;
 
-/** The object that stands under the key of `file`; `file` itself when it is the one of the record. */
+/** The whole object that stands under the key of `file`; `file` itself when it is the one of the record. */
 export async function standing(
   store: Store,
   file: StoredFile,
@@ -34,7 +40,10 @@ export async function standing(
 ): Promise<Standing | undefined> {
   const head = await store.head(file.key, signal);
   if (head === undefined) return undefined;
-  return head.meta['push'] === file.push ? file : { ...file, md5: undefined, ...factsOfMeta(head.meta) };
+  if (isObjectOf(file, head)) return file;
+  // Cut short, it still carries what it was.
+  if (head.meta['push'] === file.push) return undefined;
+  return { ...file, md5: undefined, ...factsOfMeta(head.meta) };
 }
 
 function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
@@ -49,40 +58,57 @@ function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
   };
 }
 
+export interface LookOptions {
+  readonly files: Files;
+  /** Paths of results whose object this attempt has pushed or looked at. */
+  readonly isConfirmed: (path: RelPath) => boolean;
+  /** Only where the record may become `done`: what earlier attempts stored is looked for, too. */
+  readonly withEarlier: boolean;
+  readonly deadline: AbortSignal;
+}
+
 /**
- * Before `done`: pushes again what was replaced since this run pushed it, and notes as they stand results that
- * an earlier attempt had pushed and not recorded. Resolves to what could not be.
+ * Before the last record: pushes again what is not in the store any more and still here, and notes as they stand
+ * results that an earlier attempt had pushed and not recorded. Resolves to what could not be.
  */
 export async function pushOverwritten(
   context: Context,
-  files: Files,
-  deadline: AbortSignal,
+  { files, isConfirmed, withEarlier, deadline }: LookOptions,
 ): Promise<readonly LeftFile[]> {
-  const { history, ledger, baselines, log, store, signal } = context;
-  if (!mayBeOverwritten(history)) return [];
+  const { history, ledger, baselines, manifest, log, store, attempt, signal } = context;
+  const isDoubtful = mayBeOverwritten(history);
+  const isEarlier = (file: StoredFile): boolean =>
+    withEarlier && file.attempt < attempt && !isConfirmed(file.path) && manifest.rolesOf(file.path).result;
   const left: LeftFile[] = [];
   const again: StoredFile[] = [];
   const look = async (file: StoredFile): Promise<void> => {
+    if (!isDoubtful && !isEarlier(file)) return;
     try {
-      const there = await standing(store, file, signal);
+      const there = await standing(store, file, AbortSignal.any([deadline, signal]));
       if (there === file) return;
       if (files.get(file.path, 'result')?.durable !== undefined) again.push(file);
       else if (there?.md5 !== undefined) ledger.noteResult({ ...there, md5: there.md5 });
+      else if (isEarlier(file)) left.push({ path: file.path, why: whyGone(file, there) });
     } catch (error) {
-      left.push({ path: file.path, why: `nobody knows whether it was replaced: ${reasonOf(error)}` });
+      left.push({ path: file.path, why: `nobody knows whether it is still stored: ${reasonOf(error)}` });
     }
   };
   const limit = createLimit(LOOKS_AT_ONCE);
   await Promise.all([...ledger.results.values()].map((file) => limit(() => look(file))));
   for (const { path } of again) {
-    log.warn(`${showPath(path)} was replaced in the store by an earlier attempt: it is pushed again`);
+    log.warn(`${showPath(path)} was replaced in the store, or is gone from it: it is pushed again`);
     baselines.delete(path);
     files.want(path, 'result');
   }
   await files.settled(deadline);
   for (const { path, push } of again) {
     if (ledger.results.get(path)?.push !== push) continue;
-    left.push({ path, why: 'an earlier attempt replaced it in the store, and it is not here any more' });
+    left.push({ path, why: 'it was replaced in the store, or is gone from it, and it is not here any more' });
   }
   return left;
+}
+
+function whyGone({ attempt }: StoredFile, there: Standing | undefined): string {
+  const what = there === undefined ? 'is gone or cut short' : 'is another one now';
+  return `attempt ${attempt} stored it, its object ${what}, and it is not here`;
 }

@@ -13,6 +13,7 @@ import { reached } from '../../native/failpoint.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../../push/publish-result.ts';
 import { senderOf, type Context } from '../context.ts';
 import { failedPush } from './failed-push.ts';
+import { Confirmed } from './confirmed.ts';
 import { LocalCopies, type LocalCopy } from '../space/local-copies.ts';
 import { bornNsOf } from '../checkpoints/members.ts';
 import type { PushHandle } from './pusher.ts';
@@ -43,6 +44,7 @@ export class Results {
   readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
   /** By path when its newest stored content began to be read. */
   readonly #publishedMs: RowMap<number>;
+  readonly #confirmed: Confirmed;
   /** Paths of which it was said that they cannot be stored as they are. */
   readonly #refused = new Set<RelPath>();
 
@@ -54,6 +56,7 @@ export class Results {
     this.copies = new LocalCopies(paths);
     this.empty = new RowMap(fingerprintRow, paths);
     this.#reclaimed = new RowMap(markRow, paths);
+    this.#confirmed = new Confirmed(context);
     this.#publishedMs = new RowMap(numberRow, paths);
     this.#publisher = {
       ...senderOf(context),
@@ -83,7 +86,8 @@ export class Results {
     this.copies.forget(path);
   }
 
-  async push(track: Track, { spoolFirst, signal, onSent }: PushHandle): Promise<TrackEvent> {
+  async push(track: Track, how: PushHandle): Promise<TrackEvent> {
+    const { spoolFirst, signal, onSent } = how;
     const context = this.#context;
     const { path } = track;
     const startedMs = context.now();
@@ -108,6 +112,7 @@ export class Results {
         case 'stored':
           return this.#stored(track, sent.file, sent.fingerprint, obsolete, startedMs);
         case 'unchanged':
+          if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.push(track, how);
           this.#mayGo(track, sent.fingerprint, false);
           return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
         case 'empty':
@@ -133,6 +138,11 @@ export class Results {
     } catch (error) {
       return failedPush(context, track, error, signal);
     }
+  }
+
+  /** True when this attempt has pushed the path, or has looked for its object. */
+  isConfirmed(path: RelPath): boolean {
+    return this.#confirmed.has(path) || this.#publishedMs.has(path);
   }
 
   /**

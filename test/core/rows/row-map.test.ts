@@ -109,11 +109,13 @@ const storedFile: fc.Arbitrary<StoredFile> = fc
     mode: fc.nat(0o7777),
     suspect: fc.constantFrom(true, false, undefined),
     key: fc.option(fc.string(), { nil: undefined }),
+    storedSize: fc.option(fc.maxSafeNat(), { nil: undefined }),
   })
-  .map(({ key, suspect, ...file }) => ({
+  .map(({ key, suspect, storedSize, ...file }) => ({
     ...file,
     key: key ?? `${file.path}.7${file.compressed ? '.zst' : ''}`,
     ...(suspect === undefined ? {} : { suspect }),
+    ...(storedSize === undefined ? {} : { storedSize }),
   }));
 
 describe('a row', () => {
