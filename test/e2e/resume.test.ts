@@ -100,6 +100,37 @@ describe('a done index', () => {
     expect(again.stderr()).toContain('done already');
   });
 
+  it('stays done when its checkpoints were cleaned away, also after an attempt that could not restore them', async () => {
+    const options = ['-r', 'r.dat', '-k', 'k.chk'];
+    expect(await place.run(options, ['sh', '-c', 'echo x > r.dat; echo y > k.chk']).status).toBe(0);
+    for (const key of place.keys().filter((name) => name.startsWith('k.chk')))
+      fs.rmSync(`${place.store}/${key}`);
+    place.freshWork();
+    const task = ['sh', '-c', 'echo ran'];
+    expect(await place.run(options, task).status).toBe(69);
+    for (const how of [['--skip-done'], ['--skip-done', '--dry-run']]) {
+      const again = place.run([...options, ...how], task);
+      expect(await again.status, again.stderr()).toBe(0);
+      expect(again.stdout() + again.stderr()).toContain('done already in attempt 1');
+    }
+  });
+
+  it('is done no longer when an attempt that died has replaced a result of it', async () => {
+    expect(await place.run(['-r', 'r.dat'], ['sh', '-c', 'echo x > r.dat']).status).toBe(0);
+    const second = place.run(
+      ['-r', 'r.dat'],
+      ['sh', '-c', 'echo y > r.dat; until ls "$S"/r.dat.0.~1~; do sleep 0.02; done; echo replaced; sleep 60'],
+      { S: place.store },
+    );
+    await second.says('replaced');
+    await until(() => place.text('r.dat.0') === 'y\n', 'the push of the second attempt');
+    killTree(second.pid);
+    await second.status;
+    const third = place.run(['-r', 'r.dat', '--skip-done'], ['sh', '-c', 'echo ran']);
+    expect(await third.status, third.stderr()).toBe(0);
+    expect(third.stdout()).toBe('ran\n');
+  });
+
   it('starts afresh under another run id', async () => {
     const task = ['sh', '-c', 'cat k.chk 2>/dev/null; echo next >> k.chk'];
     expect(await place.run(['-k', 'k.chk', '--run', 'a'], task).status).toBe(0);

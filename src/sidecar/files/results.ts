@@ -14,8 +14,8 @@ import { priorOf, publishResult, type ResultPublisher } from '../../push/publish
 import { senderOf, type Context } from '../context.ts';
 import { failedPush } from './failed-push.ts';
 import { Confirmed } from './confirmed.ts';
+import { isMadeAnew } from './made-anew.ts';
 import { LocalCopies, type LocalCopy } from '../space/local-copies.ts';
-import { bornNsOf } from '../checkpoints/members.ts';
 import type { PushHandle } from './pusher.ts';
 
 /** A stored result whose local copy may go once a record names it. */
@@ -99,7 +99,11 @@ export class Results {
         this.#publisher,
         {
           path,
-          prior: priorOf(known, context.attempt, this.#reclaimed.has(path) || this.#isMadeAnew(known)),
+          prior: priorOf(
+            known,
+            context.attempt,
+            this.#reclaimed.has(path) || isMadeAnew(context, known, this.#publishedMs.has(path)),
+          ),
           baseline: context.baselines.get(path),
           spoolFirst,
           onSent,
@@ -143,18 +147,6 @@ export class Results {
   /** True when this attempt has pushed the path, or has looked for its object. */
   isConfirmed(path: RelPath): boolean {
     return this.#confirmed.has(path) || this.#publishedMs.has(path);
-  }
-
-  /**
-   * True when the sidecar that this one replaces may have reclaimed the file: what stands there now was made after
-   * what is stored was written (statx(2), stx_btime; 0 where the file system does not know it).
-   */
-  #isMadeAnew(known: StoredFile | undefined): boolean {
-    const { resumed, reclaimer, attempt, root } = this.#context;
-    if (!resumed || reclaimer === undefined || known?.attempt !== attempt) return false;
-    if (this.#publishedMs.has(known.path)) return false;
-    const bornNs = bornNsOf(root, known.path);
-    return bornNs === 0n || bornNs > BigInt(known.mtimeNs);
   }
 
   /** After a record has been written: objects in the other form go. */

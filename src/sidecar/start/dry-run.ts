@@ -9,13 +9,15 @@ import { compileManifest, type Manifest } from '../../core/manifest.ts';
 import { submissionNote } from '../../core/other-runs.ts';
 import { encodePath, showPath } from '../../core/path.ts';
 import { afterFailures, restoreOrder } from '../../core/restore-order.ts';
-import type { Settings } from '../../core/settings.ts';
+import { keyIndex, type Settings } from '../../core/settings.ts';
 import { formatBytes } from '../../core/units.ts';
 import { findInputs } from '../../restore/inputs.ts';
 import type { Source } from '../../restore/source.ts';
+import { listRecords } from '../../records/read.ts';
 import { openStore } from '../../store/open.ts';
 import type { Store } from '../../store/store.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
+import { doneAttempt } from './done-already.ts';
 import { missingInputs, neededOf, searchOf, type InputJob } from './inputs-told.ts';
 import { readHistory } from './restore-only.ts';
 
@@ -29,6 +31,12 @@ export async function dryRun(settings: Settings, signal: AbortSignal): Promise<D
   const store = await openStore(settings.to);
   const from = settings.from === undefined ? store : await openStore(settings.from);
   try {
+    if (settings.skipDone) {
+      const asked: KeyScope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
+      const done = await doneAttempt(store, await listRecords(store, asked, signal), settings, signal);
+      if (done !== undefined)
+        return { text: `done already in attempt ${done} (--skip-done)\n`, failure: undefined };
+    }
     const problems: string[] = [];
     const { history, scope, newestAttempt } = await readHistory(
       store,
@@ -36,10 +44,6 @@ export async function dryRun(settings: Settings, signal: AbortSignal): Promise<D
       (line) => problems.push(line),
       signal,
     );
-    const last = history.attempts.at(-1);
-    if (settings.skipDone && last?.kind === 'done' && last.sameRun && last.attempt === newestAttempt) {
-      return { text: `done already in attempt ${last.attempt} (--skip-done)\n`, failure: undefined };
-    }
     const manifest = compileManifest(settings.manifest);
     const unreadable: string[] = [];
     const found = await findIn(

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import posix from 'node:path/posix';
 import { fileURLToPath } from 'node:url';
 import { fixedPart } from '../../core/fixed-part.ts';
-import { escapePath, parseRecordKey, recordPrefix, type KeyScope } from '../../core/keys.ts';
+import { escapePath, recordPrefix, type KeyScope } from '../../core/keys.ts';
 import { generationName, judged } from '../../core/history.ts';
 import { compileManifest } from '../../core/manifest.ts';
 import { encodePath } from '../../core/path.ts';
@@ -17,13 +17,14 @@ import { keyIndex, type Settings } from '../../core/settings.ts';
 import { describeSettled, settleReclaims } from '../../push/settle.ts';
 import { openReclaimer } from '../../push/reclaim.ts';
 import { clearStaging } from '../../restore/fetch.ts';
-import { listRecords, readNewest, type RecordListing } from '../../records/read.ts';
+import { listRecords } from '../../records/read.ts';
 import { openStore } from '../../store/open.ts';
 import type { Store } from '../../store/store.ts';
 import { openAttempt, type AttemptOptions } from './attempt.ts';
 import { readAttemptFile } from './attempt-file.ts';
 import type { Context } from '../context.ts';
 import { Baselines } from '../files/baselines.ts';
+import { doneAttempt } from './done-already.ts';
 import { leaveFor, restoredBefore } from './handover.ts';
 import { openSnapshotLanes } from './lanes.ts';
 import { lockWorkdir } from './lock.ts';
@@ -61,7 +62,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
     const scope: KeyScope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
     const listing = await listRecords(store, scope, signal);
     if (settings.skipDone && options.attempt === undefined) {
-      const done = await isDone(store, listing, settings, signal);
+      const done = await doneAttempt(store, listing, settings, signal);
       if (done !== undefined) {
         await close();
         return { kind: 'done-already', attempt: done };
@@ -151,20 +152,6 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
     await close();
     throw error;
   }
-}
-
-/** The attempt whose record says that this index is done, of the same run id. */
-async function isDone(
-  store: Store,
-  listing: RecordListing,
-  settings: Settings,
-  signal: AbortSignal,
-): Promise<number | undefined> {
-  const newest = listing.keys.findLast((key) => parseRecordKey(key)?.kind !== 'list');
-  if (newest === undefined || parseRecordKey(newest)?.kind !== 'done') return undefined;
-  const { records } = await readNewest(store, listing, Infinity, signal);
-  const last = records.at(-1)?.record;
-  return last?.kind === 'done' && last.runId === settings.identity.runId ? last.attempt : undefined;
 }
 
 /** A store inside the work directory is never watched. */
