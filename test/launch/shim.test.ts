@@ -80,6 +80,28 @@ describe('bin/capture', () => {
     expect(said.openFiles).toMatch(/^\d+$/);
   });
 
+  test.each([
+    ['v18.20.8', 70],
+    ['v8.17.0', 70],
+    ['v20.18.3', 70],
+    ['v20.19.0', 0],
+    ['v24.1.0', 0],
+  ])('with Node %s ends with %i, and says in one line what it needs', (version, status) => {
+    const node = path.join(dir, 'node');
+    fs.writeFileSync(
+      node,
+      `#!/bin/sh\n[ "$1" != --version ] || { echo ${version}; exit; }\nexec ${process.execPath} "$@"\n`,
+      { mode: 0o755 },
+    );
+    const run = spawnSync(capture, ['--', 'true'], {
+      env: { ...process.env, CAPTURE_NODE: node },
+      encoding: 'utf8',
+    });
+    expect(run.status).toBe(status);
+    const said = `capture: Node ${version} is too old, 20.19 or later is needed (try: put it into PATH, or set CAPTURE_NODE)\n`;
+    expect(run.stderr).toBe(status === 0 ? '' : said);
+  });
+
   test('runs the Node that CAPTURE_NODE names', () => {
     const node = path.join(dir, 'my-node');
     fs.writeFileSync(node, `#!/bin/sh\necho '{"args":["mine"]}'\n`, { mode: 0o755 });
