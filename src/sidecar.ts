@@ -216,7 +216,7 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
     restored: restored.members.map(({ file }) => file.path),
     onCommitted: stored,
   });
-  const gauges = openGauges(context, results, () => generations.committed);
+  const gauges = openGauges(context, results, () => generations.commits.count);
   const reclaims = new Reclaims(context, results);
   // Under pressure a record is not waited for: what it names may go.
   const relief = new Relief({ look: () => reclaims.pressure(), relieve: () => recorder.now() });

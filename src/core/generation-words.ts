@@ -29,7 +29,8 @@ export function committedLine(generation: Generation): string {
 function howStored({ suspect, incomplete, unproven, instant }: Generation): string {
   if (suspect === true) return 'is stored and may be half-written';
   if (incomplete === true) return 'is stored, and incomplete';
-  if (unproven === true) return 'is stored, and not proven yet';
+  if (unproven === true)
+    return 'is stored, and not proven yet, as a process of the task ended when it was closed';
   return instant === true ? 'is stored as its files were at one instant' : 'is safe';
 }
 

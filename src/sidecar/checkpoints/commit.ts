@@ -56,11 +56,20 @@ export async function commitGeneration(
   return generation;
 }
 
-/** Drops what was kept only until a newer generation was proven. Throws when that could not be recorded. */
-export async function dropSpare(context: Context, keepers: Keepers): Promise<void> {
-  const { ledger, settings } = context;
-  const kept = keptGenerations(ledger.generations, settings.generations, keepers.isProven);
-  if (kept.length === ledger.generations.length) return;
+/**
+ * What is proven by now is said to be, and what was kept only until then is dropped. Throws when that could not be
+ * recorded.
+ */
+export async function settleProven(context: Context, keepers: Keepers): Promise<void> {
+  const { ledger, settings, attempt } = context;
+  const settled = ledger.generations.map((one) =>
+    one.unproven === true && one.attempt === attempt && keepers.isProven(one)
+      ? { ...one, unproven: undefined }
+      : one,
+  );
+  const kept = keptGenerations(settled, settings.generations, keepers.isProven);
+  const isNews = settled.some((one, at) => one !== ledger.generations[at]);
+  if (!isNews && kept.length === ledger.generations.length) return;
   await deleteUnneeded(context, keepers, await record(context, 'stored', kept));
 }
 
@@ -106,21 +115,24 @@ export async function deleteUnneeded(
 }
 
 /**
- * They were committed before the death of a writer was known: the next record, the last one, says so. `closedAtMs`:
- * by object when the close came that may be the death's; what was committed before it holds another's content.
+ * They were committed before the death of a writer was known: the next record says so. `closedAtMs`: by object when
+ * the close came that may be the death's; what was committed before it holds another's content. True when any was
+ * marked.
  */
 export function markSuspect(
   { ledger, log, attempt }: Context,
   closedAtMs: ReadonlyMap<string, number>,
-): void {
+): boolean {
   const isOfDeath = (generation: Generation): boolean =>
     generation.attempt === attempt &&
     generation.suspect !== true &&
     generation.members.some(({ key }) => Date.parse(generation.at) >= (closedAtMs.get(key) ?? Infinity));
   const marked = ledger.generations.filter(isOfDeath);
-  if (marked.length === 0) return;
+  if (marked.length === 0) return false;
   ledger.setGenerations(
-    ledger.generations.map((one) => (marked.includes(one) ? { ...one, suspect: true } : one)),
+    ledger.generations.map((one) =>
+      marked.includes(one) ? { ...one, suspect: true, unproven: undefined } : one,
+    ),
   );
   const names = marked.map(generationName).join(', ');
   log.warn(`checkpoint ${names} may be half-written: ${preferenceLine(ledger.generations)}`, {
@@ -128,6 +140,14 @@ export function markSuspect(
     generations: marked.map(generationName),
     hint: 'a task that closes its files before it exits says so: --trust-exit <status> or --again-status <status>',
   });
+  return true;
+}
+
+/** The task has ended, and what its end made suspect is marked: the others are proven. The last record says so. */
+export function markProven({ ledger, attempt }: Context): void {
+  ledger.setGenerations(
+    ledger.generations.map((one) => (one.attempt === attempt ? { ...one, unproven: undefined } : one)),
+  );
 }
 
 /** True when the newest generation names exactly these objects. */

@@ -1,5 +1,5 @@
-// One record of generations after the other: commits sets, and later drops what was kept only until a newer set
-// was proven. What a set is, and when it is complete, is not known here.
+// One record of generations after the other: commits sets, and later says that they are proven and drops what was
+// kept until then. What a set is, and when it is complete, is not known here.
 import { reasonOf } from '../../core/errors.ts';
 import { committedLine, generationBytes, preferenceLine } from '../../core/generation-words.ts';
 import { generationName } from '../../core/history.ts';
@@ -9,12 +9,15 @@ import type { RelPath } from '../../core/path.ts';
 import {
   commitGeneration,
   deleteUnneeded,
-  dropSpare,
+  markProven,
+  markSuspect,
   type GenerationFiles,
   type Keepers,
   type Losses,
   type Marks,
+  settleProven,
 } from './commit.ts';
+import { closesOf } from './last-generation.ts';
 import type { CutParts } from './pending-cut.ts';
 import { Spare } from './spare.ts';
 import { openVerifyCut, type VerifyCut } from './verify-cut.ts';
@@ -40,7 +43,7 @@ export class Commits {
 
   constructor(options: CommitsOptions) {
     this.#options = options;
-    this.#spare = new Spare(options, () => void this.#dropSpare());
+    this.#spare = new Spare(options, () => void this.#settleProven());
     this.#keepers = { ...options, isProven: this.#spare.isProven };
     this.#verified = openVerifyCut(options.context, options.checkpoints);
   }
@@ -61,7 +64,8 @@ export class Commits {
   async write(files: GenerationFiles, marks: Marks, until: Parameters<VerifyCut>[3]): Promise<void> {
     const { context, checkpoints, onCommitted } = this.#options;
     const number = checkpoints.takeNumber();
-    const verified = await this.#verified(files.members, number, marks, until);
+    const doubted: Marks = this.#spare.isDoubtful(files) ? { ...marks, unproven: true } : marks;
+    const verified = await this.#verified(files.members, number, doubted, until);
     const generation = await commitGeneration(context, this.#keepers, number, files, {
       ...verified,
       ...this.#losses(),
@@ -84,7 +88,7 @@ export class Commits {
   /** The first one shows that all is well; the others are counted, once a minute. */
   #say(generation: Generation): void {
     const { log, ledger } = this.#options.context;
-    const { suspect = false, incomplete = false } = generation;
+    const { suspect = false, incomplete = false, unproven = false } = generation;
     const fields: MessageFields = {
       event: 'checkpoint',
       generation: generationName(generation),
@@ -92,15 +96,29 @@ export class Commits {
       bytes: generationBytes(generation),
       suspect,
       incomplete,
+      unproven,
     };
     const line = committedLine(generation);
     if (suspect) log.warn(`${line}: ${preferenceLine(ledger.generations)}`, fields);
-    else log[incomplete || this.count === 0 ? 'info' : 'debug'](line, fields);
+    else log[incomplete || unproven || this.count === 0 ? 'info' : 'debug'](line, fields);
   }
 
   /** The task was asked to end. */
   signalled(atMs: number): void {
     this.#spare.signalled(atMs);
+  }
+
+  /**
+   * A death has come to light: what it may have left half-written of `paths` is marked in the store before anything
+   * else is done about it. Rejects when that could not be recorded.
+   */
+  markDeath(paths: readonly RelPath[], signal: AbortSignal): Promise<void> {
+    const { context, files, checkpoints } = this.#options;
+    return this.inTurn(async () => {
+      if (context.settings.verify?.atCommit === true) return;
+      const objects = paths.flatMap((path) => checkpoints.newestOf(path) ?? []);
+      if (markSuspect(context, closesOf(objects, files))) await context.ledger.write('stored', {}, signal);
+    });
   }
 
   /** Only the last commit is still to come. */
@@ -115,16 +133,17 @@ export class Commits {
   async end(well: boolean): Promise<void> {
     const { context } = this.#options;
     if (well) this.#spare.endedWell();
-    if (well) await this.#dropSpare();
+    if (well) await this.#settleProven();
+    markProven(context);
     await this.inTurn(() => deleteUnneeded(context, this.#keepers, [])).catch((error: unknown) => {
       context.log.debug(`objects that no checkpoint needs stay: ${reasonOf(error)}`);
     });
   }
 
   /** A failure costs space only, and the next commit tries again. */
-  async #dropSpare(): Promise<void> {
+  async #settleProven(): Promise<void> {
     const { context } = this.#options;
-    await this.inTurn(() => dropSpare(context, this.#keepers)).catch((error: unknown) => {
+    await this.inTurn(() => settleProven(context, this.#keepers)).catch((error: unknown) => {
       context.log.debug(`an older checkpoint is still kept: ${reasonOf(error)}`);
     });
     this.#spare.committed();

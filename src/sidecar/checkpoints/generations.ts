@@ -207,7 +207,7 @@ export class Generations {
     return missing;
   }
 
-  get committed(): number {
-    return this.#commits.count;
+  get commits(): Pick<Commits, 'count' | 'markDeath'> {
+    return this.#commits;
   }
 }

@@ -54,7 +54,8 @@ export async function commitLast(
   // What was cut at an instant is whole after all when the task ends well.
   const committed = isNewest(ledger, whole) && !(clean && ledger.generations[0]?.instant === true);
   // What passed its check before it was committed is good, whatever closed it.
-  if (settings.verify?.atCommit !== true) markSuspect(context, closesOf(suspects, whole, files));
+  const ofDeath = whole.filter(({ path }) => suspects.includes(path));
+  if (settings.verify?.atCommit !== true) markSuspect(context, closesOf(ofDeath, files));
   const isNew = fresh && whole.length > 0 && !committed;
   const held =
     isNew || !clean || companions.standAlone ? await lastCapture(companions, last, log) : undefined;
@@ -84,14 +85,12 @@ export async function commitLast(
 }
 
 /** By object of a suspect member when the close came that made it suspect. */
-function closesOf(
-  suspects: readonly RelPath[],
+export function closesOf(
   objects: readonly StoredFile[],
   files: CutParts['files'],
 ): ReadonlyMap<string, number> {
-  const made = objects.filter(({ path }) => suspects.includes(path));
   return new Map(
-    made.map(({ path, key }) => [key, files.get(path, 'checkpoint')?.lastClose?.atMs ?? Infinity]),
+    objects.map(({ path, key }) => [key, files.get(path, 'checkpoint')?.lastClose?.atMs ?? Infinity]),
   );
 }
 

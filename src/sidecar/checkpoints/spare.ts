@@ -1,36 +1,52 @@
-// Keeps more generations than `--generations` says for as long as none of them is proven: a death can come to
-// light seconds after the set that it left half-written was committed. It never drops anything itself.
-import type { Generation } from '../../core/records.ts';
+// Which generations are proven, and when the next one will be. As long as none is, more are kept than
+// `--generations` says: a death can come to light seconds after the set that it left half-written was committed. It
+// never drops or marks anything itself.
+import type { StoredFile } from '../../core/records.ts';
 import { keptGenerations } from '../../core/retention.ts';
 import { provenFromMs } from '../../core/suspect.ts';
 import type { CutParts } from './pending-cut.ts';
 
+interface Members {
+  readonly members: readonly StoredFile[];
+}
+
 export class Spare {
   readonly #parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>;
-  readonly #drop: () => void;
+  readonly #settle: () => void;
   #signalledAtMs: number | undefined;
   #clean = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `drop` is called when what was kept for this reason may go. */
-  constructor(parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>, drop: () => void) {
+  /** `settle` is called when a generation is proven, if that lets another go, or takes the mark from one. */
+  constructor(parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>, settle: () => void) {
     this.#parts = parts;
-    this.#drop = drop;
+    this.#settle = settle;
   }
 
-  readonly isProven = (generation: Generation): boolean =>
+  readonly isProven = (generation: Members): boolean =>
     this.#clean || this.#provenFromMs(generation) <= this.#parts.context.now();
 
-  /** A generation was committed: asks for a look when the next one is proven, if that lets another one go. */
+  /** True while a close that made one of these files may have been a death's. */
+  isDoubtful({ members }: Members): boolean {
+    const { files } = this.#parts;
+    const doubtful = members.filter(
+      ({ path }) => files.get(path, 'checkpoint')?.lastClose?.evidence === 'doubtful',
+    );
+    return !this.isProven({ members: doubtful });
+  }
+
+  /** A generation was committed: asks for a look when the next one is proven, if that changes anything. */
   committed(): void {
     clearTimeout(this.#timer);
     const { ledger, settings, now } = this.#parts.context;
     const { generations } = ledger;
-    if (keptGenerations(generations, settings.generations, () => true).length === generations.length) return;
+    const isSpare =
+      keptGenerations(generations, settings.generations, () => true).length < generations.length;
+    if (!isSpare && !generations.some(({ unproven }) => unproven)) return;
     const nowMs = now();
     const times = generations.map((one) => this.#provenFromMs(one)).filter((atMs) => atMs > nowMs);
     const nextMs = Math.min(...times);
-    if (nextMs < Infinity) this.#timer = setTimeout(this.#drop, nextMs - nowMs).unref();
+    if (nextMs < Infinity) this.#timer = setTimeout(this.#settle, nextMs - nowMs).unref();
   }
 
   /** The task was asked to end: what it closes from now on is proven by its end only. */
@@ -48,7 +64,7 @@ export class Spare {
   }
 
   /** 0 for at once, Infinity for not before the end; ms since the epoch. */
-  #provenFromMs({ members }: Generation): number {
+  #provenFromMs({ members }: Members): number {
     const { files, checkpoints } = this.#parts;
     const from = members.map(({ path, key }) => {
       const newest = checkpoints.newestOf(path);

@@ -76,6 +76,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const deadline = window.files;
   context.ledger.until(window.record);
   generations.pause();
+  await markDeath(parts, ending);
   const unseen = await finalScan(parts, deadline);
   reached('finish.scanned');
   const unfinished = hasSucceeded(run) ? adoptWhatStands(parts) : [];
@@ -140,6 +141,22 @@ function adoptWhatStands({ context, files, openResults, suspects }: FinishParts)
   for (const path of unfinished) suspects.set(path, 'the task has not gone on with it after the resume');
   files.adoptInherited(new Set(untouched.filter(isStored)));
   return unfinished;
+}
+
+/** First of all: whatever becomes of us now, the next attempt must not take what a death left for good. */
+async function markDeath(parts: FinishParts, ending: Ending): Promise<void> {
+  const { context, files, generations, watcher, window } = parts;
+  watcher.drainNow();
+  const ofDeath = generations
+    .members()
+    .filter((path) => isSuspect(files.get(path, 'checkpoint')?.lastClose, ending));
+  if (ofDeath.length === 0) return;
+  try {
+    await insist(() => generations.commits.markDeath(ofDeath, context.signal), window.record);
+  } catch (error) {
+    if (!context.signal.aborted)
+      context.log.warn(`a checkpoint that may be half-written could not be marked: ${reasonOf(error)}`);
+  }
 }
 
 function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[] {

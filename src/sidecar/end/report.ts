@@ -76,8 +76,8 @@ export function lastLine(
   const said = [...(ended === undefined ? [] : [ended]), ...notStored(left)];
   if (!recorded) said.push('the last record is NOT written');
   said.push(`stored ${plural(stored.files, 'result')} (${formatBytes(stored.bytes)})`);
-  if (generations.committed > 0) {
-    said.push(`${plural(generations.committed, 'checkpoint')} (${formatBytes(checkpoints.bytesStored)})`);
+  if (generations.commits.count > 0) {
+    said.push(`${plural(generations.commits.count, 'checkpoint')} (${formatBytes(checkpoints.bytesStored)})`);
   }
   const { bytesStored } = parts.companions;
   if (bytesStored > 0) said.push(`companions (${formatBytes(bytesStored)})`);
@@ -99,7 +99,7 @@ export function lastLine(
       reason: verdict.reason ?? run.reason,
       results: stored.files,
       bytes: stored.bytes,
-      checkpoints: generations.committed,
+      checkpoints: generations.commits.count,
       left,
       recorded,
     },

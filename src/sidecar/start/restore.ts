@@ -8,7 +8,6 @@ import type { KeyScope } from '../../core/keys.ts';
 import type { Manifest } from '../../core/manifest.ts';
 import { showPath } from '../../core/path.ts';
 import type { Generation, Lacking, StoredFile } from '../../core/records.ts';
-import { afterFailures, restoreOrder } from '../../core/restore-order.ts';
 import type { Settings } from '../../core/settings.ts';
 import { plural } from '../../core/units.ts';
 import type { Log } from '../../log.ts';
@@ -26,6 +25,7 @@ import type { Root } from '../context.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
 import { statMember } from '../checkpoints/members.ts';
 import { findLacking } from './lacking.ts';
+import { orderOf } from './restore-choice.ts';
 import { resumedInputs } from './resumed-inputs.ts';
 import type { Progress } from '../progress.ts';
 import { verify } from '../checkpoints/verify.ts';
@@ -128,7 +128,7 @@ async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'gener
   const { history, settings, store, log } = job;
   const judgements: Judgement[] = [];
   const isVerified = settings.verify?.atRestore === true;
-  for (const generation of orderOf(job, isVerified)) {
+  for (const generation of orderOf(job.history, isVerified, log)) {
     const tried = await tryGeneration(job, generation);
     const name = generationName(generation);
     if (tried.kind === 'local-stays') return { generation: undefined, judgements };
@@ -147,20 +147,6 @@ async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'gener
     `${plural(history.generations.length, 'checkpoint')} recorded in ${store.url}, and none can be restored`,
     { hint: 'look at the warnings above; --no-restore starts from nothing' },
   );
-}
-
-function orderOf({ history, log }: RestoreJob, isVerified: boolean): readonly Generation[] {
-  const order = restoreOrder(history.generations, isVerified);
-  const tried = afterFailures(order, history.attempts);
-  const [best, first] = [order[0], tried[0]];
-  if (best !== undefined && first !== undefined && best !== first) {
-    log.warn(
-      `attempts failed again and again from checkpoint ${generationName(best)}, without a newer one: ` +
-        `${generationName(first)} is tried`,
-      { hint: 'a check of your own finds a bad checkpoint before the task does: --verify-checkpoint' },
-    );
-  }
-  return tried;
 }
 
 type Tried =
