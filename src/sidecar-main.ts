@@ -5,6 +5,7 @@ import { CaptureError, reasonOf } from './core/errors.ts';
 import { EXIT } from './core/exit-status.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from './core/messages.ts';
 import type { NoticeChoice } from './core/notice.ts';
+import { isReported, JOB_SIGNALS } from './core/relay.ts';
 import { guardInspector } from './launch/inspector.ts';
 import { openLog, type Log } from './log.ts';
 import { openNotices, type Notices } from './preempt/notices.ts';
@@ -14,7 +15,7 @@ import { taskIsGone } from './sidecar/end/task-left.ts';
 import { describeFailure } from './sidecar/failure.ts';
 
 /** What schedulers and terminals send to every process of a job. */
-const NOT_OBEYED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGTSTP'] as const;
+const NOT_OBEYED = JOB_SIGNALS.filter(isReported);
 /** What a terminal sends to a background process that speaks: it must not stop us (termios(3), TOSTOP). */
 const IGNORED = ['SIGTTIN', 'SIGTTOU'] as const;
 /** A start that is not needed any more gets this long to end well: it may wait for a store that is away. */

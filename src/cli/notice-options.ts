@@ -34,7 +34,7 @@ const signal: Reader<string> = (text) => {
   const name = text.toUpperCase().replace(/^(SIG)?/, 'SIG');
   return SIGNALS.has(name)
     ? { value: name }
-    : { is: 'not one of the signals TERM, INT, HUP, QUIT, USR1 and USR2', example: 'USR1' };
+    : { is: 'not one of the signals TERM, INT, HUP, QUIT, USR1, USR2, XCPU, ALRM and PWR', example: 'USR1' };
 };
 
 const told: Reader<string> = (text) => {

@@ -9,6 +9,10 @@ export const JOB_SIGNALS = [
   'SIGQUIT',
   'SIGUSR1',
   'SIGUSR2',
+  // A limit of CPU time: LSF's, Grid Engine's, `ulimit -St`.
+  'SIGXCPU',
+  'SIGALRM',
+  'SIGPWR',
   'SIGWINCH',
   'SIGCONT',
   'SIGTSTP',
@@ -38,6 +42,11 @@ export function relayRule(signal: JobSignal, sharesGroup: boolean): RelayRule {
     default:
       return 'unless-broadcast';
   }
+}
+
+/** True for a signal that the sidecar reports instead of obeying it. */
+export function isReported(signal: JobSignal): boolean {
+  return canEndTask(signal) || signal === 'SIGTSTP';
 }
 
 /** True for a signal that ends a task which does not handle it: the sidecar must know that it came. */

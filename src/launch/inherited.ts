@@ -1,15 +1,17 @@
-// What the shell shim saw of its caller and Node has already changed when our first line runs: ignored
-// signals, open files, the soft limit of open files. Variables of the shim never reach the task.
+// What the shell shim saw of its caller and Node has already changed when our first line runs: ignored and
+// blocked signals, open files, the soft limit of open files. Variables of the shim never reach the task.
 import fs from 'node:fs';
 import os from 'node:os';
 import { errnoOf } from '../core/errors.ts';
 
 /** Set by bin/capture, for this process only. */
-export const SHIM_VARIABLES = ['CAPTURE_SIGIGN', 'CAPTURE_FDS', 'CAPTURE_NOFILE'] as const;
+export const SHIM_VARIABLES = ['CAPTURE_SIGIGN', 'CAPTURE_SIGBLK', 'CAPTURE_FDS', 'CAPTURE_NOFILE'] as const;
 
 export interface Inherited {
   /** Signals that the caller ignored (`nohup`), by name. */
   readonly ignoredSignals: ReadonlySet<string>;
+  /** Numbers of the signals that the caller blocked (sigprocmask(2)). */
+  readonly blockedSignals: readonly number[];
   /** Open files above 2 that the caller passed on: bash's `<(...)`, make's job server, PMI. */
   readonly fds: readonly number[];
   /** Soft limit of open files; undefined: leave it as it is. */
@@ -19,7 +21,8 @@ export interface Inherited {
 /** Reads the shim's variables; without the shim, nothing was inherited. */
 export function readInherited(env: NodeJS.ProcessEnv): Inherited {
   return {
-    ignoredSignals: signalsOfMask(env['CAPTURE_SIGIGN'] ?? ''),
+    ignoredSignals: namesOf(signalsOfMask(env['CAPTURE_SIGIGN'])),
+    blockedSignals: signalsOfMask(env['CAPTURE_SIGBLK']),
     fds: (env['CAPTURE_FDS'] ?? '')
       .split(' ')
       .map(Number)
@@ -39,13 +42,14 @@ function isOpen(fd: number): boolean {
   }
 }
 
-/** SigIgn of proc_pid_status(5): hexadecimal, bit n-1 is signal n. */
-function signalsOfMask(mask: string): ReadonlySet<string> {
+/** SigIgn and SigBlk of proc_pid_status(5): hexadecimal, bit n-1 is signal n. */
+function signalsOfMask(mask = ''): readonly number[] {
   const bits = /^[0-9a-f]+$/i.test(mask) ? BigInt(`0x${mask}`) : 0n;
-  const isSet = (number: number): boolean => ((bits >> BigInt(number - 1)) & 1n) === 1n;
-  return new Set(
-    Object.entries(os.constants.signals)
-      .filter(([, number]) => isSet(number))
-      .map(([name]) => name),
-  );
+  const all = Array.from({ length: 64 }, (_, n) => n + 1);
+  return all.filter((number) => ((bits >> BigInt(number - 1)) & 1n) === 1n);
+}
+
+function namesOf(numbers: readonly number[]): ReadonlySet<string> {
+  const named = Object.entries(os.constants.signals).filter(([, number]) => numbers.includes(number));
+  return new Set(named.map(([name]) => name));
 }

@@ -19,6 +19,7 @@ import type { Orphans } from './orphans.ts';
 import { requeue } from './requeue.ts';
 import { startSidecar } from './sidecar-process.ts';
 import type { Ending, Opening, SidecarProcess } from './sidecar-process.ts';
+import { blockable } from './signal-state.ts';
 import { listenForSignals } from './signals.ts';
 import { supervise } from './supervise.ts';
 import type { EndRequest, Supervision } from './supervise.ts';
@@ -147,6 +148,9 @@ async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready'
       env: taskEnvironment(process.env, { index: settings.identity.index, attempt, restored, token, socket }),
       sharesGroup: launched.sharesGroup,
       ignoredSignals: launched.ignoredSignals,
+      blockedSignals: blockable(launched.inherited.blockedSignals, (line, hint) =>
+        launched.say(line, 'warn', hint),
+      ),
       fds: launched.inherited.fds,
       members: () => launched.orphans.members(sidecar.pid()),
       nodeChildren: launched.nodeChildren,

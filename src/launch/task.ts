@@ -3,13 +3,13 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import os from 'node:os';
 import { CaptureError, errnoOf, reasonOf } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
 import type { TaskEnd } from '../core/messages.ts';
 import { showPath } from '../core/path.ts';
 import { sendSignal } from '../native/processes.ts';
 import { SHIM_VARIABLES } from './inherited.ts';
+import { withSignalState } from './signal-state.ts';
 
 export interface TaskOptions {
   /** As the user typed it; the task's argv[0]. */
@@ -22,6 +22,8 @@ export interface TaskOptions {
   /** The task stays in our process group: it uses our terminal. */
   readonly sharesGroup: boolean;
   readonly ignoredSignals: ReadonlySet<string>;
+  /** By number. */
+  readonly blockedSignals: readonly number[];
   /** Open files above 2 to pass on. */
   readonly fds: readonly number[];
   /** Every living process that belongs to the task. */
@@ -42,7 +44,7 @@ export interface Task {
 
 /** @throws CaptureError with status 126 or 127 when the kernel does not start it. */
 export async function startTask(options: TaskOptions): Promise<Task> {
-  const { file, argv0, args } = commandLine(options);
+  const { file, argv0, args } = withSignalState(options);
   let child: ChildProcess;
   try {
     child = spawn(file, args, {
@@ -79,19 +81,6 @@ export async function startTask(options: TaskOptions): Promise<Task> {
       else sendSignal(-pid, signal);
     },
   };
-}
-
-/**
- * Node gives every child the default signal dispositions; a shell that ignores a signal and becomes the task
- * is how `nohup` reaches it (POSIX sh, trap; signals(7), execve).
- */
-function commandLine(options: TaskOptions): { file: string; argv0: string; args: readonly string[] } {
-  const numbers = Object.entries(os.constants.signals).flatMap(([name, n]) =>
-    options.ignoredSignals.has(name) ? [n] : [],
-  );
-  if (numbers.length === 0) return { file: options.file, argv0: options.command, args: options.args };
-  const script = `trap '' ${[...new Set(numbers)].join(' ')}; exec "$@"`;
-  return { file: '/bin/sh', argv0: 'sh', args: ['-c', script, 'sh', options.command, ...options.args] };
 }
 
 function stdioOf(fds: readonly number[]): (number | 'ignore')[] {

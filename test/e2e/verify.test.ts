@@ -17,7 +17,8 @@ const generations = (): readonly string[] =>
 
 /** Sets 1 and 2 of one file, and one more of which a death makes a suspect when `status` is not 0. */
 async function store(status = 0): Promise<void> {
-  const script = `for i in 1 2; do echo $i > k.chk; [ $i = 1 ] && : > extra; until [ -e "$S/k.chk.sh.0.1-$i" ]; do :; done; done; exit ${status}`;
+  const write = `sh -c 'exec 3> k.chk; echo $0 >&3; kill -9 $$' $i`;
+  const script = `for i in 1 2; do ${write}; [ $i = 1 ] && : > extra; until [ -e "$S/k.chk.sh.0.1-$i" ]; do :; done; done; exit ${status}`;
   expect(await place.run(['-k', 'k.chk'], sh(script), { S: place.store }).status).toBe(status);
   place.freshWork();
 }

@@ -14,8 +14,8 @@ beforeEach(() => {
   capture = path.join(dir, 'package/bin/capture');
   fs.copyFileSync('bin/capture', capture);
   const report = `
-    const { CAPTURE_SIGIGN: ignored, CAPTURE_FDS: fds, CAPTURE_NOFILE: openFiles } = process.env;
-    console.log(JSON.stringify({ pid: process.pid, args: process.argv.slice(2), ignored, fds, openFiles }));`;
+    const { CAPTURE_SIGIGN: ignored, CAPTURE_SIGBLK: blocked, CAPTURE_FDS: fds, CAPTURE_NOFILE: openFiles } = process.env;
+    console.log(JSON.stringify({ pid: process.pid, args: process.argv.slice(2), ignored, blocked, fds, openFiles }));`;
   fs.writeFileSync(path.join(dir, 'package/dist/capture.mjs'), report);
 });
 afterEach(() => fs.rmSync(dir, { recursive: true, force: true }));
@@ -24,6 +24,7 @@ interface Report {
   readonly pid: number;
   readonly args: readonly string[];
   readonly ignored?: string;
+  readonly blocked?: string;
   readonly fds?: string;
   readonly openFiles?: string;
 }
@@ -62,6 +63,12 @@ describe('bin/capture', () => {
   test('tells which signals its caller ignored', () => {
     const said = report('sh', ['-c', 'trap "" HUP USR1; exec "$0"', capture]);
     expect(BigInt(`0x${said.ignored}`) & 0x201n).toBe(0x201n);
+  });
+
+  test.each(['sh', 'bash'])('tells which signals its caller blocked, run by %s', (shell) => {
+    const said = report('env', ['--block-signal=USR1,ALRM', shell, capture]);
+    expect(BigInt(`0x${said.blocked}`)).toBe((1n << 9n) | (1n << 13n));
+    expect(report('env', [shell, capture]).blocked).toBeUndefined();
   });
 
   test('tells which open files its caller passed on, without those of the shell', () => {

@@ -29,8 +29,10 @@ async function received(capture: Capture): Promise<readonly string[]> {
   return lab.lines('signals').slice(1, -1);
 }
 
+const ENDING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGXCPU', 'SIGALRM', 'SIGPWR'] as const;
+
 describe('a signal', () => {
-  test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGWINCH', 'SIGCONT'] as const)(
+  test.each([...ENDING, 'SIGWINCH', 'SIGCONT'] as const)(
     '%s to the launcher alone reaches the task once',
     async (signal) => {
       const capture = await recording();
@@ -40,15 +42,12 @@ describe('a signal', () => {
     },
   );
 
-  test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1'] as const)(
-    '%s to every process of the job reaches the task once',
-    async (signal) => {
-      const capture = await recording();
-      for (const pid of [capture.pid, capture.task, capture.sidecar]) process.kill(pid, signal);
-      await until('received', () => lab.lines('signals').includes(signal));
-      expect(await received(capture)).toEqual([signal]);
-    },
-  );
+  test.each(ENDING)('%s to every process of the job reaches the task once', async (signal) => {
+    const capture = await recording();
+    for (const pid of [capture.pid, capture.task, capture.sidecar]) process.kill(pid, signal);
+    await until('received', () => lab.lines('signals').includes(signal));
+    expect(await received(capture)).toEqual([signal]);
+  });
 
   test('that the sidecar receives before the launcher is taken for the same', async () => {
     const capture = await recording();
@@ -129,6 +128,22 @@ describe('SIGTERM', () => {
       expect(lab.heard().map((message) => message.kind)).toEqual(['start', 'task-not-started']);
     },
   );
+});
+
+describe('a caller that blocks signals', () => {
+  test.each([
+    ['', 'USR1,XCPU', (1n << 9n) | (1n << 23n)],
+    ['trap "" HUP; ', 'ALRM', 1n << 13n],
+  ])('%shas them blocked in the task: %s', async (before, names, mask) => {
+    // No shell: dash unblocks all signals of what it starts.
+    const show = ['grep', '-E', 'SigBlk|SigIgn', '/proc/self/status'];
+    const capture = lab.shell(`${before}exec env --block-signal=${names} "$@"`, show);
+    expect(await capture.status).toBe(0);
+    const maskOf = (name: string): bigint =>
+      BigInt(`0x${new RegExp(`^${name}:\\s*(\\S+)$`, 'm').exec(capture.stdout())?.[1]}`);
+    expect(maskOf('SigBlk')).toBe(mask);
+    expect(maskOf('SigIgn') & 1n).toBe(before === '' ? 0n : 1n);
+  });
 });
 
 describe('under nohup', () => {

@@ -132,9 +132,9 @@ export class Commits {
    */
   async end(well: boolean): Promise<void> {
     const { context } = this.#options;
+    markProven(context);
     if (well) this.#spare.endedWell();
     if (well) await this.#settleProven();
-    markProven(context);
     await this.inTurn(() => deleteUnneeded(context, this.#keepers, [])).catch((error: unknown) => {
       context.log.debug(`objects that no checkpoint needs stay: ${reasonOf(error)}`);
     });
