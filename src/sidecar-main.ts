@@ -8,6 +8,7 @@ import type { NoticeChoice } from './core/notice.ts';
 import { isReported, JOB_SIGNALS } from './core/relay.ts';
 import { guardInspector } from './launch/inspector.ts';
 import { openLog, type Log } from './log.ts';
+import { openPidfd, type Pidfd } from './native/pidfd.ts';
 import { openNotices, type Notices } from './preempt/notices.ts';
 import { openSidecar, type Sidecar } from './sidecar.ts';
 import type { RunEnd } from './sidecar/end/finish.ts';
@@ -31,6 +32,7 @@ interface Life {
   sidecar: Sidecar | undefined;
   notices: Notices | undefined;
   taskPid: number | undefined;
+  task: Pidfd | undefined;
   finishing: boolean;
 }
 
@@ -45,6 +47,7 @@ function main(): void {
     sidecar: undefined,
     notices: undefined,
     taskPid: undefined,
+    task: undefined,
     finishing: false,
   };
   for (const signal of NOT_OBEYED) {
@@ -75,6 +78,7 @@ async function obey(life: Life, message: ToSidecar): Promise<void> {
   switch (message.kind) {
     case 'task-started':
       life.taskPid = message.pid;
+      life.task = openPidfd(message.pid);
       life.sidecar?.taskStarted();
       return;
     case 'task-signalled':
@@ -141,7 +145,7 @@ function listen(choices: readonly NoticeChoice[], life: Life, log: Log): Notices
 async function finish(
   life: Life,
   taskEnd: TaskEnd,
-  how: Partial<Pick<RunEnd, 'preempted' | 'deadlineMs' | 'writersStoppedAtMs' | 'reason'>>,
+  how: Partial<Pick<RunEnd, 'preempted' | 'deadlineMs' | 'writersStoppedAtMs' | 'reason' | 'seen'>>,
 ): Promise<void> {
   if (life.finishing || life.sidecar === undefined) return;
   life.finishing = true;
@@ -152,6 +156,7 @@ async function finish(
     deadlineMs: how.deadlineMs,
     writersStoppedAtMs: how.writersStoppedAtMs,
     reason: how.reason,
+    seen: how.seen,
   });
   await life.notices?.done();
   life.notices?.close();
@@ -169,12 +174,16 @@ async function launcherLost(life: Life): Promise<void> {
   if (life.finishing) return; // The drain ends the process by itself.
   log?.error('the launcher is gone: going on until the task has ended');
   await taskIsGone(sidecar.runToken, life.taskPid);
-  // Nobody saw how the task ended: what it closed last may be a death's.
-  await finish(
-    life,
-    { code: EXIT.internal, signal: undefined, atMs: Date.now() },
-    { reason: 'launcher lost' },
-  );
+  const atMs = Date.now();
+  const ended = life.task?.ended();
+  // Where nobody saw how the task ended, a close that may be a death's stays one; what it closed itself is whole.
+  const seen =
+    ended === undefined ? undefined : { code: ended.code, signal: nameOfSignal(ended.signalNumber), atMs };
+  await finish(life, { code: EXIT.internal, signal: undefined, atMs }, { reason: 'launcher lost', seen });
+}
+
+function nameOfSignal(number: number | undefined): string | undefined {
+  return Object.entries(os.constants.signals).find(([, one]) => one === number)?.[0];
 }
 
 function tell(message: FromSidecar, then?: () => void): void {

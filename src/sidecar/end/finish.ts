@@ -55,6 +55,8 @@ export interface FinishParts {
 export interface RunEnd {
   /** Undefined when nobody knows how the task ended (`watch`). */
   readonly end: TaskEnd | undefined;
+  /** How it ended as far as anybody saw, where `end` is not that: what it closed last is judged by it. */
+  readonly seen?: TaskEnd | undefined;
   readonly preempted: boolean;
   readonly signalledAtMs: number | undefined;
   /** Ms since the epoch at which we are killed, if known. */
@@ -82,7 +84,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const unfinished = hasSucceeded(run) ? adoptWhatStands(parts) : [];
   const suspects: Track[] = [];
   for (const track of files.tracks('result')) if (isSuspect(track.lastClose, ending)) suspects.push(track);
-  for (const { path } of suspects) parts.suspects.set(path, 'the task did not end with 0');
+  for (const { path } of suspects) parts.suspects.set(path, 'nothing says that the task closed it itself');
   // Only now: what was held back because it may be a death's is not published as if it were whole.
   files.holdReplacing(false);
   files.hurry();

@@ -23,11 +23,11 @@ import type { FinishParts, RunEnd } from './finish.ts';
 type OutcomeParts = Pick<FinishParts, 'context' | 'results' | 'files' | 'suspects'>;
 
 export function endingOf(
-  { end, signalledAtMs, writersStoppedAtMs }: RunEnd,
+  { end, seen, signalledAtMs, writersStoppedAtMs }: RunEnd,
   rules: EndRules,
   nowMs: number,
 ): Ending {
-  const task = taskOutcome(end);
+  const task = taskOutcome(seen ?? end);
   return {
     // `watch` without word from the task: nothing says that it was killed.
     clean: task === undefined || closedItsFiles(task, rules),

@@ -73,12 +73,15 @@ export async function moveToPartial(context: Context, path: RelPath, signal: Abo
   await store.copy(file.key, key, signal);
   await store.delete([file.key], signal);
   ledger.notePartial({ ...file, key, suspect: true }, true);
-  log.warn(`${showPath(path)} may be half-written, as the task did not end with 0: moved to ${key}`, {
-    event: 'half-written',
-    path,
-    key,
-    bytes: file.size,
-  });
+  log.warn(
+    `${showPath(path)} may be half-written, as nothing says that the task closed it itself: moved to ${key}`,
+    {
+      event: 'half-written',
+      path,
+      key,
+      bytes: file.size,
+    },
+  );
 }
 
 /** Of the first key that is free, or ours already: the attempts of other tasks have the same numbers. */
