@@ -23,7 +23,7 @@ export type TrackEvent =
       readonly how: ClosedHow;
       readonly atMs: number;
       /** `unknown` when it is left out. */
-      readonly evidence?: Evidence;
+      readonly evidence?: Evidence | undefined;
       readonly fingerprint?: Fingerprint;
     }
   | { readonly kind: 'push-started' }
@@ -127,11 +127,16 @@ function closed(track: Track, event: Extract<TrackEvent, { kind: 'closed' }>): T
     closedAgain: track.pushing,
     blocked: false,
     left: undefined,
-    // A file that was torn is tried again at once when it is closed anew.
-    notBeforeMs: Math.max(track.tornTries > 0 ? 0 : track.notBeforeMs, heldMs),
+    notBeforeMs: Math.max(pacedUntilMs(track), heldMs),
     lastClose,
     closes: track.closes + 1,
   };
+}
+
+/** A file that was torn is tried again at once when it is closed anew, and an older close holds up no newer one. */
+function pacedUntilMs(track: Track): number {
+  const { tornTries, notBeforeMs } = track;
+  return tornTries > 0 || notBeforeMs <= heldUntilMs(track) ? 0 : notBeforeMs;
 }
 
 /** Until when the last close is held: for what it would replace, or because it may be a death's; 0 for neither. */

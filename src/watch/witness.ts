@@ -98,7 +98,10 @@ function lookAt(reader: ProcReader, task: TaskProcesses, before: Look): Look {
       isBlind ||= isHidden(pid);
       return;
     }
-    processes.set(pid, seenAs(facts));
+    const seen = seenAs(facts);
+    // Dying it adopts nobody any more.
+    if (pid === task.launcher && seen.life !== 'alive') return;
+    processes.set(pid, seen);
     isBlind ||= facts.children === undefined || (facts.ignores & SIGCHLD_BIT) !== 0;
     hasRemote ||= isRemoteStarter(facts.name);
     for (const child of facts.children ?? []) visit(child);

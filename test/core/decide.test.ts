@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decide, HOLD_MS, isSettled, type TrackEvent } from '../../src/core/decide.ts';
+import { decide, HOLD_MS, isSettled, MOST_DOUBT_MS, type TrackEvent } from '../../src/core/decide.ts';
+import type { Evidence } from '../../src/core/evidence.ts';
 import { newTrack, type Track } from '../../src/core/track.ts';
 import { nextStep } from '../../src/core/next-step.ts';
 import type { Fingerprint } from '../../src/core/fingerprint.ts';
@@ -15,7 +16,12 @@ const stateOf = (n: number): Fingerprint => ({
 const durable = (n: number) => ({ fingerprint: stateOf(n), md5: String(n), size: n });
 const calm = { nowMs: 0, urgent: false, holdReplacing: false, vouched: false };
 const after = (track: Track, ...events: readonly TrackEvent[]): Track => events.reduce(decide, track);
-const close = (atMs = 0): TrackEvent => ({ kind: 'closed', how: 'close', atMs });
+const close = (atMs = 0, evidence?: Evidence): TrackEvent => ({
+  kind: 'closed',
+  how: 'close',
+  atMs,
+  evidence,
+});
 
 describe('a declared file', () => {
   it('is pushed at once when it is closed', () => {
@@ -87,6 +93,57 @@ describe('a declared file', () => {
     const held = { ...calm, nowMs: 1e9, urgent: true, holdReplacing: true };
     expect(nextStep(after(newTrack('r', 'result', true), close()), held).kind).toBe('nothing');
     expect(nextStep(after(newTrack('r', 'result', false), close()), held).kind).toBe('push');
+  });
+
+  it('is pushed at once when nobody died as it was closed, whatever it replaces, after SIGTERM too', () => {
+    const track = after(newTrack('r', 'result', true), close(100, 'clean'));
+    expect(nextStep(track, { ...calm, nowMs: 100 }).kind).toBe('push');
+    expect(nextStep(track, { ...calm, nowMs: 100, holdReplacing: true }).kind).toBe('push');
+  });
+
+  describe.each([
+    ['first', false],
+    ['replacing', true],
+  ])('whose %s close may be a death’s', (_, replaces) => {
+    const doubted = after(newTrack('r', 'result', replaces), close(100, 'doubtful'));
+
+    it('waits until the task has lived on for ten seconds, also when somebody else is in a hurry', () => {
+      const hurried = after(doubted, { kind: 'hurried' });
+      for (const context of [calm, { ...calm, urgent: true }])
+        expect(nextStep(hurried, { ...context, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 10_100 });
+      expect(nextStep(doubted, { ...calm, nowMs: 10_100 }).kind).toBe('push');
+    });
+
+    it('is pushed when the task itself asks for it, or has ended', () => {
+      expect(nextStep(doubted, { ...calm, urgent: true, vouched: true }).kind).toBe('push');
+    });
+
+    it('is pushed when the task closes it again', () => {
+      expect(nextStep(after(doubted, close(200, 'clean')), { ...calm, nowMs: 200 }).kind).toBe('push');
+    });
+
+    it('waits between SIGTERM and the end of the task', () => {
+      const held = { ...calm, nowMs: 1e9, urgent: true, holdReplacing: true };
+      expect(nextStep(doubted, held).kind).toBe('nothing');
+    });
+
+    it('waits as long when the store works again', () => {
+      const failed = after(doubted, { kind: 'push-started' }, { kind: 'failed', why: 'no', atMs: 20_000 });
+      const again = after(failed, close(21_000, 'doubtful'), { kind: 'retry-now' });
+      expect(nextStep(again, { ...calm, nowMs: 21_000 })).toEqual({ kind: 'wait', untilMs: 31_000 });
+    });
+
+    it('is pushed within a minute although each of its closes may be one', () => {
+      let track = newTrack('r', 'result', replaces);
+      for (let atMs = 0; atMs < MOST_DOUBT_MS; atMs += 5000) track = after(track, close(atMs, 'doubtful'));
+      expect(nextStep(track, { ...calm, nowMs: MOST_DOUBT_MS - 1 }).kind).toBe('wait');
+      expect(nextStep(track, { ...calm, nowMs: MOST_DOUBT_MS }).kind).toBe('push');
+    });
+  });
+
+  it('is never held as a checkpoint, whoever closed it', () => {
+    const track = after(newTrack('k', 'checkpoint', false), close(0, 'doubtful'));
+    expect(nextStep(track, { ...calm, holdReplacing: true }).kind).toBe('push');
   });
 
   it('that the store refused is tried at once, and soon again, when the time is short', () => {

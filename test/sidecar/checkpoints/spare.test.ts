@@ -1,6 +1,7 @@
 // What is kept beyond --generations, and which sets a death that comes to light marks: without a run, in time
 // that the test makes.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Evidence } from '../../../src/core/evidence.ts';
 import { newTrack } from '../../../src/core/track.ts';
 import type { Generation, StoredFile } from '../../../src/core/records.ts';
 import { markSuspect } from '../../../src/sidecar/checkpoints/commit.ts';
@@ -19,28 +20,32 @@ const generation = (number: number, ...keys: readonly string[]): Generation => (
   companions: [],
 });
 
-/** Two sets of a member that was closed now, in place, and one is wanted. */
-function opened() {
+/** Two sets of a member that was closed now, in place, as a process ended, and one is wanted. */
+function opened(evidence: Evidence) {
+  let newest = 'k.2';
   const drop = vi.fn<() => void>();
   const track = {
     ...newTrack('k.chk', 'checkpoint', false),
-    lastClose: { how: 'close' as const, atMs: START_MS, evidence: 'doubtful' as const },
+    lastClose: { how: 'close' as const, atMs: START_MS, evidence },
   };
   const generations = [generation(2, 'k.2'), generation(1, 'k.1')];
   const parts = {
     context: { ledger: { generations }, settings: { generations: 1 }, now: () => Date.now() },
     files: { get: () => track },
-    checkpoints: { newestOf: () => ({ key: 'k.2' }) },
+    checkpoints: { newestOf: () => ({ key: newest }) },
   };
   return {
     spare: new Spare(parts as unknown as ConstructorParameters<typeof Spare>[0], drop),
     drop,
     generations,
+    closeAgain: (key: string) => {
+      newest = key;
+    },
   };
 }
 
 it('a set is proven ten seconds after its last close, and then the older one is dropped', () => {
-  const { spare, drop, generations } = opened();
+  const { spare, drop, generations } = opened('doubtful');
   spare.committed();
   expect(generations.map(spare.isProven)).toEqual([false, true]);
   vi.advanceTimersByTime(9999);
@@ -50,8 +55,37 @@ it('a set is proven ten seconds after its last close, and then the older one is 
   expect(generations.map(spare.isProven)).toEqual([true, true]);
 });
 
+it('a set is doubtful until the task has lived on for ten seconds, or has closed its files again', () => {
+  const { spare, generations, closeAgain } = opened('doubtful');
+  const [newest] = generations;
+  if (newest === undefined) throw new Error('there is none');
+  expect(spare.isDoubtful(newest)).toBe(true);
+  closeAgain('k.3');
+  expect(spare.isDoubtful(newest)).toBe(false);
+  closeAgain('k.2');
+  vi.advanceTimersByTime(10_000);
+  expect(spare.isDoubtful(newest)).toBe(false);
+});
+
+it.each<[Evidence, boolean]>([
+  ['clean', true],
+  ['unknown', false],
+])('a set whose closes are %s is never doubtful, and proven at once: %s', (evidence, atOnce) => {
+  const { spare, generations } = opened(evidence);
+  expect(generations.map(spare.isProven)).toEqual([atOnce, true]);
+  expect(generations.some((one) => spare.isDoubtful(one))).toBe(false);
+});
+
+it('when a set is proven that says that it is not, it is looked at again', () => {
+  const { spare, drop, generations } = opened('doubtful');
+  generations.splice(0, 2, { ...generation(2, 'k.2'), unproven: true });
+  spare.committed();
+  vi.advanceTimersByTime(10_000);
+  expect(drop).toHaveBeenCalledOnce();
+});
+
 it('after a signal to the task a set is proven by its end alone', () => {
-  const { spare, drop, generations } = opened();
+  const { spare, drop, generations } = opened('doubtful');
   spare.signalled(START_MS);
   spare.committed();
   vi.advanceTimersByTime(60_000);
