@@ -149,7 +149,7 @@ async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready'
       sharesGroup: launched.sharesGroup,
       ignoredSignals: launched.ignoredSignals,
       blockedSignals: blockable(launched.inherited.blockedSignals, (line, hint) =>
-        launched.say(line, 'warn', hint),
+        launched.say(line, 'warn', { hint }),
       ),
       fds: launched.inherited.fds,
       members: () => launched.orphans.members(sidecar.pid()),
