@@ -19,8 +19,8 @@ export interface Log {
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
-  /** From now on each line has these fields: which index and attempt it is of. */
-  know(fields: Pick<LogFields, 'index' | 'attempt'>): void;
+  /** From now on each line says that it is of this attempt. To be called once. */
+  ofAttempt(attempt: number): void;
   /** Waits until all is read, a second at most when nobody reads, and closes the file. */
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ const ERROR = 50;
  *
  * @throws CaptureError with status 64 when the file cannot be opened.
  */
-export function openLog(settings: LogSettings): Log {
+export function openLog(settings: LogSettings, index?: string): Log {
   const fd = settings.file === undefined ? STDERR : openFile(settings.file);
   const now = (): Date | undefined => (fd === STDERR && tty.isatty(STDERR) ? undefined : new Date());
   const sayDropped =
@@ -45,6 +45,7 @@ export function openLog(settings: LogSettings): Log {
   const stderr = new Outlet(STDERR, sayDropped);
   const main = fd === STDERR ? stderr : new Outlet(fd, sayDropped);
   const logger = pino({ level: settings.level }, destinationOf(settings, main, stderr));
+  logger.setBindings({ index });
   const at =
     (level: MessageLevel): Log[MessageLevel] =>
     (message, fields = {}) =>
@@ -54,7 +55,7 @@ export function openLog(settings: LogSettings): Log {
     info: at('info'),
     warn: at('warn'),
     error: at('error'),
-    know: (fields) => logger.setBindings(fields),
+    ofAttempt: (attempt) => logger.setBindings({ attempt }),
     close: async () => {
       await Promise.all([main.drain(), stderr.drain()]);
       if (fd !== STDERR) fs.closeSync(fd);

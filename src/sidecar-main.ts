@@ -99,7 +99,7 @@ async function obey(life: Life, message: ToSidecar): Promise<void> {
 }
 
 async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>): Promise<void> {
-  const log = openLog(message.settings.log);
+  const log = openLog(message.settings.log, message.settings.identity.index);
   life.log = log;
   life.notices = listen(message.settings.notices.sources, life, log);
   try {

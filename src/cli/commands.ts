@@ -31,7 +31,9 @@ async function watch({ settings }: Asked): Promise<ExitStatus> {
     import('../sidecar/alone/watch-alone.ts'),
     import('../log.ts'),
   ]);
-  return logged(openLog(settings.log), (log) => readable(() => watchAlone(settings, log)));
+  return logged(openLog(settings.log, settings.identity.index), (log) =>
+    readable(() => watchAlone(settings, log)),
+  );
 }
 
 async function restore({ settings }: Asked): Promise<ExitStatus> {
@@ -42,9 +44,8 @@ async function restore({ settings }: Asked): Promise<ExitStatus> {
     import('../log.ts'),
   ]);
   const restoring = 'handOver' in module ? module.handOver : module.restoreOnly;
-  return logged(openLog(settings.log), (log) =>
+  return logged(openLog(settings.log, settings.identity.index), (log) =>
     untilStopped(async (signal) => {
-      log.know({ index: settings.identity.index });
       log.info(await restoring(settings, log, signal), { event: 'end' });
       return EXIT.ok;
     }),

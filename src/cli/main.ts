@@ -62,8 +62,7 @@ async function voice(log: LogSettings, index: string | undefined): Promise<Voice
   const isPlain = log.format === 'text' && log.file === undefined;
   if (isPlain && (log.level === 'info' || log.level === 'debug')) return { speak: say, close: allSaid };
   const { openLog } = await import('../log.ts');
-  const opened = openLog(log);
-  opened.know({ index });
+  const opened = openLog(log, index);
   return { speak: (line, level, fields) => opened[level](line, fields), close: () => opened.close() };
 }
 

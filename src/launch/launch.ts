@@ -61,6 +61,8 @@ interface Launch extends LaunchOptions {
  * @throws CaptureError when nothing was started: 126, 127, 69, 76, or what the sidecar refuses with.
  */
 export async function launch(options: LaunchOptions): Promise<ExitStatus> {
+  const say: LaunchOptions['say'] = (line, level, fields) =>
+    options.say(line, level, { attempt: sidecar.attempt(), ...fields });
   const file = findCommand(options.task.command, options.settings.workdir, process.env['PATH']);
   const inherited = readInherited(process.env);
   if (inherited.openFilesLimit !== undefined) setOpenFilesLimit(inherited.openFilesLimit);
@@ -74,7 +76,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     settings: options.settings,
     sharesGroup,
     tell: (message) => sidecar.tell(message),
-    say: options.say,
+    say,
   });
   const signals = listenForSignals(options.ignoredSignals, (signal) => supervision.received(signal));
   const sidecar = startSidecar({
@@ -84,11 +86,12 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     env: withoutShim(process.env),
     nodeChildren,
     heard: (news) => supervision.heard(news),
-    warn: (line, hint) => options.say(line, 'warn', { event: 'sidecar-restarted', hint }),
+    warn: (line, hint) => say(line, 'warn', { event: 'sidecar-restarted', hint }),
   });
   try {
     const status = await run({
       ...options,
+      say,
       file,
       workdir,
       inherited,
@@ -101,7 +104,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     // While signals are still heard: requeueing ends the job, and us with it.
     if (status === options.settings.preemptedStatus && options.settings.requeue !== undefined) {
       const deadlineMs = supervision.lastCall.deadlineMs();
-      await requeue(options.settings.requeue, { nodeChildren, deadlineMs, say: options.say });
+      await requeue(options.settings.requeue, { nodeChildren, deadlineMs, say });
     }
     return status;
   } finally {

@@ -46,6 +46,8 @@ export interface SidecarProcess {
   readonly opened: Promise<Opening>;
   readonly ended: Promise<Ending>;
   pid(): number | undefined;
+  /** Undefined before it is ready. */
+  attempt(): number | undefined;
   /** Sent now, and again to every replacement. */
   tell(message: ToSidecar): void;
   /** Lets it exit, or ends it; resolves when it is gone. */
@@ -138,6 +140,7 @@ export function startSidecar(options: SidecarOptions): SidecarProcess {
     opened: opened.promise,
     ended: ended.promise,
     pid: () => child?.pid,
+    attempt: () => attempt,
     tell: (message) => {
       const before = told.get(message.kind);
       // The last call stays the last call, whatever signal follows it.

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatBytes, formatMs, parseDurationMs, parseSizeBytes, plural } from '../../src/core/units.ts';
+import {
+  formatAge,
+  formatBytes,
+  formatMs,
+  parseDurationMs,
+  parseSizeBytes,
+  plural,
+} from '../../src/core/units.ts';
 
 describe('durations', () => {
   it.each([
@@ -77,3 +84,12 @@ it.each([
   [3, 'file', '3 files'],
   [2, 'process', '2 processes'],
 ])('counts %j %s as %j', (count, noun, text) => expect(plural(count, noun)).toBe(text));
+
+it.each([
+  [-3_600_000, '0 s'],
+  [8400, '8 s'],
+  [59_999, '59 s'],
+  [200_000, '3 min'],
+  [2 * 3_600_000, '2 h'],
+  [3 * 86_400_000, '3 d'],
+])('writes an age of %d ms as %j', (ms, text) => expect(formatAge(ms)).toBe(text));

@@ -56,7 +56,7 @@ export async function openAttempt(
   paths: Paths,
 ): Promise<Attempt> {
   const facts = await claimOrResume(options, store, scope, resumed);
-  options.log.know({ attempt: facts.attempt });
+  options.log.ofAttempt(facts.attempt);
   return { facts, ...(await openLedger(options, store, facts, paths)) };
 }
 

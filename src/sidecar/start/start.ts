@@ -47,7 +47,6 @@ export type Beginning =
 
 export async function begin(options: AttemptOptions): Promise<Beginning> {
   const { settings, signal, log, outage } = options;
-  log.know({ index: settings.identity.index });
   const owned: (() => Promise<void> | void)[] = [];
   const close = async (): Promise<void> => {
     // oxlint-disable-next-line no-await-in-loop -- in reverse order of opening, each after the one that needs it

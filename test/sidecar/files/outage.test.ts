@@ -22,7 +22,7 @@ beforeEach(() => {
     info: say,
     warn: say,
     error: say,
-    know: () => undefined,
+    ofAttempt: () => undefined,
     close: async () => undefined,
   };
   outage = new Outage(log, Date.now);

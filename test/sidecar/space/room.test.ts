@@ -20,7 +20,7 @@ beforeEach(() => {
       debug: silent,
       info: silent,
       error: silent,
-      know: silent,
+      ofAttempt: silent,
       close: async () => undefined,
       warn: (message, fields) => void said.push({ message, hint: fields?.hint }),
     },

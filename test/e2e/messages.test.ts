@@ -1,0 +1,116 @@
+// What the user reads of a run: its first lines, its last one, and little between them; and what a program reads.
+import fs from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { told, TELL_ALL, unstamped } from '../support/messages.ts';
+import { openPlace, type Place } from './support.ts';
+
+let place: Place;
+beforeEach(() => {
+  place = openPlace();
+});
+afterEach(() => place.close());
+
+const FILES = ['--index', '3', '-k', 'k.chk', '-r', 'r.*'];
+const lines = (text: string): readonly string[] => unstamped(text).trim().split('\n');
+
+/** Closes its checkpoint three times, each time for good. */
+const THREE = 'for i in 1 2 3; do echo $i > k.chk; "$0" flush || exit; done; echo r > r.1';
+
+async function run(script: string, options: readonly string[] = []): Promise<string> {
+  const bin = fs.realpathSync(new URL('../../bin/capture', import.meta.url));
+  const started = place.run([...FILES, ...options], ['sh', '-c', script, bin]);
+  await started.status;
+  return started.stderr();
+}
+
+describe('the first lines', () => {
+  it('say that there is nothing to resume from, and then what the next attempt resumes from', async () => {
+    expect(lines(await run(THREE))[1]).toBe('capture: nothing to resume from');
+    place.freshWork();
+    expect(unstamped(await run('cat k.chk'))).toMatch(
+      /^capture: resumed from checkpoint 1-3 \(1 file, 2 B, \d+ s old\)$/m,
+    );
+  });
+
+  it('name the task name under which this index has checkpoints, when it has none under its own', async () => {
+    await run(THREE);
+    place.freshWork();
+    const [, second, hint] = lines(await run(THREE, ['--task-name', 'renamed']));
+    expect([second, hint]).toEqual([
+      'capture: nothing to resume from',
+      '  try: --task-name sh: this index has checkpoints under that name',
+    ]);
+    place.freshWork();
+    const other = await run(THREE, ['--task-name', 'another', '--index', '4']);
+    expect(other).not.toContain('--task-name');
+  });
+
+  it('say nothing of it to a task that declares no checkpoints', async () => {
+    const only = place.run(['-r', 'r.*'], ['true']);
+    await only.status;
+    expect(only.stderr()).not.toContain('resume');
+  });
+});
+
+describe('a run that goes well', () => {
+  it('says its start, its first checkpoint and its end, and no more', async () => {
+    expect(lines(await run(THREE)).map((line) => line.replace(/^capture: /, '').slice(0, 22))).toEqual([
+      'task sh, index 3, atte',
+      'nothing to resume from',
+      'checkpoint 1-1 is safe',
+      'stored 1 result (2 B);',
+    ]);
+  });
+
+  it('tells a program each file and each checkpoint, with index, attempt, path, key, bytes and time', async () => {
+    const all = told(await run(THREE, TELL_ALL));
+    for (const one of all) expect(one).toMatchObject({ index: '3', event: expect.any(String) });
+    for (const one of all.slice(all.findIndex(({ event }) => event === 'start')))
+      expect(one).toMatchObject({ attempt: 1 });
+    const of = (event: string): readonly unknown[] => all.filter((one) => one.event === event);
+    expect(of('start')).toMatchObject([{ task: 'sh', workdir: place.work, to: `file://${place.store}` }]);
+    expect(of('fresh')).toHaveLength(1);
+    expect(of('checkpoint')).toMatchObject(
+      ['1-1', '1-2', '1-3'].map((generation) => ({ generation, files: 1, bytes: 2, suspect: false })),
+    );
+    expect(of('stored')).toContainEqual(
+      expect.objectContaining({
+        role: 'result',
+        path: 'r.1',
+        key: 'r.1.3',
+        bytes: 2,
+        ms: expect.any(Number),
+      }),
+    );
+    expect(of('end')).toMatchObject([{ kind: 'done', status: 0, results: 1, checkpoints: 3, left: [] }]);
+  });
+});
+
+describe('the last line of a task that fails', () => {
+  it.each([
+    ['exit 3', 'capture: failed: the task ended with 3; stored '],
+    ['kill -SEGV $$', 'capture: failed: SIGSEGV ended the task, exit 139; stored '],
+    ['ln -s /etc r.1', 'capture: failed, exit 74; NOT stored: r.1 ('],
+  ])('begins with the failure: %s', async (script, beginning) => {
+    expect(
+      lines(await run(script))
+        .at(-1)
+        ?.slice(0, beginning.length),
+    ).toBe(beginning);
+  });
+});
+
+it('a set that may be half-written is not called safe, and none is preferred that is not there', async () => {
+  const said = await run('exec 3>k.chk; echo 1 >&3; kill -KILL $$');
+  expect(said).not.toContain('prefers the one before');
+  expect(said).toContain('may be half-written');
+  expect(said).toContain('there is no other, so restore takes it all the same');
+});
+
+it('a file that was restored and then removed by the task is not said to have matched never', async () => {
+  await run(THREE);
+  place.freshWork();
+  const said = await run('rm k.chk; echo r > r.1');
+  expect(said).toContain('resumed from checkpoint 1-3');
+  expect(said).not.toMatch(/never (matched|came)/);
+});
