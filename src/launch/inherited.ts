@@ -53,3 +53,9 @@ function namesOf(numbers: readonly number[]): ReadonlySet<string> {
   const named = Object.entries(os.constants.signals).filter(([, number]) => numbers.includes(number));
   return new Set(named.map(([name]) => name));
 }
+
+/** The environment as our caller gave it. */
+export function withoutShim(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const dropped: readonly string[] = SHIM_VARIABLES;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.includes(name)));
+}

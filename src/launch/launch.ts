@@ -11,7 +11,7 @@ import type { TaskEnd } from '../core/messages.ts';
 import type { Settings } from '../core/settings.ts';
 import { setOpenFilesLimit } from '../native/processes.ts';
 import { findCommand } from './find-command.ts';
-import { readInherited, SHIM_VARIABLES } from './inherited.ts';
+import { readInherited, withoutShim } from './inherited.ts';
 import type { Inherited } from './inherited.ts';
 import { settleLeftovers } from './leftovers.ts';
 import { adoptOrphans } from './orphans.ts';
@@ -244,9 +244,4 @@ function verdict(
 function statusOf(end: TaskEnd): ExitStatus {
   if (end.signal === undefined) return end.code ?? EXIT.internal;
   return statusOfSignal(os.constants.signals[end.signal as NodeJS.Signals]);
-}
-
-function withoutShim(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const dropped: readonly string[] = SHIM_VARIABLES;
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.includes(name)));
 }

@@ -3,15 +3,14 @@ import { committedLine, preferenceLine } from '../../src/core/generation-words.t
 import type { Generation, StoredFile } from '../../src/core/records.ts';
 
 const file = (path: string, size: number): StoredFile => ({ path, size }) as StoredFile;
-const set = (generation: number, marks: Partial<Generation> = {}): Generation =>
-  ({
-    attempt: 3,
-    generation,
-    at: '2026-11-21T22:00:00.000Z',
-    members: [file('a.chk', 2 ** 20), file('b.chk', 2 ** 20)],
-    companions: [],
-    ...marks,
-  }) as Generation;
+const set = (generation: number, marks: Partial<Generation> = {}): Generation => ({
+  attempt: 3,
+  generation,
+  at: '2026-11-21T22:00:00.000Z',
+  members: [file('a.chk', 2 ** 20), file('b.chk', 2 ** 20)],
+  companions: [],
+  ...marks,
+});
 
 describe('a committed set', () => {
   it('is safe, with its files and their size', () => {

@@ -88,7 +88,7 @@ export class Commits {
   /** The first one shows that all is well; the others are counted, once a minute. */
   #say(generation: Generation): void {
     const { log, ledger } = this.#options.context;
-    const { suspect = false, incomplete = false, unproven = false } = generation;
+    const { suspect = false, incomplete = false, unproven = false, instant = false } = generation;
     const fields: MessageFields = {
       event: 'checkpoint',
       generation: generationName(generation),
@@ -97,10 +97,11 @@ export class Commits {
       suspect,
       incomplete,
       unproven,
+      instant,
     };
     const line = committedLine(generation);
     if (suspect) log.warn(`${line}: ${preferenceLine(ledger.generations)}`, fields);
-    else log[incomplete || unproven || this.count === 0 ? 'info' : 'debug'](line, fields);
+    else log[incomplete || this.count === 0 ? 'info' : 'debug'](line, fields);
   }
 
   /** The task was asked to end. */
