@@ -107,14 +107,14 @@ export const OPTIONS = table({
   'checkpoint-settle': value(
     CHECKPOINTS,
     '--checkpoint-settle <duration>',
-    'a set is complete when it has been quiet for so long',
+    'a set whose rounds are not known is complete after so long a pause',
     '2s',
     CAPTURING,
   ),
   'checkpoint-last': value(
     CHECKPOINTS,
     '--checkpoint-last <pattern>',
-    'a set is complete only when this file is closed',
+    'a set is proven whole only when this file is closed',
     undefined,
     CAPTURING,
   ),
@@ -128,7 +128,7 @@ export const OPTIONS = table({
   newest: value(
     CHECKPOINTS,
     '--newest <n>',
-    "of each pattern's matches only the n newest belong to a set",
+    'of what the last star of a pattern names, only the n newest belong to a set',
     'all',
     CAPTURING,
   ),
