@@ -106,6 +106,7 @@ describe('a directory that is written file by file', () => {
     );
     await run.says("ck-1/props is closed after the file that --checkpoint-last '*/time' names");
     await killed(run);
+    expect(run.stderr().match(/closed after the file/g)).toHaveLength(1);
   });
 });
 
@@ -128,7 +129,7 @@ describe('a pause in the middle of a known round', () => {
 
 describe('what falls out of the set', () => {
   const write = (first: number, last: number): string[] =>
-    sh(`for i in $(seq ${first} ${last}); do echo $i > tmp; mv tmp ck.$i; sleep 0.05; done; ${'$END'}`);
+    sh(`for i in $(seq ${first} ${last}); do echo $i > tmp; mv tmp ck.$i; sleep 0.05; done; $END`);
 
   it.each([
     ['by --newest', ['--newest', '2'], ''],
