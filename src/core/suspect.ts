@@ -42,6 +42,9 @@ export function isSuspect(close: Close | undefined, ending: Ending): boolean {
   // However well the task ended, and whether it closed the file itself: this writer had to be stopped.
   if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;
   if (clean || isProof(close)) return false;
+  const isUnsignalled = signalledAtMs === undefined || close.atMs < signalledAtMs;
+  // A process has died: whatever ended the task afterwards, nothing has shown since that it was not this one.
+  if (close.evidence === 'doubtful' && isUnsignalled) return endedAtMs - close.atMs < LATE_NEWS_MS;
   if (signalledAtMs === undefined) return close.atMs >= endedAtMs - (killed ? PROMPT_NEWS_MS : LATE_NEWS_MS);
   if (close.atMs < signalledAtMs) return false;
   return killed || endedAtMs - close.atMs < HANDLED_LIFE_MS;

@@ -261,6 +261,24 @@ describe('a close', () => {
       { clean: true, writersStoppedAtMs: 98_000 },
       true,
     ],
+    [
+      'that may be a death’s is suspect some seconds before the main process is killed',
+      at(95_000, 'close', 'doubtful'),
+      { killed: true },
+      true,
+    ],
+    [
+      'that may be a death’s is suspect some seconds before a signal that ends the task',
+      at(95_000, 'close', 'doubtful'),
+      { killed: true, signalledAtMs: 98_000 },
+      true,
+    ],
+    [
+      'that may be a death’s is trusted when the task has lived on for ten seconds',
+      at(90_000, 'close', 'doubtful'),
+      {},
+      false,
+    ],
     ['is trusted well before the main process was killed', at(97_000), { killed: true }, false],
   ])('%s', (_, close, ending, expected) => {
     expect(isSuspect(close, { ...died, ...ending })).toBe(expected);

@@ -181,7 +181,7 @@ export function anyMoment(runs: number, random: () => number): readonly ChainPla
   return inChains(groups, false);
 }
 
-function pick<T>(items: readonly T[], random: () => number): T {
+export function pick<T>(items: readonly T[], random: () => number): T {
   return items[Math.floor(random() * items.length)] as T;
 }
 
