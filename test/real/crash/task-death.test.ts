@@ -18,7 +18,7 @@ const seed = Number(process.env['CRASH_SEED'] ?? Date.now() % 1_000_000);
 function anyDeath(random: () => number): TaskDeath {
   return {
     above: pick(['none', 'shell that passes it on later', 'shell that lives on'], random),
-    dieAt: 1 + Math.floor(random() * 12),
+    dieAt: 4 + Math.floor(random() * 9),
     roundMs: pick([50, 200, 700], random),
     // Most of what can go wrong goes wrong soon.
     gapMs: Math.floor(random() ** 2 * MOST_GAP_MS),
