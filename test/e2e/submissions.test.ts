@@ -67,21 +67,21 @@ describe('a run', () => {
     expect(place.text('log.txt.0.~1~')).toBe('first\n');
   });
 
-  it.each([['restore'], ['run', '--dry-run']])(
-    'of %s %s says what other runs have here',
-    async (...command) => {
-      const both = ['-r', 'a.dat', '-k', 'a.chk', '--task-name', 't'];
-      expect(await place.run([...both, '--run', 'A'], sh('echo 1 > a.dat; echo 1 > a.chk')).status).toBe(0);
-      place.freshWork();
-      const task = command[0] === 'run' ? ['--', 'true'] : [];
-      const other = place.capture([...command, '--to', place.store, ...both, '--run', 'B', ...task]);
-      expect(await other.status, other.stderr()).toBe(0);
-      expect(other.stderr() + other.stdout()).toContain(
-        'not used: 1 result and 1 checkpoint of this index from run A',
-      );
-      expect(fs.existsSync(place.at('a.chk'))).toBe(false);
-    },
-  );
+  it.each([
+    ['restore', []],
+    ['run', ['--dry-run']],
+  ])('says with capture %s what other runs have here', async (command, more) => {
+    const both = ['-r', 'a.dat', '-k', 'a.chk', '--task-name', 't'];
+    expect(await place.run([...both, '--run', 'A'], sh('echo 1 > a.dat; echo 1 > a.chk')).status).toBe(0);
+    place.freshWork();
+    const task = command === 'run' ? ['--', 'true'] : [];
+    const other = place.capture([command, ...more, '--to', place.store, ...both, '--run', 'B', ...task]);
+    expect(await other.status, other.stderr()).toBe(0);
+    expect(other.stderr() + other.stdout()).toContain(
+      'not used: 1 result and 1 checkpoint of this index from run A',
+    );
+    expect(fs.existsSync(place.at('a.chk'))).toBe(false);
+  });
 
   it('goes on with its own where another run has stored the same name meanwhile', async () => {
     expect(await place.run([...append, '--run', 'A'], [...task, 'first']).status).toBe(0);
