@@ -1,6 +1,7 @@
 // The sidecar's process, started by the launcher: signals are reported and not obeyed, the channel gives the
 // orders. When the launcher is gone it goes on until no process of the task is left, and says so in the record.
 import os from 'node:os';
+import { adoptClock, clockMs } from './native/clock.ts';
 import { CaptureError, reasonOf } from './core/errors.ts';
 import { EXIT } from './core/exit-status.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from './core/messages.ts';
@@ -51,7 +52,7 @@ function main(): void {
     finishing: false,
   };
   for (const signal of NOT_OBEYED) {
-    process.on(signal, () => tell({ kind: 'signal-seen', signal, atMs: Date.now() }));
+    process.on(signal, () => tell({ kind: 'signal-seen', signal, atMs: clockMs() }));
   }
   for (const signal of IGNORED) process.on(signal, () => undefined);
   lowerPriority();
@@ -92,13 +93,14 @@ async function obey(life: Life, message: ToSidecar): Promise<void> {
     case 'task-not-started':
       return finish(
         life,
-        { code: message.status, signal: undefined, atMs: Date.now() },
+        { code: message.status, signal: undefined, atMs: clockMs() },
         { reason: message.reason, preempted: message.preempted },
       );
   }
 }
 
 async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>): Promise<void> {
+  adoptClock(message.clockOffsetMs);
   const log = openLog(message.settings.log, message.settings.identity.index);
   life.log = log;
   life.notices = listen(message.settings.notices.sources, life, log);
@@ -174,7 +176,7 @@ async function launcherLost(life: Life): Promise<void> {
   if (life.finishing) return; // The drain ends the process by itself.
   log?.error('the launcher is gone: going on until the task has ended');
   await taskIsGone(sidecar.runToken, life.taskPid);
-  const atMs = Date.now();
+  const atMs = clockMs();
   const ended = life.task?.ended();
   // Where nobody saw how the task ended, a close that may be a death's stays one; what it closed itself is whole.
   const seen =

@@ -3,6 +3,7 @@
 // it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
 import { setMaxListeners } from 'node:events';
 import picomatch from 'picomatch';
+import { clockMs } from './native/clock.ts';
 import { EXIT } from './core/exit-status.ts';
 import { generationName } from './core/history.ts';
 import type { RelPath } from './core/path.ts';
@@ -88,7 +89,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   // Every push under way listens: that is no leak.
   setMaxListeners(0, stop.signal);
   let fencedBy: string | undefined;
-  const outage = new Outage(log, Date.now);
+  const outage = new Outage(log, clockMs);
   options.giveUp?.addEventListener('abort', () => stop.abort(options.giveUp?.reason));
   const beginning = await begin({
     ...options,

@@ -2,6 +2,7 @@
 // scripts call it between their steps.
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { clockMs } from '../native/clock.ts';
 import { controlLine, LONGEST_LINE_BYTES, parseAnswer } from '../core/control.ts';
 import type { ControlAnswer, ControlRequest, Flushed } from '../core/control.ts';
 import { errnoOf } from '../core/errors.ts';
@@ -34,7 +35,7 @@ type Try =
 
 /** Resolves to the exit status: 0, 69 when nobody answers, 74 when something is not stored in time. */
 export async function flush(question: FlushQuestion, say: Say): Promise<ExitStatus> {
-  const last = await askUntil(question, Date.now() + question.timeoutMs);
+  const last = await askUntil(question, clockMs() + question.timeoutMs);
   if (last.kind === 'answer') return judge(last.answer, question, say);
   const where = showPath(question.socket);
   if (last.heard && !question.ping) {
@@ -54,7 +55,7 @@ const LONGER = 'wait longer with --timeout; the messages of capture itself say w
 async function askUntil({ socket, ping, timeoutMs }: FlushQuestion, deadlineMs: number): Promise<Try> {
   let heard = false;
   for (;;) {
-    const leftMs = Math.max(0, deadlineMs - Date.now());
+    const leftMs = Math.max(0, deadlineMs - clockMs());
     const request: ControlRequest = ping ? { kind: 'ping' } : { kind: 'flush', timeoutMs: leftMs };
     // oxlint-disable-next-line no-await-in-loop -- one try after the other
     const last = await ask(socket, request, ping ? leftMs : leftMs + LATE_MS);

@@ -15,7 +15,13 @@ export interface TaskEnd {
 
 export type ToSidecar =
   /** The first message. `attempt` is set when a dead sidecar is being replaced: it must not claim anew. */
-  | { readonly kind: 'start'; readonly settings: Settings; readonly attempt: number | undefined }
+  | {
+      readonly kind: 'start';
+      readonly settings: Settings;
+      readonly attempt: number | undefined;
+      /** The launcher's clock: instants in messages are of it. */
+      readonly clockOffsetMs: number;
+    }
   | { readonly kind: 'task-started'; readonly pid: number }
   /** A signal is on its way to the task, or the launcher received it: closes from now on may be a death's. */
   | {

@@ -1,5 +1,6 @@
 // Timers that know about job control: a run that was stopped gets the stopped time back, so that nothing is
 // killed for having slept. Never holds the process open.
+import { clockMs, startTimer, type LongTimer } from '../native/clock.ts';
 
 export interface Countdowns {
   /** Runs `act` once after `ms`, unless everything is closed before. */
@@ -17,42 +18,38 @@ export interface Countdown {
 interface Running {
   readonly act: () => void;
   endsAtMs: number;
-  timer: NodeJS.Timeout;
+  timer: LongTimer | undefined;
 }
 
 export function createCountdowns(): Countdowns {
   const running = new Set<Running>();
   const arm = (countdown: Running): void => {
-    countdown.timer = setTimeout(
-      () => {
-        running.delete(countdown);
-        countdown.act();
-      },
-      Math.max(0, countdown.endsAtMs - Date.now()),
-    ).unref();
+    countdown.timer = startTimer(countdown.endsAtMs - clockMs(), () => {
+      running.delete(countdown);
+      countdown.act();
+    });
   };
   return {
     start: (ms, act) => {
-      const countdown = { act, endsAtMs: Date.now() + ms, timer: setTimeout(() => undefined, 0) };
-      clearTimeout(countdown.timer);
+      const countdown: Running = { act, endsAtMs: clockMs() + ms, timer: undefined };
       running.add(countdown);
       arm(countdown);
       return {
         cancel: () => {
-          clearTimeout(countdown.timer);
+          countdown.timer?.cancel();
           running.delete(countdown);
         },
       };
     },
     lengthen: (ms) => {
       for (const countdown of running) {
-        clearTimeout(countdown.timer);
+        countdown.timer?.cancel();
         countdown.endsAtMs += ms;
         arm(countdown);
       }
     },
     close: () => {
-      for (const countdown of running) clearTimeout(countdown.timer);
+      for (const countdown of running) countdown.timer?.cancel();
       running.clear();
     },
   };

@@ -1,6 +1,7 @@
 // Stops and continues the task together with us (Ctrl-Z and fg, a scheduler's suspend and resume).
 // The shell that waits for us only takes the terminal back when we ourselves have stopped.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { clockMs } from '../native/clock.ts';
 import { processEntry, sendSignal } from '../native/processes.ts';
 
 /** How long a task that handles SIGTSTP has to stop by itself. */
@@ -32,10 +33,10 @@ function isStopped(pid: number): boolean {
 
 /** Stops us until somebody sends SIGCONT; returns for how long that was, in ms. */
 export function stopOurselves(sharesGroup: boolean): number {
-  const stoppedAtMs = Date.now();
+  const stoppedAtMs = clockMs();
   if (sharesGroup) stopAsTheTerminalSays();
   else sendSignal(process.pid, 'SIGSTOP');
-  return Date.now() - stoppedAtMs;
+  return clockMs() - stoppedAtMs;
 }
 
 /**

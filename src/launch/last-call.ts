@@ -1,6 +1,7 @@
 // The time that is left once somebody has said that we will be stopped: when it ends, when the task must be
 // gone so that what it closed can still be saved, and when it is told. Callers only ever make it shorter; one
 // that takes its word back gives its time back.
+import { clockMs } from '../native/clock.ts';
 import { drainReserveMs } from '../core/deadline.ts';
 import type { Countdown, Countdowns } from './countdown.ts';
 
@@ -80,7 +81,7 @@ export function createLastCall({ countdowns, tell, kill, changed }: LastCallOpti
     if (killAtMs === undefined) return;
     const tellFirst = !isTold;
     const atMs = tellFirst ? killAtMs - toldBeforeMs() : killAtMs;
-    timer = countdowns.start(Math.max(0, atMs - Date.now()), () => {
+    timer = countdowns.start(Math.max(0, atMs - clockMs()), () => {
       if (!tellFirst) return kill();
       isTold = true;
       tell();
@@ -100,7 +101,7 @@ export function createLastCall({ countdowns, tell, kill, changed }: LastCallOpti
     begin: ({ from, deadlineMs, taskRuns, isFixed }) => {
       if (calls.has(from)) return;
       const before = nearest()?.deadlineMs;
-      calls.set(from, { beganAtMs: Date.now(), deadlineMs, taskRuns, isFixed });
+      calls.set(from, { beganAtMs: clockMs(), deadlineMs, taskRuns, isFixed });
       rearm(before);
     },
     withdraw: (from) => {
@@ -116,7 +117,7 @@ export function createLastCall({ countdowns, tell, kill, changed }: LastCallOpti
       arm();
     },
     shorten: (ms) => {
-      shortenedToMs = Math.min(shortenedToMs, Date.now() + ms);
+      shortenedToMs = Math.min(shortenedToMs, clockMs() + ms);
       arm();
     },
     lengthen: (ms) => {

@@ -1,6 +1,7 @@
 // After the task's main process has ended: what it left running either still writes a declared file and is
 // waited for, or is ended, so that nothing spins on behind. Returns when all of it is gone.
 import fs from 'node:fs';
+import { clockMs } from '../native/clock.ts';
 import type { Interest } from '../core/events.ts';
 import { decodePath } from '../core/path.ts';
 import { writableDescriptors } from '../native/open-files.ts';
@@ -40,7 +41,7 @@ export async function settleLeftovers(options: LeftoverOptions): Promise<readonl
   const asked = new Map<number, number>(); // pid -> when it got SIGTERM, ms
   const killed = new Map<number, number>(); // pid -> when it got SIGKILL, ms
   for (;;) {
-    const nowMs = Date.now();
+    const nowMs = clockMs();
     const mayWrite = nowMs < options.writersUntilMs();
     const members = options.members();
     for (const pid of members) {

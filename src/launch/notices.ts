@@ -1,5 +1,6 @@
 // What a notice means for the task: it is told at once where it makes use of that, else it computes on until
 // shortly before the deadline. A notice is acted on once, however often its source repeats it.
+import { clockMs } from '../native/clock.ts';
 import type { MessageFields } from '../core/message-fields.ts';
 import { sameNotice, type Notice } from '../core/notice.ts';
 import { handlesTerm } from '../core/term-handlers.ts';
@@ -45,7 +46,7 @@ export function createNotices(options: NoticesOptions): Notices {
       const signal = atOnce();
       const isRunning = task() !== undefined;
       options.begin(notice);
-      const untilMs = options.taskDeadlineMs() ?? Date.now();
+      const untilMs = options.taskDeadlineMs() ?? clockMs();
       const then =
         signal === undefined ? `the task computes on until ${timeOf(untilMs)}` : `the task gets ${signal}`;
       say(`${notice.what}${isRunning ? `; ${then}` : ''}`, 'warn', { event: 'notice', ...told(notice) });

@@ -2,6 +2,7 @@
 // contract and requeueing comes besides: whatever goes wrong here is a warning.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { clockMs } from '../native/clock.ts';
 import { reasonOf } from '../core/errors.ts';
 import { sendSignal } from '../native/processes.ts';
 import type { MessageFields } from '../core/message-fields.ts';
@@ -33,7 +34,7 @@ export async function requeue(
   job: SlurmJob,
   { nodeChildren, deadlineMs, say }: RequeueOptions,
 ): Promise<void> {
-  const endByMs = Math.min(Date.now() + ANSWERS_WITHIN_MS, (deadlineMs ?? Infinity) + AFTER_DEADLINE_MS);
+  const endByMs = Math.min(clockMs() + ANSWERS_WITHIN_MS, (deadlineMs ?? Infinity) + AFTER_DEADLINE_MS);
   const ask = { nodeChildren, endByMs };
   try {
     switch (requeueRule(await scontrol(['-o', 'show', 'job', job.id], ask), job)) {
@@ -56,7 +57,7 @@ async function scontrol(
   args: readonly string[],
   { nodeChildren, endByMs }: { readonly nodeChildren: Set<number>; readonly endByMs: number },
 ): Promise<string> {
-  const timeout = Math.max(LEAST_MS, endByMs - Date.now());
+  const timeout = Math.max(LEAST_MS, endByMs - clockMs());
   const child = spawn('/bin/sh', ['-c', SURVIVING, 'scontrol', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,

@@ -2,6 +2,7 @@
 // nor its absence touches the task. Never decides about the task.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { clockMs, clockOffsetMs } from '../native/clock.ts';
 import { CaptureError, reasonOf } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
 import type { FromSidecar, News, ToSidecar } from '../core/messages.ts';
@@ -81,7 +82,7 @@ export function startSidecar(options: SidecarOptions): SidecarProcess {
     // Not 'exit': its last message may still be in the channel then.
     started.once('close', (code, signal) => started.pid !== undefined && gone(signal ?? `exit ${code}`));
     started.on('error', (error) => started.pid === undefined && gone(error.message));
-    send(started, { kind: 'start', settings: options.settings, attempt });
+    send(started, { kind: 'start', settings: options.settings, attempt, clockOffsetMs: clockOffsetMs() });
     for (const message of told.values()) send(started, message);
   };
 
@@ -91,7 +92,7 @@ export function startSidecar(options: SidecarOptions): SidecarProcess {
       opened.reject(diedTooEarly(how));
       return ended.resolve({ kind: 'lost' });
     }
-    const nowMs = Date.now();
+    const nowMs = clockMs();
     deathsAtMs.push(nowMs);
     const recent = deathsAtMs.filter((atMs) => nowMs - atMs < DEATHS_WITHIN_MS).length;
     if (recent >= DEATHS) {

@@ -1,5 +1,6 @@
 // Receives the launcher's signals and finds out which of them the task has already: the sidecar stands where
 // the task stands and reports what it saw. Decides nothing about the task.
+import { clockMs } from '../native/clock.ts';
 import { BROADCAST_WINDOW_MS, JOB_SIGNALS, SIGHTING_LIFE_MS } from '../core/relay.ts';
 import type { JobSignal } from '../core/relay.ts';
 
@@ -39,7 +40,7 @@ export function createBroadcasts(): Broadcasts {
   const waiting = new Set<Waiting>();
   let sightings: { readonly signal: string; readonly atMs: number }[] = [];
   const takeSighting = (signal: JobSignal): boolean => {
-    const earliestMs = Date.now() - SIGHTING_LIFE_MS;
+    const earliestMs = clockMs() - SIGHTING_LIFE_MS;
     sightings = sightings.filter((sighting) => sighting.atMs >= earliestMs);
     const at = sightings.findIndex((sighting) => sighting.signal === signal);
     if (at >= 0) sightings.splice(at, 1);
@@ -48,7 +49,7 @@ export function createBroadcasts(): Broadcasts {
   return {
     seen: (signal) => {
       const first = [...waiting].find((entry) => entry.signal === signal);
-      if (first === undefined) sightings.push({ signal, atMs: Date.now() });
+      if (first === undefined) sightings.push({ signal, atMs: clockMs() });
       else first.answer(true);
     },
     covers: (signal) =>

@@ -1,5 +1,6 @@
 // What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Between them
 // and the task stands nothing else; whether a signal is relayed is decided in core/relay.ts.
+import { clockMs, fromTimeOfDay } from '../native/clock.ts';
 import { deadlineOf } from '../core/deadline.ts';
 import type { MessageFields } from '../core/message-fields.ts';
 import type { News, ToSidecar } from '../core/messages.ts';
@@ -66,7 +67,7 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
   };
   const tellTask = (signal: NodeJS.Signals): void => {
     if (task === undefined) return;
-    tell({ kind: 'task-signalled', signal, atMs: Date.now(), lastCall: true });
+    tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall: true });
     lastCall.told();
     task.signal(signal);
   };
@@ -82,8 +83,9 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
     tellTask,
     say,
     begin: (notice) => {
-      const deadlineMs = deadlineOf(notice.atMs, Date.now(), settings.graceMs);
-      const isFixed = notice.atMs !== undefined && notice.atMs > Date.now();
+      const atMs = notice.atMs === undefined ? undefined : fromTimeOfDay(notice.atMs);
+      const deadlineMs = deadlineOf(atMs, clockMs(), settings.graceMs);
+      const isFixed = atMs !== undefined && atMs > clockMs();
       lastCall.begin({ from: notice.what, deadlineMs, taskRuns: task !== undefined, isFixed });
     },
     withdraw: (notice) => lastCall.withdraw(notice.what),
@@ -112,7 +114,7 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
   };
   /** True when it is one with the last of its kind. */
   const isRepeated = (signal: JobSignal): boolean => {
-    const nowMs = Date.now();
+    const nowMs = clockMs();
     const beforeMs = lastAtMs.get(signal) ?? -Infinity;
     if (nowMs - beforeMs < ONE_SIGNAL_MS) return true;
     lastAtMs.set(signal, nowMs);
@@ -122,7 +124,7 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
     const isSecond = lastAtMs.has(signal);
     if (isRepeated(signal)) return;
     if (isSecond) return lastCall.shorten(KILL_AFTER_MS);
-    const deadlineMs = Date.now() + settings.graceMs;
+    const deadlineMs = clockMs() + settings.graceMs;
     lastCall.begin({ from: signal, deadlineMs, taskRuns: task !== undefined, isFixed: false });
     lastCall.told();
   };
@@ -150,7 +152,7 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
     if (settings.notices.signals.includes(signal)) return noticeSignal(signal);
     if (signal === 'SIGTERM') lastCallSignal(signal);
     if (canEndTask(signal)) {
-      tell({ kind: 'task-signalled', signal, atMs: Date.now(), lastCall: signal === 'SIGTERM' });
+      tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall: signal === 'SIGTERM' });
     }
     void relay(signal);
   };

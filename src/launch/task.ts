@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { clockMs } from '../native/clock.ts';
 import { CaptureError, errnoOf, reasonOf } from '../core/errors.ts';
 import { EXIT } from '../core/exit-status.ts';
 import type { TaskEnd } from '../core/messages.ts';
@@ -62,7 +63,7 @@ export async function startTask(options: TaskOptions): Promise<Task> {
   const ended = new Promise<TaskEnd>((resolve) => {
     child.once('exit', (code, signal) => {
       options.nodeChildren.delete(pid);
-      resolve({ code: code ?? undefined, signal: signal ?? undefined, atMs: Date.now() });
+      resolve({ code: code ?? undefined, signal: signal ?? undefined, atMs: clockMs() });
     });
   });
   try {

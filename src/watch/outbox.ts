@@ -1,6 +1,7 @@
 // The last step inside the watcher: events wait here in the kernel's order until all that was read has been
 // understood. Only deliver() runs foreign code, so that a drain from inside a callback goes on with the next
 // event instead of overtaking it.
+import { clockMs } from '../native/clock.ts';
 import type { ClosedEvent, ClosedHow } from '../core/events.ts';
 import type { Evidence } from '../core/evidence.ts';
 import type { RelPath } from '../core/path.ts';
@@ -23,7 +24,7 @@ export function openOutbox(onClosed: (event: ClosedEvent) => void): Outbox {
   let unjudged = 0;
   return {
     add: (path, how, evidence) => {
-      waiting.push({ path, how, atMs: Date.now(), evidence });
+      waiting.push({ path, how, atMs: clockMs(), evidence });
     },
     get isUnjudged() {
       while (unjudged < waiting.length && waiting[unjudged]?.evidence !== undefined) unjudged += 1;

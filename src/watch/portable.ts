@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import type { AsyncSubscription, SubscribeCallback } from '@parcel/watcher';
+import { clockMs } from '../native/clock.ts';
 import { errnoOf, reasonOf } from '../core/errors.ts';
 import type { RelPath } from '../core/path.ts';
 import { openPasses } from './passes.ts';
@@ -42,7 +43,7 @@ export async function openPortable(
     onQuiet: ({ path: file, facts }) => {
       if (!seen.isNew(file, facts)) return;
       seen.note(file, facts);
-      options.onClosed({ path: file, how: 'quiet', atMs: Date.now(), evidence: 'unknown' });
+      options.onClosed({ path: file, how: 'quiet', atMs: clockMs(), evidence: 'unknown' });
     },
   });
   const passes = openPasses(async (_kind, signal) => {

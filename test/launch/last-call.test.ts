@@ -1,12 +1,14 @@
 // The one deadline: who sets it, who takes it back, and what time stopped does to it.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createCountdowns } from '../../src/launch/countdown.ts';
+import { adoptClock, clockMs, clockOffsetMs } from '../../src/native/clock.ts';
 import { createLastCall, type LastCall } from '../../src/launch/last-call.ts';
 
 let did: string[];
 beforeEach(() => {
   did = [];
   vi.useFakeTimers({ now: 0 });
+  adoptClock(clockOffsetMs() - clockMs());
 });
 afterEach(() => vi.useRealTimers());
 

@@ -1,5 +1,6 @@
 // The signals that tell `capture watch`, or a restore, to stop. Process 1 of a container ignores what it does
 // not handle (pid_namespaces(7)): so all of them are handled, from the first moment on.
+import { clockMs } from '../../native/clock.ts';
 import os from 'node:os';
 
 const STOPPING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
@@ -26,7 +27,7 @@ export function openStops(): Stops {
   const [first, second] = [next(), next()];
   const listeners = new Set<(stop: Stop) => void>();
   const hear = (signal: NodeJS.Signals): void => {
-    const stop = { signal, number: os.constants.signals[signal], atMs: Date.now() };
+    const stop = { signal, number: os.constants.signals[signal], atMs: clockMs() };
     waiting.shift()?.(stop);
     for (const listener of listeners) listener(stop);
   };

@@ -2,6 +2,7 @@
 // until `--exit-file` says how the task ended; without that word its last record is `ended`, never `done`.
 import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
+import { clockMs } from '../../native/clock.ts';
 import { CaptureError } from '../../core/errors.ts';
 import { EXIT, statusOfSignal, type ExitStatus } from '../../core/exit-status.ts';
 import type { Settings } from '../../core/settings.ts';
@@ -137,7 +138,7 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
   const why = await Promise.race([said, stops.first, notices.takenAway, fenced]);
   if (typeof why === 'string') {
     log.error(why, { event: 'fenced' });
-    return { ...NOBODY_KNOWS, deadlineMs: Date.now() + settings.graceMs };
+    return { ...NOBODY_KNOWS, deadlineMs: clockMs() + settings.graceMs };
   }
   if ('status' in why) return told(why.status, waiting);
   // Nobody was told: how the task ends, nobody will know.
@@ -169,6 +170,6 @@ async function told(status: TaskStatus, { settings, log, stops }: Waiting): Prom
 
 function endOf({ code, reason }: TaskStatus, log: Log): Pick<RunEnd, 'end' | 'reason'> {
   if (reason !== undefined) log.error(reason, { hint: HOW_TO_SAY });
-  const end = { code, signal: undefined, atMs: Date.now() };
+  const end = { code, signal: undefined, atMs: clockMs() };
   return reason === undefined ? { end } : { end, reason };
 }

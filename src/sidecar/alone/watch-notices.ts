@@ -1,5 +1,6 @@
 // What a notice means for `capture watch`: the task is somebody else's, so nobody is told. Everything closed goes
 // at once, and when just the time is left that the rest is measured to take, the watch ends.
+import { clockMs, fromTimeOfDay, startTimer, type LongTimer } from '../../native/clock.ts';
 import { deadlineOf, drainReserveMs } from '../../core/deadline.ts';
 import { sameNotice, type Notice } from '../../core/notice.ts';
 import type { Settings } from '../../core/settings.ts';
@@ -35,20 +36,20 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
   let standing: readonly Standing[] = [];
   let sidecar: Pick<Sidecar, 'noticed' | 'advised'> | undefined;
   let drainMs: number | undefined;
-  let timer: NodeJS.Timeout | undefined;
+  let timer: LongTimer | undefined;
   let resolve: (taken: TakenAway) => void = () => undefined;
   const takenAway = new Promise<TakenAway>((act) => {
     resolve = act;
   });
   const first = (): Standing | undefined => standing.toSorted((a, b) => a.deadlineMs - b.deadlineMs)[0];
   const arm = (): void => {
-    clearTimeout(timer);
+    timer?.cancel();
     const next = first();
     if (next === undefined) return;
     const { notice, heardAtMs, deadlineMs } = next;
     const drainAtMs = deadlineMs - drainReserveMs(deadlineMs - heardAtMs, drainMs);
     const drain = (): void => resolve({ deadlineMs, what: notice.what });
-    timer = setTimeout(drain, Math.max(0, drainAtMs - Date.now())).unref();
+    timer = startTimer(drainAtMs - clockMs(), drain);
   };
   const changed = (): void => {
     arm();
@@ -61,8 +62,9 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
     onNotice: (notice) => {
       log.warn(notice.what, { event: 'notice', source: notice.source, deadlineMs: notice.atMs });
       if (notice.kind === 'advice') return sidecar?.advised();
-      const heardAtMs = Date.now();
-      const deadlineMs = deadlineOf(notice.atMs, heardAtMs, graceMs);
+      const heardAtMs = clockMs();
+      const atMs = notice.atMs === undefined ? undefined : fromTimeOfDay(notice.atMs);
+      const deadlineMs = deadlineOf(atMs, heardAtMs, graceMs);
       standing = [...standing, { notice, heardAtMs, deadlineMs }];
       changed();
     },
@@ -87,7 +89,7 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
     },
     done: () => opened.done(),
     close: () => {
-      clearTimeout(timer);
+      timer?.cancel();
       opened.close();
     },
   };

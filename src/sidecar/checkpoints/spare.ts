@@ -1,6 +1,7 @@
 // Which generations are proven, and when the next one will be. As long as none is, more are kept than
 // `--generations` says: a death can come to light seconds after the set that it left half-written was committed. It
 // never drops or marks anything itself.
+import { startTimer, type LongTimer } from '../../native/clock.ts';
 import type { StoredFile } from '../../core/records.ts';
 import { keptGenerations } from '../../core/retention.ts';
 import { provenFromMs } from '../../core/suspect.ts';
@@ -15,7 +16,7 @@ export class Spare {
   readonly #settle: () => void;
   #signalledAtMs: number | undefined;
   #clean = false;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: LongTimer | undefined;
 
   /** `settle` is called when a generation is proven, if that lets another go, or takes the mark from one. */
   constructor(parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>, settle: () => void) {
@@ -37,7 +38,7 @@ export class Spare {
 
   /** A generation was committed: asks for a look when the next one is proven, if that changes anything. */
   committed(): void {
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
     const { ledger, settings, now } = this.#parts.context;
     const { generations } = ledger;
     const isSpare =
@@ -46,7 +47,7 @@ export class Spare {
     const nowMs = now();
     const times = generations.map((one) => this.#provenFromMs(one)).filter((atMs) => atMs > nowMs);
     const nextMs = Math.min(...times);
-    if (nextMs < Infinity) this.#timer = setTimeout(this.#settle, nextMs - nowMs).unref();
+    if (nextMs < Infinity) this.#timer = startTimer(nextMs - nowMs, this.#settle);
   }
 
   /** The task was asked to end: what it closes from now on is proven by its end only. */
@@ -60,7 +61,7 @@ export class Spare {
   }
 
   close(): void {
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
   }
 
   /** 0 for at once, Infinity for not before the end; ms since the epoch. */

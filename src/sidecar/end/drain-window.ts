@@ -1,13 +1,12 @@
 // The time that the end of the run has: until the instant at which we are killed, where one is known, else
 // `--drain-timeout`. A SIGTERM in the middle of it shortens it; nothing makes it longer.
 import { linkSignals } from '../../core/linked-signal.ts';
+import { startTimer, type LongTimer } from '../../native/clock.ts';
 
 /** Kept of a known window for the last record, ms. */
 export const RECORD_MARGIN_MS = 1000;
 /** After `--drain-timeout` nobody kills us: the record that names what is left gets this long. */
 const RECORD_EXTRA_MS = 10_000;
-/** The longest delay of a Node timer. */
-const LONGEST_MS = 2 ** 31 - 1;
 
 export interface DrainWindow {
   /** Aborts when no more files are sent. */
@@ -62,18 +61,18 @@ interface Limit {
 /** The earliest of all the ends that it was given. */
 function openLimit(reason: string, signal: AbortSignal): Limit {
   const stop = new AbortController();
-  const timers: NodeJS.Timeout[] = [];
+  const timers: LongTimer[] = [];
   const linked = linkSignals(stop.signal, signal);
   return {
     signal: linked.signal,
     endIn: (ms) => {
       const end = (): void => stop.abort(new Error(reason));
       if (ms <= 0) end();
-      else timers.push(setTimeout(end, Math.min(ms, LONGEST_MS)).unref());
+      else timers.push(startTimer(ms, end));
     },
     close: () => {
       linked.unlink();
-      for (const timer of timers) clearTimeout(timer);
+      for (const timer of timers) timer.cancel();
     },
   };
 }

@@ -1,6 +1,7 @@
 // `capture restore --handoff`: begins the attempt that a `capture watch` in the same work directory then goes on
 // with (start/handover.ts). It ends with the claim in the store and one file in the work directory, nothing else.
 import fs from 'node:fs';
+import { clockMs } from '../../native/clock.ts';
 import { generationName } from '../../core/history.ts';
 import { encodePath } from '../../core/path.ts';
 import type { Settings } from '../../core/settings.ts';
@@ -17,7 +18,7 @@ import { recordStock } from './stock.ts';
 
 /** Claims the attempt, restores, and leaves both for the `capture watch` that follows. Holds nothing afterwards. */
 export async function handOver(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
-  const outage = new Outage(log, Date.now);
+  const outage = new Outage(log, clockMs);
   try {
     const begun = await begin({
       settings,

@@ -1,5 +1,6 @@
 // `capture restore`: what a run does before its task, and nothing else. Claims no attempt, writes no record.
 import fs from 'node:fs';
+import { clockMs } from '../../native/clock.ts';
 import { generationName, unionOf, type History } from '../../core/history.ts';
 import { keyIndex, type Settings } from '../../core/settings.ts';
 import { compileManifest } from '../../core/manifest.ts';
@@ -39,7 +40,7 @@ export async function readHistory(
 
 /** Brings inputs and the newest good checkpoint into the work directory; resolves to what it did. */
 export async function restoreOnly(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
-  const outage = new Outage(log, Date.now);
+  const outage = new Outage(log, clockMs);
   const store = await openStore(settings.to, { onTry: outage.tried });
   const from = settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
   const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
@@ -66,7 +67,7 @@ export async function restoreOnly(settings: Settings, log: Log, signal: AbortSig
         from,
         history,
         log,
-        progress: openProgress(Date.now),
+        progress: openProgress(clockMs),
         signal,
       });
       const checkpoint =

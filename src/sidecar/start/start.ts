@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import posix from 'node:path/posix';
 import { fileURLToPath } from 'node:url';
+import { clockMs } from '../../native/clock.ts';
 import { fixedPart } from '../../core/fixed-part.ts';
 import { escapePath, recordPrefix, type KeyScope } from '../../core/keys.ts';
 import { generationName, judged } from '../../core/history.ts';
@@ -89,7 +90,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
     if (from !== store) owned.push(() => from.close());
     const manifest = compileManifest(settings.manifest, storeInside(settings));
-    const progress = openProgress(Date.now);
+    const progress = openProgress(clockMs);
     const restored: Restored =
       resumed === undefined
         ? await restore({
@@ -143,7 +144,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       progress,
       outage,
       spoolFull: openSpoolFull(log, settings),
-      now: Date.now,
+      now: clockMs,
       newId: randomUUID,
     };
     return { kind: 'begun', context, restored, ended, close };

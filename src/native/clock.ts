@@ -1,0 +1,48 @@
+// The clock of everything that waits: it goes on evenly, whatever is done to the time of day (an NTP step, a
+// daylight saving by hand), as the timers of Node do. Launcher and sidecar read the same one.
+
+/** CLOCK_MONOTONIC (clock_gettime(2)): one for all processes of the machine. */
+function monotonicMs(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1000 + nanoseconds / 1e6;
+}
+
+let offsetMs = Date.now() - monotonicMs();
+
+/** Ms since the epoch, by the time of day at which the run began. */
+export function clockMs(): number {
+  return Math.round(monotonicMs() + offsetMs);
+}
+
+/** What {@link adoptClock} needs in another process of this run. */
+export function clockOffsetMs(): number {
+  return offsetMs;
+}
+
+/** Instants that the launcher names are instants here, too. */
+export function adoptClock(offset: number): void {
+  offsetMs = offset;
+}
+
+/** An instant that somebody else names by the time of day, on this clock. */
+export function fromTimeOfDay(atMs: number): number {
+  return atMs - Date.now() + clockMs();
+}
+
+/** The longest delay of a Node timer, which takes 32 bits of milliseconds (Node, "Timers"). */
+const LONGEST_MS = 2 ** 31 - 1;
+
+export interface LongTimer {
+  cancel(): void;
+}
+
+/** Calls `act` once after `ms`, however long that is: a Node timer of more than 24 days fires at once. */
+export function startTimer(ms: number, act: () => void): LongTimer {
+  let timer: NodeJS.Timeout;
+  const arm = (leftMs: number): void => {
+    const next = leftMs > LONGEST_MS ? (): void => arm(leftMs - LONGEST_MS) : act;
+    timer = setTimeout(next, Math.min(Math.max(0, leftMs), LONGEST_MS)).unref();
+  };
+  arm(ms);
+  return { cancel: () => clearTimeout(timer) };
+}
