@@ -21,6 +21,8 @@ export interface Log {
   error(message: string, fields?: LogFields): void;
   /** From now on each line says that it is of this attempt. To be called once. */
   ofAttempt(attempt: number): void;
+  /** Draws on the terminal, unless messages wait for it; undefined where nobody looks on or nobody wants to. */
+  readonly draw: ((text: string) => void) | undefined;
   /** Waits until all is read, a second at most when nobody reads, and closes the file. */
   close(): Promise<void>;
 }
@@ -56,11 +58,20 @@ export function openLog(settings: LogSettings, index?: string): Log {
     warn: at('warn'),
     error: at('error'),
     ofAttempt: (attempt) => logger.setBindings({ attempt }),
+    draw: wantsDrawing(settings)
+      ? (text) => {
+          if (!stderr.isWaiting) stderr.write(text);
+        }
+      : undefined,
     close: async () => {
       await Promise.all([main.drain(), stderr.drain()]);
       if (fd !== STDERR) fs.closeSync(fd);
     },
   };
+}
+
+function wantsDrawing({ format, level }: LogSettings): boolean {
+  return format === 'text' && (level === 'info' || level === 'debug') && tty.isatty(STDERR);
 }
 
 function openFile(file: string): number {

@@ -9,9 +9,10 @@ import { isInside, joinPath, type RelPath } from '../core/path.ts';
 import { reached } from '../native/failpoint.ts';
 import { heldPath } from '../native/beneath.ts';
 import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
+import type { FileProgress } from '../core/progress-line.ts';
 import type { Store } from '../store/store.ts';
 import { joinSegments } from './join.ts';
-import { counted, objectStream, RANGE_BYTES } from './object-stream.ts';
+import { objectStream, RANGE_BYTES } from './object-stream.ts';
 import type { Source } from './source.ts';
 import { checkSpace } from './space.ts';
 import { stage, type Fetched, type Incoming } from './stage.ts';
@@ -21,8 +22,8 @@ export interface FetchOptions {
   /** Small files at once, and ranges of a large file at once (8 MiB of memory each). */
   readonly parallel: number;
   readonly decompress: Incoming['decompress'];
-  /** Called with the bytes of each piece that arrives, as stored. */
-  readonly onProgress?: (bytes: number) => void;
+  /** Told of each file as it comes. */
+  readonly progress?: () => FileProgress;
 }
 
 /** Downloads that wait to be placed. */
@@ -87,17 +88,17 @@ async function fetchOne(
   source: Source,
   root: WorkDir,
   temp: RelPath,
-  { signal, parallel, decompress, onProgress }: FetchOptions,
+  { signal, parallel, decompress, progress }: FetchOptions,
 ): Promise<Fetched> {
   signal.throwIfAborted();
   const why = whyRefused(root, source.path);
   if (why !== undefined) return { kind: 'refused', source, why };
   if (source.segments !== undefined) {
-    const body = joinSegments(store, source.segments, { parallel, decompress, onProgress, signal });
-    return stage(root, source, temp, { body, decompress });
+    const body = joinSegments(store, source.segments, { parallel, decompress, signal });
+    return stage(root, source, temp, { body, decompress, progress: progress?.() });
   }
-  const bytes = objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal });
-  return stage(root, source, temp, { body: counted(bytes, onProgress), decompress });
+  const body = objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal });
+  return stage(root, source, temp, { body, decompress, progress: progress?.() });
 }
 
 /** A record is data from outside: a name in it must not reach out of the work directory, nor into `.capture`. */

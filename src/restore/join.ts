@@ -3,14 +3,12 @@
 import { plural } from '../core/units.ts';
 import { createMd5 } from '../core/md5.ts';
 import type { Store } from '../store/store.ts';
-import { counted, objectStream, type StreamOptions } from './object-stream.ts';
+import { objectStream, type StreamOptions } from './object-stream.ts';
 import { CorruptError, noteFailure, orCorrupt } from './plain.ts';
 import type { SegmentSource } from './source.ts';
 
 export interface JoinOptions extends Omit<StreamOptions, 'sizeHintBytes'> {
   readonly decompress: (stored: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
-  /** Called with the bytes of each piece that arrives, as stored. */
-  readonly onProgress?: (bytes: number) => void;
 }
 
 /** All bytes. Throws CorruptError, what {@link objectStream} throws, and what the store throws. */
@@ -26,14 +24,13 @@ export async function* joinSegments(
 async function* bytesOf(
   store: Store,
   { key, compressed, size, md5: expected }: SegmentSource,
-  { decompress, onProgress, ...options }: JoinOptions,
+  { decompress, ...options }: JoinOptions,
 ): AsyncGenerator<Uint8Array> {
   const stored = noteFailure(objectStream(store, key, { ...options, sizeHintBytes: size }));
-  const arriving = counted(stored.body, onProgress);
   const md5 = createMd5();
   let at = 0;
   try {
-    for await (const chunk of compressed ? orCorrupt(decompress(arriving)) : arriving) {
+    for await (const chunk of compressed ? orCorrupt(decompress(stored.body)) : stored.body) {
       at += chunk.length;
       // At once, not at the end: a frame can unfold to more than any disk holds.
       if (at > size)

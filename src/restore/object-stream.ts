@@ -109,14 +109,3 @@ async function* steadily(
     await delay(FIRST_PAUSE_MS * 2 ** breaks, undefined, { signal });
   }
 }
-
-/** The same bytes; `onProgress` is told how many, piece by piece. */
-export async function* counted(
-  bytes: AsyncIterable<Uint8Array>,
-  onProgress: ((bytes: number) => void) | undefined,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of bytes) {
-    onProgress?.(chunk.length);
-    yield chunk;
-  }
-}

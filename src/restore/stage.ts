@@ -6,6 +6,7 @@ import { EXIT } from '../core/exit-status.ts';
 import { linkStaysInside } from '../core/link-target.ts';
 import { createMd5 } from '../core/md5.ts';
 import { decodePath, encodePath, showPath, type RelPath } from '../core/path.ts';
+import type { FileProgress } from '../core/progress-line.ts';
 import { plural } from '../core/units.ts';
 import { reached } from '../native/failpoint.ts';
 import { absolutePath, type WorkDir } from '../native/own-dir.ts';
@@ -38,6 +39,7 @@ export type Fetched =
 export interface Incoming {
   readonly body: AsyncIterable<Uint8Array>;
   readonly decompress: (stored: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
+  readonly progress?: FileProgress | undefined;
 }
 
 /** The link would lead out. */
@@ -48,16 +50,18 @@ export async function stage(
   root: WorkDir,
   source: Source,
   temp: RelPath,
-  { body, decompress }: Incoming,
+  { body, decompress, progress }: Incoming,
 ): Promise<Fetched> {
   const stored = noteFailure(body);
-  const plain = source.compressed ? orCorrupt(decompress(stored.body)) : stored.body;
+  const plain = counted(source.compressed ? orCorrupt(decompress(stored.body)) : stored.body, progress);
   try {
     const write = source.kind === 'link' ? stageLink : stageFile;
     const { md5, size } = await write(root, source, temp, plain);
     reached('restore.staged');
+    progress?.done(size);
     return { kind: 'ok', source, temp, md5, size };
   } catch (error) {
+    progress?.failed();
     await fs.promises.rm(absolutePath(root, temp), { force: true });
     // What the store threw comes first: a decompressor may have made another error of it.
     const cause = stored.failure() ?? error;
@@ -71,6 +75,17 @@ export async function stage(
       `cannot restore ${showPath(source.path)} into ${root.path}: ${reasonOf(error)}`,
       { hint: `check the space and the rights in ${root.path}`, cause: error },
     );
+  }
+}
+
+/** The same bytes, told of piece by piece. */
+async function* counted(
+  bytes: AsyncIterable<Uint8Array>,
+  progress: FileProgress | undefined,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of bytes) {
+    progress?.moved(chunk.length);
+    yield chunk;
   }
 }
 

@@ -1,54 +1,77 @@
-// A progress line for what takes longer than a second, on a terminal only: never in a log file.
-import fs from 'node:fs';
-import tty from 'node:tty';
-import { formatBytes, formatMs, plural } from '../core/units.ts';
+// A progress line for what takes longer than a second, where somebody looks on at a terminal. Each drawing leaves the
+// cursor at the beginning of the line, so that whoever speaks next, another process too, writes over it; messages
+// erase the rest of their line (core/message-line). So neither is ever mixed with the other.
+import { progressLine, type FileProgress } from '../core/progress-line.ts';
 
 const QUIET_MS = 1000;
 const EVERY_MS = 250;
-const STDERR = 2;
+
+/** Without wrapping (DECAWM, xterm's "Control Sequences") one line is one line on any terminal, and \r goes back to its beginning. */
+const drawn = (text: string): string => `\u001b[?7lcapture: ${text}\u001b[K\r\u001b[?7h`;
+const ERASED = '\u001b[K';
 
 export interface Progress {
-  /** Begins a piece of work. `bytes` is what is known of its size: sent or stored, so an estimate. */
-  begin(what: string, files: number, bytes: number): void;
-  add(bytes: number): void;
+  /** A file is on its way, whether or not a piece of work is shown. */
+  file(): FileProgress;
+  /** Begins a piece of work: `bytes` of so many files are to come; undefined when nobody knows. */
+  begin(what: string, files: number, bytes: number | undefined): void;
   end(): void;
 }
 
-export function openProgress(now: () => number, terminal = tty.isatty(STDERR)): Progress {
-  let label = '';
-  let total = 0;
-  let done = 0;
-  let startedMs = 0;
-  let drawnMs = 0;
-  return {
-    begin(what, files, bytes) {
-      label = `${what} ${plural(files, 'file')}`;
-      total = bytes;
-      done = 0;
-      startedMs = now();
-      drawnMs = startedMs + QUIET_MS - EVERY_MS;
-    },
-    add(bytes) {
-      done += bytes;
-      const nowMs = now();
-      if (!terminal || nowMs - drawnMs < EVERY_MS) return;
-      drawnMs = nowMs;
-      const rate = (done / Math.max(1, nowMs - startedMs)) * 1000;
-      const left = total > done ? `, ${formatMs(((total - done) / rate) * 1000)} left` : '';
-      write(
-        `\r\u001b[Kcapture: ${label}: ${formatBytes(done)} of ${formatBytes(total)}, ${formatBytes(rate)}/s${left}`,
-      );
-    },
-    end() {
-      if (terminal && drawnMs >= startedMs + QUIET_MS) write('\r\u001b[K');
-    },
+/** `draw` writes to the terminal; undefined where there is none. */
+export function openProgress(draw: ((text: string) => void) | undefined): Progress {
+  const onTheirWay = new Map<FileProgress, number>();
+  let filesDone = 0;
+  let bytesDone = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let isDrawn = false;
+  const moved = (): number => [...onTheirWay.values()].reduce((sum, bytes) => sum + bytes, bytesDone);
+  const end = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (isDrawn) draw?.(ERASED);
+    isDrawn = false;
   };
-}
-
-function write(text: string): void {
-  try {
-    fs.writeSync(STDERR, text);
-  } catch {
-    // A terminal that is gone or full loses a progress line, nothing else.
-  }
+  return {
+    file: () => {
+      const file: FileProgress = {
+        moved: (bytes) => onTheirWay.set(file, (onTheirWay.get(file) ?? 0) + bytes),
+        done: (bytes) => {
+          onTheirWay.delete(file);
+          bytesDone += bytes;
+          filesDone += 1;
+        },
+        failed: () => onTheirWay.delete(file),
+      };
+      return file;
+    },
+    begin: (what, files, bytes) => {
+      end();
+      if (draw === undefined) return;
+      filesDone = 0;
+      bytesDone = 0;
+      const before = moved();
+      const startedMs = performance.now();
+      const show = (): void => {
+        const bytesNow = moved();
+        draw(
+          drawn(
+            progressLine({
+              what,
+              files,
+              filesDone,
+              bytes,
+              bytesDone: bytesNow,
+              bytesMoved: Math.max(0, bytesNow - before),
+              elapsedMs: performance.now() - startedMs,
+            }),
+          ),
+        );
+        isDrawn = true;
+        timer = setTimeout(show, EVERY_MS).unref();
+      };
+      timer = setTimeout(show, QUIET_MS).unref();
+    },
+    end,
+  };
 }

@@ -1,8 +1,9 @@
 // What the user reads of a run: its first lines, its last one, and little between them; and what a program reads.
-import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { told, TELL_ALL, unstamped } from '../support/messages.ts';
-import { openPlace, type Place } from './support.ts';
+import { screen } from '../support/screen.ts';
+import { openS3Place } from './s3-place.ts';
+import { BIN, openPlace, type Place } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -17,8 +18,7 @@ const lines = (text: string): readonly string[] => unstamped(text).trim().split(
 const THREE = 'for i in 1 2 3; do echo $i > k.chk; "$0" flush || exit; done; echo r > r.1';
 
 async function run(script: string, options: readonly string[] = []): Promise<string> {
-  const bin = fs.realpathSync(new URL('../../bin/capture', import.meta.url));
-  const started = place.run([...FILES, ...options], ['sh', '-c', script, bin]);
+  const started = place.run([...FILES, ...options], ['sh', '-c', script, BIN]);
   await started.status;
   return started.stderr();
 }
@@ -113,4 +113,35 @@ it('a file that was restored and then removed by the task is not said to have ma
   const said = await run('rm k.chk; echo r > r.1');
   expect(said).toContain('resumed from checkpoint 1-3');
   expect(said).not.toMatch(/never (matched|came)/);
+});
+
+it('a drain that takes longer than a second shows on a terminal how far it is, and leaves whole lines', async () => {
+  const far = await openS3Place();
+  try {
+    let release = (): void => undefined;
+    const until = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    far.server.fault = ({ key }) => (key.endsWith('r.2.0') ? { kind: 'delay', until } : undefined);
+    const task = `sh -c 'head -c 3000000 /dev/urandom > r.1; echo x > r.2'`;
+    const line = `${BIN} --to s3://${far.server.bucket}/run --path-style -r 'r.*' -- ${task}`;
+    const run = far.place.exec(['script', '-qec', line, '/dev/null'], {
+      ...far.server.env,
+      AWS_CONFIG_FILE: '/dev/null',
+      AWS_SHARED_CREDENTIALS_FILE: '/dev/null',
+      AWS_EC2_METADATA_DISABLED: 'true',
+    });
+    await run.says(/storing: \d of \d files?, .* of .*\/s/);
+    release();
+    expect(await run.status, run.stdout()).toBe(0);
+    const rows = screen(run.stdout());
+    // Names of directories may be long: the first line may wrap.
+    expect(rows.filter((row) => row.startsWith('capture')).map((row) => row.slice(0, 25))).toEqual([
+      'capture: task sh, attempt',
+      'capture: stored 2 results',
+    ]);
+    expect(rows.join('')).not.toContain('storing');
+  } finally {
+    await far.close();
+  }
 });

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { FileProgress } from '../../src/core/progress-line.ts';
 import { decompressStream } from '../../src/restore/decompress.ts';
 import { clearStaging, fetchFiles, type FetchOptions, type Staged } from '../../src/restore/fetch.ts';
 import type { Source } from '../../src/restore/source.ts';
@@ -98,12 +99,15 @@ describe('a stored file', () => {
         },
       };
       let arrived = 0;
-      const onProgress = (bytes: number): void => void (arrived += bytes);
-      expect(await fetchOne(source, { from, onProgress })).toMatchObject({ kind: 'ok', md5: source.md5 });
+      const moved = (bytes: number): void => void (arrived += bytes);
+      const done = vi.fn<(bytes: number) => void>();
+      const progress = (): FileProgress => ({ moved, done, failed: () => undefined });
+      expect(await fetchOne(source, { from, progress })).toMatchObject({ kind: 'ok', md5: source.md5 });
       expect(ranges).toHaveLength(4);
       expect(ranges.every((range) => range !== undefined && range.last - range.first < 8 * MIB)).toBe(true);
       expect(most).toBe(4);
-      expect(arrived).toBe(store.objects.get(source.key)?.bytes.length);
+      expect(arrived).toBe(27 * MIB + 5);
+      expect(done.mock.calls).toEqual([[27 * MIB + 5]]);
     },
   );
 

@@ -94,12 +94,11 @@ export class Checkpoints {
   }
 
   #settle(path: RelPath, sent: Sent, startedMs: number): TrackEvent {
-    const { now, log, progress } = this.#context;
+    const { now, log } = this.#context;
     switch (sent.kind) {
       case 'stored': {
         this.#stored.set(path, sent);
         this.bytesStored += sent.file.size;
-        progress.add(sent.file.size);
         const tookMs = now() - startedMs;
         const { key, md5, size } = sent.file;
         log.debug(`stored checkpoint ${showPath(path)} as ${key} in ${tookMs} ms`, {

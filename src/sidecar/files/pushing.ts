@@ -18,10 +18,25 @@ export interface PushingParts {
 
 export function openPusher({ context, checkpoints, results, suspects }: PushingParts): Pusher {
   return (track, how) =>
-    whileLinked([context.signal, how.signal], (signal) => {
-      const handle = { ...how, signal };
-      if (track.role === 'checkpoint') return checkpoints.push(track, handle);
+    whileLinked([context.signal, how.signal], async (signal) => {
+      const progress = context.progress.file();
+      const onSent = (bytes: number): void => {
+        how.onSent(bytes);
+        progress.moved(bytes);
+      };
+      const handle = { ...how, signal, onSent };
       const why = suspects.get(track.path);
-      return why === undefined ? results.push(track, handle) : pushPartial(context, track, handle, why);
+      try {
+        const event =
+          track.role === 'checkpoint'
+            ? await checkpoints.push(track, handle)
+            : why === undefined
+              ? await results.push(track, handle)
+              : await pushPartial(context, track, handle, why);
+        if (event.kind === 'stored' || event.kind === 'unchanged') progress.done(event.durable.size);
+        return event;
+      } finally {
+        progress.failed();
+      }
     });
 }

@@ -181,14 +181,13 @@ export class Results {
     obsolete: string | undefined,
     startedMs: number,
   ): TrackEvent {
-    const { ledger, baselines, now, log, progress } = this.#context;
+    const { ledger, baselines, now, log } = this.#context;
     ledger.noteResult(file);
     reached('push.noted');
     this.#publishedMs.set(file.path, startedMs);
     baselines.stored(file.path);
     this.#reclaimed.delete(file.path);
     if (obsolete !== undefined) this.#obsolete.set(file.path, { key: obsolete, file });
-    progress.add(file.size);
     this.#mayGo(track, fingerprint, true);
     const tookMs = now() - startedMs;
     const { path, key, size: bytes } = file;

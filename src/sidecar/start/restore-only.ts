@@ -67,7 +67,7 @@ export async function restoreOnly(settings: Settings, log: Log, signal: AbortSig
         from,
         history,
         log,
-        progress: openProgress(clockMs),
+        progress: openProgress(log.draw),
         signal,
       });
       const checkpoint =

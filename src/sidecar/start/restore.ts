@@ -198,17 +198,18 @@ async function verifyRestored(
 
 async function fetchAll(job: RestoreJob, store: Store, sources: readonly Source[]): Promise<Staged> {
   const { root, signal, progress } = job;
-  progress.begin(
-    'restoring',
-    sources.length,
-    sources.reduce((sum, { size }) => sum + (size ?? 0), 0),
+  const sizes = sources.map(({ size }) => size);
+  const bytes = sizes.reduce<number | undefined>(
+    (sum, size) => (sum === undefined || size === undefined ? undefined : sum + size),
+    0,
   );
+  progress.begin('restoring', sources.length, bytes);
   try {
     return await fetchFiles(store, sources, root, {
       signal,
       parallel: PARALLEL,
       decompress: decompressStream,
-      onProgress: (bytes) => progress.add(bytes),
+      progress: () => progress.file(),
     });
   } finally {
     progress.end();

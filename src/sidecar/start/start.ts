@@ -90,7 +90,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
     if (from !== store) owned.push(() => from.close());
     const manifest = compileManifest(settings.manifest, storeInside(settings));
-    const progress = openProgress(clockMs);
+    const progress = openProgress(log.draw);
     const restored: Restored =
       resumed === undefined
         ? await restore({

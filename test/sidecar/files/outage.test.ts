@@ -23,6 +23,7 @@ beforeEach(() => {
     warn: say,
     error: say,
     ofAttempt: () => undefined,
+    draw: undefined,
     close: async () => undefined,
   };
   outage = new Outage(log, Date.now);

@@ -21,6 +21,7 @@ beforeEach(() => {
       info: silent,
       error: silent,
       ofAttempt: silent,
+      draw: undefined,
       close: async () => undefined,
       warn: (message, fields) => void said.push({ message, hint: fields?.hint }),
     },
