@@ -89,6 +89,16 @@ describe('capture flush between the steps of a task', () => {
     expect(place.records().at(-1)?.record.generations).toHaveLength(2);
   });
 
+  it('commits what matches a glob at once: it is the task that says that it is whole', async () => {
+    const task = run(
+      ['-k', '*.chk', '--checkpoint-settle', '10m'],
+      `for n in 1 2 3; do echo $n > a.$n.chk; capture flush --strict
+       cat ../store/.capture/sh/0/*.checkpoint.json | grep -q a.$n.chk && echo "committed $n"; done`,
+    );
+    expect(await task.status, task.stderr()).toBe(0);
+    expect(task.stdout()).toBe('committed 1\ncommitted 2\ncommitted 3\n');
+  });
+
   it('waits for nothing that is written after it was called', async () => {
     const task = run(
       ['-r', '*.log'],

@@ -31,6 +31,14 @@ export async function settleEarlier(
       hint: 'run it once more with --no-restore, and declare append-only files that stay open with --companions',
     });
   }
+  if (unfinished.length > 0) {
+    log.warn(
+      `the task has not gone on with what was open at its checkpoint: ${unfinished.map(showPath).join(', ')}`,
+      {
+        hint: 'declare such parts with --companions as well: then they are results as far as they were written',
+      },
+    );
+  }
   const isLacking = new Set(lacking.map(({ path }) => path));
   const { obsolete, whole, alone } = sortPartials({
     partials: history.partials,

@@ -1,0 +1,121 @@
+// Which open results are only appended to: by the places where real writers stand, which are this process.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { compileManifest } from '../../../src/core/manifest.ts';
+import type { Companion, Generation } from '../../../src/core/records.ts';
+import { newTrack, type Track } from '../../../src/core/track.ts';
+import { statMember } from '../../../src/sidecar/checkpoints/members.ts';
+import { OpenResults } from '../../../src/sidecar/checkpoints/open-results.ts';
+
+type Parts = ConstructorParameters<typeof OpenResults>[0];
+
+let root: { fd: number; path: string };
+let opened: number[];
+let unsaved: string[];
+let tracks: Map<string, Track>;
+
+beforeEach(() => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'open-results-'));
+  root = { fd: fs.openSync(dir, 'r'), path: dir };
+  opened = [];
+  unsaved = [];
+  tracks = new Map();
+});
+afterEach(() => {
+  for (const fd of [root.fd, ...opened]) fs.closeSync(fd);
+  fs.rmSync(root.path, { recursive: true });
+});
+
+function open(name: string, text: string, flags = 'w'): number {
+  const fd = fs.openSync(path.join(root.path, name), flags);
+  fs.writeSync(fd, text);
+  opened.push(fd);
+  unsaved.push(name);
+  return fd;
+}
+
+function openResults(restored: readonly string[] = [], pids: readonly number[] = [process.pid]): OpenResults {
+  const patterns = { results: ['r*'], checkpoints: [], inputs: [], companions: ['rc'], exclude: [] };
+  const companions = restored.map((name): Companion => ({
+    path: name,
+    size: 1,
+    mode: 0o644,
+    segments: [],
+    result: true,
+  }));
+  const generation: Generation = { attempt: 1, generation: 1, at: '', members: [], companions };
+  return new OpenResults({
+    context: { root, manifest: compileManifest({ ...patterns, newest: undefined }), resumed: undefined },
+    unsaved: () => ({ look: () => unsaved.map((one) => ({ path: one, open: true })) }),
+    files: () => ({ get: (one: string) => tracks.get(one) }),
+    pids: () => pids,
+    restored: generation,
+  } as unknown as Parts);
+}
+
+const found = (results: OpenResults, ended = false): readonly string[] =>
+  results.look(ended).map((file) => file.path);
+
+describe('an open result', () => {
+  it('is only appended to when its writers stand at its end, or can write nowhere else', () => {
+    open('r-end', 'text');
+    open('r-append', 'text', 'a');
+    fs.writeSync(open('r-else', 'text'), 'at the start', 0);
+    const results = openResults();
+    expect(found(results)).toEqual(['r-end', 'r-append']);
+  });
+
+  it('is not when one of its writers stands elsewhere', () => {
+    open('r', 'a long text');
+    opened.push(fs.openSync(path.join(root.path, 'r'), 'r+'));
+    expect(found(openResults())).toEqual([]);
+  });
+
+  it('is not any more when its first bytes have changed', () => {
+    const fd = open('r', 'head and');
+    const results = openResults();
+    fs.writeSync(fd, ' more');
+    expect(found(results)).toEqual(['r']);
+    fs.writeSync(fd, 'HEAD', 0);
+    expect(found(results)).toEqual([]);
+    fs.writeSync(fd, ' more', 8);
+    expect(found(results)).toEqual([]);
+  });
+
+  it('is not where nobody can see its writers, nor when it is empty or declared as a companion', () => {
+    open('r', 'text');
+    expect(found(openResults([], []))).toEqual([]);
+    unsaved = [];
+    open('r-empty', '');
+    open('rc', 'text');
+    expect(found(openResults())).toEqual([]);
+  });
+
+  it('that its writer’s death has closed is still one at the end', () => {
+    const fd = open('r', 'text');
+    const results = openResults();
+    expect(found(results)).toEqual(['r']);
+    fs.closeSync(fd);
+    opened.pop();
+    unsaved = [];
+    expect(found(results, true)).toEqual(['r']);
+    expect(found(results)).toEqual([]);
+    expect(found(results, true)).toEqual([]);
+  });
+});
+
+it('what came with the checkpoint stays one until the task closes it, or writes elsewhere than at its end', () => {
+  for (const name of ['r1', 'r2', 'r3']) fs.writeFileSync(path.join(root.path, name), 'text');
+  const track = (name: string, closes: number): void => {
+    tracks.set(name, { ...newTrack(name, 'result', false), closes, inherited: statMember(root, name) });
+  };
+  track('r1', 0);
+  track('r2', 1);
+  track('r3', 0);
+  const results = openResults(['r1', 'r2', 'r3', 'r-gone']);
+  expect(results.untouched()).toEqual(['r1', 'r3']);
+  fs.writeSync(open('r3', '', 'r+'), 'TEXT and', 0);
+  expect(found(results)).toEqual(['r1']);
+});
