@@ -25,6 +25,11 @@ const BY_ERRNO: Readonly<Record<string, Meaning>> = {
   EROFS: { kind: 'denied', why: 'the file system is mounted read-only' },
   ENOSPC: { ...FULL, why: 'no space left' },
   EDQUOT: { ...FULL, why: 'the disk quota is used up' },
+  EFBIG: {
+    kind: 'full',
+    why: 'the limit of the size of a file is reached (ulimit -f)',
+    hint: 'raise it: ulimit -f unlimited',
+  },
   EIO: BUSY,
   ESTALE: BUSY,
   ETIMEDOUT: BUSY,

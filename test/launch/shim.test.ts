@@ -109,6 +109,22 @@ describe('bin/capture', () => {
     expect(run.stderr).toBe(status === 0 ? '' : said);
   });
 
+  test.each([
+    ['--nofile=20', 'of open files (ulimit -n) is 20, and 64 is needed (try: ulimit -n 64)'],
+    [
+      '--fsize=51200',
+      'of the size of a file in bytes (ulimit -f) is 51200, and 262144 is needed (try: ulimit -f unlimited)',
+    ],
+    [
+      '--as=512000000',
+      'of memory in bytes (ulimit -v) is 512000000, and 1610612736 is needed (try: ulimit -v unlimited)',
+    ],
+  ])('with %s ends with 70, and says in one line what it needs', (limit, said) => {
+    const run = spawnSync('prlimit', [limit, capture, '--', 'true'], { encoding: 'utf8' });
+    expect(run.stderr).toBe(`capture: the limit ${said}\n`);
+    expect(run.status).toBe(70);
+  });
+
   test('runs the Node that CAPTURE_NODE names', () => {
     const node = path.join(dir, 'my-node');
     fs.writeFileSync(node, `#!/bin/sh\necho '{"args":["mine"]}'\n`, { mode: 0o755 });
