@@ -24,6 +24,10 @@ export interface ProcessFacts {
 /** Of a task with more processes the others are opened each time. */
 const MOST_KEPT_OPEN = 64;
 
+const PAGE_BYTES = 4096;
+/** The kernel hands out a page at a time, as many whole entries as fit: less than that is the end (seq_file). */
+const FULL_BYTES = PAGE_BYTES - 32;
+
 interface Kept {
   readonly stat: number;
   /** By thread. */
@@ -32,7 +36,7 @@ interface Kept {
 
 export class ProcReader {
   readonly #kept = new Map<number, Kept>();
-  #bytes = Buffer.allocUnsafeSlow(4096);
+  #bytes = Buffer.allocUnsafeSlow(2 * PAGE_BYTES);
 
   /**
    * Undefined when the process is gone, or hidden from us. Children are read before the rest: what a wait took off
@@ -107,8 +111,9 @@ export class ProcReader {
     for (;;) {
       const more = fs.readSync(fd, this.#bytes, length, this.#bytes.length - length, length);
       length += more;
-      if (more === 0) return this.#bytes.toString('latin1', 0, length);
-      if (length === this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes, Buffer.alloc(length)]);
+      if (more < FULL_BYTES) return this.#bytes.toString('latin1', 0, length);
+      if (length + PAGE_BYTES > this.#bytes.length)
+        this.#bytes = Buffer.concat([this.#bytes, Buffer.alloc(length)]);
     }
   }
 
