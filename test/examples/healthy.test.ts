@@ -1,0 +1,147 @@
+// The examples as they stand, run where all is well: nothing that they say is a warning. Programs that are not here
+// (LAMMPS, Slurm, a kubelet) are stood in for by a few lines; buckets by a directory.
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openPlace, until, type Place, type Run } from '../e2e/support.ts';
+import { unstamped } from '../support/messages.ts';
+import { parseYaml } from './yaml.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+const read = (name: string): string => fs.readFileSync(path.join(ROOT, name), 'utf8');
+
+let place: Place;
+beforeEach(() => {
+  place = openPlace();
+});
+afterEach(() => place.close());
+
+/** Writes what the examples declare: frames, three checkpoints and a last result. */
+const PROGRAM = `#!/bin/sh
+for step in 1 2 3; do
+  for frame in frame.$step.dump frame.$step.dat; do echo "frame $step" > $frame; done
+  for checkpoint in melt.chk state.chk; do
+    echo "step $step" > $checkpoint.new && mv $checkpoint.new $checkpoint
+  done
+  sleep 0.2
+done
+echo "all steps" > final.data
+`;
+
+/** In the place's directory: `bin` with capture and the programs, `store` with the inputs. */
+function standIns(): string {
+  const bin = path.join(place.dir, 'bin');
+  fs.mkdirSync(bin);
+  fs.symlinkSync(path.join(ROOT, 'bin/capture'), path.join(bin, 'capture'));
+  for (const name of ['lmp', 'simulate']) fs.writeFileSync(path.join(bin, name), PROGRAM, { mode: 0o755 });
+  fs.mkdirSync(place.store);
+  for (const name of ['in.melt', 'in.dat']) fs.writeFileSync(path.join(place.store, name), 'input\n');
+  return `${bin}:${process.env['PATH']}`;
+}
+
+async function isHealthy(run: Run): Promise<void> {
+  expect(await run.status, run.stderr()).toBe(0);
+  expect(run.stdout() + run.stderr()).not.toMatch(/warning: |^ *try: |NOT stored|failed/m);
+}
+
+describe('the demo', () => {
+  it('has no warning, and prints what the README shows', async () => {
+    const demo = place.exec([path.join(ROOT, 'examples/demo/demo.sh')]);
+    await isHealthy(demo);
+    const shown = /```console\n(.*?)```/s.exec(read('README.md'))?.[1] ?? '';
+    const figures = (text: string): readonly string[] =>
+      unstamped(text)
+        .replaceAll(/(?:\/[\w.-]+)*\/capture-demo\.\w+/g, () => '$DEMO')
+        .replaceAll(/\d+(\.\d+)?/g, '0')
+        .replaceAll(/\b(KiB|MiB|min)\b/g, 'unit')
+        .split('\n');
+    const printed = new Set(figures(demo.stdout() + demo.stderr()));
+    const missing = figures(shown).filter((line) => line !== '[...]' && !printed.has(line));
+    expect(missing).toEqual([]);
+  });
+});
+
+it('examples/loop.sh has no warning, the first time and when all is done', async () => {
+  // The same with fewer steps.
+  fs.cpSync(path.join(ROOT, 'examples'), path.join(place.dir, 'examples'), { recursive: true });
+  fs.mkdirSync(path.join(place.dir, 'bin'));
+  fs.symlinkSync(path.join(ROOT, 'bin/capture'), path.join(place.dir, 'bin/capture'));
+  const small = { cells: 40, steps: 800, frameEvery: 100, checkpointEvery: 75 };
+  fs.writeFileSync(path.join(place.dir, 'examples/demo/heat.json'), JSON.stringify(small));
+  const loop = [path.join(place.dir, 'examples/loop.sh'), place.store];
+  await isHealthy(place.exec(loop));
+  expect(place.keys().filter((key) => key.startsWith('final.dat.'))).toHaveLength(4);
+  const again = place.exec(loop);
+  await isHealthy(again);
+  expect(again.stderr().match(/done already/g)).toHaveLength(4);
+});
+
+it('examples/slurm/array.sbatch has no warning', async () => {
+  const PATH = standIns();
+  // slurmd runs every batch script under this name.
+  const script = path.join(place.dir, 'slurm_script');
+  fs.copyFileSync(path.join(ROOT, 'examples/slurm/array.sbatch'), script);
+  const job = { SLURM_JOB_ID: '15', SLURM_ARRAY_JOB_ID: '12', SLURM_ARRAY_TASK_ID: '3' };
+  await isHealthy(place.exec(['bash', script], { PATH, STORE: place.store, TMPDIR: place.dir, ...job }));
+  expect(place.keys()).toContain('12/final.data.3');
+});
+
+it('the command of examples/aws-batch has no warning', async () => {
+  const PATH = standIns();
+  const { containerProperties } = JSON.parse(read('examples/aws-batch/job-definition.json')) as {
+    readonly containerProperties: { readonly command: readonly string[] };
+  };
+  const command = containerProperties.command.map((word) =>
+    word
+      .replace('Ref::run', '1')
+      .replace('s3://my-bucket/melt', place.store)
+      .replace(/^\/scratch$/, place.work),
+  );
+  // The machine of the tests is in no cloud, or in one that answers as it likes.
+  const job = { AWS_BATCH_JOB_ID: 'j:3', AWS_BATCH_JOB_ARRAY_INDEX: '3', CAPTURE_NOTICE: 'none' };
+  await isHealthy(place.exec(command, { PATH, ...job }));
+  expect(place.keys().some((key) => key.endsWith('final.data.3'))).toBe(true);
+});
+
+interface Container {
+  readonly name: string;
+  readonly args?: readonly string[];
+  readonly command?: readonly string[];
+}
+
+it.each(['native-sidecar', 'second-container'])(
+  'examples/kubernetes/%s.yaml has no warning',
+  async (name) => {
+    const PATH = standIns();
+    const job = parseYaml(read(`examples/kubernetes/${name}.yaml`)) as unknown as {
+      readonly spec: {
+        readonly template: {
+          readonly spec: {
+            readonly initContainers: readonly Container[];
+            readonly containers: readonly Container[];
+          };
+        };
+      };
+    };
+    const pod = job.spec.template.spec;
+    const env = { PATH, JOB_COMPLETION_INDEX: '3', KUBERNETES_SERVICE_HOST: '10.0.0.1', CAPTURE_RUN: 'job' };
+    const start = (which: string): Run => {
+      const one = [...pod.initContainers, ...pod.containers].find((container) => container.name === which);
+      const words = [...(which === 'task' ? [] : ['capture']), ...(one?.command ?? []), ...(one?.args ?? [])];
+      const here = words.map((word) =>
+        word
+          .replaceAll(/s3:\/\/my-bucket\/sim/g, place.store)
+          .replaceAll(/\/scratch\b/g, place.work)
+          .replaceAll('/tmp/control', path.join(place.dir, 'control')),
+      );
+      return place.exec(here, env);
+    };
+    await isHealthy(start('restore'));
+    const watch = start('capture');
+    await watch.says('task sim');
+    const task = start('task');
+    expect(await task.status, task.stderr()).toBe(0);
+    await isHealthy(watch);
+    await until(() => place.keys().some((key) => key.includes('frame.3.dat')), 'the last frame');
+  },
+);
