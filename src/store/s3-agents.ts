@@ -6,35 +6,48 @@ import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import tls from 'node:tls';
 import { proxyFor, proxyHeaders, type Environment } from './s3-proxy.ts';
+import { endWhenSlow } from './s3-slow.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
 type Created = Duplex | null | undefined;
 type Callback = (error: Error | null, stream: Duplex) => void;
 
-/** An agent for http whose sockets must connect in time. */
+/** An agent for http whose sockets must connect in time, and then bring answers at some pace. */
 export class PlainAgent extends http.Agent {
+  readonly #slowMs: number;
+
+  constructor(options: http.AgentOptions, slowMs: number) {
+    super(options);
+    this.#slowMs = slowMs;
+  }
+
   override createConnection(options: http.ClientRequestArgs, callback?: Callback): Created {
-    return limited(super.createConnection(options, callback));
+    return limited(super.createConnection(options, callback), this.#slowMs);
   }
 }
 
 /** An agent for https that goes through a proxy where one is set for the host (RFC 9110, section 9.3.6). */
 export class TunnelAgent extends https.Agent {
   readonly #env: Environment;
+  readonly #slowMs: number;
 
-  constructor(options: https.AgentOptions, env: Environment) {
+  constructor(options: https.AgentOptions, slowMs: number, env: Environment) {
     super(options);
     this.#env = env;
+    this.#slowMs = slowMs;
   }
 
   override createConnection(options: https.RequestOptions, callback?: Callback): Created {
     const host = options.host ?? 'localhost';
     const port = Number(options.port ?? 443);
     const proxy = proxyFor({ protocol: 'https:', host, port }, this.#env);
-    if (proxy === undefined) return limited(super.createConnection(options, callback));
+    if (proxy === undefined) return limited(super.createConnection(options, callback), this.#slowMs);
     connectThrough(proxy, `${host}:${port}`).then(
-      (socket) => callback?.(null, tls.connect({ ...(options as tls.ConnectionOptions), socket })),
+      (socket) => {
+        const secure = tls.connect({ ...(options as tls.ConnectionOptions), socket });
+        callback?.(null, endWhenSlow(secure, this.#slowMs));
+      },
       // Node looks at the stream only when there is no error.
       (error: Error) => (callback as ((error: Error) => void) | undefined)?.(error),
     );
@@ -43,7 +56,8 @@ export class TunnelAgent extends https.Agent {
 }
 
 /** Ends a socket that does not connect; the request that waits for it hears ETIMEDOUT. */
-function limited(stream: Created): Created {
+function limited(stream: Created, slowMs: number): Created {
+  if (stream) endWhenSlow(stream, slowMs);
   if (!(stream instanceof net.Socket) || !stream.connecting) return stream;
   const timer = setTimeout(() => {
     stream.destroy(Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' }));

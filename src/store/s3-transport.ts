@@ -9,7 +9,7 @@ import { StoreError } from './store.ts';
 
 /** Each socket in use holds a part in memory; more of them are no faster on one link. */
 const MOST_SOCKETS = 8;
-/** A request that moves no byte for this long is dead: it is ended and tried again. */
+/** A request that moves no byte, or of its answer hardly any, for this long is dead: it is ended and tried again. */
 const STALL_MS = 30_000;
 
 /** The SDK's own logger would write to the terminal of the task. */
@@ -82,8 +82,8 @@ export function openTransport({ stallMs = STALL_MS }: TransportTuning = {}): Tra
   const sockets = { keepAlive: true, maxSockets: MOST_SOCKETS, maxFreeSockets: MOST_SOCKETS };
   return new Transport({
     socketTimeout: stallMs,
-    httpAgent: new PlainAgent(sockets),
-    httpsAgent: new TunnelAgent({ ...sockets, ca: certificates() }, process.env),
+    httpAgent: new PlainAgent(sockets, stallMs),
+    httpsAgent: new TunnelAgent({ ...sockets, ca: certificates() }, stallMs, process.env),
     logger: SILENT,
   });
 }
