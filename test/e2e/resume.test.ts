@@ -162,7 +162,7 @@ describe('a stored checkpoint that is damaged', () => {
     const run = place.run(['-k', 'k.chk', '--task-name', 'sh'], ['cat', 'k.chk']);
     expect(await run.status).toBe(0);
     expect(run.stdout()).toBe('1\n');
-    expect(run.stderr()).toMatch(/checkpoint 1-2 cannot be restored/);
+    expect(run.stderr()).toMatch(/checkpoint 1-2 cannot be restored \(.*\): trying 1-1$/m);
   });
 
   it('because its record cannot be read makes the run use the record before', async () => {
@@ -181,6 +181,7 @@ describe('a stored checkpoint that is damaged', () => {
     for (const n of [1, 2]) fs.rmSync(`${place.store}/k.chk.sh.0.1-${n}`);
     const run = place.run(['-k', 'k.chk', '--task-name', 'sh'], ['sh', '-c', 'echo started']);
     expect(await run.status).toBe(69);
+    expect(run.stderr()).toMatch(/checkpoint 1-1 cannot be restored \(.*\): there is no other$/m);
     expect(run.stdout()).toBe('');
     const anew = place.run(
       ['-k', 'k.chk', '--task-name', 'sh', '--no-restore'],

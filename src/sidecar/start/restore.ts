@@ -128,7 +128,8 @@ async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'gener
   const { history, settings, store, log } = job;
   const judgements: Judgement[] = [];
   const isVerified = settings.verify?.atRestore === true;
-  for (const generation of orderOf(job.history, isVerified, log)) {
+  const order = orderOf(job.history, isVerified, log);
+  for (const [at, generation] of order.entries()) {
     const tried = await tryGeneration(job, generation);
     const name = generationName(generation);
     if (tried.kind === 'local-stays') return { generation: undefined, judgements };
@@ -137,7 +138,9 @@ async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'gener
       return { generation, judgements };
     }
     judgements.push({ generation: name, good: false });
-    log.warn(`checkpoint ${name} cannot be restored (${tried.why}): trying the one before`, {
+    const next = order[at + 1];
+    const then = next === undefined ? 'there is no other' : `trying ${generationName(next)}`;
+    log.warn(`checkpoint ${name} cannot be restored (${tried.why}): ${then}`, {
       event: 'damaged',
       generation: name,
     });
