@@ -82,7 +82,10 @@ describe('a directory that is written file by file', () => {
   });
 
   it('is in the set at once when it is renamed into place', async () => {
-    const run = place.run(options, sh('mkdir tmp; echo 1 > tmp/a; echo 1 > tmp/b; mv tmp ck-1; sleep 600'));
+    const run = place.run(
+      [...options, '--checkpoint-settle', '10m'],
+      sh('mkdir tmp; echo 1 > tmp/a; echo 1 > tmp/b; mv tmp ck-1; sleep 600'),
+    );
     await until(() => generations().length > 0, 'a generation');
     expect(newest()).toEqual(['ck-1/a', 'ck-1/b']);
     await killed(run);
@@ -90,7 +93,7 @@ describe('a directory that is written file by file', () => {
 
   it('is in the set when the task says so', async () => {
     const run = place.run(
-      options,
+      [...options, '--checkpoint-settle', '10m'],
       sh('mkdir ck-1; echo 1 > ck-1/a; echo 1 > ck-1/b; "$B" flush; echo "flush $?"; sleep 600'),
       { B: BIN },
     );
