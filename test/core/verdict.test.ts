@@ -190,7 +190,7 @@ describe('a close', () => {
   };
   const at = (
     atMs: number,
-    how: 'close' | 'rename' | 'link' = 'close',
+    how: 'close' | 'rename' | 'dir-rename' | 'link' = 'close',
     evidence: Evidence = 'unknown',
   ): Close => ({ how, atMs, evidence });
 
@@ -214,6 +214,7 @@ describe('a close', () => {
     ],
     ['by rename is trusted whoever was stopped', at(99_000, 'rename'), { writersStoppedAtMs: 98_000 }, false],
     ['by rename is never suspect', at(99_999, 'rename'), {}, false],
+    ['with its directory by rename is never suspect', at(99_999, 'dir-rename'), {}, false],
     ['by link is never suspect', at(99_999, 'link'), {}, false],
     [
       'before the signal that killed the task is trusted',

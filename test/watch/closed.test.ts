@@ -64,7 +64,7 @@ describe('a file is told as closed', () => {
     fs.writeFileSync(`${outside}/set/one`, 'x');
     fs.writeFileSync(`${outside}/set/inner/two`, 'x');
     fs.renameSync(`${outside}/set`, `${dir}/set`);
-    expect(drained().toSorted()).toEqual(['rename set/inner/two', 'rename set/one']);
+    expect(drained().toSorted()).toEqual(['dir-rename set/inner/two', 'dir-rename set/one']);
   });
 
   it('when a hard link gives it a declared name', async () => {

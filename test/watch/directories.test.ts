@@ -56,7 +56,7 @@ describe('a directory', () => {
     fs.writeFileSync(`${outside}/set/inner/one`, 'x');
     expect(drained()).toEqual([]);
     fs.renameSync(`${outside}/set`, `${dir}/back`);
-    expect(drained()).toEqual(['rename back/inner/one']);
+    expect(drained()).toEqual(['dir-rename back/inner/one']);
     fs.writeFileSync(`${dir}/back/inner/two`, 'x');
     expect(drained()).toEqual(['close back/inner/two']);
   });
