@@ -27,23 +27,15 @@ export async function carryOut(asked: Asked, say: Say): Promise<ExitStatus> {
 }
 
 async function watch({ settings }: Asked): Promise<ExitStatus> {
-  const [{ watchAlone }, { openLog }] = await Promise.all([
-    import('../sidecar/alone/watch-alone.ts'),
-    import('../log.ts'),
-  ]);
+  const { watchAlone, openLog } = await import('./alone.ts');
   return logged(openLog(settings.log, settings.identity.index), (log) =>
     readable(() => watchAlone(settings, log)),
   );
 }
 
 async function restore({ settings }: Asked): Promise<ExitStatus> {
-  const [module, { openLog }] = await Promise.all([
-    settings.handoff === true
-      ? import('../sidecar/start/restore-handoff.ts')
-      : import('../sidecar/start/restore-only.ts'),
-    import('../log.ts'),
-  ]);
-  const restoring = 'handOver' in module ? module.handOver : module.restoreOnly;
+  const { handOver, restoreOnly, openLog } = await import('./alone.ts');
+  const restoring = settings.handoff === true ? handOver : restoreOnly;
   return logged(openLog(settings.log, settings.identity.index), (log) =>
     untilStopped(async (signal) => {
       log.info(await restoring(settings, log, signal), { event: 'end' });
@@ -67,9 +59,9 @@ async function dryRun(asked: Asked): Promise<ExitStatus> {
     const { findCommand } = await import('../launch/find-command.ts');
     findCommand(asked.task.command, settings.workdir, process.env['PATH']);
   }
-  const module = await import('../sidecar/start/dry-run.ts');
+  const alone = await import('./alone.ts');
   return untilStopped(async (signal) => {
-    const { text, failure } = await module.dryRun(settings, signal);
+    const { text, failure } = await alone.dryRun(settings, signal);
     print(text);
     if (failure !== undefined) throw failure;
     return EXIT.ok;
@@ -78,7 +70,7 @@ async function dryRun(asked: Asked): Promise<ExitStatus> {
 
 /** Signals end it, also where it is process 1 of a container: nothing has been begun that must be finished. */
 async function untilStopped(act: (signal: AbortSignal) => Promise<ExitStatus>): Promise<ExitStatus> {
-  const { openStops } = await import('../sidecar/alone/stops.ts');
+  const { openStops } = await import('./alone.ts');
   const stops = openStops();
   const stopping = new AbortController();
   const stopped = stops.first.then(({ signal, number }): never => {
@@ -95,7 +87,7 @@ async function untilStopped(act: (signal: AbortSignal) => Promise<ExitStatus>): 
 
 /** What the store says becomes what the user reads. */
 async function readable(act: () => Promise<ExitStatus>): Promise<ExitStatus> {
-  const { describeFailure } = await import('../sidecar/failure.ts');
+  const { describeFailure } = await import('./alone.ts');
   try {
     return await act();
   } catch (error) {

@@ -10,6 +10,11 @@ export class CaptureError extends Error {
   readonly status: ExitStatus;
   readonly hint: string | undefined;
 
+  /** By its name: each file of the program has a class of its own (build.mjs). */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'CaptureError';
+  }
+
   constructor(status: ExitStatus, message: string, options: { hint?: string; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'CaptureError';

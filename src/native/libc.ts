@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import type koffi from 'koffi';
+import { loadBinary } from './binary.ts';
 import type { LibraryHandle } from 'koffi';
 
 const requireHere = createRequire(import.meta.url);
@@ -11,7 +12,9 @@ let loaded: { readonly koffi: typeof koffi; readonly libc: LibraryHandle } | und
 /** Loaded on first use: a start pays only for what it calls. */
 function native(): { readonly koffi: typeof koffi; readonly libc: LibraryHandle } {
   if (loaded !== undefined) return loaded;
-  const module = requireHere('koffi') as typeof koffi;
+  const { platform, arch } = process;
+  const binary = loadBinary(`@koromix/koffi-${platform}-${arch}/${platform}_${arch}/koffi.node`);
+  const module = (binary ?? requireHere('koffi')) as typeof koffi;
   loaded = { koffi: module, libc: module.load(null) };
   return loaded;
 }
@@ -33,6 +36,11 @@ export function lastErrno(): string {
 export function systemError(call: string, code: string, path?: string): Error {
   const where = path === undefined ? '' : ` '${path}'`;
   return Object.assign(new Error(`${code}: ${call}${where}`), { code, syscall: call, path });
+}
+
+/** The same as koffi has it: with `async` beside the call. */
+export function bindLibc(prototype: string): ReturnType<LibraryHandle['func']> {
+  return native().libc.func(prototype);
 }
 
 /** Declares a libc function on first use, so that a start pays only for what it calls. */

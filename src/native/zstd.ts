@@ -1,6 +1,7 @@
 // The zstd library itself, through zstd-napi's low-level binding: the only way to put the content size into a
 // frame that is made piece by piece. An optional package: never a reason not to start.
 import type * as Binding from 'zstd-napi/binding.js';
+import { loadBinary } from './binary.ts';
 
 export type Zstd = typeof Binding;
 
@@ -9,6 +10,8 @@ export const NO_ZSTD_HINT = `run with Node 22.15 or newer (this is ${process.ver
 
 /** The binding, or undefined where no binary fits this machine. */
 export async function loadZstd(): Promise<Zstd | undefined> {
+  const binary = loadBinary('zstd-napi/build/Release/binding.node');
+  if (binary !== undefined) return binary as Zstd;
   try {
     // A CommonJS module with computed exports: they stand on the default export only.
     return ((await import('zstd-napi/binding.js')) as unknown as { readonly default: Zstd }).default;

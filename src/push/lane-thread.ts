@@ -36,9 +36,14 @@ export function startLane(entry: URL | string, data: LaneData, events: LaneEvent
     // Without these two Node opens process.stdout and process.stderr, which are the task's own.
     stdout: true,
     stderr: true,
+    // Files are opened by openat2(2), which Node knows nothing of: it would warn at each close, for ever kept.
+    trackUnmanagedFds: false,
     execArgv: [],
     resourceLimits: HEAP_MB,
   });
+  // What nobody reads would be kept: 2 KiB for each file, once.
+  worker.stdout.resume();
+  worker.stderr.resume();
   let isClosing = false;
   let failure: Error | undefined;
   worker.on('message', events.message);

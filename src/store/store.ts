@@ -115,6 +115,11 @@ export interface GotObject extends ObjectHead {
 export type StoreErrorKind = 'transient' | 'denied' | 'expired' | 'missing' | 'full' | 'lost' | 'refused';
 
 export class StoreError extends Error {
+  /** By its name: drivers are files of their own in the program, with a class of their own (build.mjs). */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'StoreError';
+  }
+
   readonly kind: StoreErrorKind;
   /** What to do about it, without the `try:`. */
   readonly hint: string | undefined;

@@ -1,19 +1,19 @@
 // poll(2) on a thread of libuv's pool, for the one reader that must wait outside of libuv's epoll.
-import koffi, { type LibraryHandle } from 'koffi';
+import { bindLibc } from '../native/libc.ts';
 
 const POLLIN = 1;
 /** struct pollfd: int fd, short events, short revents. */
 const POLLFD_BYTES = 8;
 const WITHOUT_LIMIT = -1;
 
-let poll: ReturnType<LibraryHandle['func']> | undefined;
+let poll: ReturnType<typeof bindLibc> | undefined;
 
 /** What threads are writing into: nothing else may keep it from being collected meanwhile. */
 const inUse = new Set<Buffer>();
 
 /** Waits until one of the descriptors can be read, or was hung up; a signal may end the wait early. */
 export function pollReadable(fds: readonly number[]): Promise<void> {
-  poll ??= koffi.load(null).func('int poll(void*, unsigned long, int)');
+  poll ??= bindLibc('int poll(void*, unsigned long, int)');
   const call = poll;
   const list = Buffer.allocUnsafeSlow(fds.length * POLLFD_BYTES).fill(0);
   const fields = new Int32Array(list.buffer);

@@ -10,7 +10,8 @@ export function openSnapshotLanes(settings: Settings, root: Root, log: Log): Lan
   return openLanes({
     root,
     count: settings.lanes,
-    entry: new URL('./lane.mjs', import.meta.url),
+    // In the bundle its threads are lanes (sidecar-entry.ts, build.mjs).
+    entry: new URL('./sidecar.mjs', import.meta.url),
     spoolDir: spoolDirOf(settings, log),
     spoolLimitBytes: settings.spoolLimitBytes,
   });

@@ -1,0 +1,26 @@
+// The binary of an installed package, by its file: one open, where the package's own loader takes seven. Thousands of
+// tasks start at once on one shared file system.
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const requireHere = createRequire(import.meta.url);
+
+/** Undefined where it is not there, or not for this machine: then the package's own loader is to be asked. */
+export function loadBinary(file: string): unknown {
+  let dir = path.dirname(fileURLToPath(import.meta.url));
+  for (; ; dir = path.dirname(dir)) {
+    const binary = `${dir}/node_modules/${file}`;
+    if (fs.existsSync(binary)) return loaded(binary);
+    if (dir === path.dirname(dir)) return undefined;
+  }
+}
+
+function loaded(binary: string): unknown {
+  try {
+    return requireHere(binary);
+  } catch {
+    return undefined; // of another libc
+  }
+}

@@ -1,0 +1,81 @@
+// What a start opens in the install tree: thousands of tasks start at once on one shared file system.
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
+import { IN, libcInotify, parseEvents } from '../../src/watch/inotify.ts';
+import { startS3Server } from '../s3-server/server.ts';
+import { openPlace, until, type Place } from './support.ts';
+
+const IN_OPEN = 0x20;
+const MOST_OPENS = 10;
+/** What a run can need of them. */
+const PACKAGES = [
+  'koffi',
+  '@koromix',
+  'zstd-napi/build/Release',
+  'zstd-napi/package.json',
+  'zstd-napi/binding.js',
+];
+
+let place: Place;
+beforeEach(() => {
+  place = openPlace();
+});
+afterEach(() => place.close());
+
+/** An installation that no other test uses. */
+function install(dir: string): string {
+  for (const name of ['bin', 'dist', 'package.json', ...PACKAGES.map((one) => `node_modules/${one}`)])
+    if (fs.existsSync(name)) fs.cpSync(name, path.join(dir, name), { recursive: true });
+  return path.join(dir, 'bin/capture');
+}
+
+/** Counts the files that are opened below `dir` (inotify(7)). */
+function countOpens(dir: string): () => readonly string[] {
+  const fd = libcInotify.open();
+  const dirs = new Map<number, string>();
+  const watch = (at: string): void => {
+    dirs.set(libcInotify.add(fd, at, IN_OPEN), at);
+    for (const entry of fs.readdirSync(at, { withFileTypes: true }))
+      if (entry.isDirectory()) watch(path.join(at, entry.name));
+  };
+  watch(dir);
+  const bytes = Buffer.alloc(2 ** 20);
+  const taken = (): readonly string[] => {
+    const opened: string[] = [];
+    for (let length = libcInotify.read(fd, bytes); length > 0; length = libcInotify.read(fd, bytes))
+      parseEvents(bytes, length, (at, mask, _cookie, name) => {
+        if ((mask & IN.isDir) === 0) opened.push(path.join(dirs.get(at) ?? '', name));
+      });
+    return opened;
+  };
+  taken();
+  return taken;
+}
+
+async function opensOfStart(options: readonly string[], env: NodeJS.ProcessEnv): Promise<readonly string[]> {
+  const dir = path.join(place.dir, 'installed');
+  const capture = install(dir);
+  const opens = countOpens(dir);
+  const task = ['sh', '-c', 'touch started; while ! [ -e go ]; do sleep 0.05; done'];
+  const run = place.exec([capture, ...options, '--results', 'r.dat', '--', ...task], env);
+  await until(() => fs.existsSync(place.at('started')), 'the task runs');
+  const opened = opens();
+  fs.writeFileSync(place.at('go'), '');
+  expect(await run.status).toBe(0);
+  return opened;
+}
+
+it('a run with a directory opens at most ten files of the installation before its task runs', async () => {
+  const opened = await opensOfStart(['--to', place.store], {});
+  expect(opened.length, opened.join('\n')).toBeLessThanOrEqual(MOST_OPENS);
+  expect(opened.map((file) => path.basename(file))).toContain('sidecar.mjs');
+}, 30_000);
+
+it('a run with S3 opens at most ten files of the installation before its task runs', async () => {
+  const server = await startS3Server();
+  onTestFinished(() => server.stop());
+  const opened = await opensOfStart(['--to', `s3://${server.bucket}/run`, '--path-style'], server.env);
+  expect(opened.length, opened.join('\n')).toBeLessThanOrEqual(MOST_OPENS);
+  expect(opened.map((file) => path.basename(file))).toContain('s3.mjs');
+}, 30_000);
