@@ -1,6 +1,7 @@
 // What stands under a result's key need not be what its record says: an attempt may die between a push and the
 // record of it, or only stall, and wake up when a later one has pushed the same key; and an object may have been
 // deleted or cut since. Looks at push ids and sizes, and never says that all is stored when it could not look.
+import { whileLinked } from '../../core/linked-signal.ts';
 import { reasonOf } from '../../core/errors.ts';
 import type { History } from '../../core/history.ts';
 import { createLimit } from '../../core/limit.ts';
@@ -84,7 +85,7 @@ export async function pushOverwritten(
   const look = async (file: StoredFile): Promise<void> => {
     if (!isDoubtful && !isEarlier(file)) return;
     try {
-      const there = await standing(store, file, AbortSignal.any([deadline, signal]));
+      const there = await whileLinked([deadline, signal], (either) => standing(store, file, either));
       if (there === file) return;
       if (files.get(file.path, 'result')?.durable !== undefined) again.push(file);
       else if (there?.md5 !== undefined) ledger.noteResult({ ...there, md5: there.md5 });
