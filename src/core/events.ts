@@ -9,6 +9,11 @@ import type { RelPath } from './path.ts';
  */
 export type ClosedHow = 'close' | 'rename' | 'link' | 'scan' | 'quiet' | 'dir-rename';
 
+/** A dying process renames and links nothing: a file that came so was put there by one that lived on. */
+export function isPlaced(how: ClosedHow): boolean {
+  return how === 'rename' || how === 'dir-rename' || how === 'link';
+}
+
 export interface ClosedEvent {
   readonly path: RelPath;
   readonly how: ClosedHow;

@@ -1,5 +1,6 @@
 // A death is not a close: the kernel also closes the files of a process that is killed, half-written.
 // Pure: says which closes prove nothing, while the task runs and once it has not ended with 0.
+import { isPlaced } from './events.ts';
 import type { Close } from './track.ts';
 
 /** An exit status may be a wrapper's, which passes on a death that is this old. */
@@ -32,12 +33,12 @@ export function provenFromMs(close: Close | undefined, signalledAtMs: number | u
 
 /** A dying process renames and links nothing; and while nobody died, whoever closed the file lives on. */
 function isProof({ how, evidence }: Close): boolean {
-  return how === 'rename' || how === 'dir-rename' || how === 'link' || evidence === 'clean';
+  return isPlaced(how) || evidence === 'clean';
 }
 
 /** True when the last close of a file may have been its writer's death. */
 export function isSuspect(close: Close | undefined, ending: Ending): boolean {
-  if (close === undefined || close.how === 'rename' || close.how === 'link') return false;
+  if (close === undefined || isPlaced(close.how)) return false;
   const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, killed } = ending;
   // However well the task ended, and whether it closed the file itself: this writer had to be stopped.
   if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;

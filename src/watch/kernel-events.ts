@@ -1,6 +1,6 @@
 // From the kernel's events to closed files: keeps the watches in step with the tree and puts what was closed
 // into the outbox. All of it is synchronous and none of it runs foreign code, so that the order holds.
-import type { ClosedHow, Interest } from '../core/events.ts';
+import { isPlaced, type ClosedHow, type Interest } from '../core/events.ts';
 import type { Evidence } from '../core/evidence.ts';
 import { joinPath, type RelPath } from '../core/path.ts';
 import { holdDirectory } from '../native/beneath.ts';
@@ -27,7 +27,7 @@ const TMPFILE_NAME = /^#\d+$/;
 
 /** A dying process renames and links nothing; what stands in a directory that is new was closed since it is there. */
 function evidenceFrom(how: ClosedHow): Evidence | undefined {
-  return how === 'rename' || how === 'link' ? 'clean' : undefined;
+  return isPlaced(how) ? 'clean' : undefined;
 }
 
 export class KernelEvents {
