@@ -4,10 +4,7 @@
 /** signal(7): SIGTERM's bit in the masks of proc_pid_status(5). */
 const SIGTERM_BIT = 1n << 14n;
 
-/**
- * Programs that catch SIGTERM to end their children with it, by the name in proc_pid_comm(5), which has at
- * most 15 bytes.
- */
+/** Programs that catch SIGTERM to end their children with it. Their names have at most 15 bytes: proc_pid_comm(5). */
 const BARE_LAUNCHERS: ReadonlySet<string> = new Set(
   [
     'mpirun mpiexec mpiexec.hydra orterun prterun orted prted prte hydra_pmi_proxy hydra_bstrap_pr mpispawn',
@@ -16,9 +13,15 @@ const BARE_LAUNCHERS: ReadonlySet<string> = new Set(
   ].flatMap((names) => names.split(' ')),
 );
 
-/** `status` and `comm` as proc_pid_status(5) and proc_pid_comm(5) have them. */
-export function handlesTerm(status: string, comm: string): boolean {
-  if (BARE_LAUNCHERS.has(comm.trim())) return false;
+/**
+ * `status`, `comm` and `cmdline` as proc_pid_status(5), proc_pid_comm(5) and proc_pid_cmdline(5) have them. A name in
+ * either is enough: a program may rename its main thread (Node 24: `MainThread`), and behind a script's `#!` the
+ * command line begins with the interpreter.
+ */
+export function handlesTerm(status: string, comm: string, cmdline: string): boolean {
+  const argv0 = cmdline.split('\0', 1)[0] ?? '';
+  const names = [comm.trim(), argv0.slice(argv0.lastIndexOf('/') + 1)];
+  if (names.some((name) => BARE_LAUNCHERS.has(name))) return false;
   const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(status)?.[1];
   return mask !== undefined && (BigInt(`0x${mask}`) & SIGTERM_BIT) !== 0n;
 }

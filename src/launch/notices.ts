@@ -35,9 +35,7 @@ export function createNotices(options: NoticesOptions): Notices {
     if (tell === 'none') return undefined;
     if (tell !== 'auto') return tell as NodeJS.Signals;
     const members = task()?.members() ?? [];
-    return members.some((pid) => handlesTerm(readProc(pid, 'status') ?? '', readProc(pid, 'comm') ?? ''))
-      ? 'SIGTERM'
-      : undefined;
+    return members.some(catchesTerm) ? 'SIGTERM' : undefined;
   };
   return {
     received: (notice) => {
@@ -62,6 +60,11 @@ export function createNotices(options: NoticesOptions): Notices {
       if (tell !== 'none') tellTask(tell === 'auto' ? 'SIGTERM' : (tell as NodeJS.Signals));
     },
   };
+}
+
+function catchesTerm(pid: number): boolean {
+  const read = (what: string): string => readProc(pid, what) ?? '';
+  return handlesTerm(read('status'), read('comm'), read('cmdline'));
 }
 
 function told({ source, atMs }: Notice): MessageFields {
