@@ -1,5 +1,6 @@
 // What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Between them
 // and the task stands nothing else; whether a signal is relayed is decided in core/relay.ts.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { clockMs, fromTimeOfDay } from '../native/clock.ts';
 import { deadlineOf } from '../core/deadline.ts';
 import type { MessageFields } from '../core/message-fields.ts';
@@ -105,8 +106,10 @@ export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions
     const rule = relayRule('SIGTSTP', sharesGroup);
     const hasIt = rule === 'unless-broadcast' && (await broadcasts.covers('SIGTSTP'));
     if (task !== undefined && !continued.aborted) await stopTask(task, hasIt, continued);
+    // A stop that was taken back before it took place must not leave us asleep for ever. SIGCONT may have come
+    // and not been told yet: signals are told when the event loop polls, and timers that are late go before that.
+    await nextTurn();
     stopping = undefined;
-    // A stop that was taken back before it took place must not leave us asleep for ever.
     if (continued.aborted) return;
     const stoppedMs = stopOurselves(sharesGroup);
     countdowns.lengthen(stoppedMs);

@@ -201,6 +201,10 @@ describe('a stop', () => {
     const capture = await recording();
     process.kill(capture.pid, 'SIGTSTP');
     await until('the task is asked to stop', () => lab.lines('signals').includes('SIGTSTP'));
+    // Held until its time to stop is past: then it finds that and SIGCONT at once.
+    process.kill(capture.pid, 'SIGSTOP');
+    const heldAtMs = Date.now();
+    await until('its time to stop is past', () => Date.now() > heldAtMs + 100);
     process.kill(capture.pid, 'SIGCONT');
     await until('continued', () => lab.lines('signals').includes('SIGCONT'));
     expect(await received(capture)).toEqual(['SIGTSTP', 'SIGCONT']);
