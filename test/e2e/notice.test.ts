@@ -1,4 +1,5 @@
 // A notice from a real source to a real task: what is stored, what the task is told, and the exit status.
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { metadataServer, type MetadataServer } from '../preempt/metadata-server.ts';
@@ -42,10 +43,12 @@ describe('a notice', () => {
   });
 
   it('lets a task compute on that does not handle SIGTERM; what it closes until then is stored', async () => {
-    const task = `echo computing; until [ -e go ]; do sleep 0.05; done; echo 1 > k.chk; echo more > late.dat; exec sleep 600`;
+    // It waits without another process: none may end when it closes its result, as that would be a doubtful close.
+    execFileSync('mkfifo', [place.at('go')]);
+    const task = `echo computing; read line < go; echo 1 > k.chk; echo more > late.dat; exec sleep 600`;
     const run = await noticed(task, ['-r', 'late.dat']);
     await run.says('computes on until ');
-    fs.writeFileSync(place.at('go'), '');
+    await fs.promises.writeFile(place.at('go'), 'go\n');
     expect(await run.status, run.stderr()).toBe(75);
     expect(place.text('late.dat.0')).toBe('more\n');
     expect(last()?.kind).toBe('preempted');
