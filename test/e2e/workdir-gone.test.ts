@@ -41,9 +41,9 @@ describe('a task that removes its work directory', () => {
     const wait = `while ! [ -e ${go} ]; do sleep 0.05; done`;
     const run = place.run(
       RESULTS,
-      task(`${wait}; echo one > r1; rm -rf "$WORK"; touch ${go}2; sleep 0.2; exit 0`),
+      task(`echo begun; ${wait}; echo one > r1; rm -rf "$WORK"; touch ${go}2; sleep 0.2; exit 0`),
     );
-    await run.says('attempt 1');
+    await run.says('begun');
     const sidecar = sidecarOf(run.pid);
     if (sidecar === undefined) throw new Error('there is no sidecar');
     // What is closed now is gone when the sidecar looks.
