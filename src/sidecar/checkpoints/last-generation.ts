@@ -55,7 +55,9 @@ export async function commitLast(
   const committed = isNewest(ledger, whole) && !(clean && ledger.generations[0]?.instant === true);
   // What passed its check before it was committed is good, whatever closed it.
   const ofDeath = whole.filter(({ path }) => suspects.includes(path));
-  if (settings.verify?.atCommit !== true) markSuspect(context, closesOf(ofDeath, files));
+  // Committed while the death came to light: the mark waits for nothing that follows, as for what was there before.
+  if (settings.verify?.atCommit !== true && markSuspect(context, closesOf(ofDeath, files)))
+    await ledger.write('stored', {}, context.signal);
   const isNew = fresh && whole.length > 0 && !committed;
   const held =
     isNew || !clean || companions.standAlone ? await lastCapture(companions, last, log) : undefined;
