@@ -2,6 +2,8 @@
 // worth is never claimed to be more than is known.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Generation } from '../../src/core/records.ts';
+import { TELL_ALL } from '../support/messages.ts';
+import { letGoOn, UNTIL_SET } from './letting-go-on.ts';
 import { BIN, killTree, openPlace, until, type Place, type Run } from './support.ts';
 
 let place: Place;
@@ -116,12 +118,12 @@ describe('a directory that is written file by file', () => {
 describe('a pause in the middle of a known round', () => {
   it('makes no set of two rounds', async () => {
     const run = place.run(
-      ['-k', 'a', '-k', 'b', '--checkpoint-settle', '100ms', '--task-name', 't'],
+      ['-k', 'a', '-k', 'b', '--checkpoint-settle', '100ms', '--task-name', 't', ...TELL_ALL],
       sh(
-        'for i in 1 2; do echo $i > a; echo $i > b; until [ -e "$S/b.t.0.1-$i" ]; do sleep 0.02; done; done; echo 3 > a; sleep 1; echo paused; sleep 600',
+        `for i in 1 2; do echo $i > a; echo $i > b; ${UNTIL_SET}; done; echo 3 > a; sleep 1; echo paused; sleep 600`,
       ),
-      { S: place.store },
     );
+    await letGoOn(run, place, 2);
     await run.says('paused');
     await killed(run);
     const next = place.run(['-k', 'a', '-k', 'b', '--task-name', 't'], ['cat', 'a', 'b']);
@@ -160,13 +162,8 @@ describe('what falls out of the set', () => {
 describe('a checkpoint from which the task fails', () => {
   it('gives way to the one before it after two attempts', async () => {
     const options = ['-k', 'k', '--task-name', 't', '--reclaim', 'never'];
-    const made = place.run(
-      options,
-      sh('for i in 1 2; do echo $i > k; until [ -e "$S/k.t.0.1-$i" ]; do sleep 0.02; done; done'),
-      {
-        S: place.store,
-      },
-    );
+    const made = place.run([...options, ...TELL_ALL], sh(`for i in 1 2; do echo $i > k; ${UNTIL_SET}; done`));
+    await letGoOn(made, place, 2);
     expect(await made.status, made.stderr()).toBe(0);
     const from: string[] = [];
     for (let attempt = 0; attempt < 3; attempt += 1) {

@@ -1,6 +1,8 @@
 // --verify-checkpoint: the user's own check decides which set is good, at a restore and before a commit.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TELL_ALL } from '../support/messages.ts';
+import { letGoOn, UNTIL_SET } from './letting-go-on.ts';
 import { openPlace, type Place, type Run } from './support.ts';
 
 let place: Place;
@@ -18,8 +20,10 @@ const generations = (): readonly string[] =>
 /** Sets 1 and 2 of one file, and one more of which a death makes a suspect when `status` is not 0. */
 async function store(status = 0): Promise<void> {
   const write = `sh -c 'exec 3> k.chk; echo $0 >&3; kill -9 $$' $i`;
-  const script = `for i in 1 2; do ${write}; [ $i = 1 ] && : > extra; until [ -e "$S/k.chk.sh.0.1-$i" ]; do :; done; done; exit ${status}`;
-  expect(await place.run(['-k', 'k.chk'], sh(script), { S: place.store }).status).toBe(status);
+  const script = `for i in 1 2; do ${write}; [ $i = 1 ] && : > extra; ${UNTIL_SET}; done; exit ${status}`;
+  const run = place.run(['-k', 'k.chk', ...TELL_ALL], sh(script));
+  await letGoOn(run, place, 2);
+  expect(await run.status).toBe(status);
   place.freshWork();
 }
 
@@ -66,10 +70,11 @@ describe('a check at the restore', () => {
   });
 
   it('that fails moves a local companion aside that is longer than what is stored of it', async () => {
-    const script =
-      'exec 3>log; for i in 1 2; do echo $i >&3; echo $i > k.chk; until [ -e "$S/k.chk.sh.0.1-$i" ]; do :; done; done';
+    const script = `exec 3>log; for i in 1 2; do echo $i >&3; echo $i > k.chk; ${UNTIL_SET}; done`;
     const options = ['-k', 'k.chk', '--companions', 'log'];
-    expect(await place.run([...options, '--keep'], sh(script), { S: place.store }).status).toBe(0);
+    const first = place.run([...options, '--keep', ...TELL_ALL], sh(script));
+    await letGoOn(first, place, 2);
+    expect(await first.status).toBe(0);
     fs.appendFileSync(place.at('log'), 'not in the store\n');
     const run = resume([...options.slice(2), '--verify-checkpoint', 'grep -q 1 k.chk']);
     expect(await run.status, run.stderr()).toBe(0);
