@@ -4,7 +4,7 @@
 import { whileLinked } from '../../core/linked-signal.ts';
 import { reasonOf } from '../../core/errors.ts';
 import type { History } from '../../core/history.ts';
-import { createLimit } from '../../core/limit.ts';
+import { forEachAtOnce } from '../../core/limit.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../core/records.ts';
 import type { ObjectHead, ObjectMeta, Store } from '../../store/store.ts';
@@ -94,8 +94,8 @@ export async function pushOverwritten(
       left.push({ path: file.path, why: `nobody knows whether it is still stored: ${reasonOf(error)}` });
     }
   };
-  const limit = createLimit(LOOKS_AT_ONCE);
-  await Promise.all([...ledger.results.values()].map((file) => limit(() => look(file))));
+  // Never all of them at once: there may be very many.
+  await forEachAtOnce(ledger.results.values(), LOOKS_AT_ONCE, look);
   for (const { path } of again) {
     log.warn(`${showPath(path)} was replaced in the store, or is gone from it: it is pushed again`);
     baselines.delete(path);
