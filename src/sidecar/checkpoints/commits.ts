@@ -39,6 +39,7 @@ export class Commits {
   readonly #spare: Spare;
   readonly #verified: VerifyCut;
   #last: Promise<void> = Promise.resolve();
+  #isMarkDue = false;
   count = 0;
 
   constructor(options: CommitsOptions) {
@@ -118,7 +119,10 @@ export class Commits {
     return this.inTurn(async () => {
       if (context.settings.verify?.atCommit === true) return;
       const objects = paths.flatMap((path) => checkpoints.newestOf(path) ?? []);
-      if (markSuspect(context, closesOf(objects, files))) await context.ledger.write('stored', {}, signal);
+      // Also what an earlier try has marked and could not record.
+      this.#isMarkDue = markSuspect(context, closesOf(objects, files)) || this.#isMarkDue;
+      if (this.#isMarkDue) await context.ledger.write('stored', {}, signal);
+      this.#isMarkDue = false;
     });
   }
 
