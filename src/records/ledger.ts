@@ -154,11 +154,6 @@ export class Ledger {
     this.#inline.delete(file.path);
   }
 
-  /** True for what a death left, under a key that may have served for something else before. */
-  isPartial(key: string): boolean {
-    return this.#partials.some((file) => file.key === key);
-  }
-
   /** It stands beside the result's key, in place of what stood there of this path. */
   noteAside(file: StoredFile): void {
     this.#aside.set(file.path, file);

@@ -154,19 +154,6 @@ describe('a first result whose close may be a death’s', () => {
     expect(stored?.suspect).toBeUndefined();
   });
 
-  it('leaves its place to what a death makes of it later', async () => {
-    const run = place.run(
-      ['-r', '*.dat'],
-      bash(
-        `${redirected}; until compgen -G "../store/r.dat.0.partial-1" >/dev/null; do :; done; "${BIN}" flush; ${torn('r.dat')}; exit 9`,
-      ),
-    );
-    expect(await run.status, run.stderr()).toBe(9);
-    expect(names()).toEqual(['r.dat.0', 'r.dat.0.partial-1']);
-    expect(place.stored('r.dat.0')).toEqual(bytes);
-    expect(place.text('r.dat.0.partial-1')).toBe('half');
-  });
-
   it('leaves nothing when the task removes it', async () => {
     const run = place.run(['-r', '*.dat'], bash(`${redirected}; ${wait}; rm r.dat`));
     await until(() => names().length > 0, 'the result');

@@ -170,11 +170,7 @@ export class Results {
       const file = ledger.results.get(path);
       if (file !== undefined && !ledger.isRecorded(file)) continue;
       this.#obsolete.delete(path);
-      // What a death has left since may stand there now.
-      await tidy.delete(
-        keys.filter((key) => !ledger.isPartial(key)),
-        signal,
-      );
+      await tidy.delete([...keys], signal);
     }
   }
 
