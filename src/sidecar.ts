@@ -18,7 +18,6 @@ import { Checkpoints } from './sidecar/checkpoints/checkpoints.ts';
 import { Companions } from './sidecar/checkpoints/companions.ts';
 import type { Context } from './sidecar/context.ts';
 import { openDrainWindow, type DrainWindow } from './sidecar/end/drain-window.ts';
-import { Aside } from './sidecar/files/aside.ts';
 import { Files } from './sidecar/files/files.ts';
 import { endWhenLost } from './sidecar/end/lost-store.ts';
 import { finish, type Finished, type FinishParts, type RunEnd } from './sidecar/end/finish.ts';
@@ -181,7 +180,6 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
     relief.changed();
   };
   const results = new Results(context, stored);
-  const aside = new Aside(context);
   const checkpoints = new Checkpoints(context);
   const openResults = new OpenResults({
     context,
@@ -193,7 +191,7 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
   const companions = new Companions(context, restored.generation, openResults, () => checkpoints.number);
   const files = new Files({
     paths: context.paths,
-    push: openPusher({ context, checkpoints, results, aside, suspects }),
+    push: openPusher({ context, checkpoints, results, suspects }),
     rolesOf: (path) => rolesToTrack(manifest.rolesOf(path)),
     replaces: (path) => results.replaces(path),
     sizeOf: (path) => statMember(context.root, path)?.size ?? 0,
@@ -232,7 +230,6 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
     context,
     files,
     results,
-    aside,
     checkpoints,
     companions,
     openResults,

@@ -34,8 +34,6 @@ export type TrackEvent =
   | { readonly kind: 'torn'; readonly atMs: number }
   | { readonly kind: 'gone' }
   | { readonly kind: 'failed'; readonly why: string; readonly atMs: number }
-  /** What may be a death's was sent beside the result's key (`stored`), or could not be; not again before `notBeforeMs`. */
-  | { readonly kind: 'set-aside'; readonly stored: boolean; readonly notBeforeMs: number }
   /** It can never be pushed as it is (a link out of the work directory, another user's secret). */
   | { readonly kind: 'refused'; readonly why: string }
   /** A checkpoint generation needs this very content: no pacing. A torn file still waits for its next try. */
@@ -88,12 +86,6 @@ export function decide(track: Track, event: TrackEvent): Track {
       );
       return { ...next, left: event.why };
     }
-    case 'set-aside':
-      return {
-        ...ended(track),
-        asideCloses: event.stored ? track.readingCloses : track.asideCloses,
-        asideNotBeforeMs: event.notBeforeMs,
-      };
     case 'refused':
       return { ...ended(track), pending: track.closedAgain, left: event.why };
     case 'wanted':
@@ -158,16 +150,6 @@ function heldUntilMs(track: Track): number {
 /** True for a result whose last close may be a death's: under its good name it must not stand before that is settled. */
 export function isDoubted({ role, lastClose }: Pick<Track, 'role' | 'lastClose'>): boolean {
   return role === 'result' && lastClose?.evidence === 'doubtful';
-}
-
-/**
- * From when on the content of a doubted first close may be sent beside the result's key, so that it is safe while it
- * waits; undefined: it is safe already, or an older content of the result is, or its last reading did not hold.
- */
-export function asideFromMs(track: Track): number | undefined {
-  const { replaces, tornTries, failedTries, asideCloses, closes, asideNotBeforeMs } = track;
-  if (!isDoubted(track) || replaces || tornTries > 0 || failedTries > 0) return undefined;
-  return asideCloses >= closes ? undefined : asideNotBeforeMs;
 }
 
 /** The same for a close that came during the push which ends now: it may be a death's as well as any other. */

@@ -1,6 +1,6 @@
 // When a file that decide() knows to be pending is pushed: pure, asked each time that something may have
 // changed. It never starts a second push of a file.
-import { asideFromMs, isDoubted } from './decide.ts';
+import { isDoubted } from './decide.ts';
 import type { Track } from './track.ts';
 
 /** What is true of the whole run when a push is considered. */
@@ -15,29 +15,20 @@ export interface PushContext {
 }
 
 export type NextStep =
-  /** `aside`: beside the result's key, as nobody knows yet whether it is whole. */
-  | { readonly kind: 'push'; readonly spoolFirst: boolean; readonly aside: boolean }
+  | { readonly kind: 'push'; readonly spoolFirst: boolean }
   | { readonly kind: 'wait'; readonly untilMs: number }
   | { readonly kind: 'nothing' };
 
 /** Whether this file is to be pushed now, later, or not. */
 export function nextStep(track: Track, context: PushContext): NextStep {
   if (!track.pending || track.pushing || track.blocked) return { kind: 'nothing' };
-  const { spoolFirst } = track;
-  const untilMs = waitsUntilMs(track, context);
-  if (untilMs <= context.nowMs) return { kind: 'push', spoolFirst, aside: false };
-  const asideMs = asideFromMs(track) ?? Infinity;
-  if (asideMs <= context.nowMs) return { kind: 'push', spoolFirst, aside: true };
-  const nextMs = Math.min(untilMs, asideMs);
-  return nextMs === Infinity ? { kind: 'nothing' } : { kind: 'wait', untilMs: nextMs };
-}
-
-/** Until when it is not pushed under its own key; Infinity: until something happens. */
-function waitsUntilMs(track: Track, context: PushContext): number {
-  if (isHeldBack(track, context.holdReplacing)) return Infinity;
+  if (isHeldBack(track, context.holdReplacing)) return { kind: 'nothing' };
   const retrying = track.tornTries > 0 || track.failedTries > 0;
   const isDoubtful = isDoubted(track) && !context.vouched;
-  return retrying || isDoubtful || !context.urgent ? track.notBeforeMs : 0;
+  if (track.notBeforeMs > context.nowMs && (retrying || isDoubtful || !context.urgent)) {
+    return { kind: 'wait', untilMs: track.notBeforeMs };
+  }
+  return { kind: 'push', spoolFirst: track.spoolFirst };
 }
 
 /** True while a push would put what may be a death's over a stored object, or where a good one is to stand. */

@@ -49,10 +49,6 @@ export interface Track {
   readonly durableCloses: number;
   /** A push would replace an object that is stored under the result's key. */
   readonly replaces: boolean;
-  /** So many closes are safe beside the result's key: their content waits there until it is known to be whole. */
-  readonly asideCloses: number;
-  /** No newer content goes there before this instant. */
-  readonly asideNotBeforeMs: number;
   readonly durable: Durable | undefined;
   /** Why it is not stored, once that is final for this content. */
   readonly left: string | undefined;
@@ -78,8 +74,6 @@ export function newTrack(path: RelPath, role: TrackRole, replaces: boolean): Tra
     readingCloses: 0,
     durableCloses: 0,
     replaces,
-    asideCloses: 0,
-    asideNotBeforeMs: 0,
     durable: undefined,
     left: undefined,
   };

@@ -94,8 +94,6 @@ export class Ledger {
   readonly #results: PathMap<StoredFile>;
   readonly #kept: Map<string, number>;
   readonly #partials: StoredFile[] = [];
-  /** By path what waits beside a result's key until it is known to be whole. */
-  readonly #aside = new Map<string, StoredFile>();
   #generations: readonly Generation[];
   #seq: number;
   #written: string[] = [];
@@ -154,16 +152,6 @@ export class Ledger {
     this.#inline.delete(file.path);
   }
 
-  /** It stands beside the result's key, in place of what stood there of this path. */
-  noteAside(file: StoredFile): void {
-    this.#aside.set(file.path, file);
-  }
-
-  /** It has got its name, or is not needed any more. */
-  dropAside(path: string): void {
-    this.#aside.delete(path);
-  }
-
   /** True when a record names this very push. */
   isRecorded({ push }: Pick<StoredFile, 'push'>): boolean {
     return !this.#unrecorded.has(push);
@@ -216,7 +204,7 @@ export class Ledger {
       restored: this.restored,
       segments: [...this.#segments],
       results: [...this.#inline.values()],
-      partials: [...this.#partials, ...this.#aside.values()],
+      partials: [...this.#partials],
       kept: Object.fromEntries(this.#kept),
       generations: [...this.#generations],
       left: [...(extra.left ?? [])],

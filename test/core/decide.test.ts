@@ -28,7 +28,6 @@ describe('a declared file', () => {
     expect(nextStep(after(newTrack('r', 'result', false), close()), calm)).toEqual({
       kind: 'push',
       spoolFirst: false,
-      aside: false,
     });
   });
 
@@ -63,48 +62,6 @@ describe('a declared file', () => {
     expect(nextStep(track, { ...calm, nowMs: 10_000 }).kind).toBe('push');
   });
 
-  describe('whose first close may be a death’s', () => {
-    const sent = (stored: boolean): TrackEvent => ({ kind: 'set-aside', stored, notBeforeMs: 3000 });
-    const doubted = after(newTrack('r', 'result', false), close(100, 'doubtful'));
-    const at = (nowMs: number) => ({ ...calm, nowMs });
-
-    it('is sent beside its key at once, and waits there', () => {
-      expect(nextStep(doubted, at(100))).toEqual({ kind: 'push', spoolFirst: false, aside: true });
-      const aside = after(doubted, { kind: 'push-started' }, sent(true));
-      expect(nextStep(aside, at(3000))).toEqual({ kind: 'wait', untilMs: 10_100 });
-      expect(nextStep(aside, at(10_100))).toEqual({ kind: 'push', spoolFirst: false, aside: false });
-    });
-
-    it('is sent so again when it is closed again, but not sooner than allowed', () => {
-      const again = after(doubted, { kind: 'push-started' }, sent(true), close(200, 'doubtful'));
-      expect(nextStep(again, at(200))).toEqual({ kind: 'wait', untilMs: 3000 });
-      expect(nextStep(again, at(3000))).toMatchObject({ kind: 'push', aside: true });
-    });
-
-    it('is sent so again when that could not be', () => {
-      const failed = after(doubted, { kind: 'push-started' }, sent(false));
-      expect(nextStep(failed, at(100))).toEqual({ kind: 'wait', untilMs: 3000 });
-      expect(nextStep(failed, at(3000))).toMatchObject({ kind: 'push', aside: true });
-    });
-
-    it('goes to its key when a clean close comes while it is sent so', () => {
-      const closed = after(doubted, { kind: 'push-started' }, close(200, 'clean'), sent(true));
-      expect(nextStep(closed, at(200))).toMatchObject({ kind: 'push', aside: false });
-    });
-
-    it('is sent so also after SIGTERM, and waits there for the end of the task', () => {
-      const told = { ...at(20_000), holdReplacing: true };
-      expect(nextStep(doubted, told)).toMatchObject({ kind: 'push', aside: true });
-      const aside = after(doubted, { kind: 'push-started' }, sent(true));
-      expect(nextStep(aside, told)).toEqual({ kind: 'nothing' });
-    });
-
-    it('is not sent so where an older content is stored', () => {
-      const replacing = after(newTrack('r', 'result', true), close(100, 'doubtful'));
-      expect(nextStep(replacing, at(100))).toEqual({ kind: 'wait', untilMs: 10_100 });
-    });
-  });
-
   it.each<[string, TrackEvent]>([
     ['stored', { kind: 'stored', durable: durable(1), atMs: 11_500, tookMs: 50 }],
     ['torn', { kind: 'torn', atMs: 11_500 }],
@@ -133,7 +90,7 @@ describe('a declared file', () => {
   });
 
   it('does not replace anything between SIGTERM and the end of the task', () => {
-    const held = { ...calm, nowMs: 1e8, urgent: true, holdReplacing: true };
+    const held = { ...calm, nowMs: 1e9, urgent: true, holdReplacing: true };
     expect(nextStep(after(newTrack('r', 'result', true), close()), held).kind).toBe('nothing');
     expect(nextStep(after(newTrack('r', 'result', false), close()), held).kind).toBe('push');
   });
@@ -148,14 +105,7 @@ describe('a declared file', () => {
     ['first', false],
     ['replacing', true],
   ])('whose %s close may be a death’s', (_, replaces) => {
-    // As far as that goes, its content is safe beside its key.
-    const safe = { kind: 'set-aside', stored: true, notBeforeMs: 1e9 } as const;
-    const doubted = after(
-      newTrack('r', 'result', replaces),
-      close(100, 'doubtful'),
-      { kind: 'push-started' },
-      safe,
-    );
+    const doubted = after(newTrack('r', 'result', replaces), close(100, 'doubtful'));
 
     it('waits until the task has lived on for ten seconds, also when somebody else is in a hurry', () => {
       const hurried = after(doubted, { kind: 'hurried' });
@@ -184,7 +134,7 @@ describe('a declared file', () => {
     });
 
     it('is pushed within a minute although each of its closes may be one', () => {
-      let track = after(newTrack('r', 'result', replaces), safe);
+      let track = newTrack('r', 'result', replaces);
       for (let atMs = 0; atMs < MOST_DOUBT_MS; atMs += 5000) track = after(track, close(atMs, 'doubtful'));
       expect(nextStep(track, { ...calm, nowMs: MOST_DOUBT_MS - 1 }).kind).toBe('wait');
       expect(nextStep(track, { ...calm, nowMs: MOST_DOUBT_MS }).kind).toBe('push');
@@ -233,11 +183,7 @@ describe('a declared file', () => {
       { kind: 'torn', atMs: 1000 },
     );
     expect(nextStep(track, { ...calm, nowMs: 1000 })).toEqual({ kind: 'wait', untilMs: 1050 });
-    expect(nextStep(track, { ...calm, nowMs: 1050 })).toEqual({
-      kind: 'push',
-      spoolFirst: true,
-      aside: false,
-    });
+    expect(nextStep(track, { ...calm, nowMs: 1050 })).toEqual({ kind: 'push', spoolFirst: true });
     for (let n = 0; n < 20; n += 1)
       track = after(track, { kind: 'push-started' }, { kind: 'torn', atMs: 2000 });
     expect(nextStep(track, { ...calm, nowMs: 2000 })).toEqual({ kind: 'wait', untilMs: 7000 });

@@ -2,7 +2,7 @@
 // also when the machine is gone before anybody could say that it was a death.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { BIN, isAlive, killTree, openPlace, sidecarOf, until, type Place } from './support.ts';
+import { isAlive, killTree, openPlace, sidecarOf, until, type Place } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -91,7 +91,7 @@ describe('the first result that a death closed below a shell', () => {
     await until(() => generations().length > 0, 'what was closed after it');
     killTree(run.pid);
     await run.status;
-    expect(names().filter((key) => key.startsWith('r.dat') && !key.includes('partial'))).toEqual([]);
+    expect(names().filter((key) => key.startsWith('r.dat'))).toEqual([]);
   });
 
   it.each([
@@ -101,76 +101,6 @@ describe('the first result that a death closed below a shell', () => {
     const run = place.run(['-r', '*.dat'], bash(`${torn('r.dat')}; exit ${status}`));
     expect(await run.status, run.stderr()).toBe(status);
     expect(names()).toEqual(expected);
-  });
-});
-
-describe('a first result whose close may be a death’s', () => {
-  /** The end of the program closes the file that the shell has opened for it. */
-  const redirected = 'cat /etc/hostname > r.dat';
-  const bytes = fs.readFileSync('/etc/hostname');
-
-  it('is safe at once, and the record of a later checkpoint names it', async () => {
-    const run = place.run(
-      ['-r', '*.dat', '-k', 'k.chk'],
-      bash(`${redirected}; ${wait}; echo x > k.chk; until [ -e never ]; do :; done`),
-    );
-    await until(() => names().length > 0, 'the result');
-    expect(names()).toEqual(['r.dat.0.partial-1']);
-    expect(place.stored('r.dat.0.partial-1')).toEqual(bytes);
-    fs.writeFileSync(place.at('go'), '');
-    await until(() => generations().length > 0, 'the checkpoint');
-    killTree(run.pid);
-    await run.status;
-    expect(
-      place
-        .records()
-        .at(-1)
-        ?.record.partials.map(({ key }) => key),
-    ).toEqual(['r.dat.0.partial-1']);
-    place.freshWork();
-    const next = place.run(['-r', '*.dat', '-k', 'k.chk'], bash('true'));
-    expect(await next.status, next.stderr()).toBe(0);
-    expect(next.stderr()).toContain('r.dat.0.partial-1');
-    expect(names()).toContain('r.dat.0.partial-1');
-  });
-
-  it.each([
-    ['when the task asks for it', `"${BIN}" flush; ${wait}`],
-    ['when the task ends well', `${wait}; exit 0`],
-  ])('gets its good name %s, and nothing is sent again', async (_, then) => {
-    const run = place.run(
-      ['-r', '*.dat', '--log-level', 'debug'],
-      bash(`${redirected}; until compgen -G "../store/r.dat.0.partial-1" >/dev/null; do :; done; ${then}`),
-    );
-    await until(() => names().includes('r.dat.0.partial-1') || names().includes('r.dat.0'), 'the result');
-    fs.writeFileSync(place.at('go'), '');
-    expect(await run.status, run.stderr()).toBe(0);
-    expect(names()).toEqual(['r.dat.0']);
-    expect(place.stored('r.dat.0')).toEqual(bytes);
-    const [record] = place.records().slice(-1);
-    expect(record?.record.partials).toEqual([]);
-    const [stored] = record?.record.results ?? [];
-    expect(run.stderr()).toContain('r.dat waits as r.dat.0.partial-1 until it is known to be whole');
-    expect(stored?.suspect).toBeUndefined();
-  });
-
-  it('leaves nothing when the task removes it', async () => {
-    const run = place.run(['-r', '*.dat'], bash(`${redirected}; ${wait}; rm r.dat`));
-    await until(() => names().length > 0, 'the result');
-    expect(names()).toEqual(['r.dat.0.partial-1']);
-    fs.writeFileSync(place.at('go'), '');
-    expect(await run.status, run.stderr()).toBe(0);
-    expect(names()).toEqual([]);
-  });
-
-  it('stays beside its name when it was written anew and the task then fails', async () => {
-    const run = place.run(['-r', '*.dat'], bash(`${redirected}; ${wait}; ${torn('r.dat')}; exit 9`));
-    await until(() => names().length > 0, 'the result');
-    expect(names()).toEqual(['r.dat.0.partial-1']);
-    fs.writeFileSync(place.at('go'), '');
-    expect(await run.status, run.stderr()).toBe(9);
-    expect(names()).toEqual(['r.dat.0.partial-1']);
-    expect(place.text('r.dat.0.partial-1')).toBe('half');
   });
 });
 

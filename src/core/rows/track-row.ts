@@ -1,4 +1,4 @@
-// A track as a row of 113 bytes. Why a file is left is one of few texts, kept once for all.
+// A track as a row of 101 bytes. Why a file is left is one of few texts, kept once for all.
 import type { ClosedHow } from '../events.ts';
 import type { Evidence } from '../evidence.ts';
 import type { Close, Durable, Track, TrackRole } from '../track.ts';
@@ -40,9 +40,7 @@ const BEHIND = 15;
 const SINCE = 19;
 const NOT_BEFORE = 27;
 const CLOSED_AT = 35;
-const ASIDE = 43;
-const ASIDE_NOT_BEFORE = 47;
-const FINGERPRINT = 55;
+const FINGERPRINT = 43;
 const MD5 = FINGERPRINT + FINGERPRINT_BYTES;
 
 export function trackRow(role: TrackRole): RowCodec<Track> {
@@ -67,14 +65,12 @@ export function trackRow(role: TrackRole): RowCodec<Track> {
       row.writeDoubleLE(track.pendingSinceMs, at + SINCE);
       row.writeDoubleLE(track.notBeforeMs, at + NOT_BEFORE);
       row.writeDoubleLE(lastClose?.atMs ?? 0, at + CLOSED_AT);
-      row.writeDoubleLE(track.asideNotBeforeMs, at + ASIDE_NOT_BEFORE);
       return (
         track.path === path &&
         track.role === role &&
         writeCount(track.closes, row, at + CLOSES) &&
         writeCount(track.readingCloses, row, at + READING) &&
         writeCount(track.durableCloses, row, at + BEHIND) &&
-        writeCount(track.asideCloses, row, at + ASIDE) &&
         // There is room for one state of the file.
         (inherited === undefined ||
           (durable === undefined && writeFingerprint(inherited, row, at + FINGERPRINT))) &&
@@ -107,8 +103,6 @@ export function trackRow(role: TrackRole): RowCodec<Track> {
         readingCloses: row.readUInt32LE(at + READING),
         durableCloses: row.readUInt32LE(at + BEHIND),
         replaces: (flags & REPLACES) !== 0,
-        asideCloses: row.readUInt32LE(at + ASIDE),
-        asideNotBeforeMs: row.readDoubleLE(at + ASIDE_NOT_BEFORE),
         durable: (flags & DURABLE) === 0 ? undefined : readDurable(row, at, (flags & EMPTY) !== 0),
         left: reasons[row.readUInt16LE(at + LEFT) - 1],
       };

@@ -15,7 +15,6 @@ import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Companions } from '../checkpoints/companions.ts';
 import type { Context } from '../context.ts';
 import type { DrainWindow } from './drain-window.ts';
-import type { Aside } from '../files/aside.ts';
 import type { Files } from '../files/files.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { OpenResults } from '../checkpoints/open-results.ts';
@@ -41,7 +40,6 @@ export interface FinishParts {
   readonly context: Context;
   readonly files: Files;
   readonly results: Results;
-  readonly aside: Aside;
   readonly checkpoints: Checkpoints;
   readonly companions: Companions;
   readonly generations: Generations;
@@ -104,7 +102,6 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   reached('finish.settled');
   files.stop();
   await recorder.stop();
-  await parts.aside.end((path) => isStoredOrGone(files.get(path, 'result')), window.record);
   const unsaved = [
     ...unseen,
     ...leftFiles(parts, postponed),
@@ -162,11 +159,6 @@ async function markDeath(parts: FinishParts, ending: Ending): Promise<void> {
     if (!context.signal.aborted)
       context.log.warn(`a checkpoint that may be half-written could not be marked: ${reasonOf(error)}`);
   }
-}
-
-/** Nothing of it waits any more, and nothing of it is left. */
-function isStoredOrGone(track: Track | undefined): boolean {
-  return track === undefined || (isSettled(track) && track.left === undefined);
 }
 
 function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[] {

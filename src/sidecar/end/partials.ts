@@ -4,35 +4,20 @@ import type { TrackEvent } from '../../core/decide.ts';
 import type { Track } from '../../core/track.ts';
 import { partialKey } from '../../core/keys.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
-import type { StoredFile } from '../../core/records.ts';
 import { sendFile } from '../../push/send.ts';
 import { senderOf, type Context } from '../context.ts';
-import type { Aside } from '../files/aside.ts';
 import type { PushHandle } from '../files/pusher.ts';
 
 /** Pushes the file as it is under its partial key. `why` it may be half-written is for the user. */
 export async function pushPartial(
-  { context, aside }: { readonly context: Context; readonly aside: Aside },
+  context: Context,
   track: Track,
   how: PushHandle,
   why: string,
 ): Promise<TrackEvent> {
-  const { attempt, scope, ledger, tidy, log, now } = context;
+  const { attempt, scope, ledger, log, now } = context;
   const { path } = track;
   const startedMs = now();
-  const tell = ({ key, size: bytes }: StoredFile): void =>
-    log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${key}`, {
-      event: 'half-written',
-      path,
-      key,
-      bytes,
-    });
-  const held = aside.keep(path);
-  if (held !== undefined) {
-    tell(held.file);
-    const { md5, size } = held.file;
-    return { kind: 'stored', durable: { fingerprint: held.fingerprint, md5, size }, atMs: now(), tookMs: 0 };
-  }
   const n = await freeNumber(context, path, how.signal);
   const sent = await sendFile(
     senderOf(context),
@@ -50,9 +35,9 @@ export async function pushPartial(
   switch (sent.kind) {
     case 'stored': {
       ledger.notePartial({ ...sent.file, suspect: true }, false);
-      const older = aside.forget(path);
-      if (older !== undefined && older !== sent.file.key) await tidy.delete([older], how.signal);
-      tell(sent.file);
+      const { key, size: bytes } = sent.file;
+      const told = { event: 'half-written', path, key, bytes } as const;
+      log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${key}`, told);
       const { md5, size } = sent.file;
       return {
         kind: 'stored',
@@ -100,7 +85,7 @@ export async function moveToPartial(context: Context, path: RelPath, signal: Abo
 }
 
 /** Of the first key that is free, or ours already: the attempts of other tasks have the same numbers. */
-export async function freeNumber(
+async function freeNumber(
   { store, scope, attempt, runToken }: Context,
   path: RelPath,
   signal: AbortSignal,

@@ -228,18 +228,17 @@ export class Files {
           this.#noTime = this.#running === 0 && this.#waiting.size === 0;
           break;
         }
-        this.#start(track, step);
+        this.#start(track, step.spoolFirst);
       } else if (step.kind === 'wait') this.#waiting.wait(key, step.untilMs);
     }
   }
 
-  #start(track: Track, { spoolFirst, aside }: { spoolFirst: boolean; aside: boolean }): void {
+  #start(track: Track, spoolFirst: boolean): void {
     this.#running += 1;
     this.#apply(track, { kind: 'push-started' });
     const { push, now } = this.#options;
     const key = this.#tracks.keyOf(track);
-    const handle = this.#triage.began(key, track.path, track.role);
-    void push(track, { ...handle, spoolFirst, aside })
+    void push(track, this.#triage.began(key, track.path, track.role, spoolFirst))
       .catch((error: unknown): TrackEvent => ({ kind: 'failed', why: reasonOf(error), atMs: now() }))
       .then((event) => {
         this.#running -= 1;

@@ -13,8 +13,6 @@ export type FileKey = number;
 export interface PushHandle {
   /** It was torn once: copied to the spool first. */
   readonly spoolFirst: boolean;
-  /** Beside the result's key: nobody knows yet whether the content is whole. */
-  readonly aside: boolean;
   /** Aborts when the push is given up, or the sidecar gives everything up. */
   readonly signal: AbortSignal;
   /** The store has so many bytes more. */

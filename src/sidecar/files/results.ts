@@ -16,7 +16,6 @@ import { failedPush } from './failed-push.ts';
 import { Confirmed } from './confirmed.ts';
 import { isMadeAnew } from './made-anew.ts';
 import { LocalCopies, type LocalCopy } from '../space/local-copies.ts';
-import type { SetAside } from './aside.ts';
 import type { PushHandle } from './pusher.ts';
 
 /** A stored result whose local copy may go once a record names it. */
@@ -41,8 +40,8 @@ export class Results {
   readonly #keepLocal = new Set<RelPath>();
   /** It was said that older objects are kept: at the start, or of the first one. */
   #saidKept: boolean;
-  /** Objects that are no longer needed, by the path whose record must come first. */
-  readonly #obsolete = new Map<RelPath, readonly string[]>();
+  /** Objects in a form that is no longer used, by the path whose record must come first. */
+  readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
   /** By path when its newest stored content began to be read. */
   readonly #publishedMs: RowMap<number>;
   readonly #confirmed: Confirmed;
@@ -87,12 +86,7 @@ export class Results {
     this.copies.forget(path);
   }
 
-  /** `promote`: what is stored of it already, once it stands under the result's key; undefined: it has to be sent. */
-  async push(
-    track: Track,
-    how: PushHandle,
-    promote: () => Promise<SetAside | undefined>,
-  ): Promise<TrackEvent> {
+  async push(track: Track, how: PushHandle): Promise<TrackEvent> {
     const { spoolFirst, signal, onSent } = how;
     const context = this.#context;
     const { path } = track;
@@ -101,9 +95,6 @@ export class Results {
     this.empty.delete(path);
     const known = context.ledger.results.get(path) ?? context.history.foreignResults.get(path);
     try {
-      const promoted = known === undefined ? await promote() : undefined;
-      if (promoted !== undefined)
-        return this.#stored(track, promoted.file, promoted.fingerprint, undefined, startedMs);
       const { sent, kept, obsolete } = await publishResult(
         this.#publisher,
         {
@@ -125,7 +116,7 @@ export class Results {
         case 'stored':
           return this.#stored(track, sent.file, sent.fingerprint, obsolete, startedMs);
         case 'unchanged':
-          if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.push(track, how, promote);
+          if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.push(track, how);
           this.#mayGo(track, sent.fingerprint, false);
           return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
         case 'empty':
@@ -158,19 +149,13 @@ export class Results {
     return this.#confirmed.has(path) || this.#publishedMs.has(path);
   }
 
-  /** Nobody needs this object once a record names what stands under the result's key. */
-  noteObsolete(path: RelPath, key: string | undefined): void {
-    if (key !== undefined) this.#obsolete.set(path, [...(this.#obsolete.get(path) ?? []), key]);
-  }
-
-  /** After a record has been written: objects that were needed only until then go. */
+  /** After a record has been written: objects in the other form go. */
   async deleteObsolete(): Promise<void> {
     const { ledger, tidy, signal } = this.#context;
-    for (const [path, keys] of this.#obsolete) {
-      const file = ledger.results.get(path);
-      if (file !== undefined && !ledger.isRecorded(file)) continue;
+    for (const [path, { key, file }] of this.#obsolete) {
+      if (!ledger.isRecorded(file)) continue;
       this.#obsolete.delete(path);
-      await tidy.delete([...keys], signal);
+      await tidy.delete([key], signal);
     }
   }
 
@@ -202,7 +187,7 @@ export class Results {
     this.#publishedMs.set(file.path, startedMs);
     baselines.stored(file.path);
     this.#reclaimed.delete(file.path);
-    this.noteObsolete(file.path, obsolete);
+    if (obsolete !== undefined) this.#obsolete.set(file.path, { key: obsolete, file });
     this.#mayGo(track, fingerprint, true);
     const tookMs = now() - startedMs;
     const { path, key, size: bytes } = file;

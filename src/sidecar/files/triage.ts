@@ -60,12 +60,13 @@ export class Triage {
     );
   }
 
-  began(key: FileKey, path: RelPath, role: TrackRole): Pick<PushHandle, 'signal' | 'onSent'> {
+  began(key: FileKey, path: RelPath, role: TrackRole, spoolFirst: boolean): PushHandle {
     const push = { role, sizeBytes: this.#sizeOf(path), stop: new AbortController(), sentBytes: 0 };
     this.#underWay.set(key, push);
     this.#rate.began(this.#now());
     this.giveUpLate();
     return {
+      spoolFirst,
       signal: push.stop.signal,
       onSent: (bytes) => {
         push.sentBytes += bytes;

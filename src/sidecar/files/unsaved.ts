@@ -67,18 +67,11 @@ export class Unsaved {
   behind(): readonly Behind[] {
     const { results } = this.#context.ledger;
     return this.look('result')
-      .filter(({ path }) => !this.#isAside(path))
       .slice(0, MOST_BEHIND)
       .map(({ path, open }) => {
         const push = results.get(path)?.push;
         return { path, open, ...(push === undefined ? {} : { push }) };
       });
-  }
-
-  /** The record names what is stored of it beside its key. */
-  #isAside(path: RelPath): boolean {
-    const track = this.#sources.files().get(path, 'result');
-    return track !== undefined && track.asideCloses > 0 && track.asideCloses >= track.closes;
   }
 
   /** Written since its content was stored, or since before the task started, without a close. */
