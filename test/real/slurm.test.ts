@@ -81,7 +81,7 @@ describe.concurrent('LAMMPS ends whole', { timeout: 300_000 }, () => {
     // That would be the TERM at the end of the minute: there was nothing left to end.
     expect(job.output()).not.toContain('DUE TO PREEMPTION');
     expect(await melt.lastRecords(place, 5)).toContain('0001 preempted');
-    await melt.expectWhole(place, 5);
+    await melt.expectWhole(place, 5, 1);
     await nobodyLeft(place.url);
   });
 

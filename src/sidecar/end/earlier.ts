@@ -91,13 +91,13 @@ async function promote(context: Context, partial: StoredFile, signal: AbortSigna
   }
 }
 
-function warnOfKept({ log }: Context, kept: readonly StoredFile[]): void {
+function warnOfKept({ log, scope }: Context, kept: readonly StoredFile[]): void {
   const [first] = kept;
   const more = kept.length > 1 ? `, and ${kept.length - 1} more` : '';
   log.warn(
     `${plural(kept.length, 'result')} stored only as what a death left, and not written again: ${first?.key}${more}`,
     {
-      hint: `look whether it is whole, and then copy it: ${first?.key} to ${showPath(first?.path ?? '')} (the last record lists them all)`,
+      hint: `look whether it is whole, and then copy it under its own key: ${first?.key} to ${first && resultKey(first.path, scope, first.compressed)} (the last record lists them all)`,
     },
   );
 }
