@@ -1,6 +1,5 @@
 // One signal made of several, for a piece of work: linked when it begins and unlinked when it ends, so that the
 // signal of a whole run keeps nothing of each of its 200,000 pushes. (AbortSignal.any does: 1.2 KB, Node 20.)
-
 import { setMaxListeners } from 'node:events';
 
 export interface LinkedSignal {
