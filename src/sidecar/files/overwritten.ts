@@ -44,7 +44,7 @@ export async function standing(
   if (isObjectOf(file, head)) return file;
   // Cut short, it still carries what it was.
   if (head.meta['push'] === file.push) return undefined;
-  return { ...file, md5: undefined, ...factsOfMeta(head.meta) };
+  return { ...file, md5: undefined, storedSize: head.sizeBytes, ...factsOfMeta(head.meta) };
 }
 
 function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
