@@ -45,7 +45,11 @@ export function newestRound(view: View): number {
 
 function goodGenerations(view: View): readonly Generation[] {
   const { generations } = unionOf(recordsOf(view), undefined);
-  return generations.filter(({ suspect, incomplete }) => suspect !== true && incomplete !== true);
+  // One that is not proven yet promises nothing: the next attempt prefers the newest that is.
+  return generations.filter(
+    ({ suspect, incomplete, unproven, instant }) =>
+      suspect !== true && incomplete !== true && unproven !== true && instant !== true,
+  );
 }
 
 /** Every state that anybody could see was one that the task had closed. */
