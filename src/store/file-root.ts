@@ -50,11 +50,8 @@ export function openRoot(path: string): StoreRoot {
   };
   return {
     check,
-    make: async () => {
-      if (held !== undefined) return check();
-      making ??= make().finally(() => (making = undefined));
-      return making;
-    },
+    // One at a time: two that find nothing would each hold what they made.
+    make: () => (making ??= make().finally(() => (making = undefined))),
     close: async () => {
       if (held !== undefined) fs.closeSync(held.fd);
       held = undefined;

@@ -31,6 +31,13 @@ it('what was lost once stays lost in every set after it', () => {
   ]);
 });
 
+it('of a result that lacked a closed file, and then one that was open, the open one counts', () => {
+  const lacking = [{ path: 'traj', open: false, attempt: 1 }];
+  expect(lackingAfter(generation({ lacking }), [{ path: 'traj', open: true }])).toEqual([
+    { path: 'traj', open: true, attempt: 2 },
+  ]);
+});
+
 it('a closed file that a later attempt stored lacks nothing, one that was open does', () => {
   const lacking = ['traj', 'frame', 'old', 'never'].map((path) => ({
     path,

@@ -71,6 +71,19 @@ describe('the fence', () => {
     expect(looked.map((lost) => lost?.kind)).toEqual(['lost', undefined]);
   });
 
+  it('takes a damaged claim of ours for ours: it is no proof that the store is another one', async () => {
+    store.objects.set(keyOf(3), { bytes: Buffer.from('{'), meta: {} });
+    await open().passAnew();
+    expect(looked).toEqual([undefined]);
+  });
+
+  it('looks again before what cannot be undone, however new the answer before is', async () => {
+    const fence = open();
+    await fence.pass();
+    claim(4, 'theirs');
+    await expect(fence.passAnew()).rejects.toThrow(FencedError);
+  });
+
   it('holds when another run has claimed our number in a store that began anew', async () => {
     claim(3, 'theirs');
     await expect(open().passAnew()).rejects.toThrow(FencedError);
@@ -93,5 +106,7 @@ describe('the fence', () => {
     for (let n = 0; n < 3; n += 1) await fence.pass();
     expect(requests).toBe(2);
     await expect(fence.pass()).rejects.toThrow('gone');
+    await expect(fence.passAnew()).rejects.toThrow('gone');
+    expect(requests).toBe(2);
   });
 });

@@ -70,16 +70,19 @@ describe('a claim that collides with an attempt which the listing does not show'
   });
 });
 
-it('A listing that lagged is waited for until it shows the newest record by its name', async () => {
-  await claim(disk);
-  for (const [seq, kind] of [
-    [1, 'started'],
-    [2, 'checkpoint'],
-  ] as const) {
-    disk.objects.set(recordKey(SCOPE, 1, seq, kind), { bytes: Buffer.from('{}'), meta: {} });
-  }
-  const store = lagging(2, (key) => listings === 1 || key.includes('000002'));
-  const { keys } = await listWithClaim(store, SCOPE, 1);
-  expect(keys).toHaveLength(3);
-  expect(listings).toBe(3);
-});
+it.each(['checkpoint', 'list'])(
+  'A listing that lagged is waited for until it shows the newest record, a %s, by its name',
+  async (newest) => {
+    await claim(disk);
+    for (const [seq, kind] of [
+      [1, 'started'],
+      [2, newest],
+    ] as const) {
+      disk.objects.set(recordKey(SCOPE, 1, seq, kind), { bytes: Buffer.from('{}'), meta: {} });
+    }
+    const store = lagging(2, (key) => listings === 1 || key.includes('000002'));
+    const { keys } = await listWithClaim(store, SCOPE, 1);
+    expect(keys).toHaveLength(3);
+    expect(listings).toBe(3);
+  },
+);

@@ -127,6 +127,12 @@ export function storeContract(
       expect(await textOf((await store.get('raced'))?.body)).toBe(`creator ${winner}`);
     });
 
+    it('takes a create-only put that finds its own object for stored: the answer to the first try was lost', async () => {
+      const meta = newMeta();
+      for (let tries = 0; tries < 2; tries += 1)
+        expect(await store.put('own', Buffer.from('ours'), { meta, ifAbsent: true })).toBe('stored');
+    });
+
     it('does not replace with a create-only body in parts', async () => {
       await put('taken', 'first');
       const body = chunks([Buffer.alloc(5 * MIB), Buffer.alloc(10)]);

@@ -5,7 +5,7 @@ import os from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fileFailure } from '../../src/store/file-failure.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -176,6 +176,37 @@ describe('the file store', () => {
         yield Buffer.from('second');
       })();
       await expect(store.put('s.dat', body, { meta: newMeta() })).rejects.toMatchObject(lost);
+    });
+
+    it('became another one is not the place of its operations, whatever stands there under the same key', async () => {
+      await put('r.dat', 'ours');
+      fs.renameSync(dir, `${dir}.moved`);
+      fs.mkdirSync(dir);
+      fs.writeFileSync(`${dir}/r.dat`, 'theirs');
+      await expect(store.delete(['r.dat'])).rejects.toMatchObject(lost);
+      await expect(put('r.dat', 'new')).rejects.toMatchObject(lost);
+      expect(fs.readFileSync(`${dir}/r.dat`, 'utf8')).toBe('theirs');
+    });
+
+    it.each(ways)('%s in the middle of a look does not say that nothing is there', async (_, goes) => {
+      await put('r.dat', 'ours');
+      const open = fs.promises.open;
+      vi.spyOn(fs.promises, 'open').mockImplementationOnce((...args) => {
+        goes();
+        return open(...args);
+      });
+      await expect(store.head('r.dat')).rejects.toMatchObject(lost);
+    });
+
+    it.each(ways)('%s in the middle of a listing is not listed as if this were all', async (_, goes) => {
+      for (const key of ['r.dat', 's.dat']) await put(key, 'ours');
+      const listed = async (): Promise<void> => {
+        for await (const { key } of store.list('')) {
+          expect(key).toBe('r.dat');
+          goes();
+        }
+      };
+      await expect(listed()).rejects.toMatchObject(lost);
     });
 
     it('comes back is the store again, and a put that waits for it is stored', async () => {

@@ -126,5 +126,25 @@ describe('what the store has not got', () => {
     for (let n = 0; n < 200_000; n += 1) closed(`r.${n % 20_000}`, { closes: n + 1 });
     expect(unsaved.look('result')).toEqual([]);
     expect(looks).toBe(200);
+    // Closed first, and again last: it is one of the 200.
+    closed('r.1');
+    for (let n = 2; n < 200; n += 1) closed(`r.${n}`);
+    closed('r.1', { closes: 2 });
+    for (let n = 200; n < 300; n += 1) closed(`r.${n}`);
+    open('r.1', 'b');
+    expect(unsaved.look('result')).toEqual([{ path: 'r.1', open: true }]);
+  });
+
+  it('is a file that was changed without a close that its writer has given up: it is not open', () => {
+    fs.writeFileSync(path.join(root.path, 'r.log'), 'a');
+    closed('r.log');
+    fs.writeFileSync(path.join(root.path, 'r.log'), 'changed');
+    expect(unsaved.look('result')).toEqual([{ path: 'r.log', open: false }]);
+  });
+
+  it('is recorded of 1,000 results at most', () => {
+    for (let n = 0; n <= 1000; n += 1) closed(`r.${n}`, { pending: true, durable: undefined });
+    expect(unsaved.look('result')).toHaveLength(1001);
+    expect(unsaved.behind()).toHaveLength(1000);
   });
 });
