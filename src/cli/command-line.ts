@@ -4,6 +4,7 @@ import { Command, CommanderError, Option } from 'commander';
 import type { Mistake } from '../core/mistake.ts';
 import { nearestWord } from '../core/nearest.ts';
 import { showPath } from '../core/path.ts';
+import { lacksValue } from './option-spec.ts';
 import { idleOptionsOf, OPTIONS, optionsOf, type CommandName, type OptionName } from './options.ts';
 
 /** The values of one option as they were given, and where: `--results` or `CAPTURE_RESULTS`. */
@@ -75,6 +76,7 @@ export function readCommandLine(name: CommandName, args: readonly string[]): Com
         .filter((arg) => arg.length > 1 && arg.startsWith('-'))
         .map((arg) => unknownOption(arg, command)),
       ...valueless,
+      ...shortWithEquals(args, command),
     ],
   };
 }
@@ -115,8 +117,15 @@ function swallowed(given: GivenOptions, command: Command): readonly Mistake[] {
   );
 }
 
-function lacksValue(flag: string): Mistake {
-  return { message: `${flag} lacks its value`, hint: `write the value behind it, or as ${flag}=value` };
+/** `-r=x`: commander takes `=x` for the value. */
+function shortWithEquals(args: readonly string[], command: Command): readonly Mistake[] {
+  const short = new Set(command.options.filter(({ required }) => required).map((option) => option.short));
+  return args.flatMap((arg) => {
+    const [, flag = '', text = ''] = /^(-[^-])=(.*)$/s.exec(arg) ?? [];
+    if (!short.has(flag)) return [];
+    if (text === '') return [lacksValue(flag)];
+    return [{ message: `${showPath(arg)}: ${flag} takes no =`, hint: `${flag} '${showPath(text)}'` }];
+  });
 }
 
 function unknownOption(arg: string, command: Command): Mistake {

@@ -4,6 +4,7 @@ import { LONGEST_SOCKET_PATH_BYTES } from '../core/control.ts';
 import type { Mistake } from '../core/mistake.ts';
 import { nearestWord } from '../core/nearest.ts';
 import { showPath } from '../core/path.ts';
+import { lacksValue } from './option-spec.ts';
 import { OPTION_NAMES, OPTIONS } from './options.ts';
 import { durationMs } from './readers.ts';
 
@@ -111,10 +112,6 @@ function flagsOf(flags: string): readonly string[] {
 
 function isText(part: string | undefined): part is string {
   return part !== undefined;
-}
-
-function lacksValue(flag: string): Mistake {
-  return { message: `${flag} lacks its value`, hint: `write the value behind it, or as ${flag}=value` };
 }
 
 function unknown(word: string): Mistake {

@@ -1,6 +1,8 @@
 // What an option is made of, for the tables of options: which commands take it, in which group of the help it
 // stands, and how it is given.
 
+import type { Mistake } from '../core/mistake.ts';
+
 export type CommandName = 'run' | 'watch' | 'restore';
 
 /** `list`: repeatable, one value each. `value`: one value, the last one counts. `flag`: no value. */
@@ -58,3 +60,12 @@ export const flag = (group: string, flags: string, help: string, on = ALL): Opti
   help,
   on,
 });
+
+/** A short option has no form with `=`: `-r=x` would be the pattern `=x`. */
+export function lacksValue(flag: string): Mistake {
+  const behind = `write the value behind it: ${flag} <value>`;
+  return {
+    message: `${flag} lacks its value`,
+    hint: flag.startsWith('--') ? `${behind}, or ${flag}=<value>` : behind,
+  };
+}

@@ -47,7 +47,7 @@ export function parseCommandLine(
   outside: Outside = realOutside,
 ): Parsed {
   const { command, args, task } = split(argv);
-  const strange = command === 'run' ? unknownCommand(args[0]) : undefined;
+  const strange = command === 'run' ? strangeWord(args[0], task !== undefined) : undefined;
   const line = readCommandLine(command, args);
   if (strange === undefined && line.help) return { kind: 'help', text: helpText(command) };
   if (strange === undefined && line.version) return { kind: 'version', text: `${CAPTURE_VERSION}\n` };
@@ -106,18 +106,22 @@ function split(argv: readonly string[]): {
   return { command: 'run', args: ours, task };
 }
 
-/** A first word that is nearly one of ours. All else that is wrong would be said of another command. */
-function unknownCommand(word: string | undefined): Mistake | undefined {
+/**
+ * A first word that is nearly one of ours, or a task without its `--`. All else that is wrong would be said of another
+ * command.
+ */
+function strangeWord(word: string | undefined, hasTask: boolean): Mistake | undefined {
   if (word === undefined || word.startsWith('-')) return undefined;
   const meant = nearestWord(word, ['run', 'watch', 'flush', 'restore', 'help', 'version']);
-  if (meant === undefined || meant === word) {
-    // These two are options; the others, well written, are no mistake.
-    if (word !== 'help' && word !== 'version') return undefined;
-  }
+  if (meant === undefined && hasTask) return undefined;
+  if (meant === undefined) return { message: `-- is missing before '${showPath(word)}'`, hint: asTask(word) };
   const isOption = meant === 'help' || meant === 'version';
+  // These two are options; the others, well written, are no mistake.
+  if (meant === word && !isOption) return undefined;
+  const ours = `capture ${isOption ? '--' : ''}${meant}`;
   return {
     message: `unknown command '${showPath(word)}'`,
-    hint: `capture ${isOption ? '--' : ''}${meant}`,
+    hint: meant === word ? ours : `${ours}; a task stands behind --: ${asTask(word)}`,
   };
 }
 
@@ -159,5 +163,9 @@ function wordMistakes(
 function beforeTask(word: string): string {
   return word === 'watch' || word === 'restore'
     ? `the command comes first: capture ${word} [options]`
-    : `the task stands behind --: capture [options] -- ${showPath(word)}`;
+    : `the task stands behind --: ${asTask(word)}`;
+}
+
+function asTask(word: string): string {
+  return `capture [options] -- ${showPath(word)}`;
 }

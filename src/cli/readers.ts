@@ -42,9 +42,14 @@ export function count(least: number, most: number): Reader<number> {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
     const range = most === Infinity ? `${least} or more` : `${least} to ${most}`;
     if (!(value >= least && value <= most))
-      return { is: `not a whole number, ${range}`, example: String(least) };
+      return { is: `not a whole number, ${range}`, example: String(isTooLarge(text, most) ? most : least) };
     return { value };
   };
+}
+
+/** Who asks for more than there is wants the most. */
+function isTooLarge(text: string, most: number): boolean {
+  return /^\d+$/.test(text) && Number(text) > most;
 }
 
 export function choice<T extends string>(...words: readonly T[]): Reader<T> {
@@ -62,14 +67,18 @@ export const onLocal: Reader<Settings['onLocal']> = choice('stored', 'newest');
 export const logLevel: Reader<LogSettings['level']> = choice('info', 'debug', 'warn', 'error', 'silent');
 export const logFormat: Reader<LogSettings['format']> = choice('text', 'json');
 
-/** Levels above 19 need memory that a sidecar has not got (zstd(1), --ultra). */
+/** Levels above need memory that a sidecar has not got (zstd(1), --ultra). */
+const MOST_ZSTD_LEVEL = 19;
+
 export const compression: Reader<Compression> = (text) => {
   const [, kind, level = '1'] = /^(zstd|none)(?::(\d+))?$/.exec(text) ?? [];
   if (kind === 'none' && text === 'none') return { value: { kind: 'none' } };
-  if (kind === 'zstd' && Number(level) >= 1 && Number(level) <= 19) {
+  if (kind === 'zstd' && Number(level) >= 1 && Number(level) <= MOST_ZSTD_LEVEL) {
     return { value: { kind: 'zstd', level: Number(level) } };
   }
-  return { is: 'not a compression: zstd, zstd:<1 to 19> or none', example: 'zstd:1' };
+  const example =
+    kind === 'zstd' && isTooLarge(level, MOST_ZSTD_LEVEL) ? `zstd:${MOST_ZSTD_LEVEL}` : 'zstd:1';
+  return { is: `not a compression: zstd, zstd:<1 to ${MOST_ZSTD_LEVEL}> or none`, example };
 };
 
 export const taskName: Reader<string> = (text) =>

@@ -6,10 +6,11 @@ const MOST_EDITS = 3;
 /** The candidate that takes the fewest edits to reach, or undefined when even that is a different word. */
 export function nearestWord(word: string, candidates: readonly string[]): string | undefined {
   let nearest: string | undefined;
-  let fewest = Math.min(MOST_EDITS, Math.floor(word.length / 2)) + 1;
+  let fewest = MOST_EDITS + 1;
   for (const candidate of candidates) {
     const edits = editDistance(word, candidate);
-    if (edits < fewest) {
+    // Half of the shorter one must remain: `true` is no mistyped `run`.
+    if (edits < fewest && edits <= Math.min(word.length, candidate.length) / 2) {
       fewest = edits;
       nearest = candidate;
     }
