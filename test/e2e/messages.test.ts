@@ -45,6 +45,21 @@ describe('the first lines', () => {
     expect(other).not.toContain('--task-name');
   });
 
+  it.each([
+    ['capture restore', []],
+    ['capture restore, nothing declared', undefined],
+    ['capture restore --handoff', ['--handoff']],
+  ])('name it for %s, too', async (_, options) => {
+    await run(THREE);
+    place.freshWork();
+    const files = options === undefined ? [] : ['-k', 'k.chk', ...options];
+    const restore = place.capture(['restore', '--to', place.store, '--index', '3', ...files]);
+    expect(await restore.status, restore.stderr()).toBe(0);
+    expect(unstamped(restore.stderr())).toContain(
+      'capture: nothing to resume from\n  try: --task-name sh: this index has checkpoints under that name\n',
+    );
+  });
+
   it('say nothing of it to a task that declares no checkpoints', async () => {
     const only = place.run(['-r', 'r.*'], ['true']);
     await only.status;

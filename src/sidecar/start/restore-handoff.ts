@@ -12,6 +12,7 @@ import type { Context } from '../context.ts';
 import { Outage } from '../files/outage.ts';
 import { plain, type RestoredFacts } from './attempt-file.ts';
 import { leaveFor } from './handover.ts';
+import { sayNothingRestored } from './other-names.ts';
 import type { Restored } from './restore.ts';
 import { begin } from './start.ts';
 import { recordStock } from './stock.ts';
@@ -35,6 +36,7 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
       // An earlier task's word, of a pod whose containers all began again: the watch would end at once.
       if (settings.exitFile !== undefined) fs.rmSync(encodePath(settings.exitFile), { force: true });
       await record(context, restored);
+      if (restored.generation === undefined) await sayNothingRestored(context);
     } finally {
       await close();
     }

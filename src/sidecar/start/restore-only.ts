@@ -17,6 +17,7 @@ import type { Store } from '../../store/store.ts';
 import { forgetHandover } from './handover.ts';
 import { lockWorkdir } from './lock.ts';
 import { Outage } from '../files/outage.ts';
+import { sayNothingRestored } from './other-names.ts';
 import { openProgress } from '../progress.ts';
 import { restore } from './restore.ts';
 import { refuseUnreadable } from './unreadable.ts';
@@ -70,6 +71,7 @@ export async function restoreOnly(settings: Settings, log: Log, signal: AbortSig
         progress: openProgress(log.draw),
         signal,
       });
+      if (generation === undefined) await sayNothingRestored({ store, scope, history, log, signal });
       const checkpoint =
         generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
       return `restored ${checkpoint} (${plural(files, 'file')} in all) from ${store.url}`;
