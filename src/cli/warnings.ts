@@ -12,13 +12,12 @@ export function warningsOf(
   given: GivenOptions,
 ): readonly Mistake[] {
   const { results, checkpoints, inputs, companions } = settings.manifest;
-  if (results.length + checkpoints.length + inputs.length + companions.length === 0) {
+  const declared = results.length + checkpoints.length + inputs.length + companions.length;
+  // A restore brings the stored checkpoint all the same: its record names the files.
+  if (declared === 0 && command !== 'restore') {
     return [
       {
-        message:
-          command === 'restore'
-            ? 'nothing is declared: nothing is restored'
-            : 'nothing is declared: nothing is kept',
+        message: 'nothing is declared: nothing is kept',
         hint: "--results 'out/*.dat' --checkpoints state.chk",
       },
     ];

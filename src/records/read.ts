@@ -45,7 +45,7 @@ const UNREADABLE = { invalid: `it is gone, or larger than ${formatBytes(RECORD_L
 export interface ReadRecords {
   /** Of each attempt the newest readable record, ascending. */
   readonly records: readonly WholeRecord[];
-  /** What could not be read, for a warning each. */
+  /** What could not be read, and what is used instead, for a warning each. */
   readonly problems: readonly string[];
   /** Attempts that wrote more than their claim, and of which nothing but the claim, if that, can be read. */
   readonly unreadable: readonly number[];
@@ -88,14 +88,29 @@ async function newestReadable(
   segments: Segments,
   signal?: AbortSignal,
 ): Promise<WholeRecord | undefined> {
+  const bad: string[] = [];
+  const whole = await firstWhole(store, newestFirst, bad, signal);
+  // The claim tells of nothing that was stored.
+  const instead =
+    whole === undefined || whole.seq === 0
+      ? 'its attempt has no other that tells what it stored'
+      : 'the one before it is used';
+  problems.push(...bad.map((problem) => `${problem}: ${instead}`));
+  if (whole === undefined) return undefined;
+  const lists = await Promise.all(whole.segments.map(segments));
+  return { record: whole, results: inOrder([...lists, whole.results]) };
+}
+
+async function firstWhole(
+  store: Store,
+  newestFirst: readonly string[],
+  bad: string[],
+  signal?: AbortSignal,
+): Promise<CaptureRecord | undefined> {
   for (const key of newestFirst) {
     const record = (await readRecord(store, key, signal)) ?? UNREADABLE;
-    if ('invalid' in record) {
-      problems.push(`record ${key} cannot be used (${record.invalid})`);
-      continue;
-    }
-    const lists = await Promise.all(record.segments.map(segments));
-    return { record, results: inOrder([...lists, record.results]) };
+    if (!('invalid' in record)) return record;
+    bad.push(`record ${key} cannot be used (${record.invalid})`);
   }
   return undefined;
 }

@@ -317,6 +317,10 @@ describe('a warning', () => {
     ]);
   });
 
+  it('is not given to a restore, which brings the stored checkpoint all the same', () => {
+    expect(parsed(['restore', '--to', 's3://lab']).warnings).toEqual([]);
+  });
+
   it('is given when there is no --to', () => {
     expect(parsed(['-r', 'a', ...TASK]).warnings).toEqual([
       {

@@ -65,6 +65,8 @@ describe('records of which none is whole', () => {
     const anew = next('--no-restore');
     expect(await anew.status, anew.stderr()).toBe(0);
     expect(anew.stdout()).toBe('restored []\n');
+    expect(anew.stderr()).not.toContain('the one before it is used');
+    expect(anew.stderr()).toContain('its attempt has no other that tells what it stored');
   });
 
   it.each(['restore', '--dry-run'])('end capture %s with 69, too', async (what) => {

@@ -138,7 +138,7 @@ async function openLedger(
     paths,
   );
   const { records, problems } = read;
-  for (const problem of problems) log.warn(`${problem}: the one before it is used`);
+  for (const problem of problems) log.warn(problem);
   // The task that a replaced sidecar serves is running already.
   if (attempt === undefined) refuseUnreadable(read, settings);
   // An attempt that died between its claim and its first record of all that it knows says nothing.
