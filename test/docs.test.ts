@@ -1,4 +1,5 @@
-// What docs/ promise is there: the tests that the fault matrix names for its rows, and the events of JSON lines.
+// What docs/ promise is there: the tests that the fault matrix names for its rows, the events of JSON lines, and the
+// messages of a run.
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
 import { EVENTS } from '../src/core/message-fields.ts';
@@ -50,4 +51,29 @@ it('each event of a JSON line is explained, and no other', () => {
   const cells = [...rows.matchAll(/^\|([^|]*)\|/gm)].map(([, cell = '']) => cell);
   const named = cells.flatMap((cell) => [...cell.matchAll(/`([a-z-]+)`/g)].map(([, name = '']) => name));
   expect(named.toSorted()).toEqual([...EVENTS].toSorted());
+});
+
+/** Of each text that a run says at info or above, the first words that do not change. */
+function messagesOf(source: string): readonly string[] {
+  const said = source.matchAll(/(?:\blog\.(?:info|warn|error)|\bsay|\.warn)\(\s*(['`])(.*?)\1/gs);
+  return [...said].map(([, , text = '']) => {
+    const parts = text.split(/\$\{[^}]*\}/).map((part) => part.replaceAll(/^\W+/g, '').split(/\s+/));
+    const longest = parts.reduce((best, part) => (part.length > best.length ? part : best), []);
+    return longest.slice(0, 4).join(' ').trim();
+  });
+}
+
+it('each message of a run at info or above is explained', () => {
+  const page = read('docs/messages.md').replaceAll(/\s+/g, ' ');
+  const sources = ['src/sidecar', 'src/launch'].flatMap((dir) =>
+    fs
+      .readdirSync(new URL(dir, ROOT), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => `${dir}/${name}`),
+  );
+  const said = [...sources, 'src/sidecar.ts', 'src/sidecar-main.ts'].flatMap((path) =>
+    messagesOf(read(path)),
+  );
+  expect(said.length).toBeGreaterThan(60);
+  expect(said.filter((words) => !page.includes(words))).toEqual([]);
 });

@@ -47,7 +47,8 @@ export function createNotices(options: NoticesOptions): Notices {
       const untilMs = options.taskDeadlineMs() ?? clockMs();
       const then =
         signal === undefined ? `the task computes on until ${timeOf(untilMs)}` : `the task gets ${signal}`;
-      say(`${notice.what}${isRunning ? `; ${then}` : ''}`, 'warn', { event: 'notice', ...told(notice) });
+      const line = isRunning ? `${notice.what}; ${then}` : notice.what;
+      say(line, 'warn', { event: 'notice', ...told(notice) });
       if (signal !== undefined) tellTask(signal);
     },
     withdrawn: (notice) => {
