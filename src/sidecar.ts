@@ -102,9 +102,9 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
     },
   });
   if (beginning.kind === 'done-already') {
-    const { attempt } = beginning;
-    log.info(`done already in attempt ${attempt} (--skip-done)`, { event: 'done-already', attempt });
-    return { kind: 'done-already' };
+    const { attempt, kind } = beginning;
+    log.info(`done already in attempt ${attempt} (--skip-done)`, { event: kind, attempt });
+    return { kind };
   }
   const { context, restored, ended, close } = beginning;
   if (ended !== undefined) return { kind: 'open', sidecar: afterTheEnd(beginning, ended) };
@@ -185,6 +185,7 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
     context,
     unsaved: () => unsaved,
     files: () => files,
+    suspects,
     pids: () => witness?.pids() ?? [],
     restored: restored.generation,
   });

@@ -152,6 +152,11 @@ export function isDoubted({ role, lastClose }: Pick<Track, 'role' | 'lastClose'>
   return role === 'result' && lastClose?.evidence === 'doubtful';
 }
 
+/** True for a closed result that is not sent before it is known that no death closed it, or is only just being sent. */
+export function awaitsProof(track: Track): boolean {
+  return !isSettled(track) && !track.blocked && heldUntilMs(track) > 0;
+}
+
 /** The same for a close that came during the push which ends now: it may be a death's as well as any other. */
 function heldBehindMs(track: Track): number {
   return track.closedAgain ? heldUntilMs(track) : 0;

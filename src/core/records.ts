@@ -56,8 +56,10 @@ const companion = z.object({
   size: z.int().nonnegative(),
   mode: z.int().min(0).max(0o7777),
   segments: z.array(segment),
-  /** A result that was open and that the task only appended to: nobody declared it as a companion. */
+  /** A result that was not stored yet: nobody declared it as a companion. */
   result: z.boolean().optional(),
+  /** Of a result: the task had closed it before the last of the members. Else it was open and only appended to. */
+  closed: z.boolean().optional(),
 });
 export type Companion = Readonly<z.infer<typeof companion>>;
 

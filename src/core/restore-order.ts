@@ -10,6 +10,11 @@ export function isGood(generation: Generation): boolean {
   return rankOf(generation) === 0 && generation.instant !== true;
 }
 
+/** No death has closed a member: whatever was closed before it was closed by a task that lived on. */
+export function isProofOfLife(generation: Generation): boolean {
+  return rankOf(generation) === 0;
+}
+
 /**
  * The order in which restore tries generations: good ones newest first, then unproven ones (the close that made
  * them may have been a death's, and their attempt never said that it was not), then incomplete, then suspect.

@@ -47,8 +47,10 @@ const GROUNDS: readonly [string, () => Promise<Ground>][] = [
   ],
 ];
 
-/** A process that dies in the middle of a write, and a shell above it that says so. */
-const DEATH = (name: string): string => `sh -c 'exec 3>${name}; echo half >&3; kill -KILL $$'; exit 1`;
+/** A process that dies in the middle of a write. */
+const DIES = (name: string): string => `sh -c 'exec 3>${name}; echo half >&3; kill -KILL $$'`;
+/** And a shell above it that says so. */
+const DEATH = (name: string): string => `${DIES(name)}; exit 1`;
 /** A file that is open and not written at its end. */
 const RANDOM = 'exec 3>traj.dat 4>traj.dat; echo a long line that is there >&4';
 
@@ -125,6 +127,56 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     expect(ground.text('part.1.0.partial-3')).toBe('1\n');
     expect(last()?.left.map(({ path }) => path)).toEqual(['part.1', 'part.2']);
     expect(third.stderr()).toContain('part.1 (it was open at the checkpoint');
+  });
+
+  /** The end of `cat` closes it, and may have been a death. */
+  const ENDED = 'echo whole | cat > r.dat';
+  const WAIT = 'until [ -e never ]; do :; done';
+  /** No death renames a file. */
+  const CHECKPOINT = 'echo state > k.tmp; mv k.tmp k.chk';
+
+  it('a result that waits until its close is no death’s comes back with a checkpoint that follows it', async () => {
+    const options = ['-r', '*.dat', '-k', 'k.chk'];
+    const first = ground.run(options, `${ENDED}; ${CHECKPOINT}; ${WAIT}`);
+    await until(() => last()?.generations.length === 1, 'the checkpoint');
+    expect(last()?.generations[0]?.companions).toMatchObject([
+      { path: 'r.dat', size: 6, result: true, closed: true },
+    ]);
+    expect(ground.keys()).not.toContain('r.dat.0');
+    killTree(first.pid);
+    await first.status;
+    ground.freshWork();
+    const second = ground.run(options, `${CHECKPOINT}; ${WAIT}`);
+    await until(() => last()?.generations[0]?.attempt === 2, 'the checkpoint of the second attempt');
+    killTree(second.pid);
+    await second.status;
+    ground.freshWork();
+    const third = await end(options, 'true');
+    expect(third.stderr()).not.toMatch(/goes on behind|NOT stored|half-written/);
+    expect(ground.text('r.dat.0')).toBe('whole\n');
+    expect(last()?.left).toEqual([]);
+  });
+
+  it('a result that is stored only beside its key comes back with a good checkpoint, and gets its good name', async () => {
+    const options = ['-r', '*.dat', '-k', 'k.chk'];
+    await end(options, `${ENDED}; ${CHECKPOINT}; exit 6`, 6);
+    expect(ground.keys()).toContain('r.dat.0.partial-1');
+    ground.freshWork();
+    const second = await end(options, 'true');
+    expect(second.stderr()).not.toContain('NOT stored');
+    expect(ground.text('r.dat.0')).toBe('whole\n');
+    expect(ground.keys().filter((key) => key.includes('partial'))).toEqual([]);
+  });
+
+  it('a result that came back with a checkpoint that a death may have closed has no good name', async () => {
+    const options = ['-r', '*.dat', '-k', 'k.chk'];
+    await end(options, `${DIES('r.dat')}; ${DEATH('k.chk')}`, 1);
+    expect(last()?.generations).toMatchObject([{ suspect: true, companions: [{ path: 'r.dat' }] }]);
+    ground.freshWork();
+    const second = await end(options, 'cat k.chk r.dat');
+    expect(second.stdout()).toBe('half\nhalf\n');
+    expect(ground.keys()).not.toContain('r.dat.0');
+    expect(last()?.left.map(({ path }) => path)).toEqual(['r.dat']);
   });
 
   it('a result that stood in the work directory all the time lacks nothing', async () => {

@@ -1,16 +1,17 @@
 // Companions while the task holds them open: finds them, sends what has been written since the last time, and
 // remembers which segments hold which file. Never waits for a close, and never reads beyond what it has seen.
 import { planSegments, type Captured, type SegmentPlan } from '../../core/companions.ts';
-import type { FileFacts } from '../../core/fingerprint.ts';
+import { sameFingerprint } from '../../core/fingerprint.ts';
 import { parseSegmentKey, segmentKey } from '../../core/keys.ts';
 import { createLimit } from '../../core/limit.ts';
 import { compileManifest } from '../../core/manifest.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
-import type { Companion, Generation } from '../../core/records.ts';
+import type { Companion, Generation, Segment } from '../../core/records.ts';
 import { sendSegment, type SegmentSent } from '../../push/send-segment.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { senderOf, type Context } from '../context.ts';
-import type { OpenResults } from './open-results.ts';
+import { statMember } from './members.ts';
+import type { OpenResults, ResultFound } from './open-results.ts';
 
 /** Companions that are read at once: a checkpoint waits for all of them, results should not wait for any. */
 const PARALLEL = 2;
@@ -19,6 +20,9 @@ export type Capture =
   | { readonly kind: 'captured'; readonly companions: readonly Companion[] }
   /** A file was cut back or replaced between the look at it and its reading: to be looked at again. */
   | { readonly kind: 'moved'; readonly path: RelPath };
+
+/** `closed`: the task had closed it, so that its content has to be of one moment. */
+type Found = FoundFile & Partial<Pick<ResultFound, 'closed'>>;
 
 export interface Moment {
   readonly atCheckpoint: boolean;
@@ -110,7 +114,7 @@ export class Companions {
 
   async #capture({ atCheckpoint, ended = false }: Moment, signal: AbortSignal): Promise<Capture> {
     const declared = this.areDeclared ? await findAll(this.#walk, 'pool', signal) : [];
-    const found = [...declared, ...this.#openResults.look(ended)];
+    const found: readonly Found[] = [...declared, ...this.#openResults.look(ended)];
     const here = new Set(found.map(({ path }) => path));
     this.seen = new Set([...(this.seen ?? []), ...here]);
     for (const path of this.#captured.keys()) if (!here.has(path)) this.#captured.delete(path);
@@ -125,13 +129,17 @@ export class Companions {
   }
 
   /** False when the file moved. */
-  async #captureOne(
-    { path, facts }: FoundFile,
-    atCheckpoint: boolean,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const plan = planSegments(this.#captured.get(path), facts);
-    if (plan === undefined) return true;
+  async #captureOne(found: Found, atCheckpoint: boolean, signal: AbortSignal): Promise<boolean> {
+    const { path, facts } = found;
+    const before = this.#captured.get(path);
+    const plan = planSegments(before, facts);
+    if (plan === undefined) {
+      if (before !== undefined) {
+        const { segments } = before.companion;
+        this.#captured.set(path, { ...before, companion: this.#companionOf(found, segments) });
+      }
+      return true;
+    }
     const named: string[] = [];
     const keyOf = (compressed: boolean): string => {
       const key = this.#newKey(path, compressed);
@@ -142,17 +150,25 @@ export class Companions {
     try {
       const sent = await sendSegment(senderOf(this.#context), { path, file, ...plan, keyOf }, signal);
       if (sent.kind === 'refused') this.#refuse(path, sent.why);
-      if (sent.kind === 'stored') this.#note(path, facts, plan, sent, atCheckpoint);
-      return sent.kind !== 'moved';
+      // It was opened again, or replaced: no content of one moment. The set does not wait for one.
+      const isLost = found.closed === true && !this.#isStill(found);
+      if (isLost) this.#captured.delete(path);
+      else if (sent.kind === 'stored') this.#note(found, plan, sent, atCheckpoint);
+      return isLost || sent.kind !== 'moved';
     } finally {
       // Not before: what is on its way is nobody's garbage.
       for (const key of named) this.#objects.add(key);
     }
   }
 
+  /** What was closed is not only appended to: any change while it was read may have torn it. */
+  #isStill({ path, facts }: Found): boolean {
+    const now = statMember(this.#context.root, path);
+    return now !== undefined && sameFingerprint(now, facts);
+  }
+
   #note(
-    path: RelPath,
-    facts: FileFacts,
+    found: Found,
     plan: SegmentPlan,
     { first, segment, tail }: Extract<SegmentSent, { kind: 'stored' }>,
     atCheckpoint: boolean,
@@ -160,13 +176,17 @@ export class Companions {
     const known = plan.known.filter((before) => before.first + before.size <= first);
     const segments = segment === undefined ? known : [...known, segment];
     this.bytesStored += segment?.size ?? 0;
-    const isDeclared = this.#context.manifest.rolesOf(path).companion;
-    const companion = { path, size: facts.size, mode: facts.mode, segments: [...segments] };
-    this.#captured.set(path, {
-      companion: isDeclared ? companion : { ...companion, result: true },
+    this.#captured.set(found.path, {
+      companion: this.#companionOf(found, segments),
       // Before its first checkpoint a resumed task may still cut the file back.
-      source: { fingerprint: facts, tail: atCheckpoint ? tail : undefined },
+      source: { fingerprint: found.facts, tail: atCheckpoint ? tail : undefined },
     });
+  }
+
+  #companionOf({ path, facts, closed = false }: Found, segments: readonly Segment[]): Companion {
+    const companion = { path, size: facts.size, mode: facts.mode, segments: [...segments] };
+    if (this.#context.manifest.rolesOf(path).companion) return companion;
+    return { ...companion, result: true, ...(closed ? { closed } : {}) };
   }
 
   #newKey(path: RelPath, compressed: boolean): string {

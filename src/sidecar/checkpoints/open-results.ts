@@ -1,8 +1,12 @@
-// Results that the task holds open and only appends to: a checkpoint takes them along as companions, for a resume goes
-// on behind what they hold. What is written anywhere else than at its end is never taken for one of these.
+// Results that are not stored when a checkpoint is: it takes them along as companions, for a resume goes on behind what
+// they hold. They are those that the task holds open and only appends to, and those that it had closed before the
+// checkpoint and that wait until it is known that no death closed them. What is open and written anywhere else than at
+// its end is never taken for one of these.
 import fs from 'node:fs';
+import { awaitsProof } from '../../core/decide.ts';
 import { sameContentFingerprint } from '../../core/fingerprint.ts';
 import type { RelPath } from '../../core/path.ts';
+import { isProofOfLife } from '../../core/restore-order.ts';
 import type { Generation } from '../../core/records.ts';
 import { openBeneath } from '../../native/files.ts';
 import { writableDescriptors, type WritableDescriptor } from '../../native/open-files.ts';
@@ -14,8 +18,16 @@ import { statMember } from './members.ts';
 
 /** A program that updates a file in place writes to its header: these first bytes must be as they were. */
 const HEAD_BYTES = 4096;
-/** Of more results that are open at once the others are only named. */
+/** Of more results that are open at once, or wait, the others are only named. */
 const MOST_OPEN = 100;
+const MOST_CLOSED = 1000;
+/** Of those that wait together: the checkpoint is not to wait for more. */
+const MOST_CLOSED_BYTES = 64 * 2 ** 20;
+
+export interface ResultFound extends FoundFile {
+  /** The task had closed it: whole, or not at all. */
+  readonly closed: boolean;
+}
 
 /** How the task writes a file, by its inode. */
 type Manner = { readonly ino: string } & (
@@ -26,8 +38,10 @@ type Manner = { readonly ino: string } & (
 
 export interface OpenResultsParts {
   readonly context: Pick<Context, 'root' | 'manifest' | 'resumed' | 'ledger'>;
-  readonly unsaved: () => Pick<Unsaved, 'look'>;
+  readonly unsaved: () => Pick<Unsaved, 'look' | 'checkpointAtMs'>;
   readonly files: () => Pick<Files, 'get'>;
+  /** At the end: those that are stored only beside their keys, as a death may have closed them. */
+  readonly suspects: ReadonlyMap<RelPath, string>;
   /** Processes of the task; none where nobody can see them. */
   readonly pids: () => readonly number[];
   readonly restored: Generation | undefined;
@@ -36,46 +50,84 @@ export interface OpenResultsParts {
 export class OpenResults {
   readonly #parts: OpenResultsParts;
   readonly #manners = new Map<RelPath, Manner>();
-  readonly #restored: ReadonlySet<RelPath>;
+  /** Whether the task had closed it, for certain. */
+  readonly #restored: ReadonlyMap<RelPath, boolean>;
 
   constructor(parts: OpenResultsParts) {
     this.#parts = parts;
     const { resumed, ledger } = parts.context;
     // A sidecar that replaces another one: nobody tells it what was restored, but a record names it.
     const before = parts.restored ?? (resumed === undefined ? undefined : ledger.generations[0]);
-    const open = before?.companions.filter(({ result }) => result === true) ?? [];
-    this.#restored = new Set(open.map(({ path }) => path));
+    const results = before?.companions.filter(({ result }) => result === true) ?? [];
+    const isProven = before !== undefined && isProofOfLife(before);
+    this.#restored = new Map(results.map(({ path, closed }) => [path, closed === true && isProven]));
+  }
+
+  /** Of those that came with the checkpoint as far as they were written then, those that the task has not gone on with. */
+  unfinished(): readonly RelPath[] {
+    return this.#untouched().filter((path) => this.#restored.get(path) === false);
+  }
+
+  /** What a set that is made now takes along. `ended`: also what the death of its writer has closed. */
+  look(ended: boolean): readonly ResultFound[] {
+    const { unsaved, suspects } = this.#parts;
+    const unsettled = unsaved()
+      .look('result')
+      .map(({ path }) => path);
+    const paths = new Set([...this.#untouched(), ...unsettled, ...(ended ? this.#manners.keys() : [])]);
+    for (const path of this.#manners.keys()) if (!paths.has(path)) this.#manners.delete(path);
+    const closed = new Set([...paths, ...suspects.keys()].filter((path) => this.#isClosed(path)));
+    let bytes = 0;
+    const done = this.#find([...closed], MOST_CLOSED, true).filter(({ facts }) => {
+      bytes += facts.size;
+      return bytes <= MOST_CLOSED_BYTES;
+    });
+    const open = this.#find(
+      [...paths].filter((path) => !closed.has(path)),
+      MOST_OPEN,
+      false,
+    );
+    this.#learn(open.filter(({ path, facts }) => this.#manners.get(path)?.ino !== facts.ino));
+    const along = open.filter((file) => this.#isAppendedTo(file) || this.#isAsRestored(file.path));
+    return [...done, ...along];
   }
 
   /** Those that came with the checkpoint, still stand there, and that the task has not closed since. */
-  untouched(): readonly RelPath[] {
+  #untouched(): readonly RelPath[] {
     const { context, files } = this.#parts;
-    return [...this.#restored].filter((path) => {
+    return [...this.#restored.keys()].filter((path) => {
       const track = files().get(path, 'result');
       return (track === undefined || track.closes === 0) && statMember(context.root, path) !== undefined;
     });
   }
 
-  /** What a set that is made now takes along. `ended`: also what the death of its writer has closed. */
-  look(ended: boolean): readonly FoundFile[] {
-    const { context, unsaved } = this.#parts;
-    const untouched = new Set(this.untouched());
-    const open = unsaved()
-      .look('result')
-      .map(({ path }) => path);
-    const paths = new Set([...untouched, ...open, ...(ended ? this.#manners.keys() : [])]);
-    for (const path of this.#manners.keys()) if (!paths.has(path)) this.#manners.delete(path);
-    const found = [...paths].slice(0, MOST_OPEN).flatMap((path): FoundFile[] => {
-      const facts = context.manifest.rolesOf(path).companion ? undefined : statMember(context.root, path);
-      return facts === undefined || facts.size === 0 ? [] : [{ path, link: false, facts }];
+  #find(paths: readonly RelPath[], most: number, closed: boolean): readonly ResultFound[] {
+    const { root, manifest } = this.#parts.context;
+    return paths.slice(0, most).flatMap((path): ResultFound[] => {
+      const facts = manifest.rolesOf(path).companion ? undefined : statMember(root, path);
+      return facts === undefined || facts.size === 0 ? [] : [{ path, link: false, facts, closed }];
     });
-    this.#learn(found.filter(({ path, facts }) => this.#manners.get(path)?.ino !== facts.ino));
-    return found.filter((file) => this.#isAppendedTo(file) || this.#isAsRestored(file));
   }
 
-  #isAsRestored({ path, facts }: FoundFile): boolean {
+  /**
+   * Closed before the last close of a checkpoint, so that a resume does not write it again, and not stored under its
+   * key. A task that went on to close a checkpoint had done with it.
+   */
+  #isClosed(path: RelPath): boolean {
+    const { files, suspects, unsaved } = this.#parts;
+    const track = files().get(path, 'result');
+    if (track === undefined || track.closes === 0)
+      return this.#restored.get(path) === true && this.#isAsRestored(path);
+    const { lastClose, blocked } = track;
+    if (lastClose === undefined || blocked || lastClose.atMs > unsaved().checkpointAtMs) return false;
+    return suspects.has(path) || awaitsProof(track);
+  }
+
+  #isAsRestored(path: RelPath): boolean {
     const inherited = this.#parts.files().get(path, 'result')?.inherited;
-    return this.#restored.has(path) && inherited !== undefined && sameContentFingerprint(inherited, facts);
+    const now = statMember(this.#parts.context.root, path);
+    if (inherited === undefined || now === undefined) return false;
+    return this.#restored.has(path) && sameContentFingerprint(inherited, now);
   }
 
   #isAppendedTo({ path, facts }: FoundFile): boolean {

@@ -137,12 +137,12 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
  * written then: nobody has finished that. Resolves to those of which nothing else is stored.
  */
 function adoptWhatStands({ context, files, openResults, suspects }: FinishParts): readonly RelPath[] {
-  const untouched = openResults.untouched();
+  const unfinished = openResults.unfinished();
   const isStored = (path: RelPath): boolean => context.ledger.results.has(path);
-  const unfinished = untouched.filter((path) => !isStored(path));
-  for (const path of unfinished) suspects.set(path, 'the task has not gone on with it after the resume');
-  files.adoptInherited(new Set(untouched.filter(isStored)));
-  return unfinished;
+  const alone = unfinished.filter((path) => !isStored(path));
+  for (const path of alone) suspects.set(path, 'the task has not gone on with it after the resume');
+  files.adoptInherited(new Set(unfinished.filter(isStored)));
+  return alone;
 }
 
 /** First of all: whatever becomes of us now, the next attempt must not take what a death left for good. */

@@ -28,19 +28,28 @@ export interface UnsavedSources {
 }
 
 export class Unsaved {
-  readonly #context: Pick<Context, 'root' | 'manifest' | 'ledger'>;
+  readonly #context: Pick<Context, 'root' | 'manifest' | 'ledger' | 'settings'>;
   readonly #sources: UnsavedSources;
+  #checkpointAtMs = -Infinity;
   /** The newest last. One of these may have been opened again since. */
   readonly #recent: Readonly<Record<TrackRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
 
-  constructor(context: Pick<Context, 'root' | 'manifest' | 'ledger'>, sources: UnsavedSources) {
+  constructor(context: Pick<Context, 'root' | 'manifest' | 'ledger' | 'settings'>, sources: UnsavedSources) {
     this.#context = context;
     this.#sources = sources;
   }
 
+  /** When a checkpoint was closed last. A set of companions alone is of the moment at which they are captured. */
+  get checkpointAtMs(): number {
+    const { checkpoints, companions } = this.#context.settings.manifest;
+    return checkpoints.length === 0 && companions.length > 0 ? Infinity : this.#checkpointAtMs;
+  }
+
   /** To be told of every change of a track. */
-  changed({ path, role, closes, inherited }: Track, before: Track): void {
+  changed({ path, role, closes, inherited, lastClose }: Track, before: Track): void {
     if (closes === before.closes && inherited === before.inherited) return;
+    if (role === 'checkpoint' && lastClose !== undefined)
+      this.#checkpointAtMs = Math.max(this.#checkpointAtMs, lastClose.atMs);
     const recent = this.#recent[role];
     recent.delete(path);
     recent.add(path);

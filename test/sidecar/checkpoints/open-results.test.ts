@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Evidence } from '../../../src/core/evidence.ts';
 import { compileManifest } from '../../../src/core/manifest.ts';
 import type { Companion, Generation } from '../../../src/core/records.ts';
 import { newTrack, type Track } from '../../../src/core/track.ts';
@@ -15,6 +16,9 @@ let root: { fd: number; path: string };
 let opened: number[];
 let unsaved: string[];
 let tracks: Map<string, Track>;
+let suspects: Map<string, string>;
+/** When the last checkpoint was closed. */
+const CHECKPOINT_MS = 5000;
 
 beforeEach(() => {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'open-results-'));
@@ -22,6 +26,7 @@ beforeEach(() => {
   opened = [];
   unsaved = [];
   tracks = new Map();
+  suspects = new Map();
 });
 afterEach(() => {
   for (const fd of [root.fd, ...opened]) fs.closeSync(fd);
@@ -36,7 +41,11 @@ function open(name: string, text: string, flags = 'w'): number {
   return fd;
 }
 
-function openResults(restored: readonly string[] = [], pids: readonly number[] = [process.pid]): OpenResults {
+function openResults(
+  restored: readonly string[] = [],
+  pids: readonly number[] = [process.pid],
+  closed?: boolean,
+): OpenResults {
   const patterns = { results: ['r*'], checkpoints: [], inputs: [], companions: ['rc'], exclude: [] };
   const companions = restored.map((name): Companion => ({
     path: name,
@@ -44,11 +53,16 @@ function openResults(restored: readonly string[] = [], pids: readonly number[] =
     mode: 0o644,
     segments: [],
     result: true,
+    closed,
   }));
   const generation: Generation = { attempt: 1, generation: 1, at: '', members: [], companions };
   return new OpenResults({
     context: { root, manifest: compileManifest({ ...patterns, newest: undefined }), resumed: undefined },
-    unsaved: () => ({ look: () => unsaved.map((one) => ({ path: one, open: true })) }),
+    unsaved: () => ({
+      look: () => unsaved.map((one) => ({ path: one, open: true })),
+      checkpointAtMs: CHECKPOINT_MS,
+    }),
+    suspects,
     files: () => ({ get: (one: string) => tracks.get(one) }),
     pids: () => pids,
     restored: generation,
@@ -115,7 +129,57 @@ it('what came with the checkpoint stays one until the task closes it, or writes 
   track('r2', 1);
   track('r3', 0);
   const results = openResults(['r1', 'r2', 'r3', 'r-gone']);
-  expect(results.untouched()).toEqual(['r1', 'r3']);
+  expect(results.unfinished()).toEqual(['r1', 'r3']);
   fs.writeSync(open('r3', '', 'r+'), 'TEXT and', 0);
   expect(found(results)).toEqual(['r1']);
+});
+
+describe('a result that was closed before the last checkpoint', () => {
+  const closed = (name: string, change: Partial<Track> = {}, bytes = 4): void => {
+    fs.writeFileSync(path.join(root.path, name), '');
+    fs.truncateSync(path.join(root.path, name), bytes);
+    const lastClose = { how: 'close', atMs: CHECKPOINT_MS, evidence: 'doubtful' } as const;
+    tracks.set(name, { ...newTrack(name, 'result', false), pending: true, closes: 1, lastClose, ...change });
+    unsaved.push(name);
+  };
+  const at = (atMs: number, evidence: Evidence): Partial<Track> => ({
+    lastClose: { how: 'close', atMs, evidence },
+  });
+
+  it('is taken along while nobody knows whether a death closed it, and when it is stored only beside its key', () => {
+    closed('r-waits');
+    closed('r-is-sent', { pushing: true });
+    closed('r-replaces', { replaces: true, ...at(CHECKPOINT_MS, 'unknown') });
+    closed('r-partial', { pending: false });
+    suspects.set('r-partial', 'it may be half-written');
+    expect(openResults().look(false)).toMatchObject(
+      ['r-waits', 'r-is-sent', 'r-replaces', 'r-partial'].map((name) => ({ path: name, closed: true })),
+    );
+  });
+
+  it('is not when it was closed later, is sent anyway, is stored, or somebody has it open', () => {
+    closed('r-later', at(CHECKPOINT_MS + 1, 'doubtful'));
+    closed('r-clean', at(CHECKPOINT_MS, 'clean'));
+    closed('r-first', at(CHECKPOINT_MS, 'unknown'));
+    closed('r-stored', { pending: false });
+    closed('r-blocked', { blocked: true });
+    expect(found(openResults())).toEqual([]);
+  });
+
+  it('is not when the checkpoint would wait for very many bytes', () => {
+    closed('r1', {}, 40 * 2 ** 20);
+    closed('r2', {}, 40 * 2 ** 20);
+    expect(found(openResults())).toEqual(['r1']);
+  });
+
+  it('and came with it stays one until the task goes on with it, and is no unfinished part', () => {
+    for (const name of ['r1', 'r2']) {
+      fs.writeFileSync(path.join(root.path, name), 'text');
+      tracks.set(name, { ...newTrack(name, 'result', false), inherited: statMember(root, name) });
+    }
+    const results = openResults(['r1', 'r2'], [], true);
+    expect(results.unfinished()).toEqual([]);
+    fs.appendFileSync(path.join(root.path, 'r2'), ' more');
+    expect(results.look(false)).toMatchObject([{ path: 'r1', closed: true }]);
+  });
 });
