@@ -1,6 +1,7 @@
 // When is a set of checkpoint files to be cut, and what is the cut worth? Pure: is told of closes and of the time.
 // It never calls a cut proven between two files of one round, or with a directory that is still being written; and
 // what was closed never waits for longer than the bound.
+import { BOUND_MS, boundOf, instantDueMs, isLate } from './bound.ts';
 import type { ClosedHow } from './events.ts';
 import { closedInUnit, newUnits, unitsLost, unitsSaid, type OpenUnits } from './open-units.ts';
 import type { RelPath } from './path.ts';
@@ -14,10 +15,6 @@ import {
   restTaken,
   type Rounds,
 } from './rounds.ts';
-
-/** The newest committed set is never older than this, or than three times what sending one takes; ms. */
-const BOUND_MS = 10_000;
-const LATE_MS = 2000;
 
 export interface CutRules {
   readonly settleMs: number;
@@ -44,6 +41,8 @@ export interface CutState {
   readonly said: boolean;
   /** When the oldest close came that no cut covers; undefined: all is covered. */
   readonly staleSinceMs: number | undefined;
+  /** When the oldest close came since a set was proven, or since what was not closed is waited for no longer. */
+  readonly unprovenSinceMs: number | undefined;
   /** When a proven set was cut last. */
   readonly provenCutMs: number;
   /** What the newest cut was worth. */
@@ -75,6 +74,7 @@ export function newCut(rules: CutRules, { members, complete, inUnits, inMidst }:
     afterLast: undefined,
     said: false,
     staleSinceMs: undefined,
+    unprovenSinceMs: undefined,
     provenCutMs: -Infinity,
     coveredBy: undefined,
   };
@@ -106,6 +106,7 @@ export function memberClosed(state: CutState, { path, how, atMs, isLast }: Membe
     lastDirectory: isLast && rotation?.kind === 'directory' ? rotation.unit : state.lastDirectory,
     said: false,
     staleSinceMs: state.staleSinceMs ?? atMs,
+    unprovenSinceMs: state.unprovenSinceMs ?? atMs,
   };
 }
 
@@ -155,9 +156,7 @@ export function plan(state: CutState, { nowMs, sendMs, tried }: PlanAt): Plan {
   if (staleSinceMs === undefined) return { kind: 'covered' };
   const proof = tried ? undefined : proofOf(state, nowMs);
   if (proof !== undefined) return { kind: 'cut', proof, without: units?.open ?? new Set() };
-  const boundMs = boundOf(sendMs);
-  // Early enough to be committed in time; never while a proven set is younger than the bound.
-  const dueMs = Math.max(staleSinceMs + boundMs - sendMs, provenCutMs + boundMs);
+  const dueMs = instantDueMs(staleSinceMs, provenCutMs, sendMs);
   if (nowMs >= dueMs) return { kind: 'cut', proof: 'instant', without: new Set() };
   const restMs = lastCloseMs + rules.settleMs;
   return restProves(state) && !tried && restMs < dueMs
@@ -181,13 +180,9 @@ function restProves({ rules, rounds, units }: CutState): boolean {
   return !rules.byLast && units === undefined && mayRest(rounds);
 }
 
-function boundOf(sendMs: number): number {
-  return Math.max(BOUND_MS, 3 * sendMs);
-}
-
 /** What was closed waits for longer than the bound; with some time for what is on its way. */
 export function isOverdue({ staleSinceMs }: CutState, nowMs: number, sendMs: number): boolean {
-  return staleSinceMs !== undefined && nowMs > staleSinceMs + boundOf(sendMs) + LATE_MS;
+  return staleSinceMs !== undefined && isLate(staleSinceMs, nowMs, sendMs);
 }
 
 /**
@@ -209,25 +204,27 @@ export function worthAtEnd(
 
 /** A cut was taken now, whether or not it will hold: what is closed from here on belongs to the next. */
 export function cutTaken(state: CutState, proof: Proof, nowMs: number): CutState {
-  const { units } = state;
+  const { units, unprovenSinceMs = nowMs } = state;
   const isOpen = units !== undefined && units.open.size > 0 && proof === 'unit';
+  const isAwaited = nowMs - unprovenSinceMs < BOUND_MS;
   return {
     ...state,
-    rounds: { ...learned(state, proof), ended: false },
-    units:
-      units && (proof === 'named' ? { ...unitsSaid(units), sealed: false } : { ...units, sealed: false }),
+    rounds: learned(state, proof, isAwaited),
+    units: units && { ...(proof === 'named' ? unitsSaid(units) : units), sealed: false },
     lastMatched: false,
     said: false,
     // The directory that has begun is not in it.
     staleSinceMs: isOpen ? state.lastCloseMs : undefined,
+    unprovenSinceMs: proof === 'instant' && isAwaited ? unprovenSinceMs : undefined,
     provenCutMs: proof === 'instant' ? state.provenCutMs : nowMs,
     coveredBy: proof,
   };
 }
 
-function learned({ rounds, rules }: CutState, proof: Proof): Rounds {
-  if (proof === 'instant') return boundPassed(rounds, kinOf(rules));
-  return proof === 'rest' || proof === 'said' ? restTaken(rounds) : rounds;
+function learned({ rounds, rules }: CutState, proof: Proof, isAwaited: boolean): Rounds {
+  const over = { ...rounds, ended: false };
+  if (proof === 'instant') return isAwaited ? over : boundPassed(over, kinOf(rules));
+  return proof === 'rest' || proof === 'said' ? restTaken(over) : over;
 }
 
 /** The cut that was taken of `before` did not hold: what it covered is not covered. */

@@ -19,7 +19,7 @@ export function isProofOfLife(generation: Generation): boolean {
  * The order in which restore tries generations: good ones newest first, then unproven ones (the close that made
  * them may have been a death's, and their attempt never said that it was not), then incomplete, then suspect.
  *
- * An `instant` one stands among the good ones by its age: it is only ever taken when the newest good one is older
+ * An `instant` one stands among the good ones by its age: it is only ever committed when the newest good one is older
  * than the bound (core/cut), so no clocks of different machines have to be compared here. A good one that follows
  * it is preferred, because it is newer.
  *

@@ -62,9 +62,11 @@ export function closedInRound(rounds: Rounds, path: RelPath, afterPause: boolean
   // A name that comes again: from now on each name of its kin stands for itself, in what is known already, too.
   if (kin !== path && rounds.seen.has(path) && !rounds.rewritten.has(kin)) {
     const rewritten = new Set(rounds.rewritten).add(kin);
-    const others = [...rounds.awaited].filter((other) => other !== kin);
-    const awaited = new Set([...others, ...[...next.seen].filter((other) => kinOf(other) === kin)]);
-    return fold({ ...next, rewritten, awaited }, [...(rounds.log ?? []), path], kinOf);
+    const names = [...next.seen].filter((other) => kinOf(other) === kin);
+    const renamed = (ids: ReadonlySet<string>): ReadonlySet<string> =>
+      new Set([...[...ids].filter((id) => id !== kin), ...names]);
+    const known = { rewritten, awaited: renamed(rounds.awaited), heard: renamed(heard) };
+    return fold({ ...next, ...known }, [...(rounds.log ?? []), path], kinOf);
   }
   // A file that no round has known, between two rounds: nobody can say to which of them it belongs.
   const id = idOf(next, path, kinOf);
@@ -83,13 +85,17 @@ export function orderLost(rounds: Rounds): Rounds {
 
 const FRESH = { counts: new Map<string, number>(), pattern: undefined, confirmed: false, ended: false };
 
-/** The bound has passed, and no round has ended: who has not been closed in all that time is not waited for. */
+/**
+ * The bound has passed, and no round has ended: who has not been closed in all that time is not waited for, and what
+ * was learned with it is forgotten, unless a second round has shown that it is so.
+ */
 export function boundPassed(rounds: Rounds, kinOf: KinOf): Rounds {
-  if (rounds.pattern !== undefined) return rounds;
+  const { confirmed, heard, log, guessed } = rounds;
+  if (confirmed) return rounds;
   const next = { ...rounds, awaited: new Set<string>(), taught: false, heard: new Set<string>() };
-  return rounds.log === undefined || rounds.guessed
-    ? { ...next, awaited: rounds.heard }
-    : { ...fold(next, rounds.log, kinOf), ended: false };
+  if (log === undefined || guessed) return { ...next, awaited: heard };
+  const since = log.filter((path) => heard.has(idOf(rounds, path, kinOf)));
+  return { ...fold(next, since, kinOf), ended: false };
 }
 
 /** True when a pause proves that a round is over: nobody knows of anything that is still to come in it. */

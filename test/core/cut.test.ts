@@ -57,7 +57,7 @@ describe('a set of checkpoint files', () => {
 
   it('is complete at the end of a round', () => {
     const half = closed(exact('a', 'b'), 'a', 1);
-    expect(proof(half, 5000)).toBe('wait 10001');
+    expect(proof(half, 5000)).toBe('wait 7001');
     expect(proof(closed(half, 'b', 2), 2)).toBe('round');
   });
 
@@ -70,7 +70,7 @@ describe('a set of checkpoint files', () => {
   it('is not complete after a pause in the middle of a known round', () => {
     const whole = closed(closed(exact('a', 'b'), 'a', 1), 'b', 2);
     const half = closed(cutTaken(whole, 'round', 2), 'a', 1000);
-    expect(proof(half, 9000)).toBe('wait 11000');
+    expect(proof(half, 9000)).toBe('wait 10002');
     expect(proof(closed(half, 'b', 9000), 9000)).toBe('round');
   });
 
@@ -80,7 +80,7 @@ describe('a set of checkpoint files', () => {
     expect(proof(state, 2)).toBe('named');
     // The next round has begun: the moment has passed.
     const late = closed(state, 'a', 3);
-    expect([proof(late, 9000), late.afterLast]).toEqual(['wait 10001', 'a']);
+    expect([proof(late, 7000), late.afterLast]).toEqual(['wait 7001', 'a']);
     // What a walk finds has no order.
     expect(proof(closed(state, 'b', 3, { how: 'scan' }), 3)).toBe('named');
   });
@@ -94,15 +94,15 @@ describe('a set of checkpoint files', () => {
 
   it('is complete when the program says so, unless a known round says otherwise', () => {
     expect(proof(programSaid(closed(opened(), 'a.chk', 1)), 1)).toBe('said');
-    expect(proof(programSaid(closed(exact('a', 'b'), 'a', 1)), 1)).toBe('wait 10001');
+    expect(proof(programSaid(closed(exact('a', 'b'), 'a', 1)), 1)).toBe('wait 7001');
     expect(proof(closed(programSaid(closed(opened(), 'a.chk', 1)), 'b.chk', 2), 2)).toBe('rest 2002');
   });
 
   it('is complete neither by rounds nor by a pause after lost events, until two rounds in a row were alike', () => {
     const lost = closesLost(closed(exact('a', 'b'), 'a', 1), 2);
-    expect(proof(closed(lost, 'b', 3), 9000)).toBe('wait 10001');
+    expect(proof(closed(lost, 'b', 3), 7000)).toBe('wait 7001');
     const once = closed(closed(lost, 'a', 5000), 'b', 5001);
-    expect(proof(once, 9000)).toBe('wait 10001');
+    expect(proof(once, 7000)).toBe('wait 7001');
     expect(proof(closed(closed(once, 'a', 9000), 'b', 9001), 9001)).toBe('round');
   });
 });
@@ -110,28 +110,29 @@ describe('a set of checkpoint files', () => {
 describe('the bound', () => {
   const half = closed(exact('a', 'b'), 'a', 1000);
 
-  it('makes a cut of an instant when no set has been complete for ten seconds', () => {
-    expect(proof(half, 10_999)).toBe('wait 11000');
-    expect(planned(half, 11_000)).toEqual({ kind: 'cut', proof: 'instant', without: new Set() });
+  it('makes a cut of an instant three seconds before no set has been complete for ten', () => {
+    expect(proof(half, 7999)).toBe('wait 8000');
+    expect(planned(half, 8000)).toEqual({ kind: 'cut', proof: 'instant', without: new Set() });
   });
 
   it('is three times what sending a set takes, and leaves time to send it', () => {
-    expect(proof(half, 0, 600)).toBe('wait 10400');
-    expect(proof(half, 0, 10_000)).toBe('wait 21000');
+    expect(proof(half, 0, 600)).toBe('wait 7400');
+    expect(proof(half, 0, 10_000)).toBe('wait 18000');
   });
 
-  it('makes none while a proven set is younger', () => {
+  it('commits none while a proven set is younger', () => {
     const whole = closed(half, 'b', 1001);
     const next = closed(cutTaken(whole, 'round', 1001), 'a', 1002);
-    expect(proof(next, 2000, 3000)).toBe('wait 11001');
+    expect(proof(next, 2000, 0)).toBe('wait 11001');
+    expect(proof(next, 2000, 3000)).toBe('wait 8001');
   });
 
   it('makes one when the files of a proven set are being written, and waits for the bound first', () => {
     const whole = closed(half, 'b', 1001);
-    expect(planned(whole, 1001, 0, true)).toEqual({ kind: 'wait', untilMs: 11_000 });
-    expect(planned(whole, 11_000, 0, true).kind).toBe('cut');
+    expect(planned(whole, 1001, 0, true)).toEqual({ kind: 'wait', untilMs: 8000 });
+    expect(planned(whole, 8000, 0, true).kind).toBe('cut');
     const rested = closed(opened(), 'a.chk', 0);
-    expect(planned(rested, 3000, 0, true)).toEqual({ kind: 'wait', untilMs: 10_000 });
+    expect(planned(rested, 3000, 0, true)).toEqual({ kind: 'wait', untilMs: 7000 });
   });
 
   it('needs no timer while all is covered', () => {
@@ -144,6 +145,13 @@ describe('the bound', () => {
     expect(proof(cutGivenUp(closed(taken, 'a', 11_500), half), 11_500)).toBe('instant');
     // What has not come by the bound is not waited for.
     expect(proof(closed(taken, 'a', 11_500), 11_500)).toBe('rest 13500');
+  });
+
+  it('has to pass before a name that never comes is not waited for any longer', () => {
+    const early = closed(cutTaken(half, 'instant', 8000), 'a', 8500);
+    expect(proof(early, 8500)).toBe('wait 15500');
+    const late = closed(cutTaken(early, 'instant', 15_500), 'a', 15_600);
+    expect(proof(late, 15_600)).toBe('round');
   });
 
   it('has passed when what was closed waits for longer', () => {
@@ -161,7 +169,7 @@ describe('directories that rotate', () => {
 
   it('are whole when the next one begins, never after a pause', () => {
     const one = closed(closed(units(), 'ck-1/a', 1000), 'ck-1/b', 4000);
-    expect(proof(one, 9000)).toBe('wait 11000');
+    expect(proof(one, 7000)).toBe('wait 8000');
     expect(planned(closed(one, 'ck-2/a', 9000), 9000)).toEqual({
       kind: 'cut',
       proof: 'unit',
