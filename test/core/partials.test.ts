@@ -49,6 +49,18 @@ it('stays when the later attempt has only written the rest of the result', () =>
   });
 });
 
+it.each([
+  ['of an incomplete set', file('a', 1), { incomplete: true }],
+  ['of another file', file('b', 1), {}],
+  ['with other bytes', file('a', 1, 'b'), {}],
+])('is not known to be whole by a member %s', (_, member, marks) => {
+  const generations = [{ attempt: 1, generation: 1, at: '', members: [member], companions: [], ...marks }];
+  expect(sorted({ partials: [file('a', 1)], generations })).toMatchObject({
+    whole: [],
+    alone: ['a.0.partial-1'],
+  });
+});
+
 it('is all there is of a result: the newest one counts, and is whole when a good set holds its bytes', () => {
   const partials = [file('a', 1), file('a', 2), file('state', 1, 'c'), file('torn', 1, 'd')];
   const members = [file('state', 1, 'c')];

@@ -66,6 +66,15 @@ describe('the minute line', () => {
     expect(said).toHaveLength(1);
   });
 
+  it('is not said when there is nothing to say, nor after the end', () => {
+    line.changed();
+    vi.advanceTimersByTime(60_000);
+    expect(said).toEqual([]);
+    line.changed();
+    line.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('comes again while something waits, though nothing else happens', () => {
     now = { ...NOTHING, lag: { ms: 60_000, files: 1, path: 'r.dat' } };
     line.changed();

@@ -33,6 +33,13 @@ describe('the progress line', () => {
     expect(progressLine({ ...far, bytes: 10 })).toBe('restoring: 0 of 1 file, 0 B of 10 B, 0 B/s');
   });
 
+  it('never says more than all: of files that came meanwhile, of bytes that grew', () => {
+    const far = { what: 'storing', files: 2, filesDone: 3, bytes: 3, bytesDone: 5 };
+    expect(progressLine({ ...far, bytesMoved: 5, elapsedMs: 1000 })).toBe(
+      'storing: 2 of 2 files, 5 B, 5 B/s',
+    );
+  });
+
   it('appears after a second, although nothing has come to an end by then', () => {
     progress.begin('storing', 2, 100 * MIB);
     progress.file().moved(20 * MIB);
@@ -54,10 +61,22 @@ describe('the progress line', () => {
     expect(screen(terminal)[0]).toContain('65.0 MiB of 100.0 MiB, 15.0 MiB/s');
     early.failed();
     vi.advanceTimersByTime(250);
-    expect(screen(terminal)[0]).toContain(' 5.0 MiB of 100.0 MiB');
+    expect(screen(terminal)).toEqual(['capture: storing: 0 of 2 files, 5.0 MiB of 100.0 MiB, 0 B/s']);
     early.done(60 * MIB);
     vi.advanceTimersByTime(250);
     expect(screen(terminal)[0]).toContain('1 of 2 files, 65.0 MiB of 100.0 MiB');
+  });
+
+  it('counts from nothing for each piece of work, and never backwards', () => {
+    progress.begin('restoring', 1, 5 * MIB);
+    progress.file().done(5 * MIB);
+    progress.end();
+    const early = progress.file();
+    early.moved(50 * MIB);
+    progress.begin('storing', 2, 100 * MIB);
+    early.failed();
+    vi.advanceTimersByTime(1000);
+    expect(screen(terminal)).toEqual(['capture: storing: 0 of 2 files, 0 B of 100.0 MiB, 0 B/s']);
   });
 
   it('is nowhere when no piece of work is shown: what is pushed while the task runs draws nothing', () => {
@@ -84,6 +103,14 @@ describe('the progress line', () => {
     expect(rows.slice(-2)).toEqual(['capture: stored 2 results', '']);
     expect(rows.join('\n')).not.toContain('storing');
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('leaves an empty line at the end', () => {
+    progress.begin('storing', 2, 100 * MIB);
+    vi.advanceTimersByTime(1000);
+    expect(screen(terminal)).not.toEqual(['']);
+    progress.end();
+    expect(screen(terminal)).toEqual(['']);
   });
 
   it('stays on one line of a narrow terminal', () => {

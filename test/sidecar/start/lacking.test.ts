@@ -69,7 +69,7 @@ it('is what the set is ahead of, and is said by name', async () => {
   ];
   expect(await lacks(behind)).toEqual(['traj true 2', 'frame false 2']);
   expect(warned).toEqual([
-    'checkpoint 2-5 goes on behind what attempt 2 had written to these results and is not stored: traj (open), frame',
+    'what attempt 2 had written to these results before checkpoint 2-5 is not stored, and the task will not write it again: traj (open), frame',
   ]);
 });
 
