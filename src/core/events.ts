@@ -4,8 +4,9 @@ import type { RelPath } from './path.ts';
 
 /**
  * How a file came to be closed. `close`: IN_CLOSE_WRITE. `rename`: IN_MOVED_TO of the file; `dir-rename`: of a
- * directory above it, so that all that is in it came at once. `link`: a new hard or symbolic link, or an O_TMPFILE file linked in. `scan`: found by a scan.
- * `quiet`: the portable fallback saw no change for a while. None proves that no writer is left: the snapshot does.
+ * directory above it, so that all that is in it came at once. `link`: a new hard or symbolic link, or an O_TMPFILE
+ * file linked in. `scan`: found by a scan. `quiet`: the portable fallback saw no change for a while. None proves that
+ * no writer is left: the snapshot does.
  */
 export type ClosedHow = 'close' | 'rename' | 'link' | 'scan' | 'quiet' | 'dir-rename';
 

@@ -16,7 +16,7 @@ export interface History {
   readonly partials: readonly StoredFile[];
   /** Newest first, of the same run id. */
   readonly generations: readonly Generation[];
-  /** Objects that a listed generation of any run id names: nobody deletes them. */
+  /** Of any run id, ascending. */
   readonly attempts: readonly AttemptEnd[];
 }
 

@@ -1,4 +1,5 @@
 // Whose object is it? capture's own objects say so in their metadata; a listing of inputs leaves them out. Pure.
+import { TASKS_PREFIX } from './keys.ts';
 
 /** An object that capture itself stored under this very key. */
 export interface Origin {
@@ -34,5 +35,5 @@ const NOT_A_RESULT = [
 
 /** True for a key in a `.capture/` directory, of this prefix or of one below it. */
 export function isRecordKey(key: string): boolean {
-  return key.startsWith('.capture/') || key.includes('/.capture/');
+  return key.startsWith(TASKS_PREFIX) || key.includes(`/${TASKS_PREFIX}`);
 }

@@ -3,16 +3,13 @@
 import fs from 'node:fs';
 import { errnoOf } from '../core/errors.ts';
 import { decodePath, encodePath, type RelPath } from '../core/path.ts';
-import { openUnder, type OpenRoot } from './openat.ts';
+import { O_PATH, openUnder, type OpenRoot } from './openat.ts';
 
 export interface HeldDirectory {
   /** Absolute path that leads to this directory as long as it is held, also when its name is another's by then. */
   readonly at: string;
   close(): void;
 }
-
-/** open(2): only the place, which needs no right to read. */
-const O_PATH = 0o10000000;
 
 /** Absolute path that leads to the work directory, also when the task has renamed it. Not for messages. */
 export function heldPath(root: OpenRoot): string {

@@ -39,7 +39,7 @@ export function openMinuteLine(log: Log, soFar: () => SoFar): MinuteLine {
   return { changed: arm, close: () => clearTimeout(timer) };
 }
 
-/** `12 checkpoints safe, newest 8 s old; 340 results stored, 2.1 GiB; behind by 0.3 s`; '' when there is nothing. */
+/** `12 checkpoints safe, newest 8 s old; 340 results stored, 2.1 GiB; behind by 300 ms`; '' when there is nothing. */
 export function minuteLine({ checkpoints, newestAgeMs, results, bytes, lag }: SoFar): string {
   const said: string[] = [];
   if (checkpoints > 0) {

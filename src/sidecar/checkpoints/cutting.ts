@@ -140,8 +140,7 @@ export class Cutting {
     const planned = plan(this.#state, { ...at, tried: false });
     if (planned.kind !== 'cut' || planned.proof === 'instant') return this.#follow(planned, nowMs, undefined);
     const proven = this.#take(planned, nowMs);
-    if (proven.kind === 'wait') return proven;
-    if (proven.kind === 'cut') return proven;
+    if (proven.kind !== 'busy') return proven;
     return this.#follow(plan(this.#state, { ...at, tried: true }), nowMs, proven.path);
   }
 

@@ -33,7 +33,7 @@ export async function settleEarlier(
   }
   if (unfinished.length > 0) {
     log.warn(
-      `the task has not gone on with what was open at its checkpoint: ${unfinished.map(showPath).join(', ')}`,
+      `the task did not go on writing these results, which were open at its checkpoint: ${unfinished.map(showPath).join(', ')}`,
       {
         hint: 'declare such parts with --companions as well: then they are results as far as they were written',
       },
@@ -95,7 +95,7 @@ function warnOfKept({ log, scope }: Context, kept: readonly StoredFile[]): void 
   const [first] = kept;
   const more = kept.length > 1 ? `, and ${kept.length - 1} more` : '';
   log.warn(
-    `${plural(kept.length, 'result')} stored only as what a death left, and not written again: ${first?.key}${more}`,
+    `${plural(kept.length, 'result')} may be half-written, left by a killed attempt and not written again: ${first?.key}${more}`,
     {
       hint: `look whether it is whole, and then copy it under its own key: ${first?.key} to ${first && resultKey(first.path, scope, first.compressed)} (the last record lists them all)`,
     },
@@ -103,7 +103,7 @@ function warnOfKept({ log, scope }: Context, kept: readonly StoredFile[]): void 
 }
 
 function leftAs({ path, key, attempt }: StoredFile): LeftFile {
-  return { path, why: `only what the death of attempt ${attempt} left is stored: ${key}` };
+  return { path, why: `only what attempt ${attempt} left when it was killed is stored: ${key}` };
 }
 
 function leftUnfinished(path: RelPath): LeftFile {

@@ -129,7 +129,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
     if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);
   }
   if (verdict.kind === 'done') warnOfNames(parts);
-  return { status, last: lastLine(parts, { left: told, recorded, verdict, run }) };
+  return { status, last: lastLine(parts, { left: told, recorded, verdict, status, run }) };
 }
 
 /**

@@ -2,7 +2,7 @@
 import { isSettled } from '../../core/decide.ts';
 import type { Track } from '../../core/track.ts';
 import { errnoOf } from '../../core/errors.ts';
-import { EXIT } from '../../core/exit-status.ts';
+import type { ExitStatus } from '../../core/exit-status.ts';
 import type { MessageFields } from '../../core/message-fields.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
 import type { LeftFile } from '../../core/records.ts';
@@ -66,10 +66,12 @@ export function lastLine(
     readonly left: readonly LeftFile[];
     readonly recorded: boolean;
     readonly verdict: Verdict;
+    /** What the run exits with. */
+    readonly status: ExitStatus;
     readonly run: Pick<RunEnd, 'end' | 'reason'>;
   },
 ): LastLine {
-  const { left, recorded, verdict, run } = told;
+  const { left, recorded, verdict, status, run } = told;
   const { context, results, checkpoints, generations, reclaims } = parts;
   const { stored } = results;
   const ended = verdictLine(verdict, run.end, run.reason);
@@ -90,12 +92,12 @@ export function lastLine(
   );
   if (never.length > 0) said.push(`never matched a file: ${never.map(({ pattern }) => pattern).join(', ')}`);
   return {
-    level: ended?.startsWith('failed') || left.length > 0 || !recorded ? 'error' : 'info',
+    level: verdict.kind === 'failed' || left.length > 0 || !recorded ? 'error' : 'info',
     text: `${said.join('; ')} -> ${context.store.url}`,
     fields: {
       event: 'end',
       kind: verdict.kind,
-      status: recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored,
+      status,
       reason: verdict.reason ?? run.reason,
       results: stored.files,
       bytes: stored.bytes,

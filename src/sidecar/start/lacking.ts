@@ -34,8 +34,8 @@ export async function findLacking(job: LackingJob, generation: Generation): Prom
     const { attempt } = generation;
     const named = namesOf(lost.map((one) => ({ ...one, attempt })));
     job.log.warn(
-      `checkpoint ${generationName(generation)} goes on behind what attempt ${attempt} had written to these ` +
-        `results and is not stored: ${named}`,
+      `what attempt ${attempt} had written to these results before checkpoint ${generationName(generation)} is not ` +
+        `stored, and the task will not write it again: ${named}`,
       {
         hint: 'declare append-only files that stay open with --companions; --no-restore starts from nothing',
       },

@@ -1,6 +1,6 @@
 // Which objects of a store do the records of all its indices name? One request for each index, where the objects
 // themselves would take one each: a listing of inputs asks when it meets very many.
-import { parseRecordKey } from '../../core/keys.ts';
+import { parseRecordKey, TASKS_PREFIX } from '../../core/keys.ts';
 import { createLimit } from '../../core/limit.ts';
 import { readNewest } from '../../records/read.ts';
 import type { Store } from '../../store/store.ts';
@@ -10,7 +10,7 @@ const READ_AT_ONCE = 8;
 /** Keys of results by the newest record of each index of each task. What it does not name is nobody's by that. */
 export async function recordedKeys(store: Store, signal: AbortSignal): Promise<ReadonlySet<string>> {
   const newest = new Map<string, string>();
-  for await (const { key } of store.list('.capture/', signal)) {
+  for await (const { key } of store.list(TASKS_PREFIX, signal)) {
     const at = parseRecordKey(key);
     // The claim of an attempt, its first, names nothing.
     if (at === undefined || at.seq === 0 || at.kind === 'list') continue;
