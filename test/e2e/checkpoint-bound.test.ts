@@ -63,6 +63,17 @@ describe('a task that never rests', () => {
     await next.status;
     expect(next.stdout()).toContain('restore: checkpoint 1-');
   }, 40_000);
+
+  it('is told which file keeps a set from being cut within the bound', async () => {
+    const run = place.run(
+      ['-k', 'a', '-k', 'b', ...restless],
+      sh('echo 0 > b; exec 3>>b; i=0; while :; do i=$((i+1)); echo $i > a; sleep 0.1; done'),
+    );
+    await run.says(
+      /the newest checkpoint is older than what was closed \d+\.\d s ago: b is being written each time that one is due\n {2}try: close it/,
+    );
+    await killed(run);
+  }, 40_000);
 });
 
 describe('a directory that is written file by file', () => {
