@@ -72,6 +72,7 @@ describe('a task that never rests', () => {
     await run.says(
       /the newest checkpoint is older than what was closed \d+\.\d s ago: b is being written each time that one is due\n {2}try: close it/,
     );
+    expect(generations()).toEqual([]);
     await killed(run);
   }, 40_000);
 });

@@ -239,6 +239,21 @@ describe('an input', () => {
     expect(run.stdout()).toBe('');
     expect(run.stderr()).toMatch(/in\.dat[^]*\n {2}try: /);
   });
+
+  it('that is nowhere uses up no attempt, and stops none that is at work', async () => {
+    const atWork = place.run(
+      ['-r', 'r.dat', '--task-name', 't'],
+      sh('until [ -e stop ]; do sleep 0.1; done'),
+    );
+    await atWork.says('task t, attempt 1');
+    const work = place.at('stop');
+    place.freshWork();
+    const run = place.run(['-i', 'in.dat', '--task-name', 't'], ['true']);
+    expect(await run.status).toBe(66);
+    fs.writeFileSync(work, '');
+    expect(await atWork.status, atWork.stderr()).toBe(0);
+    expect(place.records().every(({ record }) => record.attempt === 1)).toBe(true);
+  });
 });
 
 describe('anything else', () => {

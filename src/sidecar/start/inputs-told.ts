@@ -9,7 +9,12 @@ import { describeRun } from '../../core/other-runs.ts';
 import type { Settings } from '../../core/settings.ts';
 import { plural } from '../../core/units.ts';
 import type { Log } from '../../log.ts';
-import type { FoundInputs, InputSearch, OtherRunsResult } from '../../restore/inputs.ts';
+import {
+  findInputs,
+  type FoundInputs,
+  type InputSearch,
+  type OtherRunsResult,
+} from '../../restore/inputs.ts';
 import type { Store } from '../../store/store.ts';
 import { recordedKeys } from './recorded-keys.ts';
 
@@ -40,6 +45,20 @@ export function neededOf(missing: readonly RelPath[], manifest: Manifest): reado
     const { result, checkpoint } = manifest.rolesOf(path);
     return !result && !checkpoint;
   });
+}
+
+/**
+ * Before an attempt is claimed: a start that cannot be is none, and uses up no number (`--max-attempts` counts them).
+ * Throws status 66.
+ */
+export async function refuseMissingInputs(job: InputJob): Promise<void> {
+  const { manifest, store, from } = job;
+  const needed = neededOf(manifest.exact.inputs, manifest);
+  const first = await findInputs(searchOf(job, from, new Set()), needed);
+  if (first.missing.length === 0) return;
+  const second = from === store ? first : await findInputs(searchOf(job, store, new Set()), first.missing);
+  if (second.missing.length > 0)
+    throw missingInputs(job, second.missing, [...first.ofOtherRuns, ...second.ofOtherRuns]);
 }
 
 export function missingInputs(

@@ -27,6 +27,7 @@ import type { Context } from '../context.ts';
 import { Baselines } from '../files/baselines.ts';
 import { doneAttempt } from './done-already.ts';
 import { leaveFor, restoredBefore } from './handover.ts';
+import { refuseMissingInputs } from './inputs-told.ts';
 import { openSnapshotLanes } from './lanes.ts';
 import { lockWorkdir } from './lock.ts';
 import { openProgress } from '../progress.ts';
@@ -75,6 +76,12 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
       await clearStaging(root);
     }
+    const from =
+      settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
+    if (from !== store) owned.push(() => from.close());
+    const manifest = compileManifest(settings.manifest, storeInside(settings));
+    if (options.attempt === undefined)
+      await refuseMissingInputs({ settings, scope, manifest, store, from, signal });
     const paths = new Paths();
     const resumed = options.attempt === undefined ? undefined : readAttemptFile(settings, options.attempt);
     const { facts, history, ledger, fence, tidy, ended } = await openAttempt(
@@ -86,10 +93,6 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
     );
     // Of earlier attempts, or of the dead sidecar that this one replaces.
     if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);
-    const from =
-      settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
-    if (from !== store) owned.push(() => from.close());
-    const manifest = compileManifest(settings.manifest, storeInside(settings));
     const progress = openProgress(log.draw);
     const restored: Restored =
       resumed === undefined
