@@ -7,11 +7,12 @@ store=${1:-$PWD/capture-store}
 mkdir -p "$store" && cp examples/demo/heat.json "$store/" || exit
 
 attempt() { # <index>
-  work=$(mktemp -d)
-  capture --to "$store" --index "$1" --workdir "$work" --skip-done --inputs heat.json \
-    --results 'frame.*.pgm' --results final.dat --checkpoints heat.chk -- heat.mjs
+  work=$(mktemp -d) || exit
+  capture --to "$store" --index "$1" --workdir "$work" --skip-done --max-attempts 10 \
+    --inputs heat.json --results 'frame.*.pgm' --results final.dat --checkpoints heat.chk -- heat.mjs
   status=$?
-  rm -rf "$work"
+  # Done, or to be run again: the store has it. Else, such as when something could not be stored (74), it stays.
+  case $status in 0 | 75) rm -rf "$work" ;; esac
   return $status
 }
 
