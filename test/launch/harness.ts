@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import type { ToSidecar } from '../../src/core/messages.ts';
+import { isReported, JOB_SIGNALS } from '../../src/core/relay.ts';
 import type { Settings } from '../../src/core/settings.ts';
 
 export const fixture = (name: string): string => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));
@@ -124,11 +125,21 @@ export function createLab(launcher: string): Lab {
       .filter((line) => line !== '');
   const heard: Capture['heard'] = () => lines('heard.jsonl').map((line) => JSON.parse(line));
   const command: Lab['command'] = (task, options = {}) => {
-    const plan = { log: file('heard.jsonl'), token: path.basename(dir), ...options.sidecar };
+    const plan = {
+      log: file('heard.jsonl'),
+      token: path.basename(dir),
+      reports: JOB_SIGNALS.filter(isReported),
+      ...options.sidecar,
+    };
     const settings = { ...baseSettings(dir), ...options.settings };
     return {
       argv: [launcher, JSON.stringify(settings), fixture('fake-sidecar.mjs'), ...task],
-      env: { ...process.env, ...options.env, FAKE_SIDECAR: JSON.stringify(plan) },
+      env: {
+        ...process.env,
+        ...options.env,
+        FAKE_SIDECAR: JSON.stringify(plan),
+        JOB_SIGNALS: JOB_SIGNALS.join(' '),
+      },
     };
   };
   const run = ([file = '', ...args]: readonly string[], options: CaptureOptions = {}): Capture => {

@@ -1,12 +1,12 @@
 // Something else answers in the place of the store: a captive portal, a misrouted load balancer. It says
 // "200 OK", and nothing that S3 says. None of it may be taken for a success, nor for an object, nor for nothing.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import type { Fault } from '../s3-server/faults.ts';
 import type { Operation } from '../s3-server/operations.ts';
-import { startS3Server, type S3Server } from '../s3-server/server.ts';
+import type { S3Server } from '../s3-server/server.ts';
 import { chunks, listOf, newMeta, textOf } from './contract.ts';
-import { openS3, setEnv } from './s3-setup.ts';
+import { eachOnItsServer, openS3 } from './s3-setup.ts';
 
 const MIB = 2 ** 20;
 const PORTAL: Fault = { kind: 'answer', status: 200, body: '<html><body>Welcome</body></html>' };
@@ -14,16 +14,9 @@ const EMPTY: Fault = { kind: 'answer', status: 200, body: '' };
 
 let server: S3Server;
 let store: Store;
-let restore: () => void;
-beforeEach(async () => {
-  server = await startS3Server();
-  restore = setEnv(server.env);
-  store = await openS3('s3://lab/run7', 0);
-});
-afterEach(async () => {
-  await store.close();
-  restore();
-  await server.stop();
+eachOnItsServer(0, (started, opened) => {
+  server = started;
+  store = opened;
 });
 
 const put = (key: string): Promise<string> => store.put(key, Buffer.from('bytes'), { meta: newMeta() });

@@ -1,6 +1,8 @@
 // Opens the S3 driver as capture does: everything about server and credentials comes from the environment.
+import { beforeEach } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
+import { startS3Server, type S3Server } from '../s3-server/server.ts';
 
 const CLEARED = new Set([
   'http_proxy',
@@ -36,4 +38,19 @@ export function setEnv(env: Readonly<Record<string, string>>): () => void {
 
 export function openS3(url: string, budgetMs?: number): Promise<Store> {
   return openStore({ url, pathStyle: true, unfenced: false }, budgetMs === undefined ? {} : { budgetMs });
+}
+
+/** A server of its own for each test, and a store at s3://lab/run7: `take` gets them before each test. */
+export function eachOnItsServer(budgetMs: number, take: (server: S3Server, store: Store) => void): void {
+  beforeEach(async () => {
+    const server = await startS3Server();
+    const restore = setEnv(server.env);
+    const store = await openS3('s3://lab/run7', budgetMs);
+    take(server, store);
+    return async () => {
+      await store.close();
+      restore();
+      await server.stop();
+    };
+  });
 }

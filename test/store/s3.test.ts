@@ -1,10 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import type { Fault } from '../s3-server/faults.ts';
 import type { Operation } from '../s3-server/operations.ts';
 import { startS3Server, type Incoming, type S3Server } from '../s3-server/server.ts';
 import { chunks, listOf, newMeta, storeContract, textOf } from './contract.ts';
-import { openS3, setEnv } from './s3-setup.ts';
+import { eachOnItsServer, openS3, setEnv } from './s3-setup.ts';
 
 const MIB = 2 ** 20;
 
@@ -25,16 +25,9 @@ storeContract('the S3 store', async () => {
 describe('the S3 store', () => {
   let server: S3Server;
   let store: Store;
-  let restore: () => void;
-  beforeEach(async () => {
-    server = await startS3Server();
-    restore = setEnv(server.env);
-    store = await openS3('s3://lab/run7', 20_000);
-  });
-  afterEach(async () => {
-    await store.close();
-    restore();
-    await server.stop();
+  eachOnItsServer(20_000, (started, opened) => {
+    server = started;
+    store = opened;
   });
 
   const put = (text: string): Promise<string> => store.put('r.dat', Buffer.from(text), { meta: newMeta() });
