@@ -11,14 +11,11 @@ import { encodePath, showPath } from './core/path.ts';
 import type { LogSettings } from './core/settings.ts';
 import { Outlet } from './outlet.ts';
 
-/** A field that only JSON shows: {@link MessageFields}. */
-export type LogFields = MessageFields;
-
 export interface Log {
-  debug(message: string, fields?: LogFields): void;
-  info(message: string, fields?: LogFields): void;
-  warn(message: string, fields?: LogFields): void;
-  error(message: string, fields?: LogFields): void;
+  debug(message: string, fields?: MessageFields): void;
+  info(message: string, fields?: MessageFields): void;
+  warn(message: string, fields?: MessageFields): void;
+  error(message: string, fields?: MessageFields): void;
   /** From now on each line says that it is of this attempt. To be called once. */
   ofAttempt(attempt: number): void;
   /** Draws on the terminal, unless messages wait for it; undefined where nobody looks on or nobody wants to. */
@@ -92,7 +89,7 @@ interface Destination {
   readonly [METADATA]: true;
   lastLevel: number;
   lastMsg: string;
-  lastObj: LogFields | null;
+  lastObj: MessageFields | null;
   write(json: string): void;
 }
 

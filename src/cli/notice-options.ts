@@ -28,13 +28,14 @@ export const NOTICE_OPTIONS = table({
 
 /** Whoever sends one of these wants something to end. */
 const SIGNALS: ReadonlySet<string> = new Set(JOB_SIGNALS.filter(canEndTask));
+const SHORT_NAMES = [...SIGNALS].map((name) => name.slice('SIG'.length)).join(', ');
 
 /** `USR1`, `SIGUSR1`, `usr1`. */
 const signal: Reader<string> = (text) => {
   const name = text.toUpperCase().replace(/^(SIG)?/, 'SIG');
   return SIGNALS.has(name)
     ? { value: name }
-    : { is: 'not one of the signals TERM, INT, HUP, QUIT, USR1, USR2, XCPU, ALRM and PWR', example: 'USR1' };
+    : { is: `not one of the signals ${SHORT_NAMES}`, example: 'USR1' };
 };
 
 const told: Reader<string> = (text) => {

@@ -19,7 +19,7 @@ const PUSH_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export function originOf(key: string, meta: Readonly<Record<string, string>>): Origin | undefined {
   if (!PUSH_ID.test(meta['push'] ?? '') || meta['capture'] === undefined) return undefined;
   const runId = meta['run-id'];
-  // Objects of capture before 0.1.0 carry no index.
+  // What earlier versions stored carries no index.
   const index = /^[\w-]+$/.test(meta['index'] ?? '') ? meta['index'] : '\\d+';
   if (new RegExp(`\\.${index}(${NOT_A_RESULT})(\\.zst)?$`).test(key)) return { kind: 'other', runId };
   if (new RegExp(`\\.${index}(\\.zst)?$`).test(key)) return { kind: 'result', runId };

@@ -45,7 +45,10 @@ export interface Incoming {
 /** The link would lead out. */
 class RefusedError extends Error {}
 
-/** Writes and checks one file at `temp`, a free name. Throws when the store or the work directory fails, or no zstd is here. */
+/**
+ * Writes and checks one file at `temp`, a free name. Throws when the store or the work directory fails, or no zstd is
+ * here.
+ */
 export async function stage(
   root: WorkDir,
   source: Source,

@@ -6,7 +6,10 @@ import { progressLine, type FileProgress } from '../core/progress-line.ts';
 const QUIET_MS = 1000;
 const EVERY_MS = 250;
 
-/** Without wrapping (DECAWM, xterm's "Control Sequences") one line is one line on any terminal, and \r goes back to its beginning. */
+/**
+ * Without wrapping (DECAWM, xterm's "Control Sequences") one line is one line on any terminal, and \r goes back to its
+ * beginning.
+ */
 const drawn = (text: string): string => `\u001b[?7lcapture: ${text}\u001b[K\r\u001b[?7h`;
 const ERASED = '\u001b[K';
 

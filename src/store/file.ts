@@ -17,7 +17,10 @@ import { syncDirectory } from './file-sync.ts';
 import { retrying } from './retry.ts';
 import { StoreError, isLost, type OnTry, type PutOptions, type PutOutcome, type Store } from './store.ts';
 
-/** Opens `file:///dir`; the first put makes the directory, and none makes it anew. A `list` is not retried: it is cheap to ask again. */
+/**
+ * Opens `file:///dir`; the first put makes the directory, and none makes it anew. A `list` is not retried: it is cheap
+ * to ask again.
+ */
 export async function openFileStore(
   settings: StoreSettings,
   budgetMs: number,
