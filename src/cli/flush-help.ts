@@ -5,8 +5,10 @@ export const FLUSH_HELP = `Usage: capture flush [options]
 Blocks until everything that the task had closed before this call is durable and recorded: results
 are stored, a complete set of checkpoints is committed. Companions, and results that are open and
 only appended to, are stored as far as they are written; other files that are open are named on
-stderr. For the scripts of a task, between steps; capture tells them the name of its control socket
-in CAPTURED_SOCKET. The options of a run are taken, too, and mean nothing here.
+stderr. It vouches for what was closed: that stays good however the task ends, so call it only when
+the step before has ended well. For the scripts of a task, between steps; capture tells them the
+name of its control socket in CAPTURED_SOCKET. The options of a run are taken, too, and mean nothing
+here.
 
 Options:
   --timeout <duration>  the most to wait: ms, s, m, h, d (default: 30s, with --ping 5s)

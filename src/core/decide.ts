@@ -40,6 +40,8 @@ export type TrackEvent =
   | { readonly kind: 'wanted' }
   /** Somebody waits for it: no pacing, no hold but for a doubt, and a refused push or a writer is tried again now. */
   | { readonly kind: 'hurried' }
+  /** The task itself says that what it has closed is whole (`capture flush`): whoever closed it, it was no death. */
+  | { readonly kind: 'vouched' }
   /** The store works again, or there is little time: what failed is tried at once, and soon again. */
   | { readonly kind: 'retry-now' }
   /** The task ended with 0: what it inherited and did not touch is its result, too. */
@@ -106,6 +108,8 @@ export function decide(track: Track, event: TrackEvent): Track {
         failedTries: 0,
         notBeforeMs: track.tornTries > 0 || isDoubted(track) ? track.notBeforeMs : 0,
       };
+    case 'vouched':
+      return vouched(track);
     case 'adopt':
       return track.inherited === undefined ? track : { ...track, inherited: undefined, pending: true };
   }
@@ -130,6 +134,16 @@ function closed(track: Track, event: Extract<TrackEvent, { kind: 'closed' }>): T
     notBeforeMs: Math.max(pacedUntilMs(track), heldMs),
     lastClose,
     closes: track.closes + 1,
+  };
+}
+
+function vouched(track: Track): Track {
+  const { lastClose, pending, notBeforeMs } = track;
+  if (lastClose === undefined) return track;
+  return {
+    ...track,
+    lastClose: { ...lastClose, evidence: 'clean' },
+    notBeforeMs: pending ? pacedUntilMs(track) : notBeforeMs,
   };
 }
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decide, HOLD_MS, isSettled, MOST_DOUBT_MS, type TrackEvent } from '../../src/core/decide.ts';
 import type { Evidence } from '../../src/core/evidence.ts';
+import { isSuspect, type Ending } from '../../src/core/suspect.ts';
 import { newTrack, type Track } from '../../src/core/track.ts';
 import { nextStep } from '../../src/core/next-step.ts';
 import type { Fingerprint } from '../../src/core/fingerprint.ts';
@@ -14,6 +15,13 @@ const stateOf = (n: number): Fingerprint => ({
   ctimeNs: String(n),
 });
 const durable = (n: number) => ({ fingerprint: stateOf(n), md5: String(n), size: n });
+const DIED: Ending = {
+  clean: false,
+  endedAtMs: 0,
+  signalledAtMs: undefined,
+  writersStoppedAtMs: undefined,
+  killed: false,
+};
 const calm = { nowMs: 0, urgent: false, holdReplacing: false, vouched: false };
 const after = (track: Track, ...events: readonly TrackEvent[]): Track => events.reduce(decide, track);
 const close = (atMs = 0, evidence?: Evidence): TrackEvent => ({
@@ -116,6 +124,28 @@ describe('a declared file', () => {
 
     it('is pushed when the task itself asks for it, or has ended', () => {
       expect(nextStep(doubted, { ...calm, urgent: true, vouched: true }).kind).toBe('push');
+    });
+
+    it('is pushed when the task vouches for it, after SIGTERM too, and is never suspect again', () => {
+      const track = after(doubted, { kind: 'vouched' });
+      expect(nextStep(track, { ...calm, nowMs: 100 }).kind).toBe('push');
+      expect(nextStep(track, { ...calm, nowMs: 100, holdReplacing: true }).kind).toBe('push');
+      for (const signalledAtMs of [undefined, 50])
+        expect(isSuspect(track.lastClose, { ...DIED, endedAtMs: 200, signalledAtMs })).toBe(false);
+    });
+
+    it('is as doubtful as before when it is closed once more after that', () => {
+      const track = after(doubted, { kind: 'vouched' }, close(200, 'doubtful'));
+      expect(nextStep(track, { ...calm, nowMs: 200, urgent: true })).toEqual({
+        kind: 'wait',
+        untilMs: 10_200,
+      });
+      expect(isSuspect(track.lastClose, { ...DIED, endedAtMs: 300 })).toBe(true);
+    });
+
+    it('keeps the pause before the next try when the store has refused it', () => {
+      const failed = after(doubted, { kind: 'push-started' }, { kind: 'failed', why: 'no', atMs: 20_000 });
+      expect(after(failed, { kind: 'vouched' }).notBeforeMs).toBe(21_000);
     });
 
     it('is pushed when the task closes it again', () => {

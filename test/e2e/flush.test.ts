@@ -6,7 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startS3Server, type S3Server } from '../s3-server/server.ts';
-import { openPlace, sidecarOf, until, type Place, type Run } from './support.ts';
+import { killTree, openPlace, sidecarOf, until, type Place, type Run } from './support.ts';
 
 const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
 const NOBODY = 65_534;
@@ -125,6 +125,65 @@ describe('capture flush between the steps of a task', () => {
     expect(await task.status, task.stderr()).toBe(0);
     expect(task.stdout()).toBe('flush 74\nflush 0\n');
     expect(task.stderr()).toContain('r.dat (another process still has it open for writing)');
+  });
+});
+
+describe('what the task has vouched for by capture flush', () => {
+  /** A step whose process ends as its files are closed: nobody could say that this was no death. */
+  const step = `sh -c 'echo one > r.dat; echo one > k.chk'`;
+  /** The next one is killed in the middle of a write. */
+  const torn = `sh -c 'exec 3>s.dat; printf half >&3; kill -9 $$'`;
+  const options = ['-r', '*.dat', '-k', 'k.chk', '--task-name', 't'];
+  const marks = (): readonly string[] =>
+    (place.records().at(-1)?.record.generations ?? []).map(({ unproven, suspect }) =>
+      unproven === true ? 'unproven' : suspect === true ? 'suspect' : 'good',
+    );
+  const results = (): readonly string[] => place.keys().filter((key) => /^.\.dat\.0/.test(key));
+
+  it('stays good when the next step fails at once, and what was closed after the call does not', async () => {
+    const task = run(options, `${step}; capture flush --strict || exit 9; ${torn}; exit 1`);
+    expect(await task.status, task.stderr()).toBe(1);
+    expect(results()).toEqual(['r.dat.0', 's.dat.0.partial-1']);
+    expect(marks()).toEqual(['good']);
+  });
+
+  it('is recorded as proven when the call returns, so that it counts when the machine is gone then', async () => {
+    const task = run(
+      options,
+      `${step}; until [ -e go ]; do :; done; capture flush --strict && echo flushed; until [ -e end ]; do :; done`,
+    );
+    await until(() => marks()[0] === 'unproven', 'the set of a process that ended');
+    go();
+    await task.says('flushed');
+    expect(marks()).toEqual(['good']);
+    killTree(task.pid);
+    await task.status;
+    expect(results()).toEqual(['r.dat.0']);
+  });
+
+  it('stays good when the sidecar dies and another one takes over', async () => {
+    const task = run(options, `${step}; capture flush --strict || exit 9; echo flushed; ${UNTIL_GO}; exit 1`);
+    await task.says('flushed');
+    process.kill(sidecarOf(task.pid) ?? 0, 'SIGKILL');
+    await task.says('the sidecar was restarted');
+    go();
+    expect(await task.status, task.stderr()).toBe(1);
+    expect(results()).toEqual(['r.dat.0']);
+    // What the new one has found and nobody has vouched for is a set of its own, behind this one.
+    expect(marks().at(-1)).toBe('good');
+  });
+
+  it('after SIGTERM stays good when the task is killed then', async () => {
+    const task = run(
+      [...options, '--grace', '20s'],
+      `trap "${step}; capture flush --strict; echo flushed; kill -9 \\$\\$" TERM; echo up; until [ -e go ]; do :; done`,
+    );
+    await task.says('up');
+    process.kill(task.pid, 'SIGTERM');
+    expect(await task.status, task.stderr()).toBe(75);
+    expect(task.stdout()).toContain('flushed');
+    expect(results()).toEqual(['r.dat.0']);
+    expect(marks()).toEqual(['good']);
   });
 });
 

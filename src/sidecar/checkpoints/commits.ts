@@ -44,7 +44,7 @@ export class Commits {
 
   constructor(options: CommitsOptions) {
     this.#options = options;
-    this.#spare = new Spare(options, () => void this.#settleProven());
+    this.#spare = new Spare(options, () => void this.settleProven());
     this.#keepers = { ...options, isProven: this.#spare.isProven };
     this.#verified = openVerifyCut(options.context, options.checkpoints);
   }
@@ -139,18 +139,21 @@ export class Commits {
     const { context } = this.#options;
     markProven(context);
     if (well) this.#spare.endedWell();
-    if (well) await this.#settleProven();
+    if (well) await this.settleProven();
     await this.inTurn(() => deleteUnneeded(context, this.#keepers, [])).catch((error: unknown) => {
       context.log.debug(`objects that no checkpoint needs stay: ${reasonOf(error)}`);
     });
   }
 
-  /** A failure costs space only, and the next commit tries again. */
-  async #settleProven(): Promise<void> {
+  /** Resolves to false when it could not be recorded: that costs space, and the next commit tries again. */
+  async settleProven(): Promise<boolean> {
     const { context } = this.#options;
+    let isRecorded = true;
     await this.inTurn(() => settleProven(context, this.#keepers)).catch((error: unknown) => {
       context.log.debug(`an older checkpoint is still kept: ${reasonOf(error)}`);
+      isRecorded = false;
     });
     this.#spare.committed();
+    return isRecorded;
   }
 }

@@ -207,7 +207,7 @@ export class Generations {
     return missing;
   }
 
-  get commits(): Pick<Commits, 'count' | 'markDeath'> {
+  get commits(): Pick<Commits, 'count' | 'markDeath' | 'settleProven'> {
     return this.#commits;
   }
 }

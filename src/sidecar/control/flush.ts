@@ -1,14 +1,16 @@
-// Makes durable what was closed by now, while the task runs: hurries the files, waits for their pushes and
-// for a checkpoint set that is complete, and writes the record. It loosens no rule of either for being asked.
+// Makes durable what was closed by now, while the task runs: hurries the files, waits for their pushes and for a
+// checkpoint set that is complete, and writes the record. If the task asks, what it has closed is no death's.
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { errnoOf } from '../../core/errors.ts';
 import { whileLinked } from '../../core/linked-signal.ts';
 import type { OpenFile } from '../../core/control.ts';
 import type { Track, TrackRole } from '../../core/track.ts';
 import type { RelPath } from '../../core/path.ts';
 import type { LeftFile, StoredFile } from '../../core/records.ts';
+import { writerOf } from '../../native/files.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import type { Context } from '../context.ts';
+import type { Context, Root } from '../context.ts';
 import type { Companions } from '../checkpoints/companions.ts';
 import type { Covered } from '../checkpoints/coverage.ts';
 import type { Files } from '../files/files.ts';
@@ -45,7 +47,7 @@ export interface FlushEnd {
 
 /**
  * Never rejects before its signal aborts. `vouched`: the task asks for it, and by that says that what it has closed is
- * whole; nobody else can say so of a close that may be a death's.
+ * whole: whatever becomes of the task, these closes were no death's. Nobody else can say so.
  */
 export type Flush = (signal: AbortSignal, vouched?: boolean) => Promise<FlushEnd>;
 
@@ -67,7 +69,7 @@ interface Pass {
 export function openFlush(parts: FlushParts): Flush {
   let newest: Pass | undefined;
   return async (signal, vouched = true) => {
-    await hearAll(parts, signal);
+    await hearAll(parts, signal, vouched);
     if (newest?.atCloses !== parts.files.closes || (vouched && !newest.vouched)) {
       newest = begin(parts, vouched);
     }
@@ -86,11 +88,30 @@ export function openFlush(parts: FlushParts): Flush {
 }
 
 /** What was closed before this call is known to `files` after it. */
-async function hearAll({ watcher, files, context }: FlushParts, signal: AbortSignal): Promise<void> {
+async function hearAll(
+  { watcher, files, context }: FlushParts,
+  signal: AbortSignal,
+  vouched: boolean,
+): Promise<void> {
   watcher.drainNow();
+  // What the scan finds may have been closed after the call: nobody has vouched for that.
+  if (vouched) files.vouch((track) => isAtRest(context.root, track));
   if (!watcher.missesCloses()) return;
   for await (const found of watcher.scan(signal))
     for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
+}
+
+/**
+ * The task can vouch for it: nobody writes it. Where no lease can tell, what a scan has found may still be open. Of a
+ * file that is gone only what is stored is left.
+ */
+function isAtRest(root: Root, { path, lastClose }: Track): boolean {
+  try {
+    const writer = writerOf(root, path);
+    return writer === 'none' || (writer === 'unknown' && lastClose?.how === 'close');
+  } catch (error) {
+    return errnoOf(error) === 'ENOENT';
+  }
 }
 
 function begin(parts: FlushParts, vouched: boolean): Pass {
@@ -122,7 +143,13 @@ async function capture({ generations }: FlushParts, pass: Pass): Promise<void> {
 }
 
 async function commit({ generations }: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
-  pass.covered = await generations.covered(signal, pass.vouched);
+  const covered = await generations.covered(signal, pass.vouched);
+  // A set that was committed before the task has vouched for its files says that it is unproven.
+  while (pass.vouched && !(await generations.commits.settleProven())) {
+    await retryPause(signal);
+    if (signal.aborted) return;
+  }
+  pass.covered = covered;
 }
 
 async function store(parts: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {

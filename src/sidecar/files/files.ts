@@ -13,7 +13,7 @@ import { Alarm } from './alarm.ts';
 import { Changes } from './changes.ts';
 import { Needs, type Need } from './needs.ts';
 import { Ready } from './ready.ts';
-import type { FileKey, FilesOptions, KnownOfClose } from './pusher.ts';
+import type { FilesOptions, KnownOfClose } from './pusher.ts';
 import { isOpen, Tracks } from './tracks.ts';
 import { Triage } from './triage.ts';
 
@@ -50,17 +50,15 @@ export class Files {
   /** From now on the most urgent files go first; nothing is sent after `atMs`, ms since the epoch, if it is set. */
   deadline(atMs: number | undefined): void {
     this.#triage.deadlineMs = atMs;
-    const rankOf = (key: FileKey): Sending => this.#triage.sending(this.#tracks.at(key));
-    if (atMs !== undefined) this.#ready.rank(rankOf, byUrgency);
+    if (atMs !== undefined) this.#ready.rank((key) => this.#triage.sending(this.#tracks.at(key)), byUrgency);
     this.#triage.giveUpLate();
     this.#pump();
   }
 
   /** Ms that sending what the task still holds open, and one more checkpoint, is measured to take. */
   get drainMs(): number | undefined {
-    const { sizeOf } = this.#options;
     const last = [...this.paths('checkpoint'), ...this.#tracks.blockedResults()];
-    return this.#triage.takesMs(last.reduce((bytes, path) => bytes + sizeOf(path), 0));
+    return this.#triage.takesMs(last.reduce((bytes, path) => bytes + this.#options.sizeOf(path), 0));
   }
 
   /** A declared file that was there before the task started. */
@@ -127,6 +125,11 @@ export class Files {
     }
     this.#pump();
     return need;
+  }
+
+  /** The task says that what it has closed by now is whole: believed of each such file that `isAtRest`. */
+  vouch(isAtRest: (track: Track) => boolean): void {
+    for (const track of this.#tracks.unproven()) if (isAtRest(track)) this.#apply(track, { kind: 'vouched' });
   }
 
   /** After SIGTERM results that would replace something wait for the task's end. */
@@ -216,12 +219,9 @@ export class Files {
       if (this.#running >= MOST_PUSHES && !(track && this.#triage.isUrgent(track.role))) break;
       this.#ready.delete(key);
       if (track === undefined) continue;
-      const step = nextStep(track, {
-        nowMs,
-        urgent: this.#urgent || this.#needs.has(key),
-        vouched: this.#urgent || this.#needs.vouches(key),
-        holdReplacing: this.#hold,
-      });
+      const urgent = this.#urgent || this.#needs.has(key);
+      const vouched = this.#urgent || this.#needs.vouches(key);
+      const step = nextStep(track, { nowMs, urgent, vouched, holdReplacing: this.#hold });
       if (step.kind === 'push') {
         if (!this.#triage.isBegun(this.#triage.sending(track))) {
           this.#ready.add(key);

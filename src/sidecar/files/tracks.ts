@@ -2,6 +2,7 @@
 // them may come again. What is asked of all of them again and again is counted.
 import { isSettled } from '../../core/decide.ts';
 import type { RelPath } from '../../core/path.ts';
+import { provenFromMs } from '../../core/suspect.ts';
 import { Paths } from '../../core/rows/paths.ts';
 import { RowMap } from '../../core/rows/row-map.ts';
 import { trackRow } from '../../core/rows/track-row.ts';
@@ -15,6 +16,7 @@ export class Tracks {
   readonly #rows: Readonly<Record<TrackRole, RowMap<Track>>>;
   readonly #blocked = new Set<FileKey>();
   readonly #open = new Set<FileKey>();
+  readonly #unproven = new Set<FileKey>();
 
   /** `paths`: shared with what else is known by path. */
   constructor(paths = new Paths()) {
@@ -52,6 +54,8 @@ export class Tracks {
     else this.#open.delete(key);
     if (track.blocked) this.#blocked.add(key);
     else this.#blocked.delete(key);
+    if (provenFromMs(track.lastClose, undefined) > 0) this.#unproven.add(key);
+    else this.#unproven.delete(key);
   }
 
   /** One after the other; they may change meanwhile. */
@@ -91,6 +95,14 @@ export class Tracks {
     for (const key of this.#blocked) {
       const track = this.at(key);
       if (track?.role === 'result') yield track.path;
+    }
+  }
+
+  /** Files whose last close may be a death's, however long ago it was. */
+  *unproven(): Generator<Track> {
+    for (const key of this.#unproven) {
+      const track = this.at(key);
+      if (track !== undefined) yield track;
     }
   }
 

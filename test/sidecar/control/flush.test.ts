@@ -1,9 +1,23 @@
-// The order of a flush, with the parts of a run in its hands: what it hears, waits for and records.
-import { describe, expect, it, vi } from 'vitest';
+// The order of a flush, with the parts of a run in its hands: what it hears, vouches for, waits for and records.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { StoredFile } from '../../../src/core/records.ts';
 import type { Files } from '../../../src/sidecar/files/files.ts';
 import { openFlush, type FlushParts } from '../../../src/sidecar/control/flush.ts';
 import { filesThat, fingerprint, stored } from './pushes.ts';
+
+let dir: string;
+let root: { fd: number; path: string };
+beforeEach(() => {
+  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-flush-'));
+  root = { fd: fs.openSync(dir, 'r'), path: dir };
+});
+afterEach(() => {
+  fs.closeSync(root.fd);
+  fs.rmSync(dir, { recursive: true });
+});
 
 const NEVER = new AbortController().signal;
 
@@ -18,6 +32,8 @@ interface Run {
   /** Objects that no record names. */
   readonly unrecorded: Set<string>;
   recordFails: number;
+  /** The mark of a set that is proven by now cannot be taken off so often. */
+  settleFails: number;
 }
 
 function open(): Run {
@@ -34,6 +50,7 @@ function open(): Run {
     unrecorded,
     missesCloses: false,
     recordFails: 0,
+    settleFails: 0,
     pushed: () => {
       for (const end of ends.splice(0)) end();
     },
@@ -52,6 +69,12 @@ function open(): Run {
         covered: () => Promise.resolve({ kind: 'covered' }),
         members: () => [],
         captureNow: () => Promise.resolve(true),
+        commits: {
+          settleProven: () => {
+            run.settleFails -= 1;
+            return Promise.resolve(run.settleFails < 0);
+          },
+        },
       },
       companions: { current: [], known: new Set() },
       unsaved: { look: () => [] },
@@ -64,6 +87,7 @@ function open(): Run {
       },
       context: {
         now: () => 0,
+        root,
         signal: NEVER,
         ledger: {
           unrecorded: () => [...unrecorded].map((path) => ({ path, push: path })),
@@ -141,5 +165,49 @@ describe('a flush', () => {
     run.pushed();
     expect(new Set((await Promise.all(same)).map(({ left }) => left.length))).toEqual(new Set([0]));
     expect((await later).left).toEqual([]);
+  });
+});
+
+describe('the word of the task', () => {
+  const evidence = (files: Files, name: string) => files.get(name, 'result')?.lastClose?.evidence;
+  const write = (name: string): void => fs.writeFileSync(path.join(dir, name), 'x');
+
+  it('is believed of all that was closed before the call, and of nothing that is closed after it', async () => {
+    const run = open();
+    run.missesCloses = true;
+    for (const name of ['a', 'b', 'c', 'found']) write(name);
+    run.files.closed('a', 'close', 0, { evidence: 'doubtful' });
+    run.queued.push('b', 'gone');
+    const end = openFlush(run.parts)(AbortSignal.timeout(50));
+    run.files.closed('c', 'close', 0, { evidence: 'doubtful' });
+    await end;
+    const told = ['a', 'b', 'gone', 'c', 'found'].map((name) => evidence(run.files, name));
+    expect(told).toEqual(['clean', 'clean', 'clean', 'doubtful', 'unknown']);
+  });
+
+  it('is not believed of a file that somebody writes', async () => {
+    const run = open();
+    write('a');
+    const writer = fs.openSync(path.join(dir, 'a'), 'r+');
+    run.files.closed('a', 'close', 0, { evidence: 'doubtful' });
+    const { left } = await openFlush(run.parts)(AbortSignal.timeout(50));
+    fs.closeSync(writer);
+    expect(evidence(run.files, 'a')).toBe('doubtful');
+    expect(left.map((file) => file.path)).toEqual(['a']);
+  });
+
+  it('is not given by a notice, which hurries as a flush does', async () => {
+    const run = open();
+    write('a');
+    run.files.closed('a', 'close', 0, { evidence: 'doubtful' });
+    await openFlush(run.parts)(AbortSignal.timeout(50), false);
+    expect(evidence(run.files, 'a')).toBe('doubtful');
+  });
+
+  it('is recorded before the answer, however often that takes', async () => {
+    const run = open();
+    run.settleFails = 1;
+    expect((await openFlush(run.parts)(NEVER)).left).toEqual([]);
+    expect(run.settleFails).toBe(-1);
   });
 });
