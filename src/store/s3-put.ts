@@ -70,18 +70,24 @@ async function putParts(
   return upload(bucket, key, body, options, (failure) => settlePut(bucket, key, options, failure));
 }
 
-/** What a failed write has done after all; undefined when that is not known, or nothing. */
+/**
+ * What a failed write has done after all; undefined when that is not known, or nothing. Another push's object is the
+ * answer to a create-only put, whatever has failed: the key is taken. Ceph RGW replaces an object although the put that
+ * completes an upload is create-only, and then answers the loser's next tries with 500 for as long as it is asked.
+ */
 async function settlePut(
   bucket: Bucket,
   key: string,
-  { meta, signal }: PutOptions,
+  { meta, ifAbsent, signal }: PutOptions,
   failure: Failure,
 ): Promise<PutOutcome | undefined> {
   const isTaken = failure.status === 412;
   if (!isTaken && !failure.lost && failure.code !== 'NoSuchUpload') return undefined;
   try {
     const there = await headObject(bucket, key, isTaken ? { signal } : { signal, budgetMs: 0 });
-    if (there?.meta['push'] === meta['push']) return 'stored';
+    const push = there?.meta['push'];
+    if (push === meta['push']) return 'stored';
+    if (push !== undefined && ifAbsent === true) return 'exists';
   } catch (error) {
     // In an outage the look fails as the write did: the write is tried again and its error tells more.
     if (isTaken) throw error;

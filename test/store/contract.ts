@@ -113,18 +113,20 @@ export function storeContract(
     });
 
     it('creates only when the key is free', async () => {
-      expect(await put('claimed', 'mine', true)).toBe('stored');
-      expect(await put('claimed', 'yours', true)).toBe('exists');
-      expect(await textOf((await store.get('claimed'))?.body)).toBe('mine');
+      const key = fresh('claimed');
+      expect(await put(key, 'mine', true)).toBe('stored');
+      expect(await put(key, 'yours', true)).toBe('exists');
+      expect(await textOf((await store.get(key))?.body)).toBe('mine');
     });
 
     it('lets exactly one of eight creators win', async () => {
+      const key = fresh('raced');
       const outcomes = await Promise.all(
-        Array.from({ length: 8 }, (_, at) => put('raced', `creator ${at}`, true)),
+        Array.from({ length: 8 }, (_, at) => put(key, `creator ${at}`, true)),
       );
       expect(outcomes.toSorted()).toEqual([...Array<string>(7).fill('exists'), 'stored']);
       const winner = outcomes.indexOf('stored');
-      expect(await textOf((await store.get('raced'))?.body)).toBe(`creator ${winner}`);
+      expect(await textOf((await store.get(key))?.body)).toBe(`creator ${winner}`);
     });
 
     it('takes a create-only put that finds its own object for stored: the answer to the first try was lost', async () => {
@@ -141,16 +143,17 @@ export function storeContract(
     });
 
     it('stores one of two create-only bodies in parts, whole', async () => {
+      const key = fresh('raced-parts');
       const both = [1, 2].map((fill) => [Buffer.alloc(5 * MIB, fill), Buffer.alloc(10, fill)]);
       const outcomes = await Promise.all(
-        both.map((parts) => store.put('raced-parts', chunks(parts), { meta: newMeta(), ifAbsent: true })),
+        both.map((parts) => store.put(key, chunks(parts), { meta: newMeta(), ifAbsent: true })),
       );
       const loser = options.uploadsCreateOnly === false ? /exists|stored/ : /exists/;
       expect(outcomes.toSorted()).toEqual([expect.stringMatching(loser), 'stored']);
       const winners = both
         .filter((_, at) => outcomes[at] === 'stored')
         .map((parts) => md5(Buffer.concat(parts)));
-      expect(winners).toContain(await md5Of((await store.get('raced-parts'))?.body));
+      expect(winners).toContain(await md5Of((await store.get(key))?.body));
     });
 
     it.each([
@@ -287,6 +290,11 @@ export function storeContract(
       expect((await store.head('swept'))?.sizeBytes).toBe(1);
     });
   });
+}
+
+/** A key of its own for each try of a test: what a try before has left would decide the next one. */
+function fresh(name: string): string {
+  return `${name}-${randomUUID()}`;
 }
 
 export function newMeta(): ObjectMeta {

@@ -67,3 +67,40 @@ describe('a server that names no ETag', () => {
     expect(await work()).toBe('stored');
   });
 });
+
+describe('a create-only put whose answer is lost, and which another put has replaced since', () => {
+  it.each([
+    ['PutObject', Buffer.from('ours')],
+    // As Ceph RGW does with two that are completed at once: it names no ETag, and knows no condition.
+    ['CompleteMultipartUpload', [1, 2].map((fill) => Buffer.alloc(5 * MIB, fill))],
+  ] as const)('finds that the key is taken: %s', async (operation, body) => {
+    let answers = 0;
+    let looks = 0;
+    server.fault = (incoming): Fault | undefined => {
+      if (incoming.operation === operation) {
+        answers += 1;
+        if (answers === 1) return { kind: 'no-etag' };
+        if (!('if-none-match' in incoming.headers)) return undefined;
+        return { kind: 'answer', status: 500, code: 'InternalError' };
+      }
+      if (incoming.operation !== 'HeadObject' || answers === 0) return undefined;
+      looks += 1;
+      return looks === 1 ? { kind: 'delay', until: replaced() } : undefined;
+    };
+    const replaced = (): Promise<unknown> => store.put('raced', Buffer.from('theirs'), { meta: newMeta() });
+    const ours = Array.isArray(body) ? chunks(body) : (body as Buffer);
+    expect(await store.put('raced', ours, { meta: newMeta(), ifAbsent: true })).toBe('exists');
+    expect(await textOf((await store.get('raced'))?.body)).toBe('theirs');
+  });
+
+  it('is tried again while nothing stands there', async () => {
+    const patient = await openS3('s3://lab/run7');
+    server.fault = ({ operation, nth }) =>
+      operation === 'CompleteMultipartUpload' && nth === 1
+        ? { kind: 'answer', status: 409, code: 'ConditionalRequestConflict' }
+        : undefined;
+    const body = chunks([1, 2].map((fill) => Buffer.alloc(5 * MIB, fill)));
+    expect(await patient.put('raced', body, { meta: newMeta(), ifAbsent: true })).toBe('stored');
+    await patient.close();
+  });
+});
