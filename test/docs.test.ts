@@ -1,5 +1,4 @@
-// What docs/ promise is there: the tests that the fault matrix names for its rows, the events of JSON lines, and the
-// messages of a run.
+// What docs/ promise is there: the tests that the pages name, the events of JSON lines, and the messages of a run.
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
 import { EVENTS } from '../src/core/message-fields.ts';
@@ -8,10 +7,31 @@ const ROOT = new URL('..', import.meta.url);
 const read = (path: string): string => fs.readFileSync(new URL(path, ROOT), 'utf8');
 const TESTS = fs.readdirSync(new URL('test', ROOT), { recursive: true, encoding: 'utf8' });
 
+/** The pages that people read, from the root of the project. */
+const PAGES = ['', 'docs/', 'docs/adr/'].flatMap((dir) =>
+  fs
+    .readdirSync(new URL(`./${dir}`, ROOT))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `${dir}${name}`),
+);
+
 interface Named {
   readonly file: string;
   /** What stands between `...`, which is for the values of a table of cases. */
   readonly words: readonly string[];
+}
+
+const wordsOf = (title: string): readonly string[] =>
+  title
+    .split('...')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+
+function missingOf(named: readonly Named[]): readonly Named[] {
+  return named.filter(({ file, words }) => {
+    const paths = TESTS.filter((path) => `/${path}`.endsWith(`/${file}`));
+    return !paths.some((path) => words.every((part) => read(`test/${path}`).includes(part)));
+  });
 }
 
 /** The tests in the last column; `: title` alone belongs to the file that was named last. */
@@ -23,15 +43,7 @@ function namedTests(page: string): readonly Named[] {
       const [, named, title = ''] = /^([\w/-]+\.test\.ts)?(?::(.*))?$/.exec(name) ?? [];
       if (named === undefined && title === '') return [];
       file = named ?? file;
-      return [
-        {
-          file,
-          words: title
-            .split('...')
-            .map((part) => part.trim())
-            .filter((part) => part !== ''),
-        },
-      ];
+      return [{ file, words: wordsOf(title) }];
     }),
   );
 }
@@ -39,11 +51,46 @@ function namedTests(page: string): readonly Named[] {
 it('each test that the fault matrix names is there', () => {
   const named = namedTests(read('docs/fault-matrix.md'));
   expect(named.length).toBeGreaterThan(40);
-  const missing = named.filter(({ file, words }) => {
-    const paths = TESTS.filter((path) => `/${path}`.endsWith(`/${file}`));
-    return !paths.some((path) => words.every((part) => read(`test/${path}`).includes(part)));
+  expect(missingOf(named)).toEqual([]);
+});
+
+it('each test that another page names is there', () => {
+  const named = PAGES.flatMap((path) => {
+    const page = read(path).replaceAll(/\s+/g, ' ');
+    return [...page.matchAll(/`(?:test\/)?([\w/-]+\.test\.ts)(?:: ([^`]*))?`/g)].map(
+      ([, file = '', title = '']) => ({
+        file,
+        words: wordsOf(title),
+      }),
+    );
   });
-  expect(missing).toEqual([]);
+  expect(named.length).toBeGreaterThan(100);
+  expect(missingOf(named)).toEqual([]);
+});
+
+/** As a reader of Markdown makes an anchor of a heading. */
+function anchorsOf(page: string): readonly string[] {
+  return [...page.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(/\s/g, '-'),
+  );
+}
+
+it('each link leads to a page that is there, and to a heading of it', () => {
+  const broken = PAGES.flatMap((path) =>
+    [...read(path).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)/g)].flatMap(
+      ([link, to = '', anchor]) => {
+        const url = new URL(to, new URL(path, ROOT));
+        if (!fs.existsSync(url)) return [`${path}: ${link}`];
+        if (anchor === undefined) return [];
+        const page = fs.readFileSync(to === '' ? new URL(path, ROOT) : url, 'utf8');
+        return anchorsOf(page).includes(anchor) ? [] : [`${path}: ${link}`];
+      },
+    ),
+  );
+  expect(broken).toEqual([]);
 });
 
 it('each event of a JSON line is explained, and no other', () => {
