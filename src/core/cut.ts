@@ -1,9 +1,10 @@
 // When is a set of checkpoint files to be cut, and what is the cut worth? Pure: is told of closes and of the time.
 // It never calls a cut proven between two files of one round, or with a directory that is still being written; and
-// what was closed never waits for longer than the bound.
+// while the task writes, what was closed never waits for longer than the bound.
 import { BOUND_MS, boundOf, instantDueMs, isLate } from './bound.ts';
 import type { ClosedHow } from './events.ts';
 import { closedInUnit, newUnits, unitsLost, unitsSaid, type OpenUnits } from './open-units.ts';
+import { hasStopped, newPace, paced, type Pace } from './pace.ts';
 import type { RelPath } from './path.ts';
 import type { Rotates } from './rotation.ts';
 import {
@@ -31,6 +32,7 @@ export interface CutState {
   /** Exactly one file is declared, or was restored: each of its closes is a whole set. */
   readonly single: RelPath | undefined;
   readonly lastCloseMs: number;
+  readonly pace: Pace;
   /** The newest close was of a file that matches `--checkpoint-last`. */
   readonly lastMatched: boolean;
   /** The directory of that file, if directories rotate. */
@@ -69,6 +71,7 @@ export function newCut(rules: CutRules, { members, complete, inUnits, inMidst }:
     units: inUnits ? (inMidst ? unitsLost(units) : units) : undefined,
     single: complete && members.length === 1 ? members[0] : undefined,
     lastCloseMs: -Infinity,
+    pace: newPace(rules.settleMs),
     lastMatched: false,
     lastDirectory: undefined,
     afterLast: undefined,
@@ -94,28 +97,35 @@ export function memberClosed(state: CutState, { path, how, atMs, isLast }: Membe
   const isFound = how === 'scan' || how === 'dir-rename';
   const isSameDirectory = rotation?.kind === 'directory' && rotation.unit === state.lastDirectory;
   const comesAfter = !isLast && !isFound && (lastMatched || isSameDirectory);
-  const afterPause = atMs - state.lastCloseMs >= rules.settleMs;
+  const sinceMs = atMs - state.lastCloseMs;
   const unit = rotation?.unit;
+  const next =
+    units === undefined ? closedInRound(rounds, path, sinceMs >= rules.settleMs, kinOf(rules)) : rounds;
+  const pace = paced(state.pace, sinceMs, next);
+  // It was suspended, and has written nothing for which the bound could count.
+  const isResumed = sinceMs >= BOUND_MS && hasStopped(state.pace, sinceMs) && pace.at === 'middle';
   return {
     ...state,
-    rounds: units === undefined ? closedInRound(rounds, path, afterPause, kinOf(rules)) : rounds,
+    rounds: next,
     units: units && unit !== undefined ? closedInUnit(units, unit, how === 'dir-rename') : units,
     lastCloseMs: atMs,
+    pace,
     lastMatched: isLast || (lastMatched && isFound),
     afterLast: comesAfter ? path : state.afterLast,
     lastDirectory: isLast && rotation?.kind === 'directory' ? rotation.unit : state.lastDirectory,
     said: false,
-    staleSinceMs: state.staleSinceMs ?? atMs,
+    staleSinceMs: isResumed ? atMs : (state.staleSinceMs ?? atMs),
     unprovenSinceMs: state.unprovenSinceMs ?? atMs,
   };
 }
 
 /** After a queue overflow the order of closes is lost. */
 export function closesLost(state: CutState, atMs: number): CutState {
-  const { rounds, units, staleSinceMs } = state;
+  const { rounds, rules, units, staleSinceMs } = state;
   return {
     ...state,
     rounds: orderLost(rounds),
+    pace: newPace(rules.settleMs),
     units: units && unitsLost(units),
     lastCloseMs: atMs,
     lastMatched: false,
@@ -138,8 +148,8 @@ export type Plan =
   | { readonly kind: 'cut'; readonly proof: Proof; readonly without: ReadonlySet<string> }
   /** Nothing more has to be closed for a proven set: only time has to pass. */
   | { readonly kind: 'rest'; readonly untilMs: number }
-  /** A proven set needs more closes; at the latest then there is one of an instant. */
-  | { readonly kind: 'wait'; readonly untilMs: number }
+  /** A proven set needs more closes; at the latest then there is one of an instant, if not only after the next close. */
+  | { readonly kind: 'wait'; readonly untilMs: number | undefined }
   /** All that was closed is covered. */
   | { readonly kind: 'covered' };
 
@@ -152,16 +162,18 @@ export interface PlanAt {
 }
 
 export function plan(state: CutState, { nowMs, sendMs, tried }: PlanAt): Plan {
-  const { units, staleSinceMs, lastCloseMs, rules, provenCutMs } = state;
+  const { units, staleSinceMs, lastCloseMs, pace, rules, provenCutMs } = state;
   if (staleSinceMs === undefined) return { kind: 'covered' };
   const proof = tried ? undefined : proofOf(state, nowMs);
   if (proof !== undefined) return { kind: 'cut', proof, without: units?.open ?? new Set() };
   const dueMs = instantDueMs(staleSinceMs, provenCutMs, sendMs);
-  if (nowMs >= dueMs) return { kind: 'cut', proof: 'instant', without: new Set() };
+  const isDue = nowMs >= dueMs;
+  if (isDue && !hasStopped(pace, nowMs - lastCloseMs))
+    return { kind: 'cut', proof: 'instant', without: new Set() };
   const restMs = lastCloseMs + rules.settleMs;
   return restProves(state) && !tried && restMs < dueMs
     ? { kind: 'rest', untilMs: restMs }
-    : { kind: 'wait', untilMs: dueMs };
+    : { kind: 'wait', untilMs: isDue ? undefined : dueMs };
 }
 
 function proofOf(state: CutState, nowMs: number): Proof | undefined {
@@ -185,15 +197,13 @@ export function isOverdue({ staleSinceMs }: CutState, nowMs: number, sendMs: num
   return staleSinceMs !== undefined && isLate(staleSinceMs, nowMs, sendMs);
 }
 
+type Worth = 'proven' | 'instant' | 'incomplete';
+
 /**
  * What all members are worth as they stand at the end of a task that failed or was stopped. In the middle of a round
  * they are known to be of two, and a proven set that is younger than the bound is worth more than any instant.
  */
-export function worthAtEnd(
-  state: CutState,
-  nowMs: number,
-  sendMs: number,
-): 'proven' | 'instant' | 'incomplete' {
+export function worthAtEnd(state: CutState, nowMs: number, sendMs: number): Worth {
   const { staleSinceMs, coveredBy, units, rounds, provenCutMs } = state;
   const isCovered = staleSinceMs === undefined && coveredBy !== undefined && coveredBy !== 'instant';
   const isWhole = units === undefined ? proofOf(state, nowMs) !== undefined : units.open.size === 0;

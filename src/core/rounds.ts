@@ -106,6 +106,11 @@ export function mayRest(rounds: Rounds): boolean {
   return counts.size === 0 || timesOf(counts, pattern) !== undefined;
 }
 
+/** True while rounds are known, and one has begun that lacks a file. */
+export function isMidRound({ confirmed, counts }: Rounds): boolean {
+  return confirmed && counts.size > 0;
+}
+
 /** A pause has shown what a round is; the next one shows whether it is always so. */
 export function restTaken(rounds: Rounds): Rounds {
   if (rounds.pattern !== undefined || rounds.log === undefined) return rounds;

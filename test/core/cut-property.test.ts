@@ -12,6 +12,7 @@ import {
   type Proof,
 } from '../../src/core/cut.ts';
 import type { Generation } from '../../src/core/records.ts';
+import { isMidRound } from '../../src/core/rounds.ts';
 import { restoreOrder } from '../../src/core/restore-order.ts';
 import { compileRotation } from '../../src/core/rotation.ts';
 
@@ -27,6 +28,8 @@ interface Write {
   readonly round: number;
   /** A death may have closed it. */
   readonly doubtful: boolean;
+  /** How long the task had stopped before it, in the middle of a round. */
+  readonly pauseMs: number;
 }
 
 interface Task {
@@ -82,6 +85,7 @@ const KINDS: readonly Kind[] = [
   },
   { name: 'two of a glob', pattern: '*', filesOf: () => ['a', 'b'], isWhole: ofOneRound },
   { name: 'three of a glob', pattern: '*', filesOf: () => ['a', 'b', 'c'], isWhole: ofOneRound },
+  { name: 'five of a glob', pattern: '*', filesOf: () => ['a', 'b', 'c', 'd', 'e'], isWhole: ofOneRound },
   { name: 'one of them twice', pattern: '*', filesOf: () => ['a', 'a', 'b'], isWhole: ofOneRound },
   {
     name: 'one of two named files twice',
@@ -120,51 +124,72 @@ const KINDS: readonly Kind[] = [
  */
 const mayPause = ({ name }: Kind): boolean => name !== 'dated groups' && name !== 'one of them twice';
 
-const task = fc
-  .record({
-    kind: fc.constantFrom(...KINDS),
-    /** Between the closes of one round, and between rounds. */
-    gapMs: fc.constantFrom(5, 200, 900, 3000),
-    restMs: fc.constantFrom(10, 400, 1000, 2500, 15_000),
-    writeMs: fc.constantFrom(1, 4, 50),
-    rounds: fc.integer({ min: 1, max: 14 }),
-    /** In the middle of a round. */
-    pauses: fc.array(fc.record({ at: fc.nat(40), forMs: fc.constantFrom(2500, 6000, 9000, 14_000) }), {
-      maxLength: 3,
-    }),
-    doubtful: fc.array(fc.nat(40), { maxLength: 4 }),
-  })
-  .map(({ kind, gapMs, restMs, writeMs, rounds, pauses, doubtful }): Task => {
-    const writes: Write[] = [];
-    let nowMs = 1000;
-    const gap = mayPause(kind) ? gapMs : Math.min(gapMs, 900);
-    for (let round = 0; round < rounds; round += 1) {
-      kind.filesOf(round).forEach((path, at) => {
-        if (at > 0) nowMs += gap;
-        const pause = mayPause(kind) ? pauses.find((one) => one.at === writes.length)?.forMs : undefined;
-        if (at > 0) nowMs += pause ?? 0;
-        const closeMs = nowMs + writeMs;
-        writes.push({ path, openMs: nowMs, closeMs, round, doubtful: doubtful.includes(writes.length) });
-        nowMs = closeMs;
-      });
-      nowMs += restMs;
-    }
-    const { pattern, exact = [], inUnits = false } = kind;
-    return { pattern, exact, inUnits, writes, isWhole: (files) => kind.isWhole(files, kind.filesOf) };
-  });
+interface Times {
+  /** Between the closes of one round. */
+  readonly gapsMs: readonly number[];
+  /** Between rounds. */
+  readonly restsMs: readonly number[];
+  /** In the middle of a round. */
+  readonly pausesMs: readonly number[];
+  /** No pause comes before so many files. */
+  readonly calm?: number;
+}
+
+const taskOf = ({ gapsMs, restsMs, pausesMs, calm = 0 }: Times): fc.Arbitrary<Task> =>
+  fc
+    .record({
+      kind: fc.constantFrom(...KINDS),
+      gapMs: fc.constantFrom(...gapsMs),
+      restMs: fc.constantFrom(...restsMs),
+      writeMs: fc.constantFrom(1, 4, 50),
+      rounds: fc.integer({ min: 1, max: 14 }),
+      pauses: fc.array(
+        fc.record({ at: fc.integer({ min: calm, max: 40 }), forMs: fc.constantFrom(...pausesMs) }),
+        { maxLength: 3 },
+      ),
+      doubtful: fc.array(fc.nat(40), { maxLength: 4 }),
+    })
+    .map(({ kind, gapMs, restMs, writeMs, rounds, pauses, doubtful }): Task => {
+      const writes: Write[] = [];
+      let nowMs = 1000;
+      const gap = mayPause(kind) ? gapMs : Math.min(gapMs, 900);
+      for (let round = 0; round < rounds; round += 1) {
+        kind.filesOf(round).forEach((path, at) => {
+          if (at > 0) nowMs += gap;
+          const pause = mayPause(kind) ? pauses.find((one) => one.at === writes.length)?.forMs : undefined;
+          const pauseMs = at > 0 ? (pause ?? 0) : 0;
+          nowMs += pauseMs;
+          const closeMs = nowMs + writeMs;
+          const isDoubtful = doubtful.includes(writes.length);
+          writes.push({ path, openMs: nowMs, closeMs, round, doubtful: isDoubtful, pauseMs });
+          nowMs = closeMs;
+        });
+        nowMs += restMs;
+      }
+      const { pattern, exact = [], inUnits = false } = kind;
+      return { pattern, exact, inUnits, writes, isWhole: (files) => kind.isWhole(files, kind.filesOf) };
+    });
+
+const task = taskOf({
+  gapsMs: [5, 200, 900, 3000, 4000],
+  restsMs: [10, 400, 1000, 2500, 15_000],
+  pausesMs: [2500, 6000, 9000, 14_000, 60_000],
+});
 
 interface Cut {
   readonly atMs: number;
   readonly proof: Proof;
   readonly isWhole: boolean;
   readonly doubtful: boolean;
+  /** In the middle of a known round. */
+  readonly isMid: boolean;
 }
 
 interface Run {
   readonly cuts: readonly Cut[];
   /** When the files as they stood were whole for the first time. */
   readonly firstWholeMs: number;
-  /** For how long a close has waited for the commit of a set at most. */
+  /** For how long a close has waited for the commit of a set at most; but for pauses of a known round. */
   readonly longestWaitMs: number;
 }
 
@@ -193,6 +218,12 @@ function watched(
   let lost = 0;
   const isOpen = (nowMs: number): boolean => writes.some((one) => one.openMs <= nowMs && nowMs < one.closeMs);
 
+  const pausedBetween = (fromMs: number, untilMs: number): number =>
+    writes.reduce((sum, { openMs, pauseMs }) => {
+      const overlapMs = Math.min(openMs, untilMs) - Math.max(openMs - pauseMs, fromMs);
+      return sum + Math.max(0, overlapMs);
+    }, 0);
+
   /** Until when nothing has to be done. */
   const look = (nowMs: number): number => {
     if (nowMs < busyUntilMs) return busyUntilMs;
@@ -200,7 +231,7 @@ function watched(
     if (what.kind === 'cut' && what.proof !== 'instant' && isOpen(nowMs))
       what = plan(state, { nowMs, sendMs, tried: true });
     if (what.kind === 'covered') return Infinity;
-    if (what.kind !== 'cut') return what.untilMs;
+    if (what.kind !== 'cut') return what.untilMs ?? Infinity;
     if (isOpen(nowMs)) return nowMs + 250;
     const { proof, without } = what;
     const before = state;
@@ -214,11 +245,13 @@ function watched(
     const stands = new Map([...files].filter(([path]) => !without.has(rotationOf(path)?.unit ?? path)));
     const doubtful = [...stands.values()].some((stand) => stand.doubtful && nowMs - stand.closeMs < BOUND_MS);
     state = cutTaken(state, proof, nowMs);
-    cuts.push({ atMs: nowMs, proof, isWhole: isWhole(stands), doubtful });
+    const isMid = isMidRound(before.rounds);
+    cuts.push({ atMs: nowMs, proof, isWhole: isWhole(stands), doubtful, isMid });
     busyUntilMs = nowMs + Math.max(1, sendMs);
     // A proven set that is younger than the bound is not superseded: then no tries were made before.
     const sinceMs = Math.max(before.staleSinceMs ?? nowMs, before.provenCutMs + losses.times * losses.forMs);
-    longestWaitMs = Math.max(longestWaitMs, nowMs + sendMs - sinceMs);
+    const pausedMs = before.rounds.confirmed ? pausedBetween(sinceMs, nowMs) : 0;
+    longestWaitMs = Math.max(longestWaitMs, nowMs + sendMs - sinceMs - pausedMs);
     return busyUntilMs;
   };
 
@@ -280,6 +313,34 @@ describe('whatever a task writes', () => {
     );
   });
 
+  describe('and stops for some time in the middle of rounds that are known, the files of which it writes together', () => {
+    const together = { gapsMs: [5, 200, 900], restsMs: [2500, 15_000], calm: 20 };
+    const isMixed = ({ isMid, isWhole }: Cut): boolean => isMid && !isWhole;
+    const stopsFor = (...pausesMs: readonly number[]): fc.Arbitrary<Task> =>
+      taskOf({ ...together, pausesMs });
+
+    it('no cut of two rounds is taken meanwhile', () => {
+      fc.assert(
+        fc.property(stopsFor(2500, 6000, 9000, 14_000, 60_000), (one) => {
+          const stops = one.writes.map(({ openMs, pauseMs }) => [openMs - pauseMs, openMs] as const);
+          const isIn = ({ atMs }: Cut): boolean =>
+            stops.some(([from, to]) => atMs > from + SETTLE_MS && atMs < to);
+          expect(watched(one, 0).cuts.filter((cut) => isMixed(cut) && isIn(cut))).toEqual([]);
+        }),
+        { numRuns: 2000 },
+      );
+    });
+
+    it('nor when it goes on after a time as long as the bound', () => {
+      fc.assert(
+        fc.property(stopsFor(14_000, 60_000, 3_600_000), fc.constantFrom(0, 30), (one, sendMs) => {
+          expect(watched(one, sendMs).cuts.filter(isMixed)).toEqual([]);
+        }),
+        { numRuns: 2000 },
+      );
+    });
+  });
+
   it('a restore takes an instant only when no proven set is younger than the bound, and a doubtful one last', () => {
     fc.assert(
       fc.property(task, fc.nat(60), (one, deathAt) => {
@@ -306,7 +367,9 @@ describe('whatever a task writes', () => {
         const before = memberClosed(open, { path: 'a', how: 'close', atMs: 0, isLast: false });
         const state = cutGivenUp(cutTaken(before, 'rest', SETTLE_MS), before);
         const what = plan(state, { nowMs: lostMs, sendMs: 0, tried: true });
-        expect(what.kind === 'cut' || (what.kind === 'wait' && what.untilMs <= BOUND_MS)).toBe(true);
+        expect(what.kind === 'cut' || (what.kind === 'wait' && (what.untilMs ?? Infinity) <= BOUND_MS)).toBe(
+          true,
+        );
       }),
     );
   });

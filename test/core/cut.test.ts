@@ -163,6 +163,54 @@ describe('the bound', () => {
   });
 });
 
+describe('a task that stops in the middle of a known round', () => {
+  /** Two whole rounds, the files of which come `gapMs` apart, and the first file of a third one, at 100 s. */
+  const third = (gapMs: number, restMs: number): CutState => {
+    let state = exact('a', 'b', 'c');
+    const round = gapMs * 2 + restMs;
+    for (const startMs of [100_000 - round * 2, 100_000 - round])
+      for (const [at, path] of ['a', 'b', 'c'].entries()) {
+        state = closed(state, path, startMs + at * gapMs);
+        if (path === 'c') state = cutTaken(state, 'round', startMs + at * gapMs);
+      }
+    return closed(state, 'a', 100_000);
+  };
+  const stopped = third(100, 60_000);
+
+  it('has no cut of an instant before it goes on', () => {
+    expect(proof(stopped, 106_999)).toBe('wait 107000');
+    expect(proof(stopped, 107_000)).toBe('wait undefined');
+    expect(proof(stopped, 9_000_000)).toBe('wait undefined');
+  });
+
+  it('has one as soon as it goes on after less than the bound, for then it writes slowly', () => {
+    expect(proof(closed(stopped, 'b', 108_000), 108_000)).toBe('instant');
+  });
+
+  it('is given as long as the bound from when it goes on after more than that', () => {
+    const resumed = closed(stopped, 'b', 160_000);
+    expect(proof(resumed, 160_000)).toBe('wait 167000');
+    expect(proof(closed(resumed, 'c', 160_100), 160_100)).toBe('round');
+  });
+
+  it('is not what writes slowly at all times', () => {
+    expect(proof(closed(third(4000, 60_000), 'b', 104_000), 107_000)).toBe('instant');
+  });
+
+  it('is not known when each file may be a checkpoint of its own, as far from the next as any other', () => {
+    expect(proof(third(60_000, 60_000), 107_000)).toBe('instant');
+    expect(proof(third(40_000, 60_000), 107_000)).toBe('instant');
+  });
+
+  it('is not known when events were lost', () => {
+    expect(proof(closesLost(stopped, 107_000), 107_000)).toBe('instant');
+  });
+
+  it('has a cut of an instant when it writes its files in another order, for then no round is known', () => {
+    expect(proof(closed(stopped, 'a', 160_000), 160_000)).toBe('instant');
+  });
+});
+
 describe('directories that rotate', () => {
   const units = (...members: readonly string[]): CutState =>
     opened({ pattern: 'ck-*/**', inUnits: true, members });

@@ -155,7 +155,7 @@ export class Cutting {
         return { kind: 'wait', forMs, lacks: lacksQuiet(forMs) };
       }
       case 'wait':
-        return { kind: 'wait', forMs: planned.untilMs - nowMs, lacks };
+        return { kind: 'wait', forMs: planned.untilMs && planned.untilMs - nowMs, lacks };
       case 'cut': {
         const taken = this.#take(planned, nowMs);
         if (taken.kind === 'cut') this.#tellAfterLast();
