@@ -81,13 +81,26 @@ export function parseSegmentKey(key: string): { attempt: number; segment: number
   return match === null ? undefined : { attempt: Number(match[1]), segment: Number(match[2]) };
 }
 
-/** The keys under which an input is looked for, in this order: the index's own first. */
+/**
+ * The keys under which an input is looked for, in this order: the index's own first. What somebody uploads by hand
+ * (`aws s3 cp`) stands under its plain name, which nobody has escaped.
+ */
 export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: string; compressed: boolean }[] {
+  const plain = isPlainKey(path) && escapePath(path) !== path ? [path] : [];
+  const own = [resultKey(path, scope, false), ...plain.map((name) => `${name}.${scope.index}`)];
   return [
-    { key: resultKey(path, scope, false), compressed: false },
-    { key: resultKey(path, scope, true), compressed: true },
-    { key: escapePath(path), compressed: false },
+    ...own.flatMap((key) => [
+      { key, compressed: false },
+      { key: `${key}${COMPRESSED}`, compressed: true },
+    ]),
+    ...[...plain, escapePath(path)].map((key) => ({ key, compressed: false })),
   ];
+}
+
+/** True when a store takes the name of this file, or the beginning of it, as a key. */
+export function isPlainKey(path: RelPath): boolean {
+  // A byte that is not UTF-8 is a lone surrogate (core/path).
+  return !/\p{Surrogate}/u.test(path) && Buffer.byteLength(path) <= KEY_LIMIT_BYTES;
 }
 
 /** A file that is compressed already by its name is stored as it is: `.zst` in a key is always ours. */
@@ -146,6 +159,12 @@ export function escapePath(path: RelPath): string {
       return Buffer.byteLength(escaped) > COMPONENT_LIMIT_BYTES ? shorten(escaped, path) : escaped;
     })
     .join('/');
+}
+
+/** The path that a key stands for: one that capture would not write so is the plain name of a file. */
+export function pathOfKey(key: string): RelPath {
+  const path = unescapeKey(key);
+  return escapePath(path) === key ? path : key;
 }
 
 /** The path that a key's path part stands for. A shortened one cannot be undone: it comes back as it is. */

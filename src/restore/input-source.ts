@@ -4,7 +4,8 @@ import type { ObjectHead } from '../store/store.ts';
 import type { Source } from './source.ts';
 
 /** Other programs write metadata of the same names: only what reads as ours is believed. */
-export function sourceOf(path: RelPath, { key, sizeBytes, meta }: ObjectHead, compressed: boolean): Source {
+export function sourceOf(path: RelPath, head: ObjectHead, compressed: boolean): Source {
+  const { key, sizeBytes, meta, modifiedMs } = head;
   const matching = (name: string, pattern: RegExp): string | undefined => {
     const value = meta[name];
     return value !== undefined && pattern.test(value) ? value : undefined;
@@ -20,9 +21,15 @@ export function sourceOf(path: RelPath, { key, sizeBytes, meta }: ObjectHead, co
     compressed,
     md5: isSaidOfThese ? matching('md5', /^[0-9a-f]{32}$/) : undefined,
     size: compressed ? toNumber(size) : sizeBytes,
-    mtimeNs: matching('mtime', /^-?\d{1,20}$/),
+    // Another program's is in another unit.
+    mtimeNs: (meta['capture'] && matching('mtime', /^-?\d{1,20}$/)) || nanoseconds(modifiedMs),
     mode: mode === undefined ? undefined : Number.parseInt(mode, 8),
   };
+}
+
+/** A file as new as its download would be newer than all that make and its like have made of it. */
+function nanoseconds(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : String(BigInt(Math.round(ms)) * 1_000_000n);
 }
 
 function toNumber(text: string | undefined): number | undefined {

@@ -2,7 +2,7 @@
 // index's own first. Only finds them; fetch.ts brings them. What capture stored itself is an input only where it
 // is a result of this index, and of the same run.
 import fs from 'node:fs';
-import { escapePath, inputKeys, unescapeKey, type KeyScope } from '../core/keys.ts';
+import { escapePath, inputKeys, isPlainKey, pathOfKey, type KeyScope } from '../core/keys.ts';
 import { createLimit } from '../core/limit.ts';
 import type { Manifest } from '../core/manifest.ts';
 import { fixedPart } from '../core/fixed-part.ts';
@@ -134,7 +134,7 @@ async function findMatching(
 /** What the listing has of the pattern, {@link PAGE} at a time: there may be very many. */
 async function* pagesOf(search: InputSearch, pattern: string): AsyncGenerator<readonly Listed[]> {
   let page: Listed[] = [];
-  for await (const { key } of search.store.list(escapePath(fixedPart(pattern)), search.signal)) {
+  for await (const key of keysBelow(search, fixedPart(pattern))) {
     if (isRecordKey(key)) continue;
     const candidates = candidatesOf(key, search.scope).filter(
       ({ path }) => isInside(path) && search.manifest.rolesOf(path).input && isWanted(search, path),
@@ -145,6 +145,12 @@ async function* pagesOf(search: InputSearch, pattern: string): AsyncGenerator<re
     page = [];
   }
   yield page;
+}
+
+/** As capture writes them, and as somebody has uploaded them by hand. */
+async function* keysBelow({ store, signal }: InputSearch, dir: string): AsyncGenerator<string> {
+  for (const prefix of new Set([escapePath(dir), ...(isPlainKey(dir) ? [dir] : [])]))
+    for await (const { key } of store.list(prefix, signal)) yield key;
 }
 
 interface Candidate {
@@ -183,7 +189,7 @@ function candidatesOf(key: string, { index }: KeyScope): readonly Candidate[] {
   const bare = compressed ? key.slice(0, -'.zst'.length) : key;
   const own = bare.endsWith(`.${index}`) ? bare.slice(0, -`.${index}`.length) : undefined;
   return [
-    ...(own === undefined ? [] : [{ path: unescapeKey(own), compressed, own: true }]),
-    { path: unescapeKey(key), compressed: false, own: false },
+    ...(own === undefined ? [] : [{ path: pathOfKey(own), compressed, own: true }]),
+    { path: pathOfKey(key), compressed: false, own: false },
   ];
 }

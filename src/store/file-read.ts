@@ -45,7 +45,7 @@ export async function getFile(
 }
 
 function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
-  return { key, sizeBytes: Number(stat.size), meta };
+  return { key, sizeBytes: Number(stat.size), meta, modifiedMs: Number(stat.mtimeMs) };
 }
 
 async function openObject(layout: Layout, key: string): Promise<OpenObject | undefined> {

@@ -21,9 +21,8 @@ export async function headObject(
         await client.send(new HeadObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + key }), http),
       ),
   );
-  return found === 'absent'
-    ? undefined
-    : { key, sizeBytes: found.ContentLength ?? 0, meta: found.Metadata ?? {} };
+  if (found === 'absent') return undefined;
+  return { ...describedBy(found), key, sizeBytes: found.ContentLength ?? 0 };
 }
 
 /** The object and its bytes, or undefined when there is none. */
@@ -53,9 +52,9 @@ export async function getObject(
   if (!(body instanceof Readable)) throw new StoreError('refused', `GetObject ${bucket.url}/${key}: no body`);
   const whole = /\/(\d+)$/.exec(found.ContentRange ?? '')?.[1];
   return {
+    ...describedBy(found),
     key,
     sizeBytes: whole === undefined ? length : Number(whole),
-    meta: found.Metadata ?? {},
     body: releasing(wholeBody(body, length, `GetObject ${bucket.url}/${key}`, signal), async () => {
       body.destroy();
     }),
@@ -65,6 +64,14 @@ export async function getObject(
 interface Described {
   readonly ETag?: string | undefined;
   readonly Metadata?: Readonly<Record<string, string>> | undefined;
+  readonly LastModified?: Date | undefined;
+}
+
+function describedBy({
+  Metadata: meta = {},
+  LastModified: modified,
+}: Described): Pick<ObjectHead, 'meta' | 'modifiedMs'> {
+  return { meta, modifiedMs: modified?.getTime() };
 }
 
 /** Whatever a gateway answers is no object: S3 names an ETag, and no other server makes up our metadata. */

@@ -12,6 +12,8 @@ export interface ObjectHead {
   /** Bytes as stored (compressed when the key says so). */
   readonly sizeBytes: number;
   readonly meta: ObjectMeta;
+  /** When it was put there, ms since the epoch by the store's clock; S3 gives whole seconds. */
+  readonly modifiedMs: number | undefined;
 }
 
 export interface ListedObject {

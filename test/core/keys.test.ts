@@ -4,6 +4,7 @@ import {
   checkpointKey,
   escapePath,
   inputKeys,
+  pathOfKey,
   keptKey,
   mayCompress,
   parseRecordKey,
@@ -41,7 +42,26 @@ describe('object keys', () => {
   it('keep a file that is compressed by its name apart from our own endings', () => {
     expect(mayCompress('a.zst')).toBe(false);
     expect(resultKey('a.zst', scope, false)).toBe('a%2Ezst.7');
-    expect(inputKeys('a.zst', scope).at(-1)?.key).toBe('a%2Ezst');
+  });
+
+  it('look for an input that somebody has uploaded under its plain name, too', () => {
+    const keysOf = (path: string): readonly string[] => inputKeys(path, scope).map(({ key }) => key);
+    const zst = ['a%2Ezst.7', 'a%2Ezst.7.zst', 'a.zst.7', 'a.zst.7.zst', 'a.zst', 'a%2Ezst'];
+    expect(keysOf('a.zst')).toEqual(zst);
+    expect(keysOf('50%').slice(-2)).toEqual(['50%', '50%25']);
+    expect(keysOf(decodePath(Buffer.from([0xff]))).slice(-1)).toEqual(['%FF']);
+    expect(keysOf(decodePath(Buffer.from([0xff])))).toHaveLength(3);
+  });
+
+  it.each([
+    ['a.zst', 'a.zst'],
+    ['a%2Ezst', 'a.zst'],
+    ['50%', '50%'],
+    ['50%25', '50%'],
+    ['a%20b', 'a%20b'],
+    ['%FF', decodePath(Buffer.from([0xff]))],
+  ])('%s is that of the file %s', (key, path) => {
+    expect(pathOfKey(key)).toBe(path);
   });
 
   it('write %, control bytes and bytes that are not UTF-8 as %XX', () => {

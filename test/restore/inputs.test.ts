@@ -7,14 +7,15 @@ import type { Store } from '../../src/store/store.ts';
 import { memoryStore } from '../support/memory-store.ts';
 
 const NEVER = new AbortController().signal;
-const manifest = compileManifest({
+const DECLARED = {
   results: ['data/'],
   checkpoints: [],
   inputs: ['data/'],
   companions: [],
   exclude: [],
   newest: undefined,
-});
+};
+const manifest = compileManifest(DECLARED);
 const ours = (index: string): Record<string, string> => ({
   push: randomUUID(),
   capture: '0.1.0',
@@ -87,5 +88,44 @@ describe('inputs below a directory', () => {
     expect(sources.find(({ path }) => path === 'data/part.3')).toMatchObject({ size: 4, md5: undefined });
     expect(requests.get).toBe(most.get);
     expect(requests.head).toBeLessThanOrEqual(most.head);
+  });
+});
+
+describe('an input that was uploaded by hand', () => {
+  const names = ['x.zst', '50%.dat', 'a%20b', 'data/50%/y.zst', 'x.zst.2'];
+
+  it.each([
+    ['named exactly', ['x.zst', '50%.dat', 'a%20b', 'data/50%/y.zst']],
+    ['by patterns', ['*.zst', '50%.*', 'a*', 'data/50%/']],
+  ])('is found under its plain name: %s', async (_, patterns) => {
+    const store = memoryStore();
+    for (const key of names) await store.put(key, Buffer.from(key), { meta: {} });
+    const { search } = searching(store);
+    const inputs = compileManifest({ ...DECLARED, results: [], inputs: patterns });
+    const { sources, missing } = await findInputs({ ...search, manifest: inputs }, patterns);
+    expect(missing).toEqual([]);
+    const found = new Map(sources.map(({ path, key }) => [path, key]));
+    // The index's own first.
+    expect(found.get('x.zst')).toBe('x.zst.2');
+    for (const path of ['50%.dat', 'a%20b', 'data/50%/y.zst']) expect(found.get(path)).toBe(path);
+  });
+
+  it('keeps the time at which it was put there, and what capture has stored the time of the file', async () => {
+    const store = memoryStore();
+    const bytes = Buffer.from('x');
+    store.objects.set('plain', { bytes, meta: { mtime: '1700000000' }, modifiedMs: 1_795_000_000_000 });
+    store.objects.set('own.2', {
+      bytes,
+      meta: { ...ours('2'), mtime: '1700000000123456789' },
+      modifiedMs: 5,
+    });
+    const { search } = searching(store);
+    const patterns = ['plain', 'own'];
+    const inputs = compileManifest({ ...DECLARED, results: [], inputs: patterns });
+    const { sources } = await findInputs({ ...search, manifest: inputs }, patterns);
+    expect(sources.map(({ path, mtimeNs }) => [path, mtimeNs])).toEqual([
+      ['plain', '1795000000000000000'],
+      ['own', '1700000000123456789'],
+    ]);
   });
 });

@@ -79,13 +79,23 @@ describe('the file store', () => {
     fs.symlinkSync('a.inp', `${dir}/in/b.inp`);
     fs.symlinkSync('nowhere', `${dir}/in/dangling`);
     expect(await listOf(store, 'in/')).toEqual(['in/a.inp', 'in/b.inp']);
-    expect(await store.head('in/b.inp')).toEqual({ key: 'in/b.inp', sizeBytes: 6, meta: {} });
+    expect(await store.head('in/b.inp')).toEqual({
+      key: 'in/b.inp',
+      sizeBytes: 6,
+      meta: {},
+      modifiedMs: expect.any(Number),
+    });
   });
 
   it('has no metadata for an object that was written over by hand', async () => {
     await put('r.dat', 'ours');
     fs.writeFileSync(`${dir}/r.dat`, 'by hand');
-    expect(await store.head('r.dat')).toEqual({ key: 'r.dat', sizeBytes: 7, meta: {} });
+    expect(await store.head('r.dat')).toEqual({
+      key: 'r.dat',
+      sizeBytes: 7,
+      meta: {},
+      modifiedMs: expect.any(Number),
+    });
   });
 
   it('keeps one metadata file for each object', async () => {

@@ -9,6 +9,7 @@ const CHUNK_BYTES = 64 * 1024;
 export interface StoredObject {
   readonly bytes: Buffer;
   readonly meta: ObjectMeta;
+  readonly modifiedMs?: number;
 }
 
 export interface MemoryStore extends Store {
@@ -22,6 +23,7 @@ export function memoryStore(url = 'memory://test'): MemoryStore {
     key,
     sizeBytes: object.bytes.length,
     meta: object.meta,
+    modifiedMs: object.modifiedMs,
   });
   return {
     url,
