@@ -143,6 +143,18 @@ describe('a set that a death closed below a shell', () => {
     expect(await resumed()).toContain('3\n3\n');
   });
 
+  it('is proven by the next set also when a child ends before each close, however soon they come', async () => {
+    const script = 'i=0; until [ -e end ]; do i=$((i+1)); sleep 0.2; echo $i > a.chk; done';
+    const run = place.run(['-k', 'a.chk', '--task-name', 't'], bash(script));
+    const number = (name: string | undefined): number => Number.parseInt(name ?? '0', 10);
+    await until(() => number(generations()[0]) >= 6, 'six sets');
+    const [newest, ...older] = generations();
+    expect(newest).toContain('unproven');
+    expect(older.filter((name) => name.includes('unproven'))).toEqual([]);
+    killTree(run.pid);
+    await run.status;
+  });
+
   it('is marked before anything else is done when the shell ends with 137', async () => {
     const run = place.run(options, bash(`${whole}; echo 2 > a.chk; ${torn('b.chk')}; exit 137`));
     expect(await run.status, run.stderr()).toBe(137);

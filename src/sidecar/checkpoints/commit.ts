@@ -41,7 +41,7 @@ export async function commitGeneration(
   files: GenerationFiles,
   marks: Marks & Losses,
 ): Promise<Generation> {
-  const { ledger, settings, attempt, now } = context;
+  const { settings, attempt, now } = context;
   const generation: Generation = {
     attempt,
     generation: number,
@@ -50,10 +50,18 @@ export async function commitGeneration(
     companions: [...files.companions],
     ...marks,
   };
-  const kept = keptGenerations([generation, ...ledger.generations], settings.generations, keepers.isProven);
+  const before = settledOf(context, keepers);
+  const kept = keptGenerations([generation, ...before], settings.generations, keepers.isProven);
   const dropped = await record(context, 'checkpoint', kept);
   await deleteUnneeded(context, keepers, dropped);
   return generation;
+}
+
+/** Of this attempt's generations those that are proven by now lose their mark: the next record says so. */
+function settledOf({ ledger, attempt }: Context, { isProven }: Keepers): readonly Generation[] {
+  return ledger.generations.map((one) =>
+    one.unproven === true && one.attempt === attempt && isProven(one) ? { ...one, unproven: undefined } : one,
+  );
 }
 
 /**
@@ -61,12 +69,8 @@ export async function commitGeneration(
  * recorded.
  */
 export async function settleProven(context: Context, keepers: Keepers): Promise<void> {
-  const { ledger, settings, attempt } = context;
-  const settled = ledger.generations.map((one) =>
-    one.unproven === true && one.attempt === attempt && keepers.isProven(one)
-      ? { ...one, unproven: undefined }
-      : one,
-  );
+  const { ledger, settings } = context;
+  const settled = settledOf(context, keepers);
   const kept = keptGenerations(settled, settings.generations, keepers.isProven);
   const isNews = settled.some((one, at) => one !== ledger.generations[at]);
   if (!isNews && kept.length === ledger.generations.length) return;
