@@ -1,8 +1,9 @@
 // Directories that rotate and are written file by file: which of them are still being written. Pure. One is whole
 // when the next one begins, when the program says so, or when it was renamed into place; a pause proves nothing.
+import { growingSet, type GrowingSet } from './growing-set.ts';
 
 export interface OpenUnits {
-  readonly begun: ReadonlySet<string>;
+  readonly begun: GrowingSet<string>;
   /** Those that may still get files. */
   readonly open: ReadonlySet<string>;
   /** The newest close has shown that all others are whole, and nothing has changed them since. */
@@ -11,7 +12,7 @@ export interface OpenUnits {
 
 /** `begun`: those that were restored. */
 export function newUnits(begun: Iterable<string>): OpenUnits {
-  return { begun: new Set(begun), open: new Set(), sealed: false };
+  return { begun: growingSet(begun), open: new Set(), sealed: false };
 }
 
 /** `inPlace`: the directory was renamed there, with all that is in it. */
@@ -21,7 +22,7 @@ export function closedInUnit({ begun, open, sealed }: OpenUnits, unit: string, i
     return { begun, open: new Set(open).add(unit), sealed: sealed && open.has(unit) };
   }
   return {
-    begun: new Set(begun).add(unit),
+    begun: begun.with(unit),
     open: new Set(inPlace ? [] : [unit]),
     sealed: begun.size > 0 || inPlace,
   };
@@ -34,7 +35,7 @@ export function unitsSaid(units: OpenUnits): OpenUnits {
 
 /** After a queue overflow any of them may have changed. */
 export function unitsLost(units: OpenUnits): OpenUnits {
-  return { ...units, open: units.begun, sealed: false };
+  return { ...units, open: new Set(units.begun), sealed: false };
 }
 
 function without(all: ReadonlySet<string>, one: string): ReadonlySet<string> {

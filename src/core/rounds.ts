@@ -1,5 +1,6 @@
 // Programs write their checkpoint files in rounds. Pure: learns from the order of closes what a round is, and says
 // when one has ended. It must never say so between two files of one round.
+import { growingSet, type GrowingSet } from './growing-set.ts';
 import type { RelPath } from './path.ts';
 
 /**
@@ -27,7 +28,7 @@ export interface Rounds {
   readonly guessed: boolean;
   /** Of names that are new each time: a name of this kin was written twice. */
   readonly rewritten: ReadonlySet<string>;
-  readonly seen: ReadonlySet<RelPath>;
+  readonly seen: GrowingSet<RelPath>;
   /** What was closed since the bound passed last. */
   readonly heard: ReadonlySet<string>;
 }
@@ -39,7 +40,7 @@ export type KinOf = (path: RelPath) => string;
 
 /** `known`: exactly named or restored; `complete` when they are all that will ever be in a round. */
 export function newRounds(known: Iterable<RelPath>, complete: boolean, kinOf: KinOf): Rounds {
-  const seen = new Set(known);
+  const seen = growingSet(known);
   const awaited = new Set([...seen].map(kinOf));
   const empty = { counts: new Map(), pattern: undefined, confirmed: false, ended: false };
   return {
@@ -57,7 +58,7 @@ export function newRounds(known: Iterable<RelPath>, complete: boolean, kinOf: Ki
 /** `afterPause`: nothing was closed for some time before. */
 export function closedInRound(rounds: Rounds, path: RelPath, afterPause: boolean, kinOf: KinOf): Rounds {
   const heard = new Set(rounds.heard).add(idOf(rounds, path, kinOf));
-  const next = { ...rounds, seen: new Set(rounds.seen).add(path), heard, ended: false };
+  const next = { ...rounds, seen: rounds.seen.with(path), heard, ended: false };
   const kin = kinOf(path);
   // A name that comes again: from now on each name of its kin stands for itself, in what is known already, too.
   if (kin !== path && rounds.seen.has(path) && !rounds.rewritten.has(kin)) {

@@ -1,0 +1,36 @@
+// A set that only grows and whose older states stay as they were, at the cost of one addition: pure functions hand on
+// one that may have very many members each time that something is closed.
+
+export interface GrowingSet<T> extends Iterable<T> {
+  readonly size: number;
+  has(value: T): boolean;
+  /** The set with this member as well; this one does not change. */
+  with(value: T): GrowingSet<T>;
+}
+
+export function growingSet<T>(values: Iterable<T> = []): GrowingSet<T> {
+  const places = new Map<T, number>();
+  for (const value of values) if (!places.has(value)) places.set(value, places.size);
+  return stateOf(places, places.size);
+}
+
+/** The first `size` members. All states share the places, until an older one grows in another way. */
+function stateOf<T>(places: Map<T, number>, size: number): GrowingSet<T> {
+  const has = (value: T): boolean => (places.get(value) ?? Infinity) < size;
+  return {
+    size,
+    has,
+    with(value) {
+      if (has(value)) return this;
+      if (places.size > size) return growingSet([...this, value]);
+      places.set(value, size);
+      return stateOf(places, size + 1);
+    },
+    *[Symbol.iterator]() {
+      for (const [value, place] of places) {
+        if (place >= size) return;
+        yield value;
+      }
+    },
+  };
+}
