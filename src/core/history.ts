@@ -27,6 +27,8 @@ export interface AttemptEnd {
   readonly status: number | undefined;
   readonly sameRun: boolean;
   readonly runId: string | undefined;
+  /** What its objects carry as `run`. */
+  readonly runToken: string;
   readonly host: string;
   readonly argv: readonly string[];
   /** {@link generationName} of what it began with; undefined: of nothing, or it never said. */
@@ -87,6 +89,7 @@ export function unionOf(
       status: record.end?.status,
       sameRun: record.runId === runId,
       runId: record.runId,
+      runToken: record.runToken,
       host: record.host,
       argv: record.argv,
       restored: record.restored,

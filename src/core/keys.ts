@@ -38,6 +38,17 @@ export function partialKey(
   return withSuffix(path, `.${scope.index}.partial-${at.attempt}${again}`, compressed);
 }
 
+/** What the keys of all that deaths have left of a result begin with. */
+export function partialPrefix(path: RelPath, scope: KeyScope): string {
+  return partialKey(path, scope, { attempt: 0, n: 0 }, false).replace(/0$/, '');
+}
+
+/** The attempt in what follows {@link partialPrefix} in a key, undefined when it is something else. */
+export function parsePartial(rest: string): number | undefined {
+  const match = /^([1-9]\d*)(?:\.~\d+~)?(?:\.zst)?$/.exec(rest);
+  return match === null ? undefined : Number(match[1]);
+}
+
 /** `<path>.<index>.~<n>~[.zst]`: an older object of a result that came again. */
 export function keptKey(path: RelPath, scope: KeyScope, n: number, compressed: boolean): string {
   return withSuffix(path, `.${scope.index}.~${n}~`, compressed);

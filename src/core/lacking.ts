@@ -1,7 +1,7 @@
 // What results have lost for good when a resume goes on from a checkpoint set: content that the store did not have
 // when the set was committed, and that the task will not write again. Pure: from records to names.
 import { showPath } from './path.ts';
-import type { Behind, Generation, Lacking, LeftFile } from './records.ts';
+import type { Behind, Generation, Lacking, LeftFile, StoredFile } from './records.ts';
 
 /** More names than anybody reads: further ones are only counted. */
 export const MOST_BEHIND = 1000;
@@ -32,19 +32,34 @@ export function stillLacking(
   return lacking.filter(({ path, open, attempt }) => open || (storedBy(path) ?? 0) <= attempt);
 }
 
+/** Each with the object in which the death of its attempt left the result, where there is one. */
+export function withPartials(
+  lacking: readonly Lacking[],
+  partials: Iterable<Pick<StoredFile, 'path' | 'attempt' | 'key'>>,
+): readonly Lacking[] {
+  const keys = new Map([...partials].map(({ path, attempt, key }) => [`${attempt} ${path}`, key]));
+  return lacking.map((one) => {
+    const key = one.key ?? keys.get(`${one.attempt} ${one.path}`);
+    return key === undefined ? one : { ...one, key };
+  });
+}
+
 /** As it stands in the last record. */
-export function leftOf({ path, open, attempt }: Lacking): LeftFile {
+export function leftOf({ path, open, attempt, key }: Lacking): LeftFile {
   const state = open ? 'still open' : 'not stored yet';
+  const where = key === undefined ? 'is lost' : `is only in ${key}`;
   return {
     path,
-    why: `what attempt ${attempt} had written to it is lost: it was ${state} when that one ended`,
+    why: `what attempt ${attempt} had written to it ${where}: it was ${state} when that one ended`,
   };
 }
 
-/** `traj.xtc (open), frame.3.dat` */
+/** `traj.xtc (open), frame.3.dat`; with the object that a death left, `traj.xtc (open): traj.xtc.3.partial-1` */
 export function namesOf(lacking: readonly Lacking[], most = 10): string {
   const named = lacking
     .slice(0, most)
-    .map(({ path, open }) => (open ? `${showPath(path)} (open)` : showPath(path)));
+    .map(({ path, open, key }) =>
+      [showPath(path), open ? ' (open)' : '', key === undefined ? '' : `: ${key}`].join(''),
+    );
   return [...named, ...(lacking.length > most ? [`${lacking.length - most} more`] : [])].join(', ');
 }

@@ -73,11 +73,13 @@ const behind = z.object({
 });
 export type Behind = Readonly<z.infer<typeof behind>>;
 
-/** What `attempt` had written to a result and is stored nowhere: a resume has gone on behind it. */
+/** What `attempt` had written to a result and is not stored under its key: a resume has gone on behind it. */
 export const lackingSchema = z.object({
   path: z.string().min(1),
   open: z.boolean(),
   attempt: z.int().positive(),
+  /** Of the object that the death of that attempt left; without one it is stored nowhere. */
+  key: storeKey.optional(),
 });
 export type Lacking = Readonly<z.infer<typeof lackingSchema>>;
 

@@ -9,6 +9,7 @@ const end = (attempt: number, marks: Partial<AttemptEnd> = {}): AttemptEnd => ({
   status: 75,
   sameRun: true,
   runId: undefined,
+  runToken: 'r',
   host: 'h',
   argv: [],
   ...marks,

@@ -135,6 +135,7 @@ describe('a generation from which the task fails', () => {
     status: 9,
     sameRun: true,
     runId: undefined,
+    runToken: 'r',
     host: 'h',
     argv: [],
     restored,

@@ -7,8 +7,10 @@ import {
   pathOfKey,
   keptKey,
   mayCompress,
+  parsePartial,
   parseRecordKey,
   partialKey,
+  partialPrefix,
   recordKey,
   recordPrefix,
   resultKey,
@@ -131,5 +133,23 @@ describe('record keys', () => {
       status: 74,
     });
     expect(parseRecordKey(`${recordPrefix(scope)}notes.txt`)).toBeUndefined();
+  });
+});
+
+describe('what deaths have left of a result', () => {
+  const prefix = partialPrefix('r.dat', scope);
+
+  it.each([
+    [{ attempt: 2, n: 0 }, true],
+    [{ attempt: 13, n: 0 }, false],
+    [{ attempt: 10, n: 4 }, true],
+  ])('is found below one prefix, with its attempt: %j', (at, compressed) => {
+    const key = partialKey('r.dat', scope, at, compressed);
+    expect(key.startsWith(prefix)).toBe(true);
+    expect(parsePartial(key.slice(prefix.length))).toBe(at.attempt);
+  });
+
+  it.each(['', '0', '01', '2x', '2.gz', '2.zst.7', 'x'])('%j below it is something else', (rest) => {
+    expect(parsePartial(rest)).toBeUndefined();
   });
 });

@@ -1,6 +1,13 @@
 // What a resume loses of results, out of records alone.
 import { expect, it } from 'vitest';
-import { behindOf, lackingAfter, leftOf, namesOf, stillLacking } from '../../src/core/lacking.ts';
+import {
+  behindOf,
+  lackingAfter,
+  leftOf,
+  namesOf,
+  stillLacking,
+  withPartials,
+} from '../../src/core/lacking.ts';
 import type { Generation } from '../../src/core/records.ts';
 
 const generation = (facts: Partial<Generation>): Generation => ({
@@ -61,4 +68,20 @@ it('a closed file that a later attempt stored lacks nothing, one that was open d
 it('names those that are many by their first ten', () => {
   const many = Array.from({ length: 12 }, (_, n) => ({ path: `f${n}`, open: n === 0, attempt: 1 }));
   expect(namesOf(many)).toBe('f0 (open), f1, f2, f3, f4, f5, f6, f7, f8, f9, 2 more');
+});
+
+it('what a death left stands beside what it was of, and no other attempt’s', () => {
+  const lacking = ['traj', 'frame'].map((path) => ({ path, open: path === 'traj', attempt: 2 }));
+  const partial = (path: string, attempt: number): { path: string; attempt: number; key: string } => ({
+    path,
+    attempt,
+    key: `${path}.0.partial-${attempt}`,
+  });
+  const found = withPartials(lacking, [partial('traj', 2), partial('traj', 3), partial('frame', 1)]);
+  expect(namesOf(found)).toBe('traj (open): traj.0.partial-2, frame');
+  expect(found.map((one) => leftOf(one).why)).toEqual([
+    'what attempt 2 had written to it is only in traj.0.partial-2: it was still open when that one ended',
+    'what attempt 2 had written to it is lost: it was not stored yet when that one ended',
+  ]);
+  expect(withPartials(found, [])).toEqual(found);
 });

@@ -1,9 +1,11 @@
 // Results that were still open, or not whole, when everything was killed: a resume goes on behind them, and no later
 // attempt may end as if nothing were missing.
+import fs from 'node:fs';
+import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CaptureRecord } from '../../src/core/records.ts';
 import { openS3Place } from './s3-place.ts';
-import { killTree, openPlace, until, type Run } from './support.ts';
+import { childrenOf, killTree, openPlace, sidecarOf, until, type Place, type Run } from './support.ts';
 
 interface Ground {
   run(options: readonly string[], script: string): Run;
@@ -88,6 +90,26 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     expect(third.stderr()).toContain('NOT stored: traj.dat (what attempt 1 had written to it is lost');
     expect(last()?.kind).toBe('done');
     expect(last()?.left.map(({ path }) => path)).toEqual(['traj.dat']);
+  });
+
+  it('a result that was open when its task died is named with the object that the death left', async () => {
+    const options = ['-r', 'traj.dat', '-k', 'k.chk'];
+    const first = ground.run(options, `${RANDOM}; echo one >&3; echo 1 > k.chk; sleep 600`);
+    await until(() => last()?.generations.length === 1, 'the checkpoint');
+    for (const pid of childrenOf(first.pid)) if (pid !== sidecarOf(first.pid)) killTree(pid);
+    expect(await first.status, first.stderr()).toBe(137);
+    expect(ground.keys()).toContain('traj.dat.0.partial-1');
+    ground.freshWork();
+    const second = await end(options, `${RANDOM}; echo two >&3; echo 2 > k.chk`);
+    expect(second.stderr()).toContain(
+      'is stored only as a death left it, and the task will not write it again: traj.dat (open): traj.dat.0.partial-1',
+    );
+    expect(second.stderr()).toContain('only as a death left it: traj.dat (open): traj.dat.0.partial-1\n');
+    expect(second.stderr()).not.toMatch(/is not stored, and|stored nowhere|is lost/);
+    expect(last()?.left).toEqual([
+      { path: 'traj.dat', why: expect.stringContaining('is only in traj.dat.0.partial-1') },
+    ]);
+    expect(ground.text('traj.dat.0.partial-1')).toBe('one\nng line that is there\n');
   });
 
   it('a result that is open and only appended to comes back with the checkpoint, and ends whole', async () => {
@@ -226,5 +248,47 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     expect(ground.keys()).not.toContain('state.0.partial-1');
     expect(last()?.left).toEqual([]);
     expect(last()?.results.map(({ key }) => key)).toEqual(['state.0']);
+  });
+});
+
+describe('what a death left of a result, and its attempt was killed before it could record it,', () => {
+  let place: Place;
+  beforeEach(async () => {
+    place = openPlace();
+    await run(['-r', 'b.dat'], DEATH('b.dat'), 1);
+    // As if all had been killed just before the last record.
+    const records = path.join(place.store, '.capture/t/0');
+    for (const name of fs.readdirSync(records))
+      if (name.includes('failed')) fs.rmSync(path.join(records, name));
+    place.freshWork();
+  });
+  afterEach(() => place.close());
+
+  async function run(options: readonly string[], script: string, status: number, name = 't'): Promise<Run> {
+    const started = place.run([...options, '--task-name', name], ['sh', '-c', script]);
+    expect(await started.status, started.stderr()).toBe(status);
+    return started;
+  }
+
+  it('is named when the index is done without the result', async () => {
+    expect(JSON.stringify(place.records())).not.toContain('partial-1');
+    const second = await run(['-r', '*.dat', '-r', 'b.dat'], 'echo whole > a.dat', 0);
+    expect(second.stderr()).toContain('not written again: b.dat.0.partial-1\n');
+    expect(place.records().at(-1)?.record.left).toMatchObject([{ path: 'b.dat' }]);
+    expect(place.keys()).toContain('b.dat.0.partial-1');
+  });
+
+  it('goes when the result is stored whole', async () => {
+    await run(['-r', '*.dat'], 'echo whole > b.dat', 0);
+    expect(place.keys()).toEqual(['b.dat.0']);
+  });
+
+  it('stays when it is another task’s', async () => {
+    const killed = place.run(['-r', '*.dat', '--task-name', 'u'], ['sleep', '600']);
+    await killed.says('task u, attempt 1');
+    killTree(killed.pid);
+    await killed.status;
+    await run(['-r', '*.dat'], 'echo whole > b.dat', 0, 'u');
+    expect([...place.keys()].toSorted()).toEqual(['b.dat.0', 'b.dat.0.partial-1']);
   });
 });

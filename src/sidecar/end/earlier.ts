@@ -5,9 +5,11 @@ import { resultKey } from '../../core/keys.ts';
 import { leftOf, namesOf, stillLacking } from '../../core/lacking.ts';
 import { sortPartials } from '../../core/partials.ts';
 import { showPath, type RelPath } from '../../core/path.ts';
-import type { LeftFile, StoredFile } from '../../core/records.ts';
+import type { Lacking, LeftFile, StoredFile } from '../../core/records.ts';
 import { plural } from '../../core/units.ts';
+import type { Log } from '../../log.ts';
 import type { Context } from '../context.ts';
+import { unrecordedPartials } from '../files/partial-objects.ts';
 import type { FinishParts } from './finish.ts';
 
 export interface Earlier {
@@ -26,11 +28,7 @@ export async function settleEarlier(
   const { context, files, results } = parts;
   const { ledger, history, log } = context;
   const lacking = stillLacking(context.lacking, (path) => ledger.results.get(path)?.attempt);
-  if (lacking.length > 0) {
-    log.warn(`what killed attempts had written to these results is stored nowhere: ${namesOf(lacking)}`, {
-      hint: 'run it once more with --no-restore, and declare append-only files that stay open with --companions',
-    });
-  }
+  tellLacking(log, lacking);
   if (unfinished.length > 0) {
     log.warn(
       `the task did not go on writing these results, which were open at its checkpoint: ${unfinished.map(showPath).join(', ')}`,
@@ -41,7 +39,9 @@ export async function settleEarlier(
   }
   const isLacking = new Set(lacking.map(({ path }) => path));
   const { obsolete, whole, alone } = sortPartials({
-    partials: history.partials,
+    partials: [...history.partials, ...(await unrecorded(parts, signal))].toSorted(
+      (a, b) => a.attempt - b.attempt,
+    ),
     resultOf: (path) => ledger.results.get(path),
     isWrittenNow: (path) =>
       !parts.suspects.has(path) &&
@@ -58,6 +58,41 @@ export async function settleEarlier(
     left: [...new Map(left.map((one) => [one.path, one])).values()],
     obsolete: [...obsolete, ...whole.filter((partial) => !unnamed.includes(partial))].map(({ key }) => key),
   };
+}
+
+/** A failure leaves them where they are. */
+async function unrecorded(
+  { context, files }: FinishParts,
+  signal: AbortSignal,
+): Promise<readonly StoredFile[]> {
+  const { store, scope, history, manifest, ledger, log } = context;
+  function* paths(): Generator<RelPath> {
+    yield* manifest.exact.results;
+    yield* files.paths('result');
+    yield* ledger.results.keys();
+  }
+  try {
+    return await unrecordedPartials({ store, scope, history, signal }, paths());
+  } catch (error) {
+    log.debug(`nobody knows what deaths have left and no record names: ${reasonOf(error)}`);
+    return [];
+  }
+}
+
+function tellLacking(log: Log, lacking: readonly Lacking[]): void {
+  const nowhere = lacking.filter(({ key }) => key === undefined);
+  const partial = lacking.filter(({ key }) => key !== undefined);
+  if (nowhere.length > 0)
+    log.warn(`what killed attempts had written to these results is stored nowhere: ${namesOf(nowhere)}`, {
+      hint: 'run it once more with --no-restore, and declare append-only files that stay open with --companions',
+    });
+  if (partial.length > 0)
+    log.warn(
+      `what killed attempts had written to these results is stored only as a death left it: ${namesOf(partial)}`,
+      {
+        hint: 'put it together with what a later attempt has stored of each, or run it once more with --no-restore',
+      },
+    );
 }
 
 /** After the last record. A failure costs space only. */

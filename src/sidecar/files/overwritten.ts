@@ -47,7 +47,8 @@ export async function standing(
   return { ...file, md5: undefined, storedSize: head.sizeBytes, ...factsOfMeta(head.meta) };
 }
 
-function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
+/** What a push has written into the metadata. */
+export function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
   const { push, md5, size = '', mtime: mtimeNs = '', mode = '' } = meta;
   return {
     kind: meta['link'] === '1' ? 'link' : 'file',

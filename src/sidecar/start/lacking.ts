@@ -1,6 +1,6 @@
 // What results lack because this attempt goes on from a checkpoint set that is ahead of them: said by name at the
 // start, and kept in every record from then on. A file that stands here, or was stored after the set, lacks nothing.
-import { behindOf, lackingAfter, namesOf } from '../../core/lacking.ts';
+import { behindOf, lackingAfter, namesOf, withPartials } from '../../core/lacking.ts';
 import type { History } from '../../core/history.ts';
 import { generationName } from '../../core/history.ts';
 import { resultKey, type KeyScope } from '../../core/keys.ts';
@@ -11,6 +11,7 @@ import type { Store } from '../../store/store.ts';
 import { statMember } from '../checkpoints/members.ts';
 import type { Root } from '../context.ts';
 import { mayBeOverwritten } from '../files/overwritten.ts';
+import { unrecordedPartials } from '../files/partial-objects.ts';
 
 /** A look costs a round trip and no bytes. */
 const LOOKS_AT_ONCE = 16;
@@ -30,18 +31,33 @@ export async function findLacking(job: LackingJob, generation: Generation): Prom
   const behind = behindOf(generation).filter((one) => !stands(job, one));
   const saved = await Promise.all(behind.map((one) => limit(() => isStored(job, one))));
   const lost = behind.filter((_, at) => saved[at] !== true);
-  if (lost.length > 0) {
-    const { attempt } = generation;
-    const named = namesOf(lost.map((one) => ({ ...one, attempt })));
-    job.log.warn(
-      `what attempt ${attempt} had written to these results before checkpoint ${generationName(generation)} is not ` +
-        `stored, and the task will not write it again: ${named}`,
-      {
-        hint: 'declare append-only files that stay open with --companions; --no-restore starts from nothing',
-      },
+  const lacking = lackingAfter(generation, lost);
+  const unrecorded = await unrecordedPartials(
+    job,
+    lacking.map(({ path }) => path),
+  );
+  const found = withPartials(lacking, [...job.history.partials, ...unrecorded]);
+  const isNew = new Set(lost.map(({ path }) => path));
+  tellLost(
+    job.log,
+    generation,
+    found.filter(({ path }) => isNew.has(path)),
+  );
+  return found;
+}
+
+function tellLost(log: Log, generation: Generation, lost: readonly Lacking[]): void {
+  const written = `what attempt ${generation.attempt} had written to these results before checkpoint ${generationName(generation)}`;
+  const hint = 'declare append-only files that stay open with --companions; --no-restore starts from nothing';
+  const nowhere = lost.filter(({ key }) => key === undefined);
+  const partial = lost.filter(({ key }) => key !== undefined);
+  if (nowhere.length > 0)
+    log.warn(`${written} is not stored, and the task will not write it again: ${namesOf(nowhere)}`, { hint });
+  if (partial.length > 0)
+    log.warn(
+      `${written} is stored only as a death left it, and the task will not write it again: ${namesOf(partial)}`,
+      { hint },
     );
-  }
-  return lackingAfter(generation, lost);
 }
 
 /** The local file is more than what was restored of it: the task goes on with what it had. */
