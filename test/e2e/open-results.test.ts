@@ -284,8 +284,9 @@ describe('what a death left of a result, and its attempt was killed before it co
   });
 
   it('stays when it is another task’s', async () => {
-    const killed = place.run(['-r', '*.dat', '--task-name', 'u'], ['sleep', '600']);
-    await killed.says('task u, attempt 1');
+    const task = ['sh', '-c', 'echo begun; sleep 600'];
+    const killed = place.run(['-r', '*.dat', '--task-name', 'u'], task);
+    await killed.says('begun');
     killTree(killed.pid);
     await killed.status;
     await run(['-r', '*.dat'], 'echo whole > b.dat', 0, 'u');
