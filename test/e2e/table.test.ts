@@ -233,6 +233,20 @@ describe('an input', () => {
     expect(second.stdout()).toBe('own');
   });
 
+  it('that was put there by hand has its plain name, and keeps its time', async () => {
+    fs.mkdirSync(place.store);
+    for (const name of ['mesh.zst', '50%.dat']) {
+      fs.writeFileSync(`${place.store}/${name}`, name);
+      fs.utimesSync(`${place.store}/${name}`, 1_700_000_000, 1_700_000_000);
+    }
+    const run = place.run(
+      ['-i', 'mesh.zst', '-i', '50%.dat'],
+      ['stat', '-c', '%n %Y', 'mesh.zst', '50%.dat'],
+    );
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stdout()).toBe('mesh.zst 1700000000\n50%.dat 1700000000\n');
+  });
+
   it('that is nowhere ends the run with 66 before the task starts', async () => {
     const run = place.run(['-i', 'in.dat'], sh('echo started'));
     expect(await run.status).toBe(66);

@@ -7,6 +7,11 @@ import { resumedAfterDeaths, type Program } from './resumed-within.ts';
 
 /** docs/semantics.md: no older is the newest committed set while the task writes. Sending one takes far less here. */
 const BOUND_MS = 10_000;
+/**
+ * LAMMPS waits in a child (`shell sleep`), whose end casts doubt on the close that follows. Written in place, a set is
+ * proven by the next one; of names that are new each time, when LAMMPS has lived on for 10 s, by the next record then.
+ */
+const DOUBT_MS = BOUND_MS + 2000;
 const LIMIT_MS = 400_000;
 const SEED = Date.now() % 2 ** 31;
 
@@ -37,9 +42,10 @@ function lammps(
 }
 
 const TRAJECTORY = 'traj.lammpstrj';
+const NUMBERED = 'LAMMPS with numbered restart files';
 const PROGRAMS = {
   'LAMMPS with two restart files in turn': lammps('a.rst b.rst', '[ab].rst', 200, '0.3'),
-  'LAMMPS with numbered restart files': lammps('melt.*.rst', 'melt.*.rst', 200, '0.3'),
+  [NUMBERED]: lammps('melt.*.rst', 'melt.*.rst', 200, '0.3'),
   'LAMMPS with one restart file, rewritten many times a second': lammps(
     'melt.chk melt.chk',
     'melt.chk',
@@ -62,10 +68,11 @@ afterAll(() => {
 describe.concurrent('killed ten times, each time resumed from a step at most the bound behind', () => {
   it.each(Object.entries(PROGRAMS))(
     '%s',
-    async (_, program) => {
+    async (name, program) => {
       const { place, lostMs } = await resumedAfterDeaths(program, numbersFrom(SEED));
       places.push(place);
-      expect(Math.max(...lostMs), `ms lost at each death: ${lostMs.join(' ')}`).toBeLessThanOrEqual(BOUND_MS);
+      const mostMs = name === NUMBERED ? DOUBT_MS : BOUND_MS;
+      expect(Math.max(...lostMs), `ms lost at each death: ${lostMs.join(' ')}`).toBeLessThanOrEqual(mostMs);
     },
     LIMIT_MS,
   );
