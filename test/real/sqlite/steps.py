@@ -48,7 +48,7 @@ while not os.path.exists("stop"):
     with database() as opened:
         for _ in range(3):
             step, last = step + 1, following(step + 1, last)
-            opened.execute("INSERT INTO steps VALUES (?, ?, ?)", (step, last, os.urandom(20_000)))
+            opened.execute("INSERT INTO steps VALUES (?, ?, ?)", (step, last, os.urandom(2000)))
             time.sleep(0.05)
     say("at", step, last)
     time.sleep(0.15)
