@@ -14,10 +14,10 @@ const [outdir = 'dist', failpoint] = process.argv.slice(2);
 const ENTRIES = {
   capture: 'src/cli/main.ts',
   flush: 'src/cli/flush-main.ts',
-  sidecar: 'src/sidecar-entry.ts',
+  sidecar: 'src/sidecar/entry.ts',
   // On demand.
-  alone: 'src/cli/alone.ts',
-  s3: 'src/store/s3.ts',
+  alone: 'src/cli/standalone.ts',
+  s3: 'src/store/s3/s3.ts',
   // Its CommonJS file would be one without names.
   'hash-wasm': 'node_modules/hash-wasm/dist/index.esm.js',
 };

@@ -20,7 +20,7 @@ const me = fileURLToPath(import.meta.url);
 const CAPTURE = path.join(project, 'bin/capture');
 /** The newest one is written when the task is told to end. */
 const CHECKPOINT_MIB = 32;
-/** What capture keeps of a window (src/sidecar/end/drain-window.ts). */
+/** What capture keeps of a window (src/sidecar/shutdown/drain-window.ts). */
 const RECORD_SECONDS = 1;
 /** What the task leaves behind, in multiples of what the link carries in the window. */
 const BACKLOG = 2;

@@ -107,7 +107,7 @@ function writeFloats(name, count) {
 async function bundle() {
   await build({
     absWorkingDir: project,
-    entryPoints: ['src/push/lane.ts', 'src/push/lanes.ts'],
+    entryPoints: ['src/read/worker.ts', 'src/read/workers.ts'],
     outdir: out,
     outExtension: { '.js': '.mjs' },
     bundle: true,

@@ -1,7 +1,7 @@
 // What docs/ promise is there: the tests that the pages name, the events of JSON lines, and the messages of a run.
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
-import { EVENTS } from '../src/core/message-fields.ts';
+import { EVENTS } from '../src/model/format/message-fields.ts';
 
 const ROOT = new URL('..', import.meta.url);
 const read = (path: string): string => fs.readFileSync(new URL(path, ROOT), 'utf8');
@@ -118,7 +118,7 @@ it('each message of a run at info or above is explained', () => {
       .filter((name) => name.endsWith('.ts'))
       .map((name) => `${dir}/${name}`),
   );
-  const said = [...sources, 'src/sidecar.ts', 'src/sidecar-main.ts'].flatMap((path) =>
+  const said = [...sources, 'src/sidecar/sidecar.ts', 'src/sidecar/main.ts'].flatMap((path) =>
     messagesOf(read(path)),
   );
   expect(said.length).toBeGreaterThan(60);

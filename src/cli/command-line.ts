@@ -1,9 +1,9 @@
 // Takes the arguments before `--` apart, with commander; every mistake is found and none is printed. It must
 // never read past the `--`: what follows is the task's.
 import { Command, CommanderError, Option } from 'commander';
-import type { Mistake } from '../core/mistake.ts';
-import { nearestWord } from '../core/nearest.ts';
-import { showPath } from '../core/path.ts';
+import type { Mistake } from '../model/mistake.ts';
+import { nearestWord } from './nearest.ts';
+import { showPath } from '../model/path.ts';
 import { lacksValue } from './option-spec.ts';
 import { idleOptionsOf, OPTIONS, optionsOf, type CommandName, type OptionName } from './options.ts';
 

@@ -1,10 +1,10 @@
 // What each command does, once the command line is understood. Modules are loaded on first use: thousands of
 // array tasks start at once, and --help needs none of them.
 import { fileURLToPath } from 'node:url';
-import { CaptureError } from '../core/errors.ts';
-import { EXIT, statusOfSignal, type ExitStatus } from '../core/exit-status.ts';
-import type { MessageFields } from '../core/message-fields.ts';
-import type { Log } from '../log.ts';
+import { CaptureError } from '../model/errors.ts';
+import { EXIT, statusOfSignal, type ExitStatus } from '../model/exit-status.ts';
+import type { MessageFields } from '../model/format/message-fields.ts';
+import type { Log } from '../log/log.ts';
 import type { Parsed } from './parse.ts';
 import { print, type SayLevel } from './say.ts';
 
@@ -27,14 +27,14 @@ export async function carryOut(asked: Asked, say: Say): Promise<ExitStatus> {
 }
 
 async function watch({ settings }: Asked): Promise<ExitStatus> {
-  const { watchAlone, openLog } = await import('./alone.ts');
+  const { watchAlone, openLog } = await import('./standalone.ts');
   return logged(openLog(settings.log, settings.identity.index), (log) =>
     readable(() => watchAlone(settings, log)),
   );
 }
 
 async function restore({ settings }: Asked): Promise<ExitStatus> {
-  const { handOver, restoreOnly, openLog } = await import('./alone.ts');
+  const { handOver, restoreOnly, openLog } = await import('./standalone.ts');
   const restoring = settings.handoff === true ? handOver : restoreOnly;
   return logged(openLog(settings.log, settings.identity.index), (log) =>
     untilStopped(async (signal) => {
@@ -59,7 +59,7 @@ async function dryRun(asked: Asked): Promise<ExitStatus> {
     const { findCommand } = await import('../launch/find-command.ts');
     findCommand(asked.task.command, settings.workdir, process.env['PATH']);
   }
-  const alone = await import('./alone.ts');
+  const alone = await import('./standalone.ts');
   return untilStopped(async (signal) => {
     const { text, failure } = await alone.dryRun(settings, signal);
     print(text);
@@ -70,7 +70,7 @@ async function dryRun(asked: Asked): Promise<ExitStatus> {
 
 /** Signals end it, also where it is process 1 of a container: nothing has been begun that must be finished. */
 async function untilStopped(act: (signal: AbortSignal) => Promise<ExitStatus>): Promise<ExitStatus> {
-  const { openStops } = await import('./alone.ts');
+  const { openStops } = await import('./standalone.ts');
   const stops = openStops();
   const stopping = new AbortController();
   const stopped = stops.first.then(({ signal, number }): never => {
@@ -87,7 +87,7 @@ async function untilStopped(act: (signal: AbortSignal) => Promise<ExitStatus>): 
 
 /** What the store says becomes what the user reads. */
 async function readable(act: () => Promise<ExitStatus>): Promise<ExitStatus> {
-  const { describeFailure } = await import('./alone.ts');
+  const { describeFailure } = await import('./standalone.ts');
   try {
     return await act();
   } catch (error) {

@@ -1,9 +1,9 @@
 // Takes the arguments of `capture flush` apart, without a parser's weight: scripts call it between their steps.
 // Pure; every mistake is found and none is printed.
-import { LONGEST_SOCKET_PATH_BYTES } from '../core/control.ts';
-import type { Mistake } from '../core/mistake.ts';
-import { nearestWord } from '../core/nearest.ts';
-import { showPath } from '../core/path.ts';
+import { LONGEST_SOCKET_PATH_BYTES } from '../model/format/control.ts';
+import type { Mistake } from '../model/mistake.ts';
+import { nearestWord } from './nearest.ts';
+import { showPath } from '../model/path.ts';
 import { lacksValue } from './option-spec.ts';
 import { OPTION_NAMES, OPTIONS } from './options.ts';
 import { durationMs } from './readers.ts';

@@ -1,7 +1,7 @@
 // The entry point of `capture flush`: a program of its own, so that a script between two steps does not pay
 // for the command line of a run. Never touches what a run leaves behind.
-import { EXIT, type ExitStatus } from '../core/exit-status.ts';
-import { guardInspector } from '../launch/inspector.ts';
+import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import { guardInspector } from '../native/inspector.ts';
 import { FLUSH_HELP } from './flush-help.ts';
 import { parseFlushLine } from './flush-line.ts';
 import { flush } from './flush.ts';

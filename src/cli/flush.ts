@@ -3,13 +3,13 @@
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { clockMs } from '../native/clock.ts';
-import { controlLine, LONGEST_LINE_BYTES, parseAnswer } from '../core/control.ts';
-import type { ControlAnswer, ControlRequest, Flushed } from '../core/control.ts';
-import { errnoOf } from '../core/errors.ts';
-import { EXIT, type ExitStatus } from '../core/exit-status.ts';
-import type { MessageFields } from '../core/message-fields.ts';
-import { showPath } from '../core/path.ts';
-import { formatMs, plural } from '../core/units.ts';
+import { controlLine, LONGEST_LINE_BYTES, parseAnswer } from '../model/format/control.ts';
+import type { ControlAnswer, ControlRequest, Flushed } from '../model/format/control.ts';
+import { errnoOf } from '../model/errors.ts';
+import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import type { MessageFields } from '../model/format/message-fields.ts';
+import { showPath } from '../model/path.ts';
+import { formatMs, plural } from '../model/units.ts';
 import type { SayLevel } from './say.ts';
 
 /** The sidecar answers in time, unless it hangs: then this much later nobody waits any more. */

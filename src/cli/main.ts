@@ -1,9 +1,9 @@
 // The entry point of the command line: parse, say what is wrong, or do what was asked and exit with its status.
-import { CaptureError, reasonOf } from '../core/errors.ts';
-import { EXIT, type ExitStatus } from '../core/exit-status.ts';
-import { guardInspector } from '../launch/inspector.ts';
+import { CaptureError, reasonOf } from '../model/errors.ts';
+import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import { guardInspector } from '../native/inspector.ts';
 import { carryOut, type Asked, type Say } from './commands.ts';
-import type { LogSettings } from '../core/settings.ts';
+import type { LogSettings } from '../model/format/settings.ts';
 import { parseCommandLine, type Parsed } from './parse.ts';
 import { allSaid, print, say } from './say.ts';
 
@@ -61,7 +61,7 @@ async function sayMistakes({ mistakes, log }: Extract<Parsed, { kind: 'mistakes'
 async function voice(log: LogSettings, index: string | undefined): Promise<Voice> {
   const isPlain = log.format === 'text' && log.file === undefined;
   if (isPlain && (log.level === 'info' || log.level === 'debug')) return { speak: say, close: allSaid };
-  const { openLog } = await import('../log.ts');
+  const { openLog } = await import('../log/log.ts');
   const opened = openLog(log, index);
   return { speak: (line, level, fields) => opened[level](line, fields), close: () => opened.close() };
 }

@@ -1,9 +1,9 @@
 // The options that say how capture hears that it will be stopped, and what the task is told then.
 import path from 'node:path';
-import type { Mistake } from '../core/mistake.ts';
-import { canEndTask, JOB_SIGNALS } from '../core/relay.ts';
-import { parseNotice, type NoticeChoice } from '../core/notice.ts';
-import type { NoticeSettings } from '../core/settings.ts';
+import type { Mistake } from '../model/mistake.ts';
+import { canEndTask, JOB_SIGNALS } from '../model/relay.ts';
+import { parseNotice, type NoticeChoice } from '../model/format/notice.ts';
+import type { NoticeSettings } from '../model/format/settings.ts';
 import type { GivenOptions } from './command-line.ts';
 import { CAPTURING, list, RUN, STOP, table, value } from './option-spec.ts';
 import type { Reader } from './readers.ts';

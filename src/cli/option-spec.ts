@@ -1,7 +1,7 @@
 // What an option is made of, for the tables of options: which commands take it, in which group of the help it
 // stands, and how it is given.
 
-import type { Mistake } from '../core/mistake.ts';
+import type { Mistake } from '../model/mistake.ts';
 
 export type CommandName = 'run' | 'watch' | 'restore';
 

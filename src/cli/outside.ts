@@ -1,8 +1,8 @@
 // The little that reading a command line needs of the file system. Everything else about it is pure.
 import fs from 'node:fs';
-import { errnoOf, reasonOf } from '../core/errors.ts';
-import type { ParentProcess } from '../array/slurm-job.ts';
-import { decodePath, encodePath } from '../core/path.ts';
+import { errnoOf, reasonOf } from '../model/errors.ts';
+import type { ParentProcess } from '../scheduler/slurm-job.ts';
+import { decodePath, encodePath } from '../model/path.ts';
 import { readProc } from '../native/processes.ts';
 
 export interface Outside {

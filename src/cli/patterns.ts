@@ -1,9 +1,9 @@
 // The patterns of one list option: `@file` is replaced by the lines of the file, and every pattern is checked.
 import path from 'node:path';
-import { errnoOf, reasonOf } from '../core/errors.ts';
-import { isMistake, type Mistake } from '../core/mistake.ts';
-import { showPath } from '../core/path.ts';
-import { checkPattern } from '../core/pattern.ts';
+import { errnoOf, reasonOf } from '../model/errors.ts';
+import { isMistake, type Mistake } from '../model/mistake.ts';
+import { showPath } from '../model/path.ts';
+import { checkPattern } from './pattern.ts';
 import type { Given } from './command-line.ts';
 import type { Outside } from './outside.ts';
 

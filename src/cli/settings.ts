@@ -2,15 +2,15 @@
 // once. Reads nothing but what it is given.
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { defaultGraceMs } from '../array/grace.ts';
-import { identify } from '../array/identity.ts';
-import { slurmJob } from '../array/slurm-job.ts';
-import { isMistake, type Mistake } from '../core/mistake.ts';
-import { showPath } from '../core/path.ts';
-import { checkPattern } from '../core/pattern.ts';
-import type { Identity, Settings, StoreSettings, Verification } from '../core/settings.ts';
-import { parseStoreUrl } from '../core/store-url.ts';
-import { DEFAULT_TASK_NAME, taskNameOf } from '../core/task-name.ts';
+import { defaultGraceMs } from '../scheduler/grace.ts';
+import { identify } from '../scheduler/identity.ts';
+import { slurmJob } from '../scheduler/slurm-job.ts';
+import { isMistake, type Mistake } from '../model/mistake.ts';
+import { showPath } from '../model/path.ts';
+import { checkPattern } from './pattern.ts';
+import type { Identity, Settings, StoreSettings, Verification } from '../model/format/settings.ts';
+import { parseStoreUrl } from '../model/format/store-url.ts';
+import { DEFAULT_TASK_NAME, taskNameOf } from './task-name.ts';
 import { contradictions } from './contradictions.ts';
 import { socketMistakes } from './flush-line.ts';
 import type { CommandName, OptionName } from './options.ts';

@@ -1,6 +1,6 @@
 // The values of the options that were given, read one by one.
-import { isMistake, type Mistake } from '../core/mistake.ts';
-import { showPath } from '../core/path.ts';
+import { isMistake, type Mistake } from '../model/mistake.ts';
+import { showPath } from '../model/path.ts';
 import type { GivenOptions } from './command-line.ts';
 import type { OptionName } from './options.ts';
 import type * as read from './readers.ts';

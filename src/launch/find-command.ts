@@ -2,9 +2,9 @@
 // Looks as execvp(3) does; a file that cannot be run does not hide a later one that can.
 import fs from 'node:fs';
 import path from 'node:path';
-import { CaptureError, errnoOf } from '../core/errors.ts';
-import { EXIT } from '../core/exit-status.ts';
-import { showPath } from '../core/path.ts';
+import { CaptureError, errnoOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import { showPath } from '../model/path.ts';
 
 /** What execvp(3) searches when PATH is not set. */
 const DEFAULT_PATH = '/bin:/usr/bin';

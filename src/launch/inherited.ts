@@ -2,7 +2,7 @@
 // blocked signals, open files, the soft limit of open files. Variables of the shim never reach the task.
 import fs from 'node:fs';
 import os from 'node:os';
-import { errnoOf } from '../core/errors.ts';
+import { errnoOf } from '../model/errors.ts';
 
 /** Set by bin/capture, for this process only. */
 export const SHIM_VARIABLES = ['CAPTURE_SIGIGN', 'CAPTURE_SIGBLK', 'CAPTURE_FDS', 'CAPTURE_NOFILE'] as const;

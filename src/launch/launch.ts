@@ -2,13 +2,13 @@
 // Stays tiny: no parser, no logger, no store is ever loaded here.
 import tty from 'node:tty';
 import os from 'node:os';
-import { CaptureError } from '../core/errors.ts';
-import { EXIT, statusOfSignal } from '../core/exit-status.ts';
-import type { ExitStatus } from '../core/exit-status.ts';
-import { compileManifest } from '../core/manifest.ts';
-import type { MessageFields } from '../core/message-fields.ts';
-import type { TaskEnd } from '../core/messages.ts';
-import type { Settings } from '../core/settings.ts';
+import { CaptureError } from '../model/errors.ts';
+import { EXIT, statusOfSignal } from '../model/exit-status.ts';
+import type { ExitStatus } from '../model/exit-status.ts';
+import { compileManifest } from '../model/file/manifest.ts';
+import type { MessageFields } from '../model/format/message-fields.ts';
+import type { TaskEnd } from '../model/format/messages.ts';
+import type { Settings } from '../model/format/settings.ts';
 import { setOpenFilesLimit } from '../native/processes.ts';
 import { findCommand } from './find-command.ts';
 import { readInherited, withoutShim } from './inherited.ts';

@@ -2,8 +2,8 @@
 // waited for, or is ended, so that nothing spins on behind. Returns when all of it is gone.
 import fs from 'node:fs';
 import { clockMs } from '../native/clock.ts';
-import type { Interest } from '../core/events.ts';
-import { decodePath } from '../core/path.ts';
+import type { Interest } from '../model/file/events.ts';
+import { decodePath } from '../model/path.ts';
 import { writableDescriptors } from '../native/open-files.ts';
 import { processesWithEnvironment, readProc, sendSignal } from '../native/processes.ts';
 

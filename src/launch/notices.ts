@@ -1,9 +1,9 @@
 // What a notice means for the task: it is told at once where it makes use of that, else it computes on until
 // shortly before the deadline. A notice is acted on once, however often its source repeats it.
 import { clockMs } from '../native/clock.ts';
-import type { MessageFields } from '../core/message-fields.ts';
-import { sameNotice, type Notice } from '../core/notice.ts';
-import { handlesTerm } from '../core/term-handlers.ts';
+import type { MessageFields } from '../model/format/message-fields.ts';
+import { sameNotice, type Notice } from '../model/format/notice.ts';
+import { handlesTerm } from './term-handlers.ts';
 import { readProc } from '../native/processes.ts';
 import type { Task } from './task.ts';
 

@@ -3,11 +3,11 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { clockMs, clockOffsetMs } from '../native/clock.ts';
-import { CaptureError, reasonOf } from '../core/errors.ts';
-import { EXIT } from '../core/exit-status.ts';
-import type { FromSidecar, News, ToSidecar } from '../core/messages.ts';
-import type { Settings } from '../core/settings.ts';
-import { formatMs } from '../core/units.ts';
+import { CaptureError, reasonOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import type { FromSidecar, News, ToSidecar } from '../model/format/messages.ts';
+import type { Settings } from '../model/format/settings.ts';
+import { formatMs } from '../model/units.ts';
 import { createDeferred } from './deferred.ts';
 
 /**

@@ -1,6 +1,6 @@
 // The work directory, held open by the launcher: its path now, whatever the task does with its name.
 import fs from 'node:fs';
-import { encodePath } from '../core/path.ts';
+import { encodePath } from '../model/path.ts';
 import { currentPath } from '../native/beneath.ts';
 
 export interface HeldWorkdir {

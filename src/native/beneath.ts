@@ -1,8 +1,8 @@
 // Directories beneath the work directory, held open: what is looked at is in it, whatever the task renames or puts
 // in the place of a directory meanwhile. No component of a path is ever a link, and none leads out.
 import fs from 'node:fs';
-import { errnoOf } from '../core/errors.ts';
-import { decodePath, encodePath, type RelPath } from '../core/path.ts';
+import { errnoOf } from '../model/errors.ts';
+import { decodePath, encodePath, type RelPath } from '../model/path.ts';
 import { O_PATH, openUnder, type OpenRoot } from './openat.ts';
 
 export interface HeldDirectory {

@@ -1,6 +1,6 @@
 // fstat(2) as the core understands it.
 import fs from 'node:fs';
-import type { FileFacts } from '../core/fingerprint.ts';
+import type { FileFacts } from '../model/file/fingerprint.ts';
 
 export function fileFacts(stat: fs.BigIntStats): FileFacts {
   return {

@@ -1,7 +1,7 @@
 // File calls that keep capture inside the work directory and away from the task's writers: open beneath a
 // directory, ask for writers, rename without overwriting, lock. None of them ever blocks on a FIFO or device.
 import fs from 'node:fs';
-import { encodePath } from '../core/path.ts';
+import { encodePath } from '../model/path.ts';
 import { lstatBeneath } from './beneath.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
 import { openUnder, withNul, type OpenRoot } from './openat.ts';

@@ -1,7 +1,7 @@
 // md5 of what stands in an open file.
 import fs from 'node:fs';
 import { promisify } from 'node:util';
-import { createMd5 } from '../core/md5.ts';
+import { createMd5 } from '../model/md5.ts';
 
 const READ_BYTES = 2 ** 20;
 const read = promisify(fs.read);

@@ -1,7 +1,7 @@
 // The one way to open something below a directory that is held open: openat2(2) where it can be had, and the same
 // by steps of openat(2) where the kernel is older than 5.6 or a sandbox forbids it. Neither follows a link.
 import fs from 'node:fs';
-import { encodePath, pathBytes } from '../core/path.ts';
+import { encodePath, pathBytes } from '../model/path.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
 
 /** A directory that is open, and its absolute path. */

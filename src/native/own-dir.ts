@@ -1,8 +1,8 @@
 // Our own directory in the work directory, `.capture/`, and the moves between it and the task's files. Every
 // directory is made or checked component by component: a link is never followed, a file never overwritten.
 import fs from 'node:fs';
-import { OWN_DIR } from '../core/manifest.ts';
-import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../core/path.ts';
+import { OWN_DIR } from '../model/file/manifest.ts';
+import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../model/path.ts';
 import { heldPath } from './beneath.ts';
 import { renameNoReplace } from './files.ts';
 import { systemError } from './libc.ts';

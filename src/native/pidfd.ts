@@ -2,7 +2,7 @@
 // somebody has waited for it a pidfd that was opened before still knows (pidfd_open(2), PIDFD_GET_INFO of
 // linux/pidfd.h, Linux 6.15).
 import fs from 'node:fs';
-import { errnoOf } from '../core/errors.ts';
+import { errnoOf } from '../model/errors.ts';
 import { libcFunction } from './libc.ts';
 
 /** The same number on every architecture. */

@@ -1,7 +1,7 @@
 // What /proc says of single processes, asked again and again at little cost: their files are kept open, as reading an
 // open one takes a third of the time, and one of a process that has ended fails whoever has its pid now.
 import fs from 'node:fs';
-import { errnoOf } from '../core/errors.ts';
+import { errnoOf } from '../model/errors.ts';
 
 /** Fields of proc_pid_stat(5), and the children of its threads (proc_pid_task(5)). */
 export interface ProcessFacts {

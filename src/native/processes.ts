@@ -1,7 +1,7 @@
 // Processes as the kernel knows them: the table in /proc, orphans that come to us, and waiting for them.
 // Never waits for any child (waitpid of -1): that would take the exit statuses of Node's own children.
 import fs from 'node:fs';
-import { errnoOf } from '../core/errors.ts';
+import { errnoOf } from '../model/errors.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
 
 const prctl =

@@ -1,7 +1,7 @@
 // Writes to a descriptor that we share with the task and never waits for its reader. The shared file is never made
 // non-blocking, which would be done to the task too: we open it once more for ourselves, or ask for each call.
 import fs from 'node:fs';
-import { errnoOf } from '../core/errors.ts';
+import { errnoOf } from '../model/errors.ts';
 import { lastErrno, libcFunction } from './libc.ts';
 
 /** Bytes taken: fewer than given, or 0, when the reader has no room now. What nobody can read any more is taken. */

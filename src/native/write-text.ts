@@ -1,7 +1,7 @@
 // Writes text to a file descriptor that we share with the task, without a stream: libuv would make a shared
 // pipe non-blocking, and the task would read EAGAIN. Must never block for long, nor fail the run.
 import fs from 'node:fs';
-import { errnoOf } from '../core/errors.ts';
+import { errnoOf } from '../model/errors.ts';
 
 /** A reader that takes nothing for so long loses the message: capturing goes on. */
 const PATIENCE_MS = 500;

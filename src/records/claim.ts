@@ -1,10 +1,10 @@
 // Claims the next attempt number of this index: the one thing that two machines may try at once. One winner
 // per number; the loser takes the next one, and the earlier attempt finds itself fenced.
-import { CaptureError } from '../core/errors.ts';
-import { EXIT } from '../core/exit-status.ts';
-import { recordKey, type KeyScope } from '../core/keys.ts';
+import { CaptureError } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import { recordKey, type KeyScope } from '../model/format/keys.ts';
 import { reached } from '../native/failpoint.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract/store.ts';
 import { listRecords, readRecord, readText } from './read.ts';
 import { listWithClaim } from './stale.ts';
 

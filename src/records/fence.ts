@@ -1,9 +1,9 @@
 // Does this attempt still own its index, in the store in which it was claimed? Asked before everything that cannot be
 // undone: a commit, a deletion, also of a local file, a push that replaces something, the last record. A later
 // attempt's claim fences for ever; our own claim that is gone says that this is not the store that holds our work.
-import { recordKey, type KeyScope } from '../core/keys.ts';
-import type { CaptureRecord } from '../core/records.ts';
-import { StoreError, type Store } from '../store/store.ts';
+import { recordKey, type KeyScope } from '../model/format/keys.ts';
+import type { CaptureRecord } from '../model/format/records.ts';
+import { StoreError, type Store } from '../store/contract/store.ts';
 import { readRecord } from './read.ts';
 
 /** How long an answer is good for, ms. */

@@ -1,6 +1,6 @@
 // What this attempt knows to be stored, and the records that say so. Records are only ever created, one
 // after the other; each holds all that the attempt knows, so the newest alone is enough.
-import { whileLinked } from '../core/linked-signal.ts';
+import { whileLinked } from '../model/linked-signal.ts';
 import {
   RESULTS_PER_SEGMENT,
   isLast,
@@ -9,16 +9,16 @@ import {
   type LeftFile,
   type RecordKind,
   type StoredFile,
-} from '../core/records.ts';
-import { recordKey, type KeyScope } from '../core/keys.ts';
-import { textWithSum } from '../core/record-text.ts';
-import { prunableRecords } from '../core/retention.ts';
-import type { Paths } from '../core/rows/paths.ts';
-import { RowMap, type PathMap } from '../core/rows/row-map.ts';
-import { storedRow } from '../core/rows/stored-row.ts';
-import type { History, WholeRecord } from '../core/history.ts';
+} from '../model/format/records.ts';
+import { recordKey, type KeyScope } from '../model/format/keys.ts';
+import { textWithSum } from '../model/format/record-text.ts';
+import { prunableRecords } from '../model/checkpoint/retention.ts';
+import type { Paths } from '../model/packed/paths.ts';
+import { RowMap, type PathMap } from '../model/packed/packed-map.ts';
+import { storedRow } from '../model/packed/stored-files.ts';
+import type { History, WholeRecord } from '../model/checkpoint/history.ts';
 import { reached } from '../native/failpoint.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract/store.ts';
 import type { Fence } from './fence.ts';
 import type { Tidy } from './tidy.ts';
 

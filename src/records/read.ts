@@ -1,4 +1,4 @@
-// Reads what earlier attempts of this index have recorded. Believes nothing that core/records does not
+// Reads what earlier attempts of this index have recorded. Believes nothing that model/format/records does not
 // accept; an unreadable record is reported and the one before it is taken.
 import {
   RECORD_LIMIT_BYTES,
@@ -6,15 +6,15 @@ import {
   parseSegment,
   type CaptureRecord,
   type StoredFile,
-} from '../core/records.ts';
-import { parseRecordKey, recordKey, recordPrefix, type KeyScope } from '../core/keys.ts';
-import type { WholeRecord } from '../core/history.ts';
-import { createLimit } from '../core/limit.ts';
-import { Paths } from '../core/rows/paths.ts';
-import { rowList } from '../core/rows/row-list.ts';
-import { storedRow } from '../core/rows/stored-row.ts';
-import { formatBytes } from '../core/units.ts';
-import type { Store } from '../store/store.ts';
+} from '../model/format/records.ts';
+import { parseRecordKey, recordKey, recordPrefix, type KeyScope } from '../model/format/keys.ts';
+import type { WholeRecord } from '../model/checkpoint/history.ts';
+import { createLimit } from '../model/limit.ts';
+import { Paths } from '../model/packed/paths.ts';
+import { rowList } from '../model/packed/packed-list.ts';
+import { storedRow } from '../model/packed/stored-files.ts';
+import { formatBytes } from '../model/units.ts';
+import type { Store } from '../store/contract/store.ts';
 
 export interface RecordListing {
   readonly scope: KeyScope;

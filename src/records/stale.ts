@@ -1,11 +1,11 @@
 // Listings that lag behind what is stored: some servers show an object only after a while, some gateways never. What
 // a listing does not show would be taken for never stored; so it is waited for, with a bound.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CaptureError } from '../core/errors.ts';
-import { EXIT } from '../core/exit-status.ts';
-import { parseRecordKey, recordKey, type KeyScope } from '../core/keys.ts';
-import { RECORD_KINDS } from '../core/records.ts';
-import type { Store } from '../store/store.ts';
+import { CaptureError } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import { parseRecordKey, recordKey, type KeyScope } from '../model/format/keys.ts';
+import { RECORD_KINDS } from '../model/format/records.ts';
+import type { Store } from '../store/contract/store.ts';
 import { listRecords, type RecordListing } from './read.ts';
 
 /** Longer than any store lags that is in order, ms. */

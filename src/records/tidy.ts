@@ -1,6 +1,6 @@
 // Deletes objects that nothing needs any more. A store that refuses deletions costs space, not results: it is
 // said once, and the run goes on.
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract/store.ts';
 import { FencedError, type Fence } from './fence.ts';
 import { reached } from '../native/failpoint.ts';
 

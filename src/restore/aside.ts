@@ -1,7 +1,7 @@
 // A local file that makes room for a stored one: it is moved, never overwritten, and the user is told where it
 // is and which of the two is newer.
 import fs from 'node:fs';
-import { showPath, type RelPath } from '../core/path.ts';
+import { showPath, type RelPath } from '../model/path.ts';
 import { absolutePath, moveAside, type WorkDir } from '../native/own-dir.ts';
 import type { Source } from './source.ts';
 

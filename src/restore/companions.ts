@@ -1,9 +1,9 @@
 // The companions of a generation as a restore needs them. A local file that begins with the stored bytes stays:
 // it is at least as long as the checkpoint says, and the task cuts it back by itself.
 import fs from 'node:fs';
-import { errnoOf } from '../core/errors.ts';
-import { isInside } from '../core/path.ts';
-import type { Companion } from '../core/records.ts';
+import { errnoOf } from '../model/errors.ts';
+import { isInside } from '../model/path.ts';
+import type { Companion } from '../model/format/records.ts';
 import { openBeneath } from '../native/files.ts';
 import { md5OfFile } from '../native/md5.ts';
 import type { WorkDir } from '../native/own-dir.ts';

@@ -2,7 +2,7 @@
 // that is cut short for a whole one and forgets what follows a frame, so each frame's end is found beside it.
 import { pipeline } from 'node:stream';
 import zlib from 'node:zlib';
-import { errnoOf, reasonOf } from '../core/errors.ts';
+import { errnoOf, reasonOf } from '../model/errors.ts';
 import { openFrameWalk } from './frame-walk.ts';
 import { NoZstdError } from './plain.ts';
 

@@ -1,6 +1,6 @@
 // zstd frames back into the bytes of the file, in bounded memory. Never ends well on a broken or shortened
 // object: the frame's checksum and end are looked at.
-import { reasonOf } from '../core/errors.ts';
+import { reasonOf } from '../model/errors.ts';
 import { loadZstd, type Zstd } from '../native/zstd.ts';
 import { decompressWithZlib } from './decompress-zlib.ts';
 

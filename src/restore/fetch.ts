@@ -2,15 +2,15 @@
 // Nothing appears in the work directory before place.ts has seen that all are whole.
 import { mkdtemp, rm } from 'node:fs/promises';
 import fs from 'node:fs';
-import { linkSignals } from '../core/linked-signal.ts';
-import { createLimit } from '../core/limit.ts';
-import { OWN_DIR } from '../core/manifest.ts';
-import { isInside, joinPath, type RelPath } from '../core/path.ts';
+import { linkSignals } from '../model/linked-signal.ts';
+import { createLimit } from '../model/limit.ts';
+import { OWN_DIR } from '../model/file/manifest.ts';
+import { isInside, joinPath, type RelPath } from '../model/path.ts';
 import { reached } from '../native/failpoint.ts';
 import { heldPath } from '../native/beneath.ts';
 import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
-import type { FileProgress } from '../core/progress-line.ts';
-import type { Store } from '../store/store.ts';
+import type { FileProgress } from '../model/format/progress-line.ts';
+import type { Store } from '../store/contract/store.ts';
 import { joinSegments } from './join.ts';
 import { objectStream, RANGE_BYTES } from './object-stream.ts';
 import type { Source } from './source.ts';

@@ -1,6 +1,6 @@
 // An input that no record describes: what its object says of it, as far as that is to be believed.
-import type { RelPath } from '../core/path.ts';
-import type { ObjectHead } from '../store/store.ts';
+import type { RelPath } from '../model/path.ts';
+import type { ObjectHead } from '../store/contract/store.ts';
 import type { Source } from './source.ts';
 
 /** Other programs write metadata of the same names: only what reads as ours is believed. */

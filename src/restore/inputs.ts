@@ -2,13 +2,13 @@
 // index's own first. Only finds them; fetch.ts brings them. What capture stored itself is an input only where it
 // is a result of this index, and of the same run.
 import fs from 'node:fs';
-import { escapePath, inputKeys, isPlainKey, pathOfKey, type KeyScope } from '../core/keys.ts';
-import { createLimit } from '../core/limit.ts';
-import type { Manifest } from '../core/manifest.ts';
-import { fixedPart } from '../core/fixed-part.ts';
-import { isRecordKey, originOf, type Origin } from '../core/origin.ts';
-import { encodePath, isInside, type RelPath } from '../core/path.ts';
-import type { ObjectHead, Store } from '../store/store.ts';
+import { escapePath, inputKeys, isPlainKey, pathOfKey, type KeyScope } from '../model/format/keys.ts';
+import { createLimit } from '../model/limit.ts';
+import type { Manifest } from '../model/file/manifest.ts';
+import { fixedPart } from '../model/file/fixed-part.ts';
+import { isRecordKey, originOf, type Origin } from '../model/format/origin.ts';
+import { encodePath, isInside, type RelPath } from '../model/path.ts';
+import type { ObjectHead, Store } from '../store/contract/store.ts';
 import { sourceOf } from './input-source.ts';
 import type { Source } from './source.ts';
 

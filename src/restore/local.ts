@@ -1,10 +1,15 @@
 // The look at what is in the work directory before anything is downloaded: a file that is there already is
 // recognised by its bytes, and nothing here changes anything.
 import fs from 'node:fs';
-import { errnoOf } from '../core/errors.ts';
-import { decideLocal, type LocalDecision, type LocalState, type RestoreRole } from '../core/local-policy.ts';
-import { md5Of } from '../core/md5.ts';
-import { isInside, type RelPath } from '../core/path.ts';
+import { errnoOf } from '../model/errors.ts';
+import {
+  decideLocal,
+  type LocalDecision,
+  type LocalState,
+  type RestoreRole,
+} from '../model/file/local-policy.ts';
+import { md5Of } from '../model/md5.ts';
+import { isInside, type RelPath } from '../model/path.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath } from '../native/files.ts';
 import { md5OfFile } from '../native/md5.ts';

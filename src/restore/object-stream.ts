@@ -1,8 +1,8 @@
 // The bytes of one object in order, from as many ranged requests at once as are useful. A body that breaks off
 // is continued where it stopped, so that one reset does not cost a large download from its beginning.
 import { setTimeout as delay } from 'node:timers/promises';
-import { linkSignals } from '../core/linked-signal.ts';
-import { StoreError, type Store } from '../store/store.ts';
+import { linkSignals } from '../model/linked-signal.ts';
+import { StoreError, type Store } from '../store/contract/store.ts';
 
 /** One request of a large object; so much memory for each request that is under way. */
 export const RANGE_BYTES = 8 * 2 ** 20;

@@ -1,9 +1,9 @@
 // Puts downloaded files where they belong, when all of them are whole: a generation is placed entirely or not
 // at all, and nothing that stands in the work directory is overwritten.
 import fs from 'node:fs';
-import { CaptureError, reasonOf } from '../core/errors.ts';
-import { EXIT } from '../core/exit-status.ts';
-import { showPath, type RelPath } from '../core/path.ts';
+import { CaptureError, reasonOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import { showPath, type RelPath } from '../model/path.ts';
 import { reached } from '../native/failpoint.ts';
 import { systemError } from '../native/libc.ts';
 import { absolutePath, makeParents, moveInside, type WorkDir } from '../native/own-dir.ts';

@@ -1,6 +1,6 @@
 // From the bytes of an object to those of the file, so that afterwards it can be told what failed: the store,
 // or the content. Never takes a broken connection for a corrupt object.
-import { reasonOf } from '../core/errors.ts';
+import { reasonOf } from '../model/errors.ts';
 
 /** The bytes differ from what the record says. */
 export class CorruptError extends Error {}

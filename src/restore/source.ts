@@ -1,5 +1,5 @@
 // What a restore needs to know of a stored file, and what is known of it when nobody recorded it.
-import type { RelPath } from '../core/path.ts';
+import type { RelPath } from '../model/path.ts';
 
 /**
  * A stored file to bring into the work directory. Every StoredFile of a record is one; an input that is only

@@ -1,10 +1,10 @@
 // Asks for the room that a restore needs before the first byte is fetched: better no start than a work
 // directory that is full of half a checkpoint.
 import fs from 'node:fs';
-import { CaptureError } from '../core/errors.ts';
-import { EXIT } from '../core/exit-status.ts';
-import { encodePath } from '../core/path.ts';
-import { formatBytes, plural } from '../core/units.ts';
+import { CaptureError } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import { encodePath } from '../model/path.ts';
+import { formatBytes, plural } from '../model/units.ts';
 import type { WorkDir } from '../native/own-dir.ts';
 import type { Source } from './source.ts';
 

@@ -1,13 +1,13 @@
 // One file of a restore on its way from the store to a temporary: read, decompressed, checked byte for byte
 // against its record, and finished (mode, mtime, fsync), so that placing it is only a rename.
 import fs from 'node:fs';
-import { CaptureError, errnoOf, reasonOf } from '../core/errors.ts';
-import { EXIT } from '../core/exit-status.ts';
-import { linkStaysInside } from '../core/link-target.ts';
-import { createMd5 } from '../core/md5.ts';
-import { decodePath, encodePath, showPath, type RelPath } from '../core/path.ts';
-import type { FileProgress } from '../core/progress-line.ts';
-import { plural } from '../core/units.ts';
+import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import { linkStaysInside } from '../model/file/link-target.ts';
+import { createMd5 } from '../model/md5.ts';
+import { decodePath, encodePath, showPath, type RelPath } from '../model/path.ts';
+import type { FileProgress } from '../model/format/progress-line.ts';
+import { plural } from '../model/units.ts';
 import { reached } from '../native/failpoint.ts';
 import { absolutePath, type WorkDir } from '../native/own-dir.ts';
 import { setMtime } from '../native/times.ts';

@@ -1,7 +1,7 @@
 // Picks the driver for a store's URL. Drivers are loaded on first use: a task with a file store must not pay
 // for the AWS SDK at its start.
-import type { StoreSettings } from '../core/settings.ts';
-import { StoreError, type OnTry, type Store } from './store.ts';
+import type { StoreSettings } from '../model/format/settings.ts';
+import { StoreError, type OnTry, type Store } from './contract/store.ts';
 
 /** An outage of this length costs nothing but time. */
 const BUDGET_MS = 60_000;
@@ -23,11 +23,11 @@ export async function openStore(settings: StoreSettings, tuning: StoreTuning = {
     case 's3': {
       // The SDK's warning about old Node versions would go to the task's terminal.
       process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';
-      const { openS3Store } = await import('./s3.ts');
+      const { openS3Store } = await import('./s3/s3.ts');
       return openS3Store(settings, budgetMs, tuning.onTry);
     }
     case 'file': {
-      const { openFileStore } = await import('./file.ts');
+      const { openFileStore } = await import('./file/file.ts');
       return openFileStore(settings, budgetMs, tuning.onTry);
     }
     default:

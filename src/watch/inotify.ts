@@ -1,6 +1,6 @@
 // The first step of the flow: inotify(7) as libc offers it, and the bytes that it answers with. Nothing here
 // knows paths or decides anything; every number is the kernel's.
-import { decodePath, pathBytes } from '../core/path.ts';
+import { decodePath, pathBytes } from '../model/path.ts';
 import { lastErrno, libcFunction, systemError } from '../native/libc.ts';
 
 export const IN = {

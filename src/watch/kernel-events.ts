@@ -1,12 +1,12 @@
 // From the kernel's events to closed files: keeps the watches in step with the tree and puts what was closed
 // into the outbox. All of it is synchronous and none of it runs foreign code, so that the order holds.
-import { isPlaced, type ClosedHow, type Interest } from '../core/events.ts';
-import type { Evidence } from '../core/evidence.ts';
-import { joinPath, type RelPath } from '../core/path.ts';
+import { isPlaced, type ClosedHow, type Interest } from '../model/file/events.ts';
+import type { Evidence } from '../model/file/evidence.ts';
+import { joinPath, type RelPath } from '../model/path.ts';
 import { holdDirectory } from '../native/beneath.ts';
 import { DIRECTORY_MASK, IN, parseEvents, type InotifyCalls } from './inotify.ts';
 import { openNewNames, type NewNames } from './new-names.ts';
-import type { Outbox } from './outbox.ts';
+import type { Outbox } from './event-queue.ts';
 import { hasVanished, listTree, lookAt, type Walk } from './scan.ts';
 import { below, WatchTree, type WatchedDir } from './tree.ts';
 

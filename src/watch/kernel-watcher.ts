@@ -1,9 +1,9 @@
 // The watcher on inotify: joins reader, kernel events, outbox and passes. On a local file system whose
 // directories are all watched it is idle when the task is, but for a look at the task's processes now and then.
-import { errnoOf } from '../core/errors.ts';
+import { errnoOf } from '../model/errors.ts';
 import { KernelEvents } from './kernel-events.ts';
 import { networkFileSystem } from '../native/network-files.ts';
-import { openOutbox } from './outbox.ts';
+import { openOutbox } from './event-queue.ts';
 import { openPasses } from './passes.ts';
 import { rescan } from './rescan.ts';
 import { findInTurns, listTreeInTurns, lookAt, type LookOn } from './scan.ts';

@@ -1,6 +1,6 @@
 // Names that appeared and whose first close has not come. An ordinary new file is closed soon, and that
 // event is the one that counts; a link, and an O_TMPFILE file linked in, may have no other event than this.
-import type { RelPath } from '../core/path.ts';
+import type { RelPath } from '../model/path.ts';
 import { writerOf } from '../native/files.ts';
 import { hasVanished, lookAt, type FoundFile } from './scan.ts';
 

@@ -1,7 +1,7 @@
 // Where no event says that a file was closed: it counts as closed when it has not changed for a while. A timer
 // runs only while a file is waiting.
-import { sameFingerprint } from '../core/fingerprint.ts';
-import type { RelPath } from '../core/path.ts';
+import { sameFingerprint } from '../model/file/fingerprint.ts';
+import type { RelPath } from '../model/path.ts';
 import type { FoundFile } from './scan.ts';
 
 export interface QuietFiles {

@@ -1,7 +1,7 @@
 // One walk over the whole tree beside inotify. Each directory gets its watch before it is read, so that what
 // is made meanwhile causes an event; at the end the watches of directories that are gone are given back.
 import type { KernelEvents } from './kernel-events.ts';
-import type { Outbox } from './outbox.ts';
+import type { Outbox } from './event-queue.ts';
 import type { PassKind } from './passes.ts';
 import { findInTurns, listTreeInTurns, lookAt, type FoundFile, type LookOn } from './scan.ts';
 import type { Seen } from './seen.ts';

@@ -2,10 +2,10 @@
 // a directory that vanishes under it is no error: whoever removed or moved it has caused an event.
 import fs from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { errnoOf } from '../core/errors.ts';
-import type { Interest } from '../core/events.ts';
-import type { FileFacts } from '../core/fingerprint.ts';
-import { decodePath, encodePath, joinPath, type RelPath } from '../core/path.ts';
+import { errnoOf } from '../model/errors.ts';
+import type { Interest } from '../model/file/events.ts';
+import type { FileFacts } from '../model/file/fingerprint.ts';
+import { decodePath, encodePath, joinPath, type RelPath } from '../model/path.ts';
 import { holdDirectory, lstatBeneath, type HeldDirectory } from '../native/beneath.ts';
 import { fileFacts } from '../native/facts.ts';
 import type { OpenRoot } from '../native/openat.ts';

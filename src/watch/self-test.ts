@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import { OWN_DIR } from '../core/manifest.ts';
+import { OWN_DIR } from '../model/file/manifest.ts';
 import { IN, parseEvents, type InotifyCalls } from './inotify.ts';
 import type { OnBytes, OpenReader, Reader } from './reader.ts';
 

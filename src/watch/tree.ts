@@ -1,6 +1,6 @@
 // Which watch stands for which directory. A watch follows its inode, so a rename changes the path of the
 // directory and of all below it; the numbers stay. Bookkeeping only: no system call is made here.
-import { joinPath, type RelPath } from '../core/path.ts';
+import { joinPath, type RelPath } from '../model/path.ts';
 
 export interface WatchedDir {
   /** undefined: only a step on the way to others; its own watch could not be had. */

@@ -1,8 +1,8 @@
 // What the user is told when files may be found late, and what to do about it. Each kind is said once: what
 // holds for one directory holds for many.
-import { errnoOf, reasonOf } from '../core/errors.ts';
-import { showPath, type RelPath } from '../core/path.ts';
-import { formatMs } from '../core/units.ts';
+import { errnoOf, reasonOf } from '../model/errors.ts';
+import { showPath, type RelPath } from '../model/path.ts';
+import { formatMs } from '../model/units.ts';
 
 export interface Warning {
   readonly kind: 'no-inotify' | 'scans-alone' | 'uncovered' | 'forbidden' | 'network';

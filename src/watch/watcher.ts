@@ -1,8 +1,8 @@
 // Read this first. The watcher tells which declared files were closed: by inotify where it works, with scans
 // beside it where events are not enough, and without it where it cannot be had. It never reads a file and
 // never decides whether one is whole: that is the snapshot's.
-import type { ClosedEvent, Interest } from '../core/events.ts';
-import type { RelPath } from '../core/path.ts';
+import type { ClosedEvent, Interest } from '../model/file/events.ts';
+import type { RelPath } from '../model/path.ts';
 import { libcInotify, type InotifyCalls } from './inotify.ts';
 import { openKernelWatcher } from './kernel-watcher.ts';
 import { fileSystemType } from '../native/network-files.ts';

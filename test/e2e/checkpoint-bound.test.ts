@@ -1,7 +1,7 @@
 // The newest committed set is young, whatever the names and the pace; what falls out of it is deleted; and what it is
 // worth is never claimed to be more than is known.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Generation } from '../../src/core/records.ts';
+import type { Generation } from '../../src/model/format/records.ts';
 import { TELL_ALL } from '../support/messages.ts';
 import { letGoOn, UNTIL_SET } from './letting-go-on.ts';
 import { BIN, killTree, openPlace, until, type Place, type Run } from './support.ts';

@@ -1,7 +1,7 @@
 // Files that a task keeps open, in a strict S3 store: with a checkpoint, and when the task is asked to end.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Companion } from '../../src/core/records.ts';
+import type { Companion } from '../../src/model/format/records.ts';
 import { openS3Place, type S3Place } from './s3-place.ts';
 import { isAlive, killTree, until } from './support.ts';
 

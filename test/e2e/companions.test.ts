@@ -1,7 +1,7 @@
 // Files that a task keeps open for its whole run, and without which it cannot resume.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Generation } from '../../src/core/records.ts';
+import type { Generation } from '../../src/model/format/records.ts';
 import {
   DEATH_STATUSES,
   LOGS,

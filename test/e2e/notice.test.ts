@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { metadataServer, type MetadataServer } from '../preempt/metadata-server.ts';
+import { metadataServer, type MetadataServer } from '../notices/metadata-server.ts';
 import { openPlace, type Place, type Run } from './support.ts';
 
 let place: Place;

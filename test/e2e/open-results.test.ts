@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { CaptureRecord } from '../../src/core/records.ts';
+import type { CaptureRecord } from '../../src/model/format/records.ts';
 import { openS3Place } from './s3-place.ts';
 import { childrenOf, killTree, openPlace, sidecarOf, until, type Place, type Run } from './support.ts';
 

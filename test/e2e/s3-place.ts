@@ -1,7 +1,7 @@
 // A work directory of its own and a prefix of its own on a strict S3 server, which fails on request.
 import fs from 'node:fs';
 import { decompress } from 'zstd-napi';
-import { parseRecord, type CaptureRecord } from '../../src/core/records.ts';
+import { parseRecord, type CaptureRecord } from '../../src/model/format/records.ts';
 import { startS3Server, type S3Server } from '../s3-server/server.ts';
 import { openPlace, type Place, type Run } from './support.ts';
 

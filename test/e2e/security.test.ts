@@ -5,8 +5,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { compress } from 'zstd-napi';
-import { textWithSum } from '../../src/core/record-text.ts';
-import type { CaptureRecord, Generation, StoredFile } from '../../src/core/records.ts';
+import { textWithSum } from '../../src/model/format/record-text.ts';
+import type { CaptureRecord, Generation, StoredFile } from '../../src/model/format/records.ts';
 import { openS3Place, writeProfile } from './s3-place.ts';
 import { childrenOf, openPlace, until, type Place, type Run } from './support.ts';
 

@@ -7,8 +7,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import zlib from 'node:zlib';
 import { decompress } from 'zstd-napi';
-import { parseRecord, type CaptureRecord } from '../../src/core/records.ts';
-import type { EventName } from '../../src/core/message-fields.ts';
+import { parseRecord, type CaptureRecord } from '../../src/model/format/records.ts';
+import type { EventName } from '../../src/model/format/message-fields.ts';
 import { told } from '../support/messages.ts';
 import { readFound } from './store-files.ts';
 

@@ -1,7 +1,7 @@
 // docs/which-role.md: each command line in it is a right one, and its patterns mean the files that it names.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { compileManifest, type Roles } from '../../src/core/manifest.ts';
+import { compileManifest, type Roles } from '../../src/model/file/manifest.ts';
 import { parsed } from '../cli/given.ts';
 
 const PAGE = readFileSync('docs/which-role.md', 'utf8');

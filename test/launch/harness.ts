@@ -7,9 +7,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
-import type { ToSidecar } from '../../src/core/messages.ts';
-import { isReported, JOB_SIGNALS } from '../../src/core/relay.ts';
-import type { Settings } from '../../src/core/settings.ts';
+import type { ToSidecar } from '../../src/model/format/messages.ts';
+import { isReported, JOB_SIGNALS } from '../../src/model/relay.ts';
+import type { Settings } from '../../src/model/format/settings.ts';
 
 export const fixture = (name: string): string => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import { expect, test } from 'vitest';
-import { md5Of } from '../../src/core/md5.ts';
+import { md5Of } from '../../src/model/md5.ts';
 import { md5OfFile } from '../../src/native/md5.ts';
 import { testDir } from '../support/work-dir.ts';
 

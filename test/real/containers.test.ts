@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parseRecord, type CaptureRecord } from '../../src/core/records.ts';
+import { parseRecord, type CaptureRecord } from '../../src/model/format/records.ts';
 import { until } from '../e2e/support.ts';
 import { parseYaml } from '../examples/yaml.ts';
 import { openNode, type Container, type Node } from './node.ts';

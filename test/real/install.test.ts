@@ -53,7 +53,7 @@ describe.each(NODES.map((major): [string, string | undefined] => [major ?? 'this
 
 it.each(NEWER_NODES)('what tests say of zstd holds for that of Node %s', async (major) => {
   const tests = [
-    'test/push/compress.test.ts',
+    'test/read/compress.test.ts',
     'test/restore/decompress',
     'test/e2e/without-zstd-napi.test.ts',
   ];

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { listOf, newMeta, storeContract } from '../store/contract.ts';
-import { openS3 } from '../store/s3-setup.ts';
+import { openS3 } from '../store/s3/setup.ts';
 
 const url = process.env['CAPTURE_TEST_S3_URL'];
 if (url === undefined) throw new Error('set CAPTURE_TEST_S3_URL to s3://bucket/prefix of a server for tests');

@@ -2,17 +2,17 @@
 // that fast-check chooses, attempts crash at any of them, and the clock jumps.
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { generationName, unionOf } from '../../src/core/history.ts';
-import { parseRecordKey, type KeyScope } from '../../src/core/keys.ts';
-import { textWithSum } from '../../src/core/record-text.ts';
-import type { Generation } from '../../src/core/records.ts';
-import { droppedGenerations, droppedKeys, keptGenerations } from '../../src/core/retention.ts';
+import { generationName, unionOf } from '../../src/model/checkpoint/history.ts';
+import { parseRecordKey, type KeyScope } from '../../src/model/format/keys.ts';
+import { textWithSum } from '../../src/model/format/record-text.ts';
+import type { Generation } from '../../src/model/format/records.ts';
+import { droppedGenerations, droppedKeys, keptGenerations } from '../../src/model/checkpoint/retention.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
 import { FencedError, openFence, type Fence } from '../../src/records/fence.ts';
 import { factsOf, Ledger } from '../../src/records/ledger.ts';
 import { listRecords, readNewest } from '../../src/records/read.ts';
 import { openTidy, type Tidy } from '../../src/records/tidy.ts';
-import type { ObjectHead, Store } from '../../src/store/store.ts';
+import type { ObjectHead, Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
 const SCOPE: KeyScope = { taskName: 't', index: '0' };

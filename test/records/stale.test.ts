@@ -1,12 +1,12 @@
 // A listing that lags behind what is stored, and one that never shows it.
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { recordKey, type KeyScope } from '../../src/core/keys.ts';
-import { textWithSum } from '../../src/core/record-text.ts';
+import { recordKey, type KeyScope } from '../../src/model/format/keys.ts';
+import { textWithSum } from '../../src/model/format/record-text.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
 import { factsOf } from '../../src/records/ledger.ts';
 import { listWithClaim } from '../../src/records/stale.ts';
-import type { ListedObject, Store } from '../../src/store/store.ts';
+import type { ListedObject, Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
 const SCOPE: KeyScope = { taskName: 't', index: '0' };

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { compileManifest } from '../../src/core/manifest.ts';
+import { compileManifest } from '../../src/model/file/manifest.ts';
 import { findInputs, type InputSearch } from '../../src/restore/inputs.ts';
-import { recordedKeys } from '../../src/sidecar/start/recorded-keys.ts';
-import type { Store } from '../../src/store/store.ts';
+import { recordedKeys } from '../../src/sidecar/startup/recorded-keys.ts';
+import type { Store } from '../../src/store/contract/store.ts';
 import { memoryStore } from '../support/memory-store.ts';
 
 const NEVER = new AbortController().signal;

@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { compress } from 'zstd-napi';
-import type { Companion } from '../../src/core/records.ts';
+import type { Companion } from '../../src/model/format/records.ts';
 import { wantedCompanions } from '../../src/restore/companions.ts';
 import { decompressStream } from '../../src/restore/decompress.ts';
 import { fetchFiles, type Staged } from '../../src/restore/fetch.ts';
 import { placeAll } from '../../src/restore/place.ts';
-import { StoreError, type Store } from '../../src/store/store.ts';
+import { StoreError, type Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 

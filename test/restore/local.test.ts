@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { RestoreRole } from '../../src/core/local-policy.ts';
+import type { RestoreRole } from '../../src/model/file/local-policy.ts';
 import { surveyLocal, type Surveyed } from '../../src/restore/local.ts';
 import type { Source } from '../../src/restore/source.ts';
 import { memoryStore } from '../support/memory-store.ts';

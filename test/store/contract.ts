@@ -1,7 +1,7 @@
-// The contract of src/store/store.ts as tests. Every driver runs them; a store that passes may be used.
+// The contract of src/store/contract/store.ts as tests. Every driver runs them; a store that passes may be used.
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectMeta, Store } from '../../src/store/store.ts';
+import type { ObjectMeta, Store } from '../../src/store/contract/store.ts';
 
 const MIB = 2 ** 20;
 

@@ -9,7 +9,7 @@ const project = fileURLToPath(new URL('../..', import.meta.url));
 const cache = path.join(project, 'node_modules/.cache/capture-test');
 
 /**
- * Bundles an entry (`src/push/lane.ts`) and returns the file's absolute path. It stands inside node_modules,
+ * Bundles an entry (`src/read/worker.ts`) and returns the file's absolute path. It stands inside node_modules,
  * so that the native packages resolve, in a directory named by its content: test processes end without a
  * last word, so nothing could be removed, and the same bundle is not written twice.
  */

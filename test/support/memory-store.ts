@@ -1,7 +1,7 @@
-// A store in memory for tests of what stands above it: the whole contract of src/store/store.ts, nothing more.
+// A store in memory for tests of what stands above it: the whole contract of src/store/contract/store.ts, nothing more.
 // Its methods are closures, so a test makes a faulty store as `{ ...store, get: ... }`.
-import { StoreError } from '../../src/store/store.ts';
-import type { ObjectHead, ObjectMeta, Store } from '../../src/store/store.ts';
+import { StoreError } from '../../src/store/contract/store.ts';
+import type { ObjectHead, ObjectMeta, Store } from '../../src/store/contract/store.ts';
 
 /** Small chunks, so that whoever reads a body meets more than one. */
 const CHUNK_BYTES = 64 * 1024;

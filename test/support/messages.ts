@@ -1,5 +1,5 @@
 // What capture said, for those who read it: lines without their times, or the events of `--log-format json`.
-import type { EventName } from '../../src/core/message-fields.ts';
+import type { EventName } from '../../src/model/format/message-fields.ts';
 
 const STAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (?=capture: )/gm;
 

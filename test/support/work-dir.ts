@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileFacts } from '../../src/native/facts.ts';
-import type { FileFacts } from '../../src/core/fingerprint.ts';
+import type { FileFacts } from '../../src/model/file/fingerprint.ts';
 import type { WorkDir } from '../../src/native/own-dir.ts';
 
 export interface TestDir extends WorkDir {

@@ -1,7 +1,7 @@
 // The small parts of the watcher, each by itself.
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { encodePath } from '../../src/core/path.ts';
+import { encodePath } from '../../src/model/path.ts';
 import { IN, parseEvents } from '../../src/watch/inotify.ts';
 import { networkFileSystem } from '../../src/native/network-files.ts';
 import { openPasses, type PassKind } from '../../src/watch/passes.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { ClosedEvent, Interest } from '../../src/core/events.ts';
+import type { ClosedEvent, Interest } from '../../src/model/file/events.ts';
 import { libcFunction } from '../../src/native/libc.ts';
 import {
   openWatcher,

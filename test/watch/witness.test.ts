@@ -4,7 +4,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import fs from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Evidence } from '../../src/core/evidence.ts';
+import type { Evidence } from '../../src/model/file/evidence.ts';
 import { openWitness, type Witness } from '../../src/watch/witness.ts';
 import { freshDirectory, watched, type Watched } from './support.ts';
 

@@ -1,6 +1,6 @@
 // Companions between two checkpoints: captured by their clock, when the task is to be stopped, and for a flush. What
 // they have grown by is named in the newest generation; without any checkpoint they are one of their own.
-import { reasonOf } from '../../core/errors.ts';
+import { reasonOf } from '../../model/errors.ts';
 import { isRenewed, nameInNewest, type GenerationFiles } from './commit.ts';
 import { openCompanionClock } from './companion-clock.ts';
 import type { CutParts } from './pending-cut.ts';

@@ -1,15 +1,15 @@
 // Checkpoint objects: pushes members as they close, each push a new object, and remembers which object holds
 // which state of which member. generations.ts makes committed sets of them.
-import type { TrackEvent } from '../../core/decide.ts';
-import type { Track } from '../../core/track.ts';
-import { sameFingerprint, type FileFacts, type Fingerprint } from '../../core/fingerprint.ts';
-import { checkpointKey } from '../../core/keys.ts';
-import { showPath, type RelPath } from '../../core/path.ts';
-import type { StoredFile } from '../../core/records.ts';
-import { sendFile, type SendJob, type Sender, type Sent } from '../../push/send.ts';
-import { senderOf, type Context } from '../context.ts';
-import { failedPush } from '../files/failed-push.ts';
-import type { PushHandle } from '../files/pusher.ts';
+import type { TrackEvent } from '../../model/file/decide.ts';
+import type { Track } from '../../model/file/file-state.ts';
+import { sameFingerprint, type FileFacts, type Fingerprint } from '../../model/file/fingerprint.ts';
+import { checkpointKey } from '../../model/format/keys.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import type { StoredFile } from '../../model/format/records.ts';
+import { sendFile, type SendJob, type Sender, type Sent } from '../../upload/send.ts';
+import { senderOf, type Context } from '../run/context.ts';
+import { failedPush } from '../queue/failed-push.ts';
+import type { PushHandle } from '../queue/pusher.ts';
 
 interface StoredMember {
   readonly file: StoredFile;

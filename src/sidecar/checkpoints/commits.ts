@@ -1,11 +1,11 @@
 // One record of generations after the other: commits sets, and later says that they are proven and drops what was
 // kept until then. What a set is, and when it is complete, is not known here.
-import { reasonOf } from '../../core/errors.ts';
-import { committedLine, generationBytes, preferenceLine } from '../../core/generation-words.ts';
-import { generationName } from '../../core/history.ts';
-import type { MessageFields } from '../../core/message-fields.ts';
-import type { Behind, Generation } from '../../core/records.ts';
-import type { RelPath } from '../../core/path.ts';
+import { reasonOf } from '../../model/errors.ts';
+import { committedLine, generationBytes, preferenceLine } from '../../model/checkpoint/generation-words.ts';
+import { generationName } from '../../model/checkpoint/history.ts';
+import type { MessageFields } from '../../model/format/message-fields.ts';
+import type { Behind, Generation } from '../../model/format/records.ts';
+import type { RelPath } from '../../model/path.ts';
 import {
   commitGeneration,
   deleteUnneeded,

@@ -1,15 +1,15 @@
 // Companions while the task holds them open: finds them, sends what has been written since the last time, and
 // remembers which segments hold which file. Never waits for a close, and never reads beyond what it has seen.
-import { planSegments, type Captured, type SegmentPlan } from '../../core/companions.ts';
-import { sameFingerprint } from '../../core/fingerprint.ts';
-import { parseSegmentKey, segmentKey } from '../../core/keys.ts';
-import { createLimit } from '../../core/limit.ts';
-import { compileManifest } from '../../core/manifest.ts';
-import { showPath, type RelPath } from '../../core/path.ts';
-import type { Companion, Generation, Segment } from '../../core/records.ts';
-import { sendSegment, type SegmentSent } from '../../push/send-segment.ts';
+import { planSegments, type Captured, type SegmentPlan } from '../../model/checkpoint/companions.ts';
+import { sameFingerprint } from '../../model/file/fingerprint.ts';
+import { parseSegmentKey, segmentKey } from '../../model/format/keys.ts';
+import { createLimit } from '../../model/limit.ts';
+import { compileManifest } from '../../model/file/manifest.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import type { Companion, Generation, Segment } from '../../model/format/records.ts';
+import { sendSegment, type SegmentSent } from '../../upload/send-segment.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
-import { senderOf, type Context } from '../context.ts';
+import { senderOf, type Context } from '../run/context.ts';
 import { statMember } from './members.ts';
 import type { OpenResults, ResultFound } from './open-results.ts';
 

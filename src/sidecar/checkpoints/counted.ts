@@ -1,9 +1,9 @@
 // Which closes of checkpoint members count as a step of their round. Each content counts once: what a scan or
 // a rename finds may have a writer, whose close is still to come.
-import type { ClosedHow } from '../../core/events.ts';
-import { sameFingerprint, type FileFacts } from '../../core/fingerprint.ts';
-import type { RelPath } from '../../core/path.ts';
-import type { Root } from '../context.ts';
+import type { ClosedHow } from '../../model/file/events.ts';
+import { sameFingerprint, type FileFacts } from '../../model/file/fingerprint.ts';
+import type { RelPath } from '../../model/path.ts';
+import type { Root } from '../run/context.ts';
 import { collectStates, statMember } from './members.ts';
 
 /** Asked once for each close, in their order. */

@@ -1,7 +1,7 @@
 // How much of what was closed stands in a committed checkpoint generation: what a flush asks about a set.
 // Knows closes by their number only; takes no cut and commits nothing.
-import { formatMs } from '../../core/units.ts';
-import { Changes } from '../files/changes.ts';
+import { formatMs } from '../../model/units.ts';
+import { Changes } from '../queue/changes.ts';
 
 export type Covered =
   | { readonly kind: 'covered' }

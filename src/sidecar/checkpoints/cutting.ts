@@ -1,4 +1,4 @@
-// Takes the cuts that core/cut asks for: looks which members exist, and at the states of all of them at one instant
+// Takes the cuts that model/checkpoint/cut asks for: looks which members exist, and at the states of all of them at one instant
 // at which none has a writer. Sends and commits nothing.
 import {
   closesLost,
@@ -12,14 +12,14 @@ import {
   type CutState,
   type Plan,
   type Proof,
-} from '../../core/cut.ts';
-import type { ClosedHow } from '../../core/events.ts';
-import type { FileFacts } from '../../core/fingerprint.ts';
-import { showPath, type RelPath } from '../../core/path.ts';
-import { compileRotations, namesDirectories, type Rotates } from '../../core/rotation.ts';
-import { formatMs } from '../../core/units.ts';
-import type { Context } from '../context.ts';
-import type { Files } from '../files/files.ts';
+} from '../../model/checkpoint/cut.ts';
+import type { ClosedHow } from '../../model/file/events.ts';
+import type { FileFacts } from '../../model/file/fingerprint.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import { compileRotations, namesDirectories, type Rotates } from '../../model/checkpoint/rotation.ts';
+import { formatMs } from '../../model/units.ts';
+import type { Context } from '../run/context.ts';
+import type { Files } from '../queue/files.ts';
 import { openCounted } from './counted.ts';
 import { lacksQuiet } from './coverage.ts';
 import { collectStates, membersAmong } from './members.ts';

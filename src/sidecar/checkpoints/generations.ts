@@ -1,8 +1,8 @@
 // Commits checkpoint generations: when a cut of all members was taken, waits until objects hold exactly the states of
 // that moment, and writes the one record that commits them.
-import type { ClosedHow } from '../../core/events.ts';
-import { reasonOf } from '../../core/errors.ts';
-import type { RelPath } from '../../core/path.ts';
+import type { ClosedHow } from '../../model/file/events.ts';
+import { reasonOf } from '../../model/errors.ts';
+import type { RelPath } from '../../model/path.ts';
 import { openCaptures, type Captures } from './captures.ts';
 import type { GenerationFiles, Marks } from './commit.ts';
 import { Commits, type CommitsOptions } from './commits.ts';

@@ -1,9 +1,9 @@
 // The last cut, when the task and all its writers are gone and every push has ended: commits what there is if
 // it differs from the newest generation. What is missing is said, and marked in the generation.
-import { worthAtEnd } from '../../core/cut.ts';
-import { reasonOf } from '../../core/errors.ts';
-import { showPath, type RelPath } from '../../core/path.ts';
-import type { Companion, StoredFile } from '../../core/records.ts';
+import { worthAtEnd } from '../../model/checkpoint/cut.ts';
+import { reasonOf } from '../../model/errors.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import type { Companion, StoredFile } from '../../model/format/records.ts';
 import {
   isNewest,
   isRenewed,

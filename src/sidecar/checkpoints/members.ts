@@ -1,13 +1,13 @@
 // The members of a checkpoint set, looked at directly: which exist, and all their states at one moment.
 import fs from 'node:fs';
-import { sameFingerprint, type FileFacts } from '../../core/fingerprint.ts';
-import { chooseMembers, type Candidate } from '../../core/members.ts';
-import type { RelPath } from '../../core/path.ts';
-import type { Rotates } from '../../core/rotation.ts';
+import { sameFingerprint, type FileFacts } from '../../model/file/fingerprint.ts';
+import { chooseMembers, type Candidate } from '../../model/checkpoint/members.ts';
+import type { RelPath } from '../../model/path.ts';
+import type { Rotates } from '../../model/checkpoint/rotation.ts';
 import { lstatBeneath } from '../../native/beneath.ts';
 import { factsOf, fileFacts } from '../../native/facts.ts';
 import { openBeneath, writerState } from '../../native/files.ts';
-import type { Context, Root } from '../context.ts';
+import type { Context, Root } from '../run/context.ts';
 
 export type Collected =
   /** One moment at which no member had a writer. */

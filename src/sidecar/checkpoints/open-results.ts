@@ -3,17 +3,17 @@
 // checkpoint and that wait until it is known that no death closed them. What is open and written anywhere else than at
 // its end is never taken for one of these.
 import fs from 'node:fs';
-import { awaitsProof } from '../../core/decide.ts';
-import { sameContentFingerprint } from '../../core/fingerprint.ts';
-import type { RelPath } from '../../core/path.ts';
-import { isProofOfLife } from '../../core/restore-order.ts';
-import type { Generation } from '../../core/records.ts';
+import { awaitsProof } from '../../model/file/decide.ts';
+import { sameContentFingerprint } from '../../model/file/fingerprint.ts';
+import type { RelPath } from '../../model/path.ts';
+import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
+import type { Generation } from '../../model/format/records.ts';
 import { openBeneath } from '../../native/files.ts';
 import { writableDescriptors, type WritableDescriptor } from '../../native/open-files.ts';
 import type { FoundFile } from '../../watch/watcher.ts';
-import type { Context } from '../context.ts';
-import type { Files } from '../files/files.ts';
-import type { Unsaved } from '../files/unsaved.ts';
+import type { Context } from '../run/context.ts';
+import type { Files } from '../queue/files.ts';
+import type { Unsaved } from '../queue/unsaved.ts';
 import { statMember } from './members.ts';
 
 /** A program that updates a file in place writes to its header: these first bytes must be as they were. */

@@ -2,8 +2,8 @@
 // outlives its time limit, and its output never goes where the task's results go.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { reasonOf } from '../../core/errors.ts';
-import { formatMs } from '../../core/units.ts';
+import { reasonOf } from '../../model/errors.ts';
+import { formatMs } from '../../model/units.ts';
 
 /** A check reads what one checkpoint holds; one that takes longer than this hangs. */
 const LIMIT_MS = 600_000;

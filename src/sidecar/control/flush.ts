@@ -2,23 +2,23 @@
 // checkpoint set that is complete, and writes the record. If the task asks, what it has closed is no death's.
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { errnoOf } from '../../core/errors.ts';
-import { whileLinked } from '../../core/linked-signal.ts';
-import type { OpenFile } from '../../core/control.ts';
-import type { Track, TrackRole } from '../../core/track.ts';
-import type { RelPath } from '../../core/path.ts';
-import type { LeftFile, StoredFile } from '../../core/records.ts';
+import { errnoOf } from '../../model/errors.ts';
+import { whileLinked } from '../../model/linked-signal.ts';
+import type { OpenFile } from '../../model/format/control.ts';
+import type { Track, TrackRole } from '../../model/file/file-state.ts';
+import type { RelPath } from '../../model/path.ts';
+import type { LeftFile, StoredFile } from '../../model/format/records.ts';
 import { writerOf } from '../../native/files.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import type { Context, Root } from '../context.ts';
+import type { Context, Root } from '../run/context.ts';
 import type { Companions } from '../checkpoints/companions.ts';
 import type { Covered } from '../checkpoints/coverage.ts';
-import type { Files } from '../files/files.ts';
+import type { Files } from '../queue/files.ts';
 import type { Generations } from '../checkpoints/generations.ts';
-import type { Need } from '../files/needs.ts';
-import type { Unsaved } from '../files/unsaved.ts';
-import type { Recorder } from '../files/recorder.ts';
-import { whyLeft } from '../end/report.ts';
+import type { Need } from '../queue/needs.ts';
+import type { Unsaved } from '../queue/unsaved.ts';
+import type { Recorder } from '../queue/recorder.ts';
+import { whyLeft } from '../shutdown/report.ts';
 
 /** While files are still waited for, what is stored already is recorded this often. */
 const RECORD_EVERY_MS = 2000;

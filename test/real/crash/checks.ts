@@ -2,8 +2,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { createHash } from 'node:crypto';
-import { unionOf } from '../../../src/core/history.ts';
-import type { Generation, StoredFile } from '../../../src/core/records.ts';
+import { unionOf } from '../../../src/model/checkpoint/history.ts';
+import type { Generation, StoredFile } from '../../../src/model/format/records.ts';
 import { content, readContent } from './content.mjs';
 import { isData, recordsOf, type View } from './view.ts';
 

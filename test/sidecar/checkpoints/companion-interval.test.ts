@@ -1,7 +1,7 @@
 // Companions of a task that writes no checkpoint: every `--companion-interval` what they hold becomes a generation. The time
 // is the test's; the store is a list of records.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { Companion, Generation } from '../../../src/core/records.ts';
+import type { Companion, Generation } from '../../../src/model/format/records.ts';
 import { Generations } from '../../../src/sidecar/checkpoints/generations.ts';
 
 type Options = ConstructorParameters<typeof Generations>[0];

@@ -3,10 +3,10 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Evidence } from '../../../src/core/evidence.ts';
-import { compileManifest } from '../../../src/core/manifest.ts';
-import type { Companion, Generation } from '../../../src/core/records.ts';
-import { newTrack, type Track } from '../../../src/core/track.ts';
+import type { Evidence } from '../../../src/model/file/evidence.ts';
+import { compileManifest } from '../../../src/model/file/manifest.ts';
+import type { Companion, Generation } from '../../../src/model/format/records.ts';
+import { newTrack, type Track } from '../../../src/model/file/file-state.ts';
 import { statMember } from '../../../src/sidecar/checkpoints/members.ts';
 import { OpenResults } from '../../../src/sidecar/checkpoints/open-results.ts';
 

@@ -1,9 +1,9 @@
 // What is kept beyond --generations, and which sets a death that comes to light marks: without a run, in time
 // that the test makes.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { Evidence } from '../../../src/core/evidence.ts';
-import { newTrack } from '../../../src/core/track.ts';
-import type { Generation, StoredFile } from '../../../src/core/records.ts';
+import type { Evidence } from '../../../src/model/file/evidence.ts';
+import { newTrack } from '../../../src/model/file/file-state.ts';
+import type { Generation, StoredFile } from '../../../src/model/format/records.ts';
 import { markSuspect } from '../../../src/sidecar/checkpoints/commit.ts';
 import { Spare } from '../../../src/sidecar/checkpoints/spare.ts';
 

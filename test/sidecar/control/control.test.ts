@@ -6,7 +6,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LONGEST_SOCKET_PATH_BYTES } from '../../../src/core/control.ts';
+import { LONGEST_SOCKET_PATH_BYTES } from '../../../src/model/format/control.ts';
 import { claimDirectory, socketPlaces } from '../../../src/sidecar/control/control-path.ts';
 import {
   openControl,

@@ -1,8 +1,8 @@
 // What a flush waits for: files as decide() leaves them, sets as generations counts them.
 import { describe, expect, it } from 'vitest';
-import type { TrackEvent } from '../../../src/core/decide.ts';
+import type { TrackEvent } from '../../../src/model/file/decide.ts';
 import { Coverage, type Covered } from '../../../src/sidecar/checkpoints/coverage.ts';
-import type { Files } from '../../../src/sidecar/files/files.ts';
+import type { Files } from '../../../src/sidecar/queue/files.ts';
 import { filesThat, stored } from './pushes.ts';
 
 const NEVER = new AbortController().signal;

@@ -3,8 +3,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { StoredFile } from '../../../src/core/records.ts';
-import type { Files } from '../../../src/sidecar/files/files.ts';
+import type { StoredFile } from '../../../src/model/format/records.ts';
+import type { Files } from '../../../src/sidecar/queue/files.ts';
 import { openFlush, type FlushParts } from '../../../src/sidecar/control/flush.ts';
 import { filesThat, fingerprint, stored } from './pushes.ts';
 

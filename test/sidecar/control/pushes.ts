@@ -1,7 +1,7 @@
 // Files whose pushes the tests end themselves.
-import type { TrackEvent } from '../../../src/core/decide.ts';
-import { Files } from '../../../src/sidecar/files/files.ts';
-import type { FilesOptions } from '../../../src/sidecar/files/pusher.ts';
+import type { TrackEvent } from '../../../src/model/file/decide.ts';
+import { Files } from '../../../src/sidecar/queue/files.ts';
+import type { FilesOptions } from '../../../src/sidecar/queue/pusher.ts';
 
 export const fingerprint = { dev: '1', ino: '1', size: 1, mtimeNs: '1', ctimeNs: '1' };
 

@@ -1,0 +1,73 @@
+// The environment twin of each option: CAPTURE_RESULTS for --results. What stands on the command line wins.
+import type { Mistake } from '../model/mistake.ts';
+import { nearestWord } from './nearest.ts';
+import { showPath } from '../model/path.ts';
+import { SHIM_VARIABLES } from '../launch/inherited.ts';
+import type { Given, GivenOptions } from './command-line.ts';
+import { OPTION_NAMES, OPTIONS, optionsOf, twinOf, type CommandName, type OptionName } from './options.ts';
+
+/** Of these two the command line's word on one settles the other as well. */
+const SAME_QUESTION: ReadonlyMap<OptionName, OptionName> = new Map([
+  ['keep', 'reclaim'],
+  ['reclaim', 'keep'],
+]);
+
+/** The options that are given, by the command line or else by the environment. */
+export function withTwins(
+  given: GivenOptions,
+  env: NodeJS.ProcessEnv,
+  command: CommandName,
+): { readonly given: GivenOptions; readonly mistakes: readonly Mistake[] } {
+  const all = new Map<OptionName, Given>(given);
+  const mistakes: Mistake[] = [];
+  for (const name of optionsOf(command)) {
+    const source = twinOf(name);
+    const text = env[source] ?? '';
+    // Scripts set a variable to nothing where they mean "not set".
+    if (text === '' || given.has(name) || given.has(SAME_QUESTION.get(name) ?? name)) continue;
+    const read = readTwin(name, text);
+    if (read === undefined) {
+      mistakes.push({
+        message: `${source} '${showPath(text)}': neither 1 nor 0`,
+        hint: `${source}=1, or unset ${source}`,
+      });
+    } else if (read.length > 0) {
+      all.set(name, { values: read, source });
+    }
+  }
+  return { given: all, mistakes };
+}
+
+/** The values, none for a flag that is off; undefined when a flag's value is no truth value. */
+function readTwin(name: OptionName, text: string): readonly string[] | undefined {
+  switch (OPTIONS[name].kind) {
+    case 'list':
+      return text
+        .split('\n')
+        .map((line) => line.trim())
+        .filter((line) => line !== '');
+    case 'value':
+      return [text];
+    case 'flag':
+      if (text === '1' || text === 'true') return ['1'];
+      return text === '0' || text === 'false' ? [] : undefined;
+  }
+}
+
+/** Variables that look like a mistyped twin: without a warning nobody would see that they do nothing. */
+export function mistypedTwins(env: NodeJS.ProcessEnv): readonly Mistake[] {
+  const twins = OPTION_NAMES.map(twinOf);
+  const known = new Set<string>([...twins, ...SHIM_VARIABLES]);
+  return Object.keys(env)
+    .filter((name) => name.startsWith('CAPTURE_') && !known.has(name))
+    .flatMap((name) => {
+      const nearest = nearestWord(
+        name.slice('CAPTURE_'.length),
+        twins.map((twin) => twin.slice('CAPTURE_'.length)),
+      );
+      if (nearest === undefined) return [];
+      return [
+        { message: `${showPath(name)} is no option's variable and is not read`, hint: `CAPTURE_${nearest}` },
+      ];
+    });
+}

@@ -1,0 +1,79 @@
+// The task's default name: the base name of the program or script that the user thinks of as the task.
+// Pure; the name stands in object keys, so that it must be the same at every attempt.
+import { WRAPPERS, type Wrapper } from '../model/wrappers.ts';
+
+/** What a name may be made of: it stands in object keys, between dots and slashes. */
+const ALLOWED = /^[A-Za-z0-9._-]{1,64}$/;
+const LONGEST = 64;
+
+/** The name of a task of which no command is known (`capture watch`, `capture restore`). */
+export const DEFAULT_TASK_NAME = 'task';
+
+export function isTaskName(text: string): boolean {
+  return ALLOWED.test(text) && text !== '.' && text !== '..';
+}
+
+/**
+ * The base name of the command; behind an interpreter or wrapper that of its script or program:
+ * `srun -n 4 python3 -u fit.py` is `fit.py`. Bytes that a key does not take become `_`.
+ */
+export function taskNameOf(argv: readonly string[]): string {
+  return keySafe(baseName(programOf(argv)));
+}
+
+/** The word that names the program. Where a wrapper wraps nothing that has a name, it is the wrapper. */
+function programOf(argv: readonly string[]): string {
+  const [command = ''] = argv;
+  const wrapper = wrapperOf(command);
+  if (wrapper === undefined) return command;
+  const inner = unwrap(wrapper, argv.slice(1));
+  return inner.length === 0 || inner[0] === '' ? command : programOf(inner);
+}
+
+function wrapperOf(command: string): Wrapper | undefined {
+  const name = baseName(command);
+  return WRAPPERS.get(name) ?? WRAPPERS.get(name.replace(/[\d.]+$/, ''));
+}
+
+/** What is left of a wrapper's arguments from the program on; empty when it runs no program that has a name. */
+function unwrap(wrapper: Wrapper, args: readonly string[]): readonly string[] {
+  let at = 0;
+  if (wrapper.commands !== undefined) {
+    if (!wrapper.commands.includes(args[0] ?? '')) return [];
+    at = 1;
+  }
+  for (; at < args.length; at += 1) {
+    const arg = args[at] ?? '';
+    if (arg === '--') {
+      at += 1;
+      break;
+    }
+    if (!isOption(arg)) break;
+    if (isCode(wrapper, arg)) return [];
+    if (wrapper.named?.includes(arg) === true) return args.slice(at + 1);
+    at += wrapper.values?.[arg] ?? 0;
+  }
+  if (wrapper.assignments === true) while (/^\w+=/.test(args[at] ?? '')) at += 1;
+  return args.slice(at + (wrapper.operands ?? 0));
+}
+
+function isOption(arg: string): boolean {
+  return arg.length > 1 && (arg.startsWith('-') || arg.startsWith('+'));
+}
+
+/** `-c`, and `-lc` as well: a shell takes its one-letter options together. */
+function isCode(wrapper: Wrapper, arg: string): boolean {
+  return (wrapper.code ?? []).some(
+    (option) =>
+      arg === option || (option.length === 2 && /^-[a-z]+$/i.test(arg) && arg.endsWith(option.slice(1))),
+  );
+}
+
+function baseName(path: string): string {
+  return /([^/]*)\/*$/.exec(path)?.[1] ?? '';
+}
+
+function keySafe(name: string): string {
+  const safe = name.replaceAll(/[^A-Za-z0-9._-]/gu, '_').slice(0, LONGEST);
+  return isTaskName(safe) ? safe : DEFAULT_TASK_NAME;
+}

@@ -1,0 +1,127 @@
+// What capture says while it works: pino's levels and JSON, or plain lines for people. Never touches
+// process.stdout and process.stderr, whose streams would change the task's own descriptors.
+import fs from 'node:fs';
+import tty from 'node:tty';
+import { pino } from 'pino';
+import { CaptureError, reasonOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import type { MessageFields } from '../model/format/message-fields.ts';
+import { droppedLine, messageLines, type MessageLevel } from '../model/format/message-line.ts';
+import { encodePath, showPath } from '../model/path.ts';
+import type { LogSettings } from '../model/format/settings.ts';
+import { Outlet } from './outlet.ts';
+
+export interface Log {
+  debug(message: string, fields?: MessageFields): void;
+  info(message: string, fields?: MessageFields): void;
+  warn(message: string, fields?: MessageFields): void;
+  error(message: string, fields?: MessageFields): void;
+  /** From now on each line says that it is of this attempt. To be called once. */
+  ofAttempt(attempt: number): void;
+  /** Draws on the terminal, unless messages wait for it; undefined where nobody looks on or nobody wants to. */
+  readonly draw: ((text: string) => void) | undefined;
+  /** Waits until all is read, a second at most when nobody reads, and closes the file. */
+  close(): Promise<void>;
+}
+
+const METADATA: unique symbol = Symbol.for('pino.metadata');
+const STDERR = 2;
+/** From here on a message also goes to stderr when there is a log file (pino's number for "error"). */
+const ERROR = 50;
+
+/**
+ * Opens the log that the settings ask for: on stderr, or in a file, to which lines are appended, and then only
+ * errors go to stderr as well. A line is out before the call returns; while nobody reads it waits in a bounded
+ * queue, from which the oldest are dropped and counted.
+ *
+ * @throws CaptureError with status 64 when the file cannot be opened.
+ */
+export function openLog(settings: LogSettings, index?: string): Log {
+  const fd = settings.file === undefined ? STDERR : openFile(settings.file);
+  const now = (): Date | undefined => (fd === STDERR && tty.isatty(STDERR) ? undefined : new Date());
+  const sayDropped =
+    settings.format === 'json' ? droppedJson : (count: number): string => droppedLine(count, now());
+  const stderr = new Outlet(STDERR, sayDropped);
+  const main = fd === STDERR ? stderr : new Outlet(fd, sayDropped);
+  const logger = pino({ level: settings.level }, destinationOf(settings, main, stderr));
+  logger.setBindings({ index });
+  const at =
+    (level: MessageLevel): Log[MessageLevel] =>
+    (message, fields = {}) =>
+      logger[level]({ event: 'message', ...fields }, message);
+  return {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    ofAttempt: (attempt) => logger.setBindings({ attempt }),
+    draw: wantsDrawing(settings)
+      ? (text) => {
+          if (!stderr.isWaiting) stderr.write(text);
+        }
+      : undefined,
+    close: async () => {
+      await Promise.all([main.drain(), stderr.drain()]);
+      if (fd !== STDERR) fs.closeSync(fd);
+    },
+  };
+}
+
+function wantsDrawing({ format, level }: LogSettings): boolean {
+  return format === 'text' && (level === 'info' || level === 'debug') && tty.isatty(STDERR);
+}
+
+function openFile(file: string): number {
+  try {
+    // Non-blocking: a FIFO that nobody reads is refused here, and never waited for.
+    const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK, O_NOCTTY } = fs.constants;
+    return fs.openSync(encodePath(file), O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, 0o644);
+  } catch (error) {
+    throw new CaptureError(EXIT.usage, `cannot write the log file ${showPath(file)}: ${reasonOf(error)}`, {
+      hint: 'name a file in a directory that exists and can be written: --log-file capture.log',
+      cause: error,
+    });
+  }
+}
+
+/** Where pino puts its lines: before each it leaves level, fields and message (pino, "Destination metadata"). */
+interface Destination {
+  readonly [METADATA]: true;
+  lastLevel: number;
+  lastMsg: string;
+  lastObj: MessageFields | null;
+  write(json: string): void;
+}
+
+function destinationOf(settings: LogSettings, main: Outlet, stderr: Outlet): Destination {
+  const isTerminal = tty.isatty(STDERR);
+  const destination: Destination = {
+    [METADATA]: true,
+    lastLevel: 0,
+    lastMsg: '',
+    lastObj: null,
+    write: (json) => {
+      const { lastLevel, lastMsg, lastObj } = destination;
+      const text = (when: Date | undefined): string =>
+        settings.format === 'json' ? json : messageLines(levelName(lastLevel), lastMsg, lastObj?.hint, when);
+      if (main !== stderr) main.write(text(new Date()));
+      if (main === stderr || lastLevel >= ERROR) stderr.write(text(isTerminal ? undefined : new Date()));
+    },
+  };
+  return destination;
+}
+
+function levelName(level: number): MessageLevel {
+  const name = pino.levels.labels[level];
+  return name === 'debug' || name === 'warn' || name === 'error' ? name : 'info';
+}
+
+/** The same line as pino's own would be. */
+function droppedJson(count: number): string {
+  const lines: string[] = [];
+  pino({}, { write: (json) => void lines.push(json) }).warn(
+    { dropped: count },
+    'messages dropped: nobody read them',
+  );
+  return lines.join('');
+}

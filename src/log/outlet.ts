@@ -1,0 +1,104 @@
+// Where messages leave the process: at once when somebody reads, else from a bounded queue. A reader that has
+// stopped (Ctrl-S, a stopped tee) costs messages, oldest first, and never holds up the work.
+import { setTimeout as pause } from 'node:timers/promises';
+import { openTryWrite, type TryWrite } from '../native/try-write.ts';
+
+/** What waits for a reader, beside the 64 KiB that a pipe holds: a burst of some thousand lines. */
+const MOST_BYTES = 256 * 1024;
+const LOOK_AGAIN_MS = 50;
+/** At the end a reader that takes nothing for so long is not waited for, nor one that takes longer in all. */
+const IDLE_LOOKS = 20;
+const MOST_LOOKS = 100;
+
+interface Waiting {
+  readonly bytes: Buffer;
+  /** Messages that are lost with it. */
+  readonly messages: number;
+}
+
+export class Outlet {
+  readonly #fd: number;
+  readonly #sayDropped: (count: number) => string;
+  #tryWrite: TryWrite | undefined;
+  readonly #queue: Waiting[] = [];
+  #queuedBytes = 0;
+  /** Bytes of the first in the queue that are out already. */
+  #out = 0;
+  #outEver = 0;
+  #dropped = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `sayDropped` gives the line that stands for so many dropped messages. */
+  constructor(fd: number, sayDropped: (count: number) => string) {
+    this.#fd = fd;
+    this.#sayDropped = sayDropped;
+  }
+
+  /** True while messages wait for a reader. */
+  get isWaiting(): boolean {
+    return this.#queue.length > 0;
+  }
+
+  /** Takes the whole text and never waits. Order is kept; text is lost when nobody can read it any more. */
+  write(text: string): void {
+    if (text === '') return;
+    this.#put({ bytes: Buffer.from(text, 'utf8'), messages: 1 }, this.#queue.length);
+    if (this.#timer === undefined) this.#flush();
+    while (this.#queuedBytes > MOST_BYTES && this.#dropOldest());
+  }
+
+  /** Resolves when all is out, or after a second in which nobody read. */
+  async drain(): Promise<void> {
+    let idle = 0;
+    for (let looks = 0; this.isWaiting && looks < MOST_LOOKS && idle < IDLE_LOOKS; looks += 1) {
+      const before = this.#outEver;
+      this.#flush();
+      idle = this.#outEver === before ? idle + 1 : 0;
+      // oxlint-disable-next-line no-await-in-loop -- the pause
+      if (this.isWaiting) await pause(LOOK_AGAIN_MS);
+    }
+  }
+
+  #put(waiting: Waiting, at: number): void {
+    this.#queue.splice(at, 0, waiting);
+    this.#queuedBytes += waiting.bytes.length;
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#tryWrite ??= openTryWrite(this.#fd);
+    for (let first = this.#first(); first !== undefined; first = this.#first()) {
+      const taken = this.#tryWrite(first.bytes.subarray(this.#out));
+      if (taken === 0) {
+        this.#timer = setTimeout(() => this.#flush(), LOOK_AGAIN_MS).unref();
+        return;
+      }
+      this.#outEver += taken;
+      this.#out += taken;
+      if (this.#out < first.bytes.length) continue;
+      this.#queue.shift();
+      this.#queuedBytes -= first.bytes.length;
+      this.#out = 0;
+    }
+  }
+
+  /** What goes next: that messages were dropped is said before those that came after them. */
+  #first(): Waiting | undefined {
+    const [first] = this.#queue;
+    if (first === undefined || this.#out > 0 || this.#dropped === 0) return first;
+    this.#put({ bytes: Buffer.from(this.#sayDropped(this.#dropped), 'utf8'), messages: this.#dropped }, 0);
+    this.#dropped = 0;
+    return this.#queue[0];
+  }
+
+  /** Never the newest, nor one of which a part is out already. False: there is no other. */
+  #dropOldest(): boolean {
+    const at = this.#out > 0 ? 1 : 0;
+    if (at >= this.#queue.length - 1) return false;
+    const [gone] = this.#queue.splice(at, 1);
+    this.#queuedBytes -= gone?.bytes.length ?? 0;
+    this.#dropped += gone?.messages ?? 0;
+    return true;
+  }
+}

@@ -1,0 +1,126 @@
+// What earlier attempts have stored: the union of their last records. Pure: the restore stage reads the
+// records, this file says what they mean together.
+import type { CaptureRecord, Generation, StoredFile } from '../format/records.ts';
+import type { PathMap } from '../packed/packed-map.ts';
+
+export interface History {
+  /** Newest stored result of each path, of the same run id. */
+  readonly results: PathMap<StoredFile>;
+  /** The same of other run ids: never restored, but never silently replaced either. */
+  readonly foreignResults: PathMap<StoredFile>;
+  /** How many checkpoint sets of other run ids are recorded. */
+  readonly foreignCheckpoints: number;
+  /** By path the highest n of its `.~n~` objects. */
+  readonly kept: ReadonlyMap<string, number>;
+  /** What deaths have left of results, of the same run id, in the order of attempts. */
+  readonly partials: readonly StoredFile[];
+  /** Newest first, of the same run id. */
+  readonly generations: readonly Generation[];
+  /** Of any run id, ascending. */
+  readonly attempts: readonly AttemptEnd[];
+}
+
+/** How an earlier attempt was last heard of. */
+export interface AttemptEnd {
+  readonly attempt: number;
+  readonly kind: CaptureRecord['kind'];
+  readonly status: number | undefined;
+  readonly sameRun: boolean;
+  readonly runId: string | undefined;
+  /** What its objects carry as `run`. */
+  readonly runToken: string;
+  readonly host: string;
+  readonly argv: readonly string[];
+  /** {@link generationName} of what it began with; undefined: of nothing, or it never said. */
+  readonly restored?: string | undefined;
+}
+
+/** A record whose list segments have been read. */
+export interface WholeRecord {
+  readonly record: CaptureRecord;
+  /** Segments first, then the record's own: a later entry of a path replaces an earlier one. */
+  readonly results: Iterable<StoredFile>;
+}
+
+/**
+ * `records`: of each earlier attempt the newest readable one, in ascending order of attempts. `newMap`: makes what
+ * the results are kept in, as they may be very many.
+ */
+export function unionOf(
+  records: readonly WholeRecord[],
+  runId: string | undefined,
+  newMap: () => PathMap<StoredFile> = () => new Map(),
+): History {
+  const results = newMap();
+  const foreignResults = newMap();
+  const kept = new Map<string, number>();
+  const partials: StoredFile[] = [];
+  const generations = new Map<string, Generation>();
+  const foreign = new Set<string>();
+  for (const { record, results: stored } of records) {
+    const sameRun = record.runId === runId;
+    for (const file of stored) (sameRun ? results : foreignResults).set(file.path, file);
+    // A result that turned out to be a death's was moved away; a list segment may still name it. What an earlier
+    // attempt had stored under its key is gone with it.
+    const moved = new Map(record.partials.map(({ path, push }) => [path, push]));
+    const named = new Set<string>();
+    if (moved.size > 0) for (const { path } of stored) if (moved.has(path)) named.add(path);
+    for (const [path, push] of moved) {
+      if (results.get(path)?.push === push || !named.has(path)) results.delete(path);
+    }
+    for (const [path, n] of Object.entries(record.kept)) kept.set(path, Math.max(n, kept.get(path) ?? 0));
+    if (sameRun) partials.push(...record.partials);
+    for (const generation of record.generations) {
+      // A later record may know better than an earlier one that a generation is suspect.
+      if (sameRun) generations.set(generationName(generation), generation);
+      else foreign.add(generationName(generation));
+    }
+  }
+  return {
+    results,
+    foreignResults,
+    foreignCheckpoints: foreign.size,
+    kept,
+    partials,
+    generations: [...generations.values()].toSorted(newestFirst),
+    attempts: records.map(({ record }) => ({
+      attempt: record.attempt,
+      kind: record.kind,
+      status: record.end?.status,
+      sameRun: record.runId === runId,
+      runId: record.runId,
+      runToken: record.runToken,
+      host: record.host,
+      argv: record.argv,
+      restored: record.restored,
+    })),
+  };
+}
+
+/** `<attempt>-<generation>`, as in keys and CAPTURED_RESTORED. */
+export function generationName(generation: { attempt: number; generation: number }): string {
+  return `${generation.attempt}-${generation.generation}`;
+}
+
+/** What a restore found out about a generation: `good` passed its check, the other is broken or failed it. */
+export interface Judgement {
+  /** {@link generationName} */
+  readonly generation: string;
+  readonly good: boolean;
+}
+
+/** The generations as they are to be recorded now: a good one is suspect no more, a broken one is. */
+export function judged(
+  generations: readonly Generation[],
+  judgements: readonly Judgement[],
+): readonly Generation[] {
+  const good = new Map(judgements.map((judgement) => [judgement.generation, judgement.good]));
+  return generations.map((generation) => {
+    const isGood = good.get(generationName(generation));
+    return isGood === undefined ? generation : { ...generation, suspect: isGood ? undefined : true };
+  });
+}
+
+export function newestFirst(a: Generation, b: Generation): number {
+  return b.attempt - a.attempt || b.generation - a.generation;
+}

@@ -1,0 +1,43 @@
+// Directories that rotate and are written file by file: which of them are still being written. Pure. One is whole
+// when the next one begins, when the program says so, or when it was renamed into place; a pause proves nothing.
+import { growingSet, type GrowingSet } from '../growing-set.ts';
+
+export interface OpenUnits {
+  readonly begun: GrowingSet<string>;
+  /** Those that may still get files. */
+  readonly open: ReadonlySet<string>;
+  /** The newest close has shown that all others are whole, and nothing has changed them since. */
+  readonly sealed: boolean;
+}
+
+/** `begun`: those that were restored. */
+export function newUnits(begun: Iterable<string>): OpenUnits {
+  return { begun: growingSet(begun), open: new Set(), sealed: false };
+}
+
+/** `inPlace`: the directory was renamed there, with all that is in it. */
+export function closedInUnit({ begun, open, sealed }: OpenUnits, unit: string, inPlace: boolean): OpenUnits {
+  if (begun.has(unit)) {
+    if (inPlace) return { begun, open: without(open, unit), sealed: open.size === 0 || sealed };
+    return { begun, open: new Set(open).add(unit), sealed: sealed && open.has(unit) };
+  }
+  return {
+    begun: begun.with(unit),
+    open: new Set(inPlace ? [] : [unit]),
+    sealed: begun.size > 0 || inPlace,
+  };
+}
+
+/** The program says that what it has written is whole. */
+export function unitsSaid(units: OpenUnits): OpenUnits {
+  return { ...units, open: new Set(), sealed: true };
+}
+
+/** After a queue overflow any of them may have changed. */
+export function unitsLost(units: OpenUnits): OpenUnits {
+  return { ...units, open: new Set(units.begun), sealed: false };
+}
+
+function without(all: ReadonlySet<string>, one: string): ReadonlySet<string> {
+  return new Set([...all].filter((other) => other !== one));
+}

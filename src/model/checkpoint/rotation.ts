@@ -1,0 +1,86 @@
+// Names that rotate: what of a path is the unit that a pattern's last star names (`step-*/**`: the directory,
+// `melt.*.rst`: the file), and what of it stays the same from one unit to the next. Pure.
+import type { RelPath } from '../path.ts';
+
+export interface Rotation {
+  /** What the star names: a directory that is written file by file, or a file. */
+  readonly kind: 'directory' | 'file';
+  /** The name of the unit, alike wherever else in the pattern it stands: `100` of `processor3/100/U`. */
+  readonly unit: string;
+  /** The path with what tells units apart taken out; the path itself where nobody can say what that is. */
+  readonly kin: string;
+}
+
+const MAGIC = /[*?[\](){}]+/;
+
+/** Undefined for a path that is named without a star. */
+export type Rotates = (path: RelPath) => Rotation | undefined;
+
+/** What the star of a pattern names: a directory by its place in the path, from the work directory on. */
+type Starred = { readonly kind: 'file' } | { readonly kind: 'directory'; readonly at: number };
+
+/** `**`, and a final `*` behind another star, name nothing: it is all that is in a directory. */
+function starOf(pattern: string): Starred | undefined {
+  const parts = pattern.split('/').filter((part) => part !== '');
+  const stars = parts.flatMap((part, at) => (part !== '**' && isStar(part) ? [at] : []));
+  const isAll = stars.length > 1 && stars.at(-1) === parts.length - 1 && parts.at(-1) === '*';
+  const last = stars.at(isAll ? -2 : -1);
+  if (last === undefined) return parts.includes('**') ? { kind: 'file' } : undefined;
+  const isFile = last === parts.length - 1 && !pattern.endsWith('/');
+  // Behind a `**`, or a group with a slash, nobody can say at which place a directory stands.
+  const isAnywhere = parts.slice(0, last).includes('**') || /[{(][^})]*\//.test(pattern);
+  return isFile || isAnywhere ? { kind: 'file' } : { kind: 'directory', at: last };
+}
+
+/** True for a pattern whose files come one by one into a directory that its last star names. */
+export function namesDirectories(pattern: string): boolean {
+  return starOf(pattern)?.kind === 'directory';
+}
+
+export function compileRotation(pattern: string): Rotates {
+  const star = starOf(pattern);
+  if (star === undefined) return () => undefined;
+  const asFile = fileUnit(pattern);
+  if (star.kind === 'file') return asFile;
+  const { at } = star;
+  return (path) => {
+    const names = path.split('/');
+    const unit = names[at];
+    if (unit === undefined || at === names.length - 1) return asFile(path);
+    return { kind: 'directory', unit, kin: [...names.slice(0, at), '*', ...names.slice(at + 1)].join('/') };
+  };
+}
+
+/**
+ * A name with one number where the pattern has its star is kin to the same name with another number. Of several, as in
+ * a date or with the rank of a process, nobody can say which of them counts.
+ */
+function fileUnit(pattern: string): (path: RelPath) => Rotation {
+  const part = pattern.slice(pattern.lastIndexOf('/') + 1);
+  const [before = ''] = part.split(MAGIC);
+  const behind = part.split(MAGIC).at(-1) ?? '';
+  return (path) => {
+    const cut = path.lastIndexOf('/') + 1;
+    const unit = path.slice(cut);
+    const isPlain =
+      unit.startsWith(before) && unit.endsWith(behind) && unit.length > before.length + behind.length;
+    const [head, tail] = isPlain ? [before, behind] : ['', ''];
+    const star = unit.slice(head.length, unit.length - tail.length);
+    const numbers = star.match(/\d+/g) ?? [];
+    const kin = numbers.length === 1 ? path.slice(0, cut) + head + star.replace(/\d+/, '*') + tail : path;
+    return { kind: 'file', unit, kin };
+  };
+}
+
+function isStar(part: string): boolean {
+  return MAGIC.test(part.replaceAll(/\\./g, ''));
+}
+
+/** Of all checkpoint patterns; `matchIndex` says which of them a path is declared by. */
+export function compileRotations(
+  patterns: readonly string[],
+  matchIndex: (path: RelPath) => number,
+): Rotates {
+  const rotates = patterns.map(compileRotation);
+  return (path) => rotates[matchIndex(path)]?.(path);
+}

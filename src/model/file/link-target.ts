@@ -1,0 +1,16 @@
+// Whether a symbolic link stays inside the work directory, told from its text alone: it must hold before the
+// link is made, and for what the link may meet later.
+import type { RelPath } from '../path.ts';
+
+/**
+ * True when a link at `path` with this target can lead nowhere but below the work directory: relative, and
+ * with `..` only at its beginning, no more often than the link is deep. A `..` further on could follow a
+ * directory that is itself a link, and come out elsewhere than the text says (path_resolution(7)).
+ */
+export function linkStaysInside(path: RelPath, target: string): boolean {
+  if (target === '' || target.startsWith('/') || target.includes('\0')) return false;
+  const parts = target.split('/').filter((part) => part !== '' && part !== '.');
+  const down = parts.findIndex((part) => part !== '..');
+  if (down === -1) return false; // A directory above the link: the work directory itself would be inside itself.
+  return down <= path.split('/').length - 1 && !parts.slice(down).includes('..');
+}

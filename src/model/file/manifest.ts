@@ -1,0 +1,139 @@
+// The manifest: which paths the user declared, and as what. Pure; compiled once, asked for every event, so
+// names without wildcards are looked up and only globs are tried one after the other.
+import type { Interest } from './events.ts';
+import { compileGlob, parsePattern, type Glob, type Named } from './glob.ts';
+import { ancestorsOf, type RelPath } from '../path.ts';
+import type { ManifestPatterns } from '../format/settings.ts';
+
+/** A file may have several roles at once. */
+export interface Roles {
+  readonly result: boolean;
+  readonly checkpoint: boolean;
+  readonly input: boolean;
+  readonly companion: boolean;
+}
+
+export interface Manifest extends Interest {
+  rolesOf(path: RelPath): Roles;
+  /** Patterns without a wildcard that do not end in `/`: files that are expected by name. */
+  readonly exact: {
+    readonly results: readonly RelPath[];
+    readonly checkpoints: readonly RelPath[];
+    readonly inputs: readonly RelPath[];
+    readonly companions: readonly RelPath[];
+  };
+  /** Index of the pattern of `list` that the path matches, -1: none. For `--newest` and never-matched patterns. */
+  matchIndex(list: keyof PatternLists, path: RelPath): number;
+}
+
+type PatternLists = Pick<ManifestPatterns, 'results' | 'checkpoints' | 'inputs' | 'companions' | 'exclude'>;
+
+/** No role: the path is never read and never touched. */
+export const NO_ROLES: Roles = { result: false, checkpoint: false, input: false, companion: false };
+/** Our own directory in the work directory. */
+export const OWN_DIR = '.capture';
+
+/** `skip` are paths (a store inside the work directory) that are never watched, whatever matches. */
+export function compileManifest(patterns: ManifestPatterns, skip: readonly RelPath[] = []): Manifest {
+  const results = compileList(patterns.results);
+  const checkpoints = compileList(patterns.checkpoints);
+  const inputs = compileList(patterns.inputs);
+  const companions = compileList(patterns.companions);
+  const exclude = compileList(patterns.exclude);
+  const lists = { results, checkpoints, inputs, companions, exclude };
+  const declared = [results, checkpoints, inputs, companions];
+  const skipped = compileList([OWN_DIR, ...skip]);
+  const rolesOf = (path: RelPath): Roles => {
+    if (skipped.matches(path) || exclude.matches(path)) return NO_ROLES;
+    return {
+      result: results.matches(path),
+      checkpoint: checkpoints.matches(path),
+      input: inputs.matches(path),
+      companion: companions.matches(path),
+    };
+  };
+  return {
+    rolesOf,
+    wants: (path) => {
+      if (skipped.matches(path) || exclude.matches(path)) return false;
+      return declared.some((list) => list.matches(path));
+    },
+    canHold: (dir) => {
+      if (skipped.coversAll(dir) || exclude.coversAll(dir)) return false;
+      return declared.some((list) => list.reaches(dir));
+    },
+    exact: {
+      results: results.exact,
+      checkpoints: checkpoints.exact,
+      inputs: inputs.exact,
+      companions: companions.exact,
+    },
+    matchIndex: (list, path) => lists[list].indexOf(path),
+  };
+}
+
+/** All patterns of one option. */
+interface PatternList {
+  readonly exact: readonly RelPath[];
+  matches(path: RelPath): boolean;
+  /** Of the first pattern in the user's order that matches, -1: none. */
+  indexOf(path: RelPath): number;
+  /** True when some match can lie below the directory. */
+  reaches(dir: RelPath): boolean;
+  /** True when everything below the directory matches, by a name without wildcards. */
+  coversAll(dir: RelPath): boolean;
+}
+
+function compileList(texts: readonly string[]): PatternList {
+  const parsed = texts.map(parsePattern);
+  const named = parsed.filter((pattern) => pattern.kind === 'named');
+  const globs = parsed.flatMap((pattern, index) =>
+    pattern.kind === 'glob' ? [{ ...compileGlob(pattern.text), index }] : [],
+  );
+  const names = indexNames(parsed);
+  const above = new Set(named.flatMap(({ name }) => ancestorsOf(name)));
+  const indexOf = (path: RelPath): number => firstOf(names.indexOf(path), globIndex(globs, path));
+  return {
+    exact: named.filter((pattern) => !pattern.directory).map(({ name }) => name),
+    matches: (path) => names.indexOf(path) !== -1 || globIndex(globs, path) !== -1,
+    indexOf,
+    reaches: (dir) => above.has(dir) || names.below(dir) !== -1 || globs.some((glob) => glob.reaches(dir)),
+    coversAll: (dir) => names.below(dir) !== -1,
+  };
+}
+
+/** A file may be named by itself, or by any directory above it: at most one look-up for each component. */
+function indexNames(parsed: readonly (Named | { readonly kind: 'glob' })[]): {
+  indexOf(path: RelPath): number;
+  /** Of the pattern that holds everything below `dir`. */
+  below(dir: RelPath): number;
+} {
+  const files = new Map<RelPath, number>();
+  const directories = new Map<RelPath, number>();
+  parsed.forEach((pattern, index) => {
+    if (pattern.kind === 'glob') return;
+    // A name without a final slash is that file, or everything below it when it is a directory.
+    if (!directories.has(pattern.name)) directories.set(pattern.name, index);
+    if (!pattern.directory && !files.has(pattern.name)) files.set(pattern.name, index);
+  });
+  const inDirectories = (paths: readonly RelPath[]): number => {
+    let first = -1;
+    for (const path of paths) first = firstOf(first, directories.get(path) ?? -1);
+    return first;
+  };
+  return {
+    indexOf: (path) =>
+      directories.size === 0 ? -1 : firstOf(files.get(path) ?? -1, inDirectories(ancestorsOf(path))),
+    below: (dir) => (directories.size === 0 ? -1 : inDirectories([dir, ...ancestorsOf(dir)])),
+  };
+}
+
+function globIndex(globs: readonly (Glob & { readonly index: number })[], path: RelPath): number {
+  return globs.find((glob) => glob.matches(path))?.index ?? -1;
+}
+
+/** The smaller of two indices of which -1 is none. */
+function firstOf(a: number, b: number): number {
+  if (a === -1 || b === -1) return Math.max(a, b);
+  return Math.min(a, b);
+}

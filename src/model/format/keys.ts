@@ -1,0 +1,224 @@
+// Object keys: the names that other programs rely on (docs/object-layout.md). Pure: the same file always
+// gets the same key, and no two declared files of one index ever share one.
+import { md5Of } from '../md5.ts';
+import { decodePath, pathBytes, type RelPath } from '../path.ts';
+
+/** S3 allows 1,024 bytes; what is left is for the prefix of the user. */
+const KEY_LIMIT_BYTES = 900;
+/** File systems allow 255 bytes for a component; what is left is for our suffixes. */
+const COMPONENT_LIMIT_BYTES = 200;
+/** Readable beginning of a shortened component, bytes. */
+const SHORT_HEAD_BYTES = 120;
+
+const COMPRESSED = '.zst';
+
+/** Where the keys of one task of an array live. */
+export interface KeyScope {
+  readonly taskName: string;
+  /** `0` when the task is in no array. */
+  readonly index: string;
+}
+
+/** `<path>.<index>[.zst]` */
+export function resultKey(path: RelPath, scope: KeyScope, compressed: boolean): string {
+  return withSuffix(path, `.${scope.index}`, compressed);
+}
+
+/**
+ * `<path>.<index>.partial-<attempt>[.zst]`: what a killed task left of a result. With an `n` above 0 `.~<n>~` follows
+ * the attempt: another task has left one under the same name.
+ */
+export function partialKey(
+  path: RelPath,
+  scope: KeyScope,
+  at: { readonly attempt: number; readonly n: number },
+  compressed: boolean,
+): string {
+  const again = at.n === 0 ? '' : `.~${at.n}~`;
+  return withSuffix(path, `.${scope.index}.partial-${at.attempt}${again}`, compressed);
+}
+
+/** What the keys of all that deaths have left of a result begin with. */
+export function partialPrefix(path: RelPath, scope: KeyScope): string {
+  return partialKey(path, scope, { attempt: 0, n: 0 }, false).replace(/0$/, '');
+}
+
+/** The attempt in what follows {@link partialPrefix} in a key, undefined when it is something else. */
+export function parsePartial(rest: string): number | undefined {
+  const match = /^([1-9]\d*)(?:\.~\d+~)?(?:\.zst)?$/.exec(rest);
+  return match === null ? undefined : Number(match[1]);
+}
+
+/** `<path>.<index>.~<n>~[.zst]`: an older object of a result that came again. */
+export function keptKey(path: RelPath, scope: KeyScope, n: number, compressed: boolean): string {
+  return withSuffix(path, `.${scope.index}.~${n}~`, compressed);
+}
+
+/** `<path>.<task name>.<index>.<attempt>-<generation>[.zst]` */
+export function checkpointKey(
+  path: RelPath,
+  scope: KeyScope,
+  at: { readonly attempt: number; readonly generation: number },
+  compressed: boolean,
+): string {
+  return withSuffix(path, `.${scope.taskName}.${scope.index}.${at.attempt}-${at.generation}`, compressed);
+}
+
+/** `<path>.<task name>.<index>.<attempt>-<generation>.<segment>[.zst]`: a piece of a companion. */
+export function segmentKey(
+  path: RelPath,
+  scope: KeyScope,
+  at: { readonly attempt: number; readonly generation: number; readonly segment: number },
+  compressed: boolean,
+): string {
+  const moment = `${at.attempt}-${at.generation}.${at.segment}`;
+  return withSuffix(path, `.${scope.taskName}.${scope.index}.${moment}`, compressed);
+}
+
+/** What the keys of all checkpoint objects and segments of a path begin with, of all attempts. */
+export function momentPrefix(path: RelPath, scope: KeyScope): string {
+  return checkpointKey(path, scope, { attempt: 0, generation: 0 }, false).replace(/0-0$/, '');
+}
+
+/** What follows {@link momentPrefix} in a key, undefined when it is something else. */
+export function parseMoment(rest: string): { attempt: number; isSegment: boolean } | undefined {
+  const match = /^([1-9]\d*)-\d+(\.\d+)?(?:\.zst)?$/.exec(rest);
+  return match === null ? undefined : { attempt: Number(match[1]), isSegment: match[2] !== undefined };
+}
+
+/** The attempt and number of the segment that a key stands for; undefined when it is none. */
+export function parseSegmentKey(key: string): { attempt: number; segment: number } | undefined {
+  const match = /\.(\d+)-\d+\.(\d+)(?:\.zst)?$/.exec(key);
+  return match === null ? undefined : { attempt: Number(match[1]), segment: Number(match[2]) };
+}
+
+/**
+ * The keys under which an input is looked for, in this order: the index's own first. What somebody uploads by hand
+ * (`aws s3 cp`) stands under its plain name, which nobody has escaped.
+ */
+export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: string; compressed: boolean }[] {
+  const plain = isPlainKey(path) && escapePath(path) !== path ? [path] : [];
+  const own = [resultKey(path, scope, false), ...plain.map((name) => `${name}.${scope.index}`)];
+  return [
+    ...own.flatMap((key) => [
+      { key, compressed: false },
+      { key: `${key}${COMPRESSED}`, compressed: true },
+    ]),
+    ...[...plain, escapePath(path)].map((key) => ({ key, compressed: false })),
+  ];
+}
+
+/** True when a store takes the name of this file, or the beginning of it, as a key. */
+export function isPlainKey(path: RelPath): boolean {
+  // A byte that is not UTF-8 is a lone surrogate (model/path).
+  return !/\p{Surrogate}/u.test(path) && Buffer.byteLength(path) <= KEY_LIMIT_BYTES;
+}
+
+/** A file that is compressed already by its name is stored as it is: `.zst` in a key is always ours. */
+export function mayCompress(path: RelPath): boolean {
+  return !path.endsWith(COMPRESSED);
+}
+
+/** Below it each task of the store has a folder. */
+export const TASKS_PREFIX = '.capture/';
+
+/** `.capture/<task name>/<index>/`: the prefix of one index's records. */
+export function recordPrefix(scope: KeyScope): string {
+  return `${TASKS_PREFIX}${escapePath(scope.taskName)}/${scope.index}/`;
+}
+
+/** `<attempt>-<seq>.<kind>.json`, zero-padded so that key order is time order. `failed` carries its status. */
+export function recordKey(scope: KeyScope, attempt: number, seq: number, kind: string): string {
+  return `${recordPrefix(scope)}${pad(attempt, 4)}-${pad(seq, 6)}.${kind}.json`;
+}
+
+/** What a record's key says, or undefined when it is no record's. */
+export function parseRecordKey(
+  key: string,
+): { attempt: number; seq: number; kind: string; status: number | undefined } | undefined {
+  const match = /\/(\d{4,})-(\d{6,})\.([a-z]+)(?:-(\d+))?\.json$/.exec(key);
+  if (match === null) return undefined;
+  const [, attempt, seq, kind, status] = match;
+  return {
+    attempt: Number(attempt),
+    seq: Number(seq),
+    kind: kind ?? '',
+    status: status === undefined ? undefined : Number(status),
+  };
+}
+
+function pad(value: number, width: number): string {
+  return String(value).padStart(width, '0');
+}
+
+function withSuffix(path: RelPath, suffix: string, compressed: boolean): string {
+  const tail = compressed ? `${suffix}${COMPRESSED}` : suffix;
+  const key = escapePath(path) + tail;
+  if (Buffer.byteLength(key) <= KEY_LIMIT_BYTES) return key;
+  return `${shorten(escapePath(path).replaceAll('/', '%2F'), path)}${tail}`;
+}
+
+/**
+ * `%`, control bytes, bytes that are not UTF-8, and the dot of a final `.zst` become `%XX`; a component over
+ * 200 bytes keeps its first 120 and the md5 of the whole path.
+ */
+export function escapePath(path: RelPath): string {
+  return path
+    .split('/')
+    .map((part, at, parts) => {
+      const escaped = at === parts.length - 1 ? escapeEnding(escapeBytes(part)) : escapeBytes(part);
+      return Buffer.byteLength(escaped) > COMPONENT_LIMIT_BYTES ? shorten(escaped, path) : escaped;
+    })
+    .join('/');
+}
+
+/** The path that a key stands for: one that capture would not write so is the plain name of a file. */
+export function pathOfKey(key: string): RelPath {
+  const path = unescapeKey(key);
+  return escapePath(path) === key ? path : key;
+}
+
+/** The path that a key's path part stands for. A shortened one cannot be undone: it comes back as it is. */
+export function unescapeKey(escaped: string): RelPath {
+  if (!escaped.includes('%') || escaped.includes('%~')) return escaped;
+  const bytes: Buffer[] = [];
+  let at = 0;
+  for (const match of escaped.matchAll(/%([0-9A-F]{2})/g)) {
+    bytes.push(
+      Buffer.from(escaped.slice(at, match.index)),
+      Buffer.from([Number.parseInt(match[1] ?? '', 16)]),
+    );
+    at = match.index + match[0].length;
+  }
+  bytes.push(Buffer.from(escaped.slice(at)));
+  return decodePath(Buffer.concat(bytes));
+}
+
+function escapeBytes(part: string): string {
+  let out = '';
+  for (const char of part) {
+    const code = char.codePointAt(0) ?? 0;
+    if (code >= 0xdc80 && code <= 0xdcff) out += percent(code - 0xdc00);
+    else if (code < 0x20 || code === 0x7f || char === '%') out += percent(code);
+    else out += char;
+  }
+  return out;
+}
+
+function percent(byte: number): string {
+  return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+}
+
+function escapeEnding(part: string): string {
+  return part.endsWith(COMPRESSED) ? `${part.slice(0, -COMPRESSED.length)}%2Ezst` : part;
+}
+
+function shorten(escaped: string, path: RelPath): string {
+  let head = '';
+  // Never cut inside a character or a %XX.
+  for (const piece of escaped.match(/%[0-9A-F]{2}|./gsu) ?? []) {
+    if (Buffer.byteLength(head + piece) > SHORT_HEAD_BYTES) break;
+    head += piece;
+  }
+  return `${head}%~${md5Of(pathBytes(path))}`;
+}

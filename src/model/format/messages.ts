@@ -1,0 +1,95 @@
+// The typed messages between launcher and sidecar, over the fork channel. The launcher decides about the
+// task; the sidecar decides about files and the store.
+import type { ExitStatus } from '../exit-status.ts';
+import type { Notice } from './notice.ts';
+import type { Settings } from './settings.ts';
+
+/** How the task's main process ended. `code` and `signal` as waitpid(2) has them: exactly one is set. */
+export interface TaskEnd {
+  readonly code: number | undefined;
+  /** `SIGTERM`, ... */
+  readonly signal: string | undefined;
+  /** When the launcher learnt of it, ms since the epoch. */
+  readonly atMs: number;
+}
+
+export type ToSidecar =
+  /** The first message. `attempt` is set when a dead sidecar is being replaced: it must not claim anew. */
+  | {
+      readonly kind: 'start';
+      readonly settings: Settings;
+      readonly attempt: number | undefined;
+      /** The launcher's clock: instants in messages are of it. */
+      readonly clockOffsetMs: number;
+    }
+  | { readonly kind: 'task-started'; readonly pid: number }
+  /** A signal is on its way to the task, or the launcher received it: closes from now on may be a death's. */
+  | {
+      readonly kind: 'task-signalled';
+      readonly signal: string;
+      readonly atMs: number;
+      readonly lastCall: boolean;
+    }
+  /** We will be stopped at this instant, ms since the epoch; undefined: not after all. */
+  | { readonly kind: 'noticed'; readonly deadlineMs: number | undefined }
+  /** The task and all that it left behind are gone: scan, drain, write the last record, answer `ended`. */
+  | {
+      readonly kind: 'task-ended';
+      readonly end: TaskEnd;
+      /** A notice or SIGTERM came before the task ended. */
+      readonly preempted: boolean;
+      /** Ms since the epoch at which we will be killed, if that is known. */
+      readonly deadlineMs: number | undefined;
+      /** When processes that the task left behind, and that still wrote a declared file, were told to end. */
+      readonly writersStoppedAtMs?: number | undefined;
+      /** Who asked us to stop, for the record. */
+      readonly reason?: string | undefined;
+    }
+  /** The task could not be started at all: undo the claim's meaning, write `failed-<status>`. */
+  | {
+      readonly kind: 'task-not-started';
+      readonly status: ExitStatus;
+      readonly reason: string;
+      /** We were asked to end before it could be started. */
+      readonly preempted: boolean;
+    };
+
+/** What the sidecar says of its own accord while the task runs. */
+export type News = Extract<
+  FromSidecar,
+  { readonly kind: 'signal-seen' | 'notice' | 'notice-withdrawn' | 'drain-takes' | 'fenced' }
+>;
+
+export type FromSidecar =
+  /** The module is loaded and its signal handlers stand; sent before `start` is read. */
+  | { readonly kind: 'hello'; readonly pid: number }
+  /** Restored, watching: the task may start. */
+  | {
+      readonly kind: 'ready';
+      readonly attempt: number;
+      /** Generation that was restored, as `<attempt>-<generation>`; '' when none. */
+      readonly restored: string;
+      /** Unique id of this run of the task, for CAPTURED_RUN. */
+      readonly runToken: string;
+      /** Path of the control socket, for CAPTURED_SOCKET. */
+      readonly socket?: string | undefined;
+    }
+  /** `--skip-done`: this index is done already. */
+  | { readonly kind: 'done-already' }
+  /** Nothing was started: the launcher prints it and exits. */
+  | {
+      readonly kind: 'refused';
+      readonly status: ExitStatus;
+      readonly message: string;
+      readonly hint: string | undefined;
+    }
+  /** A signal that is not obeyed, reported so that the launcher knows it was broadcast. */
+  | { readonly kind: 'signal-seen'; readonly signal: string; readonly atMs: number }
+  /** A source says that we will be stopped, or takes that back. */
+  | { readonly kind: 'notice' | 'notice-withdrawn'; readonly notice: Notice }
+  /** After `noticed`: what sending the task's last files is measured to take. */
+  | { readonly kind: 'drain-takes'; readonly ms: number }
+  /** Another attempt has taken this index over: stop the task. */
+  | { readonly kind: 'fenced'; readonly message: string }
+  /** Everything is written. `status` is capture's own verdict, undefined: the task's status stands. */
+  | { readonly kind: 'ended'; readonly status: ExitStatus | undefined };

@@ -1,0 +1,37 @@
+// How far a restore or the drain is, in one line. Pure: the clock is the caller's.
+import { formatBytes, formatMs, plural } from '../units.ts';
+
+/** One file on its way. Bytes are those of the local file; what is sent compressed may be told as fewer. */
+export interface FileProgress {
+  moved(bytes: number): void;
+  /** It is there, with so many bytes. */
+  done(bytes: number): void;
+  /** Given up, or to be tried again: nothing of it counts. Nothing, when it is done. */
+  failed(): void;
+}
+
+export interface HowFar {
+  /** `restoring`, `storing` */
+  readonly what: string;
+  readonly files: number;
+  readonly filesDone: number;
+  /** Undefined when nobody knows. */
+  readonly bytes: number | undefined;
+  readonly bytesDone: number;
+  /** Of those, since it began. */
+  readonly bytesMoved: number;
+  readonly elapsedMs: number;
+}
+
+/** `storing: 3 of 12 files, 1.2 GiB of 4.0 GiB, 110.0 MiB/s, 25.5 s left`; what nobody can know is left out. */
+export function progressLine(far: HowFar): string {
+  const { what, files, filesDone, bytes, bytesDone, bytesMoved, elapsedMs } = far;
+  const perMs = bytesMoved / Math.max(1, elapsedMs);
+  const knowsAll = bytes !== undefined && bytes > 0 && bytes >= bytesDone;
+  return [
+    `${what}: ${Math.min(filesDone, files)} of ${plural(files, 'file')}`,
+    knowsAll ? `${formatBytes(bytesDone)} of ${formatBytes(bytes)}` : formatBytes(bytesDone),
+    `${formatBytes(Math.round(perMs * 1000))}/s`,
+    ...(knowsAll && perMs > 0 ? [`${formatMs((bytes - bytesDone) / perMs)} left`] : []),
+  ].join(', ');
+}

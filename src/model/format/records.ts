@@ -1,0 +1,213 @@
+// The records: small immutable JSON objects that say what an attempt has stored so far. Formats are fixed,
+// other programs read them. Everything read from a store is validated here before anything believes it.
+import { z } from 'zod';
+import { isInside } from '../path.ts';
+import { checkSum } from './record-text.ts';
+
+/** Bytes of a record that is still read; a larger one is not ours. */
+export const RECORD_LIMIT_BYTES = 16 * 2 ** 20;
+/** A record with more results than this moves them into an immutable list segment. */
+export const RESULTS_PER_SEGMENT = 1000;
+
+/** More generations than anybody keeps: such a record is not ours. */
+const GENERATIONS_LIMIT = 10_000;
+
+/** A key below the store's own prefix: a record must not make us read or delete anything else. */
+const storeKey = z.string().max(1024).refine(isInside, 'no key of this store');
+const md5 = z.string().regex(/^[0-9a-f]{32}$/);
+const time = z.iso.datetime();
+
+/** One stored object and the file that it was. */
+const storedFile = z.object({
+  /** The true path: keys can be shortened and escaped. */
+  path: z.string().min(1),
+  kind: z.enum(['file', 'link']).default('file'),
+  key: storeKey,
+  push: z.string().min(1),
+  attempt: z.int().positive(),
+  /** Of the uncompressed bytes; of the target's text for a link. */
+  md5,
+  size: z.int().nonnegative(),
+  /** Of the object as it is stored; absent in records of earlier versions. */
+  storedSize: z.int().nonnegative().optional(),
+  compressed: z.boolean(),
+  mtimeNs: z.string().regex(/^-?\d+$/),
+  mode: z.int().min(0).max(0o7777),
+  /** Closed by a death, or not proven otherwise. */
+  suspect: z.boolean().optional(),
+});
+export type StoredFile = Readonly<z.infer<typeof storedFile>>;
+
+/** Bytes `first` to `first + size` of a companion; a restore joins its segments in order. */
+const segment = z.object({
+  key: storeKey,
+  push: z.string().min(1),
+  first: z.int().nonnegative(),
+  size: z.int().nonnegative(),
+  /** Of the uncompressed bytes. */
+  md5,
+  compressed: z.boolean(),
+});
+export type Segment = Readonly<z.infer<typeof segment>>;
+
+/** An append-only file that the task kept open, as long as it was when the members were seen, or longer. */
+const companion = z.object({
+  path: z.string().min(1),
+  size: z.int().nonnegative(),
+  mode: z.int().min(0).max(0o7777),
+  segments: z.array(segment),
+  /** A result that was not stored yet: nobody declared it as a companion. */
+  result: z.boolean().optional(),
+  /** Of a result: the task had closed it before the last of the members. Else it was open and only appended to. */
+  closed: z.boolean().optional(),
+});
+export type Companion = Readonly<z.infer<typeof companion>>;
+
+/** A declared result that held content which the store had not got when a generation was committed. */
+const behind = z.object({
+  path: z.string().min(1),
+  /** Nobody had closed it; else it was on its way. */
+  open: z.boolean(),
+  /** Of what was stored of it by then. */
+  push: z.string().optional(),
+});
+export type Behind = Readonly<z.infer<typeof behind>>;
+
+/** What `attempt` had written to a result and is not stored under its key: a resume has gone on behind it. */
+export const lackingSchema = z.object({
+  path: z.string().min(1),
+  open: z.boolean(),
+  attempt: z.int().positive(),
+  /** Of the object that the death of that attempt left; without one it is stored nowhere. */
+  key: storeKey.optional(),
+});
+export type Lacking = Readonly<z.infer<typeof lackingSchema>>;
+
+const generation = z.object({
+  /** Together unique and in time order. */
+  attempt: z.int().positive(),
+  generation: z.int().positive(),
+  at: time,
+  members: z.array(storedFile),
+  companions: z.array(companion).default([]),
+  suspect: z.boolean().optional(),
+  incomplete: z.boolean().optional(),
+  /** Results that it is ahead of: 1,000 at most. */
+  behind: z.array(behind).optional(),
+  /** What results have lost by resumes before it. */
+  lacking: z.array(lackingSchema).optional(),
+  /** All members at one instant at which none had a writer, and no more is known: what a power cut would leave. */
+  instant: z.boolean().optional(),
+  /** A close that made it may have been a death's; a later record says whether it was. */
+  unproven: z.boolean().optional(),
+});
+export type Generation = Readonly<z.infer<typeof generation>>;
+
+/** A declared file of the last record that is not stored. */
+const leftFile = z.object({ path: z.string(), why: z.string() });
+export type LeftFile = Readonly<z.infer<typeof leftFile>>;
+
+export const RECORD_KINDS = [
+  'started',
+  'stored',
+  'checkpoint',
+  'preempted',
+  'failed',
+  'ended',
+  'done',
+] as const;
+export type RecordKind = (typeof RECORD_KINDS)[number];
+
+/** True for a record after which its attempt writes no other. */
+export function isLast(kind: RecordKind): boolean {
+  return kind === 'preempted' || kind === 'failed' || kind === 'ended' || kind === 'done';
+}
+
+export const recordSchema = z.object({
+  format: z.literal(1),
+  kind: z.enum(RECORD_KINDS),
+  /** Unique id of the put that made this record. */
+  push: z.string().min(1),
+  capture: z.string(),
+  attempt: z.int().positive(),
+  seq: z.int().nonnegative(),
+  at: time,
+  task: z.string(),
+  index: z.string(),
+  runId: z.string().optional(),
+  runToken: z.string(),
+  host: z.string(),
+  argv: z.array(z.string()),
+  scheduler: z.record(z.string(), z.string()).default({}),
+  startedAt: time,
+  /** The generation that the attempt began with, `<attempt>-<generation>`. */
+  restored: z.string().optional(),
+  /** Keys of list segments, oldest first; an entry further on replaces an earlier one of the same path. */
+  segments: z.array(storeKey).default([]),
+  results: z.array(storedFile).default([]),
+  /** What this attempt's death left of results, stored beside them: never a baseline, never restored. */
+  partials: z.array(storedFile).default([]),
+  /** Older objects of results that came again (`.~n~`), by path the highest n. */
+  kept: z.record(z.string(), z.int()).default({}),
+  /** Newest first. */
+  generations: z.array(generation).max(GENERATIONS_LIMIT).default([]),
+  left: z.array(leftFile).default([]),
+  /** The task's end: exit code or signal, and what capture exited with. */
+  end: z
+    .object({
+      code: z.int().optional(),
+      signal: z.string().optional(),
+      status: z.int(),
+      reason: z.string().optional(),
+    })
+    .optional(),
+});
+export type CaptureRecord = Readonly<z.infer<typeof recordSchema>>;
+
+export const segmentSchema = z.object({ format: z.literal(1), results: z.array(storedFile) });
+
+/** A record, or why it is none. */
+export function parseRecord(text: string): CaptureRecord | { readonly invalid: string } {
+  return parseWith(recordSchema, text);
+}
+
+/** A list segment's entries, or why it is none. */
+export function parseSegment(text: string): readonly StoredFile[] | { readonly invalid: string } {
+  const parsed = parseWith(segmentSchema, text);
+  return 'invalid' in parsed ? parsed : parsed.results;
+}
+
+/** Text with its right checksum, or, as it was written before there were checksums, with no field but known ones. */
+function parseWith<T>(schema: z.ZodType<T>, text: string): T | { readonly invalid: string } {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return { invalid: 'not JSON' };
+  }
+  const parsed = schema.safeParse(json);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    return { invalid: `${issue?.path.join('.') || 'record'}: ${issue?.message ?? 'invalid'}` };
+  }
+  const sum = checkSum(text);
+  if (sum === 'wrong') return { invalid: 'its checksum is not that of its content' };
+  const unknown = sum === 'none' ? unknownField(json, parsed.data) : undefined;
+  return unknown === undefined ? parsed.data : { invalid: `it has no checksum and the field ${unknown}` };
+}
+
+/** The first field that the schema has left out. */
+function unknownField(json: unknown, known: unknown, at = ''): string | undefined {
+  if (!isObject(json)) return undefined;
+  for (const [name, value] of Object.entries(json)) {
+    const path = at === '' ? name : `${at}.${name}`;
+    if (!isObject(known) || !Object.hasOwn(known, name)) return path;
+    const unknown = unknownField(value, known[name], path);
+    if (unknown !== undefined) return unknown;
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,127 @@
+// What the user asked for, after options, environment and manifests files have been read and checked.
+// Plain data: it crosses the channel from the launcher to the sidecar as JSON.
+import type { NoticeChoice } from './notice.ts';
+
+import type { SlurmJob } from '../slurm-job.ts';
+
+export type ReclaimMode = 'auto' | 'now' | 'never';
+export type Compression = { readonly kind: 'zstd'; readonly level: number } | { readonly kind: 'none' };
+
+/** Patterns as the user wrote them, relative to the work directory (picomatch syntax, or `dir/`). */
+export interface ManifestPatterns {
+  readonly results: readonly string[];
+  readonly checkpoints: readonly string[];
+  readonly inputs: readonly string[];
+  readonly companions: readonly string[];
+  readonly exclude: readonly string[];
+  /** Of these patterns only the newest n matches are members of a checkpoint generation; undefined: all. */
+  readonly newest: number | undefined;
+}
+
+export interface StoreSettings {
+  /** `s3://bucket/prefix`, or `file:///dir` (always absolute). */
+  readonly url: string;
+  readonly pathStyle: boolean;
+  /** Go on although the server ignores create-only puts: then nothing fences two attempts. */
+  readonly unfenced: boolean;
+}
+
+/** Who this task is. */
+export interface Identity {
+  readonly taskName: string;
+  /** `0` in keys when there is none. */
+  readonly index: string | undefined;
+  /** Which variable or option the index came from, for messages. */
+  readonly indexSource: string | undefined;
+  /** Only what was stored under the same run id is restored. */
+  readonly runId: string | undefined;
+  /** The command line; empty for `watch` and `restore`. */
+  readonly argv: readonly string[];
+  /** The scheduler's own names for this job, recorded and never relied on. */
+  readonly scheduler: Readonly<Record<string, string>>;
+}
+
+/** What the task's end means. Statuses are those of a shell: 128+N when signal N ended it. */
+export interface EndRules {
+  /** A pattern of `results` that no file ever matched is no success. */
+  readonly requireResults: boolean;
+  /** Pattern of the result that counts; undefined: every exactly named one. */
+  readonly doneWhen: string | undefined;
+  /** The task's own "checkpointed, run me again". */
+  readonly againStatuses: readonly number[];
+  /** With these the task has closed its files itself: nothing is suspect. */
+  readonly trustedStatuses: readonly number[];
+}
+
+/** The user's own check of a set of checkpoint files. */
+export interface Verification {
+  /** For `sh -c`, in the work directory. */
+  readonly command: string;
+  readonly atRestore: boolean;
+  readonly atCommit: boolean;
+}
+
+/** How capture hears that it will be stopped, and what the task is told then. */
+export interface NoticeSettings {
+  readonly sources: readonly NoticeChoice[];
+  /** Signals that are a notice: `SIGUSR1`. */
+  readonly signals: readonly string[];
+  /** `auto`: SIGTERM where the task handles it. A signal's name otherwise. */
+  readonly tell: string;
+}
+
+export interface LogSettings {
+  readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+  readonly format: 'text' | 'json';
+  readonly file: string | undefined;
+}
+
+export interface Settings {
+  readonly manifest: ManifestPatterns;
+  readonly to: StoreSettings;
+  /** The store stands in the work directory, or nobody chose it: it goes where the machine goes. */
+  readonly perishableStore: boolean;
+  readonly from: StoreSettings | undefined;
+  readonly identity: Identity;
+  /** Absolute path. */
+  readonly workdir: string;
+  readonly sharedWorkdir: boolean;
+  /** Where the control socket is to stand; undefined: at a place of capture's own. */
+  readonly control?: string | undefined;
+  /** Where the task's side writes how the task ended. Absolute path. */
+  readonly exitFile?: string | undefined;
+  /** `capture restore` leaves its attempt to the `capture watch` that follows. */
+  readonly handoff?: boolean;
+  readonly reclaim: ReclaimMode;
+  readonly compression: Compression;
+  /** Companions are captured so long after their last capture, when no checkpoint comes before. */
+  readonly companionIntervalMs: number;
+  readonly checkpointSettleMs: number;
+  readonly checkpointLast: string | undefined;
+  /** How many complete generations are kept, at least 1. */
+  readonly generations: number;
+  readonly graceMs: number;
+  readonly drainTimeoutMs: number;
+  readonly rescanMs: number;
+  readonly restore: boolean;
+  readonly skipDone: boolean;
+  readonly onLocal: 'stored' | 'newest';
+  readonly preemptedStatus: number;
+  /** So many attempts without a newer checkpoint, and the task's status takes the place of that one. */
+  readonly maxAttempts?: number | undefined;
+  /** The job that a preempted run requeues by itself. */
+  readonly requeue?: SlurmJob | undefined;
+  readonly endRules: EndRules;
+  readonly notices: NoticeSettings;
+  readonly verify: Verification | undefined;
+  /** Worker threads that read, hash and compress. */
+  readonly lanes: number;
+  readonly spoolDir: string | undefined;
+  readonly spoolLimitBytes: number;
+  readonly log: LogSettings;
+}
+
+/** The index as it stands in keys: a task outside an array is index 0. */
+export function keyIndex(identity: Identity): string {
+  return identity.index ?? '0';
+}

@@ -1,0 +1,52 @@
+// What deaths of earlier attempts have left of results, looked at when the index is done. Pure: says which of these
+// objects nobody needs any more, which hold a whole result, and of which results nothing else is stored.
+import type { Generation, StoredFile } from '../format/records.ts';
+
+export interface SortedPartials {
+  /** The result was stored whole later. */
+  readonly obsolete: readonly StoredFile[];
+  /** Nothing else is stored of the result, and these bytes are proven whole. */
+  readonly whole: readonly StoredFile[];
+  /** Nothing else is stored of the result, and nobody knows whether these bytes are all. */
+  readonly alone: readonly StoredFile[];
+}
+
+export interface PartialsQuestion {
+  /** In the order of attempts. */
+  readonly partials: Iterable<StoredFile>;
+  /** What is stored of a result; undefined: nothing. */
+  readonly resultOf: (path: string) => StoredFile | undefined;
+  /** The task of this attempt closed the result, or left it as it stood and ended with 0; an empty one, too. */
+  readonly isWrittenNow: (path: string) => boolean;
+  /** A later attempt has only written the rest of the result: nothing of it may go. */
+  readonly isLacking: (path: string) => boolean;
+  readonly generations: readonly Generation[];
+}
+
+export function sortPartials(question: PartialsQuestion): SortedPartials {
+  const { resultOf, isWrittenNow, isLacking, generations } = question;
+  const obsolete: StoredFile[] = [];
+  const newest = new Map<string, StoredFile>();
+  for (const partial of question.partials) {
+    const { path, attempt } = partial;
+    const result = resultOf(path);
+    if (isLacking(path)) continue;
+    if (isWrittenNow(path) || (result?.attempt ?? 0) > attempt) obsolete.push(partial);
+    else if (result === undefined) newest.set(path, partial);
+  }
+  const isWhole = isInGoodSet(generations);
+  const alone = [...newest.values()];
+  return {
+    obsolete,
+    whole: alone.filter(isWhole),
+    alone: alone.filter((partial) => !isWhole(partial)),
+  };
+}
+
+/** A result that is a checkpoint as well: a set that no death is suspected of holds these very bytes. */
+function isInGoodSet(generations: readonly Generation[]): (partial: StoredFile) => boolean {
+  const good = generations.filter(({ suspect, incomplete }) => suspect !== true && incomplete !== true);
+  const members = good.flatMap((generation) => generation.members);
+  return ({ path, md5, size }) =>
+    members.some((member) => member.path === path && member.md5 === md5 && member.size === size);
+}

@@ -1,0 +1,73 @@
+// How the run ended: which record closes the attempt and what capture exits with. Pure; the exit status
+// tells the truth, so every way to 0 passes through here.
+import { EXIT, statusOfSignal, type ExitStatus } from '../exit-status.ts';
+import { showPath } from '../path.ts';
+import type { LeftFile, RecordKind } from '../format/records.ts';
+import type { EndRules } from '../format/settings.ts';
+
+export interface Outcome {
+  /** Undefined when nobody can know (`watch` without word from the task). */
+  readonly task: TaskOutcome | undefined;
+  /** A notice or SIGTERM came. */
+  readonly preempted: boolean;
+  /** Declared files that the task closed and that are not stored; with `--require-results` also those that never came. */
+  readonly left: readonly LeftFile[];
+  /** What must be there is stored, in this attempt or before: see {@link isComplete}. */
+  readonly complete: boolean;
+  readonly rules: EndRules;
+  readonly preemptedStatus: ExitStatus;
+  /** Why the task is not to be run again although it was preempted or asks for it. */
+  readonly exhausted?: string | undefined;
+}
+
+export type TaskOutcome = { readonly code: number } | { readonly signalNumber: number };
+
+export interface Verdict {
+  readonly kind: RecordKind;
+  readonly status: ExitStatus;
+  /** What made it so, where the status alone does not say. */
+  readonly reason?: string | undefined;
+}
+
+/** The task's end as a shell has it: its exit code, or 128+N when signal N ended it. */
+export function statusOfTask(task: TaskOutcome): ExitStatus {
+  return 'code' in task ? task.code : statusOfSignal(task.signalNumber);
+}
+
+/** True when the task has closed its files itself, so that no close of it may be a death's. */
+export function closedItsFiles(task: TaskOutcome, rules: EndRules): boolean {
+  const status = statusOfTask(task);
+  return status === EXIT.ok || rules.againStatuses.includes(status) || rules.trustedStatuses.includes(status);
+}
+
+export function verdictOf(outcome: Outcome): Verdict {
+  const { task, preempted, left, complete, rules, preemptedStatus, exhausted } = outcome;
+  if (task === undefined) return { kind: 'ended', status: left.length > 0 ? EXIT.notStored : EXIT.ok };
+  const status = statusOfTask(task);
+  const again = (why?: string): Verdict =>
+    exhausted === undefined
+      ? { kind: 'preempted', status: preemptedStatus, ...(why === undefined ? {} : { reason: why }) }
+      : // A task that ended with 0 and is to be run again has not done its work: that is no success.
+        { kind: 'failed', status: status === EXIT.ok ? EXIT.notStored : status, reason: exhausted };
+  if (rules.againStatuses.includes(status)) return again(`the task ended with ${status} (--again-status)`);
+  if (preempted && (status !== EXIT.ok || !complete)) return again();
+  if (status !== EXIT.ok) return { kind: 'failed', status };
+  // The user has named the result that counts: a task that ends without it has not done its work.
+  if (rules.doneWhen !== undefined && !complete) {
+    return again(`no ${showPath(rules.doneWhen)} is stored (--done-when)`);
+  }
+  if (left.length > 0) return { kind: 'failed', status: EXIT.notStored };
+  return { kind: 'done', status: EXIT.ok };
+}
+
+/**
+ * Is what must be there stored? `--done-when` names it; else it is every exactly named result, and with
+ * `--require-results` every pattern.
+ */
+export function isComplete(
+  rules: EndRules,
+  stored: { readonly doneWhen: boolean; readonly everyName: boolean; readonly everyPattern: boolean },
+): boolean {
+  if (rules.doneWhen !== undefined) return stored.doneWhen;
+  return stored.everyName && (stored.everyPattern || !rules.requireResults);
+}

@@ -1,0 +1,144 @@
+// A track as a row of 101 bytes. Why a file is left is one of few texts, kept once for all.
+import type { ClosedHow } from '../file/events.ts';
+import type { Evidence } from '../file/evidence.ts';
+import type { Close, Durable, Track, TrackRole } from '../file/file-state.ts';
+import {
+  FINGERPRINT_BYTES,
+  MD5_BYTES,
+  readFingerprint,
+  readMd5,
+  writeCount,
+  writeFingerprint,
+  writeMd5,
+} from './fields.ts';
+import type { RowCodec } from './packed-map.ts';
+
+const HOWS: readonly ClosedHow[] = ['close', 'rename', 'link', 'scan', 'quiet', 'dir-rename'];
+const EVIDENCE: readonly Evidence[] = ['unknown', 'clean', 'doubtful'];
+/** More different reasons than that are not of few kinds. */
+const MOST_REASONS = 1000;
+const MOST_TRIES = 0xff;
+
+const PENDING = 1;
+const PUSHING = 2;
+const CLOSED_AGAIN = 4;
+const BLOCKED = 8;
+const SPOOL_FIRST = 16;
+const REPLACES = 32;
+const INHERITED = 64;
+const DURABLE = 128;
+/** Durable without content: an empty file has no md5. */
+const EMPTY = 256;
+
+const HOW = 2;
+const TORN = 3;
+const FAILED = 4;
+const LEFT = 5;
+const CLOSES = 7;
+const READING = 11;
+const BEHIND = 15;
+const SINCE = 19;
+const NOT_BEFORE = 27;
+const CLOSED_AT = 35;
+const FINGERPRINT = 43;
+const MD5 = FINGERPRINT + FINGERPRINT_BYTES;
+
+export function trackRow(role: TrackRole): RowCodec<Track> {
+  const reasons: string[] = [];
+  const numberOf = (left: string | undefined): number => {
+    if (left === undefined) return 0;
+    const known = reasons.indexOf(left);
+    if (known !== -1) return known + 1;
+    return reasons.length < MOST_REASONS ? reasons.push(left) : -1;
+  };
+  return {
+    bytes: MD5 + MD5_BYTES,
+    write: (track, row, at, path) => {
+      const left = numberOf(track.left);
+      const { lastClose, inherited, durable, tornTries, failedTries } = track;
+      if (left === -1 || tornTries > MOST_TRIES || failedTries > MOST_TRIES) return false;
+      row.writeUInt16LE(flagsOf(track), at);
+      row[at + HOW] = lastClose === undefined ? 0 : numberOfClose(lastClose);
+      row[at + TORN] = tornTries;
+      row[at + FAILED] = failedTries;
+      row.writeUInt16LE(left, at + LEFT);
+      row.writeDoubleLE(track.pendingSinceMs, at + SINCE);
+      row.writeDoubleLE(track.notBeforeMs, at + NOT_BEFORE);
+      row.writeDoubleLE(lastClose?.atMs ?? 0, at + CLOSED_AT);
+      return (
+        track.path === path &&
+        track.role === role &&
+        writeCount(track.closes, row, at + CLOSES) &&
+        writeCount(track.readingCloses, row, at + READING) &&
+        writeCount(track.durableCloses, row, at + BEHIND) &&
+        // There is room for one state of the file.
+        (inherited === undefined ||
+          (durable === undefined && writeFingerprint(inherited, row, at + FINGERPRINT))) &&
+        (durable === undefined || writeDurable(durable, row, at))
+      );
+    },
+    read: (row, at, path) => {
+      const flags = row.readUInt16LE(at);
+      const told = (row[at + HOW] ?? 0) - 1;
+      const how = HOWS[told % HOWS.length];
+      const evidence = EVIDENCE[Math.floor(told / HOWS.length)];
+      return {
+        path,
+        role,
+        inherited: (flags & INHERITED) === 0 ? undefined : readFingerprint(row, at + FINGERPRINT),
+        pending: (flags & PENDING) !== 0,
+        pendingSinceMs: row.readDoubleLE(at + SINCE),
+        pushing: (flags & PUSHING) !== 0,
+        closedAgain: (flags & CLOSED_AGAIN) !== 0,
+        blocked: (flags & BLOCKED) !== 0,
+        notBeforeMs: row.readDoubleLE(at + NOT_BEFORE),
+        tornTries: row[at + TORN] ?? 0,
+        spoolFirst: (flags & SPOOL_FIRST) !== 0,
+        failedTries: row[at + FAILED] ?? 0,
+        lastClose:
+          how === undefined || evidence === undefined
+            ? undefined
+            : { how, evidence, atMs: row.readDoubleLE(at + CLOSED_AT) },
+        closes: row.readUInt32LE(at + CLOSES),
+        readingCloses: row.readUInt32LE(at + READING),
+        durableCloses: row.readUInt32LE(at + BEHIND),
+        replaces: (flags & REPLACES) !== 0,
+        durable: (flags & DURABLE) === 0 ? undefined : readDurable(row, at, (flags & EMPTY) !== 0),
+        left: reasons[row.readUInt16LE(at + LEFT) - 1],
+      };
+    },
+  };
+}
+
+/** Never 0. */
+function numberOfClose({ how, evidence }: Close): number {
+  return EVIDENCE.indexOf(evidence) * HOWS.length + HOWS.indexOf(how) + 1;
+}
+
+function flagsOf(track: Track): number {
+  const { durable } = track;
+  return (
+    (track.pending ? PENDING : 0) |
+    (track.pushing ? PUSHING : 0) |
+    (track.closedAgain ? CLOSED_AGAIN : 0) |
+    (track.blocked ? BLOCKED : 0) |
+    (track.spoolFirst ? SPOOL_FIRST : 0) |
+    (track.replaces ? REPLACES : 0) |
+    (track.inherited === undefined ? 0 : INHERITED) |
+    (durable === undefined ? 0 : DURABLE) |
+    (durable?.md5 === '' ? EMPTY : 0)
+  );
+}
+
+function writeDurable({ fingerprint, md5, size }: Durable, row: Buffer, at: number): boolean {
+  return (
+    size === fingerprint.size &&
+    writeFingerprint(fingerprint, row, at + FINGERPRINT) &&
+    (md5 === '' || writeMd5(md5, row, at + MD5))
+  );
+}
+
+function readDurable(row: Buffer, at: number, empty: boolean): Durable {
+  const fingerprint = readFingerprint(row, at + FINGERPRINT);
+  return { fingerprint, md5: empty ? '' : readMd5(row, at + MD5), size: fingerprint.size };
+}

@@ -1,0 +1,132 @@
+// EC2's instance metadata, version 2 (IMDSv2, with a session token): is this spot instance to be interrupted?
+// Amazon EC2 User Guide, "Spot Instance interruption notices" and "EC2 instance rebalance recommendations".
+import { z } from 'zod';
+import type { Notice } from '../model/format/notice.ts';
+import { atInstant, instantMs } from './instant.ts';
+import { askAtFirst, baseUrl, jsonOf, poll, tryAsk, type Answer, type Question } from './metadata.ts';
+import { absent, type Source, type SourceOptions } from './source.ts';
+
+const TOKEN_PATH = '/latest/api/token';
+const ACTION_PATH = '/latest/meta-data/spot/instance-action';
+const REBALANCE_PATH = '/latest/meta-data/events/recommendations/rebalance';
+const TOKEN_HEADER = 'x-aws-ec2-metadata-token';
+const TTL_HEADER = 'x-aws-ec2-metadata-token-ttl-seconds';
+/** The longest that EC2 gives; one that ends sooner is told by a 401. */
+const TOKEN_TTL_SECONDS = 21_600;
+/** EC2 on the IPv6 network of Nitro instances. */
+const IPV6_URL = 'http://[fd00:ec2::254]';
+
+const Action = z.object({ action: z.enum(['terminate', 'stop', 'hibernate']), time: z.string().optional() });
+const Rebalance = z.object({ noticeTime: z.string() });
+const VERB = { terminate: 'terminates', stop: 'stops', hibernate: 'hibernates' } as const;
+
+/** Both are asked every time. `AWS_EC2_METADATA_*` are the variables of the AWS SDKs. */
+export function ec2Source(options: SourceOptions): Source {
+  return { run: async () => listen(options) };
+}
+
+async function listen(options: SourceOptions): Promise<void> {
+  const { env, pace, signal, tell } = options;
+  const disabled = env['AWS_EC2_METADATA_DISABLED'] ?? '';
+  if (disabled !== '' && disabled !== 'false') {
+    absent(options, 'no notices from EC2: AWS_EC2_METADATA_DISABLED is set');
+    return;
+  }
+  const isIpv6 = env['AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE']?.toLowerCase() === 'ipv6';
+  const base = baseUrl(env['AWS_EC2_METADATA_SERVICE_ENDPOINT'] || (isIpv6 ? IPV6_URL : undefined));
+  if ('wrong' in base) {
+    absent(options, `no notices from EC2: AWS_EC2_METADATA_SERVICE_ENDPOINT ${base.wrong}`);
+    return;
+  }
+  const first = await askAtFirst(base, tokenQuestion(options), pace);
+  let token = tokenOf(first);
+  if (token === undefined) {
+    const why = 'failed' in first ? first.failed : `http ${first.status}`;
+    absent(
+      options,
+      `no notices from EC2: its metadata service gives no token (${why})`,
+      'in a container, allow a hop: aws ec2 modify-instance-metadata-options --http-put-response-hop-limit 2',
+    );
+    return;
+  }
+  const get = async (path: string): Promise<Answer | undefined> => {
+    token ??= tokenOf(await tryAsk(base, tokenQuestion(options)));
+    if (token === undefined) return undefined;
+    const headers = { [TOKEN_HEADER]: token };
+    const answer = await tryAsk(base, { path, headers, timeoutMs: pace.timeoutMs, signal });
+    if ('failed' in answer) return undefined;
+    if (answer.status === 401) token = undefined;
+    return answer;
+  };
+  const getWithToken = async (path: string): Promise<Answer | undefined> => {
+    const answer = await get(path);
+    return answer?.status === 401 ? get(path) : answer;
+  };
+  const stop = onlyNow(ACTION_PATH, getWithToken, (body) => actionNotice(body, options));
+  const advice = onlyNow(REBALANCE_PATH, getWithToken, (body) => rebalanceNotice(body, options));
+  await poll(
+    async () => {
+      // One after the other: the second may need the token that the first has renewed.
+      const heard = [await stop.look(), await advice.look()];
+      tell([stop.standing(), advice.standing()].filter((notice) => notice !== undefined));
+      return heard.every(Boolean) ? 'heard' : 'failed';
+    },
+    pace,
+    signal,
+  );
+}
+
+function tokenQuestion({ pace, signal }: SourceOptions): Question {
+  return {
+    method: 'PUT',
+    path: TOKEN_PATH,
+    headers: { [TTL_HEADER]: String(TOKEN_TTL_SECONDS) },
+    timeoutMs: pace.timeoutMs,
+    signal,
+  };
+}
+
+function tokenOf(answer: Answer | { readonly failed: string }): string | undefined {
+  if ('failed' in answer || answer.status !== 200) return undefined;
+  return /^[\x21-\x7e]{1,1024}$/.exec(answer.body)?.[0];
+}
+
+/** What stands under a path: 404 is "nothing"; what is no answer leaves standing what stood. */
+function onlyNow(
+  path: string,
+  get: (path: string) => Promise<Answer | undefined>,
+  read: (body: string) => Notice | undefined,
+): { look(): Promise<boolean>; standing(): Notice | undefined } {
+  let standing: Notice | undefined;
+  return {
+    look: async () => {
+      const answer = await get(path);
+      if (answer?.status === 404) standing = undefined;
+      else if (answer?.status === 200) standing = read(answer.body) ?? standing;
+      return answer?.status === 404 || answer?.status === 200;
+    },
+    standing: () => standing,
+  };
+}
+
+function actionNotice(body: string, { garbage }: SourceOptions): Notice | undefined {
+  const read = Action.safeParse(jsonOf(body));
+  if (!read.success) {
+    garbage('EC2 says something about this instance that makes no sense (spot/instance-action)');
+    return undefined;
+  }
+  const atMs = instantMs(read.data.time);
+  const what = `EC2 ${VERB[read.data.action]} this instance${atInstant(atMs)}`;
+  return { source: 'ec2', kind: 'stop', atMs, what };
+}
+
+/** Its time is when the advice was given, not when anything ends. */
+function rebalanceNotice(body: string, { garbage }: SourceOptions): Notice | undefined {
+  const read = Rebalance.safeParse(jsonOf(body));
+  if (!read.success) {
+    garbage('EC2 says something about this instance that makes no sense (recommendations/rebalance)');
+    return undefined;
+  }
+  const what = 'EC2 recommends to leave this instance: it is at a higher risk of being interrupted';
+  return { source: 'ec2', kind: 'advice', atMs: undefined, what };
+}

@@ -1,0 +1,97 @@
+// GCE's metadata server: is this machine preempted, or ended for its host's maintenance? It answers when
+// something changes, so nothing is asked in between. Compute Engine documentation, "View and query VM metadata"
+// (wait_for_change, last_etag, timeout_sec), "Spot VMs" and "Query metadata server for maintenance events".
+import type { Notice } from '../model/format/notice.ts';
+import { askAtFirst, baseUrl, poll, tryAsk, type Answer } from './metadata.ts';
+import { absent, type Source, type SourceOptions } from './source.ts';
+
+const KEYS = ['preempted', 'maintenance-event'] as const;
+type Key = (typeof KEYS)[number];
+
+/** Required with the question and the answer: nobody is led to another server. */
+const FLAVOR = { 'metadata-flavor': 'Google' } as const;
+/** It answers at the latest then; a connection that died meanwhile is noticed a little later. */
+const LONGEST_WAIT_SECONDS = 300;
+const LATE_MS = 30_000;
+
+/** `GCE_METADATA_HOST` (host, or host:port) is the variable of Google's own clients. */
+export function gceSource(options: SourceOptions): Source {
+  return { run: async () => listen(options) };
+}
+
+async function listen(options: SourceOptions): Promise<void> {
+  const { env, pace, signal } = options;
+  const host = env['GCE_METADATA_HOST'] ?? '';
+  const base = baseUrl(host === '' ? undefined : `http://${host}`);
+  if ('wrong' in base) {
+    absent(options, `no notices from GCE: GCE_METADATA_HOST ${base.wrong}`);
+    return;
+  }
+  const question = { headers: FLAVOR, timeoutMs: pace.timeoutMs, signal };
+  const first = await askAtFirst(base, { ...question, path: pathOf('preempted') }, pace);
+  if ('failed' in first || !isGoogle(first)) {
+    const why = 'failed' in first ? first.failed : `http ${first.status}, not from Google's server`;
+    absent(options, `no notices from GCE: its metadata server does not answer (${why})`);
+    return;
+  }
+  const standing = new Map<Key, Notice | undefined>();
+  const follow = async (key: Key): Promise<void> => {
+    let etag = '';
+    await poll(
+      async () => {
+        // The first question only learns from which state on to wait; it may already be the notice.
+        const path = etag === '' ? pathOf(key) : changePath(key, etag);
+        const timeoutMs = etag === '' ? pace.timeoutMs : LONGEST_WAIT_SECONDS * 1000 + LATE_MS;
+        const answer = await tryAsk(base, { ...question, path, timeoutMs });
+        if ('failed' in answer || answer.status !== 200 || !isGoogle(answer)) return 'failed';
+        etag = answer.headers.etag ?? '';
+        standing.set(key, noticeOf(key, answer.body.trim(), standing.get(key), options));
+        options.tell([...standing.values()].filter((notice) => notice !== undefined));
+        return 'heard';
+      },
+      pace,
+      signal,
+    );
+  };
+  await Promise.all(KEYS.map(follow));
+}
+
+function pathOf(key: Key): string {
+  return `/computeMetadata/v1/instance/${key}`;
+}
+
+function changePath(key: Key, etag: string): string {
+  const query = new URLSearchParams({
+    wait_for_change: 'true',
+    last_etag: etag,
+    timeout_sec: String(LONGEST_WAIT_SECONDS),
+  });
+  return `${pathOf(key)}?${query.toString()}`;
+}
+
+function isGoogle({ headers }: Answer): boolean {
+  return headers['metadata-flavor'] === FLAVOR['metadata-flavor'];
+}
+
+/** GCE never says the instant. A live migration is no notice: the task goes on on another host. */
+function noticeOf(
+  key: Key,
+  value: string,
+  before: Notice | undefined,
+  { garbage }: SourceOptions,
+): Notice | undefined {
+  const stop = (what: string): Notice => ({ source: 'gce', kind: 'stop', atMs: undefined, what });
+  switch (value) {
+    case 'TRUE':
+      return stop('GCE preempts this machine');
+    case 'TERMINATE_ON_HOST_MAINTENANCE':
+      return stop("GCE stops this machine for its host's maintenance");
+    case 'FALSE':
+    case 'NONE':
+    case 'MIGRATE_ON_HOST_MAINTENANCE':
+      return undefined;
+    default:
+      garbage(`GCE says something about this machine that makes no sense (${key})`);
+      return before;
+  }
+}

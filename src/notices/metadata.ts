@@ -1,0 +1,133 @@
+// One question to a metadata service on this machine, and asking it again and again. Never through a proxy and
+// never redirected: the answer decides whether the task is stopped.
+import http from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import { errnoOf, reasonOf } from '../model/errors.ts';
+import { formatMs } from '../model/units.ts';
+import type { Pace } from './source.ts';
+
+/** Link-local, the same on EC2, GCE and Azure; a number, because a name would wait for a resolver. */
+export const METADATA_URL = 'http://169.254.169.254';
+
+export interface Question {
+  readonly method?: 'GET' | 'PUT' | 'POST';
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** For the whole answer, ms. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** No answer in this time: an errno of connect(2), so that callers tell it from a refusal. */
+const TIMED_OUT = 'ETIMEDOUT';
+const LARGEST_BODY_BYTES = 64 * 1024;
+/** A service that fails is asked more rarely, up to this many times the pace. */
+const RAREST = 8;
+
+/** An agent of our own: the global one obeys NODE_USE_ENV_PROXY (Node 24, "Built-in Proxy Support"). */
+const agent = new http.Agent({ keepAlive: false });
+
+/**
+ * The service's answer, whatever its status. Rejects when there is none in time, when it is larger than 64 KiB,
+ * and on the signal. The connection does not keep the process alive.
+ */
+export async function ask(base: URL, question: Question): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { method = 'GET', headers, body, timeoutMs, signal } = question;
+    const request = http.request(new URL(question.path, base), { method, headers, agent, signal });
+    const giveUp = (message: string, code?: string): void => {
+      reject(Object.assign(new Error(message), { code }));
+      request.destroy();
+    };
+    const timer = setTimeout(() => {
+      giveUp(`no answer within ${formatMs(timeoutMs)}`, TIMED_OUT);
+    }, timeoutMs).unref();
+    request.once('socket', (socket) => socket.unref());
+    request.once('close', () => clearTimeout(timer));
+    // A second one can follow the first: unheard it would end the process.
+    request.on('error', reject);
+    request.once('response', (response) => {
+      const chunks: Buffer[] = [];
+      let sizeBytes = 0;
+      response.on('error', reject);
+      response.on('data', (chunk: Buffer) => {
+        sizeBytes += chunk.length;
+        if (sizeBytes > LARGEST_BODY_BYTES) giveUp('an answer of more than 64 KiB');
+        else chunks.push(chunk);
+      });
+      response.once('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8');
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text });
+      });
+    });
+    request.end(body);
+  });
+}
+
+/** `ask`, with a failure as its text: most callers only go on. */
+export async function tryAsk(base: URL, question: Question): Promise<Answer | { readonly failed: string }> {
+  try {
+    return await ask(base, question);
+  } catch (error) {
+    question.signal.throwIfAborted();
+    return { failed: errnoOf(error) === TIMED_OUT ? reasonOf(error) : (errnoOf(error) ?? reasonOf(error)) };
+  }
+}
+
+/** The address that `text` gives, or the link-local one; undefined, with the reason, when it is none. */
+export function baseUrl(text: string | undefined): URL | { readonly wrong: string } {
+  if (text === undefined || text === '') return new URL(METADATA_URL);
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url?.protocol === 'http:' ? url : { wrong: `'${text}' is no http address` };
+}
+
+/** The same question a few times, for a service that is just coming up; the last failure counts. */
+export async function askAtFirst(
+  base: URL,
+  question: Question,
+  pace: Pace,
+): Promise<Answer | { readonly failed: string }> {
+  let answer = await tryAsk(base, question);
+  for (let tries = 1; tries < FIRST_TRIES && 'failed' in answer; tries += 1) {
+    await pause(pace.pollMs, question.signal);
+    answer = await tryAsk(base, question);
+  }
+  return answer;
+}
+
+/** A lost packet, or a busy start of our own, must not cost the notices of the whole run. */
+const FIRST_TRIES = 3;
+
+/** Rounds until the signal, which rejects; those that fail follow one another ever more rarely. */
+export async function poll(
+  round: () => Promise<'heard' | 'failed'>,
+  { pollMs }: Pace,
+  signal: AbortSignal,
+): Promise<never> {
+  let times = 1;
+  for (;;) {
+    times = (await round()) === 'heard' ? 1 : Math.min(times * 2, RAREST);
+    await pause(pollMs * times, signal);
+  }
+}
+
+/** Waits without keeping the process alive. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await wait(ms, undefined, { ref: false, signal });
+}
+
+/** undefined when it is no JSON: no schema takes that. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,114 @@
+// Opens the sources that the user chose. From here comes the word that this machine is taken away; what
+// follows from it others decide. Read this first, then `source.ts`, the contract of a source.
+import { setMaxListeners } from 'node:events';
+import { reasonOf } from '../model/errors.ts';
+import type { Notice, NoticeChoice } from '../model/format/notice.ts';
+import { afterSource } from './after.ts';
+import { azureSource } from './azure.ts';
+import { ec2Source } from './ec2.ts';
+import { fileSource } from './file.ts';
+import { gceSource } from './gce.ts';
+import { likelyCloud, THIS_MACHINE, type Machine } from './platform.ts';
+import type { NoticeLog, Pace, Source, SourceOptions } from './source.ts';
+import { Told } from './told.ts';
+
+export interface NoticesOptions {
+  /** `--notice`, as often as it was given; with `none` among them nothing is opened. */
+  readonly choices: readonly NoticeChoice[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: NoticeLog;
+  /** Each notice once. Where its instant moves, the new one is told before the old one is withdrawn. */
+  readonly onNotice: (notice: Notice) => void;
+  /** The platform has changed its mind: once for a notice that was told, as it was told. */
+  readonly onWithdrawn: (notice: Notice) => void;
+  readonly pace?: Pace;
+  readonly machine?: Machine;
+}
+
+export interface Notices {
+  /** Everything is safe: the platform need not wait for us (Azure's approval). Takes 1 s at most, never throws. */
+  done(): Promise<void>;
+  /** Nothing is told afterwards. */
+  close(): void;
+}
+
+/** Spot notices come two minutes (EC2) or 30 s (Azure) ahead: two seconds of them are little. */
+const PACE: Pace = { pollMs: 2000, timeoutMs: 1000, slowTimeoutMs: 130_000 };
+
+/**
+ * Starts listening and returns at once: nothing here waits for a network, and nothing holds the process.
+ *
+ * @example openNotices({ choices: [{ kind: 'auto' }], env: process.env, log, onNotice, onWithdrawn })
+ */
+export function openNotices(options: NoticesOptions): Notices {
+  const stop = new AbortController();
+  // Every source, request and pause listens: that is no leak.
+  setMaxListeners(0, stop.signal);
+  const told = new Told(options.onNotice, options.onWithdrawn);
+  const isSilent = options.choices.some(({ kind }) => kind === 'none');
+  const sources = isSilent
+    ? []
+    : options.choices.flatMap((choice, at) => {
+        const tell = (standing: readonly Notice[]): void => {
+          if (!stop.signal.aborted) told.now(at, standing);
+        };
+        return open(choice, options, tell, stop.signal);
+      });
+  for (const source of sources) listen(source, options.log, stop.signal);
+  return {
+    done: async () => {
+      await Promise.all(sources.map(async (source) => source.done?.()));
+    },
+    close: () => stop.abort(),
+  };
+}
+
+function open(
+  choice: NoticeChoice,
+  options: NoticesOptions,
+  tell: SourceOptions['tell'],
+  signal: AbortSignal,
+): readonly Source[] {
+  const { env, log } = options;
+  let isWarned = false;
+  const source: SourceOptions = {
+    env,
+    pace: options.pace ?? PACE,
+    log,
+    named: choice.kind !== 'auto',
+    tell,
+    garbage: (message) => {
+      if (!isWarned) log.warn(message);
+      isWarned = true;
+    },
+    signal,
+  };
+  switch (choice.kind) {
+    case 'none':
+      return [];
+    case 'auto': {
+      const cloud = likelyCloud(env, options.machine ?? THIS_MACHINE);
+      log.debug(
+        cloud === undefined ? 'no cloud here that gives notice' : `listening to ${cloud} for notices`,
+      );
+      return cloud === undefined ? [] : [CLOUDS[cloud](source)];
+    }
+    case 'ec2':
+    case 'gce':
+    case 'azure':
+      return [CLOUDS[choice.kind](source)];
+    case 'file':
+      return [fileSource(source, choice.path)];
+    case 'after':
+      return [afterSource(source, choice.ms)];
+  }
+}
+
+const CLOUDS = { ec2: ec2Source, gce: gceSource, azure: azureSource } as const;
+
+/** A source that breaks must not take the sidecar with it: notices are a help, nothing depends on them. */
+function listen(source: Source, log: NoticeLog, signal: AbortSignal): void {
+  source.run().catch((error: unknown) => {
+    if (!signal.aborted) log.warn(`a notice source gave up: ${reasonOf(error)}`, { err: error });
+  });
+}

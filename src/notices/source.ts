@@ -1,0 +1,43 @@
+// The contract of a notice source: one file each in this directory. A source runs beside the task and only
+// listens: it never delays the task, never holds the process, and no failure of it is the run's.
+import type { Notice } from '../model/format/notice.ts';
+import type { Log } from '../log/log.ts';
+
+export type NoticeLog = Pick<Log, 'debug' | 'info' | 'warn'>;
+
+/** How patient a source is. */
+export interface Pace {
+  /** From one asking to the next, ms. */
+  readonly pollMs: number;
+  /** What a metadata service gets to answer, ms: it is on this machine. */
+  readonly timeoutMs: number;
+  /** What Azure gets for the first list of events, ms. */
+  readonly slowTimeoutMs: number;
+}
+
+export interface SourceOptions {
+  readonly env: NodeJS.ProcessEnv;
+  readonly pace: Pace;
+  readonly log: NoticeLog;
+  /** The user named this source: it is worth a warning when it cannot be heard. */
+  readonly named: boolean;
+  /** All the notices of this source that stand now; those told before that are missing are withdrawn. */
+  readonly tell: (standing: readonly Notice[]) => void;
+  /** An answer that makes no sense: warned of once, then passed over. */
+  readonly garbage: (message: string) => void;
+  /** Ends the source. */
+  readonly signal: AbortSignal;
+}
+
+export interface Source {
+  /** Listens until the signal, or until it is clear that there is nothing to hear. Rejects only on the signal. */
+  run(): Promise<void>;
+  /** Tells the platform that it need not wait for us. Never rejects. */
+  done?(): Promise<void>;
+}
+
+/** The one line about a source that is not there. */
+export function absent({ named, log }: SourceOptions, message: string, hint?: string): void {
+  if (named) log.warn(message, { hint });
+  else log.info(message, { hint });
+}

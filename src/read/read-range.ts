@@ -1,0 +1,125 @@
+// The job of a lane that reads the end of a file that is open and being appended to: a companion. What was
+// written once is taken to stay, so no writer is looked for; what can be seen to have changed is never taken.
+import fs from 'node:fs';
+import { TAIL_BYTES, type Piece } from '../model/checkpoint/companions.ts';
+import type { FileFacts } from '../model/file/fingerprint.ts';
+import { createMd5 } from '../model/md5.ts';
+import { factsOf } from '../native/facts.ts';
+import { openBeneath } from '../native/files.ts';
+import { encode } from './encode.ts';
+import type { LaneAnswer } from './worker-messages.ts';
+import { partSizeBytes } from './parts.ts';
+import { eachPart, hashed, type Bench, type Outlet } from './read-file.ts';
+import type { BodyHead, Obstacle, RangeJob } from './reading.ts';
+import { chunksBetween, obstacleOf } from './snapshot.ts';
+import { SnapshotMoved } from './snapshot-moved.ts';
+
+/** One range of an open file. */
+interface Open {
+  readonly bench: Bench;
+  readonly job: RangeJob;
+  readonly fd: number;
+  readonly signal: AbortSignal;
+}
+
+/** Answers the job. Throws what is no state of the file, and the signal's reason. */
+export async function readRange(
+  bench: Bench,
+  job: RangeJob,
+  smallOnly: boolean,
+  outlet: Outlet,
+  signal: AbortSignal,
+): Promise<LaneAnswer> {
+  const opened = open(bench, job);
+  if (typeof opened !== 'number') return opened;
+  const range: Open = { bench, job, fd: opened, signal };
+  try {
+    const facts = factsOf(opened);
+    if (facts.dev !== job.file.dev || facts.ino !== job.file.ino) return { kind: 'moved' };
+    const goesOn = job.tail !== undefined && (await holds(range, job.tail));
+    const known = endOf(job.known);
+    // Also what is only looked at would keep the small files waiting.
+    const work = goesOn ? job.end - known : job.end;
+    if (smallOnly && work > partSizeBytes(work)) return { kind: 'large' };
+    return await send(range, goesOn ? known : await heldUpTo(range), facts, outlet);
+  } catch (error) {
+    if (error instanceof SnapshotMoved) return { kind: 'moved' };
+    throw error;
+  } finally {
+    fs.closeSync(opened);
+  }
+}
+
+function open({ root }: Bench, { path }: RangeJob): number | Obstacle {
+  try {
+    return openBeneath(root, path);
+  } catch (error) {
+    return obstacleOf(error, path);
+  }
+}
+
+async function send(range: Open, first: number, facts: FileFacts, outlet: Outlet): Promise<LaneAnswer> {
+  const { bench, job } = range;
+  const { buffers, compressor } = bench;
+  const md5 = createMd5();
+  const hashing = hashed(chunks(range, first, job.end), md5);
+  const sizeBytes = job.end - first;
+  const encoded = await encode(hashing, { sizeBytes, compression: job.compression, compressor, buffers });
+  const { compressed, sizeHintBytes } = encoded;
+  const head: BodyHead = { facts, compressed, sizeHintBytes, spool: 'unused', first };
+  let storedBytes = 0;
+  let isBegun = false;
+  const bytes = await eachPart(encoded.parts, async (part) => {
+    if (!isBegun) outlet.begin(head);
+    isBegun = true;
+    storedBytes += part.length;
+    await outlet.part(part);
+  });
+  storedBytes += bytes.length;
+  const sum = md5.digest();
+  // Read last, and not to be had from a file that was cut back meanwhile.
+  const tail = await tailOf(range);
+  const proof = { md5: sum, facts, storedBytes, tail };
+  if (!isBegun) return { kind: 'end', head: { ...head, md5: sum }, bytes, proof };
+  await outlet.ready();
+  return { kind: 'end', head: undefined, bytes, proof };
+}
+
+/** Up to where the file still holds the known pieces, one after the other. */
+async function heldUpTo(range: Open): Promise<number> {
+  let at = 0;
+  for (const piece of range.job.known) {
+    if (!(await holds(range, piece))) break;
+    at = piece.first + piece.size;
+  }
+  return at;
+}
+
+async function holds(range: Open, piece: Piece): Promise<boolean> {
+  return (await digest(range, piece.first, piece.first + piece.size)) === piece.md5;
+}
+
+async function tailOf(range: Open): Promise<Piece> {
+  const { end } = range.job;
+  const first = Math.max(0, end - TAIL_BYTES);
+  return { first, size: end - first, md5: await digest(range, first, end) };
+}
+
+async function digest(range: Open, first: number, end: number): Promise<string> {
+  const md5 = createMd5();
+  for await (const chunk of chunks(range, first, end)) md5.update(chunk);
+  return md5.digest();
+}
+
+function chunks(
+  { bench, job, fd, signal }: Open,
+  first: number,
+  end: number,
+): AsyncGenerator<Uint8Array, undefined> {
+  return chunksBetween({ fd, path: job.path }, { first, end }, bench.buffer, signal);
+}
+
+function endOf(pieces: readonly Piece[]): number {
+  const last = pieces.at(-1);
+  return last === undefined ? 0 : last.first + last.size;
+}

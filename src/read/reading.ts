@@ -1,0 +1,93 @@
+// What a lane is asked for and what it answers: the words that the upload and the reading share.
+import type { Piece } from '../model/checkpoint/companions.ts';
+import type { FileFacts, Fingerprint } from '../model/file/fingerprint.ts';
+import type { RelPath } from '../model/path.ts';
+import type { Compression } from '../model/format/settings.ts';
+import type { Bytes } from './worker-messages.ts';
+
+export interface ReadJob {
+  readonly path: RelPath;
+  /** Any other state of the file is not wanted: the answer is then `moved`. */
+  readonly expected?: Fingerprint;
+  readonly compression: Compression;
+  /** Content that is known to be stored: a file that equals it is `unchanged` and gives no body. */
+  readonly baseline?: { readonly md5: string; readonly size: number };
+  /** Read into the spool and prove it before the first byte leaves. */
+  readonly spoolFirst: boolean;
+  /** Read before all that waits and is not. */
+  readonly urgent?: boolean;
+}
+
+/** The end of a file that is being appended to: its bytes up to `end` are taken to stay as they are. */
+export interface RangeJob {
+  readonly path: RelPath;
+  /** The file itself, whatever has been renamed to its path since. */
+  readonly file: Pick<Fingerprint, 'dev' | 'ino'>;
+  /** From the start on without a gap: the range begins after the last that the file still holds. */
+  readonly known: readonly Piece[];
+  /** If the file still holds this piece, the known ones are not looked at. */
+  readonly tail: Piece | undefined;
+  /** One past the last byte of the range. */
+  readonly end: number;
+  readonly compression: Compression;
+}
+
+/**
+ * Why there is nothing to send. `writer`: somebody has it open for writing. `gone`: there is no such file.
+ * `moved`: it changed while it was read, or is not the expected one. `refused`: it is not ours to read.
+ */
+export type Obstacle =
+  | { readonly kind: 'writer' | 'gone' | 'moved' }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** The proof of a whole reading. `storedBytes` is what was given out, compressed or not. */
+export interface Proof {
+  readonly md5: string;
+  readonly facts: FileFacts;
+  readonly storedBytes: number;
+  /** Of a range: the bytes before its end, by which it is recognised the next time. */
+  readonly tail?: Piece;
+}
+
+/** What is known about a body before its first byte leaves. */
+export interface BodyHead {
+  readonly facts: FileFacts;
+  /** Plain zstd frames; false where compression was not asked for or gains too little. */
+  readonly compressed: boolean;
+  /** Given when the whole file has been read already. */
+  readonly md5?: string;
+  /** Stored size: exact with `md5` of a small or spooled file, else an estimate from the first MiB. */
+  readonly sizeHintBytes: number;
+  /** `full`: the spool was asked for and had no room, or could not be used; the body is read as it goes. */
+  readonly spool: 'unused' | 'used' | 'full';
+  /** Of a range: its first byte. */
+  readonly first?: number;
+}
+
+export interface PartIterator extends AsyncIterableIterator<Bytes> {
+  /**
+   * Gives a part's memory back to its lane: for a reader that knows when it is done with a part, and would
+   * rather not wait for the garbage collector. The part is empty from then on. The last one stays as it is.
+   */
+  release(part: Uint8Array): void;
+}
+
+export interface Body extends BodyHead {
+  readonly kind: 'body';
+  /**
+   * Parts of one size, a smaller last one; at least one, which may be empty. A part is the reader's own until
+   * it releases it, which it need not. The last is held back until the file is proven unchanged: where it is not,
+   * SnapshotMoved is thrown instead. Must be read to its end or given up with `return()`: until then it
+   * occupies a lane, unless it is of one part.
+   */
+  readonly parts: PartIterator;
+  /** Resolves with the last part; rejects with what `parts` throws. It need not be awaited. */
+  readonly done: Promise<Proof>;
+}
+
+export type Reading =
+  | Body
+  | { readonly kind: 'unchanged'; readonly md5: string; readonly facts: FileFacts }
+  | Obstacle;
+
+export type Digest = { readonly kind: 'md5'; readonly md5: string; readonly facts: FileFacts } | Obstacle;

@@ -1,0 +1,106 @@
+// A lane: the worker thread that reads, hashes and compresses one file at a time. Entry point of its own
+// bundle; never touches the store, never writes but to the spool.
+import { parentPort, workerData } from 'node:worker_threads';
+import { errnoOf, reasonOf } from '../model/errors.ts';
+import { loadCompressor } from './compress.ts';
+import type { FromLane, LaneAnswer, LaneData, LaneRequest, ToLane } from './worker-messages.ts';
+import { openPartBuffers } from './part-buffers.ts';
+import { readFile, type Bench, type Outlet } from './read-file.ts';
+import { readRange } from './read-range.ts';
+
+const READ_BYTES = 2 ** 20;
+
+/** The job under way. */
+interface Current {
+  readonly giveUp: AbortController;
+  /** Parts that may be sent before the reader asks for more. */
+  credits: number;
+  wake: (() => void) | undefined;
+}
+
+if (parentPort === null) throw new Error('lane is the entry of a worker thread');
+const port = parentPort;
+
+const bench: Bench = {
+  ...(workerData as LaneData),
+  compressor: await loadCompressor(),
+  buffers: openPartBuffers(),
+  buffer: new Uint8Array(READ_BYTES),
+};
+let current: Current | undefined;
+let isClosing = false;
+
+port.on('message', (message: ToLane) => {
+  switch (message.kind) {
+    case 'job':
+      current = { giveUp: new AbortController(), credits: 1, wake: undefined };
+      void work(message.request, current);
+      return;
+    case 'credit':
+      if (current !== undefined) current.credits += 1;
+      current?.wake?.();
+      return;
+    case 'give-back':
+      return bench.buffers.giveBack(message.bytes);
+    case 'cancel':
+      current?.giveUp.abort();
+      current?.wake?.();
+      return;
+    case 'close':
+      isClosing = true;
+      current?.giveUp.abort();
+      current?.wake?.();
+      if (current === undefined) port.close();
+  }
+});
+send({ kind: 'hello', compressor: bench.compressor?.name ?? 'none' });
+
+async function work(request: LaneRequest, job: Current): Promise<void> {
+  const { signal } = job.giveUp;
+  let last: FromLane;
+  try {
+    last = { kind: 'answer', answer: await answerTo(request, outletOf(job), signal) };
+  } catch (error) {
+    last = signal.aborted
+      ? { kind: 'cancelled' }
+      : { kind: 'failed', message: reasonOf(error), code: errnoOf(error) };
+  }
+  current = undefined;
+  send(last);
+  // Only now, so that the files of the job are closed.
+  if (isClosing) port.close();
+}
+
+function answerTo(request: LaneRequest, outlet: Outlet, signal: AbortSignal): Promise<LaneAnswer> {
+  const { work, smallOnly, seen } = request;
+  if (work.kind === 'range') return readRange(bench, work.job, smallOnly, outlet, signal);
+  return readFile(bench, { work, smallOnly, seen }, outlet, signal);
+}
+
+function outletOf(job: Current): Outlet {
+  const ready = async (): Promise<void> => {
+    while (job.credits === 0 && !job.giveUp.signal.aborted) {
+      await new Promise<void>((resolve) => {
+        job.wake = resolve;
+      });
+    }
+    job.giveUp.signal.throwIfAborted();
+  };
+  return {
+    ready,
+    begin: (head) => send({ kind: 'begin', head }),
+    part: async (bytes) => {
+      await ready();
+      job.credits -= 1;
+      send({ kind: 'part', bytes });
+    },
+  };
+}
+
+function send(message: FromLane): void {
+  const bytes = message.kind === 'part' ? message.bytes : undefined;
+  const lastBytes =
+    message.kind === 'answer' && message.answer.kind === 'end' ? message.answer.bytes : undefined;
+  const moved = bytes ?? lastBytes;
+  port.postMessage(message, moved === undefined ? [] : [moved.buffer]);
+}

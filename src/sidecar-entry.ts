@@ -1,4 +1,0 @@
-// What the sidecar's file begins with: the process is the sidecar, and its threads are lanes.
-import { isMainThread } from 'node:worker_threads';
-
-await (isMainThread ? import('./sidecar-main.ts') : import('./push/lane.ts'));

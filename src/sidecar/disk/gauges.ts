@@ -1,0 +1,62 @@
+// What a run says about itself while it goes on, without being asked: how far it is, and that space runs
+// out. Knows the files by what it is told of them, and changes nothing.
+import type { Track } from '../../model/file/file-state.ts';
+import type { RelPath } from '../../model/path.ts';
+import { heldPath } from '../../native/beneath.ts';
+import type { Context, Root } from '../run/context.ts';
+import { Lag } from '../queue/lag.ts';
+import { statMember } from '../checkpoints/members.ts';
+import type { Results } from '../queue/results.ts';
+import { openMinuteLine } from './minute-line.ts';
+import { Room } from './low-space.ts';
+
+export interface Gauges {
+  /** To be told of every change of a track, with what it was before. */
+  changed(track: Track, before: Track): void;
+  /** A result was stored, or a set of checkpoint files committed. */
+  stored(): void;
+  close(): void;
+}
+
+export function openGauges(context: Context, results: Results, committed: () => number): Gauges {
+  const { root, settings, log, now, paths, ledger, attempt } = context;
+  const lag = new Lag(now, paths);
+  const minute = openMinuteLine(log, () => {
+    const { stored } = results;
+    const newest = ledger.generations.find((generation) => generation.attempt === attempt);
+    return {
+      checkpoints: committed(),
+      newestAgeMs: newest === undefined ? 0 : now() - Date.parse(newest.at),
+      results: stored.files,
+      bytes: stored.bytes,
+      lag: lag.oldest(),
+    };
+  });
+  const room = new Room({
+    dir: heldPath(root),
+    reclaim: settings.reclaim,
+    log,
+    held: () => ({
+      storedBytes: results.copies.bytes,
+      waitingBytes: sizeOf(root, lag.paths()),
+    }),
+  });
+  return {
+    changed: (track, before) => {
+      if (lag.changed(track)) minute.changed();
+      if (track.closes > before.closes || (before.pushing && !track.pushing)) room.changed();
+    },
+    stored: () => minute.changed(),
+    close: () => {
+      minute.close();
+      room.close();
+    },
+  };
+}
+
+/** Bytes of the files that are there. */
+function sizeOf(root: Root, paths: Iterable<RelPath>): number {
+  let bytes = 0;
+  for (const path of paths) bytes += statMember(root, path)?.size ?? 0;
+  return bytes;
+}

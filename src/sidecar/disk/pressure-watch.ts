@@ -1,0 +1,58 @@
+// When the space is looked at for a reclaim under pressure: after results were stored, and again from time to
+// time while it may run short, as the task fills it with files that are none of ours. An idle run with room
+// enough is never woken.
+import type { Pressure } from '../../reclaim/pressure.ts';
+
+/** Looks come at least this far apart; the last result of a burst is looked at, too. */
+const LOOK_EVERY_MS = 1000;
+/** While more than half is in use and something could go. */
+const NEAR_EVERY_MS = 5000;
+
+export interface ReliefOptions {
+  /** How short the space is, for what could be reclaimed. */
+  readonly look: () => Promise<Pressure>;
+  /** Reclaims what can go. */
+  readonly relieve: () => Promise<void>;
+}
+
+export class Relief {
+  readonly #options: ReliefOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #dueMs = Infinity;
+  #lookedMs = -Infinity;
+  #looking = false;
+  #closed = false;
+
+  constructor(options: ReliefOptions) {
+    this.#options = options;
+  }
+
+  /** Something was stored that could be reclaimed. */
+  changed(): void {
+    this.#lookAt(this.#lookedMs + LOOK_EVERY_MS);
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** The earliest wish counts. */
+  #lookAt(atMs: number): void {
+    if (this.#closed || this.#looking || atMs >= this.#dueMs) return;
+    clearTimeout(this.#timer);
+    this.#dueMs = atMs;
+    this.#timer = setTimeout(() => void this.#look(), Math.max(0, atMs - performance.now()));
+  }
+
+  async #look(): Promise<void> {
+    this.#dueMs = Infinity;
+    this.#looking = true;
+    this.#lookedMs = performance.now();
+    // A directory that cannot be asked gives no reason to delete anything.
+    const pressure = await this.#options.look().catch(() => 'none' as const);
+    if (pressure === 'high') await this.#options.relieve();
+    this.#looking = false;
+    if (pressure !== 'none') this.#lookAt(performance.now() + NEAR_EVERY_MS);
+  }
+}

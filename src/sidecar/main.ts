@@ -1,0 +1,217 @@
+// The sidecar's process, started by the launcher: signals are reported and not obeyed, the channel gives the
+// orders. When the launcher is gone it goes on until no process of the task is left, and says so in the record.
+import os from 'node:os';
+import { adoptClock, clockMs } from '../native/clock.ts';
+import { CaptureError, reasonOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import type { FromSidecar, TaskEnd, ToSidecar } from '../model/format/messages.ts';
+import type { NoticeChoice } from '../model/format/notice.ts';
+import { isReported, JOB_SIGNALS } from '../model/relay.ts';
+import { guardInspector } from '../native/inspector.ts';
+import { openLog, type Log } from '../log/log.ts';
+import { openPidfd, type Pidfd } from '../native/pidfd.ts';
+import { openNotices, type Notices } from '../notices/notices.ts';
+import { openSidecar, type Sidecar } from './sidecar.ts';
+import type { RunEnd } from './shutdown/finish.ts';
+import { taskIsGone } from './shutdown/task-left.ts';
+import { describeFailure } from './run/failure.ts';
+
+/** What schedulers and terminals send to every process of a job. */
+const NOT_OBEYED = JOB_SIGNALS.filter(isReported);
+/** What a terminal sends to a background process that speaks: it must not stop us (termios(3), TOSTOP). */
+const IGNORED = ['SIGTTIN', 'SIGTTOU'] as const;
+/** A start that is not needed any more gets this long to end well: it may wait for a store that is away. */
+const UNNEEDED_START_MS = 1000;
+/** CPU time goes to the task first: setpriority(2), 0 to 19. */
+const NICENESS = 10;
+
+interface Life {
+  /** Orders that follow `start` wait for it: a restarted sidecar may be told at once that the task has ended. */
+  opening: Promise<void>;
+  readonly giveUp: AbortController;
+  log: Log | undefined;
+  sidecar: Sidecar | undefined;
+  notices: Notices | undefined;
+  taskPid: number | undefined;
+  task: Pidfd | undefined;
+  finishing: boolean;
+}
+
+main();
+
+function main(): void {
+  guardInspector();
+  const life: Life = {
+    opening: Promise.resolve(),
+    giveUp: new AbortController(),
+    log: undefined,
+    sidecar: undefined,
+    notices: undefined,
+    taskPid: undefined,
+    task: undefined,
+    finishing: false,
+  };
+  for (const signal of NOT_OBEYED) {
+    process.on(signal, () => tell({ kind: 'signal-seen', signal, atMs: clockMs() }));
+  }
+  for (const signal of IGNORED) process.on(signal, () => undefined);
+  lowerPriority();
+  process.on('message', (message: ToSidecar) => {
+    obey(life, message).catch((error: unknown) => giveUp(life, error));
+  });
+  process.on('disconnect', () => {
+    launcherLost(life).catch((error: unknown) => giveUp(life, error));
+  });
+  tell({ kind: 'hello', pid: process.pid });
+}
+
+async function obey(life: Life, message: ToSidecar): Promise<void> {
+  if (message.kind === 'start') {
+    life.opening = start(life, message);
+    return life.opening;
+  }
+  const late =
+    message.kind === 'task-not-started'
+      ? setTimeout(() => life.giveUp.abort(new Error(message.reason)), UNNEEDED_START_MS)
+      : undefined;
+  await life.opening;
+  clearTimeout(late);
+  switch (message.kind) {
+    case 'task-started':
+      life.taskPid = message.pid;
+      life.task = openPidfd(message.pid);
+      life.sidecar?.taskStarted();
+      return;
+    case 'task-signalled':
+      if (message.lastCall) life.sidecar?.taskSignalled(message.atMs);
+      return;
+    case 'noticed':
+      life.sidecar?.noticed(message.deadlineMs);
+      return;
+    case 'task-ended':
+      return finish(life, message.end, message);
+    case 'task-not-started':
+      return finish(
+        life,
+        { code: message.status, signal: undefined, atMs: clockMs() },
+        { reason: message.reason, preempted: message.preempted },
+      );
+  }
+}
+
+async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>): Promise<void> {
+  adoptClock(message.clockOffsetMs);
+  const log = openLog(message.settings.log, message.settings.identity.index);
+  life.log = log;
+  life.notices = listen(message.settings.notices.sources, life, log);
+  try {
+    const opened = await openSidecar({
+      settings: message.settings,
+      attempt: message.attempt,
+      launcher: process.ppid,
+      log,
+      giveUp: life.giveUp.signal,
+      onFenced: (text) => tell({ kind: 'fenced', message: text }),
+      onDrainTakes: (ms) => tell({ kind: 'drain-takes', ms }),
+    });
+    if (opened.kind === 'done-already') return sayLast(life, opened);
+    life.sidecar = opened.sidecar;
+    const { attempt, restored, runToken, socket } = opened.sidecar;
+    tell({ kind: 'ready', attempt, restored, runToken, socket });
+  } catch (error) {
+    await sayLast(life, { kind: 'refused', ...describeFailure(error) });
+  }
+}
+
+/** Our messages stand before the launcher's last ones, and then the process ends. */
+async function sayLast(life: Life, message: FromSidecar): Promise<void> {
+  await life.log?.close();
+  tell(message, end);
+}
+
+/** Sources of notices are asked here, so that the launcher stays small; what they mean is for the launcher. */
+function listen(choices: readonly NoticeChoice[], life: Life, log: Log): Notices {
+  return openNotices({
+    choices,
+    env: process.env,
+    log,
+    onNotice: (notice) => {
+      if (notice.kind === 'stop') return tell({ kind: 'notice', notice });
+      log.warn(`${notice.what}: what is closed is made safe now`, { event: 'notice', source: notice.source });
+      life.sidecar?.advised();
+    },
+    onWithdrawn: (notice) => tell({ kind: 'notice-withdrawn', notice }),
+  });
+}
+
+async function finish(
+  life: Life,
+  taskEnd: TaskEnd,
+  how: Partial<Pick<RunEnd, 'preempted' | 'deadlineMs' | 'writersStoppedAtMs' | 'reason' | 'seen'>>,
+): Promise<void> {
+  if (life.finishing || life.sidecar === undefined) return;
+  life.finishing = true;
+  const { status, last } = await life.sidecar.finish({
+    end: taskEnd,
+    preempted: how.preempted ?? false,
+    signalledAtMs: undefined,
+    deadlineMs: how.deadlineMs,
+    writersStoppedAtMs: how.writersStoppedAtMs,
+    reason: how.reason,
+    seen: how.seen,
+  });
+  await life.notices?.done();
+  life.notices?.close();
+  await life.sidecar.close();
+  // What was never started needs no account of what it stored: the launcher says why.
+  if (life.taskPid !== undefined) life.log?.[last.level](last.text, last.fields);
+  await sayLast(life, { kind: 'ended', status });
+}
+
+/** The results matter more than the recorder's parent: wait for the task, then drain. */
+async function launcherLost(life: Life): Promise<void> {
+  await life.opening;
+  const { sidecar, log } = life;
+  if (sidecar === undefined) return end();
+  if (life.finishing) return; // The drain ends the process by itself.
+  log?.error('the launcher is gone: going on until the task has ended');
+  await taskIsGone(sidecar.runToken, life.taskPid);
+  const atMs = clockMs();
+  const ended = life.task?.ended();
+  // Where nobody saw how the task ended, a close that may be a death's stays one; what it closed itself is whole.
+  const seen =
+    ended === undefined ? undefined : { code: ended.code, signal: nameOfSignal(ended.signalNumber), atMs };
+  await finish(life, { code: EXIT.internal, signal: undefined, atMs }, { reason: 'launcher lost', seen });
+}
+
+function nameOfSignal(number: number | undefined): string | undefined {
+  return Object.entries(os.constants.signals).find(([, one]) => one === number)?.[0];
+}
+
+function tell(message: FromSidecar, then?: () => void): void {
+  if (!process.connected || process.send === undefined) {
+    then?.();
+    return;
+  }
+  // The callback comes when the message is in the socket: only then may the process end.
+  process.send(message, undefined, undefined, () => then?.());
+}
+
+/** A bug, or something that no stage could handle: the launcher starts another sidecar, which rescans. */
+function giveUp(life: Life, error: unknown): void {
+  const hint = error instanceof CaptureError ? error.hint : undefined;
+  life.log?.error(`the sidecar failed: ${reasonOf(error)}`, { hint, err: error });
+  process.exit(EXIT.internal);
+}
+
+function end(): void {
+  process.exit(0);
+}
+
+function lowerPriority(): void {
+  try {
+    os.setPriority(NICENESS);
+  } catch {
+    // A sandbox may forbid it: then the sidecar competes as the task does.
+  }
+}

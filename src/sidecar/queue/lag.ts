@@ -1,0 +1,82 @@
+// How old the oldest closed content is that is not durable yet: what capture is behind by.
+import { isDoubted, isOver } from '../../model/file/decide.ts';
+import { LATE_NEWS_MS } from '../../model/file/suspect.ts';
+import type { Track, TrackRole } from '../../model/file/file-state.ts';
+import { writeCount } from '../../model/packed/fields.ts';
+import { Paths } from '../../model/packed/paths.ts';
+import { RowMap, type RowCodec } from '../../model/packed/packed-map.ts';
+import type { RelPath } from '../../model/path.ts';
+
+interface Waiting {
+  readonly sinceMs: number;
+  readonly durableCloses: number;
+  /** What somebody writes again is not closed. */
+  readonly blocked: boolean;
+}
+
+const waitingRow: RowCodec<Waiting> = {
+  bytes: 13,
+  write: ({ sinceMs, durableCloses, blocked }, row, at) => {
+    row.writeDoubleLE(sinceMs, at);
+    row[at + 12] = blocked ? 1 : 0;
+    return writeCount(durableCloses, row, at + 8);
+  },
+  read: (row, at) => ({
+    sinceMs: row.readDoubleLE(at),
+    durableCloses: row.readUInt32LE(at + 8),
+    blocked: row[at + 12] === 1,
+  }),
+};
+
+export class Lag {
+  readonly #now: () => number;
+  readonly #waiting: Readonly<Record<TrackRole, RowMap<Waiting>>>;
+
+  constructor(now: () => number, paths = new Paths()) {
+    this.#now = now;
+    this.#waiting = { result: new RowMap(waitingRow, paths), checkpoint: new RowMap(waitingRow, paths) };
+  }
+
+  /** Closed files whose content is not durable, with a writer or without. */
+  *paths(): Generator<RelPath> {
+    yield* this.#waiting.result.keys();
+    yield* this.#waiting.checkpoint.keys();
+  }
+
+  /** To be told of every change of a track; true when its content waits for the store. */
+  changed(track: Track): boolean {
+    const waiting = this.#waiting[track.role];
+    if (isOver(track, track.closes)) {
+      waiting.delete(track.path);
+      return false;
+    }
+    const before = waiting.get(track.path);
+    const { durableCloses, blocked } = track;
+    // What was closed while the older content was being sent is younger.
+    const goesOn = before !== undefined && before.durableCloses === durableCloses;
+    const sinceMs = goesOn ? before.sinceMs : this.#mayBeSentFrom(track);
+    waiting.set(track.path, { sinceMs, durableCloses, blocked });
+    return !blocked;
+  }
+
+  /** A close that may be a death's is not late before that is settled. */
+  #mayBeSentFrom(track: Track): number {
+    const atMs = track.lastClose?.atMs ?? this.#now();
+    return isDoubted(track) ? atMs + LATE_NEWS_MS : atMs;
+  }
+
+  /** Of what waits for nothing but the store; undefined when nothing does. */
+  oldest(): { readonly ms: number; readonly files: number; readonly path: RelPath } | undefined {
+    let files = 0;
+    let oldest: readonly [RelPath, Waiting] | undefined;
+    for (const waiting of Object.values(this.#waiting)) {
+      for (const one of waiting) {
+        if (one[1].blocked) continue;
+        files += 1;
+        if (oldest === undefined || one[1].sinceMs < oldest[1].sinceMs) oldest = one;
+      }
+    }
+    if (oldest === undefined) return undefined;
+    return { ms: Math.max(0, this.#now() - oldest[1].sinceMs), files, path: oldest[0] };
+  }
+}

@@ -1,0 +1,91 @@
+// Results whose bytes are durable and that still stand in the work directory: what could be reclaimed. Knows how
+// much it is at any time without looking at each.
+import type { Fingerprint } from '../../model/file/fingerprint.ts';
+import type { RelPath } from '../../model/path.ts';
+import {
+  FINGERPRINT_BYTES,
+  readFingerprint,
+  writeCount,
+  writeFingerprint,
+} from '../../model/packed/fields.ts';
+import type { Paths } from '../../model/packed/paths.ts';
+import { RowMap, type RowCodec } from '../../model/packed/packed-map.ts';
+
+export interface LocalCopy {
+  /** As it was pushed. */
+  readonly fingerprint: Fingerprint;
+  /** Closes since the task started, when it was read. */
+  readonly closes: number;
+  /** This attempt pushed it; else the bytes were durable before (an unchanged baseline). */
+  readonly isOurs: boolean;
+}
+
+export interface Amount {
+  readonly files: number;
+  readonly bytes: number;
+}
+
+const CLOSES = FINGERPRINT_BYTES;
+const OURS = CLOSES + 4;
+
+const copyRow: RowCodec<LocalCopy> = {
+  bytes: OURS + 1,
+  write: ({ fingerprint, closes, isOurs }, row, at) => {
+    row[at + OURS] = isOurs ? 1 : 0;
+    return writeFingerprint(fingerprint, row, at) && writeCount(closes, row, at + CLOSES);
+  },
+  read: (row, at) => ({
+    fingerprint: readFingerprint(row, at),
+    closes: row.readUInt32LE(at + CLOSES),
+    isOurs: row[at + OURS] === 1,
+  }),
+};
+
+/** Never reopened after a close: it will hardly be wanted again. */
+export function isClosedOnce({ closes }: LocalCopy): boolean {
+  return closes <= 1;
+}
+
+export class LocalCopies {
+  readonly #copies: RowMap<LocalCopy>;
+  #bytes = 0;
+  #once: Amount = { files: 0, bytes: 0 };
+
+  constructor(paths?: Paths) {
+    this.#copies = new RowMap(copyRow, paths);
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Of those that were closed once. */
+  get once(): Amount {
+    return this.#once;
+  }
+
+  note(path: RelPath, copy: LocalCopy): void {
+    this.forget(path);
+    this.#copies.set(path, copy);
+    this.#count(copy, 1);
+  }
+
+  forget(path: RelPath): void {
+    const copy = this.#copies.get(path);
+    if (copy === undefined) return;
+    this.#copies.delete(path);
+    this.#count(copy, -1);
+  }
+
+  [Symbol.iterator](): Iterator<[RelPath, LocalCopy]> {
+    return this.#copies[Symbol.iterator]();
+  }
+
+  #count(copy: LocalCopy, by: 1 | -1): void {
+    const { size } = copy.fingerprint;
+    this.#bytes += by * size;
+    if (!isClosedOnce(copy)) return;
+    const { files, bytes } = this.#once;
+    this.#once = { files: files + by, bytes: bytes + by * size };
+  }
+}

@@ -1,0 +1,92 @@
+// What flushes wait for: the content that declared files had at one moment. It says which files are pushed
+// without pacing, and resolves each wait as soon as the last of its files is over; a task that goes on writing
+// cannot keep it waiting.
+import { isOver } from '../../model/file/decide.ts';
+import type { Track } from '../../model/file/file-state.ts';
+import type { FileKey } from './pusher.ts';
+
+/** One moment's content, waited for by one flush or by several that came at the same moment. */
+export interface Need {
+  /** Resolves to true when nothing of it is waited for any more, durable or not; to false when `signal` aborts. */
+  met(signal: AbortSignal): Promise<boolean>;
+  /** Of the files that it began with, those whose content is not durable, as they are now. */
+  unmet(): readonly Track[];
+  /** Nothing is hurried for it any more. */
+  close(): void;
+}
+
+interface Wait {
+  readonly vouched: boolean;
+  /** By key: the closes whose content is needed. */
+  readonly open: Map<FileKey, number>;
+  readonly done: () => void;
+}
+
+export class Needs {
+  readonly #waits = new Set<Wait>();
+  readonly #isHeld: (track: Track) => boolean;
+
+  /** Held files are not waited for: they are pushed only when the task has ended. */
+  constructor(isHeld: (track: Track) => boolean) {
+    this.#isHeld = isHeld;
+  }
+
+  /** True while somebody waits for this file. */
+  has(key: FileKey): boolean {
+    for (const { open } of this.#waits) if (open.has(key)) return true;
+    return false;
+  }
+
+  /** True while the task itself waits for it. */
+  vouches(key: FileKey): boolean {
+    for (const { open, vouched } of this.#waits) if (vouched && open.has(key)) return true;
+    return false;
+  }
+
+  /** To be told of every change of a track. */
+  changed(key: FileKey, track: Track): void {
+    for (const wait of this.#waits) {
+      const closes = wait.open.get(key);
+      if (closes === undefined || !this.#isOver(track, closes)) continue;
+      wait.open.delete(key);
+      if (wait.open.size === 0) wait.done();
+    }
+  }
+
+  /** `wanted`: closes by key; `now` gives a track as it is when it is asked. `vouched`: the task itself asks. */
+  need(wanted: ReadonlyMap<FileKey, number>, now: (key: FileKey) => Track | undefined, vouched = true): Need {
+    const open = new Map<FileKey, number>();
+    for (const [key, closes] of wanted) {
+      const track = now(key);
+      if (track !== undefined && !this.#isOver(track, closes)) open.set(key, closes);
+    }
+    let done = (): void => undefined;
+    const all = new Promise<void>((resolve) => {
+      done = resolve;
+    });
+    const wait: Wait = { vouched, open, done };
+    this.#waits.add(wait);
+    return {
+      met: async (signal) => {
+        if (open.size === 0 || signal.aborted) return open.size === 0;
+        let aborted = (): void => undefined;
+        const end = new Promise<void>((resolve) => {
+          aborted = resolve;
+        });
+        signal.addEventListener('abort', aborted, { once: true });
+        await Promise.race([all, end]);
+        signal.removeEventListener('abort', aborted);
+        return open.size === 0;
+      },
+      unmet: () =>
+        [...wanted].flatMap(([key, closes]) => {
+          const track = now(key);
+          return track === undefined || track.durableCloses >= closes ? [] : [track];
+        }),
+      close: () => this.#waits.delete(wait),
+    };
+  }
+  #isOver(track: Track, closes: number): boolean {
+    return this.#isHeld(track) || isOver(track, closes);
+  }
+}

@@ -1,0 +1,116 @@
+// What stands under a result's key need not be what its record says: an attempt may die between a push and the
+// record of it, or only stall, and wake up when a later one has pushed the same key; and an object may have been
+// deleted or cut since. Looks at push ids and sizes, and never says that all is stored when it could not look.
+import { whileLinked } from '../../model/linked-signal.ts';
+import { reasonOf } from '../../model/errors.ts';
+import type { History } from '../../model/checkpoint/history.ts';
+import { forEachAtOnce } from '../../model/limit.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
+import type { ObjectHead, ObjectMeta, Store } from '../../store/contract/store.ts';
+import type { Context } from '../run/context.ts';
+import type { Files } from './files.ts';
+
+/** A look costs a round trip and no bytes. */
+const LOOKS_AT_ONCE = 16;
+
+/** True when an earlier attempt ended without a word: it may be dead, or only stalled. */
+export function mayBeOverwritten({ attempts }: History): boolean {
+  return attempts.some(({ kind }) => !isLast(kind));
+}
+
+/** True when the object of a result is no longer the one that was pushed, or not all of it. */
+export async function isOverwritten({ store, signal }: Context, file: StoredFile): Promise<boolean> {
+  return !isObjectOf(file, await store.head(file.key, signal));
+}
+
+/** The put that the record names has made this object: S3 changes metadata only with the object. */
+function isObjectOf({ push, storedSize }: StoredFile, head: ObjectHead | undefined): boolean {
+  if (head?.meta['push'] !== push) return false;
+  return storedSize === undefined || head.sizeBytes === storedSize;
+}
+
+/** What a push has written beside the bytes; the md5 is missing where it was not known before they left. */
+export type Standing = Omit<StoredFile, 'md5'> & Partial<Pick<StoredFile, 'md5'>>;
+
+/** The whole object that stands under the key of `file`; `file` itself when it is the one of the record. */
+export async function standing(
+  store: Store,
+  file: StoredFile,
+  signal: AbortSignal,
+): Promise<Standing | undefined> {
+  const head = await store.head(file.key, signal);
+  if (head === undefined) return undefined;
+  if (isObjectOf(file, head)) return file;
+  // Cut short, it still carries what it was.
+  if (head.meta['push'] === file.push) return undefined;
+  return { ...file, md5: undefined, storedSize: head.sizeBytes, ...factsOfMeta(head.meta) };
+}
+
+/** What a push has written into the metadata. */
+export function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
+  const { push, md5, size = '', mtime: mtimeNs = '', mode = '' } = meta;
+  return {
+    kind: meta['link'] === '1' ? 'link' : 'file',
+    ...(push === undefined ? {} : { push }),
+    ...(md5 === undefined ? {} : { md5 }),
+    ...(/^\d+$/.test(size) ? { size: Number(size) } : {}),
+    ...(/^-?\d+$/.test(mtimeNs) ? { mtimeNs } : {}),
+    ...(/^[0-7]{1,4}$/.test(mode) ? { mode: Number.parseInt(mode, 8) } : {}),
+  };
+}
+
+export interface LookOptions {
+  readonly files: Files;
+  /** Paths of results whose object this attempt has pushed or looked at. */
+  readonly isConfirmed: (path: RelPath) => boolean;
+  /** Only where the record may become `done`: what earlier attempts stored is looked for, too. */
+  readonly withEarlier: boolean;
+  readonly deadline: AbortSignal;
+}
+
+/**
+ * Before the last record: pushes again what is not in the store any more and still here, and notes as they stand
+ * results that an earlier attempt had pushed and not recorded. Resolves to what could not be.
+ */
+export async function pushOverwritten(
+  context: Context,
+  { files, isConfirmed, withEarlier, deadline }: LookOptions,
+): Promise<readonly LeftFile[]> {
+  const { history, ledger, baselines, manifest, log, store, attempt, signal } = context;
+  const isDoubtful = mayBeOverwritten(history);
+  const isEarlier = (file: StoredFile): boolean =>
+    withEarlier && file.attempt < attempt && !isConfirmed(file.path) && manifest.rolesOf(file.path).result;
+  const left: LeftFile[] = [];
+  const again: StoredFile[] = [];
+  const look = async (file: StoredFile): Promise<void> => {
+    if (!isDoubtful && !isEarlier(file)) return;
+    try {
+      const there = await whileLinked([deadline, signal], (either) => standing(store, file, either));
+      if (there === file) return;
+      if (files.get(file.path, 'result')?.durable !== undefined) again.push(file);
+      else if (there?.md5 !== undefined) ledger.noteResult({ ...there, md5: there.md5 });
+      else if (isEarlier(file)) left.push({ path: file.path, why: whyGone(file, there) });
+    } catch (error) {
+      left.push({ path: file.path, why: `nobody knows whether it is still stored: ${reasonOf(error)}` });
+    }
+  };
+  // Never all of them at once: there may be very many.
+  await forEachAtOnce(ledger.results.values(), LOOKS_AT_ONCE, look);
+  for (const { path } of again) {
+    log.warn(`${showPath(path)} was replaced in the store, or is gone from it: it is pushed again`);
+    baselines.delete(path);
+    files.want(path, 'result');
+  }
+  await files.settled(deadline);
+  for (const { path, push } of again) {
+    if (ledger.results.get(path)?.push !== push) continue;
+    left.push({ path, why: 'it was replaced in the store, or is gone from it, and it is not here any more' });
+  }
+  return left;
+}
+
+function whyGone({ attempt }: StoredFile, there: Standing | undefined): string {
+  const what = there === undefined ? 'is gone or cut short' : 'is another one now';
+  return `attempt ${attempt} stored it, its object ${what}, and it is not here`;
+}

@@ -1,0 +1,100 @@
+// What a death left of results: stored beside the good ones as `<path>.<index>.partial-<attempt>`, never over
+// them, and kept in the work directory.
+import type { TrackEvent } from '../../model/file/decide.ts';
+import type { Track } from '../../model/file/file-state.ts';
+import { partialKey } from '../../model/format/keys.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import { sendFile } from '../../upload/send.ts';
+import { senderOf, type Context } from '../run/context.ts';
+import type { PushHandle } from './pusher.ts';
+
+/** Pushes the file as it is under its partial key. `why` it may be half-written is for the user. */
+export async function pushPartial(
+  context: Context,
+  track: Track,
+  how: PushHandle,
+  why: string,
+): Promise<TrackEvent> {
+  const { attempt, scope, ledger, log, now } = context;
+  const { path } = track;
+  const startedMs = now();
+  const n = await freeNumber(context, path, how.signal);
+  const sent = await sendFile(
+    senderOf(context),
+    {
+      path,
+      keyOf: (compressed) => partialKey(path, scope, { attempt, n }, compressed),
+      baseline: context.baselines.get(path),
+      spoolFirst: how.spoolFirst,
+      onSent: how.onSent,
+      ifAbsent: false,
+      skipEmpty: true,
+    },
+    how.signal,
+  );
+  switch (sent.kind) {
+    case 'stored': {
+      ledger.notePartial({ ...sent.file, suspect: true }, false);
+      const { key, size: bytes } = sent.file;
+      const told = { event: 'half-written', path, key, bytes } as const;
+      log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${key}`, told);
+      const { md5, size } = sent.file;
+      return {
+        kind: 'stored',
+        durable: { fingerprint: sent.fingerprint, md5, size },
+        atMs: now(),
+        tookMs: now() - startedMs,
+      };
+    }
+    case 'unchanged':
+      return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
+    case 'empty':
+      return { kind: 'unchanged', durable: { fingerprint: sent.fingerprint, md5: '', size: 0 } };
+    case 'torn':
+      return { kind: 'torn', atMs: now() };
+    case 'refused':
+      return sent;
+    case 'gone':
+    case 'has-writer':
+      return { kind: sent.kind };
+    case 'exists':
+      throw new Error(`unexpected outcome for ${path}: exists`);
+  }
+}
+
+/** Moves a result that was published before the death was known to its partial key. */
+export async function moveToPartial(context: Context, path: RelPath, signal: AbortSignal): Promise<void> {
+  const { ledger, store, scope, attempt, fence, log } = context;
+  const file = ledger.results.get(path);
+  if (file === undefined || file.attempt !== attempt) return;
+  await fence.passAnew(signal);
+  const n = await freeNumber(context, path, signal);
+  const key = partialKey(path, scope, { attempt, n }, file.compressed);
+  await store.copy(file.key, key, signal);
+  await store.delete([file.key], signal);
+  ledger.notePartial({ ...file, key, suspect: true }, true);
+  log.warn(
+    `${showPath(path)} may be half-written, as nothing says that the task closed it itself: moved to ${key}`,
+    {
+      event: 'half-written',
+      path,
+      key,
+      bytes: file.size,
+    },
+  );
+}
+
+/** Of the first key that is free, or ours already: the attempts of other tasks have the same numbers. */
+async function freeNumber(
+  { store, scope, attempt, runToken }: Context,
+  path: RelPath,
+  signal: AbortSignal,
+): Promise<number> {
+  for (let n = 0; ; n += 1) {
+    const heads = [true, false].map((compressed) =>
+      store.head(partialKey(path, scope, { attempt, n }, compressed), signal),
+    );
+    const there = await Promise.all(heads);
+    if (there.every((head) => head === undefined || head.meta['run'] === runToken)) return n;
+  }
+}

@@ -1,0 +1,115 @@
+// The pushes under way, how fast their bytes go, and with a deadline which file is still begun and which push
+// is given up, by the rules of model/file/deadline. Without a deadline every push is begun and none given up.
+import { isBegun, PART_BYTES, tooLate, type Sending } from '../../model/file/deadline.ts';
+import { LinkRate } from '../../model/file/link-rate.ts';
+import type { RelPath } from '../../model/path.ts';
+import type { Track, TrackRole } from '../../model/file/file-state.ts';
+import type { FileKey, PushHandle } from './pusher.ts';
+
+interface UnderWay {
+  readonly role: TrackRole;
+  readonly sizeBytes: number;
+  readonly stop: AbortController;
+  sentBytes: number;
+}
+
+export class Triage {
+  readonly #sizeOf: (path: RelPath) => number;
+  readonly #now: () => number;
+  readonly #rate = new LinkRate();
+  readonly #underWay = new Map<FileKey, UnderWay>();
+  #deadlineMs: number | undefined;
+  /** Stored bytes of each byte of a file. */
+  #ratio = 1;
+
+  /** `sizeOf`: of the local file, in bytes; 0 when it is gone. */
+  constructor(sizeOf: (path: RelPath) => number, now: () => number) {
+    this.#sizeOf = sizeOf;
+    this.#now = now;
+  }
+
+  /** What is not sent by then is not sent, ms since the epoch; undefined: there is time. */
+  set deadlineMs(atMs: number | undefined) {
+    this.#deadlineMs = atMs;
+  }
+
+  sending(track: Pick<Track, 'path' | 'role'> | undefined): Sending {
+    if (track === undefined) return { role: 'result', bytes: 0 };
+    return { role: track.role, bytes: this.#sizeOf(track.path) * this.#ratio };
+  }
+
+  /** Ms that sending so many bytes of files is measured to take; undefined: nothing is measured. */
+  takesMs(fileBytes: number): number | undefined {
+    const rate = this.#rate.bytesPerMs(this.#now());
+    return rate === undefined ? undefined : (fileBytes * this.#ratio) / rate;
+  }
+
+  /** With a deadline a checkpoint does not wait until others have ended. */
+  isUrgent(role: TrackRole): boolean {
+    return this.#deadlineMs !== undefined && role === 'checkpoint';
+  }
+
+  isBegun(next: Sending): boolean {
+    return (
+      this.#deadlineMs === undefined ||
+      isBegun(
+        next,
+        [...this.#underWay.values()].map((push) => this.#left(push)),
+        this.#window(this.#deadlineMs),
+      )
+    );
+  }
+
+  began(key: FileKey, path: RelPath, role: TrackRole, spoolFirst: boolean): PushHandle {
+    const push = { role, sizeBytes: this.#sizeOf(path), stop: new AbortController(), sentBytes: 0 };
+    this.#underWay.set(key, push);
+    this.#rate.began(this.#now());
+    this.giveUpLate();
+    return {
+      spoolFirst,
+      signal: push.stop.signal,
+      onSent: (bytes) => {
+        push.sentBytes += bytes;
+        this.#rate.sent(bytes, this.#now());
+        this.giveUpLate();
+      },
+    };
+  }
+
+  ended(key: FileKey, isStored: boolean): void {
+    const push = this.#underWay.get(key);
+    if (push === undefined) return;
+    this.#underWay.delete(key);
+    this.#rate.ended(this.#now());
+    if (isStored && push.sizeBytes > 0 && push.sentBytes > 0) {
+      this.#ratio = (this.#ratio + Math.min(1, push.sentBytes / push.sizeBytes)) / 2;
+    }
+  }
+
+  /** Gives up results that cannot be sent in time, so that those can that fit. */
+  giveUpLate(): void {
+    if (this.#deadlineMs === undefined) return;
+    const pushes = [...this.#underWay.values()].map((push) => ({ ...this.#left(push), stop: push.stop }));
+    // The measure lags behind by what the store has not acknowledged: right after a burst began by nearly all.
+    const unheardBytes = pushes.reduce((sum, { bytes }) => sum + Math.min(bytes, PART_BYTES), 0);
+    const nowMs = this.#now();
+    const bytesPerMs = this.#rate.bytesPerMsWith(unheardBytes, nowMs);
+    for (const { stop } of tooLate(pushes, { leftMs: this.#deadlineMs - nowMs, bytesPerMs })) {
+      stop.abort(new Error('no time was left to send it'));
+    }
+  }
+
+  /** Nothing that is under way is of use any more. */
+  giveUpAll(): void {
+    for (const { stop } of this.#underWay.values()) stop.abort(new Error('no time was left to send it'));
+  }
+
+  #left({ role, sizeBytes, sentBytes }: UnderWay): Sending {
+    return { role, bytes: Math.max(0, sizeBytes * this.#ratio - sentBytes) };
+  }
+
+  #window(deadlineMs: number): { leftMs: number; bytesPerMs: number | undefined } {
+    const nowMs = this.#now();
+    return { leftMs: deadlineMs - nowMs, bytesPerMs: this.#rate.bytesPerMs(nowMs) };
+  }
+}

@@ -1,0 +1,73 @@
+// When `stored` records are written: coalesced while nobody waits for them, at once when somebody does
+// (a reclaim, the drain). A record that fails is tried again; what it would have named stays unreclaimed.
+import { reasonOf } from '../../model/errors.ts';
+import type { Context } from '../run/context.ts';
+
+const FIRST_PAUSE_MS = 10_000;
+const MOST_PAUSE_MS = 300_000;
+/** With `--reclaim now` a record comes before each deletion: never more often than this. */
+const EAGER_PAUSE_MS = 500;
+/** So many results are recorded at once: what no record names is kept in memory. */
+const MOST_UNRECORDED = 4000;
+
+export class Recorder {
+  readonly #context: Context;
+  readonly #afterRecord: () => Promise<void>;
+  readonly #eager: boolean;
+  #pauseMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> | undefined;
+  #stopped = false;
+
+  /** `afterRecord` runs after each record: deletes obsolete objects, reclaims. */
+  constructor(context: Context, afterRecord: () => Promise<void>) {
+    this.#context = context;
+    this.#afterRecord = afterRecord;
+    this.#eager = context.settings.reclaim === 'now';
+    this.#pauseMs = this.#eager ? EAGER_PAUSE_MS : FIRST_PAUSE_MS;
+  }
+
+  /** Something was stored that no record names yet. */
+  due(): void {
+    if (this.#stopped || this.#writing !== undefined) return;
+    if (this.#context.ledger.unrecordedCount >= MOST_UNRECORDED) return void this.now();
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      void this.now();
+    }, this.#pauseMs);
+    if (!this.#eager) this.#pauseMs = Math.min(MOST_PAUSE_MS, this.#pauseMs * 2);
+  }
+
+  /** Writes what is not recorded yet. Resolves when it is written or has failed; never throws. */
+  async now(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    // Nothing may come after the record that closes the attempt.
+    if (!this.#stopped)
+      this.#writing ??= this.#write().finally(() => {
+        this.#writing = undefined;
+        if (this.#context.ledger.unrecordedCount > 0) this.due();
+      });
+    await this.#writing;
+  }
+
+  /** No more records of its own accord; the one under way is finished. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const { ledger, log, outage, signal } = this.#context;
+    try {
+      if (ledger.unrecordedCount > 0) await ledger.write('stored', {}, signal);
+      await this.#afterRecord();
+    } catch (error) {
+      // Of an outage the user has read already.
+      if (!signal.aborted && !outage.isKnown)
+        log.warn(`a record could not be written and is tried again: ${reasonOf(error)}`);
+    }
+  }
+}

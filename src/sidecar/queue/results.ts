@@ -1,0 +1,249 @@
+// Pushes results as files.ts asks for them, notes them in the ledger, and says when a record is due and
+// what may be reclaimed after it.
+import type { TrackEvent } from '../../model/file/decide.ts';
+import type { Track } from '../../model/file/file-state.ts';
+import { sameFingerprint, type Fingerprint } from '../../model/file/fingerprint.ts';
+import { fingerprintRow, markRow, numberRow } from '../../model/packed/codecs.ts';
+import { RowMap } from '../../model/packed/packed-map.ts';
+import { expectsOlder } from '../../model/outcome/other-runs.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import type { StoredFile } from '../../model/format/records.ts';
+import { formatBytes } from '../../model/units.ts';
+import { reached } from '../../native/failpoint.ts';
+import { priorOf, publishResult, type ResultPublisher } from '../../upload/publish-result.ts';
+import { senderOf, type Context } from '../run/context.ts';
+import { failedPush } from './failed-push.ts';
+import { Confirmed } from './confirmed.ts';
+import { isMadeAnew } from './made-anew.ts';
+import { LocalCopies, type LocalCopy } from './local-copies.ts';
+import type { PushHandle } from './pusher.ts';
+
+/** A stored result whose local copy may go once a record names it. */
+export interface Reclaimable {
+  readonly path: RelPath;
+  readonly fingerprint: Fingerprint;
+  /** This attempt stored it; else the bytes were durable before (an unchanged baseline). */
+  readonly isOurs: boolean;
+}
+
+export class Results {
+  readonly #context: Context;
+  readonly #publisher: ResultPublisher;
+  readonly #onStored: () => void;
+  /** What stands locally and durably. */
+  readonly copies: LocalCopies;
+  /** Local results without content: they go at the end of the run. */
+  readonly empty: RowMap<Fingerprint>;
+  /** Paths that were reclaimed in this run: what comes again may be an append to nothing. */
+  readonly #reclaimed: RowMap<true>;
+  /** Paths whose older object had to be kept: never reclaimed any more. */
+  readonly #keepLocal = new Set<RelPath>();
+  /** It was said that older objects are kept: at the start, or of the first one. */
+  #saidKept: boolean;
+  /** Objects in a form that is no longer used, by the path whose record must come first. */
+  readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
+  /** By path when its newest stored content began to be read. */
+  readonly #publishedMs: RowMap<number>;
+  readonly #confirmed: Confirmed;
+  /** Paths of which it was said that they cannot be stored as they are. */
+  readonly #refused = new Set<RelPath>();
+
+  constructor(context: Context, onStored: () => void) {
+    this.#context = context;
+    this.#onStored = onStored;
+    const { scope, fence, paths, history, attempt } = context;
+    this.#saidKept = expectsOlder(history, attempt);
+    this.copies = new LocalCopies(paths);
+    this.empty = new RowMap(fingerprintRow, paths);
+    this.#reclaimed = new RowMap(markRow, paths);
+    this.#confirmed = new Confirmed(context);
+    this.#publishedMs = new RowMap(numberRow, paths);
+    this.#publisher = {
+      ...senderOf(context),
+      scope,
+      passFence: (anew, signal) => (anew ? fence.passAnew(signal) : fence.pass(signal)),
+    };
+  }
+
+  /** True when a push of this path would replace an object that is known. */
+  replaces(path: RelPath): boolean {
+    return this.#context.ledger.results.has(path) || this.#context.history.foreignResults.has(path);
+  }
+
+  /** True when what stands under the path's key was read at or after this instant, in this run. */
+  publishedSince(path: RelPath, atMs: number): boolean {
+    return (this.#publishedMs.get(path) ?? -Infinity) >= atMs;
+  }
+
+  /** From the moment that the file is out of the task's sight, what it makes there is an append to nothing. */
+  noteReclaiming(path: RelPath, begins: boolean): void {
+    if (begins) this.#reclaimed.set(path, true);
+    else this.#reclaimed.delete(path);
+  }
+
+  noteReclaimed(path: RelPath): void {
+    this.#reclaimed.set(path, true);
+    this.copies.forget(path);
+  }
+
+  async push(track: Track, how: PushHandle): Promise<TrackEvent> {
+    const { spoolFirst, signal, onSent } = how;
+    const context = this.#context;
+    const { path } = track;
+    const startedMs = context.now();
+    this.copies.forget(path);
+    this.empty.delete(path);
+    const known = context.ledger.results.get(path) ?? context.history.foreignResults.get(path);
+    try {
+      const { sent, kept, obsolete } = await publishResult(
+        this.#publisher,
+        {
+          path,
+          prior: priorOf(
+            known,
+            context.attempt,
+            this.#reclaimed.has(path) || isMadeAnew(context, known, this.#publishedMs.has(path)),
+          ),
+          baseline: context.baselines.get(path),
+          spoolFirst,
+          onSent,
+          keptN: context.ledger.keptOf(path),
+        },
+        signal,
+      );
+      if (kept !== undefined) this.#noteKept(path, known, kept);
+      switch (sent.kind) {
+        case 'stored':
+          return this.#stored(track, sent.file, sent.fingerprint, obsolete, startedMs);
+        case 'unchanged':
+          if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.push(track, how);
+          this.#mayGo(track, sent.fingerprint, false);
+          return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
+        case 'empty':
+          this.empty.set(path, sent.fingerprint);
+          return { kind: 'unchanged', durable: { fingerprint: sent.fingerprint, md5: '', size: 0 } };
+        case 'gone':
+          context.log.debug(`${showPath(path)} was removed by the task before it was stored: withdrawn`, {
+            event: 'withdrawn',
+            path,
+          });
+          return { kind: 'gone' };
+        case 'torn':
+          return { kind: 'torn', atMs: context.now() };
+        case 'has-writer':
+          return { kind: 'has-writer' };
+        case 'refused':
+          // The final scan finds it again.
+          if (!this.#refused.has(path))
+            context.log.warn(`${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
+          this.#refused.add(path);
+          return sent;
+      }
+    } catch (error) {
+      return failedPush(context, track, error, signal);
+    }
+  }
+
+  /** True when this attempt has pushed the path, or has looked for its object. */
+  isConfirmed(path: RelPath): boolean {
+    return this.#confirmed.has(path) || this.#publishedMs.has(path);
+  }
+
+  /** After a record has been written: objects in the other form go. */
+  async deleteObsolete(): Promise<void> {
+    const { ledger, tidy, signal } = this.#context;
+    for (const [path, { key, file }] of this.#obsolete) {
+      if (!ledger.isRecorded(file)) continue;
+      this.#obsolete.delete(path);
+      await tidy.delete([key], signal);
+    }
+  }
+
+  /**
+   * What a record names (or always named) and whose local copy may be deleted, those first that came first. `which`
+   * says which are wanted.
+   */
+  *readyToReclaim(which: (copy: LocalCopy) => boolean = () => true): Generator<Reclaimable> {
+    const { ledger } = this.#context;
+    for (const [path, copy] of this.copies) {
+      const { fingerprint, isOurs } = copy;
+      if (!which(copy)) continue;
+      const file = isOurs ? ledger.results.get(path) : undefined;
+      if (isOurs && (file === undefined || !ledger.isRecorded(file))) continue;
+      yield { path, fingerprint, isOurs };
+    }
+  }
+
+  #stored(
+    track: Track,
+    file: StoredFile,
+    fingerprint: Fingerprint,
+    obsolete: string | undefined,
+    startedMs: number,
+  ): TrackEvent {
+    const { ledger, baselines, now, log } = this.#context;
+    ledger.noteResult(file);
+    reached('push.noted');
+    this.#publishedMs.set(file.path, startedMs);
+    baselines.stored(file.path);
+    this.#reclaimed.delete(file.path);
+    if (obsolete !== undefined) this.#obsolete.set(file.path, { key: obsolete, file });
+    this.#mayGo(track, fingerprint, true);
+    const tookMs = now() - startedMs;
+    const { path, key, size: bytes } = file;
+    log.debug(`stored ${showPath(path)} (${formatBytes(bytes)}) as ${key} in ${tookMs} ms`, {
+      event: 'stored',
+      role: 'result',
+      path,
+      key,
+      bytes,
+      ms: tookMs,
+    });
+    this.#onStored();
+    return { kind: 'stored', durable: { fingerprint, md5: file.md5, size: file.size }, atMs: now(), tookMs };
+  }
+
+  #mayGo(track: Track, fingerprint: Fingerprint, isOurs: boolean): void {
+    const { path, closes } = track;
+    const roles = this.#context.manifest.rolesOf(path);
+    if (roles.input || roles.checkpoint || this.#keepLocal.has(path)) return;
+    // A restored file stays until the task itself has closed it anew.
+    const inherited = this.#context.inherited.get(path);
+    if (inherited !== undefined && sameFingerprint(inherited, fingerprint) && closes === 0) return;
+    this.copies.note(path, { fingerprint, closes, isOurs });
+  }
+
+  /** What this run has stored and what still stands: files and their newest bytes, however often each was pushed. */
+  get stored(): { readonly files: number; readonly bytes: number } {
+    const { ledger, attempt } = this.#context;
+    let files = 0;
+    let bytes = 0;
+    for (const path of this.#publishedMs.keys()) {
+      const file = ledger.results.get(path);
+      if (file?.attempt !== attempt) continue;
+      files += 1;
+      bytes += file.size;
+    }
+    return { files, bytes };
+  }
+
+  /** How many paths have an older object that this run has kept. */
+  get olderKept(): number {
+    return this.#keepLocal.size;
+  }
+
+  #noteKept(path: RelPath, known: StoredFile | undefined, kept: { key: string; n: number }): void {
+    const { ledger, log } = this.#context;
+    ledger.noteKept(path, kept.n);
+    this.#keepLocal.add(path);
+    const of =
+      known === undefined
+        ? 'that was in the store'
+        : `of attempt ${known.attempt} (${formatBytes(known.size)})`;
+    const message = `${showPath(path)} ${of} kept as ${kept.key}`;
+    const told = { event: 'kept', path, key: kept.key } as const;
+    if (this.#saidKept) log.debug(message, told);
+    else log.warn(message, { ...told, hint: 'if the task appends to it, declare it as an input too' });
+    this.#saidKept = true;
+  }
+}

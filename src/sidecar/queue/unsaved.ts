@@ -1,0 +1,101 @@
+// Declared files that hold content which the store has not got: closed and on its way, or still open. Looks when it
+// is asked, at a checkpoint or a flush, and only at what can be so: never at all files of the work directory.
+import type { RelPath } from '../../model/path.ts';
+import type { Track, TrackRole } from '../../model/file/file-state.ts';
+import { sameContentFingerprint } from '../../model/file/fingerprint.ts';
+import { MOST_BEHIND } from '../../model/checkpoint/lacking.ts';
+import type { Behind } from '../../model/format/records.ts';
+import { writerOf } from '../../native/files.ts';
+import { statMember } from '../checkpoints/members.ts';
+import type { Watcher } from '../../watch/watcher.ts';
+import type { Context } from '../run/context.ts';
+import type { Files } from './files.ts';
+import { rolesToTrack } from './roles.ts';
+
+/** So many of the files that were closed or inherited last are looked at: a task may have closed 200,000. */
+const MOST_WATCHED = 200;
+
+export interface UnsavedFile {
+  readonly path: RelPath;
+  /** Somebody has it open for writing, or nobody has closed it since it was changed. */
+  readonly open: boolean;
+}
+
+/** Asked only when something is looked at: they are made later. */
+export interface UnsavedSources {
+  readonly files: () => Pick<Files, 'get' | 'unsettled'>;
+  readonly watcher: () => Pick<Watcher, 'unclosed'> | undefined;
+}
+
+export class Unsaved {
+  readonly #context: Pick<Context, 'root' | 'manifest' | 'ledger' | 'settings'>;
+  readonly #sources: UnsavedSources;
+  #checkpointAtMs = -Infinity;
+  /** The newest last. One of these may have been opened again since. */
+  readonly #recent: Readonly<Record<TrackRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
+
+  constructor(context: Pick<Context, 'root' | 'manifest' | 'ledger' | 'settings'>, sources: UnsavedSources) {
+    this.#context = context;
+    this.#sources = sources;
+  }
+
+  /** When a checkpoint was closed last. A set of companions alone is of the moment at which they are captured. */
+  get checkpointAtMs(): number {
+    const { checkpoints, companions } = this.#context.settings.manifest;
+    return checkpoints.length === 0 && companions.length > 0 ? Infinity : this.#checkpointAtMs;
+  }
+
+  /** To be told of every change of a track. */
+  changed({ path, role, closes, inherited, lastClose }: Track, before: Track): void {
+    if (closes === before.closes && inherited === before.inherited) return;
+    if (role === 'checkpoint' && lastClose !== undefined)
+      this.#checkpointAtMs = Math.max(this.#checkpointAtMs, lastClose.atMs);
+    const recent = this.#recent[role];
+    recent.delete(path);
+    recent.add(path);
+    const [oldest] = recent;
+    if (recent.size > MOST_WATCHED && oldest !== undefined) recent.delete(oldest);
+  }
+
+  /** Files of the role as they are now, each once. */
+  look(role: TrackRole): readonly UnsavedFile[] {
+    const { root, manifest } = this.#context;
+    const { files, watcher } = this.#sources;
+    const found = new Map<RelPath, boolean>();
+    for (const { path, blocked } of files().unsettled(role)) found.set(path, blocked);
+    for (const path of watcher()?.unclosed() ?? []) {
+      if (found.has(path) || !rolesToTrack(manifest.rolesOf(path)).includes(role)) continue;
+      if ((statMember(root, path)?.size ?? 0) > 0) found.set(path, true);
+    }
+    for (const path of this.#recent[role])
+      if (!found.has(path) && this.#isChanged(path, role)) found.set(path, this.#hasWriter(path));
+    return [...found].map(([path, open]) => ({ path, open }));
+  }
+
+  /** What a checkpoint that is committed now is ahead of. */
+  behind(): readonly Behind[] {
+    const { results } = this.#context.ledger;
+    return this.look('result')
+      .slice(0, MOST_BEHIND)
+      .map(({ path, open }) => {
+        const push = results.get(path)?.push;
+        return { path, open, ...(push === undefined ? {} : { push }) };
+      });
+  }
+
+  /** Written since its content was stored, or since before the task started, without a close. */
+  #isChanged(path: RelPath, role: TrackRole): boolean {
+    const track = this.#sources.files().get(path, role);
+    const known = track?.inherited ?? track?.durable?.fingerprint;
+    const now = statMember(this.#context.root, path);
+    return known !== undefined && now !== undefined && !sameContentFingerprint(known, now);
+  }
+
+  #hasWriter(path: RelPath): boolean {
+    try {
+      return writerOf(this.#context.root, path) !== 'none';
+    } catch {
+      return false; // gone, or no regular file any more
+    }
+  }
+}

@@ -1,0 +1,145 @@
+// What a restarted sidecar of the same attempt must know and cannot find out: which files were there before
+// the task started. Written before the task starts, in .capture/ of the work directory; never believed as it is.
+import fs from 'node:fs';
+import { z } from 'zod';
+import type { Fingerprint } from '../../model/file/fingerprint.ts';
+import { OWN_DIR } from '../../model/file/manifest.ts';
+import { encodePath, type RelPath } from '../../model/path.ts';
+import { lackingSchema, type Lacking } from '../../model/format/records.ts';
+import { keyIndex, type Settings } from '../../model/format/settings.ts';
+import { reached } from '../../native/failpoint.ts';
+import type { Baseline } from './baselines.ts';
+
+const fingerprints = z.array(
+  z.tuple([
+    z.string(),
+    z.object({
+      dev: z.string(),
+      ino: z.string(),
+      size: z.number(),
+      mtimeNs: z.string(),
+      ctimeNs: z.string(),
+    }),
+  ]),
+);
+
+/** What was restored before the task starts, for the first `capture watch` of the attempt. */
+const restoredFacts = z.object({
+  /** `<attempt>-<generation>`; '' when there was none. */
+  generation: z.string(),
+  /** Its members as they were placed. */
+  members: fingerprints,
+  judgements: z.array(z.object({ generation: z.string(), good: z.boolean() })),
+});
+export type RestoredFacts = Readonly<z.infer<typeof restoredFacts>>;
+
+/** For which `capture watch` an attempt is to be gone on with. */
+const alone = z.object({
+  /** Of the kernel that runs: after a restart of the machine every process of the task is dead. */
+  boot: z.string(),
+  who: z.object({ to: z.string(), taskName: z.string(), index: z.string(), run: z.string() }),
+  /** Until the first one has taken it. */
+  restored: restoredFacts.optional(),
+});
+export type Alone = Readonly<z.infer<typeof alone>>;
+
+const schema = z.object({
+  attempt: z.int().positive(),
+  runToken: z.string(),
+  startedAt: z.string(),
+  inherited: fingerprints,
+  baselines: z.array(z.tuple([z.string(), z.object({ md5: z.string(), size: z.number() })])),
+  lacking: z.array(lackingSchema).optional(),
+  alone: alone.optional(),
+});
+
+/** Where it stands follows from these. */
+export type AttemptPlace = Pick<Settings, 'workdir' | 'sharedWorkdir' | 'identity'>;
+
+export interface AttemptFile {
+  readonly attempt: number;
+  readonly runToken: string;
+  readonly startedAt: string;
+  readonly inherited: ReadonlyMap<RelPath, Fingerprint>;
+  readonly baselines: ReadonlyMap<RelPath, Baseline>;
+  readonly lacking?: readonly Lacking[] | undefined;
+  /** Undefined in the work directory of a launcher: it tells the sidecar that replaces a dead one. */
+  readonly alone?: Alone | undefined;
+}
+
+/** The same as it is written. */
+export type AttemptFacts = Omit<AttemptFile, 'inherited' | 'baselines'> & {
+  readonly inherited: Iterable<readonly [RelPath, Fingerprint]>;
+  readonly baselines: Iterable<readonly [RelPath, Baseline]>;
+};
+
+export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): void {
+  const path = pathOf(settings);
+  const { attempt, runToken, startedAt, baselines, lacking, alone: left } = facts;
+  const text = JSON.stringify({
+    attempt,
+    runToken,
+    startedAt,
+    inherited: [...facts.inherited].map(([name, fingerprint]) => [name, plain(fingerprint)]),
+    baselines: [...baselines],
+    lacking,
+    alone: left,
+  });
+  fs.writeFileSync(encodePath(`${path}.new`), text, { mode: 0o600 });
+  reached('attempt-file.before-rename');
+  fs.renameSync(encodePath(`${path}.new`), encodePath(path));
+  reached('attempt-file.written');
+}
+
+/** Without what else a state of a file may carry. */
+export function plain({ dev, ino, size, mtimeNs, ctimeNs }: Fingerprint): Fingerprint {
+  return { dev, ino, size, mtimeNs, ctimeNs };
+}
+
+/** Undefined when there is none, or it is of another attempt. */
+export function readAttemptFile(settings: AttemptPlace, attempt: number): AttemptFile | undefined {
+  const file = readLastAttemptFile(settings);
+  return file?.attempt === attempt ? file : undefined;
+}
+
+/** Of the last attempt whose task was started in this work directory; undefined when there is none. */
+export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undefined {
+  let text: string;
+  try {
+    text = readRegular(encodePath(pathOf(settings)));
+  } catch {
+    return undefined;
+  }
+  const parsed = schema.safeParse(parseJson(text));
+  if (!parsed.success) return undefined;
+  return {
+    ...parsed.data,
+    inherited: new Map(parsed.data.inherited),
+    baselines: new Map(parsed.data.baselines),
+  };
+}
+
+/** The task may have put something else there, a FIFO too: to read that would be to wait for ever (fifo(7)). */
+function readRegular(path: string | Buffer): string {
+  const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK);
+  try {
+    return fs.fstatSync(fd).isFile() ? fs.readFileSync(fd, 'utf8') : '';
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** A file that a power failure cut short is none. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** In a shared work directory each task of each index has its own. */
+function pathOf({ workdir, sharedWorkdir, identity }: AttemptPlace): string {
+  const whose = sharedWorkdir ? `-${identity.taskName}.${keyIndex(identity)}` : '';
+  return `${workdir}/${OWN_DIR}/attempt${whose}.json`;
+}

@@ -1,0 +1,83 @@
+// What every part of the sidecar works with: one object made by sidecar/startup/start.ts, owned by sidecar.ts.
+import type { History } from '../../model/checkpoint/history.ts';
+import type { KeyScope } from '../../model/format/keys.ts';
+import type { Manifest } from '../../model/file/manifest.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import type { Lacking } from '../../model/format/records.ts';
+import type { Fingerprint } from '../../model/file/fingerprint.ts';
+import type { Paths } from '../../model/packed/paths.ts';
+import type { PathMap } from '../../model/packed/packed-map.ts';
+import type { Log } from '../../log/log.ts';
+import type { Lanes } from '../../read/workers.ts';
+import type { Reclaimer } from '../../reclaim/reclaim.ts';
+import type { Alone } from './attempt-file.ts';
+import type { Baselines } from './baselines.ts';
+import type { Outage } from './outage.ts';
+import type { Progress } from './progress.ts';
+import type { SpoolFull } from './spool-full.ts';
+import type { Sender } from '../../upload/send.ts';
+import type { Fence } from '../../records/fence.ts';
+import type { Tidy } from '../../records/tidy.ts';
+import type { Ledger } from '../../records/ledger.ts';
+import type { Store } from '../../store/contract/store.ts';
+
+export interface Root {
+  readonly fd: number;
+  readonly path: string;
+}
+
+export interface Context {
+  readonly settings: Settings;
+  readonly scope: KeyScope;
+  readonly manifest: Manifest;
+  readonly store: Store;
+  readonly root: Root;
+  readonly log: Log;
+  readonly attempt: number;
+  readonly runToken: string;
+  readonly startedAt: string;
+  /** The attempt was begun before: by a sidecar that died, or by `capture restore --handoff`. The task may run. */
+  readonly resumed: 'replaced' | 'handed-over' | undefined;
+  /** What to leave for the next `capture watch` of this attempt; undefined below a launcher. */
+  readonly alone: Alone | undefined;
+  readonly history: History;
+  readonly ledger: Ledger;
+  readonly fence: Fence;
+  readonly tidy: Tidy;
+  readonly lanes: Lanes;
+  /** Undefined when nothing is ever reclaimed. */
+  readonly reclaimer: Reclaimer | undefined;
+  /** Content that needs no push: of stored results, and of inputs that were there before the task started. */
+  readonly baselines: Baselines;
+  /** Declared files that were there before the task started, as they were. */
+  readonly inherited: PathMap<Fingerprint>;
+  /** What results have lost by the resume of this attempt, or of one before it. */
+  readonly lacking: readonly Lacking[];
+  /** What is known by path shares them: there may be very many. */
+  readonly paths: Paths;
+  /** Aborted when the sidecar gives everything up (fenced). */
+  readonly signal: AbortSignal;
+  readonly progress: Progress;
+  readonly outage: Outage;
+  readonly spoolFull: SpoolFull;
+  readonly now: () => number;
+  readonly newId: () => string;
+}
+
+/** What upload/send.ts needs of it. */
+export function senderOf(context: Context): Sender {
+  const { root, lanes, store, attempt, newId, runToken, scope, settings, spoolFull } = context;
+  const { compression, identity } = settings;
+  return {
+    root,
+    lanes,
+    store,
+    attempt,
+    newId,
+    runToken,
+    index: scope.index,
+    runId: identity.runId,
+    compression,
+    onSpoolFull: spoolFull,
+  };
+}

@@ -1,0 +1,138 @@
+// Notices from the tries of all store operations that the store has stopped working: says so once, with how
+// many files wait and what to do, and once that it works again. Never says it for each file.
+import { formatMs, plural } from '../../model/units.ts';
+import type { Log } from '../../log/log.ts';
+import type { OnTry, StoreError } from '../../store/contract/store.ts';
+
+/** A failure that a retry mends is no outage before it has lasted for this long. */
+const QUIET_MS = 3000;
+
+/** A store that is gone is waited for at the end of the run for as long as one operation is tried again, ms. */
+export const LOST_WAIT_MS = 60_000;
+
+/** An operation of either kind that succeeds ends the trouble of its kind only. */
+type Side = 'write' | 'read';
+
+/** What an outage means to the run, once there is one. */
+export interface OutageRun {
+  /** Files that wait for the store. */
+  readonly waiting: () => number;
+  /** The store works again. */
+  readonly onOver: () => void;
+}
+
+export class Outage {
+  readonly #log: Log;
+  readonly #now: () => number;
+  readonly #troubles = new Map<Side, StoreError>();
+  readonly #lasting = new Set<string>();
+  #run: OutageRun | undefined;
+  #drainMs: number | undefined;
+  #sinceMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #said = false;
+  #claimLost = false;
+
+  /** Until `runs` is called nothing has been started: the store is waited for, and then it is an error. */
+  constructor(log: Log, now: () => number) {
+    this.#log = log;
+    this.#now = now;
+    this.#sinceMs = now();
+    this.#arm(); // A server that does not even refuse fails its first try only after half a minute.
+  }
+
+  /** For the store's `onTry`. */
+  readonly tried: OnTry = (operation, error) => {
+    const side = sideOf(operation);
+    if (side === undefined) return;
+    if (error === undefined) return this.#works(side);
+    if (this.#troubles.size === 0) this.#sinceMs = this.#now();
+    this.#troubles.set(side, error);
+    if (this.#said) return;
+    if (this.#run !== undefined && error.kind !== 'transient') this.#sayLasting(error);
+    else this.#arm();
+  };
+
+  /** For the fence's `onLooked`: our claim is gone from the store, or was found. */
+  readonly looked = (lost: StoreError | undefined): void => {
+    if (lost === undefined) {
+      if (this.#claimLost) this.#log.info('the claim of this attempt is in the store again');
+      this.#claimLost = false;
+    } else if (!this.#claimLost) {
+      this.#claimLost = true;
+      this.#log.error(lost.message, { hint: lost.hint });
+    }
+  };
+
+  /** True when the user has been told that the store does not work: each failure of it is no news. */
+  get isKnown(): boolean {
+    return this.#said || this.#claimLost;
+  }
+
+  /** Another store, or none, stands in its place. */
+  get isLost(): boolean {
+    return this.#claimLost || [...this.#troubles.values()].some(({ kind }) => kind === 'lost');
+  }
+
+  /** From now on an outage costs only time. */
+  runs(run: OutageRun): void {
+    this.#run = run;
+  }
+
+  /** The task has ended, and what waits is tried again for so long at most. */
+  drains(forMs: number): void {
+    this.#drainMs = forMs;
+    if (this.#said) this.#sayBegin('the task has ended, and the store does not work');
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #works(side: Side): void {
+    this.#troubles.delete(side);
+    if (this.#troubles.size > 0) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (!this.#said) return;
+    this.#said = false;
+    const ms = this.#now() - this.#sinceMs;
+    this.#log.info(`the store works again, after ${formatMs(ms)}`, { event: 'outage-over', ms });
+    this.#run?.onOver();
+  }
+
+  #arm(): void {
+    this.#timer ??= setTimeout(() => this.#sayBegin('the store does not work'), QUIET_MS).unref();
+  }
+
+  /** A right that is missing for some keys only would begin and end an outage with each of the others. */
+  #sayLasting(error: StoreError): void {
+    if (this.#lasting.has(error.message)) return;
+    this.#lasting.add(error.message);
+    this.#sayBegin('the store does not work');
+  }
+
+  #sayBegin(what: string): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#said = true;
+    const [error] = this.#troubles.values();
+    const why = error === undefined ? 'no answer yet' : error.message;
+    this.#log.warn(`${what}: ${why}; ${this.#consequence()}`, { event: 'outage', hint: error?.hint });
+  }
+
+  #consequence(): string {
+    if (this.#run === undefined) return 'waiting for it, the task is not started yet';
+    const count = this.#run.waiting();
+    const forMs = Math.min(this.#drainMs ?? Infinity, this.isLost ? LOST_WAIT_MS : Infinity);
+    const triedFor = this.#drainMs === undefined ? '' : ` for up to ${formatMs(forMs)}`;
+    if (count === 0) return `tried again${triedFor}`;
+    return `${plural(count, 'file')} ${count === 1 ? 'waits and is' : 'wait and are'} tried again${triedFor}`;
+  }
+}
+
+/** Operations by the names that the drivers give them. Deletions have a warning of their own. */
+function sideOf(operation: string): Side | undefined {
+  if (/^(delete|abort|sweep|listparts|listmultipart)/i.test(operation)) return undefined;
+  return /^(put|create|upload|complete|copy)/i.test(operation) ? 'write' : 'read';
+}

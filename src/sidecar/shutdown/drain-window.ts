@@ -1,0 +1,78 @@
+// The time that the end of the run has: until the instant at which we are killed, where one is known, else
+// `--drain-timeout`. A SIGTERM in the middle of it shortens it; nothing makes it longer.
+import { linkSignals } from '../../model/linked-signal.ts';
+import { startTimer, type LongTimer } from '../../native/clock.ts';
+
+/** Kept of a known window for the last record, ms. */
+export const RECORD_MARGIN_MS = 1000;
+/** After `--drain-timeout` nobody kills us: the record that names what is left gets this long. */
+const RECORD_EXTRA_MS = 10_000;
+
+export interface DrainWindow {
+  /** Aborts when no more files are sent. */
+  readonly files: AbortSignal;
+  /** Aborts when there is no time left for the last record either. */
+  readonly record: AbortSignal;
+  readonly lengthMs: number;
+  /** We will be killed at this instant, ms since the epoch. */
+  endBy(deadlineMs: number): void;
+  close(): void;
+}
+
+export interface DrainWindowOptions {
+  /** Ms since the epoch at which we are killed, if known. */
+  readonly deadlineMs: number | undefined;
+  readonly drainTimeoutMs: number;
+  readonly now: () => number;
+  /** Everything is given up with it: when the run is fenced, and when the window is over. */
+  readonly stop: AbortController;
+}
+
+export function openDrainWindow({ deadlineMs, drainTimeoutMs, now, stop }: DrainWindowOptions): DrainWindow {
+  const files = openLimit('no time was left to send files', stop.signal);
+  const record = openLimit('no time was left for the last record', stop.signal);
+  // Requests that are still tried again, and reclaims, must not hold up the exit.
+  record.signal.addEventListener('abort', () => stop.abort(record.signal.reason));
+  const endBy = (atMs: number): void => {
+    files.endIn(atMs - now() - RECORD_MARGIN_MS);
+    record.endIn(atMs - now());
+  };
+  files.endIn(drainTimeoutMs);
+  record.endIn(drainTimeoutMs + RECORD_EXTRA_MS);
+  if (deadlineMs !== undefined) endBy(deadlineMs);
+  return {
+    files: files.signal,
+    record: record.signal,
+    lengthMs: Math.min(drainTimeoutMs, deadlineMs === undefined ? Infinity : deadlineMs - now()),
+    endBy,
+    close: () => {
+      files.close();
+      record.close();
+    },
+  };
+}
+
+interface Limit {
+  readonly signal: AbortSignal;
+  endIn(ms: number): void;
+  close(): void;
+}
+
+/** The earliest of all the ends that it was given. */
+function openLimit(reason: string, signal: AbortSignal): Limit {
+  const stop = new AbortController();
+  const timers: LongTimer[] = [];
+  const linked = linkSignals(stop.signal, signal);
+  return {
+    signal: linked.signal,
+    endIn: (ms) => {
+      const end = (): void => stop.abort(new Error(reason));
+      if (ms <= 0) end();
+      else timers.push(startTimer(ms, end));
+    },
+    close: () => {
+      linked.unlink();
+      for (const timer of timers) timer.cancel();
+    },
+  };
+}

@@ -1,0 +1,149 @@
+// When the index is done: what deaths of earlier attempts have left of results. Nothing of it is passed over: whole
+// bytes get their good name, what is missing for good is said by name, and what was stored whole since is deleted.
+import { reasonOf } from '../../model/errors.ts';
+import { resultKey } from '../../model/format/keys.ts';
+import { leftOf, namesOf, stillLacking } from '../../model/checkpoint/lacking.ts';
+import { sortPartials } from '../../model/outcome/partials.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import type { Lacking, LeftFile, StoredFile } from '../../model/format/records.ts';
+import { plural } from '../../model/units.ts';
+import type { Log } from '../../log/log.ts';
+import type { Context } from '../run/context.ts';
+import { unrecordedPartials } from '../queue/partial-objects.ts';
+import type { FinishParts } from './finish.ts';
+
+export interface Earlier {
+  /** What results lack, for the last record: the run itself has stored all that it closed. */
+  readonly left: readonly LeftFile[];
+  /** Keys that nobody needs once the last record is written. */
+  readonly obsolete: readonly string[];
+}
+
+/** `unfinished`: what came with the checkpoint, and the task has not gone on with. */
+export async function settleEarlier(
+  parts: FinishParts,
+  unfinished: readonly RelPath[],
+  signal: AbortSignal,
+): Promise<Earlier> {
+  const { context, files, results } = parts;
+  const { ledger, history, log } = context;
+  const lacking = stillLacking(context.lacking, (path) => ledger.results.get(path)?.attempt);
+  tellLacking(log, lacking);
+  if (unfinished.length > 0) {
+    log.warn(
+      `the task did not go on writing these results, which were open at its checkpoint: ${unfinished.map(showPath).join(', ')}`,
+      {
+        hint: 'declare such parts with --companions as well: then they are results as far as they were written',
+      },
+    );
+  }
+  const isLacking = new Set(lacking.map(({ path }) => path));
+  const { obsolete, whole, alone } = sortPartials({
+    partials: [...history.partials, ...(await unrecorded(parts, signal))].toSorted(
+      (a, b) => a.attempt - b.attempt,
+    ),
+    resultOf: (path) => ledger.results.get(path),
+    isWrittenNow: (path) =>
+      !parts.suspects.has(path) &&
+      (files.get(path, 'result')?.durable !== undefined || results.empty.has(path)),
+    isLacking: (path) => isLacking.has(path),
+    generations: ledger.generations,
+  });
+  const unnamed: StoredFile[] = [];
+  for (const partial of whole) if (!(await promote(context, partial, signal))) unnamed.push(partial);
+  const kept = [...alone, ...unnamed];
+  if (kept.length > 0) warnOfKept(context, kept);
+  const left = [...kept.map(leftAs), ...unfinished.map(leftUnfinished), ...lacking.map(leftOf)];
+  return {
+    left: [...new Map(left.map((one) => [one.path, one])).values()],
+    obsolete: [...obsolete, ...whole.filter((partial) => !unnamed.includes(partial))].map(({ key }) => key),
+  };
+}
+
+/** A failure leaves them where they are. */
+async function unrecorded(
+  { context, files }: FinishParts,
+  signal: AbortSignal,
+): Promise<readonly StoredFile[]> {
+  const { store, scope, history, manifest, ledger, log } = context;
+  function* paths(): Generator<RelPath> {
+    yield* manifest.exact.results;
+    yield* files.paths('result');
+    yield* ledger.results.keys();
+  }
+  try {
+    return await unrecordedPartials({ store, scope, history, signal }, paths());
+  } catch (error) {
+    log.debug(`nobody knows what deaths have left and no record names: ${reasonOf(error)}`);
+    return [];
+  }
+}
+
+function tellLacking(log: Log, lacking: readonly Lacking[]): void {
+  const nowhere = lacking.filter(({ key }) => key === undefined);
+  const partial = lacking.filter(({ key }) => key !== undefined);
+  if (nowhere.length > 0)
+    log.warn(`what killed attempts had written to these results is stored nowhere: ${namesOf(nowhere)}`, {
+      hint: 'run it once more with --no-restore, and declare append-only files that stay open with --companions',
+    });
+  if (partial.length > 0)
+    log.warn(
+      `what killed attempts had written to these results is stored only as a death left it: ${namesOf(partial)}`,
+      {
+        hint: 'put it together with what a later attempt has stored of each, or run it once more with --no-restore',
+      },
+    );
+}
+
+/** After the last record. A failure costs space only. */
+export async function deleteObsoletePartials(
+  { tidy, log }: Context,
+  { obsolete }: Earlier,
+  signal: AbortSignal,
+): Promise<void> {
+  if (obsolete.length === 0) return;
+  try {
+    await tidy.delete([...obsolete], signal);
+  } catch (error) {
+    log.debug(`partial results that were stored whole since stay: ${reasonOf(error)}`);
+  }
+}
+
+/** False when it could not be: then it is as good as one that nobody knows to be whole. */
+async function promote(context: Context, partial: StoredFile, signal: AbortSignal): Promise<boolean> {
+  const { store, scope, fence, ledger, attempt, log } = context;
+  const key = resultKey(partial.path, scope, partial.compressed);
+  try {
+    await fence.passAnew(signal);
+    if ((await store.head(key, signal)) !== undefined) return false;
+    await store.copy(partial.key, key, signal);
+    ledger.noteResult({ ...partial, key, attempt, suspect: undefined });
+    log.info(`${showPath(partial.path)} of attempt ${partial.attempt} is whole: stored as ${key}`);
+    return true;
+  } catch (error) {
+    log.debug(`${partial.key} keeps its name: ${reasonOf(error)}`);
+    return false;
+  }
+}
+
+function warnOfKept({ log, scope }: Context, kept: readonly StoredFile[]): void {
+  const [first] = kept;
+  const more = kept.length > 1 ? `, and ${kept.length - 1} more` : '';
+  log.warn(
+    `${plural(kept.length, 'result')} may be half-written, left by a killed attempt and not written again: ${first?.key}${more}`,
+    {
+      hint: `look whether it is whole, and then copy it under its own key: ${first?.key} to ${first && resultKey(first.path, scope, first.compressed)} (the last record lists them all)`,
+    },
+  );
+}
+
+function leftAs({ path, key, attempt }: StoredFile): LeftFile {
+  return { path, why: `only what attempt ${attempt} left when it was killed is stored: ${key}` };
+}
+
+function leftUnfinished(path: RelPath): LeftFile {
+  return {
+    path,
+    why: 'it was open at the checkpoint, and the task has not gone on with it after the resume',
+  };
+}

@@ -1,0 +1,37 @@
+// The look at the whole tree when the task and all its writers are gone: finds what no event told of. A missed
+// event costs time, never a file; what could not be looked at is reported as left, never passed over.
+import { reasonOf } from '../../model/errors.ts';
+import type { RelPath } from '../../model/path.ts';
+import type { LeftFile } from '../../model/format/records.ts';
+import { lstatBeneath } from '../../native/beneath.ts';
+import type { Root } from '../run/context.ts';
+import type { FinishParts } from './finish.ts';
+
+/** Tells all that it finds as closed; resolves to what may hold declared files and could not be seen. */
+export async function finalScan(
+  { context, files, watcher }: Pick<FinishParts, 'context' | 'files' | 'watcher'>,
+  deadline: AbortSignal,
+): Promise<readonly LeftFile[]> {
+  watcher.drainNow();
+  const unseen = new Map<RelPath, string>();
+  const onUnreadable = (dir: RelPath, error: unknown): void => {
+    if (isOurs(context.root, dir)) unseen.set(dir, `cannot look into it: ${reasonOf(error)}`);
+  };
+  try {
+    for await (const found of watcher.scan(deadline, onUnreadable))
+      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
+  } catch (error) {
+    if (!deadline.aborted) throw error;
+    unseen.set('.', 'no time was left to look for what gave no event');
+  }
+  return [...unseen].map(([path, why]) => ({ path, why }));
+}
+
+/** A directory of somebody else (lost+found) that we may not read is none that the task has written in. */
+function isOurs(root: Root, dir: RelPath): boolean {
+  try {
+    return Number(lstatBeneath(root, dir)?.uid) === process.getuid?.();
+  } catch {
+    return true; // Not even that can be seen.
+  }
+}

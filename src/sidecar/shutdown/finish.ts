@@ -1,0 +1,242 @@
+// The end of the run: scan, make everything durable, commit the last checkpoint, write the last record,
+// reclaim, and say what was stored, what was left and why. The exit status it returns tells the truth.
+import { isSettled } from '../../model/file/decide.ts';
+import type { Track } from '../../model/file/file-state.ts';
+import { reasonOf } from '../../model/errors.ts';
+import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
+import type { TaskEnd } from '../../model/format/messages.ts';
+import type { LeftFile } from '../../model/format/records.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import { isSuspect, type Ending } from '../../model/file/suspect.ts';
+import { verdictOf, type Verdict } from '../../model/outcome/verdict.ts';
+import { reached } from '../../native/failpoint.ts';
+import type { Watcher } from '../../watch/watcher.ts';
+import type { Checkpoints } from '../checkpoints/checkpoints.ts';
+import type { Companions } from '../checkpoints/companions.ts';
+import type { Context } from '../run/context.ts';
+import type { DrainWindow } from './drain-window.ts';
+import type { Files } from '../queue/files.ts';
+import type { Generations } from '../checkpoints/generations.ts';
+import type { OpenResults } from '../checkpoints/open-results.ts';
+import { deleteObsoletePartials, settleEarlier } from './earlier.ts';
+import { finalScan } from './final-scan.ts';
+import { isInPlace } from './in-place.ts';
+import { insist } from './retry.ts';
+import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf } from './outcome.ts';
+import { pushOverwritten } from '../queue/overwritten.ts';
+import { warnOfNames } from './never-came.ts';
+import { moveToPartial } from '../queue/partials.ts';
+import type { Recorder } from '../queue/recorder.ts';
+import { lastLine, leftFiles, type LastLine } from './report.ts';
+import type { Reclaims } from '../disk/reclaims.ts';
+import { checkpointsToReclaim } from '../disk/reclaimable.ts';
+import type { Results } from '../queue/results.ts';
+import { statMember } from '../checkpoints/members.ts';
+import { deleteStrays } from './orphaned-objects.ts';
+import { verdictWhenLost } from './lost-store.ts';
+import { StoreError, isLost } from '../../store/contract/store.ts';
+
+export interface FinishParts {
+  readonly context: Context;
+  readonly files: Files;
+  readonly results: Results;
+  readonly checkpoints: Checkpoints;
+  readonly companions: Companions;
+  readonly generations: Generations;
+  readonly recorder: Recorder;
+  readonly reclaims: Reclaims;
+  readonly watcher: Watcher;
+  readonly openResults: OpenResults;
+  /** Paths whose pushes go to the partial key from now on, and why. */
+  readonly suspects: Map<RelPath, string>;
+  readonly window: DrainWindow;
+}
+
+export interface RunEnd {
+  /** Undefined when nobody knows how the task ended (`watch`). */
+  readonly end: TaskEnd | undefined;
+  /** How it ended as far as anybody saw, where `end` is not that: what it closed last is judged by it. */
+  readonly seen?: TaskEnd | undefined;
+  readonly preempted: boolean;
+  readonly signalledAtMs: number | undefined;
+  /** Ms since the epoch at which we are killed, if known. */
+  readonly deadlineMs: number | undefined;
+  /** When processes that the task left behind, and that still wrote a declared file, were told to end. */
+  readonly writersStoppedAtMs?: number | undefined;
+  /** Why the task did not end in the usual way, for the record. */
+  readonly reason?: string;
+}
+
+export interface Finished {
+  readonly status: ExitStatus;
+  readonly last: LastLine;
+}
+
+export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished> {
+  const { context, files, generations, recorder, window } = parts;
+  const ending = endingOf(run, context.settings.endRules, context.now());
+  const deadline = window.files;
+  context.ledger.until(window.record);
+  generations.pause();
+  await markDeath(parts, ending);
+  const unseen = await finalScan(parts, deadline);
+  reached('finish.scanned');
+  const unfinished = hasSucceeded(run) ? adoptWhatStands(parts) : [];
+  const suspects: Track[] = [];
+  for (const track of files.tracks('result')) if (isSuspect(track.lastClose, ending)) suspects.push(track);
+  for (const { path } of suspects) parts.suspects.set(path, 'nothing says that the task closed it itself');
+  // Only now: what was held back because it may be a death's is not published as if it were whole.
+  files.holdReplacing(false);
+  files.hurry();
+  context.outage.drains(window.lengthMs);
+  showWaiting(parts);
+  // What there is of a checkpoint is committed before results use up the time.
+  await files.settled(deadline, 'checkpoint');
+  const postponed = await lastGeneration(parts, ending);
+  await files.settled(deadline);
+  context.progress.end();
+  await moveSuspects(parts, suspects);
+  const isConfirmed = (path: RelPath): boolean => parts.results.isConfirmed(path);
+  const looking = { files, isConfirmed, withEarlier: hasSucceeded(run), deadline };
+  const overwritten = ending.clean ? await pushOverwritten(context, looking) : [];
+  reached('finish.settled');
+  files.stop();
+  await recorder.stop();
+  const unsaved = [
+    ...unseen,
+    ...leftFiles(parts, postponed),
+    ...overwritten,
+    ...halfWritten(parts, run, ending),
+  ];
+  const left = [...unsaved, ...missingResults(parts, run, unsaved)];
+  let verdict = verdictOf(outcomeOf(parts, run, left));
+  const earlier = verdict.kind === 'done' ? await settleEarlier(parts, unfinished, window.record) : undefined;
+  const told = [...left, ...(earlier?.left ?? [])];
+  reached('finish.before-record');
+  const recorded = await lastRecord(parts, run, verdict, told);
+  reached('finish.after-record');
+  if (!recorded && context.outage.isLost) verdict = verdictWhenLost(verdict);
+  let status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
+  if (recorded) {
+    await parts.results.deleteObsolete().catch((error: unknown) => context.log.warn(reasonOf(error)));
+    if (isInPlace(context))
+      await parts.reclaims.atEnd(checkpointsToReclaim(parts)).catch((error: unknown) => {
+        context.log.warn(`local files stay: ${reasonOf(error)}`);
+        if (isLost(error) && status === EXIT.ok) status = EXIT.notStored;
+      });
+    reached('finish.reclaimed');
+    if (earlier !== undefined) await deleteObsoletePartials(context, earlier, window.record);
+    if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);
+  }
+  if (verdict.kind === 'done') warnOfNames(parts);
+  return { status, last: lastLine(parts, { left: told, recorded, verdict, status, run }) };
+}
+
+/**
+ * What the task inherited and did not touch is its result, too; but not what came with the checkpoint as far as it was
+ * written then: nobody has finished that. Resolves to those of which nothing else is stored.
+ */
+function adoptWhatStands({ context, files, openResults, suspects }: FinishParts): readonly RelPath[] {
+  const unfinished = openResults.unfinished();
+  const isStored = (path: RelPath): boolean => context.ledger.results.has(path);
+  const alone = unfinished.filter((path) => !isStored(path));
+  for (const path of alone) suspects.set(path, 'the task has not gone on with it after the resume');
+  files.adoptInherited(new Set(unfinished.filter(isStored)));
+  return alone;
+}
+
+/** First of all: whatever becomes of us now, the next attempt must not take what a death left for good. */
+async function markDeath(parts: FinishParts, ending: Ending): Promise<void> {
+  const { context, files, generations, watcher, window } = parts;
+  watcher.drainNow();
+  const ofDeath = generations
+    .members()
+    .filter((path) => isSuspect(files.get(path, 'checkpoint')?.lastClose, ending));
+  if (ofDeath.length === 0) return;
+  try {
+    await insist(() => generations.commits.markDeath(ofDeath, context.signal), window.record);
+  } catch (error) {
+    if (!context.signal.aborted)
+      context.log.warn(`a checkpoint that may be half-written could not be marked: ${reasonOf(error)}`);
+  }
+}
+
+function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[] {
+  return [...files.paths('checkpoint'), ...(companions.seen ?? [])];
+}
+
+/** Shows from now on how far the drain is. */
+function showWaiting({ context, files }: FinishParts): void {
+  let count = 0;
+  let bytes = 0;
+  for (const role of ['result', 'checkpoint'] as const) {
+    for (const track of files.tracks(role)) {
+      if (isSettled(track)) continue;
+      count += 1;
+      bytes += statMember(context.root, track.path)?.size ?? 0;
+    }
+  }
+  context.progress.begin('storing', count, bytes);
+}
+
+/** What was published before the death was known stands under a key for whole results: it is moved. */
+async function moveSuspects(
+  { context, results, window }: FinishParts,
+  suspects: readonly Track[],
+): Promise<void> {
+  for (const { path, lastClose } of suspects) {
+    if (lastClose === undefined || !results.publishedSince(path, lastClose.atMs)) continue;
+    try {
+      await moveToPartial(context, path, window.record);
+      results.copies.forget(path);
+    } catch (error) {
+      context.log.warn(
+        `${showPath(path)} may be half-written and could not be moved aside: ${reasonOf(error)}`,
+        { event: 'half-written', path },
+      );
+    }
+  }
+}
+
+async function lastGeneration(parts: FinishParts, ending: Ending): Promise<readonly RelPath[]> {
+  const { context, files, generations, window } = parts;
+  const suspect = (path: RelPath): boolean => isSuspect(files.get(path, 'checkpoint')?.lastClose, ending);
+  const { clean, endedAtMs: nowMs } = ending;
+  const cut = { clean, nowMs, suspect, deadline: window.files };
+  try {
+    return await insist(() => generations.final(cut), window.files);
+  } catch (error) {
+    if (!context.signal.aborted)
+      context.log.warn(`the last checkpoint could not be committed: ${reasonOf(error)}`);
+    return generations.members();
+  }
+}
+
+/** True when the record that closes the attempt is in the store. */
+async function lastRecord(
+  { context, window }: FinishParts,
+  run: RunEnd,
+  verdict: Verdict,
+  left: readonly LeftFile[],
+): Promise<boolean> {
+  const { end, reason } = run;
+  try {
+    const told = {
+      code: end?.code,
+      signal: end?.signal,
+      status: verdict.status,
+      reason: reason ?? verdict.reason,
+    };
+    await insist(
+      () => context.ledger.write(verdict.kind, { left, end: told }, context.signal),
+      window.record,
+    );
+    return true;
+  } catch (error) {
+    if (!context.signal.aborted)
+      context.log.error(`the last record could not be written: ${reasonOf(error)}`, {
+        hint: error instanceof StoreError ? error.hint : undefined,
+      });
+    return false;
+  }
+}

@@ -1,0 +1,109 @@
+// After a run that is done: deletes what earlier attempts of this index had sent and never recorded, because they
+// were killed in between. Never deletes what any record names, nor anything of a later attempt.
+import { reasonOf } from '../../model/errors.ts';
+import { momentPrefix, parseMoment } from '../../model/format/keys.ts';
+import { createLimit } from '../../model/limit.ts';
+import type { RelPath } from '../../model/path.ts';
+import type { Generation } from '../../model/format/records.ts';
+import { keysOf } from '../../model/checkpoint/retention.ts';
+import { plural } from '../../model/units.ts';
+import { listRecords, readNewest } from '../../records/read.ts';
+import type { Context } from '../run/context.ts';
+
+/** A listing costs a round trip. */
+const LISTINGS_AT_ONCE = 8;
+/** Of a task that gives each checkpoint a name of its own, the first so many names are looked at. */
+const MOST_PATHS = 1000;
+
+/** `seen`: declared checkpoints and companions of this run. Never throws: what stays costs space and no more. */
+export async function deleteStrays(
+  context: Context,
+  seen: Iterable<RelPath>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { attempt, resumed, settings, log, tidy } = context;
+  const { checkpoints, companions } = settings.manifest;
+  if (checkpoints.length + companions.length === 0 || (attempt === 1 && !resumed)) return;
+  try {
+    const recorded = await readAll(context, signal);
+    if (recorded === undefined) return;
+    const found = await findStrays(context, recorded.generations, seen, signal);
+    const strays = await madeBy(context, recorded.runs, found, signal);
+    if (strays.length === 0 || !(await tidy.delete(strays, signal))) return;
+    log.info(`deleted ${plural(strays.length, 'object')} that killed attempts had sent and never recorded`);
+  } catch (error) {
+    if (!signal.aborted) log.warn(`what killed attempts have left in the store stays: ${reasonOf(error)}`);
+  }
+}
+
+interface Recorded {
+  readonly generations: readonly Generation[];
+  /** Of each attempt of this task and index: what its objects carry as `run`. */
+  readonly runs: ReadonlySet<string>;
+}
+
+/** Of all attempts and run ids. Undefined when a record cannot be read: it may name anything. */
+async function readAll(
+  { store, scope, ledger, runToken }: Context,
+  signal: AbortSignal,
+): Promise<Recorded | undefined> {
+  const { records, problems } = await readNewest(
+    store,
+    await listRecords(store, scope, signal),
+    Infinity,
+    signal,
+  );
+  if (problems.length > 0) return undefined;
+  const generations = [...records.flatMap(({ record }) => record.generations), ...ledger.generations];
+  return { generations, runs: new Set([...records.map(({ record }) => record.runToken), runToken]) };
+}
+
+/** A name alone does not tell: `a.b` of the task `c` and `a` of `b.c` have the same keys. */
+async function madeBy(
+  { store }: Context,
+  runs: ReadonlySet<string>,
+  keys: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const limit = createLimit(LISTINGS_AT_ONCE);
+  const made = keys.map((key) =>
+    limit(async () => runs.has((await store.head(key, signal))?.meta['run'] ?? '')),
+  );
+  const isOurs = await Promise.all(made);
+  return keys.filter((_, at) => isOurs[at]);
+}
+
+async function findStrays(
+  { store, scope, manifest, attempt, resumed }: Context,
+  generations: readonly Generation[],
+  seen: Iterable<RelPath>,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const named = new Set(generations.flatMap(keysOf));
+  const recorded = generations.flatMap(({ members, companions }) => [...members, ...companions]);
+  const paths = [
+    ...manifest.exact.checkpoints,
+    ...manifest.exact.companions,
+    ...recorded.map(({ path }) => path),
+    ...seen,
+  ];
+  // What this attempt sent and did not name it has deleted itself, but for what a dead sidecar of it had sent.
+  const newest = resumed ? attempt : attempt - 1;
+  const limit = createLimit(LISTINGS_AT_ONCE);
+  const find = async (path: RelPath): Promise<readonly string[]> => {
+    const roles = manifest.rolesOf(path);
+    const prefix = momentPrefix(path, scope);
+    const found: string[] = [];
+    // A result that was open may have been captured as a companion is.
+    const hasSegments = roles.companion || roles.result;
+    if (!roles.checkpoint && !hasSegments) return found;
+    for await (const { key } of store.list(prefix, signal)) {
+      const at = parseMoment(key.slice(prefix.length));
+      if (at === undefined || at.attempt > newest || named.has(key)) continue;
+      if (at.isSegment ? hasSegments : roles.checkpoint) found.push(key);
+    }
+    return found;
+  };
+  const some = [...new Set(paths)].slice(0, MOST_PATHS);
+  return (await Promise.all(some.map((path) => limit(() => find(path))))).flat();
+}

@@ -1,0 +1,120 @@
+// What the end of the run was, in the words of model/outcome/verdict and model/file/suspect: how the task ended, whether its
+// closes can be trusted, and whether what must be there is stored. Decides nothing.
+import os from 'node:os';
+import { attemptsInVain } from '../../model/outcome/attempts.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import type { TaskEnd } from '../../model/format/messages.ts';
+import type { RelPath } from '../../model/path.ts';
+import type { LeftFile } from '../../model/format/records.ts';
+import type { EndRules } from '../../model/format/settings.ts';
+import { isSuspect, type Ending } from '../../model/file/suspect.ts';
+import { unmatched } from '../../model/outcome/unmatched.ts';
+import {
+  closedItsFiles,
+  isComplete,
+  statusOfTask,
+  type Outcome,
+  type TaskOutcome,
+} from '../../model/outcome/verdict.ts';
+import { plural } from '../../model/units.ts';
+import type { Context } from '../run/context.ts';
+import type { FinishParts, RunEnd } from './finish.ts';
+
+type OutcomeParts = Pick<FinishParts, 'context' | 'results' | 'files' | 'suspects'>;
+
+export function endingOf(
+  { end, seen, signalledAtMs, writersStoppedAtMs }: RunEnd,
+  rules: EndRules,
+  nowMs: number,
+): Ending {
+  const task = taskOutcome(seen ?? end);
+  return {
+    // `watch` without word from the task: nothing says that it was killed.
+    clean: task === undefined || closedItsFiles(task, rules),
+    endedAtMs: end?.atMs ?? nowMs,
+    signalledAtMs,
+    writersStoppedAtMs,
+    killed: end?.signal !== undefined,
+  };
+}
+
+/** True unless it is known that the task ended otherwise than with 0. */
+export function hasSucceeded({ end }: RunEnd): boolean {
+  const task = taskOutcome(end);
+  return task === undefined || statusOfTask(task) === EXIT.ok;
+}
+
+/** Files that are not whole although the task succeeded: the processes that wrote them had to be stopped. */
+export function halfWritten({ files }: OutcomeParts, run: RunEnd, ending: Ending): readonly LeftFile[] {
+  if (!hasSucceeded(run)) return [];
+  const why = 'its writer was still at work after the task and had to be stopped';
+  const left: LeftFile[] = [];
+  for (const role of ['result', 'checkpoint'] as const) {
+    for (const { path, lastClose } of files.tracks(role))
+      if (isSuspect(lastClose, ending)) left.push({ path, why });
+  }
+  return left;
+}
+
+/** With `--require-results`: patterns of results that no file ever matched, though the task succeeded. */
+export function missingResults(
+  parts: OutcomeParts,
+  run: RunEnd,
+  left: readonly LeftFile[],
+): readonly LeftFile[] {
+  const { endRules, manifest } = parts.context.settings;
+  if (!endRules.requireResults || !hasSucceeded(run)) return [];
+  const lacking = unmatched(manifest.results, storedResults(parts));
+  return unmatched(
+    lacking,
+    left.map(({ path }) => path),
+  ).map((path) => ({
+    path,
+    why: 'required, and the task never closed such a file',
+  }));
+}
+
+export function outcomeOf(parts: OutcomeParts, run: RunEnd, left: readonly LeftFile[]): Outcome {
+  const { manifest, settings } = parts.context;
+  const { endRules: rules, preemptedStatus } = settings;
+  const isStored = (patterns: readonly string[]): boolean =>
+    unmatched(patterns, storedResults(parts)).length === 0;
+  return {
+    task: taskOutcome(run.end),
+    preempted: run.preempted,
+    left,
+    complete: isComplete(rules, {
+      doneWhen: isStored(rules.doneWhen === undefined ? [] : [rules.doneWhen]),
+      everyName: isStored(manifest.exact.results),
+      everyPattern: isStored(settings.manifest.results),
+    }),
+    rules,
+    preemptedStatus,
+    exhausted: exhaustedBy(parts.context),
+  };
+}
+
+/** `--max-attempts`: why no further attempt is worth it, or undefined. */
+function exhaustedBy({ settings, history, ledger, attempt }: Context): string | undefined {
+  const { maxAttempts, verify } = settings;
+  if (maxAttempts === undefined) return undefined;
+  const verified = verify?.atRestore === true;
+  const inVain = attemptsInVain(history.attempts, ledger.generations, attempt, verified);
+  if (inVain < maxAttempts) return undefined;
+  return `${plural(inVain, 'attempt')} without a newer checkpoint (--max-attempts ${maxAttempts})`;
+}
+
+/** Results that are safe, in this attempt or before, or that hold nothing; what a death left is none. */
+function* storedResults({ context, results, files, suspects }: OutcomeParts): Generator<RelPath> {
+  yield* context.ledger.results.keys();
+  yield* results.empty.keys();
+  for (const { path, durable } of files.tracks('result'))
+    if (durable !== undefined && !suspects.has(path)) yield path;
+}
+
+function taskOutcome(end: TaskEnd | undefined): TaskOutcome | undefined {
+  if (end === undefined) return undefined;
+  if (end.code !== undefined) return { code: end.code };
+  const numbers: Readonly<Record<string, number | undefined>> = os.constants.signals;
+  return { signalNumber: numbers[end.signal ?? ''] ?? 0 };
+}

@@ -1,0 +1,118 @@
+// What the end of the run tells the user: which declared files are not stored and why, and the last line.
+import { isSettled } from '../../model/file/decide.ts';
+import type { Track } from '../../model/file/file-state.ts';
+import { errnoOf } from '../../model/errors.ts';
+import type { ExitStatus } from '../../model/exit-status.ts';
+import type { MessageFields } from '../../model/format/message-fields.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import type { LeftFile } from '../../model/format/records.ts';
+import { formatBytes, plural } from '../../model/units.ts';
+import { lstatBeneath, whereabouts } from '../../native/beneath.ts';
+import type { Root } from '../run/context.ts';
+import type { Verdict } from '../../model/outcome/verdict.ts';
+import { verdictLine } from '../../model/outcome/verdict-line.ts';
+import type { FinishParts, RunEnd } from './finish.ts';
+import { neverCame } from './never-came.ts';
+
+/** Names in the last line before it says how many more there are. */
+const NAMED_LEFT = 10;
+
+/** The last line, for the log. */
+export interface LastLine {
+  readonly level: 'info' | 'error';
+  readonly text: string;
+  readonly fields: MessageFields;
+}
+
+/** Declared files that were closed, are still there, and are not stored. */
+export function leftFiles(
+  { files, context }: FinishParts,
+  postponed: readonly RelPath[],
+): readonly LeftFile[] {
+  const left = new Map<string, string>();
+  for (const role of ['result', 'checkpoint'] as const) {
+    for (const track of files.tracks(role)) {
+      const why = whyLeft(track);
+      if (why !== undefined && mayBeThere(context.root, track.path)) left.set(track.path, why);
+    }
+  }
+  for (const path of postponed) if (!left.has(path)) left.set(path, 'its generation could not be committed');
+  return [...left].map(([path, why]) => ({ path, why }));
+}
+
+/** What the task removed alone, or put something else in the place of, is withdrawn; what we cannot see is not. */
+function mayBeThere(root: Root, path: RelPath): boolean {
+  if (whereabouts(root) === 'removed') return true;
+  try {
+    const stat = lstatBeneath(root, path);
+    return stat !== undefined && !stat.isDirectory();
+  } catch (error) {
+    return errnoOf(error) !== 'ENOTDIR' && errnoOf(error) !== 'ELOOP';
+  }
+}
+
+/** `otherwise`: why it is not stored although nothing stands in its way. */
+export function whyLeft(track: Track, otherwise = 'no time was left'): string | undefined {
+  if (track.left !== undefined) return track.left;
+  if (track.blocked) return 'another process still has it open for writing';
+  if (track.tornTries > 0) return 'it changed each time it was read';
+  return isSettled(track) ? undefined : otherwise;
+}
+
+/** How it ended, what was left and why, what was stored, which pattern never matched a file. */
+export function lastLine(
+  parts: FinishParts,
+  told: {
+    readonly left: readonly LeftFile[];
+    readonly recorded: boolean;
+    readonly verdict: Verdict;
+    /** What the run exits with. */
+    readonly status: ExitStatus;
+    readonly run: Pick<RunEnd, 'end' | 'reason'>;
+  },
+): LastLine {
+  const { left, recorded, verdict, status, run } = told;
+  const { context, results, checkpoints, generations, reclaims } = parts;
+  const { stored } = results;
+  const ended = verdictLine(verdict, run.end, run.reason);
+  const said = [...(ended === undefined ? [] : [ended]), ...notStored(left)];
+  if (!recorded) said.push('the last record is NOT written');
+  said.push(`stored ${plural(stored.files, 'result')} (${formatBytes(stored.bytes)})`);
+  if (generations.commits.count > 0) {
+    said.push(`${plural(generations.commits.count, 'checkpoint')} (${formatBytes(checkpoints.bytesStored)})`);
+  }
+  const { bytesStored } = parts.companions;
+  if (bytesStored > 0) said.push(`companions (${formatBytes(bytesStored)})`);
+  if (reclaims.reclaimed > 0) said.push(`${plural(reclaims.reclaimed, 'local file')} reclaimed`);
+  if (results.olderKept > 0) said.push(`${plural(results.olderKept, 'older result')} kept as .~n~`);
+  // Of names that did not come to a task that ended well there is a warning.
+  const never = neverCame(parts).filter(
+    ({ pattern, isName }) =>
+      !left.some(({ path }) => path === pattern) && !(isName && verdict.kind === 'done'),
+  );
+  if (never.length > 0) said.push(`never matched a file: ${never.map(({ pattern }) => pattern).join(', ')}`);
+  return {
+    level: verdict.kind === 'failed' || left.length > 0 || !recorded ? 'error' : 'info',
+    text: `${said.join('; ')} -> ${context.store.url}`,
+    fields: {
+      event: 'end',
+      kind: verdict.kind,
+      status,
+      reason: verdict.reason ?? run.reason,
+      results: stored.files,
+      bytes: stored.bytes,
+      checkpoints: generations.commits.count,
+      left,
+      recorded,
+    },
+  };
+}
+
+function notStored(left: readonly LeftFile[]): readonly string[] {
+  if (left.length === 0) return [];
+  const named = left
+    .slice(0, NAMED_LEFT)
+    .map(({ path, why }) => `${path === '' ? 'the work directory' : showPath(path)} (${why})`);
+  const more = left.length > NAMED_LEFT ? `, and ${left.length - NAMED_LEFT} more` : '';
+  return [`NOT stored: ${named.join(', ')}${more}`];
+}

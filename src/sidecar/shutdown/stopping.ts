@@ -1,0 +1,92 @@
+// What changes once it is known that we will be stopped, while the task still runs: what is closed goes without
+// pacing and in the order of its worth, companions are sent, and the launcher is told how long the rest takes.
+import { whileLinked } from '../../model/linked-signal.ts';
+import { reasonOf } from '../../model/errors.ts';
+import type { Generations } from '../checkpoints/generations.ts';
+import type { Context } from '../run/context.ts';
+import type { Flush } from '../control/flush.ts';
+import type { Files } from '../queue/files.ts';
+import { RECORD_MARGIN_MS, type DrainWindow } from './drain-window.ts';
+
+/** How often the launcher hears what the drain is measured to take; only while a deadline is known. */
+const TELL_EVERY_MS = 1000;
+
+export interface StoppingOptions {
+  readonly context: Context;
+  readonly files: Files;
+  readonly generations: Generations;
+  readonly flush: Flush;
+  /** What sending the task's last files is measured to take, ms. */
+  readonly onDrainTakes: (ms: number) => void;
+}
+
+export interface Stopping {
+  /** When the task was first told to end, ms since the epoch. */
+  readonly signalledAtMs: number | undefined;
+  /** A signal that asks the task to end is on its way to it. */
+  taskSignalled(atMs: number): void;
+  /** We will be stopped at this instant, ms since the epoch; undefined: not after all. */
+  noticed(deadlineMs: number | undefined): void;
+  /** Nothing is certain, but what is closed by now had better be safe. */
+  advised(): void;
+  /** The drain has begun: a deadline is one for it. */
+  drains(window: DrainWindow): void;
+  close(): void;
+}
+
+export function openStopping({
+  context,
+  files,
+  generations,
+  flush,
+  onDrainTakes,
+}: StoppingOptions): Stopping {
+  const ending = new AbortController();
+  let window: DrainWindow | undefined;
+  let signalledAtMs: number | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  const hurry = (): void => {
+    generations.stopping();
+    whileLinked([ending.signal, context.signal], (signal) => flush(signal, false)).catch((error: unknown) =>
+      context.log.debug(`a flush ended early: ${reasonOf(error)}`),
+    );
+  };
+  const tell = (): void => {
+    const takesMs = files.drainMs;
+    if (takesMs !== undefined) onDrainTakes(Math.round(takesMs));
+  };
+  return {
+    get signalledAtMs() {
+      return signalledAtMs;
+    },
+    taskSignalled: (atMs) => {
+      // With the task gone nothing is a death's any more.
+      if (window !== undefined) return;
+      signalledAtMs ??= atMs;
+      files.holdReplacing(true);
+      generations.stopping(atMs);
+    },
+    noticed: (deadlineMs) => {
+      files.deadline(deadlineMs === undefined ? undefined : deadlineMs - RECORD_MARGIN_MS);
+      clearInterval(timer);
+      if (deadlineMs === undefined) return;
+      if (window !== undefined) return window.endBy(deadlineMs);
+      hurry();
+      tell();
+      timer = setInterval(tell, TELL_EVERY_MS).unref();
+    },
+    advised: () => {
+      if (window === undefined) hurry();
+    },
+    drains: (opened) => {
+      window = opened;
+      ending.abort();
+      clearInterval(timer);
+    },
+    close: () => {
+      ending.abort();
+      clearInterval(timer);
+    },
+  };
+}

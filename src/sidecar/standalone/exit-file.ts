@@ -1,0 +1,128 @@
+// `--exit-file`: how `capture watch` learns that the task of another container has ended, and with what. The
+// task's side writes its exit status as decimal text, in place or by rename. Never follows a link, never opens
+// what is no regular file, never reads more than a status is long.
+import fs from 'node:fs';
+import path from 'node:path';
+import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import { encodePath, showPath } from '../../model/path.ts';
+
+/** `255`, blanks around it and the end of the line. */
+const LIMIT_BYTES = 16;
+/** What does not end with a line's end may not be all of it: it is, when it stands so long. */
+const SETTLED_MS = 500;
+/** Should the kernel tell nothing (no inotify instance is left, the directory was moved): looked at again. */
+const LOOK_AGAIN_MS = 5000;
+
+export interface TaskStatus {
+  /** 0 to 255; 64 when the file says none. */
+  readonly code: number;
+  /** Why the file says none. */
+  readonly reason: string | undefined;
+}
+
+export interface ExitFile {
+  /** Resolves when the file says how the task ended; never rejects. */
+  readonly said: Promise<{ readonly status: TaskStatus }>;
+  /** Looks at once: true when the file says it already. */
+  look(): boolean;
+  close(): void;
+}
+
+/** Throws status 64 when the directory of the file is not there. */
+export function openExitFile(file: string): ExitFile {
+  const dir = path.dirname(file);
+  if (!fs.statSync(encodePath(dir), { throwIfNoEntry: false })?.isDirectory()) {
+    throw new CaptureError(EXIT.usage, `cannot wait for ${showPath(file)} (--exit-file): no such directory`, {
+      hint: `mount the volume that both containers share, or mkdir -p ${showPath(dir)}`,
+    });
+  }
+  let resolve: (told: { status: TaskStatus }) => void = () => undefined;
+  const said = new Promise<{ status: TaskStatus }>((done) => {
+    resolve = done;
+  });
+  let isSaid = false;
+  let before: string | undefined;
+  let settling: NodeJS.Timeout | undefined;
+  const look = (): void => {
+    const text = isSaid ? undefined : readText(file);
+    if (text === undefined || text === '') return;
+    if (text.endsWith('\n') || (text === before && settling === undefined)) {
+      close();
+      isSaid = true;
+      resolve({ status: parse(file, text) });
+      return;
+    }
+    before = text;
+    clearTimeout(settling);
+    settling = setTimeout(() => {
+      settling = undefined;
+      look();
+    }, SETTLED_MS);
+  };
+  const again = setInterval(look, LOOK_AGAIN_MS);
+  const watcher = watchDirectory(dir, (name) => {
+    if (name === null || name === path.basename(file)) look();
+  });
+  const close = (): void => {
+    clearInterval(again);
+    clearTimeout(settling);
+    watcher?.close();
+  };
+  look();
+  return {
+    said,
+    close,
+    look: () => {
+      look();
+      return isSaid;
+    },
+  };
+}
+
+function watchDirectory(dir: string, onChange: (name: string | null) => void): fs.FSWatcher | undefined {
+  try {
+    const watcher = fs.watch(encodePath(dir), (_, name) => onChange(name));
+    watcher.on('error', () => watcher.close());
+    return watcher;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined while there is nothing to read; what is no file of a status reads as a text that is none. */
+function readText(file: string): string | undefined {
+  const bytes = Buffer.alloc(LIMIT_BYTES + 1);
+  let fd: number;
+  try {
+    // To open a FIFO would let its writer go on (fifo(7)): only what is regular is opened.
+    const stat = fs.lstatSync(encodePath(file), { throwIfNoEntry: false });
+    if (stat === undefined) return undefined;
+    if (!stat.isFile()) return 'no regular file\n';
+    fd = fs.openSync(
+      encodePath(file),
+      fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK,
+    );
+  } catch (error) {
+    // Renamed at this moment.
+    return errnoOf(error) === 'ENOENT' ? undefined : `${reasonOf(error)}\n`;
+  }
+  try {
+    return bytes.toString('latin1', 0, fs.readSync(fd, bytes, 0, bytes.length, 0));
+  } catch (error) {
+    return `${reasonOf(error)}\n`;
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+function parse(file: string, text: string): TaskStatus {
+  const word = text.trim();
+  const code = /^\d{1,3}$/.test(word) && text.length <= LIMIT_BYTES ? Number(word) : undefined;
+  if (code !== undefined && code <= 255) return { code, reason: undefined };
+  const what = text.length > LIMIT_BYTES ? `${word}...` : word;
+  return {
+    code: EXIT.usage,
+    reason: `${showPath(file)} (--exit-file) holds no exit status of 0 to 255: '${showPath(what)}'`,
+  };
+}

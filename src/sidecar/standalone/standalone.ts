@@ -1,0 +1,175 @@
+// `capture watch`: the sidecar beside a task that somebody else runs. It goes on until it is told to stop, or
+// until `--exit-file` says how the task ended; without that word its last record is `ended`, never `done`.
+import os from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
+import { clockMs } from '../../native/clock.ts';
+import { CaptureError } from '../../model/errors.ts';
+import { EXIT, statusOfSignal, type ExitStatus } from '../../model/exit-status.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { formatMs } from '../../model/units.ts';
+import type { Log } from '../../log/log.ts';
+import { openSidecar, type Opened, type Sidecar } from '../sidecar.ts';
+import type { RunEnd } from '../shutdown/finish.ts';
+import { openExitFile, type ExitFile, type TaskStatus } from './exit-file.ts';
+import { attemptLeft } from '../startup/handover.ts';
+import { openStops, type Stops } from './stops.ts';
+import { openWatchNotices, type WatchNotices } from './watch-notices.ts';
+
+/** The task's share of `--grace` when both are told to stop at once; the rest is for the drain. */
+const TASK_SHARE = 2 / 3;
+/** Told to stop while it still opens, it has this share of `--grace` to come to where it can drain. */
+const OPENING_SHARE = 1 / 2;
+/** From the end of the task's container to the signal for a native sidecar: the kubelet looks once a second. */
+const OURS_NEXT_MS = 5000;
+
+/** Resolves to the exit status when everything is stored, or cannot be in the time that is left. */
+export async function watchAlone(settings: Settings, log: Log): Promise<ExitStatus> {
+  const stops = openStops();
+  const exitFile = settings.exitFile === undefined ? undefined : openExitFile(settings.exitFile);
+  const notices = openWatchNotices(settings, log);
+  let fence: (message: string) => void = () => undefined;
+  const fenced = new Promise<string>((resolve) => {
+    fence = resolve;
+  });
+  try {
+    const opened = await open({
+      settings,
+      log,
+      stops,
+      notices,
+      exitFile,
+      onFenced: (message) => fence(message),
+    });
+    if (opened.kind === 'done-already') return EXIT.ok;
+    const { sidecar } = opened;
+    notices.listen(sidecar);
+    const end = await taskEnd({ settings, log, sidecar, stops, notices, exitFile, fenced });
+    // With the task gone each one says that the time is short.
+    stops.onEach(({ atMs }) => sidecar.noticed(atMs + settings.graceMs));
+    const { status, last } = await sidecar.finish(end);
+    await notices.done();
+    await sidecar.close();
+    const { attempt, endedAs } = sidecar;
+    if (endedAs === undefined) log[last.level](last.text, last.fields);
+    else log.info(`attempt ${attempt} has ended (${endedAs}): nothing is left to watch`, { event: 'end' });
+    return status;
+  } finally {
+    exitFile?.close();
+    notices.close();
+    stops.close();
+  }
+}
+
+interface Opening {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly stops: Stops;
+  readonly notices: WatchNotices;
+  readonly exitFile: ExitFile | undefined;
+  readonly onFenced: (message: string) => void;
+}
+
+/** Goes on with the attempt that was left for it; else with one of its own. */
+async function open({ settings, log, stops, notices, exitFile, onFenced }: Opening): Promise<Opened> {
+  const giveUp = new AbortController();
+  let fencedBy: string | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const hearNoMore = stops.onEach(({ signal, number }) => {
+    const why = new CaptureError(statusOfSignal(number), `${signal} came before anything was watched`, {
+      hint: 'what stands in the work directory is not stored',
+    });
+    timer ??= setTimeout(() => giveUp.abort(why), settings.graceMs * OPENING_SHARE);
+  });
+  const begin = (attempt: number | undefined): Promise<Opened> =>
+    openSidecar({
+      settings,
+      attempt,
+      alone: true,
+      log,
+      giveUp: giveUp.signal,
+      onFenced: (message) => {
+        fencedBy = message;
+        onFenced(message);
+      },
+      onDrainTakes: notices.drainTakes,
+    });
+  try {
+    const left = attemptLeft(settings);
+    const opened = await begin(left);
+    if (opened.kind !== 'open' || opened.sidecar.endedAs === undefined) return opened;
+    // Only the word of the task says that it has ended and is not at work again.
+    if (opened.sidecar.endedAs !== 'ended' && exitFile?.look() === true) return opened;
+    await opened.sidecar.close();
+    return await begin(undefined);
+  } catch (error) {
+    if (giveUp.signal.aborted) throw giveUp.signal.reason;
+    if (fencedBy === undefined) throw error;
+    throw new CaptureError(EXIT.fenced, fencedBy, { hint: 'do not run it again', cause: error });
+  } finally {
+    hearNoMore();
+    clearTimeout(timer);
+  }
+}
+
+const NOBODY_KNOWS: RunEnd = {
+  end: undefined,
+  preempted: false,
+  signalledAtMs: undefined,
+  deadlineMs: undefined,
+};
+
+const HOW_TO_SAY = "let the task's shell write it: ./task; echo $? > status.new; mv status.new <path>";
+
+interface Waiting {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly sidecar: Sidecar;
+  readonly stops: Stops;
+  readonly notices: WatchNotices;
+  readonly exitFile: ExitFile | undefined;
+  readonly fenced: Promise<string>;
+}
+
+/** Waits for the end of the task, or of the time that there is. */
+async function taskEnd(waiting: Waiting): Promise<RunEnd> {
+  const { settings, log, sidecar, stops, notices, exitFile, fenced } = waiting;
+  if (sidecar.endedAs !== undefined) return NOBODY_KNOWS;
+  const said = exitFile?.said ?? new Promise<never>(() => undefined);
+  const why = await Promise.race([said, stops.first, notices.takenAway, fenced]);
+  if (typeof why === 'string') {
+    log.error(why, { event: 'fenced' });
+    return { ...NOBODY_KNOWS, deadlineMs: clockMs() + settings.graceMs };
+  }
+  if ('status' in why) return told(why.status, waiting);
+  // Nobody was told: how the task ends, nobody will know.
+  if ('what' in why)
+    return { ...NOBODY_KNOWS, preempted: true, reason: why.what, deadlineMs: why.deadlineMs };
+  const deadlineMs = Math.min(why.atMs + settings.graceMs, notices.deadlineMs ?? Infinity);
+  if (exitFile === undefined) return { ...NOBODY_KNOWS, deadlineMs };
+  // A native sidecar is told when the task's container has ended: its word is there, and came first.
+  if (exitFile.look()) return said.then(({ status }) => told(status, waiting));
+  // A second container is told together with the task, which may write its last checkpoint now.
+  sidecar.taskSignalled(why.atMs);
+  sidecar.noticed(deadlineMs);
+  const shareMs = Math.max(0, Math.round((deadlineMs - why.atMs) * TASK_SHARE));
+  log.info(`${why.signal}: waiting for the end of the task, for at most ${formatMs(shareMs)}`);
+  const share = pause(shareMs, undefined, { ref: false });
+  const late = await Promise.race([said, stops.second, fenced, share]);
+  const end = typeof late === 'object' && 'status' in late ? endOf(late.status, log) : {};
+  return { ...NOBODY_KNOWS, ...end, preempted: true, deadlineMs };
+}
+
+/** The task ended before we were told to stop. */
+async function told(status: TaskStatus, { settings, log, stops }: Waiting): Promise<RunEnd> {
+  const end = { ...NOBODY_KNOWS, ...endOf(status, log) };
+  if (status.code !== statusOfSignal(os.constants.signals.SIGTERM)) return end;
+  // Somebody has stopped the task; when we are next, it was all of the pod.
+  const stop = await Promise.race([stops.first, pause(OURS_NEXT_MS, undefined, { ref: false })]);
+  return stop === undefined ? end : { ...end, preempted: true, deadlineMs: stop.atMs + settings.graceMs };
+}
+
+function endOf({ code, reason }: TaskStatus, log: Log): Pick<RunEnd, 'end' | 'reason'> {
+  if (reason !== undefined) log.error(reason, { hint: HOW_TO_SAY });
+  const end = { code, signal: undefined, atMs: clockMs() };
+  return reason === undefined ? { end } : { end, reason };
+}

@@ -1,0 +1,202 @@
+// Which attempt this is: claims its number, reads what earlier ones have stored, and opens its ledger.
+import os from 'node:os';
+import { randomUUID } from 'node:crypto';
+import { unionOf, type History } from '../../model/checkpoint/history.ts';
+import { parseRecordKey, recordKey, type KeyScope } from '../../model/format/keys.ts';
+import { compileManifest } from '../../model/file/manifest.ts';
+import { submissionNote } from '../../model/outcome/other-runs.ts';
+import { showPath } from '../../model/path.ts';
+import { textWithSum } from '../../model/format/record-text.ts';
+import { isLast, type CaptureRecord, type StoredFile } from '../../model/format/records.ts';
+import type { Paths } from '../../model/packed/paths.ts';
+import { RowMap } from '../../model/packed/packed-map.ts';
+import { storedRow } from '../../model/packed/stored-files.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import type { Log } from '../../log/log.ts';
+import { claimAttempt } from '../../records/claim.ts';
+import { openFence, type Fence, type FencedError } from '../../records/fence.ts';
+import { reasonOf } from '../../model/errors.ts';
+import { openTidy, type Tidy } from '../../records/tidy.ts';
+import { factsOf, Ledger, type RunFacts } from '../../records/ledger.ts';
+import { listRecords, readNewest, readRecord, type RecordListing } from '../../records/read.ts';
+import { listWithClaim } from '../../records/stale.ts';
+import type { Store } from '../../store/contract/store.ts';
+import type { AttemptFile } from '../run/attempt-file.ts';
+import type { Outage } from '../run/outage.ts';
+import { refuseUnreadable } from './unreadable.ts';
+
+export interface AttemptOptions {
+  readonly settings: Settings;
+  /** A dead sidecar of this attempt is being replaced. */
+  readonly attempt: number | undefined;
+  /** Nobody replaces this sidecar by the attempt's number: it is to be found in the work directory. */
+  readonly alone?: boolean;
+  readonly log: Log;
+  readonly outage: Outage;
+  readonly onFenced: (error: FencedError) => void;
+  readonly signal: AbortSignal;
+}
+
+export interface Attempt {
+  readonly facts: RunFacts;
+  readonly history: History;
+  readonly ledger: Ledger;
+  readonly fence: Fence;
+  readonly tidy: Tidy;
+  /** The last record of this very attempt: the sidecar that is being replaced died after it. */
+  readonly ended: CaptureRecord | undefined;
+}
+
+/** Claims the next attempt (or goes on with the one given), then reads, then records what it has read. */
+export async function openAttempt(
+  options: AttemptOptions,
+  store: Store,
+  scope: KeyScope,
+  resumed: AttemptFile | undefined,
+  paths: Paths,
+): Promise<Attempt> {
+  const facts = await claimOrResume(options, store, scope, resumed);
+  options.log.ofAttempt(facts.attempt);
+  return { facts, ...(await openLedger(options, store, facts, paths)) };
+}
+
+async function claimOrResume(
+  { settings, attempt, signal }: AttemptOptions,
+  store: Store,
+  scope: KeyScope,
+  resumed: AttemptFile | undefined,
+): Promise<RunFacts> {
+  const { identity } = settings;
+  const common = {
+    scope,
+    runId: identity.runId,
+    runToken: resumed?.runToken ?? (await claimedBy(store, scope, attempt, signal)) ?? randomUUID(),
+    host: os.hostname(),
+    argv: identity.argv,
+    scheduler: identity.scheduler,
+    startedAt: resumed?.startedAt ?? new Date().toISOString(),
+  };
+  if (attempt !== undefined) return { ...common, attempt };
+  const claimed = await claimAttempt({
+    store,
+    scope,
+    unfenced: settings.to.unfenced,
+    signal,
+    bodyOf: (number) => startedRecord({ ...common, attempt: number }),
+  });
+  return { ...common, attempt: claimed };
+}
+
+/** The run of an attempt that was claimed before, where its own file does not tell. */
+async function claimedBy(
+  store: Store,
+  scope: KeyScope,
+  attempt: number | undefined,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (attempt === undefined) return undefined;
+  const claim = await readRecord(store, recordKey(scope, attempt, 0, 'started'), signal);
+  return claim === undefined || 'invalid' in claim ? undefined : claim.runToken;
+}
+
+/** The body of the claim: an attempt that has stored nothing yet. */
+function startedRecord(facts: RunFacts): { text: string; push: string } {
+  const push = randomUUID();
+  const record: CaptureRecord = {
+    ...factsOf(facts),
+    kind: 'started',
+    push,
+    seq: 0,
+    at: facts.startedAt,
+    segments: [],
+    results: [],
+    partials: [],
+    kept: {},
+    generations: [],
+    left: [],
+  };
+  return { text: textWithSum(record), push };
+}
+
+async function openLedger(
+  { settings, attempt, log, outage, onFenced, signal }: AttemptOptions,
+  store: Store,
+  facts: RunFacts,
+  paths: Paths,
+): Promise<Omit<Attempt, 'facts'>> {
+  const { scope } = facts;
+  // What this attempt has just claimed a listing must show: one that does not may hide all that is stored.
+  const listing =
+    attempt === undefined
+      ? await listWithClaim(store, scope, facts.attempt, { signal })
+      : await listRecords(store, scope, signal);
+  const read = await readNewest(
+    store,
+    listing,
+    attempt === undefined ? facts.attempt : attempt + 1,
+    signal,
+    paths,
+  );
+  const { records, problems } = read;
+  for (const problem of problems) log.warn(problem);
+  // The task that a replaced sidecar serves is running already.
+  if (attempt === undefined) refuseUnreadable(read, settings);
+  // An attempt that died between its claim and its first record of all that it knows says nothing.
+  const told = records.filter(({ record }) => record.seq > 0);
+  const newMap = (): RowMap<StoredFile> => new RowMap(storedRow(facts.scope.index), paths);
+  const history = unionOf(told, settings.identity.runId, newMap);
+  warnAboutOtherMakers(history, settings, log);
+  if (attempt === undefined) tellOfSubmissions(history, facts.attempt, store, settings, log);
+  const fence = openFence(store, facts, { onFenced, onLooked: outage.looked });
+  const base = told.findLast(({ record }) => record.runId === settings.identity.runId);
+  const tidy = openTidy(store, fence, (error) =>
+    log.warn(`objects that are not needed any more cannot be deleted and stay: ${reasonOf(error)}`, {
+      hint: 'allow DeleteObject under this prefix, or let a lifecycle rule remove them',
+    }),
+  );
+  const ledger = new Ledger(
+    {
+      store,
+      fence,
+      facts,
+      history,
+      base,
+      newId: randomUUID,
+      now: () => new Date(),
+      tidy,
+      paths,
+    },
+    nextSeq(listing, facts.attempt),
+  );
+  const own = told.at(-1)?.record;
+  const ended = own?.attempt === facts.attempt && isLast(own.kind) ? own : undefined;
+  if (ended === undefined) await ledger.write('started', {}, signal);
+  return { history, ledger, fence, tidy, ended };
+}
+
+/** Other runs, or a run that was done, may have left results that this one replaces: said once, here. */
+function tellOfSubmissions(
+  history: History,
+  before: number,
+  { url }: Store,
+  { manifest }: Settings,
+  log: Log,
+): void {
+  const { rolesOf } = compileManifest(manifest);
+  const note = submissionNote(history, { before, url, isResult: (path) => rolesOf(path).result });
+  if (note !== undefined) log[note.level](note.message, { hint: note.hint });
+}
+
+function nextSeq(listing: RecordListing, attempt: number): number {
+  const own = listing.keys.map(parseRecordKey).filter((at) => at?.attempt === attempt);
+  return 1 + Math.max(0, ...own.map((at) => at?.seq ?? 0));
+}
+
+function warnAboutOtherMakers(history: History, { identity }: Settings, log: Log): void {
+  const last = history.attempts.findLast(({ sameRun }) => sameRun);
+  if (last === undefined || history.generations.length === 0 || identity.argv.length === 0) return;
+  if (last.argv.length === 0 || last.argv.join('\0') === identity.argv.join('\0')) return;
+  log.warn(`the stored checkpoint was made by another command line: ${last.argv.map(showPath).join(' ')}`, {
+    hint: '--run <id> keeps submissions apart, --no-restore starts from nothing',
+  });
+}

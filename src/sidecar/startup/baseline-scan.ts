@@ -1,0 +1,108 @@
+// What stands in the work directory when the watch begins: before the task it is inherited; for a restarted
+// sidecar it is what the task may have closed meanwhile.
+import { generationName } from '../../model/checkpoint/history.ts';
+import { resultKey } from '../../model/format/keys.ts';
+import { originOf } from '../../model/format/origin.ts';
+import type { RelPath } from '../../model/path.ts';
+import type { Generation } from '../../model/format/records.ts';
+import { plural } from '../../model/units.ts';
+import type { FoundFile, Watcher } from '../../watch/watcher.ts';
+import { readLastAttemptFile, writeAttemptFile, type Alone, type AttemptFacts } from '../run/attempt-file.ts';
+import type { Context } from '../run/context.ts';
+import type { Files } from '../queue/files.ts';
+import { mayBeOverwritten } from '../queue/overwritten.ts';
+import type { Restored } from './restore.ts';
+
+/** `listen` is called at the moment from which closes are the task's. */
+export async function takeStock(
+  context: Context,
+  { files, restored }: { readonly files: Files; readonly restored: Restored },
+  watcher: Watcher,
+  listen: () => void,
+): Promise<void> {
+  if (context.resumed !== undefined) {
+    inherit(context, files);
+    // From now on it is a sidecar that was replaced: what was restored may be the task's by then.
+    if (context.alone !== undefined) writeAttemptFile(context.settings, factsOf(context, context.alone));
+    // The task is running: listen first, so that what the scan comes too early for is told.
+    listen();
+    let count = 0;
+    for await (const found of watcher.scan(context.signal)) {
+      count += found.length;
+      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
+    }
+    const why = context.resumed === 'replaced' ? 'the sidecar was restarted' : 'the attempt was handed over';
+    context.log.info(`${why}: ${plural(count, 'declared file')} looked at again`, {
+      event: context.resumed === 'replaced' ? 'sidecar-restarted' : 'message',
+    });
+    return;
+  }
+  if (context.alone !== undefined) sayWhatIsMissing(context);
+  await recordStock(context, restored, watcher.scan(context.signal), context.alone);
+  inherit(context, files);
+  listen();
+}
+
+/** Before the task starts: what is here is not its work. Leaves it in the attempt file. */
+export async function recordStock(
+  context: Context,
+  { generation }: Pick<Restored, 'generation'>,
+  found: AsyncIterable<readonly FoundFile[]>,
+  alone: Alone | undefined,
+): Promise<void> {
+  for await (const some of found) for (const { path, facts } of some) context.inherited.set(path, facts);
+  await hashStagedInputs(context, new Set(generation === undefined ? [] : pathsOf(generation)));
+  writeAttemptFile(context.settings, factsOf(context, alone));
+}
+
+function pathsOf({ members, companions }: Generation): readonly RelPath[] {
+  return [...members, ...companions].map(({ path }) => path);
+}
+
+function factsOf(context: Context, alone: Alone | undefined): AttemptFacts {
+  const { manifest, baselines } = context;
+  return { ...context, alone, baselines: baselines.inputs((path) => manifest.rolesOf(path).input) };
+}
+
+function sayWhatIsMissing({ attempt, history: { generations }, log }: Context): void {
+  const line = `nothing was handed over: attempt ${attempt} begins with what is here`;
+  const [newest] = generations;
+  if (newest === undefined) return log.info(line);
+  log.warn(`${line}, and the stored checkpoint ${generationName(newest)} was not restored`, {
+    hint: 'capture restore --handoff, before capture watch and the task',
+  });
+}
+
+function inherit({ inherited }: Context, files: Files): void {
+  for (const [path, fingerprint] of inherited) files.inherit(path, fingerprint);
+}
+
+/**
+ * A result that is an input and comes out unchanged is not pushed: its md5 is taken while it is the input. What
+ * the task of a dead attempt made of it here is no input: it may be stored nowhere. Nor is what came with the
+ * checkpoint (`restored`): that is stored as a part of the checkpoint, which goes, and not as a result.
+ */
+async function hashStagedInputs(context: Context, restored: ReadonlySet<RelPath>): Promise<void> {
+  const { inherited, manifest, lanes, baselines, signal } = context;
+  const before = readLastAttemptFile(context.settings);
+  for (const path of inherited.keys()) {
+    const roles = manifest.rolesOf(path);
+    if (!roles.input || !roles.result || restored.has(path)) continue;
+    const digest = await lanes.md5(path, signal);
+    if (digest.kind !== 'md5') continue;
+    if (before !== undefined && before.baselines.get(path)?.md5 !== digest.md5) continue;
+    if (await isUnrecorded(context, path)) continue;
+    baselines.set(path, { md5: digest.md5, size: digest.facts.size });
+  }
+}
+
+/** An earlier attempt stored it and died before a record named it: it came as an input, and is pushed as ours. */
+async function isUnrecorded(context: Context, path: RelPath): Promise<boolean> {
+  const { history, ledger, store, scope, settings, signal } = context;
+  if (ledger.results.has(path) || !mayBeOverwritten(history)) return false;
+  const heads = [true, false].map((compressed) => store.head(resultKey(path, scope, compressed), signal));
+  return (await Promise.all(heads)).some((head) => {
+    const origin = head === undefined ? undefined : originOf(head.key, head.meta);
+    return origin !== undefined && origin.runId === settings.identity.runId;
+  });
+}

@@ -1,0 +1,36 @@
+// `--skip-done`: is this index done? Records alone tell. What restore would need counts for nothing: checkpoints of an
+// index that is done may have been cleaned away.
+import { createLimit } from '../../model/limit.ts';
+import { parseRecordKey } from '../../model/format/keys.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { readNewest, type RecordListing } from '../../records/read.ts';
+import type { Store } from '../../store/contract/store.ts';
+import { standing } from '../queue/overwritten.ts';
+
+/** A look costs a round trip and no bytes. */
+const LOOKS_AT_ONCE = 16;
+
+/**
+ * The attempt of the same run id whose record says that this index is done; undefined when there is none. A later
+ * attempt that only began, as one that could not restore, changes nothing; but what it may have pushed before it died
+ * is looked for: then each result must still be what the record says.
+ */
+export async function doneAttempt(
+  store: Store,
+  listing: RecordListing,
+  { identity }: Settings,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const kinds = listing.keys.map((key) => parseRecordKey(key)?.kind);
+  if (kinds.findLast((kind) => kind !== 'list' && kind !== 'started') !== 'done') return undefined;
+  const { records } = await readNewest(store, listing, Infinity, signal);
+  const last = records.findLast(({ record }) => record.kind !== 'started');
+  if (last?.record.kind !== 'done' || last.record.runId !== identity.runId) return undefined;
+  const { attempt } = last.record;
+  if (attempt === listing.newestAttempt) return attempt;
+  const limit = createLimit(LOOKS_AT_ONCE);
+  const looks = [...last.results].map((file) =>
+    limit(async () => (await standing(store, file, signal)) === file),
+  );
+  return (await Promise.all(looks)).every(Boolean) ? attempt : undefined;
+}

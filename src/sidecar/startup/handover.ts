@@ -1,0 +1,84 @@
+// An attempt that goes from one process to the next without a launcher: from `capture restore --handoff` to
+// `capture watch`, and from a watch that died to the one that its container starts again. What is found in the
+// work directory is checked before it is believed; the claim itself stands in the store.
+import fs from 'node:fs';
+import { CaptureError } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import { generationName } from '../../model/checkpoint/history.ts';
+import { showPath } from '../../model/path.ts';
+import type { Generation } from '../../model/format/records.ts';
+import { keyIndex, type Settings } from '../../model/format/settings.ts';
+import {
+  readLastAttemptFile,
+  writeAttemptFile,
+  type Alone,
+  type RestoredFacts,
+} from '../run/attempt-file.ts';
+import type { Restored } from './restore.ts';
+
+const BOOT_ID = '/proc/sys/kernel/random/boot_id';
+
+const OPTION_OF: Readonly<Record<keyof Alone['who'], string>> = {
+  to: '--to',
+  taskName: '--task-name',
+  index: '--index',
+  run: '--run',
+};
+
+/** What a watch leaves for the one that comes after it. */
+export function leaveFor(settings: Settings): Alone {
+  const { taskName, runId = '' } = settings.identity;
+  const who = { to: settings.to.url, taskName, index: keyIndex(settings.identity), run: runId };
+  return { boot: bootId(), who };
+}
+
+/**
+ * The attempt that a `capture watch` in this work directory goes on with; undefined: none was left for it.
+ * Throws status 64 when one was handed over to somebody else.
+ */
+export function attemptLeft(settings: Settings): number | undefined {
+  if (settings.sharedWorkdir) return undefined;
+  const file = readLastAttemptFile(settings);
+  const here = leaveFor(settings);
+  if (file?.alone === undefined || file.alone.boot !== here.boot) return undefined;
+  const { who, restored } = file.alone;
+  const names = Object.keys(OPTION_OF) as (keyof Alone['who'])[];
+  const other = names.find((name) => who[name] !== here.who[name]);
+  if (other === undefined) return file.attempt;
+  // One that no task has used: to begin another attempt beside it would leave what was restored unused.
+  if (restored === undefined) return undefined;
+  throw new CaptureError(
+    EXIT.usage,
+    `what was handed over in ${showPath(settings.workdir)} is not for this capture watch: ` +
+      `${OPTION_OF[other]} was '${showPath(who[other])}' and is '${showPath(here.who[other])}'`,
+    { hint: `give capture restore --handoff and capture watch the same ${OPTION_OF[other]}` },
+  );
+}
+
+/** What stands here now is a plain restore's: the `capture watch` that comes next begins an attempt of its own. */
+export function forgetHandover(settings: Settings): void {
+  const file = readLastAttemptFile(settings);
+  if (file?.alone !== undefined) writeAttemptFile(settings, { ...file, alone: undefined });
+}
+
+/** What `capture restore --handoff` has restored. `facts` undefined: nobody knows any more what became of it. */
+export function restoredBefore(
+  facts: RestoredFacts | undefined,
+  generations: readonly Generation[],
+): Restored {
+  const generation = generations.find((one) => generationName(one) === facts?.generation);
+  const members = (facts?.members ?? []).flatMap(([path, fingerprint]) => {
+    const file = generation?.members.find((member) => member.path === path);
+    return file === undefined ? [] : [{ file, facts: fingerprint }];
+  });
+  return { generation, members, files: members.length, judgements: facts?.judgements ?? [], lacking: [] };
+}
+
+/** '' where it cannot be read, as in a sandbox without /proc/sys. */
+function bootId(): string {
+  try {
+    return fs.readFileSync(BOOT_ID, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}

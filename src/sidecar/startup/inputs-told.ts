@@ -1,0 +1,94 @@
+// How the inputs of a run are looked for, and what is said of those that are not there or that it does not use.
+// Brings nothing: restore.ts does, and --dry-run only wants to know.
+import { CaptureError } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import type { KeyScope } from '../../model/format/keys.ts';
+import type { Manifest } from '../../model/file/manifest.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import { describeRun } from '../../model/outcome/other-runs.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { plural } from '../../model/units.ts';
+import type { Log } from '../../log/log.ts';
+import {
+  findInputs,
+  type FoundInputs,
+  type InputSearch,
+  type OtherRunsResult,
+} from '../../restore/inputs.ts';
+import type { Store } from '../../store/contract/store.ts';
+import { recordedKeys } from './recorded-keys.ts';
+
+/** Names in a message before it says how many more there are. */
+const NAMED = 5;
+
+export interface InputJob {
+  readonly settings: Settings;
+  readonly scope: KeyScope;
+  readonly manifest: Manifest;
+  readonly store: Store;
+  readonly from: Store;
+  readonly signal: AbortSignal;
+}
+
+/** `store` is the one of `--from` or of `--to`. */
+export function searchOf(job: InputJob, store: Store, known: ReadonlySet<RelPath>): InputSearch {
+  const { settings, scope, manifest, signal } = job;
+  // Another store is named by the user: what any run has left there is an input.
+  const run = store.url === job.store.url ? { id: settings.identity.runId } : undefined;
+  const recorded = (): Promise<ReadonlySet<string>> => recordedKeys(store, signal);
+  return { store, scope, manifest, root: settings.workdir, known, run, recorded, signal };
+}
+
+/** Exactly named inputs without which the task cannot start: no attempt makes them. */
+export function neededOf(missing: readonly RelPath[], manifest: Manifest): readonly RelPath[] {
+  return missing.filter((path) => {
+    const { result, checkpoint } = manifest.rolesOf(path);
+    return !result && !checkpoint;
+  });
+}
+
+/**
+ * Before an attempt is claimed: a start that cannot be is none, and uses up no number (`--max-attempts` counts them).
+ * Throws status 66.
+ */
+export async function refuseMissingInputs(job: InputJob): Promise<void> {
+  const { manifest, store, from } = job;
+  const needed = neededOf(manifest.exact.inputs, manifest);
+  const first = await findInputs(searchOf(job, from, new Set()), needed);
+  if (first.missing.length === 0) return;
+  const second = from === store ? first : await findInputs(searchOf(job, store, new Set()), first.missing);
+  if (second.missing.length > 0)
+    throw missingInputs(job, second.missing, [...first.ofOtherRuns, ...second.ofOtherRuns]);
+}
+
+export function missingInputs(
+  { settings, from }: InputJob,
+  needed: readonly RelPath[],
+  ofOtherRuns: readonly OtherRunsResult[],
+): CaptureError {
+  const there = ofOtherRuns.find(({ path }) => needed.includes(path));
+  const hint =
+    there === undefined
+      ? 'put it into the work directory, store it under its plain name, or name its store with --from'
+      : `${describeRun(there.runId)} has stored ${showPath(there.path)}, which another run does not see: use its --run, or store it under its plain name`;
+  return new CaptureError(
+    EXIT.inputMissing,
+    `${plural(needed.length, 'input')} neither in ${settings.workdir} nor in ${from.url}: ${needed.slice(0, NAMED).map(showPath).join(', ')}`,
+    { hint },
+  );
+}
+
+export function tellWhatIsNotUsed(
+  { store, log }: InputJob & { readonly log: Log },
+  { ofOtherRuns, leftOut }: Pick<FoundInputs, 'ofOtherRuns' | 'leftOut'>,
+): void {
+  if (ofOtherRuns.length > 0) {
+    const named = ofOtherRuns
+      .slice(0, NAMED)
+      .map(({ path, runId }) => `${showPath(path)} (${describeRun(runId)})`);
+    const more = ofOtherRuns.length > NAMED ? `, and ${ofOtherRuns.length - NAMED} more` : '';
+    log.info(`not used as inputs, as other runs have stored them: ${named.join(', ')}${more}`);
+  }
+  if (leftOut > 0)
+    log.debug(`--inputs matches ${plural(leftOut, 'object')} of capture's own in ${store.url}: left out`);
+}

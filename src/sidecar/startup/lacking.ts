@@ -1,0 +1,77 @@
+// What results lack because this attempt goes on from a checkpoint set that is ahead of them: said by name at the
+// start, and kept in every record from then on. A file that stands here, or was stored after the set, lacks nothing.
+import { behindOf, lackingAfter, namesOf, withPartials } from '../../model/checkpoint/lacking.ts';
+import type { History } from '../../model/checkpoint/history.ts';
+import { generationName } from '../../model/checkpoint/history.ts';
+import { resultKey, type KeyScope } from '../../model/format/keys.ts';
+import { createLimit } from '../../model/limit.ts';
+import type { Behind, Generation, Lacking } from '../../model/format/records.ts';
+import type { Log } from '../../log/log.ts';
+import type { Store } from '../../store/contract/store.ts';
+import { statMember } from '../checkpoints/members.ts';
+import type { Root } from '../run/context.ts';
+import { mayBeOverwritten } from '../queue/overwritten.ts';
+import { unrecordedPartials } from '../queue/partial-objects.ts';
+
+/** A look costs a round trip and no bytes. */
+const LOOKS_AT_ONCE = 16;
+
+export interface LackingJob {
+  readonly store: Store;
+  readonly scope: KeyScope;
+  readonly root: Root;
+  readonly history: History;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** `generation`: the one that stands in the work directory now. */
+export async function findLacking(job: LackingJob, generation: Generation): Promise<readonly Lacking[]> {
+  const limit = createLimit(LOOKS_AT_ONCE);
+  const behind = behindOf(generation).filter((one) => !stands(job, one));
+  const saved = await Promise.all(behind.map((one) => limit(() => isStored(job, one))));
+  const lost = behind.filter((_, at) => saved[at] !== true);
+  const lacking = lackingAfter(generation, lost);
+  const unrecorded = await unrecordedPartials(
+    job,
+    lacking.map(({ path }) => path),
+  );
+  const found = withPartials(lacking, [...job.history.partials, ...unrecorded]);
+  const isNew = new Set(lost.map(({ path }) => path));
+  tellLost(
+    job.log,
+    generation,
+    found.filter(({ path }) => isNew.has(path)),
+  );
+  return found;
+}
+
+function tellLost(log: Log, generation: Generation, lost: readonly Lacking[]): void {
+  const written = `what attempt ${generation.attempt} had written to these results before checkpoint ${generationName(generation)}`;
+  const hint = 'declare append-only files that stay open with --companions; --no-restore starts from nothing';
+  const nowhere = lost.filter(({ key }) => key === undefined);
+  const partial = lost.filter(({ key }) => key !== undefined);
+  if (nowhere.length > 0)
+    log.warn(`${written} is not stored, and the task will not write it again: ${namesOf(nowhere)}`, { hint });
+  if (partial.length > 0)
+    log.warn(
+      `${written} is stored only as a death left it, and the task will not write it again: ${namesOf(partial)}`,
+      { hint },
+    );
+}
+
+/** The local file is more than what was restored of it: the task goes on with what it had. */
+function stands({ root, history }: LackingJob, { path }: Behind): boolean {
+  const here = statMember(root, path);
+  return here !== undefined && here.size > 0 && here.size !== history.results.get(path)?.size;
+}
+
+/** Also when that attempt died before it could record the push. */
+async function isStored({ store, scope, history, signal }: LackingJob, one: Behind): Promise<boolean> {
+  const { path, push } = one;
+  if (history.results.get(path)?.push !== push) return true;
+  if (!mayBeOverwritten(history)) return false;
+  const heads = [true, false].map((compressed) => store.head(resultKey(path, scope, compressed), signal));
+  const found = (await Promise.all(heads)).filter((head) => head !== undefined);
+  return found.some(({ meta }) => meta['push'] !== push);
+}

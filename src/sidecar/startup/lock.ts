@@ -1,0 +1,45 @@
+// One capture per work directory. The lock is the kernel's: it ends with the process, however that ends.
+import fs from 'node:fs';
+import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import { OWN_DIR } from '../../model/file/manifest.ts';
+import { encodePath } from '../../model/path.ts';
+import { tryLock } from '../../native/files.ts';
+
+export interface WorkdirLock {
+  close(): void;
+}
+
+/** No space, no inode, no quota: the node's fault, not the command line's. */
+const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
+
+/**
+ * Makes `.capture/` and takes the lock in it. Throws status 64 when the directory cannot be written, or
+ * another capture has it and `shared` is false; 69 when it is full.
+ */
+export function lockWorkdir(workdir: string, shared: boolean): WorkdirLock {
+  let fd: number;
+  try {
+    fs.mkdirSync(encodePath(`${workdir}/${OWN_DIR}`), { recursive: true, mode: 0o700 });
+    fd = fs.openSync(
+      encodePath(`${workdir}/${OWN_DIR}/lock`),
+      fs.constants.O_RDWR | fs.constants.O_CREAT,
+      0o600,
+    );
+  } catch (error) {
+    const isFull = FULL.has(errnoOf(error) ?? '');
+    throw new CaptureError(
+      isFull ? EXIT.unavailable : EXIT.usage,
+      `cannot write in the work directory ${workdir}: ${reasonOf(error)}`,
+      {
+        hint: isFull ? 'make room there' : 'give the task a directory of its own with --workdir',
+        cause: error,
+      },
+    );
+  }
+  if (tryLock(fd) || shared) return { close: () => fs.closeSync(fd) };
+  fs.closeSync(fd);
+  throw new CaptureError(EXIT.usage, `another capture is at work in ${workdir}`, {
+    hint: 'give each task a directory of its own, or --shared-workdir when their files differ by name',
+  });
+}

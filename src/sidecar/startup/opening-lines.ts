@@ -1,0 +1,39 @@
+// The first lines for the user: who this is and what the task goes on from.
+import { describeFiles, generationBytes } from '../../model/checkpoint/generation-words.ts';
+import { firstLine } from '../../model/format/first-line.ts';
+import { generationName } from '../../model/checkpoint/history.ts';
+import type { Generation } from '../../model/format/records.ts';
+import { formatAge } from '../../model/units.ts';
+import type { Context } from '../run/context.ts';
+import { sayNothingRestored } from './other-names.ts';
+import type { Restored } from './restore.ts';
+
+/** Who this is, and what the task goes on from. The task may start now. */
+export async function sayOpening(context: Context, { generation, files }: Restored): Promise<void> {
+  sayStart(context);
+  if (generation !== undefined) return sayResumed(generation, files, context);
+  const { restore, manifest } = context.settings;
+  const { checkpoints, companions } = manifest;
+  // `--no-restore`, `capture watch`, and a task that declares nothing to resume from.
+  if (!restore || (checkpoints.length === 0 && companions.length === 0)) return;
+  await sayNothingRestored(context);
+}
+
+/** Who this is. */
+function sayStart({ settings, log, attempt }: Context): void {
+  const { identity, to, workdir } = settings;
+  const { taskName: task, runId: run } = identity;
+  log.info(firstLine(settings, attempt), { event: 'start', task, run, to: to.url, workdir });
+}
+
+function sayResumed(generation: Generation, files: number, { log, now }: Context): void {
+  const name = generationName(generation);
+  const ageMs = Math.max(0, now() - Date.parse(generation.at));
+  log.info(`resumed from checkpoint ${name} (${describeFiles(generation)}, ${formatAge(ageMs)} old)`, {
+    event: 'resumed',
+    generation: name,
+    files,
+    bytes: generationBytes(generation),
+    ageMs,
+  });
+}

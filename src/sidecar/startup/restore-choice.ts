@@ -1,0 +1,30 @@
+// Which checkpoint a start tries first, and what the user reads when that is not simply the newest one.
+import { generationName, type History } from '../../model/checkpoint/history.ts';
+import type { Generation } from '../../model/format/records.ts';
+import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
+import type { Log } from '../../log/log.ts';
+
+/** `isVerified`: each is checked before it is believed. */
+export function orderOf(history: History, isVerified: boolean, log: Log): readonly Generation[] {
+  const order = restoreOrder(history.generations, isVerified);
+  const tried = afterFailures(order, history.attempts);
+  const [best, first] = [order[0], tried[0]];
+  if (best !== undefined && first !== undefined && best !== first) {
+    log.warn(
+      `attempts failed again and again from checkpoint ${generationName(best)}, without a newer one: ` +
+        `${generationName(first)} is tried`,
+      { hint: 'a check of your own finds a bad checkpoint before the task does: --verify-checkpoint' },
+    );
+  }
+  const [newest] = history.generations;
+  if (newest?.unproven === true && best !== undefined && !isVerified) {
+    const doubt = `a process of the task ended as checkpoint ${generationName(newest)} was closed, and its attempt never said how it went on`;
+    log.warn(
+      best === newest
+        ? `${doubt}: it is taken, as there is no other`
+        : `${doubt}: ${generationName(best)} is taken`,
+      { hint: 'a check of your own says which of them is whole: --verify-checkpoint' },
+    );
+  }
+  return tried;
+}

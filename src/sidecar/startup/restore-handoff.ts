@@ -1,0 +1,64 @@
+// `capture restore --handoff`: begins the attempt that a `capture watch` in the same work directory then goes on
+// with (start/handover.ts). It ends with the claim in the store and one file in the work directory, nothing else.
+import fs from 'node:fs';
+import { clockMs } from '../../native/clock.ts';
+import { generationName } from '../../model/checkpoint/history.ts';
+import { encodePath } from '../../model/path.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { plural } from '../../model/units.ts';
+import type { Log } from '../../log/log.ts';
+import { findInTurns } from '../../watch/scan.ts';
+import type { Context } from '../run/context.ts';
+import { Outage } from '../run/outage.ts';
+import { plain, type RestoredFacts } from '../run/attempt-file.ts';
+import { leaveFor } from './handover.ts';
+import { sayNothingRestored } from './other-names.ts';
+import type { Restored } from './restore.ts';
+import { begin } from './start.ts';
+import { recordStock } from './baseline-scan.ts';
+
+/** Claims the attempt, restores, and leaves both for the `capture watch` that follows. Holds nothing afterwards. */
+export async function handOver(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
+  const outage = new Outage(log, clockMs);
+  try {
+    const begun = await begin({
+      settings,
+      attempt: undefined,
+      log,
+      outage,
+      signal,
+      onFenced: () => undefined,
+    });
+    // `--skip-done` is no option of a restore.
+    if (begun.kind === 'done-already') return `done already in attempt ${begun.attempt}`;
+    const { context, restored, close } = begun;
+    try {
+      // An earlier task's word, of a pod whose containers all began again: the watch would end at once.
+      if (settings.exitFile !== undefined) fs.rmSync(encodePath(settings.exitFile), { force: true });
+      await record(context, restored);
+      if (restored.generation === undefined) await sayNothingRestored(context);
+    } finally {
+      await close();
+    }
+    const { generation, files } = restored;
+    const checkpoint =
+      generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
+    return `attempt ${context.attempt} is ready for capture watch: restored ${checkpoint} (${plural(files, 'file')} in all) from ${context.store.url}`;
+  } finally {
+    outage.close();
+  }
+}
+
+async function record(context: Context, before: Restored): Promise<void> {
+  const { generation, members, judgements } = before;
+  const { root, manifest, settings, signal } = context;
+  // What cannot be read now is looked at by the watch.
+  const walk = { root, interest: manifest, onUnreadable: () => undefined };
+  const restored: RestoredFacts = {
+    generation: generation === undefined ? '' : generationName(generation),
+    members: members.map(({ file, facts }) => [file.path, plain(facts)]),
+    judgements: [...judgements],
+  };
+  const found = findInTurns(walk, 'thread', signal);
+  await recordStock(context, before, found, { ...leaveFor(settings), restored });
+}

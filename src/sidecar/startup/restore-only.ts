@@ -1,0 +1,87 @@
+// `capture restore`: what a run does before its task, and nothing else. Claims no attempt, writes no record.
+import fs from 'node:fs';
+import { clockMs } from '../../native/clock.ts';
+import { generationName, unionOf, type History } from '../../model/checkpoint/history.ts';
+import { keyIndex, type Settings } from '../../model/format/settings.ts';
+import { compileManifest } from '../../model/file/manifest.ts';
+import type { KeyScope } from '../../model/format/keys.ts';
+import { submissionNote } from '../../model/outcome/other-runs.ts';
+import { encodePath } from '../../model/path.ts';
+import { plural } from '../../model/units.ts';
+import type { Log } from '../../log/log.ts';
+import { describeSettled, settleReclaims } from '../../reclaim/recover.ts';
+import { listRecords, readNewest } from '../../records/read.ts';
+import { clearStaging } from '../../restore/fetch.ts';
+import { openStore } from '../../store/open.ts';
+import type { Store } from '../../store/contract/store.ts';
+import { forgetHandover } from './handover.ts';
+import { lockWorkdir } from './lock.ts';
+import { Outage } from '../run/outage.ts';
+import { sayNothingRestored } from './other-names.ts';
+import { openProgress } from '../run/progress.ts';
+import { restore } from './restore.ts';
+import { refuseUnreadable } from './unreadable.ts';
+
+/** What the records of this index say, of all its attempts. */
+export async function readHistory(
+  store: Store,
+  settings: Settings,
+  onProblem: (problem: string) => void,
+  signal: AbortSignal,
+): Promise<{ readonly history: History; readonly scope: KeyScope; readonly newestAttempt: number }> {
+  const scope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
+  const listing = await listRecords(store, scope, signal);
+  const read = await readNewest(store, listing, Infinity, signal);
+  const { records, problems } = read;
+  for (const problem of problems) onProblem(problem);
+  refuseUnreadable(read, settings);
+  const told = records.filter(({ record }) => record.seq > 0);
+  return { history: unionOf(told, settings.identity.runId), scope, newestAttempt: listing.newestAttempt };
+}
+
+/** Brings inputs and the newest good checkpoint into the work directory; resolves to what it did. */
+export async function restoreOnly(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
+  const outage = new Outage(log, clockMs);
+  const store = await openStore(settings.to, { onTry: outage.tried });
+  const from = settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
+  const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+  try {
+    const root = { fd, path: settings.workdir };
+    const read = await readHistory(store, settings, (problem) => log.warn(problem), signal);
+    const { history, scope, newestAttempt: before } = read;
+    // It replaces no result: only what other runs have left is said.
+    const note = submissionNote(history, { before: before + 1, url: store.url, isResult: () => false });
+    if (note !== undefined) log[note.level](note.message, { hint: note.hint });
+    const lock = lockWorkdir(settings.workdir, settings.sharedWorkdir);
+    try {
+      forgetHandover(settings);
+      if (!settings.sharedWorkdir) {
+        for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
+        await clearStaging(root);
+      }
+      const { generation, files } = await restore({
+        settings,
+        scope,
+        manifest: compileManifest(settings.manifest),
+        root,
+        store,
+        from,
+        history,
+        log,
+        progress: openProgress(log.draw),
+        signal,
+      });
+      if (generation === undefined) await sayNothingRestored({ store, scope, history, log, signal });
+      const checkpoint =
+        generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
+      return `restored ${checkpoint} (${plural(files, 'file')} in all) from ${store.url}`;
+    } finally {
+      lock.close();
+    }
+  } finally {
+    fs.closeSync(fd);
+    outage.close();
+    if (from !== store) await from.close();
+    await store.close();
+  }
+}

@@ -1,0 +1,233 @@
+// Before the task starts: inputs, results that are inputs, and the newest checkpoint generation that is whole
+// come into the work directory. Nothing is placed before all of it has been verified.
+import { CaptureError } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import type { Fingerprint } from '../../model/file/fingerprint.ts';
+import { generationName, type History, type Judgement } from '../../model/checkpoint/history.ts';
+import type { KeyScope } from '../../model/format/keys.ts';
+import type { Manifest } from '../../model/file/manifest.ts';
+import { showPath } from '../../model/path.ts';
+import type { Generation, Lacking, StoredFile } from '../../model/format/records.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { plural } from '../../model/units.ts';
+import type { Log } from '../../log/log.ts';
+import { describeSetAside } from '../../restore/aside.ts';
+import { wantedCompanions } from '../../restore/companions.ts';
+import { decompressStream } from '../../restore/decompress.ts';
+import { fetchFiles, type Staged } from '../../restore/fetch.ts';
+import { findInputs } from '../../restore/inputs.ts';
+import { surveyLocal } from '../../restore/local.ts';
+import { placeAll } from '../../restore/place.ts';
+import type { Source } from '../../restore/source.ts';
+import { withdraw } from '../../restore/withdraw.ts';
+import type { Store } from '../../store/contract/store.ts';
+import type { Root } from '../run/context.ts';
+import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
+import { statMember } from '../checkpoints/members.ts';
+import { findLacking } from './lacking.ts';
+import { orderOf } from './restore-choice.ts';
+import { resumedInputs } from './resumed-inputs.ts';
+import type { Progress } from '../run/progress.ts';
+import { verify } from '../checkpoints/verify.ts';
+
+/** Requests under way at once. */
+const PARALLEL = 4;
+
+export interface RestoreJob {
+  readonly settings: Settings;
+  readonly scope: KeyScope;
+  readonly manifest: Manifest;
+  readonly root: Root;
+  readonly store: Store;
+  /** Where inputs are looked for first. */
+  readonly from: Store;
+  readonly history: History;
+  readonly log: Log;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+}
+
+export interface Restored {
+  /** The generation that stands in the work directory now. */
+  readonly generation: Generation | undefined;
+  /** Members as they were placed: their states are those of stored objects. */
+  readonly members: readonly { readonly file: StoredFile; readonly facts: Fingerprint }[];
+  readonly files: number;
+  /** What was found out about the generations that were tried. */
+  readonly judgements: readonly Judgement[];
+  /** What results have lost by it. */
+  readonly lacking: readonly Lacking[];
+}
+
+export async function restore(job: RestoreJob): Promise<Restored> {
+  const inputs = await restoreInputs(job);
+  if (!job.settings.restore || job.history.generations.length === 0) {
+    return { generation: undefined, members: [], files: inputs, judgements: [], lacking: [] };
+  }
+  const { generation, judgements } = await restoreCheckpoint(job);
+  if (generation === undefined) return { generation, members: [], files: inputs, judgements, lacking: [] };
+  const members = generation.members.flatMap((file) => {
+    const facts = statMember(job.root, file.path);
+    return facts === undefined || facts.size !== file.size ? [] : [{ file, facts }];
+  });
+  const files = inputs + generation.members.length + generation.companions.length;
+  const lacking = await findLacking(job, generation);
+  return { generation, members, files, judgements, lacking };
+}
+
+async function restoreInputs(job: RestoreJob): Promise<number> {
+  const { settings, history, manifest, store, from } = job;
+  const recorded = settings.restore
+    ? [...history.results.values()].filter(({ path }) => manifest.rolesOf(path).input)
+    : [];
+  const earlier = await resumedInputs(job, recorded);
+  const known = new Set(earlier.map(({ path }) => path));
+  const resumed = await bring(job, store, earlier, 'resumed');
+  const patterns = settings.manifest.inputs;
+  let found = await findInputs(searchOf(job, from, known), patterns);
+  const here = await bring(job, from, found.sources, 'input');
+  if (found.missing.length > 0 && from !== store) {
+    const second = await findInputs(searchOf(job, store, known), found.missing);
+    await bring(job, store, second.sources, 'input');
+    found = { ...second, ofOtherRuns: [...found.ofOtherRuns, ...second.ofOtherRuns] };
+  }
+  tellWhatIsNotUsed(job, found);
+  const needed = neededOf(found.missing, manifest);
+  if (needed.length > 0) throw missingInputs(job, needed, found.ofOtherRuns);
+  return resumed + here;
+}
+
+/** Fetches and places files of which each may come or stay by itself. Returns how many came. */
+async function bring(
+  job: RestoreJob,
+  store: Store,
+  sources: readonly Source[],
+  role: 'input' | 'resumed',
+): Promise<number> {
+  const { root, settings, signal } = job;
+  const surveyed = await surveyLocal(root, sources, { role, onLocal: settings.onLocal, signal });
+  const wanted = surveyed.filter(({ decision }) => decision !== 'keep').map(({ source }) => source);
+  if (wanted.length === 0) return 0;
+  const staged = await fetchAll(job, store, wanted);
+  try {
+    const broken = describeBroken(staged);
+    if (broken !== undefined) {
+      throw new CaptureError(EXIT.unavailable, `an input cannot be restored from ${store.url}: ${broken}`, {
+        hint: 'put a good copy into the work directory: what stands there is not fetched',
+      });
+    }
+    placeAndTell(job, staged);
+    return wanted.length;
+  } finally {
+    await staged.close();
+  }
+}
+
+/** The generation that came; undefined when the local files stay. Throws when none is whole. */
+async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'generation' | 'judgements'>> {
+  const { history, settings, store, log } = job;
+  const judgements: Judgement[] = [];
+  const isVerified = settings.verify?.atRestore === true;
+  const order = orderOf(job.history, isVerified, log);
+  for (const [at, generation] of order.entries()) {
+    const tried = await tryGeneration(job, generation);
+    const name = generationName(generation);
+    if (tried.kind === 'local-stays') return { generation: undefined, judgements };
+    if (tried.kind === 'restored') {
+      if (isVerified) judgements.push({ generation: name, good: true });
+      return { generation, judgements };
+    }
+    judgements.push({ generation: name, good: false });
+    const next = order[at + 1];
+    const then = next === undefined ? 'there is no other' : `trying ${generationName(next)}`;
+    log.warn(`checkpoint ${name} cannot be restored (${tried.why}): ${then}`, {
+      event: 'damaged',
+      generation: name,
+    });
+  }
+  throw new CaptureError(
+    EXIT.unavailable,
+    `${plural(history.generations.length, 'checkpoint')} recorded in ${store.url}, and none can be restored`,
+    { hint: 'look at the warnings above; --no-restore starts from nothing' },
+  );
+}
+
+type Tried =
+  | { readonly kind: 'restored' }
+  | { readonly kind: 'local-stays' }
+  | { readonly kind: 'broken'; readonly why: string };
+
+async function tryGeneration(job: RestoreJob, generation: Generation): Promise<Tried> {
+  const { root, settings, store, signal, log } = job;
+  const surveyed = await surveyLocal(root, generation.members, {
+    role: 'resumed',
+    onLocal: settings.onLocal,
+    signal,
+  });
+  if (surveyed.some(({ decision, local }) => decision === 'keep' && local === 'differs')) {
+    // A set is of one moment: either all of it is the stored one or all of it is the local one.
+    log.warn('the local checkpoint is newer than the stored one and stays (--on-local newest)');
+    return { kind: 'local-stays' };
+  }
+  const wanted: readonly Source[] = [
+    ...surveyed.filter(({ decision }) => decision !== 'keep').map(({ source }) => source),
+    ...(await wantedCompanions(root, generation.companions, signal)),
+  ];
+  const staged = await fetchAll(job, store, wanted);
+  try {
+    const why = describeBroken(staged);
+    if (why !== undefined) return { kind: 'broken', why };
+    placeAndTell(job, staged);
+  } finally {
+    await staged.close();
+  }
+  const failure = await verifyRestored(job, generation);
+  return failure === undefined ? { kind: 'restored' } : { kind: 'broken', why: failure };
+}
+
+/** Why the user's own check refuses the generation that stands in the work directory; its files are gone then. */
+async function verifyRestored(
+  { settings, root, signal, log }: RestoreJob,
+  generation: Generation,
+): Promise<string | undefined> {
+  if (settings.verify?.atRestore !== true) return undefined;
+  const { command } = settings.verify;
+  const why = await verify({ command, workdir: root.path, generation: generationName(generation), signal });
+  if (why === undefined) return undefined;
+  for (const { path, aside } of withdraw(root, generation))
+    log.warn(`${showPath(path)} is longer here than in the store: the local one is now ${showPath(aside)}`);
+  return why;
+}
+
+async function fetchAll(job: RestoreJob, store: Store, sources: readonly Source[]): Promise<Staged> {
+  const { root, signal, progress } = job;
+  const sizes = sources.map(({ size }) => size);
+  const bytes = sizes.reduce<number | undefined>(
+    (sum, size) => (sum === undefined || size === undefined ? undefined : sum + size),
+    0,
+  );
+  progress.begin('restoring', sources.length, bytes);
+  try {
+    return await fetchFiles(store, sources, root, {
+      signal,
+      parallel: PARALLEL,
+      decompress: decompressStream,
+      progress: () => progress.file(),
+    });
+  } finally {
+    progress.end();
+  }
+}
+
+function describeBroken(staged: Staged): string | undefined {
+  const broken = staged.files.find(({ kind }) => kind !== 'ok');
+  if (broken === undefined || broken.kind === 'ok') return undefined;
+  const why = broken.kind === 'missing' ? 'is missing' : `is ${broken.kind}: ${broken.why}`;
+  return `${showPath(broken.source.path)} ${why}`;
+}
+
+function placeAndTell({ root, log }: RestoreJob, staged: Staged): void {
+  for (const { setAside } of placeAll(root, staged)) {
+    if (setAside !== undefined) log.warn(describeSetAside(setAside));
+  }
+}

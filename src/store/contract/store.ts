@@ -1,0 +1,140 @@
+// The contract between capture and the place where objects go. Everyone may import this file; only the
+// composition (sidecar, cli) picks a driver. Every driver passes test/store/contract.ts.
+
+/**
+ * What is stored with an object, as flat strings: S3 allows no more. Names are lower case; names and values
+ * are printable ASCII without spaces at either end, 2 KiB in all.
+ */
+export type ObjectMeta = Readonly<Record<string, string>>;
+
+export interface ObjectHead {
+  readonly key: string;
+  /** Bytes as stored (compressed when the key says so). */
+  readonly sizeBytes: number;
+  readonly meta: ObjectMeta;
+  /** When it was put there, ms since the epoch by the store's clock; S3 gives whole seconds. */
+  readonly modifiedMs: number | undefined;
+}
+
+export interface ListedObject {
+  readonly key: string;
+  readonly sizeBytes: number;
+}
+
+export interface PutOptions {
+  readonly meta: ObjectMeta;
+  /** Only create: when the key is taken, nothing changes and the outcome is `exists`. */
+  readonly ifAbsent?: boolean;
+  /** An estimate of the stored size, for the part size; the body decides. */
+  readonly sizeHintBytes?: number;
+  /** Told as the store takes bytes: so many more than before. What is sent twice is told twice. */
+  readonly onSent?: ((bytes: number) => void) | undefined;
+  /** Told of chunks that the store needs no more; others it keeps. */
+  readonly release?: (chunk: Uint8Array) => void;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * `stored`: the whole body is durable and visible under the key. `exists`: `ifAbsent` was asked for and the
+ * key was taken by something else (a lost answer to our own write is settled by the `push` id in `meta`).
+ */
+export type PutOutcome = 'stored' | 'exists';
+
+export interface GetOptions {
+  /** First and last byte, both inclusive (RFC 9110, section 14.1.2). */
+  readonly range?: { readonly first: number; readonly last: number };
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * A flat map from keys to immutable byte strings. Keys are relative to the store's own prefix, `/` between
+ * components, already escaped (model/format/keys): a driver passes them on as they are.
+ *
+ * All methods retry what is transient within the driver's own budget and then throw a {@link StoreError}.
+ * An aborted signal makes them reject with the signal's reason, also in the middle of a pause.
+ * None logs. None ever needs a right above the prefix (no HeadBucket, no listing of the bucket).
+ */
+export interface Store {
+  /** For messages: `s3://bucket/prefix` or `file:///dir`. Never carries a secret. */
+  readonly url: string;
+  /** True when a create-only put (`ifAbsent`) is known to be honoured, also against a concurrent writer. */
+  readonly createsAtomically: boolean;
+
+  /**
+   * Makes an object visible under `key`, whole or not at all: no reader ever sees a part of it, a failed or
+   * aborted put leaves the earlier object as it was. A body that throws aborts the put and its error comes
+   * out unchanged. Chunks of an iterable body are parts: each at least 5 MiB but the last, at most 10,000.
+   * The store keeps a chunk that was given until it says otherwise (`release`): before, it must not be written to.
+   * A body is iterated once; it is not read at all when `exists` can be said without.
+   * `meta.push` must be unique to this call: it tells whether a put whose answer was lost took place.
+   */
+  put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<PutOutcome>;
+  /**
+   * The object's bytes, or undefined when there is none. A short or broken body throws while it is read. A
+   * range must begin inside the object (else `refused`) and ends with it at the latest.
+   */
+  get(key: string, options?: GetOptions): Promise<GotObject | undefined>;
+  head(key: string, signal?: AbortSignal): Promise<ObjectHead | undefined>;
+  /** All objects whose key starts with `prefix`, in ascending byte order of their keys, paged as needed. */
+  list(prefix: string, signal?: AbortSignal): AsyncIterable<ListedObject>;
+  /**
+   * Names of the first components below `prefix`, which ends with a slash, that have keys below them; ascending, 1,000
+   * at most. One request, where `list` would take one for each 1,000 keys.
+   */
+  folders(prefix: string, signal?: AbortSignal): Promise<readonly string[]>;
+  /** Deletes what is there; a key that is not there is no error. */
+  delete(keys: readonly string[], signal?: AbortSignal): Promise<void>;
+  /** Copies bytes and metadata inside the store; throws `missing` when `from` is not there. */
+  copy(from: string, to: string, signal?: AbortSignal): Promise<void>;
+  /** Removes what interrupted puts of keys for which `mine` is true have left behind (parts, temporaries). */
+  sweep(prefix: string, mine: (key: string) => boolean, signal?: AbortSignal): Promise<void>;
+  /**
+   * Throws `lost` when what this machine can see of it is no longer the store that was opened: another directory, or
+   * none, stands at its path. Sends no request; every other method looks as well, and before a put says `stored` it
+   * looks again. What only the server knows, the caller's own claim tells (records/fence.ts).
+   */
+  confirm(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Told how one try of an operation went; undefined is a success. Must not throw. */
+export type OnTry = (operation: string, error: StoreError | undefined) => void;
+
+export interface GotObject extends ObjectHead {
+  /**
+   * Holds a connection or a file open until it has been read to its end, was left by `break`, or, unread, had
+   * `return()` called on its iterator.
+   */
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/**
+ * Why a store operation failed. `transient` ones were retried until the budget ran out; `denied` is one of
+ * credentials or rights; `expired` credentials ran out; `missing` is the bucket or the source of a copy;
+ * `refused` is anything else that a retry cannot mend. `lost`: another store, or none, stands in its place, and what was
+ * stored is not in it; it may come back, as a file system that is mounted again.
+ */
+export type StoreErrorKind = 'transient' | 'denied' | 'expired' | 'missing' | 'full' | 'lost' | 'refused';
+
+export class StoreError extends Error {
+  /** By its name: drivers are files of their own in the program, with a class of their own (build.mjs). */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'StoreError';
+  }
+
+  readonly kind: StoreErrorKind;
+  /** What to do about it, without the `try:`. */
+  readonly hint: string | undefined;
+
+  constructor(kind: StoreErrorKind, message: string, options: { hint?: string; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'StoreError';
+    this.kind = kind;
+    this.hint = options.hint;
+  }
+}
+
+/** True for an error that says that another store, or none, stands in the place of ours. */
+export function isLost(error: unknown): boolean {
+  return error instanceof StoreError && error.kind === 'lost';
+}

@@ -1,0 +1,109 @@
+// Reading from the file store. Size, metadata and bytes are all of one open file: a put that replaces the
+// object meanwhile changes none of them.
+import type { BigIntStats } from 'node:fs';
+import fs from 'node:fs/promises';
+import { errnoOf } from '../../model/errors.ts';
+import { releasing } from '../contract/body.ts';
+import type { Layout } from './layout.ts';
+import { readMeta } from './meta.ts';
+import {
+  StoreError,
+  type GetOptions,
+  type GotObject,
+  type ObjectHead,
+  type ObjectMeta,
+} from '../contract/store.ts';
+
+const CHUNK_BYTES = 2 ** 20;
+
+interface OpenObject {
+  readonly file: fs.FileHandle;
+  readonly stat: BigIntStats;
+  readonly meta: ObjectMeta;
+}
+
+export async function headFile(layout: Layout, key: string): Promise<ObjectHead | undefined> {
+  const found = await openObject(layout, key);
+  await found?.file.close();
+  return found === undefined ? undefined : headOf(key, found);
+}
+
+export async function getFile(
+  layout: Layout,
+  key: string,
+  options: GetOptions,
+): Promise<GotObject | undefined> {
+  const found = await openObject(layout, key);
+  if (found === undefined) return undefined;
+  const head = headOf(key, found);
+  const first = options.range?.first ?? 0;
+  const end = Math.min((options.range?.last ?? Infinity) + 1, head.sizeBytes);
+  if (options.range !== undefined && first >= end) {
+    await found.file.close();
+    throw new StoreError(
+      'refused',
+      `get ${layout.root}/${key}: no bytes from ${first} on, it has ${head.sizeBytes}`,
+    );
+  }
+  const { file } = found;
+  const chunks = readBytes(file, { first, end }, `${layout.root}/${key}`, options.signal);
+  return { ...head, body: releasing(chunks, () => file.close()) };
+}
+
+function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
+  return { key, sizeBytes: Number(stat.size), meta, modifiedMs: Number(stat.mtimeMs) };
+}
+
+async function openObject(layout: Layout, key: string): Promise<OpenObject | undefined> {
+  const path = layout.objectPath(key);
+  for (;;) {
+    const file = await fs.open(path, 'r').catch((error: unknown) => {
+      if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return undefined;
+      throw error;
+    });
+    if (file === undefined) return undefined;
+    const found = await describe(layout, { key, path, file }).catch(async (error: unknown) => {
+      await file.close();
+      throw error;
+    });
+    if (found !== 'replaced') return found;
+    await file.close();
+  }
+}
+
+async function describe(
+  layout: Layout,
+  { key, path, file }: { readonly key: string; readonly path: string; readonly file: fs.FileHandle },
+): Promise<OpenObject | 'replaced' | undefined> {
+  const stat = await file.stat({ bigint: true });
+  if (!stat.isFile()) {
+    await file.close();
+    return undefined;
+  }
+  const meta = await readMeta(layout, key, stat);
+  if (meta !== undefined) return { file, stat, meta };
+  // None: it was put there by hand, or it was replaced and its metadata is gone already.
+  const now = await fs.stat(path, { bigint: true }).catch(() => undefined);
+  return now?.ino === stat.ino ? { file, stat, meta: {} } : 'replaced';
+}
+
+async function* readBytes(
+  file: fs.FileHandle,
+  { first, end }: { readonly first: number; readonly end: number },
+  where: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array> {
+  try {
+    for (let at = first; at < end;) {
+      signal?.throwIfAborted();
+      const chunk = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, end - at));
+      const { bytesRead } = await file.read(chunk, 0, chunk.length, at);
+      if (bytesRead === 0)
+        throw new StoreError('transient', `get ${where}: it ended at byte ${at} of ${end}`);
+      at += bytesRead;
+      yield chunk.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}

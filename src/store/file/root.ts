@@ -1,0 +1,65 @@
+// The directory of a file store, held open from the first time that it is seen: while the descriptor is open no other
+// directory gets its inode. Once it was there it is never made anew: what stood in it would be lost without a word.
+import fs from 'node:fs';
+import { errnoOf } from '../../model/errors.ts';
+import { makeDirectory } from './sync.ts';
+import { StoreError } from '../contract/store.ts';
+
+export interface StoreRoot {
+  /** Throws `lost` unless the path names the directory that it named before. One that was never there may be missing. */
+  check(): Promise<void>;
+  /** The same; a directory that was never there is made. */
+  make(): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Held {
+  readonly fd: number;
+  readonly dev: bigint;
+  readonly ino: bigint;
+}
+
+export function openRoot(path: string): StoreRoot {
+  let held: Held | undefined;
+  let making: Promise<void> | undefined;
+
+  const hold = (): void => {
+    // A plain descriptor: unlike a FileHandle it is not closed when nobody refers to it any more.
+    const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+    const { dev, ino } = fs.fstatSync(fd, { bigint: true });
+    held = { fd, dev, ino };
+  };
+  const check = async (): Promise<void> => {
+    if (held === undefined) {
+      try {
+        return hold();
+      } catch (error) {
+        return unlessMissing(error);
+      }
+    }
+    const { dev, ino } = held;
+    const now = await fs.promises.stat(path, { bigint: true }).catch(unlessMissing);
+    if (now?.dev === dev && now.ino === ino) return;
+    throw new StoreError('lost', `${now === undefined ? 'nothing' : 'another directory'} stands at ${path}`);
+  };
+  const make = async (): Promise<void> => {
+    await check();
+    if (held !== undefined) return;
+    await makeDirectory(path);
+    if (held === undefined) hold();
+  };
+  return {
+    check,
+    // One at a time: two that find nothing would each hold what they made.
+    make: () => (making ??= make().finally(() => (making = undefined))),
+    close: async () => {
+      if (held !== undefined) fs.closeSync(held.fd);
+      held = undefined;
+    },
+  };
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (errnoOf(error) === 'ENOENT') return undefined;
+  throw error;
+}

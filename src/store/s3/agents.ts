@@ -1,0 +1,95 @@
+// How connections are made: with a time limit, and for TLS through a CONNECT tunnel where a proxy is set. The
+// handler's own limit would also count the wait for a free socket, and fail healthy requests on a slow link.
+import http from 'node:http';
+import https from 'node:https';
+import net from 'node:net';
+import type { Duplex } from 'node:stream';
+import tls from 'node:tls';
+import { proxyFor, proxyHeaders, type Environment } from './proxy.ts';
+import { endWhenSlow } from './slow.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+type Created = Duplex | null | undefined;
+type Callback = (error: Error | null, stream: Duplex) => void;
+
+/** An agent for http whose sockets must connect in time, and then bring answers at some pace. */
+export class PlainAgent extends http.Agent {
+  readonly #slowMs: number;
+
+  constructor(options: http.AgentOptions, slowMs: number) {
+    super(options);
+    this.#slowMs = slowMs;
+  }
+
+  override createConnection(options: http.ClientRequestArgs, callback?: Callback): Created {
+    return limited(super.createConnection(options, callback), this.#slowMs);
+  }
+}
+
+/** An agent for https that goes through a proxy where one is set for the host (RFC 9110, section 9.3.6). */
+export class TunnelAgent extends https.Agent {
+  readonly #env: Environment;
+  readonly #slowMs: number;
+
+  constructor(options: https.AgentOptions, slowMs: number, env: Environment) {
+    super(options);
+    this.#env = env;
+    this.#slowMs = slowMs;
+  }
+
+  override createConnection(options: https.RequestOptions, callback?: Callback): Created {
+    const host = options.host ?? 'localhost';
+    const port = Number(options.port ?? 443);
+    const proxy = proxyFor({ protocol: 'https:', host, port }, this.#env);
+    if (proxy === undefined) return limited(super.createConnection(options, callback), this.#slowMs);
+    connectThrough(proxy, `${host}:${port}`).then(
+      (socket) => {
+        const secure = tls.connect({ ...(options as tls.ConnectionOptions), socket });
+        callback?.(null, endWhenSlow(secure, this.#slowMs));
+      },
+      // Node looks at the stream only when there is no error.
+      (error: Error) => (callback as ((error: Error) => void) | undefined)?.(error),
+    );
+    return undefined;
+  }
+}
+
+/** Ends a socket that does not connect; the request that waits for it hears ETIMEDOUT. */
+function limited(stream: Created, slowMs: number): Created {
+  if (stream) endWhenSlow(stream, slowMs);
+  if (!(stream instanceof net.Socket) || !stream.connecting) return stream;
+  const timer = setTimeout(() => {
+    stream.destroy(Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' }));
+  }, CONNECT_TIMEOUT_MS);
+  const stop = (): void => clearTimeout(timer);
+  stream.once('connect', stop).once('close', stop);
+  return stream;
+}
+
+async function connectThrough(proxy: URL, target: string): Promise<net.Socket> {
+  const isTls = proxy.protocol === 'https:';
+  const request = (isTls ? https : http).request({
+    host: proxy.hostname,
+    port: proxy.port || (isTls ? 443 : 80),
+    method: 'CONNECT',
+    path: target,
+    headers: { host: target, ...proxyHeaders(proxy) },
+    agent: false,
+    timeout: CONNECT_TIMEOUT_MS,
+  });
+  return new Promise((resolve, reject) => {
+    const fail = (why: string): void => {
+      request.destroy();
+      reject(Object.assign(new Error(`proxy ${proxy.host}: ${why}`), { code: 'EPROXY' }));
+    };
+    request.once('connect', (response, socket) => {
+      socket.setTimeout(0);
+      if (response.statusCode === 200) resolve(socket);
+      else fail(`http ${response.statusCode}`);
+    });
+    request.once('timeout', () => fail(`no answer in ${CONNECT_TIMEOUT_MS / 1000} s`));
+    request.once('error', (error) => fail(error.message));
+    request.end();
+  });
+}

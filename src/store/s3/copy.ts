@@ -1,0 +1,120 @@
+// Copies inside S3, without the bytes passing through here. Metadata goes along; a copy must never be visible
+// in part.
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CopyObjectCommand,
+  CreateMultipartUploadCommand,
+  UploadPartCopyCommand,
+  type CompletedPart,
+} from '@aws-sdk/client-s3';
+import { request, type Bucket } from './bucket.ts';
+import { promised, type Failure } from './failure.ts';
+import { headObject } from './read.ts';
+import { StoreError, type ObjectHead } from '../contract/store.ts';
+
+export interface CopyLimits {
+  /** CopyObject takes no larger object (5 GiB). */
+  readonly singleBytes: number;
+  /** Of a copy in parts: at most 10,000 of them, each at most 5 GiB. */
+  readonly partBytes: number;
+}
+
+const LIMITS: CopyLimits = { singleBytes: 5 * 2 ** 30, partBytes: 2 ** 30 };
+const ABORT_BUDGET_MS = 5000;
+
+/** Copies one object; throws `missing` when it is not there. */
+export async function copyObject(
+  bucket: Bucket,
+  from: string,
+  to: string,
+  signal: AbortSignal | undefined,
+  limits: CopyLimits = LIMITS,
+): Promise<void> {
+  const source = await headObject(bucket, from, { signal });
+  if (source === undefined) {
+    throw new StoreError('missing', `CopyObject ${bucket.url}/${from}: there is no such object to copy`);
+  }
+  const job = { bucket, to, source, copySource: copySource(bucket, from), signal };
+  await (source.sizeBytes <= limits.singleBytes ? copyWhole(job) : copyInParts(job, limits.partBytes));
+}
+
+interface CopyJob {
+  readonly bucket: Bucket;
+  readonly to: string;
+  readonly source: ObjectHead;
+  readonly copySource: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The header x-amz-copy-source is a URL path. */
+function copySource(bucket: Bucket, key: string): string {
+  return [bucket.name, ...(bucket.prefix + key).split('/')].map(encodeURIComponent).join('/');
+}
+
+async function copyWhole(job: CopyJob): Promise<void> {
+  const { bucket, to, signal } = job;
+  const settle = async ({ lost }: Failure): Promise<object | undefined> =>
+    lost ? sameObject(job) : undefined;
+  await request(bucket, { operation: 'CopyObject', key: to, signal, settle }, async (client, http) => {
+    const target = { Bucket: bucket.name, Key: bucket.prefix + to, CopySource: job.copySource };
+    const answer = await client.send(new CopyObjectCommand(target), http);
+    return promised(answer.CopyObjectResult?.ETag, 'ETag');
+  });
+}
+
+async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
+  const { bucket, to, source, signal } = job;
+  const target = { Bucket: bucket.name, Key: bucket.prefix + to };
+  const { UploadId } = await request(
+    bucket,
+    { operation: 'CreateMultipartUpload', key: to, signal },
+    async (client, http) => {
+      const metadata = { ...target, Metadata: { ...source.meta } };
+      const begun = await client.send(new CreateMultipartUploadCommand(metadata), http);
+      return { UploadId: promised(begun.UploadId, 'UploadId') };
+    },
+  );
+  try {
+    const Parts: CompletedPart[] = [];
+    for (let first = 0; first < source.sizeBytes; first += partBytes) {
+      const last = Math.min(first + partBytes, source.sizeBytes) - 1;
+      const PartNumber = Parts.length + 1;
+      const part = {
+        ...target,
+        UploadId,
+        PartNumber,
+        CopySource: job.copySource,
+        CopySourceRange: `bytes=${first}-${last}`,
+      };
+      const ask = { operation: 'UploadPartCopy', key: to, signal };
+      const ETag = await request(bucket, ask, async (client, http) => {
+        const copied = await client.send(new UploadPartCopyCommand(part), http);
+        return promised(copied.CopyPartResult?.ETag, 'ETag');
+      });
+      Parts.push({ PartNumber, ETag });
+    }
+    const settle = (): Promise<object | undefined> => sameObject(job);
+    const ask = { operation: 'CompleteMultipartUpload', key: to, signal, settle };
+    await request(bucket, ask, async (client, http) => {
+      const completion = { ...target, UploadId, MultipartUpload: { Parts } };
+      const answer = await client.send(new CompleteMultipartUploadCommand(completion), http);
+      return promised(answer.ETag, 'ETag');
+    });
+  } catch (error) {
+    const options = { operation: 'AbortMultipartUpload', key: to, budgetMs: ABORT_BUDGET_MS };
+    // The error that led here is the one to report; what stays behind, sweep finds.
+    await request(bucket, options, (client, http) =>
+      client.send(new AbortMultipartUploadCommand({ ...target, UploadId }), http),
+    ).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** A copy whose answer was lost, or is not one of S3, has taken place when it is there. */
+async function sameObject({ bucket, to, source, signal }: CopyJob): Promise<object | undefined> {
+  const there = await headObject(bucket, to, { signal, budgetMs: 0 }).catch(() => undefined);
+  return there?.meta['push'] === source.meta['push'] && there?.sizeBytes === source.sizeBytes
+    ? {}
+    : undefined;
+}

@@ -1,0 +1,210 @@
+// Reads what the AWS SDK throws: what happened, whether a retry can mend it, what the user can do. It must
+// cope with answers that carry no message (Ceph RGW) or no XML (load balancers), and never repeat a secret.
+import type { StoreErrorKind } from '../contract/store.ts';
+
+/** A failed request, told in our words. */
+export interface Failure {
+  readonly kind: StoreErrorKind;
+  /** HTTP status; undefined when no answer came. */
+  readonly status: number | undefined;
+  /** S3's error code, or the system's (`ECONNREFUSED`). */
+  readonly code: string;
+  readonly why: string;
+  readonly hint: string | undefined;
+  /** The server may have done what was asked: the answer got lost. */
+  readonly lost: boolean;
+}
+
+interface Meaning {
+  readonly kind: StoreErrorKind;
+  readonly why: string;
+  readonly hint?: string;
+}
+
+const CLOCK = 'set the clock of this machine (timedatectl, chronyc): S3 allows 15 minutes';
+const EXPIRED: Meaning = {
+  kind: 'expired',
+  why: 'credentials expired',
+  hint: 'renew them (aws sso login, the credentials file): they are read anew; those of AWS_* variables cannot be',
+};
+const REGION: Meaning = {
+  kind: 'refused',
+  why: 'the bucket is in another region',
+  hint: 'set AWS_REGION to the region of the bucket',
+};
+const BUSY: Meaning = { kind: 'transient', why: 'the server is busy' };
+/** A captive portal, a load balancer that sends requests elsewhere: "200 OK", and nothing that S3 says. */
+const NOT_S3: Meaning = {
+  kind: 'transient',
+  why: 'the answer is not one of S3',
+  hint: 'check AWS_ENDPOINT_URL and HTTPS_PROXY: something else answers in the place of the store',
+};
+const GARBLED: Meaning = { kind: 'transient', why: 'the body was damaged on its way' };
+
+/** https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, and what RGW and MinIO add. */
+const BY_CODE: Readonly<Record<string, Meaning>> = {
+  InvalidAccessKeyId: {
+    kind: 'denied',
+    why: 'unknown access key',
+    hint: 'check AWS_ACCESS_KEY_ID or AWS_PROFILE',
+  },
+  SignatureDoesNotMatch: {
+    kind: 'denied',
+    why: 'the secret key does not fit',
+    hint: 'check AWS_SECRET_ACCESS_KEY or AWS_PROFILE',
+  },
+  InvalidToken: { kind: 'denied', why: 'the session token is not valid', hint: 'check AWS_SESSION_TOKEN' },
+  RequestTimeTooSkewed: {
+    kind: 'refused',
+    why: 'the clocks of this machine and of the server differ',
+    hint: CLOCK,
+  },
+  ExpiredToken: EXPIRED,
+  ExpiredTokenException: EXPIRED,
+  TokenRefreshRequired: EXPIRED,
+  NoSuchBucket: {
+    kind: 'missing',
+    why: 'no such bucket',
+    hint: 'create the bucket, or check its name and AWS_ENDPOINT_URL',
+  },
+  PermanentRedirect: REGION,
+  AuthorizationHeaderMalformed: REGION,
+  QuotaExceeded: { kind: 'full', why: 'the quota is used up' },
+  XMinioStorageFull: { kind: 'full', why: 'the server is full' },
+  NoSuchUpload: { kind: 'refused', why: 'the upload is gone: somebody else has ended it' },
+  ConditionalRequestConflict: { kind: 'transient', why: 'another write of this key is under way' },
+  OperationAborted: { kind: 'transient', why: 'another write is under way' },
+  RequestTimeout: { kind: 'transient', why: 'the server waited too long for the body' },
+  NotFromS3: NOT_S3,
+  IncompleteBody: GARBLED,
+  BadDigest: GARBLED,
+  XAmzContentSHA256Mismatch: GARBLED,
+  SlowDown: BUSY,
+  Throttling: BUSY,
+  ThrottlingException: BUSY,
+  RequestLimitExceeded: BUSY,
+};
+
+const NO_CREDENTIALS: Meaning = {
+  kind: 'denied',
+  why: 'no credentials found',
+  hint: 'set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+};
+const UNTRUSTED: Meaning = {
+  kind: 'refused',
+  why: 'the certificate of the server is not trusted',
+  hint: 'set AWS_CA_BUNDLE to the file of its certificate authority',
+};
+
+/** Node's codes for a certificate that fails its check (tls documentation, X509 certificate error codes). */
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY|DECRYPT)|^ERR_TLS/;
+/** The request cannot have reached the server. */
+const UNSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPROXY)$/;
+/** Errors of sockets and of the HTTP parser (HPE_*). */
+const NETWORK = /^(E[A-Z]+|HPE_.*|UND_ERR.*|ERR_SSL.*|ERR_STREAM_PREMATURE_CLOSE)$/;
+
+/** A good status with an answer that lacks what S3 promises for it: nobody knows what took place. */
+export class NotFromS3 extends Error {
+  constructor(lacks: string) {
+    super(`the answer has no ${lacks}`);
+    this.name = 'NotFromS3';
+  }
+}
+
+/** What the answer has of a field that S3 always sends; throws {@link NotFromS3} when it is missing or empty. */
+export function promised<T>(value: T | undefined, name: string): T {
+  if (value === undefined || value === '') throw new NotFromS3(name);
+  return value;
+}
+
+/** Says what an error of the SDK means; `endpoint` names the server when no answer came. */
+export function failureOf(error: unknown, endpoint: string): Failure {
+  const status = statusOf(error);
+  const name = field(error, 'name') ?? 'Error';
+  const known = BY_CODE[name];
+  if (status !== undefined) {
+    const meaning = known ?? meaningOfStatus(status);
+    return {
+      hint: undefined,
+      ...meaning,
+      status,
+      code: name,
+      lost: status < 300 || status === 500 || status === 502 || status === 504,
+    };
+  }
+  const code = field(error, 'code') ?? name;
+  const meaning = known ?? meaningOfNetwork(error, name, code, endpoint);
+  return {
+    hint: undefined,
+    ...meaning,
+    status,
+    code,
+    lost: meaning.kind === 'transient' && !UNSENT.test(code),
+  };
+}
+
+/** What the SDK calls an answer without a code. */
+const NO_CODE = /^(Error|Unknown|UnknownError|SyntaxError|NotFromS3|\d+)$/;
+
+/** Answers to HEAD have no body: there expired credentials are a bare 400. */
+export function mayBeExpired({ kind, status, code }: Failure): boolean {
+  return kind === 'expired' || (status === 400 && NO_CODE.test(code));
+}
+
+/** `http 403, AccessDenied, 1 try`, or `ECONNREFUSED, 7 tries`. */
+export function detailsOf(failure: Failure, tries: number): string {
+  const facts = [
+    ...(failure.status === undefined ? [] : [`http ${failure.status}`]),
+    ...(NO_CODE.test(failure.code) ? [] : [failure.code]),
+    tries === 1 ? '1 try' : `${tries} tries`,
+  ];
+  return facts.join(', ');
+}
+
+function meaningOfStatus(status: number): Meaning {
+  if (status < 300) return NOT_S3;
+  if (status === 401 || status === 403) return { kind: 'denied', why: 'access denied' };
+  if (status === 404) return { kind: 'missing', why: 'not found' };
+  if (status === 412) return { kind: 'refused', why: 'the object exists' };
+  if (status === 507) return { kind: 'full', why: 'the server is full' };
+  if (status === 301 || status === 307) return REGION;
+  if (status === 429) return BUSY;
+  // 501 is an answer, not an accident: the server has no such operation.
+  if (status === 408 || (status >= 500 && status !== 501))
+    return { kind: 'transient', why: 'the server failed' };
+  return { kind: 'refused', why: status === 501 ? 'the server cannot do this' : 'the request was refused' };
+}
+
+function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: string): Meaning {
+  if (/Credentials|TokenProviderError/.test(name)) return NO_CREDENTIALS;
+  if (CERTIFICATE.test(code)) return { ...UNTRUSTED, why: `${UNTRUSTED.why} (${endpoint})` };
+  if (name === 'TimeoutError') return { kind: 'transient', why: `no answer from ${endpoint}` };
+  if (NETWORK.test(code)) {
+    const hint = UNSENT.test(code) ? 'check AWS_ENDPOINT_URL, the network and HTTPS_PROXY' : undefined;
+    const why = `cannot reach ${endpoint}`;
+    return hint === undefined
+      ? { kind: 'transient', why: `${endpoint} broke the connection` }
+      : { kind: 'transient', why, hint };
+  }
+  return { kind: 'refused', why: field(error, 'message') ?? 'the SDK refused the request' };
+}
+
+function statusOf(error: unknown): number | undefined {
+  for (const [holder, property] of [
+    ['$metadata', 'httpStatusCode'],
+    ['$response', 'statusCode'],
+  ] as const) {
+    const value: unknown = get(get(error, holder), property);
+    if (typeof value === 'number') return value;
+  }
+  return undefined;
+}
+
+function field(error: unknown, name: string): string | undefined {
+  const value = get(error, name);
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+function get(holder: unknown, name: string): unknown {
+  return typeof holder === 'object' && holder !== null ? Reflect.get(holder, name) : undefined;
+}

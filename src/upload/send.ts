@@ -1,0 +1,219 @@
+// One reading of one file into one object. Knows nothing of results and checkpoints: the caller names the
+// key. Never makes anything visible that was not proven to be one consistent state of the file.
+import fs from 'node:fs';
+import type { FileFacts, Fingerprint } from '../model/file/fingerprint.ts';
+import { md5Of } from '../model/md5.ts';
+import { mayCompress } from '../model/format/keys.ts';
+import { decodePath, type RelPath } from '../model/path.ts';
+import { linkStaysInside } from '../model/file/link-target.ts';
+import type { StoredFile } from '../model/format/records.ts';
+import type { Compression } from '../model/format/settings.ts';
+import { beneath, whereabouts } from '../native/beneath.ts';
+import { reached } from '../native/failpoint.ts';
+import { fileFacts } from '../native/facts.ts';
+import type { ObjectMeta, PutOptions, Store } from '../store/contract/store.ts';
+import { SnapshotMoved } from '../read/snapshot-moved.ts';
+import type { Lanes } from '../read/workers.ts';
+import type { ReadJob } from '../read/reading.ts';
+
+export interface Sender {
+  readonly root: { readonly fd: number; readonly path: string };
+  readonly lanes: Lanes;
+  readonly store: Store;
+  readonly compression: Compression;
+  readonly attempt: number;
+  readonly newId: () => string;
+  /** Told when a file was to be spooled and is read while it is sent, for want of room. */
+  readonly onSpoolFull: (path: RelPath) => void;
+  /** Of the run of the task: the same for every sidecar that serves it. */
+  readonly runToken: string;
+  /** As it stands in keys. */
+  readonly index: string;
+  /** `--run` */
+  readonly runId: string | undefined;
+}
+
+export interface SendJob {
+  readonly path: RelPath;
+  readonly keyOf: (compressed: boolean) => string;
+  readonly baseline: { readonly md5: string; readonly size: number } | undefined;
+  /** Anything but this state of the file is not wanted. */
+  readonly expected?: Fingerprint;
+  readonly spoolFirst: boolean;
+  readonly urgent?: ReadJob['urgent'];
+  /** Only create the object; what is there already is reported. */
+  readonly ifAbsent: boolean;
+  /** An empty file is not sent. */
+  readonly skipEmpty: boolean;
+  /** The store has so many bytes more. */
+  readonly onSent?: PutOptions['onSent'];
+  /** Awaited once the content is known to be new, before the first byte leaves; with its md5 where known. */
+  readonly beforeSend?: (md5: string | undefined) => Promise<void>;
+}
+
+export type Sent =
+  | { readonly kind: 'stored'; readonly file: StoredFile; readonly fingerprint: FileFacts }
+  | { readonly kind: 'unchanged'; readonly md5: string; readonly fingerprint: FileFacts }
+  | { readonly kind: 'empty'; readonly fingerprint: FileFacts }
+  /** `ifAbsent` was asked for and the key is taken. */
+  | { readonly kind: 'exists'; readonly key: string }
+  | { readonly kind: 'has-writer' | 'torn' | 'gone' }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** Reads and sends one file. Throws what the store throws; every state of the file is an outcome. */
+export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSignal): Promise<Sent> {
+  const link = readLink(sender, job.path);
+  if (link !== undefined) return sendLink(sender, job, link, signal);
+  reached('push.before-read');
+  const reading = await sender.lanes.read(
+    {
+      path: job.path,
+      expected: job.expected,
+      compression: mayCompress(job.path) ? sender.compression : { kind: 'none' },
+      baseline: job.baseline,
+      spoolFirst: job.spoolFirst,
+      urgent: job.urgent,
+    },
+    signal,
+  );
+  switch (reading.kind) {
+    case 'unchanged':
+      return { kind: 'unchanged', md5: reading.md5, fingerprint: reading.facts };
+    case 'writer':
+      return { kind: 'has-writer' };
+    case 'moved':
+      return { kind: 'torn' };
+    case 'gone':
+      if (whereabouts(sender.root) !== 'removed') return { kind: 'gone' };
+      return { kind: 'refused', why: 'the task removed its work directory before it was stored' };
+    case 'refused':
+      return reading;
+    case 'body':
+      return sendBody(sender, job, reading, signal);
+  }
+}
+
+type Body = Extract<Awaited<ReturnType<Lanes['read']>>, { kind: 'body' }>;
+
+async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: AbortSignal): Promise<Sent> {
+  // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
+  body.done.catch(() => undefined);
+  if (job.skipEmpty && body.facts.size === 0) {
+    await discard(body.parts);
+    return { kind: 'empty', fingerprint: body.facts };
+  }
+  if (body.spool === 'full') sender.onSpoolFull(job.path);
+  const key = job.keyOf(body.compressed);
+  const push = sender.newId();
+  try {
+    await job.beforeSend?.(body.md5);
+  } catch (error) {
+    await discard(body.parts);
+    throw error;
+  }
+  try {
+    reached('push.before-put');
+    const outcome = await sender.store.put(key, body.parts, {
+      meta: metaOf(sender, push, body.facts, body.md5),
+      ifAbsent: job.ifAbsent,
+      sizeHintBytes: body.sizeHintBytes,
+      onSent: job.onSent,
+      release: body.parts.release,
+      signal,
+    });
+    reached('push.after-put');
+    if (outcome === 'exists') return { kind: 'exists', key };
+  } catch (error) {
+    if (error instanceof SnapshotMoved) return { kind: 'torn' };
+    throw error;
+  } finally {
+    await discard(body.parts);
+  }
+  const { md5, facts, storedBytes: storedSize } = await body.done;
+  const file = storedFile(
+    sender,
+    job.path,
+    { kind: 'file', key, push, md5, compressed: body.compressed, storedSize },
+    facts,
+  );
+  return { kind: 'stored', file, fingerprint: facts };
+}
+
+/** Ends an iteration that was not read to its end, so that its lane is free again. */
+export async function discard(parts: AsyncIterable<Uint8Array>): Promise<void> {
+  await parts[Symbol.asyncIterator]().return?.();
+}
+
+function storedFile(
+  sender: Sender,
+  path: RelPath,
+  object: Pick<StoredFile, 'kind' | 'key' | 'push' | 'md5' | 'compressed' | 'storedSize'>,
+  facts: FileFacts,
+): StoredFile {
+  return {
+    path,
+    attempt: sender.attempt,
+    size: facts.size,
+    mtimeNs: facts.mtimeNs,
+    mode: facts.mode,
+    ...object,
+  };
+}
+
+/** What is stored with an object: of the bytes that it holds, before compression. */
+export function metaOf(
+  { runToken, index, runId }: Pick<Sender, 'runToken' | 'index' | 'runId'>,
+  push: string,
+  facts: Pick<FileFacts, 'size' | 'mtimeNs' | 'mode'>,
+  md5: string | undefined,
+): ObjectMeta {
+  return {
+    push,
+    run: runToken,
+    index,
+    ...(runId === undefined ? {} : { 'run-id': runId }),
+    size: String(facts.size),
+    mtime: facts.mtimeNs,
+    mode: facts.mode.toString(8),
+    capture: CAPTURE_VERSION,
+    ...(md5 === undefined ? {} : { md5 }),
+  };
+}
+
+/** The target and state of a symbolic link; undefined for anything else (the reading finds out what). */
+function readLink(sender: Sender, path: RelPath): { target: Buffer; facts: FileFacts } | undefined {
+  try {
+    return beneath(sender.root, path, (full) => {
+      const stat = fs.lstatSync(full, { bigint: true });
+      if (!stat.isSymbolicLink()) return undefined;
+      return { target: fs.readlinkSync(full, { encoding: 'buffer' }), facts: fileFacts(stat) };
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+async function sendLink(
+  sender: Sender,
+  job: SendJob,
+  link: { target: Buffer; facts: FileFacts },
+  signal?: AbortSignal,
+): Promise<Sent> {
+  if (!linkStaysInside(job.path, decodePath(link.target))) {
+    return { kind: 'refused', why: 'it is a symbolic link that leads out of the work directory' };
+  }
+  const md5 = md5Of(link.target);
+  if (job.baseline?.md5 === md5 && job.baseline.size === link.target.length) {
+    return { kind: 'unchanged', md5, fingerprint: link.facts };
+  }
+  const key = job.keyOf(false);
+  const push = sender.newId();
+  await job.beforeSend?.(md5);
+  const meta = { ...metaOf(sender, push, link.facts, md5), link: '1' };
+  const outcome = await sender.store.put(key, link.target, { meta, ifAbsent: job.ifAbsent, signal });
+  if (outcome === 'exists') return { kind: 'exists', key };
+  const size = link.target.length;
+  const object = { kind: 'link', key, push, md5, compressed: false, storedSize: size } as const;
+  const file = { ...storedFile(sender, job.path, object, link.facts), size };
+  return { kind: 'stored', file, fingerprint: link.facts };
+}

@@ -1,0 +1,47 @@
+// The last step inside the watcher: events wait here in the kernel's order until all that was read has been
+// understood. Only deliver() runs foreign code, so that a drain from inside a callback goes on with the next
+// event instead of overtaking it.
+import { clockMs } from '../native/clock.ts';
+import type { ClosedEvent, ClosedHow } from '../model/file/events.ts';
+import type { Evidence } from '../model/file/evidence.ts';
+import type { RelPath } from '../model/path.ts';
+
+export interface Outbox {
+  /** Without `evidence` it is still to be found out: {@link judge}. */
+  add(path: RelPath, how: ClosedHow, evidence?: Evidence): void;
+  /** True while something that waits is not judged. */
+  readonly isUnjudged: boolean;
+  /** What is not judged yet is this. */
+  judge(evidence: Evidence): void;
+  /** Hands out everything that waits. When the receiver throws, the rest goes with the next call. */
+  deliver(): void;
+}
+
+export function openOutbox(onClosed: (event: ClosedEvent) => void): Outbox {
+  let waiting: (Omit<ClosedEvent, 'evidence'> & { evidence?: Evidence | undefined })[] = [];
+  let next = 0;
+  /** From here on there may be some that are not judged. */
+  let unjudged = 0;
+  return {
+    add: (path, how, evidence) => {
+      waiting.push({ path, how, atMs: clockMs(), evidence });
+    },
+    get isUnjudged() {
+      while (unjudged < waiting.length && waiting[unjudged]?.evidence !== undefined) unjudged += 1;
+      return unjudged < waiting.length;
+    },
+    judge: (evidence) => {
+      for (const event of waiting.slice(unjudged)) event.evidence ??= evidence;
+      unjudged = waiting.length;
+    },
+    deliver: () => {
+      for (let event = waiting[next]; event !== undefined; event = waiting[next]) {
+        next += 1;
+        onClosed({ ...event, evidence: event.evidence ?? 'unknown' });
+      }
+      waiting = [];
+      next = 0;
+      unjudged = 0;
+    },
+  };
+}

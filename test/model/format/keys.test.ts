@@ -1,0 +1,155 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  checkpointKey,
+  escapePath,
+  inputKeys,
+  pathOfKey,
+  keptKey,
+  mayCompress,
+  parsePartial,
+  parseRecordKey,
+  partialKey,
+  partialPrefix,
+  recordKey,
+  recordPrefix,
+  resultKey,
+  unescapeKey,
+} from '../../../src/model/format/keys.ts';
+import { decodePath } from '../../../src/model/path.ts';
+
+const scope = { taskName: 'lmp', index: '7' };
+
+describe('object keys', () => {
+  it.each([
+    ['a result', resultKey('out/r.dat', scope, true), 'out/r.dat.7.zst'],
+    ['a result sent as it is', resultKey('out/r.dat', scope, false), 'out/r.dat.7'],
+    ['what a death left', partialKey('r.dat', scope, { attempt: 2, n: 0 }, true), 'r.dat.7.partial-2.zst'],
+    ['an older object', keptKey('r.dat', scope, 1, false), 'r.dat.7.~1~'],
+    [
+      'a checkpoint',
+      checkpointKey('k.chk', scope, { attempt: 2, generation: 31 }, true),
+      'k.chk.lmp.7.2-31.zst',
+    ],
+    ['a record', recordKey(scope, 2, 14, 'checkpoint'), '.capture/lmp/7/0002-000014.checkpoint.json'],
+    ['a failure', recordKey(scope, 2, 14, 'failed-137'), '.capture/lmp/7/0002-000014.failed-137.json'],
+  ])('of %s are as documented', (_, key, expected) => {
+    expect(key).toBe(expected);
+  });
+
+  it('look for an input under the index first', () => {
+    expect(inputKeys('in.dat', scope).map(({ key }) => key)).toEqual(['in.dat.7', 'in.dat.7.zst', 'in.dat']);
+  });
+
+  it('keep a file that is compressed by its name apart from our own endings', () => {
+    expect(mayCompress('a.zst')).toBe(false);
+    expect(resultKey('a.zst', scope, false)).toBe('a%2Ezst.7');
+  });
+
+  it('look for an input that somebody has uploaded under its plain name, too', () => {
+    const keysOf = (path: string): readonly string[] => inputKeys(path, scope).map(({ key }) => key);
+    const zst = ['a%2Ezst.7', 'a%2Ezst.7.zst', 'a.zst.7', 'a.zst.7.zst', 'a.zst', 'a%2Ezst'];
+    expect(keysOf('a.zst')).toEqual(zst);
+    expect(keysOf('50%').slice(-2)).toEqual(['50%', '50%25']);
+    expect(keysOf(decodePath(Buffer.from([0xff]))).slice(-1)).toEqual(['%FF']);
+    expect(keysOf(decodePath(Buffer.from([0xff])))).toHaveLength(3);
+  });
+
+  it.each([
+    ['a.zst', 'a.zst'],
+    ['a%2Ezst', 'a.zst'],
+    ['50%', '50%'],
+    ['50%25', '50%'],
+    ['a%20b', 'a%20b'],
+    ['%FF', decodePath(Buffer.from([0xff]))],
+  ])('%s is that of the file %s', (key, path) => {
+    expect(pathOfKey(key)).toBe(path);
+  });
+
+  it('write %, control bytes and bytes that are not UTF-8 as %XX', () => {
+    expect(escapePath('50%\n')).toBe('50%25%0A');
+    expect(escapePath(decodePath(Buffer.from([0x61, 0xff, 0x62])))).toBe('a%FFb');
+    expect(escapePath('it\'s né #1 "x"')).toBe('it\'s né #1 "x"');
+  });
+
+  it('shorten a component of more than 200 bytes and a key of more than 900', () => {
+    const long = escapePath('é'.repeat(127));
+    expect(Buffer.byteLength(long)).toBeLessThanOrEqual(200);
+    expect(long).not.toBe(escapePath('é'.repeat(126)));
+    const deep = Array.from({ length: 12 }, () => 'd'.repeat(150)).join('/');
+    expect(
+      Buffer.byteLength(checkpointKey(deep, scope, { attempt: 1, generation: 1 }, true)),
+    ).toBeLessThanOrEqual(900);
+  });
+
+  it('come back as the path they were made from', () => {
+    const component = fc.uint8Array({ minLength: 1, maxLength: 40 }).map((bytes) => {
+      const name = decodePath(bytes.map((byte) => (byte === 0 || byte === 0x2f ? 0x61 : byte)));
+      return name === '.' || name === '..' ? 'dots' : name;
+    });
+    fc.assert(
+      fc.property(fc.array(component, { minLength: 1, maxLength: 3 }), (parts) => {
+        const path = parts.join('/');
+        expect(unescapeKey(escapePath(path))).toBe(path);
+      }),
+    );
+  });
+
+  it('of two different paths are different', () => {
+    const name = fc.string({
+      unit: fc.constantFrom('a', '.', 'z', 's', 't', '%', '2', 'E', '7'),
+      minLength: 1,
+      maxLength: 8,
+    });
+    fc.assert(
+      fc.property(name, name, (a, b) => {
+        fc.pre(a !== b);
+        const all = (path: string): string[] => [
+          resultKey(path, scope, false),
+          ...(mayCompress(path) ? [resultKey(path, scope, true)] : []),
+        ];
+        expect(all(a).some((key) => all(b).includes(key))).toBe(false);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+});
+
+describe('record keys', () => {
+  it('sort in the order of time', () => {
+    const keys = [
+      recordKey(scope, 9, 999_999, 'done'),
+      recordKey(scope, 10, 0, 'started'),
+      recordKey(scope, 2, 3, 'stored'),
+    ];
+    expect(keys.toSorted().map((key) => parseRecordKey(key)?.attempt)).toEqual([2, 9, 10]);
+  });
+
+  it('say attempt, sequence, kind and status', () => {
+    expect(parseRecordKey(recordKey(scope, 3, 12, 'failed-74'))).toEqual({
+      attempt: 3,
+      seq: 12,
+      kind: 'failed',
+      status: 74,
+    });
+    expect(parseRecordKey(`${recordPrefix(scope)}notes.txt`)).toBeUndefined();
+  });
+});
+
+describe('what deaths have left of a result', () => {
+  const prefix = partialPrefix('r.dat', scope);
+
+  it.each([
+    [{ attempt: 2, n: 0 }, true],
+    [{ attempt: 13, n: 0 }, false],
+    [{ attempt: 10, n: 4 }, true],
+  ])('is found below one prefix, with its attempt: %j', (at, compressed) => {
+    const key = partialKey('r.dat', scope, at, compressed);
+    expect(key.startsWith(prefix)).toBe(true);
+    expect(parsePartial(key.slice(prefix.length))).toBe(at.attempt);
+  });
+
+  it.each(['', '0', '01', '2x', '2.gz', '2.zst.7', 'x'])('%j below it is something else', (rest) => {
+    expect(parsePartial(rest)).toBeUndefined();
+  });
+});

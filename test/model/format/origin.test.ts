@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { checkpointKey, keptKey, partialKey, resultKey, segmentKey } from '../../../src/model/format/keys.ts';
+import { originOf } from '../../../src/model/format/origin.ts';
+
+const scope = { taskName: 'lmp', index: '3' };
+const ours = {
+  push: '8e795042-947d-4509-8acb-8add3295cf6b',
+  capture: '0.1.0',
+  index: '3',
+  'run-id': 'A',
+};
+
+describe('an object', () => {
+  it.each([false, true])('of capture is known by its metadata and its key (compressed: %s)', (zst) => {
+    const at = { attempt: 2, generation: 5 };
+    expect(originOf(resultKey('a/r.dat', scope, zst), ours)).toEqual({ kind: 'result', runId: 'A' });
+    for (const key of [
+      checkpointKey('k.chk', scope, at, zst),
+      segmentKey('md.log', scope, { ...at, segment: 3 }, zst),
+      partialKey('r.dat', scope, { attempt: 2, n: 0 }, zst),
+      partialKey('r.dat', scope, { attempt: 2, n: 1 }, zst),
+      keptKey('r.dat', scope, 1, zst),
+    ]) {
+      expect(originOf(key, ours), key).toEqual({ kind: 'other', runId: 'A' });
+    }
+  });
+
+  it('that somebody put there is theirs, whatever its name looks like', () => {
+    expect(originOf('mesh.3', {})).toBeUndefined();
+    expect(originOf('k.chk.lmp.3.2-5', {})).toBeUndefined();
+    expect(originOf('mesh.3', { push: 'today', capture: 'yes' })).toBeUndefined();
+  });
+
+  it('that was copied to a name of its own is theirs, though a copy keeps the metadata', () => {
+    expect(originOf('mesh', ours)).toBeUndefined();
+    expect(originOf('mesh.dat', ours)).toBeUndefined();
+  });
+
+  it('without an index, of an older capture, is known by the number in its key', () => {
+    const { index: _, ...older } = ours;
+    expect(originOf('r.dat.12.zst', older)?.kind).toBe('result');
+    expect(originOf('r.dat', older)).toBeUndefined();
+  });
+});

@@ -1,0 +1,105 @@
+// A record proves its own content: any bit that flips makes it unreadable, never another record.
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { parseRecord, parseSegment, type CaptureRecord } from '../../../src/model/format/records.ts';
+import { checkSum, textWithSum } from '../../../src/model/format/record-text.ts';
+
+const FILE = {
+  path: 'b ä\u{fffd}.chk',
+  kind: 'file',
+  key: 'b.chk.t.3.1-1.zst',
+  push: '46a97dc0-7549-45d5-b7b4-ef9a043d9557',
+  attempt: 1,
+  md5: '928d23dce7306610be5cdf775c7d2f4d',
+  size: 20893,
+  compressed: true,
+  mtimeNs: '1795187436593462462',
+  mode: 420,
+} as const;
+const RECORD: CaptureRecord = {
+  format: 1,
+  kind: 'checkpoint',
+  push: 'p',
+  capture: '0.1.0',
+  attempt: 1,
+  seq: 2,
+  at: '2026-11-20T15:10:36.793Z',
+  task: 't',
+  index: '3',
+  runToken: 'r',
+  host: 'h',
+  argv: ['t'],
+  scheduler: {},
+  startedAt: '2026-11-20T15:10:36.477Z',
+  segments: [],
+  results: [FILE],
+  partials: [],
+  kept: {},
+  generations: [
+    {
+      attempt: 1,
+      generation: 1,
+      at: '2026-11-20T15:10:36.786Z',
+      members: [FILE],
+      companions: [],
+      suspect: true,
+    },
+  ],
+  left: [],
+};
+
+/** Every text that differs from this one in one bit, as a reader decodes it. */
+function* flipped(text: string): Generator<string> {
+  const bytes = Buffer.from(text);
+  for (let bit = 0; bit < bytes.length * 8; bit += 1) {
+    const at = bit >> 3;
+    const before = bytes[at] ?? 0;
+    bytes[at] = before ^ (1 << (bit & 7));
+    yield bytes.toString('utf8');
+    bytes[at] = before;
+  }
+}
+
+describe('the text of a record', () => {
+  it('is read as it was written', () => {
+    expect(parseRecord(textWithSum(RECORD))).toEqual(RECORD);
+    expect(parseSegment(textWithSum({ format: 1, results: [FILE] }))).toEqual([FILE]);
+  });
+
+  it('is believed with no bit of it flipped', () => {
+    const whole = textWithSum(RECORD);
+    const believed = [...flipped(whole)].filter((text) => !('invalid' in parseRecord(text)));
+    expect(believed).toEqual([]);
+  });
+
+  it('of a list segment is believed with no bit of it flipped', () => {
+    const whole = textWithSum({ format: 1, results: [FILE] });
+    const believed = [...flipped(whole)].filter((text) => !('invalid' in parseSegment(text)));
+    expect(believed).toEqual([]);
+  });
+
+  it('has a sum that other programs can check: SHA-256 of the text without it', () => {
+    const whole = textWithSum(RECORD);
+    const [, sum = ''] = /,"sum":"([0-9a-f]{64})"}$/.exec(whole) ?? [];
+    const without = whole.replace(/,"sum":"[0-9a-f]{64}"}$/, '}');
+    expect(createHash('sha256').update(without).digest('hex')).toBe(sum);
+    expect(checkSum(whole)).toBe('right');
+  });
+
+  it('may have fields of a later version where the sum is right', () => {
+    const later = textWithSum({ ...RECORD, results: [{ ...FILE, later: 1 }], newer: true });
+    expect(parseRecord(later)).toEqual(RECORD);
+  });
+
+  it('without a sum, as earlier versions wrote it, is read when each of its fields is known', () => {
+    expect(parseRecord(JSON.stringify(RECORD))).toEqual(RECORD);
+    expect(parseRecord(JSON.stringify({ ...RECORD, generatyons: [] }))).toEqual({
+      invalid: 'it has no checksum and the field generatyons',
+    });
+    const [generation] = RECORD.generations;
+    const nested = { ...RECORD, generations: [{ ...generation, suspeCt: true }] };
+    expect(parseRecord(JSON.stringify(nested))).toMatchObject({
+      invalid: 'it has no checksum and the field generations.0.suspeCt',
+    });
+  });
+});

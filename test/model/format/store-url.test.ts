@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { parseStoreUrl } from '../../../src/model/format/store-url.ts';
+
+const parse = (text: string) => parseStoreUrl(text, '--to', '/home/me');
+
+describe('a store', () => {
+  it.each([
+    ['s3://lab', 's3://lab'],
+    ['s3://lab/', 's3://lab'],
+    ['s3://lab/run7//', 's3://lab/run7'],
+    ['s3://lab.x-1/a/b', 's3://lab.x-1/a/b'],
+    ['file:///data/store/', 'file:///data/store'],
+    ['file:///a%20b', 'file:///a%20b'],
+    ['store', 'file:///home/me/store'],
+    ['../s', 'file:///home/s'],
+    ['/data/a b', 'file:///data/a%20b'],
+    ['./s3:x', 'file:///home/me/s3:x'],
+    ['/100%', 'file:///100%25'],
+  ])('%j is %j', (text, url) => expect(parse(text)).toBe(url));
+
+  it.each([
+    ['', 'empty'],
+    ['s3://', 'no bucket'],
+    ['s3:///x', 'no bucket'],
+    ['s3:lab/x', 'no bucket'],
+    ['s3://Lab/x', 'bucket'],
+    ['s3://a', 'bucket'],
+    ['s3://a..b', 'bucket'],
+    ['s3://10.0.0.1', 'bucket'],
+    [`s3://${'a'.repeat(64)}`, 'bucket'],
+    ['s3://lab/a//b', 'prefix'],
+    ['s3://lab/../b', 'prefix'],
+    [`s3://lab/${'a'.repeat(124)}`, '123 bytes'],
+    ['file://host/dir', 'local directory'],
+    ['file:dir', 'local directory'],
+    ['file:///%zz', 'local directory'],
+    ['gs://lab', 'kind'],
+    ['https://lab', 'kind'],
+    ['C:\\x', 'kind'],
+  ])('%j is refused: %s', (text, why) => {
+    expect(parse(text)).toMatchObject({
+      message: expect.stringContaining(why),
+      hint: expect.stringMatching(/./),
+    });
+  });
+});

@@ -1,0 +1,100 @@
+import { decompress } from 'zstd-napi';
+import { getFrameContentSize } from 'zstd-napi/binding.js';
+import { describe, expect, it } from 'vitest';
+import { loadCompressor, type Compressor } from '../../src/read/compress.ts';
+import { zlibCompressor } from '../../src/read/compress-zlib.ts';
+import { encode } from '../../src/read/encode.ts';
+import { openPartBuffers } from '../../src/read/part-buffers.ts';
+import { collect, compressible, incompressible, MiB, ZSTD } from './read-all.ts';
+
+/** A source as a lane has it: one memory for all chunks. */
+async function* chunksOf(content: Buffer): AsyncGenerator<Uint8Array, undefined> {
+  const memory = new Uint8Array(MiB);
+  for (let at = 0; at < content.length; at += memory.length) {
+    yield memory.subarray(0, content.copy(memory, 0, at));
+  }
+}
+
+/** What a lane does with a piece before it asks for the next. */
+async function* copied(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) yield Buffer.from(piece);
+}
+
+const compressors = [await loadCompressor(), zlibCompressor()].filter((found) => found !== undefined);
+
+describe.each(compressors.map((compressor): [string, Compressor] => [compressor.name, compressor]))(
+  'compressing with %s',
+  (_, compressor) => {
+    it.each([MiB + 1, 8 * MiB, 8 * MiB + 1, 20 * MiB])(
+      'makes one frame of %i bytes, piece by piece',
+      async (size) => {
+        const content = compressible(size);
+        const frame = await collect(copied(compressor.stream(chunksOf(content), 1, size)));
+        expect(getFrameContentSize(frame)).toBe(size);
+        expect((frame[4] ?? 0) & 4, 'checksum flag of the frame header').toBe(4);
+        expect(decompress(frame).equals(content)).toBe(true);
+      },
+    );
+
+    it('makes one frame of a small file at once', async () => {
+      const content = compressible(70_000);
+      const frame = await compressor.once(content, 3);
+      expect(getFrameContentSize(frame)).toBe(70_000);
+      expect(decompress(frame).equals(content)).toBe(true);
+    });
+
+    it('takes the level as it is asked for', async () => {
+      const text = Buffer.from(Array.from({ length: 30_000 }, (__, n) => `${n * n} `).join(''));
+      const [fast, thorough] = [await compressor.once(text, 1), await compressor.once(text, 19)];
+      expect(thorough.length).toBeLessThan(fast.length);
+    });
+
+    it('starts anew after a file that was given up in the middle', async () => {
+      const content = compressible(20 * MiB);
+      const stream = () => compressor.stream(chunksOf(content), 1, content.length);
+      for (let pieces = 1; pieces <= 4; pieces += 1) {
+        const givenUp = stream();
+        for (let n = 0; n < pieces; n += 1) await givenUp.next();
+        await givenUp.return(undefined);
+        expect(decompress(await collect(copied(stream()))).equals(content)).toBe(true);
+      }
+    });
+
+    it('throws what the source throws', async () => {
+      const source = (async function* () {
+        yield compressible(MiB);
+        throw new Error('moved');
+      })();
+      await expect(collect(compressor.stream(source, 1, 3 * MiB))).rejects.toThrow(/^moved$/);
+    });
+  },
+);
+
+it('prefers zstd-napi', async () => {
+  expect((await loadCompressor())?.name).toBe('zstd-napi');
+});
+
+it('sends files as they are where there is no zstd at all', async () => {
+  const content = compressible(2 * MiB);
+  const encoded = await encode(chunksOf(content), {
+    sizeBytes: content.length,
+    compression: ZSTD,
+    compressor: undefined,
+    buffers: openPartBuffers(),
+  });
+  const { value } = await encoded.parts.next();
+  expect(encoded).toMatchObject({ compressed: false, sizeHintBytes: content.length });
+  expect(content.equals(value)).toBe(true);
+});
+
+it.each([
+  [4, false],
+  [6, true],
+])('is worth it where %i %% are gained: %s', async (percent, isCompressed) => {
+  const sizeBytes = 500_000;
+  const emptyBytes = (sizeBytes * percent) / 100;
+  const content = Buffer.concat([Buffer.alloc(emptyBytes), incompressible(sizeBytes - emptyBytes)]);
+  const compressor = await loadCompressor();
+  const encoding = { sizeBytes, compression: ZSTD, compressor, buffers: openPartBuffers() };
+  expect((await encode(chunksOf(content), encoding)).compressed).toBe(isCompressed);
+});

@@ -1,0 +1,98 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import koffi from 'koffi';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { movedSince, openSnapshot, quietMsFor, type Snapshot } from '../../src/read/snapshot.ts';
+import { testDir, type TestDir } from '../support/work-dir.ts';
+
+let dir: TestDir;
+beforeEach(() => {
+  dir = testDir();
+});
+afterEach(() => dir.remove());
+
+describe('how long a file must have been quiet', () => {
+  it.each([
+    ['none', '6.13.0-arch', 0],
+    ['none', '7.0', 0],
+    ['none', '6.12.9-200', 20],
+    ['none', '5.14.0-503.el9', 20],
+    ['unknown', '6.18.0', 1000],
+    ['unknown', '5.14.0', 1000],
+  ] as const)('with writers "%s" on kernel %s: %i ms', (state, kernel, quietMs) => {
+    expect(quietMsFor(state, kernel)).toBe(quietMs);
+  });
+});
+
+describe('on a kernel that does not show every write', () => {
+  const OLD = '5.14.0';
+
+  it('asks to wait for a file that was written just now', () => {
+    dir.write('r.dat', 'content');
+    const opened = openSnapshot(dir, 'r.dat', { kernelRelease: OLD, nowMs: mtimeMs('r.dat') + 5 });
+    expect(opened).toEqual({ kind: 'fresh', waitMs: 15, facts: dir.facts('r.dat') });
+  });
+
+  it('opens it when it has the same state after that, whatever the clocks say', () => {
+    dir.write('r.dat', 'content');
+    fs.utimesSync(path.join(dir.path, 'r.dat'), 4e9, 4e9);
+    const rules = { kernelRelease: OLD, nowMs: Date.now() };
+    const opened = openSnapshot(dir, 'r.dat', rules);
+    expect(opened).toMatchObject({ kind: 'fresh', waitMs: 20 });
+    const again = openSnapshot(dir, 'r.dat', { ...rules, seen: dir.facts('r.dat') });
+    expect(again.kind).toBe('open');
+    close(again as Snapshot);
+  });
+
+  it('gives it up when it was written again', () => {
+    dir.write('r.dat', 'content');
+    const seen = dir.facts('r.dat');
+    dir.write('r.dat', 'again');
+    const rules = { kernelRelease: OLD, nowMs: mtimeMs('r.dat'), seen };
+    expect(openSnapshot(dir, 'r.dat', rules)).toEqual({ kind: 'moved' });
+  });
+});
+
+it('sees a writer that has closed the file and still maps it', () => {
+  const shm = fs.mkdtempSync('/dev/shm/capture-test-');
+  const fd = fs.openSync(shm, 'r');
+  fs.writeFileSync(`${shm}/r.dat`, Buffer.alloc(4096));
+  const libc = koffi.load(null);
+  const mmap = libc.func('void *mmap(void*, size_t, int, int, int, long)');
+  const munmap = libc.func('int munmap(void*, size_t)');
+  const writer = fs.openSync(`${shm}/r.dat`, 'r+');
+  const READ_WRITE = 3;
+  const MAP_SHARED = 1;
+  const memory: unknown = mmap(null, 4096, READ_WRITE, MAP_SHARED, writer, 0);
+  fs.closeSync(writer);
+
+  const rules = { kernelRelease: '6.18.0', nowMs: Date.now() };
+  expect(openSnapshot({ fd, path: shm }, 'r.dat', rules)).toEqual({ kind: 'writer' });
+  munmap(memory, 4096);
+  const opened = openSnapshot({ fd, path: shm }, 'r.dat', rules);
+  expect(opened.kind).toBe('open');
+  close(opened as Snapshot);
+  fs.closeSync(fd);
+  fs.rmSync(shm, { recursive: true });
+});
+
+it('finds a later writer, a later change, and nothing when there was nothing', () => {
+  const file = dir.write('r.dat', 'content');
+  const snapshot = openSnapshot(dir, 'r.dat', { kernelRelease: '6.18.0', nowMs: Date.now() }) as Snapshot;
+  expect(movedSince(snapshot)).toBeUndefined();
+  const writer = fs.openSync(file, 'r+');
+  expect(movedSince(snapshot)).toBe('writer');
+  fs.writeSync(writer, 'C');
+  expect(movedSince(snapshot)).toBe('writer');
+  fs.closeSync(writer);
+  expect(movedSince(snapshot)).toBe('moved');
+  close(snapshot);
+});
+
+function mtimeMs(name: string): number {
+  return Number(BigInt(dir.facts(name).mtimeNs) / 1_000_000n);
+}
+
+function close({ fd }: Snapshot): void {
+  fs.closeSync(fd);
+}

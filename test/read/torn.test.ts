@@ -1,0 +1,129 @@
+// Back-pressure makes these tests exact: with the first part of five in the reader's hands, a lane has read
+// less than three. Whatever happens to the file then, happens while it is being read.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { openLanes, type Lanes } from '../../src/read/workers.ts';
+import { SnapshotMoved } from '../../src/read/snapshot-moved.ts';
+import { bundleEntry } from '../support/bundle-entry.ts';
+import { testDir, type TestDir } from '../support/work-dir.ts';
+import { bodyOf, MiB, readAll, slightlyCompressible, ZSTD } from './read-all.ts';
+
+const SIZE = 40 * MiB;
+let entry: string;
+let dir: TestDir;
+let lanes: Lanes;
+const content = slightlyCompressible(SIZE);
+const job = { path: 'k.chk', compression: ZSTD, spoolFirst: false };
+
+beforeAll(async () => {
+  entry = await bundleEntry('src/read/worker.ts');
+});
+
+beforeEach(() => {
+  dir = testDir();
+  dir.write('k.chk', content);
+  lanes = openLanes({ root: dir, count: 1, entry, spoolDir: dir.path, spoolLimitBytes: 64 * MiB });
+});
+
+afterEach(async () => {
+  await lanes.close();
+  dir.remove();
+});
+
+const open: number[] = [];
+afterAll(() => open.forEach((fd) => fs.closeSync(fd)));
+
+/** `hasWriter` where it is certain: the lane may look while the change is still being made. */
+const changes: readonly [how: string, change: (file: string) => void, hasWriter?: boolean][] = [
+  ['is rewritten in place', (file) => fs.writeFileSync(file, content)],
+  ['has one byte of its end changed', (file) => writeByte(file, SIZE - 1)],
+  ['has one byte changed that was read already', (file) => writeByte(file, 0)],
+  ['is cut short', (file) => fs.truncateSync(file, SIZE - 1)],
+  ['is emptied', (file) => fs.truncateSync(file, 0)],
+  ['grows', (file) => fs.appendFileSync(file, 'x')],
+  ['is replaced by a rename', (file) => replace(file), false],
+  ['is given older times (cp -p)', (file) => fs.utimesSync(file, 1, 1), false],
+  ['is deleted', (file) => fs.unlinkSync(file), false],
+  ['is opened for writing', (file) => void open.push(fs.openSync(file, 'r+')), true],
+];
+
+it.each(changes)(
+  'never gives out the last part of a file that %s while it is read',
+  async (_, change, hasWriter) => {
+    const body = bodyOf(await lanes.read(job));
+    let received = 0;
+    const reading = (async () => {
+      for await (const part of body.parts) {
+        if (received === 0) change(path.join(dir.path, 'k.chk'));
+        received += part.length;
+      }
+    })();
+    const error = await reading.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toBeInstanceOf(SnapshotMoved);
+    expect(error).toMatchObject(hasWriter === undefined ? {} : { hasWriter });
+    expect(received).toBeGreaterThan(0);
+    expect(received).toBeLessThan(SIZE);
+    await expect(body.done).rejects.toBe(error);
+  },
+);
+
+it('gives a changed file up with the next bytes that it reads, not when all of it was sent', async () => {
+  const body = bodyOf(await lanes.read(job));
+  let received = 0;
+  const reading = (async () => {
+    for await (const part of body.parts) {
+      if (received === 0) writeByte(path.join(dir.path, 'k.chk'), 0);
+      received += part.length;
+    }
+  })();
+  await expect(reading).rejects.toBeInstanceOf(SnapshotMoved);
+  // One part was in the reader's hands and one on its way; another is sent only if it was read before.
+  expect(received).toBeLessThan(SIZE / 2);
+});
+
+it.each(changes.slice(0, 4))(
+  'gives out all of a spooled file that %s while it is sent',
+  async (_, change) => {
+    const body = bodyOf(await lanes.read({ ...job, spoolFirst: true }));
+    expect(body).toMatchObject({ spool: 'used', compressed: true });
+    change(path.join(dir.path, 'k.chk'));
+    const { plain, proof } = await readAll(body);
+    expect(plain.equals(content)).toBe(true);
+    expect(proof).toMatchObject({ md5: body.md5, storedBytes: body.sizeHintBytes });
+  },
+);
+
+it('leaves no spool behind, not even while it is in use', async () => {
+  const body = bodyOf(await lanes.read({ ...job, spoolFirst: true }));
+  expect(dir.names('')).toEqual(['k.chk']);
+  await readAll(body);
+  expect(dir.names('')).toEqual(['k.chk']);
+});
+
+it.each([
+  ['is too small', { spoolDir: os.tmpdir(), spoolLimitBytes: SIZE / 2 }],
+  ['cannot be made', { spoolDir: '/nonexistent', spoolLimitBytes: 64 * MiB }],
+  ['was not given', { spoolDir: undefined, spoolLimitBytes: 64 * MiB }],
+])('reads as it goes, and says so, when the spool %s', async (_, spool) => {
+  const other = openLanes({ root: dir, count: 1, entry, ...spool });
+  const body = bodyOf(await other.read({ ...job, spoolFirst: true }));
+  expect(body).toMatchObject({ spool: 'full', md5: undefined });
+  expect((await readAll(body)).plain.equals(content)).toBe(true);
+  await other.close();
+});
+
+function writeByte(file: string, at: number): void {
+  const fd = fs.openSync(file, 'r+');
+  fs.writeSync(fd, Buffer.of((content[at] ?? 0) ^ 1), 0, 1, at);
+  fs.closeSync(fd);
+}
+
+function replace(file: string): void {
+  fs.writeFileSync(`${file}.new`, content);
+  fs.renameSync(`${file}.new`, file);
+}

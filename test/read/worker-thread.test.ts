@@ -1,0 +1,19 @@
+import fs from 'node:fs';
+import { expect, it } from 'vitest';
+import type { FromLane } from '../../src/read/worker-messages.ts';
+import { startLane } from '../../src/read/worker-thread.ts';
+import { bundleEntry } from '../support/bundle-entry.ts';
+import { testDir } from '../support/work-dir.ts';
+
+it('a lane is warned of nothing when it closes a file: what nobody reads would be kept for ever', async () => {
+  const dir = testDir();
+  dir.write('file', 'x');
+  const fd = fs.openSync(dir.path, 'r');
+  const entry = await bundleEntry('test/read/fixtures/open-and-close.ts');
+  const said = await new Promise<FromLane>((message, death) => {
+    startLane(entry, { root: { fd, path: dir.path }, spool: undefined }, { message, death });
+  });
+  expect(said).toEqual([]);
+  fs.closeSync(fd);
+  dir.remove();
+});

@@ -1,0 +1,78 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cgroupMemory, type MemoryUse } from '../../src/reclaim/cgroup-memory.ts';
+import { testDir, type TestDir } from '../support/work-dir.ts';
+
+let dir: TestDir;
+beforeEach(() => {
+  dir = testDir();
+});
+afterEach(() => dir.remove());
+
+/** Files of cgroups by their directories, each `limit used inactive`. */
+async function memoryOf(
+  version: 'v1' | 'v2',
+  membership: string,
+  cgroups: Readonly<Record<string, readonly [limit: string, used: number, inactive?: number]>>,
+): Promise<MemoryUse | undefined> {
+  fs.writeFileSync(path.join(dir.path, 'membership'), membership);
+  for (const [name, [limit, used, inactive]] of Object.entries(cgroups)) {
+    const at = path.join(dir.path, 'mount', version === 'v1' ? 'memory' : '', name);
+    fs.mkdirSync(at, { recursive: true });
+    fs.writeFileSync(path.join(at, version === 'v1' ? 'memory.limit_in_bytes' : 'memory.max'), `${limit}\n`);
+    fs.writeFileSync(
+      path.join(at, version === 'v1' ? 'memory.usage_in_bytes' : 'memory.current'),
+      `${used}\n`,
+    );
+    if (inactive !== undefined) {
+      const total = version === 'v1' ? `inactive_file 7\ntotal_inactive_file ${inactive}` : '';
+      fs.writeFileSync(path.join(at, 'memory.stat'), `anon 1\n${total || `inactive_file ${inactive}`}\n`);
+    }
+  }
+  return cgroupMemory({ membership: path.join(dir.path, 'membership'), mount: path.join(dir.path, 'mount') });
+}
+
+const NONE = { v1: '9223372036854771712', v2: 'max' } as const;
+const MEMBERSHIP = {
+  v1: '4:memory:/slurm/job_7/step_0\n1:cpu:/\n0::/',
+  v2: '0::/slurm/job_7/step_0',
+} as const;
+
+describe.each(['v1', 'v2'] as const)('the memory that cgroups (%s) give', (version) => {
+  it('is that of our own cgroup', async () => {
+    const own = { 'slurm/job_7/step_0': ['1000', 600] } as const;
+    expect(await memoryOf(version, MEMBERSHIP[version], own)).toEqual({ used: 600, limit: 1000 });
+  });
+
+  it('is that of the fullest above it, such as a job or a pod that limits all its steps', async () => {
+    const all = {
+      slurm: ['100000', 5000],
+      'slurm/job_7': ['1000', 900],
+      'slurm/job_7/step_0': [NONE[version], 600],
+    } as const;
+    expect(await memoryOf(version, MEMBERSHIP[version], all)).toEqual({ used: 900, limit: 1000 });
+  });
+
+  it('counts page cache that the kernel would drop first as free', async () => {
+    const own = { 'slurm/job_7/step_0': ['1000', 950, 700] } as const;
+    expect(await memoryOf(version, MEMBERSHIP[version], own)).toEqual({ used: 250, limit: 1000 });
+  });
+
+  it('is found at the mount where a container sees no more of the path', async () => {
+    expect(await memoryOf(version, MEMBERSHIP[version], { '.': ['1000', 500] })).toEqual({
+      used: 500,
+      limit: 1000,
+    });
+  });
+
+  it('is unknown without a limit', async () => {
+    const own = { 'slurm/job_7/step_0': [NONE[version], 600] } as const;
+    expect(await memoryOf(version, MEMBERSHIP[version], own)).toBeUndefined();
+    expect(await memoryOf(version, 'no cgroups\n', {})).toBeUndefined();
+  });
+});
+
+it('a cgroup namespace that begins below us is no way out of the mount', async () => {
+  expect(await memoryOf('v2', '0::/../../x', { x: ['1000', 1] })).toEqual({ used: 1, limit: 1000 });
+});

@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Pressure } from '../../../src/reclaim/pressure.ts';
+import { Relief } from '../../../src/sidecar/disk/pressure-watch.ts';
+
+let pressure: Pressure;
+let looks: number;
+let relieved: number;
+let relief: Relief;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  [pressure, looks, relieved] = ['none', 0, 0];
+  relief = new Relief({
+    look: async () => {
+      looks += 1;
+      return pressure;
+    },
+    relieve: async () => void (relieved += 1),
+  });
+});
+afterEach(() => {
+  relief.close();
+  vi.useRealTimers();
+});
+
+it('looks once a second at most, and at the last result of a burst, too', async () => {
+  for (let n = 0; n < 90; n += 1) {
+    relief.changed();
+    await vi.advanceTimersByTimeAsync(10);
+  }
+  expect(looks).toBe(1);
+  pressure = 'high';
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([looks, relieved]).toEqual([2, 1]);
+});
+
+it('goes on looking while the space may run short, and sleeps when there is room', async () => {
+  pressure = 'near';
+  relief.changed();
+  await vi.advanceTimersByTimeAsync(11_000);
+  expect([looks, relieved]).toEqual([3, 0]);
+  pressure = 'none';
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(looks).toBe(4);
+});
+
+it('relieves a pressure that grows without anything being stored', async () => {
+  pressure = 'near';
+  relief.changed();
+  await vi.advanceTimersByTimeAsync(100);
+  pressure = 'high';
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(relieved).toBe(1);
+});
+
+it('does nothing any more once it is closed', async () => {
+  pressure = 'high';
+  relief.changed();
+  relief.close();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([looks, relieved]).toEqual([0, 0]);
+});

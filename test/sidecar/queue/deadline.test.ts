@@ -1,0 +1,148 @@
+// Which files go first, and which are not begun, once the time is short. The clock and the link are the test's.
+import { describe, expect, it } from 'vitest';
+import type { TrackEvent } from '../../../src/model/file/decide.ts';
+import type { TrackRole } from '../../../src/model/file/file-state.ts';
+import { Files } from '../../../src/sidecar/queue/files.ts';
+import type { PushHandle } from '../../../src/sidecar/queue/pusher.ts';
+
+interface Lab {
+  readonly files: Files;
+  /** Paths in the order in which their pushes began. */
+  readonly begun: string[];
+  readonly givenUp: string[];
+  passes(ms: number): void;
+  /** Everything of this push is in the store. */
+  stores(path: string): Promise<void>;
+}
+
+function open(
+  sizes: Readonly<Record<string, number>>,
+  roleOf: (path: string) => TrackRole = () => 'result',
+): Lab {
+  let nowMs = 0;
+  const under = new Map<string, { how: PushHandle; end: (event: TrackEvent) => void }>();
+  const begun: string[] = [];
+  const givenUp: string[] = [];
+  const files = new Files({
+    push: ({ path }, how) =>
+      new Promise((resolve) => {
+        begun.push(path);
+        under.set(path, { how, end: resolve });
+        how.signal.addEventListener('abort', () => {
+          givenUp.push(path);
+          resolve({ kind: 'failed', why: 'given up', atMs: nowMs });
+        });
+      }),
+    rolesOf: (path) => [roleOf(path)],
+    replaces: () => false,
+    sizeOf: (path) => sizes[path] ?? 0,
+    now: () => nowMs,
+    onChange: () => undefined,
+  });
+  return {
+    files,
+    begun,
+    givenUp,
+    passes: (ms) => {
+      nowMs += ms;
+    },
+    stores: async (path) => {
+      const push = under.get(path);
+      push?.how.onSent(sizes[path] ?? 0);
+      const fingerprint = { dev: '1', ino: '1', size: sizes[path] ?? 0, mtimeNs: '1', ctimeNs: '1' };
+      const durable = { fingerprint, md5: '', size: fingerprint.size };
+      push?.end({ kind: 'stored', durable, atMs: nowMs, tookMs: 1 });
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+/** Closes all of them, with the link taken by eight others that then end. */
+async function closeAll(lab: Lab, paths: readonly string[]): Promise<void> {
+  const others = Array.from({ length: 8 }, (_, at) => `other-${at}`);
+  for (const path of [...others, ...paths]) lab.files.closed(path, 'close', 0);
+  lab.begun.length = 0;
+  lab.files.deadline(100_000);
+  lab.passes(1000);
+  for (const path of others) await lab.stores(path);
+}
+
+const OTHERS = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`other-${at}`, 1e6]));
+
+describe('with a deadline', () => {
+  it('checkpoints go first, then the smallest results', async () => {
+    const sizes = { ...OTHERS, large: 900, small: 10, middle: 500, 'a.chk': 5000 };
+    const lab = open(sizes, (path) => (path.endsWith('.chk') ? 'checkpoint' : 'result'));
+    await closeAll(lab, ['large', 'small', 'middle', 'a.chk']);
+    expect(lab.begun).toEqual(['a.chk', 'small', 'middle', 'large']);
+  });
+
+  it('what does not fit beside what is under way is not begun, and then nothing is waited for', async () => {
+    // 8 MB in 1 s was measured; 99 s are left.
+    const lab = open({ ...OTHERS, fits: 600e6, not: 750e6, never: 7e9 });
+    await closeAll(lab, ['never', 'not', 'fits']);
+    expect(lab.begun).toEqual(['fits']);
+    lab.passes(50_000);
+    await lab.stores('fits');
+    expect(lab.begun).toEqual(['fits', 'not']);
+    lab.passes(49_000);
+    await lab.stores('not');
+    await lab.files.settled(new AbortController().signal);
+    expect(lab.begun).toEqual(['fits', 'not']);
+    expect(lab.files.waiting).toBe(1);
+  });
+
+  it('a push that cannot end in time is given up for one that can', async () => {
+    const lab = open({ ...OTHERS, vast: 7e9, small: 1e6 });
+    lab.files.closed('vast', 'close', 0);
+    await closeAll(lab, ['small']);
+    lab.files.deadline(50_000);
+    expect(lab.givenUp).toEqual(['vast']);
+  });
+
+  it('what a burst has just begun is not given up because little of it is acknowledged yet', async () => {
+    const large = Object.fromEntries(Array.from({ length: 7 }, (_, at) => [`large-${at}`, 8e6]));
+    const lab = open({ first: 1e6, ...large });
+    for (const path of ['first', ...Object.keys(large)]) lab.files.closed(path, 'close', 0);
+    lab.passes(1000);
+    await lab.stores('first');
+    // 1 MB in 1 s was measured, 56 MB are left for 30 s; but they were sent in that second as well.
+    lab.files.deadline(31_000);
+    expect(lab.givenUp).toEqual([]);
+    lab.passes(25_000);
+    lab.files.deadline(31_000);
+    expect(lab.givenUp).not.toEqual([]);
+  });
+
+  it('results wait while a checkpoint keeps the link busy, but for one', async () => {
+    const sizes = { ...OTHERS, 'a.chk': 400e6, r1: 10, r2: 20, r3: 30 };
+    const lab = open(sizes, (path) => (path.endsWith('.chk') ? 'checkpoint' : 'result'));
+    await closeAll(lab, ['r3', 'r2', 'r1', 'a.chk']);
+    expect(lab.begun).toEqual(['a.chk', 'r1']);
+    await lab.stores('r1');
+    expect(lab.begun).toEqual(['a.chk', 'r1', 'r2']);
+    await lab.stores('a.chk');
+    expect(lab.begun).toEqual(['a.chk', 'r1', 'r2', 'r3']);
+  });
+
+  it('that is taken back everything goes again', async () => {
+    const lab = open({ ...OTHERS, fits: 600e6, not: 750e6 });
+    await closeAll(lab, ['not', 'fits']);
+    expect(lab.begun).toEqual(['fits']);
+    lab.files.deadline(undefined);
+    expect(lab.begun).toEqual(['fits', 'not']);
+  });
+
+  it('a checkpoint waits for no result that has begun before it', async () => {
+    const results = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`vast-${at}`, 900e6]));
+    const lab = open({ ...results, 'a.chk': 5e6 }, (path) =>
+      path.endsWith('.chk') ? 'checkpoint' : 'result',
+    );
+    for (const path of Object.keys(results)) lab.files.closed(path, 'close', 0);
+    lab.files.deadline(10_000);
+    expect(lab.begun).toHaveLength(8);
+    lab.files.closed('a.chk', 'close', 0);
+    expect(lab.begun).toContain('a.chk');
+    expect(lab.givenUp).toEqual(Object.keys(results));
+  });
+});

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import type { StoredFile } from '../../../src/model/format/records.ts';
+import { standing } from '../../../src/sidecar/queue/overwritten.ts';
+import { memoryStore } from '../../support/memory-store.ts';
+
+const RECORDED: StoredFile = {
+  path: 'r.dat',
+  kind: 'file',
+  key: 'r.dat.3',
+  push: 'one',
+  attempt: 1,
+  md5: '0'.repeat(32),
+  size: 3,
+  storedSize: 3,
+  compressed: false,
+  mtimeNs: '1',
+  mode: 0o644,
+};
+const never = new AbortController().signal;
+
+it('what a killed attempt pushed over a recorded result is noted as it stands, and found whole the next time', async () => {
+  const store = memoryStore();
+  const meta = { push: 'two', md5: '1'.repeat(32), size: '5', mtime: '2', mode: '644' };
+  await store.put(RECORDED.key, Buffer.from('newer'), { meta });
+  const there = await standing(store, RECORDED, never);
+  expect(there).toMatchObject({ push: 'two', size: 5, storedSize: 5, md5: meta.md5 });
+  const noted: StoredFile = { ...RECORDED, ...there, md5: meta.md5 };
+  expect(await standing(store, noted, never)).toBe(noted);
+});

@@ -1,0 +1,59 @@
+// What is done when it is known that we will be stopped, before and after the task has ended.
+import { afterEach, expect, it, vi } from 'vitest';
+import type { DrainWindow } from '../../../src/sidecar/shutdown/drain-window.ts';
+import { openStopping, type Stopping, type StoppingOptions } from '../../../src/sidecar/shutdown/stopping.ts';
+
+afterEach(() => vi.useRealTimers());
+
+function open(): { stopping: Stopping; did: string[]; window: DrainWindow } {
+  const did: string[] = [];
+  const files = {
+    deadline: (atMs: number | undefined) => did.push(`deadline ${atMs}`),
+    holdReplacing: (hold: boolean) => did.push(`hold ${hold}`),
+    drainMs: 1234.5,
+  };
+  const options = {
+    context: { signal: new AbortController().signal },
+    files,
+    generations: { stopping: (atMs?: number) => did.push(`companions ${atMs}`) },
+    flush: async () => void did.push('flush'),
+    onDrainTakes: (ms: number) => did.push(`takes ${ms}`),
+  };
+  const window = { endBy: (atMs: number) => did.push(`window ${atMs}`) } as unknown as DrainWindow;
+  return { stopping: openStopping(options as unknown as StoppingOptions), did, window };
+}
+
+it('a notice makes what is closed go at once, and says again and again what the drain takes', () => {
+  vi.useFakeTimers();
+  const { stopping, did } = open();
+  stopping.noticed(60_000);
+  expect(did).toEqual(['deadline 59000', 'companions undefined', 'flush', 'takes 1235']);
+  vi.advanceTimersByTime(2000);
+  expect(did.slice(4)).toEqual(['takes 1235', 'takes 1235']);
+  stopping.noticed(undefined);
+  vi.advanceTimersByTime(5000);
+  expect(did.slice(6)).toEqual(['deadline undefined']);
+});
+
+it('a notice in the drain shortens it', () => {
+  const { stopping, did, window } = open();
+  stopping.drains(window);
+  stopping.noticed(60_000);
+  stopping.taskSignalled(5);
+  stopping.advised();
+  expect(did).toEqual(['deadline 59000', 'window 60000']);
+});
+
+it('advice makes what is closed safe and sets no deadline', () => {
+  const { stopping, did } = open();
+  stopping.advised();
+  expect(did).toEqual(['companions undefined', 'flush']);
+});
+
+it('a signal to the task holds back what replaces a result, since the first one', () => {
+  const { stopping, did } = open();
+  stopping.taskSignalled(5);
+  stopping.taskSignalled(7);
+  expect(stopping.signalledAtMs).toBe(5);
+  expect(did.slice(0, 2)).toEqual(['hold true', 'companions 5']);
+});

@@ -1,0 +1,54 @@
+// When the word of the task is whole. The clock is the test's; the file is real.
+import fs from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { openExitFile, type ExitFile } from '../../../src/sidecar/standalone/exit-file.ts';
+import { testDir, type TestDir } from '../../support/work-dir.ts';
+
+let dir: TestDir;
+let exitFile: ExitFile;
+let file: string;
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+  dir = testDir();
+  file = `${dir.path}/status`;
+  exitFile = openExitFile(file);
+});
+afterEach(() => {
+  exitFile.close();
+  vi.useRealTimers();
+  dir.remove();
+});
+
+describe('an exit file', () => {
+  it('that is empty says nothing, however long it stands', () => {
+    fs.writeFileSync(file, '');
+    expect(exitFile.look()).toBe(false);
+    vi.advanceTimersByTime(60_000);
+    expect(exitFile.look()).toBe(false);
+  });
+
+  it('with the end of its line counts at once', async () => {
+    fs.writeFileSync(file, '7\n');
+    expect(exitFile.look()).toBe(true);
+    expect(await exitFile.said).toEqual({ status: { code: 7, reason: undefined } });
+  });
+
+  it('without one counts when it has stood for half a second', async () => {
+    fs.writeFileSync(file, '14');
+    expect(exitFile.look()).toBe(false);
+    vi.advanceTimersByTime(400);
+    expect(exitFile.look()).toBe(false);
+    fs.appendFileSync(file, '3');
+    vi.advanceTimersByTime(200);
+    expect(exitFile.look()).toBe(false);
+    vi.advanceTimersByTime(1100);
+    expect(exitFile.look()).toBe(true);
+    expect(await exitFile.said).toEqual({ status: { code: 143, reason: undefined } });
+  });
+
+  it('is found also where the kernel tells nothing of it', async () => {
+    fs.writeFileSync(file, '0\n');
+    vi.advanceTimersByTime(5000);
+    expect(await exitFile.said).toEqual({ status: { code: 0, reason: undefined } });
+  });
+});

@@ -1,0 +1,89 @@
+// `--skip-done` by records alone: a store in memory, records that the test writes.
+import { beforeEach, expect, it } from 'vitest';
+import { recordKey, resultKey, type KeyScope } from '../../../src/model/format/keys.ts';
+import { textWithSum } from '../../../src/model/format/record-text.ts';
+import type { CaptureRecord, RecordKind, StoredFile } from '../../../src/model/format/records.ts';
+import type { Settings } from '../../../src/model/format/settings.ts';
+import { factsOf } from '../../../src/records/ledger.ts';
+import { listRecords } from '../../../src/records/read.ts';
+import { doneAttempt } from '../../../src/sidecar/startup/done-already.ts';
+import { memoryStore, type MemoryStore } from '../../support/memory-store.ts';
+
+const SCOPE: KeyScope = { taskName: 't', index: '0' };
+const RESULT: StoredFile = {
+  path: 'r.dat',
+  kind: 'file',
+  key: resultKey('r.dat', SCOPE, false),
+  push: 'p1',
+  attempt: 1,
+  md5: '0'.repeat(32),
+  size: 1,
+  compressed: false,
+  mtimeNs: '0',
+  mode: 0o644,
+};
+
+let store: MemoryStore;
+beforeEach(() => {
+  store = memoryStore();
+  record(1, 0, 'started');
+  record(1, 1, 'checkpoint');
+  record(1, 2, 'done', { results: [RESULT] });
+  put('p1');
+});
+
+function record(attempt: number, seq: number, kind: RecordKind, facts: Partial<CaptureRecord> = {}): void {
+  const at = new Date(0).toISOString();
+  const run = {
+    scope: SCOPE,
+    attempt,
+    runId: undefined,
+    runToken: 'token',
+    host: 'h',
+    argv: [],
+    scheduler: {},
+  };
+  const body = { ...factsOf({ ...run, startedAt: at }), kind, seq, at, push: `${attempt}-${seq}`, ...facts };
+  store.objects.set(recordKey(SCOPE, attempt, seq, kind), {
+    bytes: Buffer.from(textWithSum(body)),
+    meta: {},
+  });
+}
+
+const put = (push: string): unknown =>
+  store.objects.set(RESULT.key, { bytes: Buffer.from('x'), meta: { push } });
+
+async function done(runId?: string): Promise<number | undefined> {
+  const settings = { identity: { runId } } as unknown as Settings;
+  return doneAttempt(store, await listRecords(store, SCOPE), settings, new AbortController().signal);
+}
+
+it('is the attempt whose last record says so', async () => {
+  expect(await done()).toBe(1);
+});
+
+it('is none of another run', async () => {
+  expect(await done('b')).toBeUndefined();
+});
+
+it('is none whose last record is damaged: nobody knows what it said', async () => {
+  store.objects.set(recordKey(SCOPE, 1, 2, 'done'), { bytes: Buffer.from('{'), meta: {} });
+  expect(await done()).toBeUndefined();
+});
+
+it('is none that a later attempt went on from', async () => {
+  record(2, 0, 'started');
+  record(2, 1, 'stored', { results: [RESULT] });
+  expect(await done()).toBeUndefined();
+});
+
+it('stays so after an attempt that died before its first record of what it stored, if all still stands', async () => {
+  record(2, 0, 'started');
+  store.objects.set(recordKey(SCOPE, 2, 1, 'list'), {
+    bytes: Buffer.from(textWithSum({ format: 1, results: [] })),
+    meta: {},
+  });
+  expect(await done()).toBe(1);
+  put('p2');
+  expect(await done()).toBeUndefined();
+});

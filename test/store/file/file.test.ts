@@ -1,0 +1,306 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import os from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { fileFailure } from '../../../src/store/file/failure.ts';
+import { openStore } from '../../../src/store/open.ts';
+import type { Store } from '../../../src/store/contract/store.ts';
+import { listOf, newMeta, storeContract, textOf } from '../contract.ts';
+
+const PARENT = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir();
+
+function openAt(dir: string): Promise<Store> {
+  return openStore({ url: `file://${dir}`, pathStyle: false, unfenced: false }, { budgetMs: 0 });
+}
+
+storeContract('the file store', async () => {
+  const dir = fs.mkdtempSync(join(PARENT, 'file-store-'));
+  return {
+    store: await openAt(`${dir}/made/by/put`),
+    cleanup: async () => fs.rmSync(dir, { recursive: true }),
+  };
+});
+
+describe('the file store', () => {
+  let dir: string;
+  let store: Store;
+  beforeEach(async () => {
+    dir = fs.mkdtempSync(join(PARENT, 'file-store-'));
+    store = await openAt(dir);
+  });
+  afterEach(async () => {
+    await store.close();
+    fs.rmSync(dir, { recursive: true });
+  });
+  const put = (key: string, text: string): Promise<string> =>
+    store.put(key, Buffer.from(text), { meta: newMeta() });
+  const tmpFiles = (): string[] => fs.readdirSync(`${dir}/.capture-store/tmp`);
+  const metaFiles = (): string[] =>
+    fs
+      .readdirSync(`${dir}/.capture-store/meta`, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.includes('.'));
+
+  it('keeps an object as a plain file under its key', async () => {
+    await put('a/r.dat.3', 'bytes');
+    expect(fs.readFileSync(`${dir}/a/r.dat.3`, 'utf8')).toBe('bytes');
+    expect(tmpFiles()).toEqual([]);
+  });
+
+  it.each([
+    '../out',
+    'a/../../out',
+    '/etc/x',
+    'a//b',
+    '.',
+    '',
+    'a/./b',
+    'nul\0',
+    '.capture-store/tmp/x',
+    '.capture-store',
+  ])('refuses the key %j', async (key) => {
+    await expect(put(key, 'x')).rejects.toMatchObject({ kind: 'refused' });
+    await expect(store.get(key)).rejects.toMatchObject({ kind: 'refused' });
+    await expect(store.delete([key])).rejects.toMatchObject({ kind: 'refused' });
+  });
+
+  it('shows nothing of its own in a listing', async () => {
+    await put('r.dat', 'x');
+    expect(await listOf(store, '')).toEqual(['r.dat']);
+    expect(await listOf(store, '.')).toEqual([]);
+  });
+
+  it('lists the inputs that people put there, also as links', async () => {
+    fs.mkdirSync(`${dir}/in`);
+    fs.writeFileSync(`${dir}/in/a.inp`, 'staged');
+    fs.symlinkSync('a.inp', `${dir}/in/b.inp`);
+    fs.symlinkSync('nowhere', `${dir}/in/dangling`);
+    expect(await listOf(store, 'in/')).toEqual(['in/a.inp', 'in/b.inp']);
+    expect(await store.head('in/b.inp')).toEqual({
+      key: 'in/b.inp',
+      sizeBytes: 6,
+      meta: {},
+      modifiedMs: expect.any(Number),
+    });
+  });
+
+  it('has no metadata for an object that was written over by hand', async () => {
+    await put('r.dat', 'ours');
+    fs.writeFileSync(`${dir}/r.dat`, 'by hand');
+    expect(await store.head('r.dat')).toEqual({
+      key: 'r.dat',
+      sizeBytes: 7,
+      meta: {},
+      modifiedMs: expect.any(Number),
+    });
+  });
+
+  it('keeps one metadata file for each object', async () => {
+    for (let round = 0; round < 5; round += 1) await put('r.dat', `round ${round}`);
+    await store.put('r.dat', Buffer.from('refused'), { meta: newMeta(), ifAbsent: true });
+    expect(metaFiles()).toHaveLength(1);
+    await store.delete(['r.dat']);
+    expect(metaFiles()).toEqual([]);
+  });
+
+  it('pairs bytes and metadata whenever the writer is killed', async () => {
+    const writer = await bundledWriter(dir);
+    for (let round = 0; round < 12; round += 1) {
+      await killDuringPuts(writer, dir, round);
+      const got = await store.get('r.dat');
+      const letters = new Set(await textOf(got?.body));
+      expect([...letters]).toEqual([got?.meta['letter']]);
+    }
+  });
+
+  it('reads the object that it opened although it is replaced meanwhile', async () => {
+    await put('r.dat', 'first');
+    const got = await store.get('r.dat');
+    await put('r.dat', 'second');
+    expect(await textOf(got?.body)).toBe('first');
+  });
+
+  it('says that a directory may not be written, and what to check', async () => {
+    // No user, not even root, may make directories in sysfs.
+    const denied = await openAt('/sys/capture-test');
+    const outcome = denied.put('r.dat', Buffer.from('x'), { meta: newMeta() });
+    await expect(outcome).rejects.toMatchObject({ name: 'StoreError', kind: 'denied' });
+    await expect(outcome).rejects.toThrow(/^put \/sys\/capture-test\/r\.dat: .* \(E[A-Z]+\)$/);
+  });
+
+  it.each([
+    ['ENOSPC', 'full'],
+    ['EDQUOT', 'full'],
+    ['EACCES', 'denied'],
+    ['ESTALE', 'transient'],
+    ['ENAMETOOLONG', 'refused'],
+  ])('takes %s for a failure of the kind %s', (code, kind) => {
+    const error = fileFailure(Object.assign(new Error(code), { code }), 'put', '/dir/r.dat');
+    expect(error).toMatchObject({ kind, message: expect.stringContaining(`put /dir/r.dat: `) });
+  });
+
+  describe('whose directory', () => {
+    const lost = { name: 'StoreError', kind: 'lost' };
+    const ways: readonly (readonly [string, () => void])[] = [
+      ['was moved away', () => fs.renameSync(dir, `${dir}.moved`)],
+      ['was removed', () => fs.rmSync(dir, { recursive: true })],
+      [
+        'became another one',
+        () => {
+          fs.renameSync(dir, `${dir}.moved`);
+          fs.mkdirSync(dir);
+        },
+      ],
+    ];
+    afterEach(() => {
+      fs.mkdirSync(dir, { recursive: true });
+      fs.rmSync(`${dir}.moved`, { recursive: true, force: true });
+    });
+
+    it.each(ways)('%s is lost to each operation, and is never made anew', async (_, goes) => {
+      await put('r.dat', 'ours');
+      goes();
+      const before = fs.existsSync(dir) ? fs.readdirSync(dir) : undefined;
+      await expect(put('s.dat', 'x')).rejects.toMatchObject(lost);
+      await expect(
+        store.put('s.dat', Buffer.from('x'), { meta: newMeta(), ifAbsent: true }),
+      ).rejects.toMatchObject(lost);
+      await expect(store.head('r.dat')).rejects.toMatchObject(lost);
+      await expect(store.get('r.dat')).rejects.toMatchObject(lost);
+      await expect(listOf(store, '')).rejects.toMatchObject(lost);
+      await expect(store.delete(['r.dat'])).rejects.toMatchObject(lost);
+      await expect(store.copy('r.dat', 's.dat')).rejects.toMatchObject(lost);
+      await expect(store.sweep('', () => true)).rejects.toMatchObject(lost);
+      await expect(store.confirm()).rejects.toMatchObject(lost);
+      expect(fs.existsSync(dir) ? fs.readdirSync(dir) : undefined).toEqual(before);
+    });
+
+    it.each(ways)('%s while a body was on its way has not stored it', async (_, goes) => {
+      await put('r.dat', 'ours');
+      const body = (async function* parts() {
+        yield Buffer.from('first');
+        goes();
+        yield Buffer.from('second');
+      })();
+      await expect(store.put('s.dat', body, { meta: newMeta() })).rejects.toMatchObject(lost);
+    });
+
+    it('became another one is not the place of its operations, whatever stands there under the same key', async () => {
+      await put('r.dat', 'ours');
+      fs.renameSync(dir, `${dir}.moved`);
+      fs.mkdirSync(dir);
+      fs.writeFileSync(`${dir}/r.dat`, 'theirs');
+      await expect(store.delete(['r.dat'])).rejects.toMatchObject(lost);
+      await expect(put('r.dat', 'new')).rejects.toMatchObject(lost);
+      expect(fs.readFileSync(`${dir}/r.dat`, 'utf8')).toBe('theirs');
+    });
+
+    it.each(ways)('%s in the middle of a look does not say that nothing is there', async (_, goes) => {
+      await put('r.dat', 'ours');
+      const open = fs.promises.open;
+      vi.spyOn(fs.promises, 'open').mockImplementationOnce((...args) => {
+        goes();
+        return open(...args);
+      });
+      await expect(store.head('r.dat')).rejects.toMatchObject(lost);
+    });
+
+    it.each(ways)('%s in the middle of a listing is not listed as if this were all', async (_, goes) => {
+      for (const key of ['r.dat', 's.dat']) await put(key, 'ours');
+      const listed = async (): Promise<void> => {
+        for await (const { key } of store.list('')) {
+          expect(key).toBe('r.dat');
+          goes();
+        }
+      };
+      await expect(listed()).rejects.toMatchObject(lost);
+    });
+
+    it('comes back is the store again, and a put that waits for it is stored', async () => {
+      const patient = await openStore({ url: `file://${dir}`, pathStyle: false, unfenced: false });
+      await patient.confirm();
+      fs.renameSync(dir, `${dir}.moved`);
+      const waiting = patient.put('r.dat', Buffer.from('x'), { meta: newMeta() });
+      await expect(store.put('s.dat', Buffer.from('x'), { meta: newMeta() })).resolves.toBe('stored');
+      fs.rmSync(dir, { recursive: true });
+      fs.renameSync(`${dir}.moved`, dir);
+      expect(await waiting).toBe('stored');
+      expect(fs.readFileSync(`${dir}/r.dat`, 'utf8')).toBe('x');
+      await patient.close();
+    });
+  });
+
+  it('refuses a key below an object', async () => {
+    await put('a', 'object');
+    await expect(put('a/b', 'below')).rejects.toMatchObject({ kind: 'refused' });
+  });
+
+  it('sweeps the note of a put that was killed before it had written its key', async () => {
+    await put('r.dat', 'x');
+    fs.writeFileSync(`${dir}/.capture-store/tmp/b1.key`, '');
+    await store.sweep('other/', () => false);
+    expect(tmpFiles()).toEqual([]);
+    expect((await store.head('r.dat'))?.sizeBytes).toBe(1);
+  });
+
+  it('sweeps on when a put of somebody else ends meanwhile', async () => {
+    await put('r.dat', 'x');
+    // Listed, and gone when it is opened.
+    fs.symlinkSync('gone', `${dir}/.capture-store/tmp/a1.key`);
+    fs.writeFileSync(`${dir}/.capture-store/tmp/b1.key`, 'mine/r.dat');
+    await store.sweep('', (key) => key.startsWith('mine/'));
+    expect(tmpFiles()).toEqual(['a1.key']);
+  });
+
+  it('sweeps what a killed put left, of its own keys only', async () => {
+    await put('other', 'x');
+    const hang = new AbortController();
+    const stuck = [put1('mine/r.dat'), put1('yours/r.dat')];
+    await expect.poll(() => tmpFiles().length).toBe(4);
+    await store.sweep('', (key) => key.startsWith('mine/'));
+    expect(tmpFiles()).toHaveLength(2);
+    hang.abort(new Error('over'));
+    expect((await Promise.allSettled(stuck)).map((one) => one.status)).toEqual(['rejected', 'rejected']);
+
+    function put1(key: string): Promise<string> {
+      const body = (async function* parts() {
+        yield Buffer.from('first');
+        await new Promise((resolve) => hang.signal.addEventListener('abort', resolve, { once: true }));
+      })();
+      return store.put(key, body, { meta: newMeta(), signal: hang.signal });
+    }
+  });
+});
+
+const WRITER = fileURLToPath(new URL('fixtures/put-for-ever.ts', import.meta.url));
+
+/** The fixture as a program that this Node can run. */
+async function bundledWriter(dir: string): Promise<string> {
+  const outfile = `${dir}/.capture-store/writer.mjs`;
+  await build({
+    entryPoints: [WRITER],
+    outfile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    external: ['koffi', '*/s3.ts'],
+  });
+  fs.symlinkSync(resolve('node_modules'), `${dir}/.capture-store/node_modules`);
+  return outfile;
+}
+
+/** Kills the writer by SIGKILL, in a later write each time. */
+async function killDuringPuts(writer: string, dir: string, round: number): Promise<void> {
+  const child = spawn(process.execPath, [writer, dir], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const exit = once(child, 'exit');
+  let puts = 0;
+  for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    puts += chunk.length;
+    if (puts > round * 3) break;
+  }
+  child.kill('SIGKILL');
+  await exit;
+}

@@ -1,0 +1,106 @@
+// Something else answers in the place of the store: a captive portal, a misrouted load balancer. It says
+// "200 OK", and nothing that S3 says. None of it may be taken for a success, nor for an object, nor for nothing.
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../../src/store/contract/store.ts';
+import type { Fault } from '../../s3-server/faults.ts';
+import type { Operation } from '../../s3-server/operations.ts';
+import type { S3Server } from '../../s3-server/server.ts';
+import { chunks, listOf, newMeta, textOf } from '../contract.ts';
+import { eachOnItsServer, openS3 } from './setup.ts';
+
+const MIB = 2 ** 20;
+const PORTAL: Fault = { kind: 'answer', status: 200, body: '<html><body>Welcome</body></html>' };
+const EMPTY: Fault = { kind: 'answer', status: 200, body: '' };
+
+let server: S3Server;
+let store: Store;
+eachOnItsServer(0, (started, opened) => {
+  server = started;
+  store = opened;
+});
+
+const put = (key: string): Promise<string> => store.put(key, Buffer.from('bytes'), { meta: newMeta() });
+const putParts = (): Promise<string> =>
+  store.put('big', chunks([1, 2, 3].map((fill) => Buffer.alloc(5 * MIB, fill))), { meta: newMeta() });
+
+const WORK: readonly (readonly [Operation, () => Promise<unknown>])[] = [
+  ['PutObject', () => put('new')],
+  ['CreateMultipartUpload', putParts],
+  ['UploadPart', putParts],
+  ['CompleteMultipartUpload', putParts],
+  ['HeadObject', () => store.head('there')],
+  ['GetObject', () => store.get('there')],
+  ['ListObjectsV2', () => listOf(store, '')],
+  ['DeleteObject', () => store.delete(['there'])],
+  ['CopyObject', () => store.copy('there', 'copy')],
+];
+
+describe.each([
+  ['a page of HTML', PORTAL],
+  ['nothing', EMPTY],
+])('200 OK with %s', (_, fault) => {
+  it.each(WORK)('is no answer to %s', async (operation, work) => {
+    await put('there');
+    server.fault = (incoming) => (incoming.operation === operation ? fault : undefined);
+    await expect(work()).rejects.toMatchObject({ name: 'StoreError', kind: 'transient' });
+    await expect(work()).rejects.toThrow(/the answer is not one of S3|InternalError/);
+    server.fault = () => undefined;
+    expect(await textOf((await store.get('there'))?.body)).toBe('bytes');
+    expect(await listOf(store, '')).toEqual(['there']);
+  });
+
+  it('is tried again, and then the work is done once', async () => {
+    const patient = await openS3('s3://lab/run7');
+    server.fault = ({ operation, nth }) => (operation === 'PutObject' && nth <= 2 ? fault : undefined);
+    expect(await patient.put('r.dat', Buffer.from('x'), { meta: newMeta() })).toBe('stored');
+    expect(server.versions('run7/r.dat')).toHaveLength(1);
+    await patient.close();
+  });
+});
+
+describe('a server that names no ETag', () => {
+  it.each([
+    ['PutObject', () => put('new')],
+    ['CompleteMultipartUpload', putParts],
+  ] as const)('to %s has stored the object when a look finds our push', async (operation, work) => {
+    server.fault = (incoming) => (incoming.operation === operation ? { kind: 'no-etag' } : undefined);
+    expect(await work()).toBe('stored');
+  });
+});
+
+describe('a create-only put whose answer is lost, and which another put has replaced since', () => {
+  it.each([
+    ['PutObject', Buffer.from('ours')],
+    // As Ceph RGW does with two that are completed at once: it names no ETag, and knows no condition.
+    ['CompleteMultipartUpload', [1, 2].map((fill) => Buffer.alloc(5 * MIB, fill))],
+  ] as const)('finds that the key is taken: %s', async (operation, body) => {
+    let answers = 0;
+    let looks = 0;
+    server.fault = (incoming): Fault | undefined => {
+      if (incoming.operation === operation) {
+        answers += 1;
+        if (answers === 1) return { kind: 'no-etag' };
+        if (!('if-none-match' in incoming.headers)) return undefined;
+        return { kind: 'answer', status: 500, code: 'InternalError' };
+      }
+      if (incoming.operation !== 'HeadObject' || answers === 0) return undefined;
+      looks += 1;
+      return looks === 1 ? { kind: 'delay', until: replaced() } : undefined;
+    };
+    const replaced = (): Promise<unknown> => store.put('raced', Buffer.from('theirs'), { meta: newMeta() });
+    const ours = Array.isArray(body) ? chunks(body) : (body as Buffer);
+    expect(await store.put('raced', ours, { meta: newMeta(), ifAbsent: true })).toBe('exists');
+    expect(await textOf((await store.get('raced'))?.body)).toBe('theirs');
+  });
+
+  it('is tried again while nothing stands there', async () => {
+    const patient = await openS3('s3://lab/run7');
+    server.fault = ({ operation, nth }) =>
+      operation === 'CompleteMultipartUpload' && nth === 1
+        ? { kind: 'answer', status: 409, code: 'ConditionalRequestConflict' }
+        : undefined;
+    const body = chunks([1, 2].map((fill) => Buffer.alloc(5 * MIB, fill)));
+    expect(await patient.put('raced', body, { meta: newMeta(), ifAbsent: true })).toBe('stored');
+    await patient.close();
+  });
+});

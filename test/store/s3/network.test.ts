@@ -1,0 +1,184 @@
+// The way to the server: proxies and certificates.
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import http from 'node:http';
+import net, { type AddressInfo } from 'node:net';
+import os from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { proxyFor } from '../../../src/store/s3/proxy.ts';
+import { startS3Server, type S3Server } from '../../s3-server/server.ts';
+import { newMeta, textOf } from '../contract.ts';
+import { openS3, setEnv } from './setup.ts';
+
+interface Proxy {
+  readonly url: string;
+  /** `CONNECT host:port` or `PUT http://host:port/path`, in order. */
+  readonly seen: string[];
+  readonly headers: http.IncomingHttpHeaders[];
+  stop(): void;
+}
+
+/** A proxy that tunnels and forwards; with `status`, one that refuses. */
+async function startProxy(status = 200): Promise<Proxy> {
+  const seen: string[] = [];
+  const headers: http.IncomingHttpHeaders[] = [];
+  const note = (request: http.IncomingMessage): void => {
+    seen.push(`${request.method} ${request.url}`);
+    headers.push(request.headers);
+  };
+  const server = http.createServer((request, response) => {
+    note(request);
+    const target = http.request(
+      request.url ?? '',
+      { method: request.method, headers: request.headers },
+      (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      },
+    );
+    request.pipe(target);
+  });
+  const sockets = new Set<net.Socket>();
+  server.on('connection', (socket) => sockets.add(socket));
+  server.on('connect', (request, socket) => {
+    note(request);
+    if (status !== 200) return socket.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
+    const [host = '', port] = (request.url ?? '').split(':');
+    const target = net.connect(Number(port), host, () => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
+    sockets.add(target);
+    target.on('error', () => socket.destroy());
+    socket.on('error', () => target.destroy());
+    return target.pipe(socket).pipe(target);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const stop = (): void => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen, headers, stop };
+}
+
+describe('proxyFor', () => {
+  const s3 = { protocol: 'https:', host: 'lab.s3.amazonaws.com', port: 443 };
+  it.each([
+    [{ HTTPS_PROXY: 'http://p:3128' }, 'http://p:3128/'],
+    [{ https_proxy: 'p:3128', HTTPS_PROXY: 'http://q' }, 'http://p:3128/'],
+    [{ HTTP_PROXY: 'http://p:3128' }, undefined],
+    [{ HTTPS_PROXY: '' }, undefined],
+    [{ HTTPS_PROXY: 'p', NO_PROXY: '*' }, undefined],
+    [{ HTTPS_PROXY: 'p', NO_PROXY: 'x.org, amazonaws.com' }, undefined],
+    [{ HTTPS_PROXY: 'p', NO_PROXY: '.AmazonAWS.com' }, undefined],
+    [{ HTTPS_PROXY: 'p', NO_PROXY: '*.amazonaws.com' }, undefined],
+    [{ HTTPS_PROXY: 'p', no_proxy: 'lab.s3.amazonaws.com:443' }, undefined],
+    [{ HTTPS_PROXY: 'p', NO_PROXY: 'lab.s3.amazonaws.com:80' }, 'http://p/'],
+    [{ HTTPS_PROXY: 'p', NO_PROXY: 'aws.com' }, 'http://p/'],
+  ])('reads %j as %j', (env, expected) => {
+    expect(proxyFor(s3, env)?.href).toBe(expected);
+  });
+
+  it('refuses what is no address, without repeating it', () => {
+    expect(() => proxyFor(s3, { HTTPS_PROXY: 'http://user:secret@:bad:' })).toThrow(
+      /^HTTPS_PROXY is no address/,
+    );
+  });
+});
+
+describe('the S3 store goes', () => {
+  let dir: string;
+  let server: S3Server;
+  let proxy: Proxy;
+  let tls: S3Server;
+  let restore: () => void = () => undefined;
+  beforeEach(async () => {
+    dir = fs.mkdtempSync(join(os.tmpdir(), 's3-network-'));
+    const [key, cert] = [`${dir}/key.pem`, `${dir}/cert.pem`];
+    const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'];
+    const args = [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      '2',
+    ];
+    execFileSync('openssl', [...args, ...subject, '-keyout', key, '-out', cert], { stdio: 'pipe' });
+    server = await startS3Server();
+    tls = await startS3Server({
+      tls: { key: fs.readFileSync(key, 'utf8'), cert: fs.readFileSync(cert, 'utf8') },
+    });
+    proxy = await startProxy();
+  });
+  afterEach(async () => {
+    restore();
+    proxy.stop();
+    await server.stop();
+    await tls.stop();
+    fs.rmSync(dir, { recursive: true });
+  });
+
+  async function roundTrip(env: Readonly<Record<string, string>>): Promise<string> {
+    restore = setEnv(env);
+    const store = await openS3('s3://lab/run7', 0);
+    try {
+      await store.put('r dat', Buffer.from('bytes'), { meta: newMeta() });
+      return await textOf((await store.get('r dat'))?.body);
+    } finally {
+      await store.close();
+      restore();
+    }
+  }
+
+  it('through the proxy to a plain server, by whole addresses', async () => {
+    expect(await roundTrip({ ...server.env, HTTP_PROXY: proxy.url.replace('//', '//us%20er:pass@') })).toBe(
+      'bytes',
+    );
+    expect(proxy.seen[0]).toBe(`PUT ${server.url}/lab/run7/r%20dat?x-id=PutObject`);
+    expect(proxy.seen).toHaveLength(2);
+    expect(proxy.headers[0]?.['proxy-authorization']).toBe(
+      `Basic ${Buffer.from('us er:pass').toString('base64')}`,
+    );
+  });
+
+  it('through one tunnel to a server with TLS', async () => {
+    expect(await roundTrip({ ...tls.env, HTTPS_PROXY: proxy.url, AWS_CA_BUNDLE: `${dir}/cert.pem` })).toBe(
+      'bytes',
+    );
+    expect(proxy.seen).toEqual([`CONNECT ${tls.url.replace('https://', '')}`]);
+  });
+
+  it('straight where NO_PROXY says so', async () => {
+    expect(await roundTrip({ ...server.env, HTTP_PROXY: proxy.url, NO_PROXY: 'localhost,127.0.0.1' })).toBe(
+      'bytes',
+    );
+    const secure = { ...tls.env, AWS_CA_BUNDLE: `${dir}/cert.pem` };
+    expect(await roundTrip({ ...secure, HTTPS_PROXY: proxy.url, NO_PROXY: '127.0.0.1' })).toBe('bytes');
+    expect(proxy.seen).toEqual([]);
+  });
+
+  it('nowhere when the proxy refuses, and says what it said', async () => {
+    const closed = await startProxy(407);
+    const outcome = roundTrip({ ...tls.env, HTTPS_PROXY: closed.url });
+    await expect(outcome).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringContaining('EPROXY'),
+    });
+    await expect(outcome).rejects.toMatchObject({ hint: expect.stringContaining('HTTPS_PROXY') });
+    closed.stop();
+  });
+
+  it('only to servers whose certificate it can check', async () => {
+    await expect(roundTrip(tls.env)).rejects.toMatchObject({
+      kind: 'refused',
+      hint: expect.stringContaining('AWS_CA_BUNDLE'),
+    });
+    await expect(roundTrip({ ...tls.env, AWS_CA_BUNDLE: '/no/such/bundle' })).rejects.toThrow(
+      /AWS_CA_BUNDLE.*\/no\/such\/bundle/,
+    );
+  });
+});
