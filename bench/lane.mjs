@@ -1,5 +1,5 @@
-// One large file through a lane, beside zstd alone at the same level on the same bytes: time, CPU and memory.
-// Usage: node bench/lane.mjs [MiB] [level]. Take the ratio; the absolute figures are the machine's.
+// One large file through a worker, beside zstd alone at the same level on the same bytes: time, CPU and memory.
+// Usage: node bench/worker.mjs [MiB] [level]. Take the ratio; the absolute figures are the machine's.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -17,12 +17,12 @@ const file = path.join(dir, 'k.chk');
 
 await bundle();
 writeFloats(file, sizeMiB);
-const { openLanes } = await import(path.join(out, 'lanes.mjs'));
+const { openLanes } = await import(path.join(out, 'workers.mjs'));
 const fd = fs.openSync(dir, 'r');
-const lanes = openLanes({
+const workers = openLanes({
   root: { fd, path: dir },
   count: 2,
-  entry: path.join(out, 'lane.mjs'),
+  entry: path.join(out, 'worker.mjs'),
   spoolLimitBytes: 0,
 });
 // Made once, so that the rounds of zstd alone add nothing to the memory of the next round.
@@ -33,22 +33,22 @@ zstdAlone();
 const idleMiB = rssMiB();
 try {
   for (let round = 1; round <= ROUNDS; round += 1) {
-    const lane = await measured(throughLane);
+    const worker = await measured(throughLane);
     const alone = await measured(async () => zstdAlone());
     console.log(
-      `round ${round}: lane ${lane.text}; zstd-${level} alone ${alone.text}; ` +
-        `the lane's speed is ${((100 * alone.seconds) / lane.seconds).toFixed(0)} % of zstd's; ` +
-        `resident ${idleMiB} MiB before, at most ${lane.peakMiB} MiB`,
+      `round ${round}: worker ${worker.text}; zstd-${level} alone ${alone.text}; ` +
+        `the worker's speed is ${((100 * alone.seconds) / worker.seconds).toFixed(0)} % of zstd's; ` +
+        `resident ${idleMiB} MiB before, at most ${worker.peakMiB} MiB`,
     );
   }
 } finally {
-  await lanes.close();
+  await workers.close();
   fs.rmSync(dir, { recursive: true });
 }
 
 async function throughLane() {
   const compression = { kind: 'zstd', level };
-  const body = await lanes.read({ path: 'k.chk', compression, spoolFirst: false });
+  const body = await workers.read({ path: 'k.chk', compression, spoolFirst: false });
   for await (const part of body.parts) body.parts.release(part);
   return (await body.done).storedBytes;
 }

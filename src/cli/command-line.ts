@@ -2,18 +2,12 @@
 // never read past the `--`: what follows is the task's.
 import { Command, CommanderError, Option } from 'commander';
 import type { Mistake } from '../model/mistake.ts';
-import { nearestWord } from './nearest.ts';
 import { showPath } from '../model/path.ts';
-import { lacksValue } from './option-spec.ts';
+import { nearestWord } from './nearest.ts';
+import { lacksValue, type Given, type GivenOf } from './option-spec.ts';
 import { idleOptionsOf, OPTIONS, optionsOf, type CommandName, type OptionName } from './options.ts';
 
-/** The values of one option as they were given, and where: `--results` or `CAPTURE_RESULTS`. */
-export interface Given {
-  readonly values: readonly string[];
-  readonly source: string;
-}
-
-export type GivenOptions = ReadonlyMap<OptionName, Given>;
+export type GivenOptions = GivenOf<OptionName>;
 
 export interface CommandLine {
   readonly given: GivenOptions;

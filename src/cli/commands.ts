@@ -1,10 +1,10 @@
 // What each command does, once the command line is understood. Modules are loaded on first use: thousands of
 // array tasks start at once, and --help needs none of them.
 import { fileURLToPath } from 'node:url';
+import type { Log } from '../log/log.ts';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT, statusOfSignal, type ExitStatus } from '../model/exit-status.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
-import type { Log } from '../log/log.ts';
 import type { Parsed } from './parse.ts';
 import { print, type SayLevel } from './say.ts';
 

@@ -1,10 +1,11 @@
 // The environment twin of each option: CAPTURE_RESULTS for --results. What stands on the command line wins.
-import type { Mistake } from '../model/mistake.ts';
-import { nearestWord } from './nearest.ts';
-import { showPath } from '../model/path.ts';
 import { SHIM_VARIABLES } from '../launch/inherited.ts';
-import type { Given, GivenOptions } from './command-line.ts';
-import { OPTION_NAMES, OPTIONS, optionsOf, twinOf, type CommandName, type OptionName } from './options.ts';
+import type { Mistake } from '../model/mistake.ts';
+import { showPath } from '../model/path.ts';
+import type { GivenOptions } from './command-line.ts';
+import { nearestWord } from './nearest.ts';
+import type { Given } from './option-spec.ts';
+import { OPTION_NAMES, OPTIONS, optionsOf, envNameOf, type CommandName, type OptionName } from './options.ts';
 
 /** Of these two the command line's word on one settles the other as well. */
 const SAME_QUESTION: ReadonlyMap<OptionName, OptionName> = new Map([
@@ -21,7 +22,7 @@ export function withTwins(
   const all = new Map<OptionName, Given>(given);
   const mistakes: Mistake[] = [];
   for (const name of optionsOf(command)) {
-    const source = twinOf(name);
+    const source = envNameOf(name);
     const text = env[source] ?? '';
     // Scripts set a variable to nothing where they mean "not set".
     if (text === '' || given.has(name) || given.has(SAME_QUESTION.get(name) ?? name)) continue;
@@ -56,7 +57,7 @@ function readTwin(name: OptionName, text: string): readonly string[] | undefined
 
 /** Variables that look like a mistyped twin: without a warning nobody would see that they do nothing. */
 export function mistypedTwins(env: NodeJS.ProcessEnv): readonly Mistake[] {
-  const twins = OPTION_NAMES.map(twinOf);
+  const twins = OPTION_NAMES.map(envNameOf);
   const known = new Set<string>([...twins, ...SHIM_VARIABLES]);
   return Object.keys(env)
     .filter((name) => name.startsWith('CAPTURE_') && !known.has(name))

@@ -2,8 +2,8 @@
 // Pure; every mistake is found and none is printed.
 import { LONGEST_SOCKET_PATH_BYTES } from '../model/format/control.ts';
 import type { Mistake } from '../model/mistake.ts';
-import { nearestWord } from './nearest.ts';
 import { showPath } from '../model/path.ts';
+import { nearestWord } from './nearest.ts';
 import { lacksValue } from './option-spec.ts';
 import { OPTION_NAMES, OPTIONS } from './options.ts';
 import { durationMs } from './readers.ts';

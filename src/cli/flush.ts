@@ -2,14 +2,14 @@
 // scripts call it between their steps.
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { clockMs } from '../native/clock.ts';
-import { controlLine, LONGEST_LINE_BYTES, parseAnswer } from '../model/format/control.ts';
-import type { ControlAnswer, ControlRequest, Flushed } from '../model/format/control.ts';
 import { errnoOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import { controlLine, LONGEST_LINE_BYTES, parseAnswer } from '../model/format/control.ts';
+import type { ControlAnswer, ControlRequest, Flushed } from '../model/format/control.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { showPath } from '../model/path.ts';
 import { formatMs, plural } from '../model/units.ts';
+import { clockMs } from '../native/clock.ts';
 import type { SayLevel } from './say.ts';
 
 /** The sidecar answers in time, unless it hangs: then this much later nobody waits any more. */

@@ -1,9 +1,9 @@
 // The entry point of the command line: parse, say what is wrong, or do what was asked and exit with its status.
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import type { LogSettings } from '../model/format/settings.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { carryOut, type Asked, type Say } from './commands.ts';
-import type { LogSettings } from '../model/format/settings.ts';
 import { parseCommandLine, type Parsed } from './parse.ts';
 import { allSaid, print, say } from './say.ts';
 

@@ -1,11 +1,10 @@
 // The options that say how capture hears that it will be stopped, and what the task is told then.
 import path from 'node:path';
-import type { Mistake } from '../model/mistake.ts';
-import { canEndTask, JOB_SIGNALS } from '../model/relay.ts';
 import { parseNotice, type NoticeChoice } from '../model/format/notice.ts';
 import type { NoticeSettings } from '../model/format/settings.ts';
-import type { GivenOptions } from './command-line.ts';
-import { CAPTURING, list, RUN, STOP, table, value } from './option-spec.ts';
+import type { Mistake } from '../model/mistake.ts';
+import { canEndTask, JOB_SIGNALS } from '../model/relay.ts';
+import { CAPTURING, list, RUN, STOP, table, value, type GivenOf } from './option-spec.ts';
 import type { Reader } from './readers.ts';
 import type { Values } from './values.ts';
 
@@ -26,6 +25,8 @@ export const NOTICE_OPTIONS = table({
   ),
 });
 
+type NoticeOption = keyof typeof NOTICE_OPTIONS;
+
 /** Whoever sends one of these wants something to end. */
 const SIGNALS: ReadonlySet<string> = new Set(JOB_SIGNALS.filter(canEndTask));
 const SHORT_NAMES = [...SIGNALS].map((name) => name.slice('SIG'.length)).join(', ');
@@ -44,7 +45,7 @@ const told: Reader<string> = (text) => {
   return 'value' in read ? read : { is: 'neither auto nor none nor a signal such as TERM', example: 'auto' };
 };
 
-export function noticesOf(values: Values, cwd: string): NoticeSettings {
+export function noticesOf(values: Values<NoticeOption>, cwd: string): NoticeSettings {
   const given = values.each('notice', parseNotice).map((choice) => absolute(choice, cwd));
   const isOff = given.some(({ kind }) => kind === 'none');
   return {
@@ -59,7 +60,7 @@ function absolute(choice: NoticeChoice, cwd: string): NoticeChoice {
 }
 
 /** `--notice none` turns everything off that could be a notice. */
-export function noticeContradictions(given: GivenOptions): readonly Mistake[] {
+export function noticeContradictions(given: Pick<GivenOf<NoticeOption>, 'get'>): readonly Mistake[] {
   const notice = given.get('notice');
   if (notice === undefined || !notice.values.includes('none')) return [];
   const other =

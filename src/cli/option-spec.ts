@@ -19,6 +19,14 @@ export interface OptionSpec {
   readonly on: readonly CommandName[];
 }
 
+/** The values of one option as they were given, and where: `--results` or `CAPTURE_RESULTS`. */
+export interface Given {
+  readonly values: readonly string[];
+  readonly source: string;
+}
+
+export type GivenOf<Name extends string> = ReadonlyMap<Name, Given>;
+
 export const ALL: readonly CommandName[] = ['run', 'watch', 'restore'];
 export const CAPTURING: readonly CommandName[] = ['run', 'watch'];
 export const RESTORING: readonly CommandName[] = ['run', 'restore'];

@@ -219,6 +219,6 @@ export function idleOptionsOf(command: CommandName): readonly OptionName[] {
 }
 
 /** `checkpoint-settle` → `CAPTURE_CHECKPOINT_SETTLE`. */
-export function twinOf(name: OptionName): string {
+export function envNameOf(name: OptionName): string {
   return `CAPTURE_${name.toUpperCase().replaceAll('-', '_')}`;
 }

@@ -1,17 +1,17 @@
 // From the command line and the environment to what is to be done: read this first. Nothing is started here,
 // and all mistakes are found before any is said.
+import type { LogSettings, Settings } from '../model/format/settings.ts';
+import type { Mistake } from '../model/mistake.ts';
+import { showPath } from '../model/path.ts';
 import { parallelStep } from '../scheduler/parallel-step.ts';
 import { slurmJob, waitingBatchShell } from '../scheduler/slurm-job.ts';
-import type { Mistake } from '../model/mistake.ts';
-import { nearestWord } from './nearest.ts';
-import { showPath } from '../model/path.ts';
-import type { LogSettings, Settings } from '../model/format/settings.ts';
 import { readCommandLine, type CommandLine } from './command-line.ts';
+import { mistypedTwins, withTwins } from './env.ts';
 import { helpText } from './help.ts';
+import { nearestWord } from './nearest.ts';
 import type { CommandName } from './options.ts';
 import { realOutside, type Outside } from './outside.ts';
 import { settingsOf } from './settings.ts';
-import { mistypedTwins, withTwins } from './env.ts';
 import { warningsOf } from './warnings.ts';
 
 export interface Task {

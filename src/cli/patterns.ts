@@ -3,9 +3,9 @@ import path from 'node:path';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { isMistake, type Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
-import { checkPattern } from './pattern.ts';
-import type { Given } from './command-line.ts';
+import type { Given } from './option-spec.ts';
 import type { Outside } from './outside.ts';
+import { checkPattern } from './pattern.ts';
 
 export interface PatternPlace {
   /** Where `@file` is looked for. */

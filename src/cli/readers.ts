@@ -1,8 +1,8 @@
 // Reads the value of one option: what it means, or what was expected instead. Pure; the caller adds which
 // option it was and what stood there.
 import type { Compression, LogSettings, ReclaimMode, Settings } from '../model/format/settings.ts';
-import { isTaskName } from './task-name.ts';
 import { formatMs, parseDurationMs, parseSizeBytes } from '../model/units.ts';
+import { isTaskName } from './task-name.ts';
 
 /** Why a text is no value of its option. */
 export interface Unread {

@@ -1,10 +1,10 @@
 // The launcher's voice: lines for the user on stderr, texts that were asked for on stdout. Never through
 // process.stdout and process.stderr, whose streams would change the task's descriptors.
 import tty from 'node:tty';
+import { Outlet } from '../log/outlet.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { droppedLine, messageLines, type MessageLevel } from '../model/format/message-line.ts';
 import { writeText } from '../native/write-text.ts';
-import { Outlet } from '../log/outlet.ts';
 
 const STDOUT = 1;
 const STDERR = 2;

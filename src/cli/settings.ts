@@ -2,23 +2,23 @@
 // once. Reads nothing but what it is given.
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Identity, Settings, StoreSettings, Verification } from '../model/format/settings.ts';
+import { parseStoreUrl } from '../model/format/store-url.ts';
+import { isMistake, type Mistake } from '../model/mistake.ts';
+import { showPath } from '../model/path.ts';
 import { defaultGraceMs } from '../scheduler/grace.ts';
 import { identify } from '../scheduler/identity.ts';
 import { slurmJob } from '../scheduler/slurm-job.ts';
-import { isMistake, type Mistake } from '../model/mistake.ts';
-import { showPath } from '../model/path.ts';
-import { checkPattern } from './pattern.ts';
-import type { Identity, Settings, StoreSettings, Verification } from '../model/format/settings.ts';
-import { parseStoreUrl } from '../model/format/store-url.ts';
-import { DEFAULT_TASK_NAME, taskNameOf } from './task-name.ts';
+import type { GivenOptions } from './command-line.ts';
 import { contradictions } from './contradictions.ts';
 import { socketMistakes } from './flush-line.ts';
-import type { CommandName, OptionName } from './options.ts';
-import type { GivenOptions } from './command-line.ts';
-import type { Outside } from './outside.ts';
 import { noticesOf } from './notice-options.ts';
+import type { CommandName, OptionName } from './options.ts';
+import type { Outside } from './outside.ts';
+import { checkPattern } from './pattern.ts';
 import { readPatterns } from './patterns.ts';
 import * as read from './readers.ts';
+import { DEFAULT_TASK_NAME, taskNameOf } from './task-name.ts';
 import { valuesOf, type Values } from './values.ts';
 
 /** No `--to`: good enough to try capture out. */
@@ -108,7 +108,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     },
     notices: noticesOf(values, cwd),
     verify: verificationOf(command, values),
-    lanes: values.one('lanes', read.count(1, 16), 2),
+    workers: values.one('lanes', read.count(1, 16), 2),
     spoolDir: pathOf('spool'),
     spoolLimitBytes: values.one('spool-limit', read.sizeBytes, 2 ** 30),
     log: {
@@ -122,7 +122,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
 }
 
 /** Beside a task that somebody else runs nothing is restored: there only a commit can be verified. */
-function verificationOf(name: CommandName, values: Values): Verification | undefined {
+function verificationOf(name: CommandName, values: Values<OptionName>): Verification | undefined {
   const command = values.optional('verify-checkpoint', read.shellCommand);
   const at = values.one('verify-at', read.verifyAt, name === 'watch' ? 'commit' : 'restore');
   if (command === undefined) return undefined;
@@ -160,7 +160,7 @@ function workdirMistakes(workdir: string, given: GivenOptions, outside: Outside)
 
 function identityOf(
   { given, env, argv, outside }: SettingsInput,
-  values: Values,
+  values: Values<OptionName>,
   mistakes: Mistake[],
 ): Identity {
   const index = given.get('index');

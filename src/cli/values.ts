@@ -1,24 +1,19 @@
 // The values of the options that were given, read one by one.
 import { isMistake, type Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
-import type { GivenOptions } from './command-line.ts';
-import type { OptionName } from './options.ts';
+import type { GivenOf } from './option-spec.ts';
 import type * as read from './readers.ts';
 
 /** Reads single values; what cannot be read becomes a mistake, and the fallback stands in for it. */
-export interface Values {
-  one<T>(name: OptionName, reader: read.Reader<T>, fallback: T): T;
-  optional<T>(name: OptionName, reader: read.Reader<T>): T | undefined;
+export interface Values<Name extends string> {
+  one<T>(name: Name, reader: read.Reader<T>, fallback: T): T;
+  optional<T>(name: Name, reader: read.Reader<T>): T | undefined;
   /** Of an option that may be repeated, each value. */
-  each<T>(name: OptionName, reader: read.Reader<T>): readonly T[];
-  with<T>(
-    name: OptionName,
-    parse: (text: string, source: string) => string | Mistake,
-    fallback: T,
-  ): string | T;
+  each<T>(name: Name, reader: read.Reader<T>): readonly T[];
+  with<T>(name: Name, parse: (text: string, source: string) => string | Mistake, fallback: T): string | T;
 }
 
-export function valuesOf(given: GivenOptions, mistakes: Mistake[]): Values {
+export function valuesOf<Name extends string>(given: GivenOf<Name>, mistakes: Mistake[]): Values<Name> {
   const readOne = <T>(text: string, source: string, reader: read.Reader<T>): T | undefined => {
     const found = reader(text);
     if ('value' in found) return found.value;
@@ -28,7 +23,7 @@ export function valuesOf(given: GivenOptions, mistakes: Mistake[]): Values {
     });
     return undefined;
   };
-  const optional: Values['optional'] = (name, reader) => {
+  const optional: Values<Name>['optional'] = (name, reader) => {
     const option = given.get(name);
     const text = option?.values.at(-1);
     return option === undefined || text === undefined ? undefined : readOne(text, option.source, reader);

@@ -1,8 +1,8 @@
 // What is allowed and probably not meant. Pure; each is said once, and the run starts all the same.
 import { fileURLToPath } from 'node:url';
+import type { Settings } from '../model/format/settings.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
-import type { Settings } from '../model/format/settings.ts';
 import type { GivenOptions } from './command-line.ts';
 import type { CommandName } from './options.ts';
 

@@ -1,8 +1,8 @@
 // The time that is left once somebody has said that we will be stopped: when it ends, when the task must be
 // gone so that what it closed can still be saved, and when it is told. Callers only ever make it shorter; one
 // that takes its word back gives its time back.
-import { clockMs } from '../native/clock.ts';
 import { drainReserveMs } from '../model/file/deadline.ts';
+import { clockMs } from '../native/clock.ts';
 import type { Countdown, Countdowns } from './countdown.ts';
 
 /** A task that was not told before has this long to end before it is killed, in a short window less. */

@@ -1,7 +1,7 @@
 // Runs one task with capture beside it, from the search for its program to the exit status: read this first.
 // Stays tiny: no parser, no logger, no store is ever loaded here.
-import tty from 'node:tty';
 import os from 'node:os';
+import tty from 'node:tty';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT, statusOfSignal } from '../model/exit-status.ts';
 import type { ExitStatus } from '../model/exit-status.ts';

@@ -1,9 +1,9 @@
 // After the task's main process has ended: what it left running either still writes a declared file and is
 // waited for, or is ended, so that nothing spins on behind. Returns when all of it is gone.
 import fs from 'node:fs';
-import { clockMs } from '../native/clock.ts';
 import type { Interest } from '../model/file/events.ts';
 import { decodePath } from '../model/path.ts';
+import { clockMs } from '../native/clock.ts';
 import { writableDescriptors } from '../native/open-files.ts';
 import { processesWithEnvironment, readProc, sendSignal } from '../native/processes.ts';
 

@@ -1,11 +1,11 @@
 // What a notice means for the task: it is told at once where it makes use of that, else it computes on until
 // shortly before the deadline. A notice is acted on once, however often its source repeats it.
-import { clockMs } from '../native/clock.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { sameNotice, type Notice } from '../model/format/notice.ts';
-import { handlesTerm } from './term-handlers.ts';
+import { clockMs } from '../native/clock.ts';
 import { readProc } from '../native/processes.ts';
 import type { Task } from './task.ts';
+import { handlesTerm } from './term-handlers.ts';
 
 export interface NoticesOptions {
   /** `auto`, `none` or a signal's name. */

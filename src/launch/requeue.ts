@@ -2,12 +2,12 @@
 // contract and requeueing comes besides: whatever goes wrong here is a warning.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { clockMs } from '../native/clock.ts';
 import { reasonOf } from '../model/errors.ts';
-import { sendSignal } from '../native/processes.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { requeueRule, type SlurmJob } from '../model/slurm-job.ts';
 import { formatMs } from '../model/units.ts';
+import { clockMs } from '../native/clock.ts';
+import { sendSignal } from '../native/processes.ts';
 
 /** For both questions together: a controller that does not answer must not hold the node. */
 const ANSWERS_WITHIN_MS = 10_000;

@@ -2,12 +2,12 @@
 // nor its absence touches the task. Never decides about the task.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { clockMs, clockOffsetMs } from '../native/clock.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, News, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { formatMs } from '../model/units.ts';
+import { clockMs, clockOffsetMs } from '../native/clock.ts';
 import { createDeferred } from './deferred.ts';
 
 /**

@@ -1,8 +1,8 @@
 // Receives the launcher's signals and finds out which of them the task has already: the sidecar stands where
 // the task stands and reports what it saw. Decides nothing about the task.
-import { clockMs } from '../native/clock.ts';
 import { BROADCAST_WINDOW_MS, JOB_SIGNALS, SIGHTING_LIFE_MS } from '../model/relay.ts';
 import type { JobSignal } from '../model/relay.ts';
+import { clockMs } from '../native/clock.ts';
 
 /** Listens for every job signal; one that the caller ignored (`nohup`) stays without effect. */
 export function listenForSignals(

@@ -1,13 +1,13 @@
 // What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Between them
 // and the task stands nothing else; whether a signal is relayed is decided in model/relay.ts.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { clockMs, fromTimeOfDay } from '../native/clock.ts';
 import { deadlineOf } from '../model/file/deadline.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import type { News, ToSidecar } from '../model/format/messages.ts';
+import type { Settings } from '../model/format/settings.ts';
 import { asksToEnd, canEndTask, relayRule } from '../model/relay.ts';
 import type { JobSignal } from '../model/relay.ts';
-import type { Settings } from '../model/format/settings.ts';
+import { clockMs, fromTimeOfDay } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
 import { createCountdowns } from './countdown.ts';
 import { createDeferred } from './deferred.ts';

@@ -3,11 +3,11 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { clockMs } from '../native/clock.ts';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { TaskEnd } from '../model/format/messages.ts';
 import { showPath } from '../model/path.ts';
+import { clockMs } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
 import { SHIM_VARIABLES } from './inherited.ts';
 import { withSignalState } from './signal-state.ts';

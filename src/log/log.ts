@@ -7,8 +7,8 @@ import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { droppedLine, messageLines, type MessageLevel } from '../model/format/message-line.ts';
-import { encodePath, showPath } from '../model/path.ts';
 import type { LogSettings } from '../model/format/settings.ts';
+import { encodePath, showPath } from '../model/path.ts';
 import { Outlet } from './outlet.ts';
 
 export interface Log {

@@ -3,8 +3,8 @@
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import type koffi from 'koffi';
-import { loadBinary } from './binary.ts';
 import type { LibraryHandle } from 'koffi';
+import { loadBinary } from './binary.ts';
 
 const requireHere = createRequire(import.meta.url);
 let loaded: { readonly koffi: typeof koffi; readonly libc: LibraryHandle } | undefined;

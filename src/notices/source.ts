@@ -1,7 +1,7 @@
 // The contract of a notice source: one file each in this directory. A source runs beside the task and only
 // listens: it never delays the task, never holds the process, and no failure of it is the run's.
-import type { Notice } from '../model/format/notice.ts';
 import type { Log } from '../log/log.ts';
+import type { Notice } from '../model/format/notice.ts';
 
 export type NoticeLog = Pick<Log, 'debug' | 'info' | 'warn'>;
 

@@ -1,11 +1,11 @@
-// The reader's end of a body: turns a lane's parts into an async iterator, with one part in the reader's hands
-// and one on its way. Never ends well unless the lane has proven the file.
-import type { Bytes } from './worker-messages.ts';
+// The reader's end of a body: turns a worker's parts into an async iterator, with one part in the reader's hands
+// and one on its way. Never ends well unless the worker has proven the file.
+import type { Bytes } from './reading.ts';
 import type { Body, BodyHead, PartIterator, Proof } from './reading.ts';
 
-/** What a body tells its lane. */
+/** What a body tells its worker. */
 export interface BodyPort {
-  /** The reader has asked for one more part than the lane may send. */
+  /** The reader has asked for one more part than the worker may send. */
   wanted(): void;
   /** The reader needs this part no more. */
   released(bytes: Bytes): void;
@@ -13,7 +13,7 @@ export interface BodyPort {
   givenUp(): void;
 }
 
-/** The lane's end. After `end` or `fail` nothing more may come. */
+/** The worker's end. After `end` or `fail` nothing more may come. */
 export interface BodyFeed {
   readonly body: Body;
   part(bytes: Bytes): void;
@@ -31,9 +31,9 @@ const FINISHED = { done: true, value: undefined } as const;
 export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
   const parts: Bytes[] = [];
   const readers: Waiting[] = [];
-  /** What the reader may give back: the lane has no use for a last part, which is of any size. */
+  /** What the reader may give back: the worker has no use for a last part, which is of any size. */
   const lent = new WeakMap<Uint8Array, Bytes>();
-  /** Nothing more will come from the lane. */
+  /** Nothing more will come from the worker. */
   let outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
   let asked = 0;
   let proven!: (proof: Proof) => void;

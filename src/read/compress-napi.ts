@@ -1,11 +1,11 @@
-// zstd through zstd-napi: the compressor of every lane that can have it. Large files are compressed on a
-// thread of zstd's own, while the lane reads and hashes.
+// zstd through zstd-napi: the compressor of every worker that can have it. Large files are compressed on a
+// thread of zstd's own, while the worker reads and hashes.
 import type { Zstd } from '../native/zstd.ts';
-import type { Compressor } from './compress.ts';
+import type { Compressor } from './compressor.ts';
 
 type Context = InstanceType<Zstd['CCtx']>;
 
-/** From this size on the thread is worth its buffers; what it gains needs a second core (bench/lane.mjs). */
+/** From this size on the thread is worth its buffers; what it gains needs a second core (bench/worker.mjs). */
 const OVERLAP_FROM_BYTES = 8 * 2 ** 20;
 const PIECE_BYTES = 256 * 2 ** 10;
 const NOTHING = new Uint8Array(0);

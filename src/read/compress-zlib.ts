@@ -1,7 +1,7 @@
 // Node's own zstd (node:zlib, from 22.15 on): for machines without a binary of zstd-napi.
 import { Readable } from 'node:stream';
 import zlib from 'node:zlib';
-import type { Compressor } from './compress.ts';
+import type { Compressor } from './compressor.ts';
 
 /** What newer Nodes have and the types of the oldest supported one do not. */
 interface ZstdOptions {

@@ -1,10 +1,10 @@
 // From the bytes of a file to the parts that are stored: decides whether compression is worth it, by the
 // first chunk. Never decides by a file's name.
 import type { Compression } from '../model/format/settings.ts';
-import type { Compressor } from './compress.ts';
-import type { Bytes } from './worker-messages.ts';
+import type { Compressor } from './compressor.ts';
 import type { PartBuffers } from './part-buffers.ts';
 import { gather, onePart, partSizeBytes, type Parts } from './parts.ts';
+import type { Bytes } from './reading.ts';
 
 /** What gains less than 5 % is sent as it is: it would cost the reader more than it saves. */
 const WORTH_RATIO = 0.95;

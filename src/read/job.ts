@@ -1,11 +1,11 @@
-// One call to the lanes on its way to its answer. Only the first answer counts.
+// One call to the workers on its way to its answer. Only the first answer counts.
 import type { Fingerprint } from '../model/file/fingerprint.ts';
 import type { RelPath } from '../model/path.ts';
-import type { LaneRequest } from './worker-messages.ts';
 import type { Digest, Reading } from './reading.ts';
+import type { WorkerRequest } from './worker-messages.ts';
 
 export interface Task {
-  readonly work: LaneRequest['work'];
+  readonly work: WorkerRequest['work'];
   /** The caller gives it up, wherever it is. */
   readonly signal: AbortSignal | undefined;
   /** The file is known to be of more than one part. */

@@ -1,6 +1,6 @@
 // The memory of parts, used again: the garbage collector sees 8 MiB as one small object, and would let some
 // ten of them pile up before it looks.
-import type { Bytes } from './worker-messages.ts';
+import type { Bytes } from './reading.ts';
 
 /** One that is being filled and one on its way back. */
 const MOST_SPARE = 2;

@@ -1,7 +1,7 @@
 // Cuts what is to be stored into parts of one size. The last part is set apart by its type: it must not be
 // given out before the file is proven unchanged.
-import type { Bytes } from './worker-messages.ts';
 import type { PartBuffers } from './part-buffers.ts';
+import type { Bytes } from './reading.ts';
 
 /** S3 takes at most 10,000 parts of at least 5 MiB; room is left for what grows when it is compressed. */
 const MIN_PART_BYTES = 8 * 2 ** 20;

@@ -1,21 +1,22 @@
-// One job of a lane from its first look at the file to its answer. Never lets the last part out before the
+// One job of a worker from its first look at the file to its answer. Never lets the last part out before the
 // file is proven unchanged.
 import fs from 'node:fs';
 import os from 'node:os';
-import { encode } from './encode.ts';
-import type { Compressor } from './compress.ts';
 import { createMd5, type Md5 } from '../model/md5.ts';
-import type { Bytes, LaneAnswer, LaneData, LaneRequest } from './worker-messages.ts';
+import type { Compressor } from './compressor.ts';
+import { encode } from './encode.ts';
+import { pathOf } from './job.ts';
 import type { PartBuffers } from './part-buffers.ts';
 import { partSizeBytes, type Parts } from './parts.ts';
+import type { Bytes } from './reading.ts';
 import type { BodyHead, ReadJob } from './reading.ts';
-import { chunksOf, movedSince, openSnapshot, type Snapshot } from './snapshot.ts';
 import { SnapshotMoved } from './snapshot-moved.ts';
+import { chunksOf, movedSince, openSnapshot, type Snapshot } from './snapshot.ts';
 import { openSpool, type Spool } from './spool.ts';
-import { pathOf } from './job.ts';
+import type { WorkerAnswer, WorkerData, WorkerRequest } from './worker-messages.ts';
 
-/** What a lane has for all its jobs. */
-export interface Bench extends LaneData {
+/** What a worker has for all its jobs. */
+export interface Bench extends WorkerData {
   readonly compressor: Compressor | undefined;
   readonly buffers: PartBuffers;
   /** For one read(2) after the other. */
@@ -31,15 +32,15 @@ export interface Outlet {
   ready(): Promise<void>;
 }
 
-export type WholeFile = Exclude<LaneRequest['work'], { kind: 'range' }>;
+export type WholeFile = Exclude<WorkerRequest['work'], { kind: 'range' }>;
 
 /** Answers a request for a whole file. Throws what is no state of the file, and the signal's reason. */
 export async function readFile(
   bench: Bench,
-  { work, smallOnly, seen }: Omit<LaneRequest, 'work'> & { readonly work: WholeFile },
+  { work, smallOnly, seen }: Omit<WorkerRequest, 'work'> & { readonly work: WholeFile },
   outlet: Outlet,
   signal: AbortSignal,
-): Promise<LaneAnswer> {
+): Promise<WorkerAnswer> {
   const expected = work.kind === 'read' ? work.job.expected : undefined;
   const rules = { expected, seen, kernelRelease: os.release(), nowMs: Date.now() };
   const snapshot = openSnapshot(bench.root, pathOf({ work }), rules);
@@ -64,7 +65,7 @@ async function read(
   job: ReadJob,
   outlet: Outlet,
   signal: AbortSignal,
-): Promise<LaneAnswer> {
+): Promise<WorkerAnswer> {
   const { facts } = snapshot;
   let known: string | undefined;
   // A small file is hashed on its one way through; a large one that may be unchanged is not compressed for nothing.
@@ -87,7 +88,7 @@ interface Pass {
   readonly signal: AbortSignal;
 }
 
-async function stream(pass: Pass, spool: BodyHead['spool']): Promise<LaneAnswer> {
+async function stream(pass: Pass, spool: BodyHead['spool']): Promise<WorkerAnswer> {
   const { snapshot, outlet, known } = pass;
   const { encoded, md5 } = await startEncoding(pass);
   const head = { facts: snapshot.facts, compressed: encoded.compressed, spool };
@@ -107,7 +108,7 @@ async function stream(pass: Pass, spool: BodyHead['spool']): Promise<LaneAnswer>
 }
 
 /** Undefined when the spool has no room: then nothing has been given out. */
-async function spoolThenSend(pass: Pass): Promise<LaneAnswer | undefined> {
+async function spoolThenSend(pass: Pass): Promise<WorkerAnswer | undefined> {
   const { bench, snapshot, outlet } = pass;
   const { encoded, md5 } = await startEncoding(pass);
   const head = { facts: snapshot.facts, compressed: encoded.compressed, spool: 'used' as const };
@@ -159,7 +160,7 @@ function finish(
   bytes: Bytes,
   storedBytes: number,
   head: Omit<BodyHead, 'md5' | 'sizeHintBytes'> | undefined,
-): LaneAnswer {
+): WorkerAnswer {
   const { facts } = snapshot;
   const obstacle = unmoved(snapshot);
   if (obstacle !== undefined) return obstacle;

@@ -1,4 +1,4 @@
-// The job of a lane that reads the end of a file that is open and being appended to: a companion. What was
+// The job of a worker that reads the end of a file that is open and being appended to: a companion. What was
 // written once is taken to stay, so no writer is looked for; what can be seen to have changed is never taken.
 import fs from 'node:fs';
 import { TAIL_BYTES, type Piece } from '../model/checkpoint/companions.ts';
@@ -7,12 +7,12 @@ import { createMd5 } from '../model/md5.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath } from '../native/files.ts';
 import { encode } from './encode.ts';
-import type { LaneAnswer } from './worker-messages.ts';
 import { partSizeBytes } from './parts.ts';
 import { eachPart, hashed, type Bench, type Outlet } from './read-file.ts';
 import type { BodyHead, Obstacle, RangeJob } from './reading.ts';
-import { chunksBetween, obstacleOf } from './snapshot.ts';
 import { SnapshotMoved } from './snapshot-moved.ts';
+import { chunksBetween, obstacleOf } from './snapshot.ts';
+import type { WorkerAnswer } from './worker-messages.ts';
 
 /** One range of an open file. */
 interface Open {
@@ -29,7 +29,7 @@ export async function readRange(
   smallOnly: boolean,
   outlet: Outlet,
   signal: AbortSignal,
-): Promise<LaneAnswer> {
+): Promise<WorkerAnswer> {
   const opened = open(bench, job);
   if (typeof opened !== 'number') return opened;
   const range: Open = { bench, job, fd: opened, signal };
@@ -58,7 +58,7 @@ function open({ root }: Bench, { path }: RangeJob): number | Obstacle {
   }
 }
 
-async function send(range: Open, first: number, facts: FileFacts, outlet: Outlet): Promise<LaneAnswer> {
+async function send(range: Open, first: number, facts: FileFacts, outlet: Outlet): Promise<WorkerAnswer> {
   const { bench, job } = range;
   const { buffers, compressor } = bench;
   const md5 = createMd5();

@@ -1,9 +1,11 @@
-// What a lane is asked for and what it answers: the words that the upload and the reading share.
+// What a worker is asked for and what it answers: the words that the upload and the reading share.
 import type { Piece } from '../model/checkpoint/companions.ts';
 import type { FileFacts, Fingerprint } from '../model/file/fingerprint.ts';
-import type { RelPath } from '../model/path.ts';
 import type { Compression } from '../model/format/settings.ts';
-import type { Bytes } from './worker-messages.ts';
+import type { RelPath } from '../model/path.ts';
+
+/** The bytes are the receiver's: they were moved, not copied. */
+export type Bytes = Uint8Array<ArrayBuffer>;
 
 export interface ReadJob {
   readonly path: RelPath;
@@ -66,7 +68,7 @@ export interface BodyHead {
 
 export interface PartIterator extends AsyncIterableIterator<Bytes> {
   /**
-   * Gives a part's memory back to its lane: for a reader that knows when it is done with a part, and would
+   * Gives a part's memory back to its worker: for a reader that knows when it is done with a part, and would
    * rather not wait for the garbage collector. The part is empty from then on. The last one stays as it is.
    */
   release(part: Uint8Array): void;
@@ -78,7 +80,7 @@ export interface Body extends BodyHead {
    * Parts of one size, a smaller last one; at least one, which may be empty. A part is the reader's own until
    * it releases it, which it need not. The last is held back until the file is proven unchanged: where it is not,
    * SnapshotMoved is thrown instead. Must be read to its end or given up with `return()`: until then it
-   * occupies a lane, unless it is of one part.
+   * occupies a worker, unless it is of one part.
    */
   readonly parts: PartIterator;
   /** Resolves with the last part; rejects with what `parts` throws. It need not be awaited. */

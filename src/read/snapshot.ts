@@ -1,5 +1,5 @@
 // One state of one file, held open: opened, found without a writer, and afterwards proven not to have moved.
-// Runs in a lane. Never holds a lease while it reads: a writer that comes would have to wait for us.
+// Runs in a worker. Never holds a lease while it reads: a writer that comes would have to wait for us.
 import fs from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { errnoOf, reasonOf } from '../model/errors.ts';

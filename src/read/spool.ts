@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import type { Bytes } from './worker-messages.ts';
 import type { PartBuffers } from './part-buffers.ts';
 import type { Parts } from './parts.ts';
+import type { Bytes } from './reading.ts';
 
 export interface Spool {
   /** False when there is no room for it: over the limit, or the disk is full. The spool is then useless. */

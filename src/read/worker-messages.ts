@@ -1,30 +1,30 @@
-// The typed messages between the main thread and a lane. A lane has one job at a time, and the next is sent
+// The typed messages between the main thread and a worker. A worker has one job at a time, and the next is sent
 // only after the answer to the last: so no message carries a number.
 import type { FileFacts, Fingerprint } from '../model/file/fingerprint.ts';
 import type { RelPath } from '../model/path.ts';
-import type { BodyHead, Obstacle, Proof, RangeJob, ReadJob } from './reading.ts';
+import type { BodyHead, Bytes, Obstacle, Proof, RangeJob, ReadJob } from './reading.ts';
 
 export type CompressorName = 'zstd-napi' | 'zlib' | 'none';
 
-/** What every job of a lane needs. */
-export interface LaneData {
+/** What every job of a worker needs. */
+export interface WorkerData {
   readonly root: { readonly fd: number; readonly path: string };
   readonly spool: { readonly dir: string; readonly limitBytes: number } | undefined;
 }
 
-export interface LaneRequest {
+export interface WorkerRequest {
   readonly work:
     | { readonly kind: 'read'; readonly job: ReadJob }
     | { readonly kind: 'range'; readonly job: RangeJob }
     | { readonly kind: 'md5'; readonly path: RelPath };
-  /** A file above the part size is not wanted in this lane: the answer is then `large`. */
+  /** A file above the part size is not wanted in this worker: the answer is then `large`. */
   readonly smallOnly: boolean;
   /** The state that a `fresh` answer named: when it still stands, it has been quiet for long enough. */
   readonly seen: Fingerprint | undefined;
 }
 
 export type ToLane =
-  | { readonly kind: 'job'; readonly request: LaneRequest }
+  | { readonly kind: 'job'; readonly request: WorkerRequest }
   /** One more part may be sent. The first needs none. */
   | { readonly kind: 'credit' }
   /** A part's memory, which the reader no longer needs. */
@@ -33,10 +33,7 @@ export type ToLane =
   | { readonly kind: 'cancel' }
   | { readonly kind: 'close' };
 
-/** The bytes are the receiver's: they were moved, not copied. */
-export type Bytes = Uint8Array<ArrayBuffer>;
-
-export type LaneAnswer =
+export type WorkerAnswer =
   | Obstacle
   | { readonly kind: 'unchanged' | 'md5'; readonly md5: string; readonly facts: FileFacts }
   | { readonly kind: 'large' }
@@ -55,6 +52,6 @@ export type FromLane =
   | { readonly kind: 'begin'; readonly head: BodyHead }
   | { readonly kind: 'part'; readonly bytes: Bytes }
   /** The last message about a job, as are the next two. */
-  | { readonly kind: 'answer'; readonly answer: LaneAnswer }
+  | { readonly kind: 'answer'; readonly answer: WorkerAnswer }
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'failed'; readonly message: string; readonly code: string | undefined };

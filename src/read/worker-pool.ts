@@ -1,10 +1,10 @@
-// The pool of lanes on the main thread: one queue, the urgent first, else first come first served, and one lane
+// The pool of workers on the main thread: one queue, the urgent first, else first come first served, and one worker
 // kept free of large files, so that a result of 64 KiB never waits behind a checkpoint of 10 GiB.
 import { showPath } from '../model/path.ts';
-import type { CompressorName } from './worker-messages.ts';
-import { LaneRunner, type LaneRunnerOptions } from './worker-runner.ts';
-import type { Digest, Reading } from './reading.ts';
 import { onAbort, pathOf, type Task } from './job.ts';
+import type { Digest, Reading } from './reading.ts';
+import type { CompressorName } from './worker-messages.ts';
+import { WorkerRunner, type WorkerRunnerOptions } from './worker-runner.ts';
 
 /** A task that waits for its turn or, with a timer, until it may be asked again. */
 interface Waiting {
@@ -13,18 +13,18 @@ interface Waiting {
   readonly timer: NodeJS.Timeout | undefined;
 }
 
-export class LanePool {
-  readonly #lanes: readonly LaneRunner[];
+export class WorkerPool {
+  readonly #workers: readonly WorkerRunner[];
   readonly #queue: Waiting[] = [];
   readonly #later = new Set<Waiting>();
   #isClosed = false;
 
-  /** With two or more lanes the first takes only files of one part. */
-  constructor(count: number, options: Pick<LaneRunnerOptions, 'entry' | 'data'>) {
-    this.#lanes = Array.from(
+  /** With two or more workers the first takes only files of one part. */
+  constructor(count: number, options: Pick<WorkerRunnerOptions, 'entry' | 'data'>) {
+    this.#workers = Array.from(
       { length: Math.max(1, count) },
       (_, n) =>
-        new LaneRunner({
+        new WorkerRunner({
           ...options,
           smallOnly: n === 0 && count > 1,
           staysWarm: n === 0,
@@ -45,8 +45,8 @@ export class LanePool {
   }
 
   async compressor(): Promise<CompressorName> {
-    const [first] = this.#lanes;
-    if (first === undefined || this.#isClosed) throw new Error('the lanes are closed');
+    const [first] = this.#workers;
+    if (first === undefined || this.#isClosed) throw new Error('the workers are closed');
     return first.compressor();
   }
 
@@ -58,12 +58,12 @@ export class LanePool {
       task.reject(closedError(task));
     }
     this.#later.clear();
-    await Promise.all(this.#lanes.map((lane) => lane.close()));
+    await Promise.all(this.#workers.map((worker) => worker.close()));
   }
 
   #enqueue(task: Task, place: 'first' | 'last'): void {
     if (this.#isClosed) return task.reject(closedError(task));
-    // Given up while its lane found out that it has to come again: the caller knows already.
+    // Given up while its worker found out that it has to come again: the caller knows already.
     if (task.signal?.aborted === true) return;
     const waiting: Waiting = {
       task,
@@ -100,14 +100,14 @@ export class LanePool {
 
   #pump(): void {
     if (this.#isClosed) return;
-    for (const lane of this.#lanes) {
-      const urgentAt = this.#queue.findIndex(({ task }) => isUrgent(task) && lane.takes(task));
-      const at = urgentAt >= 0 ? urgentAt : this.#queue.findIndex(({ task }) => lane.takes(task));
+    for (const worker of this.#workers) {
+      const urgentAt = this.#queue.findIndex(({ task }) => isUrgent(task) && worker.takes(task));
+      const at = urgentAt >= 0 ? urgentAt : this.#queue.findIndex(({ task }) => worker.takes(task));
       if (at < 0) continue;
       const [next] = this.#queue.splice(at, 1);
       if (next === undefined) continue;
       next.stopListening();
-      lane.run(next.task);
+      worker.run(next.task);
     }
   }
 }
@@ -117,5 +117,5 @@ function isUrgent({ work }: Task): boolean {
 }
 
 function closedError(task: Task): Error {
-  return new Error(`cannot read ${showPath(pathOf(task))}: the lanes are closed`);
+  return new Error(`cannot read ${showPath(pathOf(task))}: the workers are closed`);
 }

@@ -1,24 +1,24 @@
-// One lane as the pool sees it: runs one task at a time on its thread, replaces a thread that died, and ends
+// One worker as the pool sees it: runs one task at a time on its thread, replaces a thread that died, and ends
 // one that has nothing to do but holds memory.
 import { showPath } from '../model/path.ts';
 import { openBody, type BodyFeed } from './body.ts';
-import { startLane, type LaneThread } from './worker-thread.ts';
-import type { CompressorName, FromLane, LaneAnswer, LaneData } from './worker-messages.ts';
+import { onAbort, pathOf, type Task } from './job.ts';
 import type { BodyHead } from './reading.ts';
 import { SnapshotMoved } from './snapshot-moved.ts';
-import { onAbort, pathOf, type Task } from './job.ts';
+import type { CompressorName, FromLane, WorkerAnswer, WorkerData } from './worker-messages.ts';
+import { startLane, type WorkerThread } from './worker-thread.ts';
 
 /** A new thread takes some 30 ms: less than anybody waits for who comes back after this. */
 const IDLE_MS = 30_000;
 
-export interface LaneRunnerOptions {
+export interface WorkerRunnerOptions {
   readonly entry: URL | string;
-  readonly data: LaneData;
+  readonly data: WorkerData;
   /** Takes only files of one part. */
   readonly smallOnly: boolean;
   /** Its thread stays, unless it holds the buffers of large files. */
   readonly staysWarm: boolean;
-  /** The lane can take a task again. */
+  /** The worker can take a task again. */
   readonly onFree: () => void;
   /** The task has no answer yet: to be asked again, at once or after `waitMs`. */
   readonly onRetry: (task: Task, waitMs: number) => void;
@@ -36,16 +36,16 @@ interface Greeter {
   readonly reject: (error: Error) => void;
 }
 
-export class LaneRunner {
-  readonly #options: LaneRunnerOptions;
-  #thread: LaneThread | undefined;
+export class WorkerRunner {
+  readonly #options: WorkerRunnerOptions;
+  #thread: WorkerThread | undefined;
   #compressor: CompressorName | undefined;
   readonly #greeters: Greeter[] = [];
   #running: Running | undefined;
   #holdsBuffers = false;
   #idleTimer: NodeJS.Timeout | undefined;
 
-  constructor(options: LaneRunnerOptions) {
+  constructor(options: WorkerRunnerOptions) {
     this.#options = options;
   }
 
@@ -75,12 +75,12 @@ export class LaneRunner {
   /** Fails what is under way and ends the thread. */
   async close(): Promise<void> {
     clearTimeout(this.#idleTimer);
-    this.#fail(new Error('the lanes are closed'));
-    this.#greet((greeter) => greeter.reject(new Error('the lanes are closed')));
+    this.#fail(new Error('the workers are closed'));
+    this.#greet((greeter) => greeter.reject(new Error('the workers are closed')));
     await this.#thread?.close();
   }
 
-  #started(): LaneThread {
+  #started(): WorkerThread {
     this.#thread ??= startLane(this.#options.entry, this.#options.data, {
       message: (message) => this.#receive(message),
       death: (error) => this.#died(error),
@@ -126,7 +126,7 @@ export class LaneRunner {
     return running.feed;
   }
 
-  #answer(answer: LaneAnswer): void {
+  #answer(answer: WorkerAnswer): void {
     const running = this.#running;
     if (running === undefined) return;
     const { task, feed } = running;
@@ -151,7 +151,7 @@ export class LaneRunner {
     }
   }
 
-  /** The caller's part of the task is over; the lane's is when the thread says so. */
+  /** The caller's part of the task is over; the worker's is when the thread says so. */
   #fail(error: unknown): void {
     this.#running?.feed?.fail(error);
     this.#running?.task.reject(error);

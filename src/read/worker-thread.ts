@@ -1,20 +1,20 @@
-// The main thread's end of one lane: starts the thread, and tells when it died. Knows nothing of jobs.
+// The main thread's end of one worker: starts the thread, and tells when it died. Knows nothing of jobs.
 import fs from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import type { FromLane, LaneData, ToLane } from './worker-messages.ts';
+import type { FromLane, WorkerData, ToLane } from './worker-messages.ts';
 
-/** JavaScript's share only: buffers and zstd's memory do not count. A lane needs about 6 MiB of it. */
+/** JavaScript's share only: buffers and zstd's memory do not count. A worker needs about 6 MiB of it. */
 const HEAP_MB = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 4 };
-/** A lane in the middle of a read(2) of a dead file server hears nothing. */
+/** A worker in the middle of a read(2) of a dead file server hears nothing. */
 const CLOSE_MS = 2000;
 
-export interface LaneThread {
+export interface WorkerThread {
   post(message: ToLane): void;
   /** Ends the job under way and then the thread. Never rejects. */
   close(): Promise<void>;
 }
 
-export interface LaneEvents {
+export interface WorkerEvents {
   readonly message: (message: FromLane) => void;
   /** The thread is gone without having been asked to. */
   readonly death: (error: Error) => void;
@@ -29,7 +29,7 @@ function leaveLostDirectory(): void {
   }
 }
 
-export function startLane(entry: URL | string, data: LaneData, events: LaneEvents): LaneThread {
+export function startLane(entry: URL | string, data: WorkerData, events: WorkerEvents): WorkerThread {
   leaveLostDirectory();
   const worker = new Worker(entry, {
     workerData: data,

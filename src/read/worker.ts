@@ -1,12 +1,12 @@
-// A lane: the worker thread that reads, hashes and compresses one file at a time. Entry point of its own
+// A worker: the worker thread that reads, hashes and compresses one file at a time. Entry point of its own
 // bundle; never touches the store, never writes but to the spool.
 import { parentPort, workerData } from 'node:worker_threads';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { loadCompressor } from './compress.ts';
-import type { FromLane, LaneAnswer, LaneData, LaneRequest, ToLane } from './worker-messages.ts';
 import { openPartBuffers } from './part-buffers.ts';
 import { readFile, type Bench, type Outlet } from './read-file.ts';
 import { readRange } from './read-range.ts';
+import type { FromLane, WorkerAnswer, WorkerData, WorkerRequest, ToLane } from './worker-messages.ts';
 
 const READ_BYTES = 2 ** 20;
 
@@ -18,11 +18,11 @@ interface Current {
   wake: (() => void) | undefined;
 }
 
-if (parentPort === null) throw new Error('lane is the entry of a worker thread');
+if (parentPort === null) throw new Error('worker is the entry of a worker thread');
 const port = parentPort;
 
 const bench: Bench = {
-  ...(workerData as LaneData),
+  ...(workerData as WorkerData),
   compressor: await loadCompressor(),
   buffers: openPartBuffers(),
   buffer: new Uint8Array(READ_BYTES),
@@ -55,7 +55,7 @@ port.on('message', (message: ToLane) => {
 });
 send({ kind: 'hello', compressor: bench.compressor?.name ?? 'none' });
 
-async function work(request: LaneRequest, job: Current): Promise<void> {
+async function work(request: WorkerRequest, job: Current): Promise<void> {
   const { signal } = job.giveUp;
   let last: FromLane;
   try {
@@ -71,7 +71,7 @@ async function work(request: LaneRequest, job: Current): Promise<void> {
   if (isClosing) port.close();
 }
 
-function answerTo(request: LaneRequest, outlet: Outlet, signal: AbortSignal): Promise<LaneAnswer> {
+function answerTo(request: WorkerRequest, outlet: Outlet, signal: AbortSignal): Promise<WorkerAnswer> {
   const { work, smallOnly, seen } = request;
   if (work.kind === 'range') return readRange(bench, work.job, smallOnly, outlet, signal);
   return readFile(bench, { work, smallOnly, seen }, outlet, signal);

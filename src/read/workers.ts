@@ -1,14 +1,14 @@
 // The way into reading: what the upload calls. Never blocks the thread that it is called on.
 import { showPath, type RelPath } from '../model/path.ts';
-import type { CompressorName } from './worker-messages.ts';
-import { LanePool } from './worker-pool.ts';
 import { partSizeBytes } from './parts.ts';
 import type { Digest, RangeJob, ReadJob, Reading } from './reading.ts';
+import type { CompressorName } from './worker-messages.ts';
+import { WorkerPool } from './worker-pool.ts';
 
-export interface LanesOptions {
+export interface WorkersOptions {
   /** The work directory, open, and its absolute path. Stays the caller's. */
   readonly root: { readonly fd: number; readonly path: string };
-  /** Lanes at most; with two or more the first is kept for files of one part. */
+  /** Workers at most; with two or more the first is kept for files of one part. */
   readonly count: number;
   /** The bundled src/read/worker.ts. */
   readonly entry: URL | string;
@@ -18,10 +18,10 @@ export interface LanesOptions {
   readonly spoolLimitBytes: number;
 }
 
-export interface Lanes {
+export interface Workers {
   /**
    * One consistent reading of a file beneath the root. Every state of the file is an answer; throws when it
-   * cannot be read (EIO) or its lane died. `signal` holds for the body too: its abort ends the parts.
+   * cannot be read (EIO) or its worker died. `signal` holds for the body too: its abort ends the parts.
    */
   read(job: ReadJob, signal?: AbortSignal): Promise<Reading>;
   /**
@@ -31,18 +31,18 @@ export interface Lanes {
   range(job: RangeJob, signal?: AbortSignal): Promise<Reading>;
   /** The md5 of one consistent reading, without a body. */
   md5(path: RelPath, signal?: AbortSignal): Promise<Digest>;
-  /** What compresses here; `none` deserves a warning. Starts the first lane. */
+  /** What compresses here; `none` deserves a warning. Starts the first worker. */
   compressor(): Promise<CompressorName>;
   /** Gives up all that is under way, which then throws, and ends the threads. */
   close(): Promise<void>;
 }
 
-/** Lanes start on first use. Installs a SIGIO handler, without which a lease could end the process. */
-export function openLanes({ root, count, entry, spoolDir, spoolLimitBytes }: LanesOptions): Lanes {
+/** Workers start on first use. Installs a SIGIO handler, without which a lease could end the process. */
+export function openLanes({ root, count, entry, spoolDir, spoolLimitBytes }: WorkersOptions): Workers {
   if (!process.listeners('SIGIO').includes(ignoreLeaseBreak)) process.on('SIGIO', ignoreLeaseBreak);
   const spool = spoolDir === undefined ? undefined : { dir: spoolDir, limitBytes: spoolLimitBytes };
   // Two fields only: what crosses to a thread must be plain data.
-  const pool = new LanePool(count, { entry, data: { root: { fd: root.fd, path: root.path }, spool } });
+  const pool = new WorkerPool(count, { entry, data: { root: { fd: root.fd, path: root.path }, spool } });
   return {
     read: async (job, signal) => {
       const isLarge = (job.expected?.size ?? 0) > partSizeBytes(0);

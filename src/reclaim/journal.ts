@@ -1,8 +1,8 @@
 // The journal of reclaims, `.capture/journal`: which path each file in `.capture/reclaim/` had, written and
 // synced before the rename. It has no "done" lines: an entry whose file no longer stands there is over.
 import fs from 'node:fs';
-import { promisify } from 'node:util';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { z } from 'zod';
 import { CaptureError, errnoOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';

@@ -1,6 +1,9 @@
 // What this attempt knows to be stored, and the records that say so. Records are only ever created, one
 // after the other; each holds all that the attempt knows, so the newest alone is enough.
-import { whileLinked } from '../model/linked-signal.ts';
+import type { History, WholeRecord } from '../model/checkpoint/history.ts';
+import { prunableRecords } from '../model/checkpoint/retention.ts';
+import { recordKey, type KeyScope } from '../model/format/keys.ts';
+import { textWithSum } from '../model/format/record-text.ts';
 import {
   RESULTS_PER_SEGMENT,
   isLast,
@@ -10,13 +13,10 @@ import {
   type RecordKind,
   type StoredFile,
 } from '../model/format/records.ts';
-import { recordKey, type KeyScope } from '../model/format/keys.ts';
-import { textWithSum } from '../model/format/record-text.ts';
-import { prunableRecords } from '../model/checkpoint/retention.ts';
+import { whileLinked } from '../model/linked-signal.ts';
+import { PackedMap, type PathMap } from '../model/packed/packed-map.ts';
 import type { Paths } from '../model/packed/paths.ts';
-import { RowMap, type PathMap } from '../model/packed/packed-map.ts';
-import { storedRow } from '../model/packed/stored-files.ts';
-import type { History, WholeRecord } from '../model/checkpoint/history.ts';
+import { storedFileRow } from '../model/packed/stored-files.ts';
 import { reached } from '../native/failpoint.ts';
 import type { Store } from '../store/contract/store.ts';
 import type { Fence } from './fence.ts';
@@ -112,7 +112,7 @@ export class Ledger {
     this.#results = options.history.results;
     this.#kept = new Map(options.history.kept);
     this.#generations = options.history.generations;
-    const segmented = new RowMap(storedRow(options.facts.scope.index), options.paths);
+    const segmented = new PackedMap(storedFileRow(options.facts.scope.index), options.paths);
     for (const file of options.base?.results ?? []) segmented.set(file.path, file);
     for (const { path } of options.base?.record.results ?? []) segmented.delete(path);
     for (const [path, file] of this.#results) {

@@ -1,5 +1,7 @@
 // Reads what earlier attempts of this index have recorded. Believes nothing that model/format/records does not
 // accept; an unreadable record is reported and the one before it is taken.
+import type { WholeRecord } from '../model/checkpoint/history.ts';
+import { parseRecordKey, recordKey, recordPrefix, type KeyScope } from '../model/format/keys.ts';
 import {
   RECORD_LIMIT_BYTES,
   parseRecord,
@@ -7,12 +9,10 @@ import {
   type CaptureRecord,
   type StoredFile,
 } from '../model/format/records.ts';
-import { parseRecordKey, recordKey, recordPrefix, type KeyScope } from '../model/format/keys.ts';
-import type { WholeRecord } from '../model/checkpoint/history.ts';
 import { createLimit } from '../model/limit.ts';
-import { Paths } from '../model/packed/paths.ts';
 import { rowList } from '../model/packed/packed-list.ts';
-import { storedRow } from '../model/packed/stored-files.ts';
+import { Paths } from '../model/packed/paths.ts';
+import { storedFileRow } from '../model/packed/stored-files.ts';
 import { formatBytes } from '../model/units.ts';
 import type { Store } from '../store/contract/store.ts';
 
@@ -149,7 +149,7 @@ function openSegments(
 ): Segments {
   const known = new Map<string, Promise<Iterable<StoredFile>>>();
   const limit = createLimit(SEGMENTS_AT_ONCE);
-  const codec = storedRow(scope.index);
+  const codec = storedFileRow(scope.index);
   const read = async (key: string): Promise<Iterable<StoredFile>> => {
     const text = await readText(store, key, signal);
     const segment = text === undefined || text === null ? UNREADABLE : parseSegment(text);

@@ -1,8 +1,8 @@
 // Deletes objects that nothing needs any more. A store that refuses deletions costs space, not results: it is
 // said once, and the run goes on.
+import { reached } from '../native/failpoint.ts';
 import type { Store } from '../store/contract/store.ts';
 import { FencedError, type Fence } from './fence.ts';
-import { reached } from '../native/failpoint.ts';
 
 export interface Tidy {
   /** True when the objects are gone. Throws only when another attempt owns the index, or `signal` aborts. */

@@ -2,8 +2,8 @@
 // it is at least as long as the checkpoint says, and the task cuts it back by itself.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
-import { isInside } from '../model/path.ts';
 import type { Companion } from '../model/format/records.ts';
+import { isInside } from '../model/path.ts';
 import { openBeneath } from '../native/files.ts';
 import { md5OfFile } from '../native/md5.ts';
 import type { WorkDir } from '../native/own-dir.ts';

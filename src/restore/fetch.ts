@@ -1,15 +1,15 @@
 // Downloads the files of a restore into temporaries in `.capture/restore/`, each checked against its record.
 // Nothing appears in the work directory before place.ts has seen that all are whole.
-import { mkdtemp, rm } from 'node:fs/promises';
 import fs from 'node:fs';
-import { linkSignals } from '../model/linked-signal.ts';
-import { createLimit } from '../model/limit.ts';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { OWN_DIR } from '../model/file/manifest.ts';
-import { isInside, joinPath, type RelPath } from '../model/path.ts';
-import { reached } from '../native/failpoint.ts';
-import { heldPath } from '../native/beneath.ts';
-import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
+import { createLimit } from '../model/limit.ts';
+import { linkSignals } from '../model/linked-signal.ts';
+import { isInside, joinPath, type RelPath } from '../model/path.ts';
+import { heldPath } from '../native/beneath.ts';
+import { reached } from '../native/failpoint.ts';
+import { absolutePath, ownDir, type WorkDir } from '../native/own-dir.ts';
 import type { Store } from '../store/contract/store.ts';
 import { joinSegments } from './join.ts';
 import { objectStream, RANGE_BYTES } from './object-stream.ts';

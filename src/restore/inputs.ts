@@ -2,11 +2,11 @@
 // index's own first. Only finds them; fetch.ts brings them. What capture stored itself is an input only where it
 // is a result of this index, and of the same run.
 import fs from 'node:fs';
-import { escapePath, inputKeys, isPlainKey, pathOfKey, type KeyScope } from '../model/format/keys.ts';
-import { createLimit } from '../model/limit.ts';
-import type { Manifest } from '../model/file/manifest.ts';
 import { fixedPart } from '../model/file/fixed-part.ts';
+import type { Manifest } from '../model/file/manifest.ts';
+import { escapePath, inputKeys, isPlainKey, pathOfKey, type KeyScope } from '../model/format/keys.ts';
 import { isRecordKey, originOf, type Origin } from '../model/format/origin.ts';
+import { createLimit } from '../model/limit.ts';
 import { encodePath, isInside, type RelPath } from '../model/path.ts';
 import type { ObjectHead, Store } from '../store/contract/store.ts';
 import { sourceOf } from './input-source.ts';

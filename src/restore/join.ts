@@ -1,7 +1,7 @@
 // A companion's bytes out of its segments, each checked against its record before the next is asked for. One
 // that is missing or corrupt ends the whole: a companion with a hole is worse than none.
-import { plural } from '../model/units.ts';
 import { createMd5 } from '../model/md5.ts';
+import { plural } from '../model/units.ts';
 import type { Store } from '../store/contract/store.ts';
 import { objectStream, type StreamOptions } from './object-stream.ts';
 import { CorruptError, noteFailure, orCorrupt } from './plain.ts';

@@ -1,8 +1,8 @@
 // Takes a checkpoint set that failed its check out of the work directory again, so that the task finds nothing that
 // the set before does not have. Deletes only bytes that are in the store; a companion that is longer is kept aside.
 import fs from 'node:fs';
-import { isInside, type RelPath } from '../model/path.ts';
 import type { Generation } from '../model/format/records.ts';
+import { isInside, type RelPath } from '../model/path.ts';
 import { beneath, lstatBeneath } from '../native/beneath.ts';
 import { moveAside, type WorkDir } from '../native/own-dir.ts';
 

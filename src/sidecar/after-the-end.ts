@@ -2,7 +2,7 @@
 // Local files are half reclaimed by now, so what is here must not be taken for what the task left.
 import { EXIT } from '../model/exit-status.ts';
 import type { CaptureRecord } from '../model/format/records.ts';
-import type { Sidecar } from './sidecar.ts';
+import type { Sidecar } from './interface.ts';
 import type { Begun } from './startup/start.ts';
 
 /** Answers with what the record says, and changes nothing. */

@@ -1,20 +1,21 @@
 // The sidecar's process, started by the launcher: signals are reported and not obeyed, the channel gives the
 // orders. When the launcher is gone it goes on until no process of the task is left, and says so in the record.
 import os from 'node:os';
-import { adoptClock, clockMs } from '../native/clock.ts';
+import { openLog, type Log } from '../log/log.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from '../model/format/messages.ts';
 import type { NoticeChoice } from '../model/format/notice.ts';
 import { isReported, JOB_SIGNALS } from '../model/relay.ts';
+import { adoptClock, clockMs } from '../native/clock.ts';
 import { guardInspector } from '../native/inspector.ts';
-import { openLog, type Log } from '../log/log.ts';
 import { openPidfd, type Pidfd } from '../native/pidfd.ts';
 import { openNotices, type Notices } from '../notices/notices.ts';
-import { openSidecar, type Sidecar } from './sidecar.ts';
-import type { RunEnd } from './shutdown/finish.ts';
-import { taskIsGone } from './shutdown/task-left.ts';
+import { type Sidecar } from './interface.ts';
 import { describeFailure } from './run/failure.ts';
+import type { RunEnd } from './shutdown/parts.ts';
+import { taskIsGone } from './shutdown/task-left.ts';
+import { openSidecar } from './sidecar.ts';
 
 /** What schedulers and terminals send to every process of a job. */
 const NOT_OBEYED = JOB_SIGNALS.filter(isReported);

@@ -3,85 +3,42 @@
 // it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
 import { setMaxListeners } from 'node:events';
 import picomatch from 'picomatch';
-import { clockMs } from '../native/clock.ts';
-import { EXIT } from '../model/exit-status.ts';
 import { generationName } from '../model/checkpoint/history.ts';
+import { EXIT } from '../model/exit-status.ts';
 import type { RelPath } from '../model/path.ts';
-import type { RecordKind } from '../model/format/records.ts';
-import type { Settings } from '../model/format/settings.ts';
+import { clockMs } from '../native/clock.ts';
 import { openWitness, type Witness } from '../watch/witness.ts';
-import type { Log } from '../log/log.ts';
 import { afterTheEnd } from './after-the-end.ts';
-import { openAnswers } from './control/answer.ts';
-import { openFlush } from './control/flush.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
 import { Companions } from './checkpoints/companions.ts';
-import type { Context } from './run/context.ts';
-import { openDrainWindow, type DrainWindow } from './shutdown/drain-window.ts';
-import { Files } from './queue/files.ts';
-import { endWhenLost } from './shutdown/lost-store.ts';
-import { finish, type Finished, type FinishParts, type RunEnd } from './shutdown/finish.ts';
-import { openGauges, type Gauges } from './disk/gauges.ts';
 import { Generations } from './checkpoints/generations.ts';
 import { OpenResults } from './checkpoints/open-results.ts';
-import { Outage } from './run/outage.ts';
-import { openStopping, type Stopping } from './shutdown/stopping.ts';
+import { openAnswers } from './control/answer.ts';
+import { openFlush } from './control/flush.ts';
+import { openGauges, type Gauges } from './disk/gauges.ts';
+import { PressureWatch } from './disk/pressure-watch.ts';
 import { Reclaims } from './disk/reclaims.ts';
-import { statMember } from './checkpoints/members.ts';
-import { Recorder } from './queue/recorder.ts';
-import { Relief } from './disk/pressure-watch.ts';
-import { rolesToTrack } from './queue/roles.ts';
-import type { Restored } from './startup/restore.ts';
+import type { Opened, SidecarOptions } from './interface.ts';
+import { Files } from './queue/files.ts';
 import { openPusher } from './queue/pushing.ts';
+import { Recorder } from './queue/recorder.ts';
 import { Results } from './queue/results.ts';
-import { watchFor, type Watching } from './startup/watching.ts';
+import { rolesToStore } from './queue/roles.ts';
 import { Unsaved } from './queue/unsaved.ts';
+import type { Context } from './run/context.ts';
+import { statMember } from './run/local-file.ts';
+import { Outage } from './run/outage.ts';
+import { openDrainWindow, type DrainWindow } from './shutdown/drain-window.ts';
+import { finish } from './shutdown/finish.ts';
+import { endWhenLost } from './shutdown/lost-store.ts';
+import { type FinishParts } from './shutdown/parts.ts';
+import { openStopping } from './shutdown/stopping.ts';
+import { scanBaseline } from './startup/baseline-scan.ts';
 import { sayOpening } from './startup/opening-lines.ts';
-import { warmUpLanes } from './startup/workers.ts';
+import type { Restored } from './startup/restore.ts';
 import { begin } from './startup/start.ts';
-import { takeStock } from './startup/baseline-scan.ts';
-
-export interface SidecarOptions {
-  readonly settings: Settings;
-  /** Set when a dead sidecar of this attempt is being replaced. */
-  readonly attempt: number | undefined;
-  /** No launcher would replace this sidecar. */
-  readonly alone?: boolean;
-  /** The pid of the process that the task descends from; undefined: nobody knows which processes are the task's. */
-  readonly launcher?: number | undefined;
-  readonly log: Log;
-  /** Gives up an opening that is still under way; means nothing afterwards. */
-  readonly giveUp?: AbortSignal;
-  /** Another attempt has taken the index over: the task must be stopped. */
-  readonly onFenced: (message: string) => void;
-  /** While we are being stopped: what sending the task's last files is measured to take, ms. */
-  readonly onDrainTakes: (ms: number) => void;
-}
-
-export interface Sidecar {
-  readonly attempt: number;
-  /** Generation that was restored, as `<attempt>-<generation>`; '' when none. */
-  readonly restored: string;
-  readonly runToken: string;
-  /** The attempt's last record, when it had been written before: nothing is watched any more. */
-  readonly endedAs?: RecordKind;
-  /** Path of the control socket, for CAPTURED_SOCKET. */
-  readonly socket: string | undefined;
-  /** The task's first process is there. */
-  taskStarted(): void;
-  /** A signal that asks the task to end is on its way to it. */
-  readonly taskSignalled: Stopping['taskSignalled'];
-  /** We will be stopped at this instant, ms since the epoch; undefined: not after all. */
-  readonly noticed: Stopping['noticed'];
-  /** What is closed by now had better be safe. */
-  readonly advised: Stopping['advised'];
-  /** The task has ended: everything is made durable and the last record written. Called once. */
-  finish(end: RunEnd): Promise<Finished>;
-  close(): Promise<void>;
-}
-
-/** `done-already`: `--skip-done` and this index is done; nothing was started. */
-export type Opened = { readonly kind: 'open'; readonly sidecar: Sidecar } | { readonly kind: 'done-already' };
+import { watchFor, type Watching } from './startup/watching.ts';
+import { warmUpLanes } from './startup/workers.ts';
 
 export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const { settings, log } = options;
@@ -113,7 +70,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const parts = assemble(context, restored, witness);
   outage.runs({ waiting: () => parts.files.waiting, onOver: () => parts.files.retryNow() });
   const watcher = await watchFor(parts);
-  await takeStock(context, { files: parts.files, restored }, watcher, () => {
+  await scanBaseline(context, { files: parts.files, restored }, watcher, () => {
     parts.watching.watcher = watcher;
   });
   const flush = openFlush({ ...parts, watcher });
@@ -156,7 +113,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
         window?.close();
         stopping.close();
         outage.close();
-        parts.relief.close();
+        parts.pressureWatch.close();
         parts.gauges.close();
         await watcher.close();
         parts.witness?.close();
@@ -167,7 +124,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
 }
 
 type Parts = Omit<FinishParts, 'watcher' | 'window'> &
-  Watching & { readonly gauges: Gauges; readonly relief: Relief; readonly unsaved: Unsaved };
+  Watching & { readonly gauges: Gauges; readonly pressureWatch: PressureWatch; readonly unsaved: Unsaved };
 
 /** The pieces and who tells whom. Nothing runs yet. */
 function assemble(context: Context, restored: Restored, witness: Witness | undefined): Parts {
@@ -177,7 +134,7 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
   const stored = (): void => {
     recorder.due();
     gauges.stored();
-    relief.changed();
+    pressureWatch.changed();
   };
   const results = new Results(context, stored);
   const checkpoints = new Checkpoints(context);
@@ -193,17 +150,17 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
   const files = new Files({
     paths: context.paths,
     push: openPusher({ context, checkpoints, results, suspects }),
-    rolesOf: (path) => rolesToTrack(manifest.rolesOf(path)),
+    rolesOf: (path) => rolesToStore(manifest.rolesOf(path)),
     replaces: (path) => results.replaces(path),
     sizeOf: (path) => statMember(context.root, path)?.size ?? 0,
     now: context.now,
-    onChange: (track, before) => {
-      gauges.changed(track, before);
-      unsaved.changed(track, before);
-      if (track.role !== 'checkpoint') return;
-      if (track.closes > before.closes)
-        generations.closed(track.path, track.lastClose?.how ?? 'close', context.now());
-      else if (before.pushing && !track.pushing) generations.memberSettled();
+    onChange: (fileState, before) => {
+      gauges.changed(fileState, before);
+      unsaved.changed(fileState, before);
+      if (fileState.role !== 'checkpoint') return;
+      if (fileState.closes > before.closes)
+        generations.closed(fileState.path, fileState.lastClose?.how ?? 'close', context.now());
+      else if (before.pushing && !fileState.pushing) generations.memberSettled();
     },
   });
   const unsaved = new Unsaved(context, { files: () => files, watcher: () => watching.watcher });
@@ -221,7 +178,7 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
   const gauges = openGauges(context, results, () => generations.commits.count);
   const reclaims = new Reclaims(context, results);
   // Under pressure a record is not waited for: what it names may go.
-  const relief = new Relief({ look: () => reclaims.pressure(), relieve: () => recorder.now() });
+  const pressureWatch = new PressureWatch({ look: () => reclaims.pressure(), relieve: () => recorder.now() });
   const recorder = new Recorder(context, async () => {
     await results.deleteObsolete();
     await reclaims.whileRunning();
@@ -239,7 +196,7 @@ function assemble(context: Context, restored: Restored, witness: Witness | undef
     reclaims,
     suspects,
     unsaved,
-    relief,
+    pressureWatch,
     gauges,
     watching,
     witness,

@@ -1,8 +1,8 @@
 // Pushes a result under its one key, and never silently replaces what somebody else has stored there: the
 // older object is copied to `.~n~` first, and one warning says so.
 import { keptKey, resultKey, type KeyScope } from '../model/format/keys.ts';
-import type { RelPath } from '../model/path.ts';
 import type { StoredFile } from '../model/format/records.ts';
+import type { RelPath } from '../model/path.ts';
 import { reached } from '../native/failpoint.ts';
 import { sendFile, type SendJob, type Sender, type Sent } from './send.ts';
 

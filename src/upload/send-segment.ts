@@ -5,8 +5,8 @@ import type { FileFacts } from '../model/file/fingerprint.ts';
 import { mayCompress } from '../model/format/keys.ts';
 import type { Segment } from '../model/format/records.ts';
 import type { RangeJob } from '../read/reading.ts';
-import { discard, metaOf, type Sender } from './send.ts';
 import { SnapshotMoved } from '../read/snapshot-moved.ts';
+import { discard, metaOf, type Sender } from './send.ts';
 
 export interface SegmentJob extends Omit<RangeJob, 'compression'> {
   /** Asked again while the key that it gave is taken; `first` is the segment's first byte. */
@@ -34,7 +34,7 @@ export async function sendSegment(
 ): Promise<SegmentSent> {
   const compression = mayCompress(range.path) ? sender.compression : { kind: 'none' as const };
   for (;;) {
-    const reading = await sender.lanes.range({ ...range, compression }, signal);
+    const reading = await sender.workers.range({ ...range, compression }, signal);
     if (reading.kind === 'refused') return reading;
     if (reading.kind !== 'body') return { kind: 'moved' };
     // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.

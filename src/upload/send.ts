@@ -2,23 +2,23 @@
 // key. Never makes anything visible that was not proven to be one consistent state of the file.
 import fs from 'node:fs';
 import type { FileFacts, Fingerprint } from '../model/file/fingerprint.ts';
-import { md5Of } from '../model/md5.ts';
-import { mayCompress } from '../model/format/keys.ts';
-import { decodePath, type RelPath } from '../model/path.ts';
 import { linkStaysInside } from '../model/file/link-target.ts';
+import { mayCompress } from '../model/format/keys.ts';
 import type { StoredFile } from '../model/format/records.ts';
 import type { Compression } from '../model/format/settings.ts';
+import { md5Of } from '../model/md5.ts';
+import { decodePath, type RelPath } from '../model/path.ts';
 import { beneath, whereabouts } from '../native/beneath.ts';
-import { reached } from '../native/failpoint.ts';
 import { fileFacts } from '../native/facts.ts';
-import type { ObjectMeta, PutOptions, Store } from '../store/contract/store.ts';
-import { SnapshotMoved } from '../read/snapshot-moved.ts';
-import type { Lanes } from '../read/workers.ts';
+import { reached } from '../native/failpoint.ts';
 import type { ReadJob } from '../read/reading.ts';
+import { SnapshotMoved } from '../read/snapshot-moved.ts';
+import type { Workers } from '../read/workers.ts';
+import type { ObjectMeta, PutOptions, Store } from '../store/contract/store.ts';
 
 export interface Sender {
   readonly root: { readonly fd: number; readonly path: string };
-  readonly lanes: Lanes;
+  readonly workers: Workers;
   readonly store: Store;
   readonly compression: Compression;
   readonly attempt: number;
@@ -65,7 +65,7 @@ export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSigna
   const link = readLink(sender, job.path);
   if (link !== undefined) return sendLink(sender, job, link, signal);
   reached('push.before-read');
-  const reading = await sender.lanes.read(
+  const reading = await sender.workers.read(
     {
       path: job.path,
       expected: job.expected,
@@ -93,7 +93,7 @@ export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSigna
   }
 }
 
-type Body = Extract<Awaited<ReturnType<Lanes['read']>>, { kind: 'body' }>;
+type Body = Extract<Awaited<ReturnType<Workers['read']>>, { kind: 'body' }>;
 
 async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: AbortSignal): Promise<Sent> {
   // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
@@ -139,7 +139,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
   return { kind: 'stored', file, fingerprint: facts };
 }
 
-/** Ends an iteration that was not read to its end, so that its lane is free again. */
+/** Ends an iteration that was not read to its end, so that its worker is free again. */
 export async function discard(parts: AsyncIterable<Uint8Array>): Promise<void> {
   await parts[Symbol.asyncIterator]().return?.();
 }

@@ -1,12 +1,12 @@
 // The last step inside the watcher: events wait here in the kernel's order until all that was read has been
 // understood. Only deliver() runs foreign code, so that a drain from inside a callback goes on with the next
 // event instead of overtaking it.
-import { clockMs } from '../native/clock.ts';
 import type { ClosedEvent, ClosedHow } from '../model/file/events.ts';
 import type { Evidence } from '../model/file/evidence.ts';
 import type { RelPath } from '../model/path.ts';
+import { clockMs } from '../native/clock.ts';
 
-export interface Outbox {
+export interface EventQueue {
   /** Without `evidence` it is still to be found out: {@link judge}. */
   add(path: RelPath, how: ClosedHow, evidence?: Evidence): void;
   /** True while something that waits is not judged. */
@@ -17,7 +17,7 @@ export interface Outbox {
   deliver(): void;
 }
 
-export function openOutbox(onClosed: (event: ClosedEvent) => void): Outbox {
+export function openOutbox(onClosed: (event: ClosedEvent) => void): EventQueue {
   let waiting: (Omit<ClosedEvent, 'evidence'> & { evidence?: Evidence | undefined })[] = [];
   let next = 0;
   /** From here on there may be some that are not judged. */

@@ -4,9 +4,9 @@ import { isPlaced, type ClosedHow, type Interest } from '../model/file/events.ts
 import type { Evidence } from '../model/file/evidence.ts';
 import { joinPath, type RelPath } from '../model/path.ts';
 import { holdDirectory } from '../native/beneath.ts';
+import type { EventQueue } from './event-queue.ts';
 import { DIRECTORY_MASK, IN, parseEvents, type InotifyCalls } from './inotify.ts';
 import { openNewNames, type NewNames } from './new-names.ts';
-import type { Outbox } from './event-queue.ts';
 import { hasVanished, listTree, lookAt, type Walk } from './scan.ts';
 import { below, WatchTree, type WatchedDir } from './tree.ts';
 
@@ -15,7 +15,7 @@ export interface KernelEventsOptions {
   readonly interest: Interest;
   readonly calls: InotifyCalls;
   readonly fd: number;
-  readonly outbox: Outbox;
+  readonly eventQueue: EventQueue;
   /** The kernel dropped events, or the watches may not fit the tree any more: walk it all again. */
   readonly onLost: (why: 'overflow' | 'displaced') => void;
   /** This directory has no watch, or could not be read: events of it will be missed. */
@@ -75,10 +75,10 @@ export class KernelEvents {
    */
   settle(readAll: () => void): void {
     const { links, finished } = this.#newNames.settle((path) => this.#options.interest.wants(path));
-    for (const path of links) this.#options.outbox.add(path, 'link', 'clean');
+    for (const path of links) this.#options.eventQueue.add(path, 'link', 'clean');
     if (finished.length > 0) readAll();
     for (const path of finished)
-      if (this.#newNames.take(path)) this.#options.outbox.add(path, 'link', 'clean');
+      if (this.#newNames.take(path)) this.#options.eventQueue.add(path, 'link', 'clean');
     const gone = [...this.#movedAway.values()];
     this.#movedAway.clear();
     for (const dir of gone) this.#unwatch(dir, (at) => at.path === undefined);
@@ -149,11 +149,11 @@ export class KernelEvents {
 
   #addTree(path: RelPath, how: ClosedHow): void {
     for (const files of listTree(this.walk, path))
-      for (const file of files) this.#options.outbox.add(file, how, evidenceFrom(how));
+      for (const file of files) this.#options.eventQueue.add(file, how, evidenceFrom(how));
   }
 
   #tell(path: RelPath, how: ClosedHow): void {
-    if (this.#options.interest.wants(path)) this.#options.outbox.add(path, how, evidenceFrom(how));
+    if (this.#options.interest.wants(path)) this.#options.eventQueue.add(path, how, evidenceFrom(how));
   }
 
   #enter(dir: RelPath, at: string): boolean {

@@ -1,16 +1,16 @@
 // The watcher on inotify: joins reader, kernel events, outbox and passes. On a local file system whose
 // directories are all watched it is idle when the task is, but for a look at the task's processes now and then.
 import { errnoOf } from '../model/errors.ts';
-import { KernelEvents } from './kernel-events.ts';
 import { networkFileSystem } from '../native/network-files.ts';
 import { openOutbox } from './event-queue.ts';
+import { KernelEvents } from './kernel-events.ts';
 import { openPasses } from './passes.ts';
 import { rescan } from './rescan.ts';
 import { findInTurns, listTreeInTurns, lookAt, type LookOn } from './scan.ts';
 import { openSeen, type Seen } from './seen.ts';
 import { openTestedReader, type TestedReader } from './self-test.ts';
 import { forbidden, networkFiles, noEvents, openWarnings } from './warnings.ts';
-import type { Watcher, WatcherOptions, WatchSystem } from './watcher.ts';
+import type { Watcher, WatcherOptions, WatchSystem } from './watching.ts';
 
 /** A new name, or half of a rename, is decided about after this long, or at once by drainNow(). */
 const SETTLE_MS = 5;
@@ -35,7 +35,7 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
   let settleTimer: NodeJS.Timeout | undefined;
   let lookTimer: NodeJS.Timeout | undefined;
 
-  const outbox = openOutbox((event) => {
+  const eventQueue = openOutbox((event) => {
     if (closing.signal.aborted) return;
     // Before the receiver looks at the file: what changes from here on is new to the next scan.
     const file = seen === undefined ? undefined : lookAt(root, event.path);
@@ -43,7 +43,7 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
     options.onClosed(event);
   });
   const passes = openPasses((kind, signal) =>
-    rescan(kind, { kernel, outbox, deliver, seen, lookOn }, signal),
+    rescan(kind, { kernel, eventQueue, deliver, seen, lookOn }, signal),
   );
   const scanFromNowOn = (): void => {
     seen ??= openSeen();
@@ -54,7 +54,7 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
     interest,
     calls: system.calls,
     fd: reader.fd,
-    outbox,
+    eventQueue,
     onLost: (why) => void lost.add(why),
     onUncovered: (dir, error) => {
       if (errnoOf(error) === 'EACCES') return warn(forbidden(dir, error));
@@ -65,17 +65,17 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
   const readAll = (): void => reader.drain(kernel.accept);
   /** After the closes were read, and before anybody acts on them. */
   const judge = (): void => {
-    if (options.witness === undefined) return outbox.judge('unknown');
+    if (options.witness === undefined) return eventQueue.judge('unknown');
     const evidence = options.witness.judge();
     // What a death closed before it was seen may still be queued: the next look does not see that death again.
     if (evidence === 'doubtful') readAll();
-    outbox.judge(evidence);
+    eventQueue.judge(evidence);
   };
   const deliver = (): void => {
     clearTimeout(lookTimer);
     lookTimer = undefined;
-    if (outbox.isUnjudged) judge();
-    outbox.deliver();
+    if (eventQueue.isUnjudged) judge();
+    eventQueue.deliver();
     if (closing.signal.aborted) return;
     if (kernel.isUnsettled) settleTimer ??= setTimeout(settle, SETTLE_MS);
     if (lost.size === 0) return;
@@ -110,7 +110,7 @@ export async function openKernelWatcher(options: WatcherOptions, system: WatchSy
   try {
     listen((bytes, length) => {
       kernel.accept(bytes, length);
-      const pauseMs = outbox.isUnjudged ? (options.witness?.nextMs ?? 0) - performance.now() : 0;
+      const pauseMs = eventQueue.isUnjudged ? (options.witness?.nextMs ?? 0) - performance.now() : 0;
       if (pauseMs <= 0) deliver();
       else lookTimer ??= setTimeout(deliver, pauseMs);
     });

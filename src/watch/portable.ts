@@ -2,19 +2,15 @@
 // the close, and scans find what neither told. It is late, never wrong: the snapshot still proves each file.
 import fs from 'node:fs';
 import path from 'node:path';
-import type { AsyncSubscription, SubscribeCallback } from '@parcel/watcher';
-import { clockMs } from '../native/clock.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import type { RelPath } from '../model/path.ts';
+import { clockMs } from '../native/clock.ts';
 import { openPasses } from './passes.ts';
 import { openQuietFiles, type QuietFiles } from './quiet.ts';
 import { findAll, findInTurns, listTree, lookAt, type Walk } from './scan.ts';
 import { openSeen } from './seen.ts';
 import { forbidden, noInotify, openWarnings, scansAlone } from './warnings.ts';
-import type { Watcher, WatcherOptions } from './watcher.ts';
-
-/** Starts a recursive watch of a directory. */
-export type Subscribe = (dir: string, onChange: SubscribeCallback) => Promise<AsyncSubscription>;
+import type { Subscribe, Watcher, WatcherOptions } from './watching.ts';
 
 /** How long a file must not change before it counts as closed. */
 const QUIET_MS = 1000;
@@ -54,7 +50,7 @@ export async function openPortable(
     }
     seen.forgetGone();
   });
-  const start = async (): Promise<AsyncSubscription | undefined> => {
+  const start = async (): Promise<Awaited<ReturnType<Subscribe>> | undefined> => {
     // On Linux it needs an inotify instance of its own, and without one it never answers.
     if (errnoOf(reason) === 'EMFILE') return undefined;
     // macOS reports real paths (/private/tmp for /tmp).

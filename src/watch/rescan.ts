@@ -1,14 +1,14 @@
 // One walk over the whole tree beside inotify. Each directory gets its watch before it is read, so that what
 // is made meanwhile causes an event; at the end the watches of directories that are gone are given back.
+import type { EventQueue } from './event-queue.ts';
 import type { KernelEvents } from './kernel-events.ts';
-import type { Outbox } from './event-queue.ts';
 import type { PassKind } from './passes.ts';
 import { findInTurns, listTreeInTurns, lookAt, type FoundFile, type LookOn } from './scan.ts';
 import type { Seen } from './seen.ts';
 
 export interface RescanParts {
   readonly kernel: KernelEvents;
-  readonly outbox: Outbox;
+  readonly eventQueue: EventQueue;
   /** After each piece. */
   readonly deliver: () => void;
   readonly seen: Seen | undefined;
@@ -23,15 +23,15 @@ export async function rescan(kind: PassKind, parts: RescanParts, signal: AbortSi
   parts.kernel.endPass();
 }
 
-async function tellAll({ kernel, outbox, deliver }: RescanParts, signal: AbortSignal): Promise<void> {
+async function tellAll({ kernel, eventQueue, deliver }: RescanParts, signal: AbortSignal): Promise<void> {
   for await (const paths of listTreeInTurns(kernel.walk, signal)) {
-    for (const path of paths) outbox.add(path, 'scan', 'unknown');
+    for (const path of paths) eventQueue.add(path, 'scan', 'unknown');
     deliver();
   }
 }
 
 async function tellNew(
-  { kernel, outbox, deliver, lookOn }: RescanParts,
+  { kernel, eventQueue, deliver, lookOn }: RescanParts,
   seen: Seen,
   signal: AbortSignal,
 ): Promise<void> {
@@ -42,7 +42,7 @@ async function tellNew(
     return now !== undefined && seen.isNew(path, now.facts);
   };
   for await (const files of findInTurns(kernel.walk, lookOn, signal)) {
-    for (const file of files) if (isNewNow(file)) outbox.add(file.path, 'scan', 'unknown');
+    for (const file of files) if (isNewNow(file)) eventQueue.add(file.path, 'scan', 'unknown');
     deliver();
   }
   seen.forgetGone();

@@ -1,67 +1,14 @@
 // Read this first. The watcher tells which declared files were closed: by inotify where it works, with scans
 // beside it where events are not enough, and without it where it cannot be had. It never reads a file and
 // never decides whether one is whole: that is the snapshot's.
-import type { ClosedEvent, Interest } from '../model/file/events.ts';
-import type { RelPath } from '../model/path.ts';
-import { libcInotify, type InotifyCalls } from './inotify.ts';
-import { openKernelWatcher } from './kernel-watcher.ts';
 import { fileSystemType } from '../native/network-files.ts';
-import { openPortable, parcelSubscribe, type Subscribe } from './portable.ts';
-import { openEpollReader, openPollReader, type OpenReader } from './reader.ts';
-import type { FoundFile, Walk } from './scan.ts';
-import type { Witness } from './witness.ts';
+import { libcInotify } from './inotify.ts';
+import { openKernelWatcher } from './kernel-watcher.ts';
+import { openPortable, parcelSubscribe } from './portable.ts';
+import { openEpollReader, openPollReader } from './reader.ts';
+import type { Watcher, WatcherOptions, WatchSystem } from './watching.ts';
 
 export type { FoundFile } from './scan.ts';
-
-export interface WatcherOptions {
-  /** The work directory: an open descriptor and its absolute path. Both stay the caller's. */
-  readonly root: { readonly fd: number; readonly path: string };
-  readonly interest: Interest;
-  /** Called in the kernel's order, never while another call is under way, except out of its own drainNow(). */
-  readonly onClosed: (event: ClosedEvent) => void;
-  /** The kernel dropped events; a walk over the whole tree, which tells every file, has been started. */
-  readonly onOverflow: () => void;
-  readonly onWarning: (message: string, hint: string) => void;
-  /** Time between two scans, where scans are needed. */
-  readonly rescanMs: number;
-  /** Says who closed a file; undefined: nobody can. It stays the caller's. */
-  readonly witness?: Pick<Witness, 'judge' | 'nextMs'> | undefined;
-}
-
-export interface Watcher {
-  /** `inotify-read`: as `inotify`, with a thread that waits for events. */
-  readonly mode: 'inotify' | 'inotify-read' | 'portable';
-  /** Why the mode is not `inotify`. */
-  readonly fallback: string | undefined;
-  /**
-   * Tells, before it returns, every close that the kernel knows at this moment, in order. Where there is no
-   * inotify it can tell nothing: use {@link scan}.
-   */
-  drainNow(): void;
-  /** Takes a look at the task's processes, so that a death until now is told from one later. */
-  look(): void;
-  /** Declared files that appeared and that nobody has closed yet; none where there is no inotify. */
-  unclosed(): readonly RelPath[];
-  /** True while closes may have given no event: then only {@link scan} is sure to find what is closed by now. */
-  missesCloses(): boolean;
-  /**
-   * Every declared file that is there, whether told or not, in pieces: there may be very many. Throws when
-   * `signal` aborts. `onUnreadable` is told each directory that could not be read.
-   */
-  scan(signal?: AbortSignal, onUnreadable?: Walk['onUnreadable']): AsyncIterable<readonly FoundFile[]>;
-  /** Nothing is told after this; the last descriptor is closed when it resolves. */
-  close(): Promise<void>;
-}
-
-/** What a test replaces to be on another machine. */
-export interface WatchSystem {
-  readonly platform: NodeJS.Platform;
-  readonly calls: InotifyCalls;
-  /** In the order in which they are tried. */
-  readonly readers: readonly OpenReader[];
-  readonly fileSystemType: (path: string) => number;
-  readonly subscribe: Subscribe;
-}
 
 export const thisSystem: WatchSystem = {
   platform: process.platform,

@@ -1,9 +1,9 @@
 // Looks at the task's processes after closes were read, and says whether one of them died: one look for all closes
 // that came together. It watches nobody else's processes, and never says that it saw what it could not see.
 import { evidenceOf, NOBODY, type Evidence, type Look, type Seen } from '../model/file/evidence.ts';
-import { isRemoteStarter } from './remote-starters.ts';
 import { ProcReader, type ProcessFacts } from '../native/proc-reader.ts';
 import { isHidden, processesWithEnvironment } from '../native/processes.ts';
+import { isRemoteStarter } from './remote-starters.ts';
 
 /** PF_EXITING of linux/sched.h. */
 const PF_EXITING = 0x4;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { OPTIONS, optionsOf, twinOf, type OptionName } from '../../src/cli/options.ts';
+import { OPTIONS, optionsOf, envNameOf, type OptionName } from '../../src/cli/options.ts';
 import { noFiles, parse, parsed } from './given.ts';
 
 const TASK = ['--', './task', '-r', 'x'];
@@ -50,7 +50,7 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['compression', 'zstd:6', { compression: { kind: 'zstd', level: 6 } }],
   ['compression', 'zstd', { compression: { kind: 'zstd', level: 1 } }],
   ['compression', 'none', { compression: { kind: 'none' } }],
-  ['lanes', '4', { lanes: 4 }],
+  ['lanes', '4', { workers: 4 }],
   ['spool', 'tmp', { spoolDir: '/tmp' }],
   ['spool-limit', '8MiB', { spoolLimitBytes: 8 * 2 ** 20 }],
   ['log-level', 'debug', { log: { level: 'debug' } }],
@@ -71,7 +71,7 @@ describe('each option', () => {
   });
 
   it.each(ROWS)('--%s %s has a twin in the environment', (name, text, settings) => {
-    expect(parsed(TASK, { [twinOf(name)]: text }).settings).toMatchObject(settings);
+    expect(parsed(TASK, { [envNameOf(name)]: text }).settings).toMatchObject(settings);
   });
 
   it('is in these rows', () => {

@@ -235,7 +235,7 @@ function baseSettings(workdir: string): Settings {
     endRules: { requireResults: false, doneWhen: undefined, againStatuses: [], trustedStatuses: [] },
     notices: { sources: [], signals: [], tell: 'auto' },
     verify: undefined,
-    lanes: 1,
+    workers: 1,
     spoolDir: undefined,
     spoolLimitBytes: 0,
     log: { level: 'info', format: 'text', file: undefined },

@@ -1,13 +1,14 @@
 import { decompress } from 'zstd-napi';
 import { getFrameContentSize } from 'zstd-napi/binding.js';
 import { describe, expect, it } from 'vitest';
-import { loadCompressor, type Compressor } from '../../src/read/compress.ts';
+import { loadCompressor } from '../../src/read/compress.ts';
+import { type Compressor } from '../../src/read/compressor.ts';
 import { zlibCompressor } from '../../src/read/compress-zlib.ts';
 import { encode } from '../../src/read/encode.ts';
 import { openPartBuffers } from '../../src/read/part-buffers.ts';
 import { collect, compressible, incompressible, MiB, ZSTD } from './read-all.ts';
 
-/** A source as a lane has it: one memory for all chunks. */
+/** A source as a worker has it: one memory for all chunks. */
 async function* chunksOf(content: Buffer): AsyncGenerator<Uint8Array, undefined> {
   const memory = new Uint8Array(MiB);
   for (let at = 0; at < content.length; at += memory.length) {
@@ -15,7 +16,7 @@ async function* chunksOf(content: Buffer): AsyncGenerator<Uint8Array, undefined>
   }
 }
 
-/** What a lane does with a piece before it asks for the next. */
+/** What a worker does with a piece before it asks for the next. */
 async function* copied(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const piece of pieces) yield Buffer.from(piece);
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { Compressor } from '../../src/read/compress.ts';
+import type { Compressor } from '../../src/read/compressor.ts';
 import { openPartBuffers } from '../../src/read/part-buffers.ts';
 import { readFile, type Bench, type Outlet } from '../../src/read/read-file.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';

@@ -1,8 +1,8 @@
-// The lane's reading of a file that stays open: real files, real writers, a real worker thread.
+// The worker's reading of a file that stays open: real files, real writers, a real worker thread.
 import fs from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TAIL_BYTES, type Piece } from '../../src/model/checkpoint/companions.ts';
-import { openLanes, type Lanes } from '../../src/read/workers.ts';
+import { openLanes, type Workers } from '../../src/read/workers.ts';
 import type { RangeJob } from '../../src/read/reading.ts';
 import { SnapshotMoved } from '../../src/read/snapshot-moved.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
@@ -13,7 +13,7 @@ const NAME = 'md.log';
 
 let entry: string;
 let dir: TestDir;
-let lanes: Lanes;
+let workers: Workers;
 let writer: number;
 
 beforeAll(async () => {
@@ -21,12 +21,12 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   dir = testDir();
-  lanes = openLanes({ root: dir, count: 2, entry, spoolLimitBytes: MiB });
+  workers = openLanes({ root: dir, count: 2, entry, spoolLimitBytes: MiB });
   writer = fs.openSync(`${dir.path}/${NAME}`, 'w');
 });
 afterEach(async () => {
   fs.closeSync(writer);
-  await lanes.close();
+  await workers.close();
   dir.remove();
 });
 
@@ -53,7 +53,7 @@ function job(more: Partial<RangeJob> = {}): RangeJob {
 }
 
 const firstOf = async (more: Partial<RangeJob>): Promise<number | undefined> => {
-  const body = bodyOf(await lanes.range(job(more)));
+  const body = bodyOf(await workers.range(job(more)));
   await readAll(body);
   return body.first;
 };
@@ -62,7 +62,7 @@ describe('a range of a file that is open for writing', () => {
   it.each([0, 1, MiB, 8 * MiB, 8 * MiB + 1, 20 * MiB])('has all of its %i bytes', async (size) => {
     const content = incompressible(size);
     append(content);
-    const { plain, proof } = await readAll(bodyOf(await lanes.range(job({ compression: RAW }))));
+    const { plain, proof } = await readAll(bodyOf(await workers.range(job({ compression: RAW }))));
     expect(plain.equals(content)).toBe(true);
     expect(proof.md5).toBe(md5Of(content));
     expect(proof.tail).toEqual(piece(content, Math.max(0, size - TAIL_BYTES), size));
@@ -73,7 +73,7 @@ describe('a range of a file that is open for writing', () => {
     append(content);
     const asked = job();
     append(Buffer.from('more'));
-    const { plain } = await readAll(bodyOf(await lanes.range(asked)));
+    const { plain } = await readAll(bodyOf(await workers.range(asked)));
     expect(plain.equals(content)).toBe(true);
   });
 
@@ -82,7 +82,7 @@ describe('a range of a file that is open for writing', () => {
     append(content);
     const known = [piece(content, 0, 300_000), piece(content, 300_000, 900_000)];
     const tail = piece(content, 900_000 - TAIL_BYTES, 900_000);
-    const body = bodyOf(await lanes.range(job({ known, tail, compression: RAW })));
+    const body = bodyOf(await workers.range(job({ known, tail, compression: RAW })));
     expect(body.first).toBe(900_000);
     const { plain, proof } = await readAll(body);
     expect(plain.equals(content.subarray(900_000))).toBe(true);
@@ -120,7 +120,7 @@ describe('a range of a file that is open for writing', () => {
   it('is empty when nothing is new', async () => {
     const content = incompressible(1000);
     append(content);
-    const body = bodyOf(await lanes.range(job({ known: [piece(content, 0, 1000)] })));
+    const body = bodyOf(await workers.range(job({ known: [piece(content, 0, 1000)] })));
     expect(body.first).toBe(1000);
     expect((await readAll(body)).plain).toHaveLength(0);
   });
@@ -131,7 +131,7 @@ describe('a file that is not the one that was looked at', () => {
     append(incompressible(1000));
     const asked = job();
     fs.ftruncateSync(writer, 999);
-    expect(await lanes.range(asked)).toEqual({ kind: 'moved' });
+    expect(await workers.range(asked)).toEqual({ kind: 'moved' });
   });
 
   it('is moved when another one was renamed to its place', async () => {
@@ -139,21 +139,21 @@ describe('a file that is not the one that was looked at', () => {
     const asked = job();
     dir.write('new', 'x'.repeat(1000));
     fs.renameSync(`${dir.path}/new`, `${dir.path}/${NAME}`);
-    expect(await lanes.range(asked)).toEqual({ kind: 'moved' });
+    expect(await workers.range(asked)).toEqual({ kind: 'moved' });
   });
 
   it('is gone when it was removed, and refused when it is a link', async () => {
     append(incompressible(1000));
     const asked = job();
     fs.rmSync(`${dir.path}/${NAME}`);
-    expect(await lanes.range(asked)).toEqual({ kind: 'gone' });
+    expect(await workers.range(asked)).toEqual({ kind: 'gone' });
     fs.symlinkSync('/etc/hostname', `${dir.path}/${NAME}`);
-    expect(await lanes.range(asked)).toMatchObject({ kind: 'refused' });
+    expect(await workers.range(asked)).toMatchObject({ kind: 'refused' });
   });
 
   it('gives no last part when it is cut back while it is read', async () => {
     append(incompressible(40 * MiB));
-    const body = bodyOf(await lanes.range(job({ compression: RAW })));
+    const body = bodyOf(await workers.range(job({ compression: RAW })));
     await body.parts.next();
     fs.ftruncateSync(writer, 1000);
     await expect(readAll(body)).rejects.toBeInstanceOf(SnapshotMoved);
@@ -163,10 +163,10 @@ describe('a file that is not the one that was looked at', () => {
 it('a large range leaves the way free for small files', async () => {
   append(incompressible(64 * MiB));
   dir.write('r.dat', 'small');
-  const large = bodyOf(await lanes.range(job({ compression: RAW })));
+  const large = bodyOf(await workers.range(job({ compression: RAW })));
   expect(
     (
-      await readAll(bodyOf(await lanes.read({ path: 'r.dat', compression: RAW, spoolFirst: false })))
+      await readAll(bodyOf(await workers.read({ path: 'r.dat', compression: RAW, spoolFirst: false })))
     ).plain.toString(),
   ).toBe('small');
   await large.parts.return?.();

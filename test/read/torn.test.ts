@@ -1,10 +1,10 @@
-// Back-pressure makes these tests exact: with the first part of five in the reader's hands, a lane has read
+// Back-pressure makes these tests exact: with the first part of five in the reader's hands, a worker has read
 // less than three. Whatever happens to the file then, happens while it is being read.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { openLanes, type Lanes } from '../../src/read/workers.ts';
+import { openLanes, type Workers } from '../../src/read/workers.ts';
 import { SnapshotMoved } from '../../src/read/snapshot-moved.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
@@ -13,7 +13,7 @@ import { bodyOf, MiB, readAll, slightlyCompressible, ZSTD } from './read-all.ts'
 const SIZE = 40 * MiB;
 let entry: string;
 let dir: TestDir;
-let lanes: Lanes;
+let workers: Workers;
 const content = slightlyCompressible(SIZE);
 const job = { path: 'k.chk', compression: ZSTD, spoolFirst: false };
 
@@ -24,18 +24,18 @@ beforeAll(async () => {
 beforeEach(() => {
   dir = testDir();
   dir.write('k.chk', content);
-  lanes = openLanes({ root: dir, count: 1, entry, spoolDir: dir.path, spoolLimitBytes: 64 * MiB });
+  workers = openLanes({ root: dir, count: 1, entry, spoolDir: dir.path, spoolLimitBytes: 64 * MiB });
 });
 
 afterEach(async () => {
-  await lanes.close();
+  await workers.close();
   dir.remove();
 });
 
 const open: number[] = [];
 afterAll(() => open.forEach((fd) => fs.closeSync(fd)));
 
-/** `hasWriter` where it is certain: the lane may look while the change is still being made. */
+/** `hasWriter` where it is certain: the worker may look while the change is still being made. */
 const changes: readonly [how: string, change: (file: string) => void, hasWriter?: boolean][] = [
   ['is rewritten in place', (file) => fs.writeFileSync(file, content)],
   ['has one byte of its end changed', (file) => writeByte(file, SIZE - 1)],
@@ -52,7 +52,7 @@ const changes: readonly [how: string, change: (file: string) => void, hasWriter?
 it.each(changes)(
   'never gives out the last part of a file that %s while it is read',
   async (_, change, hasWriter) => {
-    const body = bodyOf(await lanes.read(job));
+    const body = bodyOf(await workers.read(job));
     let received = 0;
     const reading = (async () => {
       for await (const part of body.parts) {
@@ -73,7 +73,7 @@ it.each(changes)(
 );
 
 it('gives a changed file up with the next bytes that it reads, not when all of it was sent', async () => {
-  const body = bodyOf(await lanes.read(job));
+  const body = bodyOf(await workers.read(job));
   let received = 0;
   const reading = (async () => {
     for await (const part of body.parts) {
@@ -89,7 +89,7 @@ it('gives a changed file up with the next bytes that it reads, not when all of i
 it.each(changes.slice(0, 4))(
   'gives out all of a spooled file that %s while it is sent',
   async (_, change) => {
-    const body = bodyOf(await lanes.read({ ...job, spoolFirst: true }));
+    const body = bodyOf(await workers.read({ ...job, spoolFirst: true }));
     expect(body).toMatchObject({ spool: 'used', compressed: true });
     change(path.join(dir.path, 'k.chk'));
     const { plain, proof } = await readAll(body);
@@ -99,7 +99,7 @@ it.each(changes.slice(0, 4))(
 );
 
 it('leaves no spool behind, not even while it is in use', async () => {
-  const body = bodyOf(await lanes.read({ ...job, spoolFirst: true }));
+  const body = bodyOf(await workers.read({ ...job, spoolFirst: true }));
   expect(dir.names('')).toEqual(['k.chk']);
   await readAll(body);
   expect(dir.names('')).toEqual(['k.chk']);

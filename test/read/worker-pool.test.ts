@@ -1,14 +1,14 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { openLanes, type Lanes, type LanesOptions } from '../../src/read/workers.ts';
+import { openLanes, type Workers, type WorkersOptions } from '../../src/read/workers.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 import { bodyOf, incompressible, MiB, RAW, readAll, slightlyCompressible, ZSTD } from './read-all.ts';
 
 let entry: string;
 let dir: TestDir;
-const opened: Lanes[] = [];
+const opened: Workers[] = [];
 
 beforeAll(async () => {
   entry = await bundleEntry('src/read/worker.ts');
@@ -21,14 +21,14 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  await Promise.all(opened.splice(0).map((lanes) => lanes.close()));
+  await Promise.all(opened.splice(0).map((workers) => workers.close()));
   dir.remove();
 });
 
-function open(options: Partial<LanesOptions> = {}): Lanes {
-  const lanes = openLanes({ root: dir, count: 2, entry, spoolLimitBytes: 0, ...options });
-  opened.push(lanes);
-  return lanes;
+function open(options: Partial<WorkersOptions> = {}): Workers {
+  const workers = openLanes({ root: dir, count: 2, entry, spoolLimitBytes: 0, ...options });
+  opened.push(workers);
+  return workers;
 }
 
 function job(name: string) {
@@ -36,22 +36,22 @@ function job(name: string) {
 }
 
 it('reads a small file while large ones are sent and wait', async () => {
-  const lanes = open();
-  const first = bodyOf(await lanes.read(job('large-1')));
-  const second = lanes.read(job('large-2'));
-  const third = lanes.read({ ...job('large-3'), expected: dir.facts('large-3') });
-  expect((await readAll(bodyOf(await lanes.read(job('small'))))).plain.toString()).toBe('content');
+  const workers = open();
+  const first = bodyOf(await workers.read(job('large-1')));
+  const second = workers.read(job('large-2'));
+  const third = workers.read({ ...job('large-3'), expected: dir.facts('large-3') });
+  expect((await readAll(bodyOf(await workers.read(job('small'))))).plain.toString()).toBe('content');
   await readAll(first);
   await readAll(bodyOf(await second));
   await readAll(bodyOf(await third));
 });
 
 it('reads large files one after the other, in the order in which they were asked for', async () => {
-  const lanes = open({ count: 1 });
+  const workers = open({ count: 1 });
   const order: string[] = [];
   await Promise.all(
     ['large-2', 'large-1', 'large-3'].map(async (name) => {
-      const body = bodyOf(await lanes.read(job(name)));
+      const body = bodyOf(await workers.read(job(name)));
       order.push(name);
       await readAll(body);
     }),
@@ -60,10 +60,10 @@ it('reads large files one after the other, in the order in which they were asked
 });
 
 it('sends no part that was not asked for, but one', async () => {
-  const lanes = open({ count: 1 });
-  const { parts } = bodyOf(await lanes.read(job('large-1')));
+  const workers = open({ count: 1 });
+  const { parts } = bodyOf(await workers.read(job('large-1')));
   await parts.next();
-  // A lane that does not wait to be asked is at the end of the file by the time that another has read it twice.
+  // A worker that does not wait to be asked is at the end of the file by the time that another has read it twice.
   for (let n = 0; n < 2; n += 1) await readAll(bodyOf(await open({ count: 1 }).read(job('large-1'))));
   // One that has waited now finds the file of another size.
   fs.truncateSync(path.join(dir.path, 'large-1'), 20 * MiB);
@@ -72,31 +72,31 @@ it('sends no part that was not asked for, but one', async () => {
 });
 
 it('is free again when a body is given up, read or not', async () => {
-  const lanes = open({ count: 1 });
-  const unread = bodyOf(await lanes.read(job('large-1')));
+  const workers = open({ count: 1 });
+  const unread = bodyOf(await workers.read(job('large-1')));
   await unread.parts.return?.();
-  const begun = bodyOf(await lanes.read(job('large-2')));
+  const begun = bodyOf(await workers.read(job('large-2')));
   for await (const part of begun.parts) if (part.length > 0) break;
   await expect(begun.done).rejects.toThrow('the reading was given up');
-  expect((await readAll(bodyOf(await lanes.read(job('large-3'))))).plain).toHaveLength(36 * MiB);
+  expect((await readAll(bodyOf(await workers.read(job('large-3'))))).plain).toHaveLength(36 * MiB);
 });
 
 it('compresses on after bodies that were given up in the middle', async () => {
   const content = slightlyCompressible(36 * MiB);
   dir.write('k.chk', content);
-  const lanes = open({ count: 1 });
+  const workers = open({ count: 1 });
   const compressed = { ...job('k.chk'), compression: ZSTD };
   for (let parts = 0; parts < 3; parts += 1) {
-    const givenUp = bodyOf(await lanes.read(compressed));
+    const givenUp = bodyOf(await workers.read(compressed));
     for (let n = 0; n < parts; n += 1) await givenUp.parts.next();
     await givenUp.parts.return?.();
-    expect((await readAll(bodyOf(await lanes.read(compressed)))).plain.equals(content)).toBe(true);
+    expect((await readAll(bodyOf(await workers.read(compressed)))).plain.equals(content)).toBe(true);
   }
 });
 
 it("takes a part back that the reader releases, and fills it again; the last one stays the reader's", async () => {
-  const lanes = open({ count: 1 });
-  const { parts } = bodyOf(await lanes.read(job('large-1')));
+  const workers = open({ count: 1 });
+  const { parts } = bodyOf(await workers.read(job('large-1')));
   const content = fs.readFileSync(path.join(dir.path, 'large-1'));
   let at = 0;
   for await (const part of parts) {
@@ -110,37 +110,37 @@ it("takes a part back that the reader releases, and fills it again; the last one
 });
 
 it('ends a body, a queued reading and one that is under way when their caller aborts', async () => {
-  const lanes = open({ count: 1 });
+  const workers = open({ count: 1 });
   const abort = new AbortController();
   const reason = new Error('fenced');
-  const body = bodyOf(await lanes.read(job('large-1'), abort.signal));
-  const queued = lanes.read(job('large-2'), abort.signal);
+  const body = bodyOf(await workers.read(job('large-1'), abort.signal));
+  const queued = workers.read(job('large-2'), abort.signal);
   await body.parts.next();
   abort.abort(reason);
   await expect(body.parts.next()).rejects.toBe(reason);
   await expect(body.done).rejects.toBe(reason);
   await expect(queued).rejects.toBe(reason);
-  await expect(lanes.read(job('small'), abort.signal)).rejects.toBe(reason);
-  await readAll(bodyOf(await lanes.read(job('large-3'))));
+  await expect(workers.read(job('small'), abort.signal)).rejects.toBe(reason);
+  await readAll(bodyOf(await workers.read(job('large-3'))));
 });
 
 it('fails all that is under way when it is closed, and takes nothing more', async () => {
-  const lanes = open({ count: 1 });
-  const body = bodyOf(await lanes.read(job('large-1')));
-  const queued = lanes.read(job('small'));
+  const workers = open({ count: 1 });
+  const body = bodyOf(await workers.read(job('large-1')));
+  const queued = workers.read(job('small'));
   await Promise.all([
-    expect(queued).rejects.toThrow('cannot read small: the lanes are closed'),
-    lanes.close(),
+    expect(queued).rejects.toThrow('cannot read small: the workers are closed'),
+    workers.close(),
   ]);
-  await expect(readAll(body)).rejects.toThrow('the lanes are closed');
-  await expect(lanes.read(job('small'))).rejects.toThrow('cannot read small: the lanes are closed');
+  await expect(readAll(body)).rejects.toThrow('the workers are closed');
+  await expect(workers.read(job('small'))).rejects.toThrow('cannot read small: the workers are closed');
 });
 
 it('fails the reading whose thread dies, and goes on with a new thread', async () => {
   const dies = dir.write('dies-once.mjs', diesOnce(path.join(dir.path, 'died'), entry));
-  const lanes = open({ count: 1, entry: dies });
-  const first = lanes.read(job('small'));
-  const second = lanes.read(job('small'));
+  const workers = open({ count: 1, entry: dies });
+  const first = workers.read(job('small'));
+  const second = workers.read(job('small'));
   await expect(first).rejects.toThrow(
     'cannot read small: the thread that reads it died: it ended with status 7',
   );
@@ -148,9 +148,9 @@ it('fails the reading whose thread dies, and goes on with a new thread', async (
 });
 
 it('says why when the thread cannot even start', async () => {
-  const lanes = open({ entry: path.join(dir.path, 'missing.mjs') });
-  await expect(lanes.read(job('small'))).rejects.toThrow(/cannot read small: .* Cannot find module/);
-  await expect(lanes.compressor()).rejects.toThrow('Cannot find module');
+  const workers = open({ entry: path.join(dir.path, 'missing.mjs') });
+  await expect(workers.read(job('small'))).rejects.toThrow(/cannot read small: .* Cannot find module/);
+  await expect(workers.compressor()).rejects.toThrow('Cannot find module');
 });
 
 function diesOnce(mark: string, realEntry: string): string {

@@ -5,7 +5,7 @@ import { startLane } from '../../src/read/worker-thread.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir } from '../support/work-dir.ts';
 
-it('a lane is warned of nothing when it closes a file: what nobody reads would be kept for ever', async () => {
+it('a worker is warned of nothing when it closes a file: what nobody reads would be kept for ever', async () => {
   const dir = testDir();
   dir.write('file', 'x');
   const fd = fs.openSync(dir.path, 'r');

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { getFrameContentSize } from 'zstd-napi/binding.js';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { decodePath } from '../../src/model/path.ts';
-import { openLanes, type Lanes, type LanesOptions } from '../../src/read/workers.ts';
+import { openLanes, type Workers, type WorkersOptions } from '../../src/read/workers.ts';
 import type { ReadJob } from '../../src/read/reading.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
@@ -12,7 +12,7 @@ import { bodyOf, compressible, incompressible, md5Of, MiB, RAW, readAll, ZSTD } 
 
 let entry: string;
 let dir: TestDir;
-let lanes: Lanes;
+let workers: Workers;
 
 beforeAll(async () => {
   entry = await bundleEntry('src/read/worker.ts');
@@ -20,15 +20,15 @@ beforeAll(async () => {
 
 beforeEach(() => {
   dir = testDir();
-  lanes = open();
+  workers = open();
 });
 
 afterEach(async () => {
-  await lanes.close();
+  await workers.close();
   dir.remove();
 });
 
-function open(options: Partial<LanesOptions> = {}): Lanes {
+function open(options: Partial<WorkersOptions> = {}): Workers {
   return openLanes({ root: dir, count: 2, entry, spoolLimitBytes: 64 * MiB, ...options });
 }
 
@@ -43,7 +43,7 @@ describe('the body of a reading', () => {
     async (size) => {
       const content = incompressible(size);
       dir.write('r.dat', content);
-      const body = bodyOf(await lanes.read(job('r.dat')));
+      const body = bodyOf(await workers.read(job('r.dat')));
       expect(body).toMatchObject({ compressed: false, facts: dir.facts('r.dat') });
       const { plain, partSizes, proof } = await readAll(body);
       expect(plain.equals(content)).toBe(true);
@@ -58,7 +58,7 @@ describe('the body of a reading', () => {
     async (size) => {
       const content = compressible(size);
       dir.write('r.dat', content);
-      const body = bodyOf(await lanes.read(job('r.dat')));
+      const body = bodyOf(await workers.read(job('r.dat')));
       expect(body.compressed).toBe(true);
       const { plain, stored, proof } = await readAll(body);
       expect(plain.equals(content)).toBe(true);
@@ -85,7 +85,7 @@ describe('the body of a reading', () => {
             ),
           );
           dir.write('r.dat', content);
-          const body = bodyOf(await lanes.read(job('r.dat', { compression, spoolFirst })));
+          const body = bodyOf(await workers.read(job('r.dat', { compression, spoolFirst })));
           const { plain, proof, stored } = await readAll(body);
           expect(plain.equals(content)).toBe(true);
           expect(proof.md5).toBe(md5Of(content));
@@ -100,16 +100,16 @@ describe('the body of a reading', () => {
   it('knows the md5 of a file of one part before the first byte leaves, and of a larger one after', async () => {
     dir.write('small', incompressible(8 * MiB));
     dir.write('large', incompressible(8 * MiB + 1));
-    const small = bodyOf(await lanes.read(job('small')));
+    const small = bodyOf(await workers.read(job('small')));
     expect(small.md5).toBe(md5Of(fs.readFileSync(path.join(dir.path, 'small'))));
-    const large = bodyOf(await lanes.read(job('large')));
+    const large = bodyOf(await workers.read(job('large')));
     expect(large.md5).toBeUndefined();
     await readAll(large);
   });
 
   it('is not compressed when that was not asked for', async () => {
     dir.write('r.dat', compressible(3 * MiB));
-    const body = bodyOf(await lanes.read(job('r.dat', { compression: RAW })));
+    const body = bodyOf(await workers.read(job('r.dat', { compression: RAW })));
     expect(body.compressed).toBe(false);
     expect((await readAll(body)).stored).toHaveLength(3 * MiB);
   });
@@ -117,7 +117,7 @@ describe('the body of a reading', () => {
   it('has the bytes of a file whose name is not UTF-8', async () => {
     const name = Buffer.from([0x72, 0xff, 0xc3, 0x28]);
     fs.writeFileSync(Buffer.concat([Buffer.from(`${dir.path}/`), name]), 'content');
-    const { plain } = await readAll(bodyOf(await lanes.read(job(decodePath(name)))));
+    const { plain } = await readAll(bodyOf(await workers.read(job(decodePath(name)))));
     expect(plain.toString()).toBe('content');
   });
 });
@@ -130,7 +130,7 @@ describe('an unchanged file', () => {
     const content = compressible(size);
     dir.write('r.dat', content);
     const baseline = { md5: md5Of(content), size };
-    expect(await lanes.read(job('r.dat', { baseline }))).toEqual({
+    expect(await workers.read(job('r.dat', { baseline }))).toEqual({
       kind: 'unchanged',
       md5: baseline.md5,
       facts: dir.facts('r.dat'),
@@ -144,7 +144,7 @@ describe('an unchanged file', () => {
     const content = incompressible(size);
     dir.write('r.dat', content);
     const body = bodyOf(
-      await lanes.read(job('r.dat', { baseline: { md5: md5Of(Buffer.alloc(size)), size } })),
+      await workers.read(job('r.dat', { baseline: { md5: md5Of(Buffer.alloc(size)), size } })),
     );
     expect(body.md5).toBe(md5Of(content));
     expect((await readAll(body)).plain.equals(content)).toBe(true);
@@ -154,25 +154,25 @@ describe('an unchanged file', () => {
 describe('what is not read', () => {
   it('is a file that has a writer', async () => {
     const writer = fs.openSync(dir.write('r.dat', 'half of'), 'a');
-    expect(await lanes.read(job('r.dat'))).toEqual({ kind: 'writer' });
-    expect(await lanes.md5('r.dat')).toEqual({ kind: 'writer' });
+    expect(await workers.read(job('r.dat'))).toEqual({ kind: 'writer' });
+    expect(await workers.md5('r.dat')).toEqual({ kind: 'writer' });
     fs.closeSync(writer);
-    expect(await lanes.read(job('r.dat'))).toMatchObject({ kind: 'body' });
+    expect(await workers.read(job('r.dat'))).toMatchObject({ kind: 'body' });
   });
 
   it('is a file in another state than the expected one', async () => {
     dir.write('r.dat', 'first');
     const expected = dir.facts('r.dat');
-    expect(await lanes.read(job('r.dat', { expected }))).toMatchObject({ kind: 'body' });
+    expect(await workers.read(job('r.dat', { expected }))).toMatchObject({ kind: 'body' });
     dir.write('r.dat', 'later');
-    expect(await lanes.read(job('r.dat', { expected }))).toEqual({ kind: 'moved' });
+    expect(await workers.read(job('r.dat', { expected }))).toEqual({ kind: 'moved' });
   });
 
   it('is what is not there', async () => {
     dir.write('file', '');
-    expect(await lanes.read(job('none'))).toEqual({ kind: 'gone' });
-    expect(await lanes.read(job('file/below'))).toEqual({ kind: 'gone' });
-    expect(await lanes.md5('none')).toEqual({ kind: 'gone' });
+    expect(await workers.read(job('none'))).toEqual({ kind: 'gone' });
+    expect(await workers.read(job('file/below'))).toEqual({ kind: 'gone' });
+    expect(await workers.md5('none')).toEqual({ kind: 'gone' });
   });
 
   it('is a symbolic link, and what stands behind one', async () => {
@@ -180,8 +180,8 @@ describe('what is not read', () => {
     fs.symlinkSync('real/r.dat', path.join(dir.path, 'link'));
     fs.symlinkSync('real', path.join(dir.path, 'way'));
     const refused = { kind: 'refused', why: 'it is a symbolic link, or stands behind one' };
-    expect(await lanes.read(job('link'))).toEqual(refused);
-    expect(await lanes.read(job('way/r.dat'))).toEqual(refused);
+    expect(await workers.read(job('link'))).toEqual(refused);
+    expect(await workers.read(job('way/r.dat'))).toEqual(refused);
   });
 
   it('is anything but a regular file, without waiting for a FIFO', async () => {
@@ -192,8 +192,8 @@ describe('what is not read', () => {
     );
     fs.mkdirSync(path.join(dir.path, 'dir'));
     const refused = { kind: 'refused', why: 'it is not a regular file' };
-    expect(await lanes.read(job('fifo'))).toEqual(refused);
-    expect(await lanes.read(job('dir'))).toEqual(refused);
+    expect(await workers.read(job('fifo'))).toEqual(refused);
+    expect(await workers.read(job('dir'))).toEqual(refused);
   });
 });
 
@@ -201,10 +201,14 @@ it('gives the md5 of a file of any size', async () => {
   for (const size of [0, 5, 20 * MiB]) {
     const content = incompressible(size);
     dir.write('r.dat', content);
-    expect(await lanes.md5('r.dat')).toEqual({ kind: 'md5', md5: md5Of(content), facts: dir.facts('r.dat') });
+    expect(await workers.md5('r.dat')).toEqual({
+      kind: 'md5',
+      md5: md5Of(content),
+      facts: dir.facts('r.dat'),
+    });
   }
 });
 
 it('compresses with zstd-napi where that is installed', async () => {
-  expect(await lanes.compressor()).toBe('zstd-napi');
+  expect(await workers.compressor()).toBe('zstd-napi');
 });

@@ -1,9 +1,13 @@
 // The two listings of the test server: pages of at most 1,000, in byte order, keys encoded on request.
 import { tag, urlEncode, xml, type Answer } from './answers.ts';
 import type { Objects } from './objects.ts';
-import type { S3Request } from './operations.ts';
 
-export function listObjects(objects: Objects, { bucket, query }: S3Request): Answer {
+interface ListingRequest {
+  readonly bucket: string;
+  readonly query: URLSearchParams;
+}
+
+export function listObjects(objects: Objects, { bucket, query }: ListingRequest): Answer {
   const encode = query.get('encoding-type') === 'url' ? urlEncode : String;
   const prefix = query.get('prefix') ?? '';
   const after =
@@ -48,7 +52,7 @@ function rolledUp(
   return [keys.filter((key) => endOf(key) < 0), [...new Set(folders)]];
 }
 
-export function listUploads(objects: Objects, { bucket, query }: S3Request): Answer {
+export function listUploads(objects: Objects, { bucket, query }: ListingRequest): Answer {
   const encode = query.get('encoding-type') === 'url' ? urlEncode : String;
   const prefix = query.get('prefix') ?? '';
   const after = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''] as const;

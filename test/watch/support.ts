@@ -6,13 +6,8 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ClosedEvent, Interest } from '../../src/model/file/events.ts';
 import { libcFunction } from '../../src/native/libc.ts';
-import {
-  openWatcher,
-  thisSystem,
-  type FoundFile,
-  type Watcher,
-  type WatchSystem,
-} from '../../src/watch/watcher.ts';
+import { openWatcher, thisSystem, type FoundFile } from '../../src/watch/watcher.ts';
+import { type Watcher, type WatchSystem } from '../../src/watch/watching.ts';
 import type { Witness } from '../../src/watch/witness.ts';
 
 // The lease probe may cause one, and its default action ends the process.

@@ -3,9 +3,9 @@
 // while the task writes, what was closed never waits for longer than the bound.
 import { BOUND_MS, boundOf, instantDueMs, isLate } from '../bound.ts';
 import type { ClosedHow } from '../file/events.ts';
+import type { RelPath } from '../path.ts';
 import { closedInUnit, newUnits, unitsLost, unitsSaid, type OpenUnits } from './open-units.ts';
 import { hasStopped, newPace, paced, type Pace } from './pace.ts';
-import type { RelPath } from '../path.ts';
 import type { Rotates } from './rotation.ts';
 import {
   boundPassed,

@@ -1,8 +1,8 @@
 // How the user reads of a set of checkpoint files: what is in it, whether it is good, which one restore prefers. Pure.
-import { generationName } from './history.ts';
 import type { Generation } from '../format/records.ts';
-import { restoreOrder } from './restore-order.ts';
 import { formatBytes, plural } from '../units.ts';
+import { generationName } from './history.ts';
+import { restoreOrder } from './restore-order.ts';
 
 type Files = Pick<Generation, 'members' | 'companions'>;
 

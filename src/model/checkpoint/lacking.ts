@@ -1,7 +1,7 @@
 // What results have lost for good when a resume goes on from a checkpoint set: content that the store did not have
 // when the set was committed, and that the task will not write again. Pure: from records to names.
-import { showPath } from '../path.ts';
 import type { Behind, Generation, Lacking, LeftFile, StoredFile } from '../format/records.ts';
+import { showPath } from '../path.ts';
 
 /** More names than anybody reads: further ones are only counted. */
 export const MOST_BEHIND = 1000;

@@ -1,6 +1,6 @@
 // Which generation a restore prefers. Pure, and the one place that says what the marks of a generation are worth.
-import { generationName, newestFirst, type AttemptEnd } from './history.ts';
 import type { Generation } from '../format/records.ts';
+import { generationName, newestFirst, type AttemptEnd } from './history.ts';
 
 /** So many attempts that failed from one generation, and the one before it is tried. */
 const TRIES_EACH = 2;

@@ -1,9 +1,9 @@
 // What may be deleted from the store. Pure, and careful: an object goes only when no kept generation of any
 // listed record names it, a record only when a newer one says all that it said.
+import { parseRecordKey } from '../format/keys.ts';
+import type { Generation } from '../format/records.ts';
 import { generationName } from './history.ts';
 import { isGood } from './restore-order.ts';
-import type { Generation } from '../format/records.ts';
-import { parseRecordKey } from '../format/keys.ts';
 
 /**
  * The generations to keep, newest first: the newest `keep` good ones, older good ones until one of those kept is

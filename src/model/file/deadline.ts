@@ -1,6 +1,6 @@
 // The last seconds before the machine is taken away: when they end, in which order files go, which of them
-// still fit, and when the task must be gone. Pure; the launcher and sidecar/files carry it out.
-import type { TrackRole } from './file-state.ts';
+// still fit, and when the task must be gone. Pure; the launcher and sidecar/queue carry it out.
+import type { FileRole } from './file-state.ts';
 
 /** Kept of an instant that a source names: clocks differ, and the exit itself takes time. */
 export const NOTICE_MARGIN_MS = 2000;
@@ -37,7 +37,7 @@ export function drainReserveMs(windowMs: number, drainMs: number | undefined): n
 
 /** A file on its way to the store, or waiting to go. */
 export interface Sending {
-  readonly role: TrackRole;
+  readonly role: FileRole;
   /** Bytes that are still to be sent, as far as that can be told. */
   readonly bytes: number;
 }

@@ -1,6 +1,6 @@
 // What the watcher tells: one event flows one way, from the kernel's bytes to decide().
-import type { Evidence } from './evidence.ts';
 import type { RelPath } from '../path.ts';
+import type { Evidence } from './evidence.ts';
 
 /**
  * How a file came to be closed. `close`: IN_CLOSE_WRITE. `rename`: IN_MOVED_TO of the file; `dir-rename`: of a

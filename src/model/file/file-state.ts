@@ -1,11 +1,11 @@
 // What is known of one declared file in one role while the task runs: plain data, changed only by decide().
+import type { RelPath } from '../path.ts';
 import type { ClosedHow } from './events.ts';
 import type { Evidence } from './evidence.ts';
 import type { Fingerprint } from './fingerprint.ts';
-import type { RelPath } from '../path.ts';
 
 /** A result goes to one key that is replaced; a checkpoint becomes a new object each time. */
-export type TrackRole = 'result' | 'checkpoint';
+export type FileRole = 'result' | 'checkpoint';
 
 /** Content that the store has acknowledged. */
 export interface Durable {
@@ -20,9 +20,9 @@ export interface Close {
   readonly evidence: Evidence;
 }
 
-export interface Track {
+export interface FileState {
   readonly path: RelPath;
-  readonly role: TrackRole;
+  readonly role: FileRole;
   /** There before the task started and not closed since. */
   readonly inherited: Fingerprint | undefined;
   /** There is content that was closed and is not known to be durable. */
@@ -55,7 +55,7 @@ export interface Track {
 }
 
 /** A file of which nothing has been told yet. `replaces`: something is stored under the result's key. */
-export function newTrack(path: RelPath, role: TrackRole, replaces: boolean): Track {
+export function newFileState(path: RelPath, role: FileRole, replaces: boolean): FileState {
   return {
     path,
     role,

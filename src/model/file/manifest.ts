@@ -1,9 +1,19 @@
 // The manifest: which paths the user declared, and as what. Pure; compiled once, asked for every event, so
 // names without wildcards are looked up and only globs are tried one after the other.
+import { ancestorsOf, type RelPath } from '../path.ts';
 import type { Interest } from './events.ts';
 import { compileGlob, parsePattern, type Glob, type Named } from './glob.ts';
-import { ancestorsOf, type RelPath } from '../path.ts';
-import type { ManifestPatterns } from '../format/settings.ts';
+
+/** Patterns as the user wrote them, relative to the work directory (picomatch syntax, or `dir/`). */
+export interface ManifestPatterns {
+  readonly results: readonly string[];
+  readonly checkpoints: readonly string[];
+  readonly inputs: readonly string[];
+  readonly companions: readonly string[];
+  readonly exclude: readonly string[];
+  /** Of these patterns only the newest n matches are members of a checkpoint generation; undefined: all. */
+  readonly newest: number | undefined;
+}
 
 /** A file may have several roles at once. */
 export interface Roles {

@@ -1,7 +1,7 @@
 // When a file that decide() knows to be pending is pushed: pure, asked each time that something may have
 // changed. It never starts a second push of a file.
 import { isDoubted } from './decide.ts';
-import type { Track } from './file-state.ts';
+import type { FileState } from './file-state.ts';
 
 /** What is true of the whole run when a push is considered. */
 export interface PushContext {
@@ -20,19 +20,19 @@ export type NextStep =
   | { readonly kind: 'nothing' };
 
 /** Whether this file is to be pushed now, later, or not. */
-export function nextStep(track: Track, context: PushContext): NextStep {
-  if (!track.pending || track.pushing || track.blocked) return { kind: 'nothing' };
-  if (isHeldBack(track, context.holdReplacing)) return { kind: 'nothing' };
-  const retrying = track.tornTries > 0 || track.failedTries > 0;
-  const isDoubtful = isDoubted(track) && !context.vouched;
-  if (track.notBeforeMs > context.nowMs && (retrying || isDoubtful || !context.urgent)) {
-    return { kind: 'wait', untilMs: track.notBeforeMs };
+export function nextStep(fileState: FileState, context: PushContext): NextStep {
+  if (!fileState.pending || fileState.pushing || fileState.blocked) return { kind: 'nothing' };
+  if (isHeldBack(fileState, context.holdReplacing)) return { kind: 'nothing' };
+  const retrying = fileState.tornTries > 0 || fileState.failedTries > 0;
+  const isDoubtful = isDoubted(fileState) && !context.vouched;
+  if (fileState.notBeforeMs > context.nowMs && (retrying || isDoubtful || !context.urgent)) {
+    return { kind: 'wait', untilMs: fileState.notBeforeMs };
   }
-  return { kind: 'push', spoolFirst: track.spoolFirst };
+  return { kind: 'push', spoolFirst: fileState.spoolFirst };
 }
 
 /** True while a push would put what may be a death's over a stored object, or where a good one is to stand. */
-export function isHeldBack(track: Track, holdReplacing: boolean): boolean {
-  if (!holdReplacing || track.role !== 'result') return false;
-  return isDoubted(track) || (track.replaces && track.lastClose?.evidence !== 'clean');
+export function isHeldBack(fileState: FileState, holdReplacing: boolean): boolean {
+  if (!holdReplacing || fileState.role !== 'result') return false;
+  return isDoubted(fileState) || (fileState.replaces && fileState.lastClose?.evidence !== 'clean');
 }

@@ -1,4 +1,4 @@
-// What a notice is: somebody says that this machine or container will be taken away. Pure; src/preempt
+// What a notice is: somebody says that this machine or container will be taken away. Pure; src/notices
 // listens to the sources, the launcher decides what to do about it.
 import { formatMs, parseDurationMs } from '../units.ts';
 

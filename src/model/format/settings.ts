@@ -1,22 +1,11 @@
 // What the user asked for, after options, environment and manifests files have been read and checked.
 // Plain data: it crosses the channel from the launcher to the sidecar as JSON.
-import type { NoticeChoice } from './notice.ts';
-
+import type { ManifestPatterns } from '../file/manifest.ts';
 import type { SlurmJob } from '../slurm-job.ts';
+import type { NoticeChoice } from './notice.ts';
 
 export type ReclaimMode = 'auto' | 'now' | 'never';
 export type Compression = { readonly kind: 'zstd'; readonly level: number } | { readonly kind: 'none' };
-
-/** Patterns as the user wrote them, relative to the work directory (picomatch syntax, or `dir/`). */
-export interface ManifestPatterns {
-  readonly results: readonly string[];
-  readonly checkpoints: readonly string[];
-  readonly inputs: readonly string[];
-  readonly companions: readonly string[];
-  readonly exclude: readonly string[];
-  /** Of these patterns only the newest n matches are members of a checkpoint generation; undefined: all. */
-  readonly newest: number | undefined;
-}
 
 export interface StoreSettings {
   /** `s3://bucket/prefix`, or `file:///dir` (always absolute). */
@@ -115,7 +104,7 @@ export interface Settings {
   readonly notices: NoticeSettings;
   readonly verify: Verification | undefined;
   /** Worker threads that read, hash and compress. */
-  readonly lanes: number;
+  readonly workers: number;
   readonly spoolDir: string | undefined;
   readonly spoolLimitBytes: number;
   readonly log: LogSettings;

@@ -1,8 +1,8 @@
 // How often a task was started for nothing: the count behind --max-attempts. Pure; the records of earlier
 // attempts are its only source, so that the count holds whatever machine or scheduler started them.
 import type { AttemptEnd } from '../checkpoint/history.ts';
-import type { Generation } from '../format/records.ts';
 import { restoreOrder } from '../checkpoint/restore-order.ts';
+import type { Generation } from '../format/records.ts';
 
 /**
  * Attempts of this run, this one included, since the one that made the checkpoint with which the next attempt

@@ -1,9 +1,9 @@
 // How the run ended: which record closes the attempt and what capture exits with. Pure; the exit status
 // tells the truth, so every way to 0 passes through here.
 import { EXIT, statusOfSignal, type ExitStatus } from '../exit-status.ts';
-import { showPath } from '../path.ts';
 import type { LeftFile, RecordKind } from '../format/records.ts';
 import type { EndRules } from '../format/settings.ts';
+import { showPath } from '../path.ts';
 
 export interface Outcome {
   /** Undefined when nobody can know (`watch` without word from the task). */

@@ -1,7 +1,7 @@
-// A track as a row of 101 bytes. Why a file is left is one of few texts, kept once for all.
+// A file state as a row of 101 bytes. Why a file is left is one of few texts, kept once for all.
 import type { ClosedHow } from '../file/events.ts';
 import type { Evidence } from '../file/evidence.ts';
-import type { Close, Durable, Track, TrackRole } from '../file/file-state.ts';
+import type { Close, Durable, FileState, FileRole } from '../file/file-state.ts';
 import {
   FINGERPRINT_BYTES,
   MD5_BYTES,
@@ -43,7 +43,7 @@ const CLOSED_AT = 35;
 const FINGERPRINT = 43;
 const MD5 = FINGERPRINT + FINGERPRINT_BYTES;
 
-export function trackRow(role: TrackRole): RowCodec<Track> {
+export function fileStateRow(role: FileRole): RowCodec<FileState> {
   const reasons: string[] = [];
   const numberOf = (left: string | undefined): number => {
     if (left === undefined) return 0;
@@ -53,24 +53,24 @@ export function trackRow(role: TrackRole): RowCodec<Track> {
   };
   return {
     bytes: MD5 + MD5_BYTES,
-    write: (track, row, at, path) => {
-      const left = numberOf(track.left);
-      const { lastClose, inherited, durable, tornTries, failedTries } = track;
+    write: (fileState, row, at, path) => {
+      const left = numberOf(fileState.left);
+      const { lastClose, inherited, durable, tornTries, failedTries } = fileState;
       if (left === -1 || tornTries > MOST_TRIES || failedTries > MOST_TRIES) return false;
-      row.writeUInt16LE(flagsOf(track), at);
+      row.writeUInt16LE(flagsOf(fileState), at);
       row[at + HOW] = lastClose === undefined ? 0 : numberOfClose(lastClose);
       row[at + TORN] = tornTries;
       row[at + FAILED] = failedTries;
       row.writeUInt16LE(left, at + LEFT);
-      row.writeDoubleLE(track.pendingSinceMs, at + SINCE);
-      row.writeDoubleLE(track.notBeforeMs, at + NOT_BEFORE);
+      row.writeDoubleLE(fileState.pendingSinceMs, at + SINCE);
+      row.writeDoubleLE(fileState.notBeforeMs, at + NOT_BEFORE);
       row.writeDoubleLE(lastClose?.atMs ?? 0, at + CLOSED_AT);
       return (
-        track.path === path &&
-        track.role === role &&
-        writeCount(track.closes, row, at + CLOSES) &&
-        writeCount(track.readingCloses, row, at + READING) &&
-        writeCount(track.durableCloses, row, at + BEHIND) &&
+        fileState.path === path &&
+        fileState.role === role &&
+        writeCount(fileState.closes, row, at + CLOSES) &&
+        writeCount(fileState.readingCloses, row, at + READING) &&
+        writeCount(fileState.durableCloses, row, at + BEHIND) &&
         // There is room for one state of the file.
         (inherited === undefined ||
           (durable === undefined && writeFingerprint(inherited, row, at + FINGERPRINT))) &&
@@ -115,16 +115,16 @@ function numberOfClose({ how, evidence }: Close): number {
   return EVIDENCE.indexOf(evidence) * HOWS.length + HOWS.indexOf(how) + 1;
 }
 
-function flagsOf(track: Track): number {
-  const { durable } = track;
+function flagsOf(fileState: FileState): number {
+  const { durable } = fileState;
   return (
-    (track.pending ? PENDING : 0) |
-    (track.pushing ? PUSHING : 0) |
-    (track.closedAgain ? CLOSED_AGAIN : 0) |
-    (track.blocked ? BLOCKED : 0) |
-    (track.spoolFirst ? SPOOL_FIRST : 0) |
-    (track.replaces ? REPLACES : 0) |
-    (track.inherited === undefined ? 0 : INHERITED) |
+    (fileState.pending ? PENDING : 0) |
+    (fileState.pushing ? PUSHING : 0) |
+    (fileState.closedAgain ? CLOSED_AGAIN : 0) |
+    (fileState.blocked ? BLOCKED : 0) |
+    (fileState.spoolFirst ? SPOOL_FIRST : 0) |
+    (fileState.replaces ? REPLACES : 0) |
+    (fileState.inherited === undefined ? 0 : INHERITED) |
     (durable === undefined ? 0 : DURABLE) |
     (durable?.md5 === '' ? EMPTY : 0)
   );

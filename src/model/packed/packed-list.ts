@@ -1,8 +1,8 @@
 // Values with a path each, in their order, as rows outside the JavaScript heap: for lists that are kept until
 // they have been read once more.
 import type { RelPath } from '../path.ts';
-import type { Paths } from './paths.ts';
 import type { RowCodec } from './packed-map.ts';
+import type { Paths } from './paths.ts';
 
 /** The same values in the same order, as often as it is iterated. */
 export function rowList<V extends { readonly path: RelPath }>(

@@ -29,7 +29,7 @@ const ABSENT = 0;
 const ROW = 1;
 const AS_IT_IS = 2;
 
-export class RowMap<V> implements PathMap<V> {
+export class PackedMap<V> implements PathMap<V> {
   readonly #codec: RowCodec<V>;
   readonly #paths: Paths;
   readonly #rowBytes: number;

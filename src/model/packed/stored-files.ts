@@ -1,6 +1,6 @@
 // A stored file as a row of 63 bytes.
-import type { RelPath } from '../path.ts';
 import type { StoredFile } from '../format/records.ts';
+import type { RelPath } from '../path.ts';
 import {
   MD5_BYTES,
   UUID_BYTES,
@@ -28,7 +28,7 @@ const STORED_SIZE = ATTEMPT + 4;
 const MODE = STORED_SIZE + 8;
 
 /** `index`: of the scope; the key of most files is the path and it. Any other key is kept as it is. */
-export function storedRow(index: string): RowCodec<StoredFile> {
+export function storedFileRow(index: string): RowCodec<StoredFile> {
   const keyOf = (path: RelPath, compressed: boolean): string => `${path}.${index}${compressed ? '.zst' : ''}`;
   return {
     bytes: MODE + 2,

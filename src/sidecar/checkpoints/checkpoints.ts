@@ -1,15 +1,15 @@
 // Checkpoint objects: pushes members as they close, each push a new object, and remembers which object holds
 // which state of which member. generations.ts makes committed sets of them.
-import type { TrackEvent } from '../../model/file/decide.ts';
-import type { Track } from '../../model/file/file-state.ts';
+import type { FileEvent } from '../../model/file/decide.ts';
+import type { FileState } from '../../model/file/file-state.ts';
 import { sameFingerprint, type FileFacts, type Fingerprint } from '../../model/file/fingerprint.ts';
 import { checkpointKey } from '../../model/format/keys.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
 import type { StoredFile } from '../../model/format/records.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
 import { sendFile, type SendJob, type Sender, type Sent } from '../../upload/send.ts';
-import { senderOf, type Context } from '../run/context.ts';
 import { failedPush } from '../queue/failed-push.ts';
 import type { PushHandle } from '../queue/pusher.ts';
+import { senderOf, type Context } from '../run/context.ts';
 
 interface StoredMember {
   readonly file: StoredFile;
@@ -80,20 +80,20 @@ export class Checkpoints {
     for (const [path, { file }] of this.#stored) if (gone.has(file.key)) this.#stored.delete(path);
   }
 
-  async push(track: Track, how: PushHandle): Promise<TrackEvent> {
+  async push(fileState: FileState, how: PushHandle): Promise<FileEvent> {
     const startedMs = this.#context.now();
     const named: string[] = [];
     try {
-      const sent = await sendFile(this.#sender, this.#job(track.path, how, named), how.signal);
+      const sent = await sendFile(this.#sender, this.#job(fileState.path, how, named), how.signal);
       if (sent.kind !== 'exists') for (const key of named) this.#objects.add(key);
-      return this.#settle(track.path, sent, startedMs);
+      return this.#settle(fileState.path, sent, startedMs);
     } catch (error) {
       for (const key of named) this.#objects.add(key);
-      return failedPush(this.#context, track, error, how.signal);
+      return failedPush(this.#context, fileState, error, how.signal);
     }
   }
 
-  #settle(path: RelPath, sent: Sent, startedMs: number): TrackEvent {
+  #settle(path: RelPath, sent: Sent, startedMs: number): FileEvent {
     const { now, log } = this.#context;
     switch (sent.kind) {
       case 'stored': {

@@ -1,21 +1,21 @@
 // The commit of one generation: one record, after every member is durable; then what no kept generation needs
 // any more is deleted. Nothing is deleted before the record stands.
-import type { RelPath } from '../../model/path.ts';
 import { goOn, sameCompanions } from '../../model/checkpoint/companions.ts';
+import { preferenceLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
-import type { Companion, Generation, StoredFile } from '../../model/format/records.ts';
 import {
   droppedGenerations,
   droppedKeys,
   keptGenerations,
   keysOf,
 } from '../../model/checkpoint/retention.ts';
-import { preferenceLine } from '../../model/checkpoint/generation-words.ts';
+import type { Companion, Generation, StoredFile } from '../../model/format/records.ts';
+import type { RelPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { Ledger } from '../../records/ledger.ts';
+import type { Context } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Companions } from './companions.ts';
-import type { Context } from '../run/context.ts';
 
 export type Marks = Pick<Generation, 'suspect' | 'incomplete' | 'instant' | 'unproven'>;
 /** What the set is ahead of. */

@@ -1,8 +1,8 @@
 // One record of generations after the other: commits sets, and later says that they are proven and drops what was
 // kept until then. What a set is, and when it is complete, is not known here.
-import { reasonOf } from '../../model/errors.ts';
 import { committedLine, generationBytes, preferenceLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
+import { reasonOf } from '../../model/errors.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import type { Behind, Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';

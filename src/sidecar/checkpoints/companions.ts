@@ -2,15 +2,15 @@
 // remembers which segments hold which file. Never waits for a close, and never reads beyond what it has seen.
 import { planSegments, type Captured, type SegmentPlan } from '../../model/checkpoint/companions.ts';
 import { sameFingerprint } from '../../model/file/fingerprint.ts';
-import { parseSegmentKey, segmentKey } from '../../model/format/keys.ts';
-import { createLimit } from '../../model/limit.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { parseSegmentKey, segmentKey } from '../../model/format/keys.ts';
 import type { Companion, Generation, Segment } from '../../model/format/records.ts';
+import { createLimit } from '../../model/limit.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
 import { sendSegment, type SegmentSent } from '../../upload/send-segment.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { senderOf, type Context } from '../run/context.ts';
-import { statMember } from './members.ts';
+import { statMember } from '../run/local-file.ts';
 import type { OpenResults, ResultFound } from './open-results.ts';
 
 /** Companions that are read at once: a checkpoint waits for all of them, results should not wait for any. */

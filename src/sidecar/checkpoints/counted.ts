@@ -4,7 +4,8 @@ import type { ClosedHow } from '../../model/file/events.ts';
 import { sameFingerprint, type FileFacts } from '../../model/file/fingerprint.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { Root } from '../run/context.ts';
-import { collectStates, statMember } from './members.ts';
+import { statMember } from '../run/local-file.ts';
+import { collectStates } from './members.ts';
 
 /** Asked once for each close, in their order. */
 export function openCounted(root: Root): (path: RelPath, how: ClosedHow) => boolean {

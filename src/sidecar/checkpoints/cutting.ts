@@ -13,13 +13,13 @@ import {
   type Plan,
   type Proof,
 } from '../../model/checkpoint/cut.ts';
+import { compileRotations, namesDirectories, type Rotates } from '../../model/checkpoint/rotation.ts';
 import type { ClosedHow } from '../../model/file/events.ts';
 import type { FileFacts } from '../../model/file/fingerprint.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
-import { compileRotations, namesDirectories, type Rotates } from '../../model/checkpoint/rotation.ts';
 import { formatMs } from '../../model/units.ts';
-import type { Context } from '../run/context.ts';
 import type { Files } from '../queue/files.ts';
+import type { Context } from '../run/context.ts';
 import { openCounted } from './counted.ts';
 import { lacksQuiet } from './coverage.ts';
 import { collectStates, membersAmong } from './members.ts';

@@ -1,7 +1,7 @@
 // Commits checkpoint generations: when a cut of all members was taken, waits until objects hold exactly the states of
 // that moment, and writes the one record that commits them.
-import type { ClosedHow } from '../../model/file/events.ts';
 import { reasonOf } from '../../model/errors.ts';
+import type { ClosedHow } from '../../model/file/events.ts';
 import type { RelPath } from '../../model/path.ts';
 import { openCaptures, type Captures } from './captures.ts';
 import type { GenerationFiles, Marks } from './commit.ts';
@@ -9,8 +9,8 @@ import { Commits, type CommitsOptions } from './commits.ts';
 import { Coverage, type Covered } from './coverage.ts';
 import { Cutting, type CuttingOptions } from './cutting.ts';
 import { commitLast, type Commit, type LastCut } from './last-generation.ts';
-import { CutRefused } from './verify-cut.ts';
 import { PendingCut, type CutParts } from './pending-cut.ts';
+import { CutRefused } from './verify-cut.ts';
 
 export interface GenerationsOptions extends CutParts, CuttingOptions, Pick<CommitsOptions, 'behind'> {
   /** Asks for a record that also names what the commit makes obsolete. */

@@ -2,8 +2,9 @@
 // it differs from the newest generation. What is missing is said, and marked in the generation.
 import { worthAtEnd } from '../../model/checkpoint/cut.ts';
 import { reasonOf } from '../../model/errors.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
 import type { Companion, StoredFile } from '../../model/format/records.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import { statMember } from '../run/local-file.ts';
 import {
   isNewest,
   isRenewed,
@@ -13,7 +14,6 @@ import {
   type Marks,
 } from './commit.ts';
 import type { Cutting } from './cutting.ts';
-import { statMember } from './members.ts';
 import type { CutParts } from './pending-cut.ts';
 
 export interface LastCut {
@@ -46,8 +46,8 @@ export async function commitLast(
   const missing = members.filter((_, at) => objects[at] === undefined);
   const whole = objects.filter((object) => object !== undefined);
   // Inherited and never touched: nothing new to commit.
-  const fresh = [...files.tracks('checkpoint')].some(
-    (track) => track.closes > 0 || (clean && track.durable !== undefined),
+  const fresh = [...files.fileStates('checkpoint')].some(
+    (fileState) => fileState.closes > 0 || (clean && fileState.durable !== undefined),
   );
   const suspects = members.filter(last.suspect);
   const suspect = suspects.length > 0;

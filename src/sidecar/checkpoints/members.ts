@@ -1,13 +1,14 @@
 // The members of a checkpoint set, looked at directly: which exist, and all their states at one moment.
 import fs from 'node:fs';
-import { sameFingerprint, type FileFacts } from '../../model/file/fingerprint.ts';
 import { chooseMembers, type Candidate } from '../../model/checkpoint/members.ts';
-import type { RelPath } from '../../model/path.ts';
 import type { Rotates } from '../../model/checkpoint/rotation.ts';
+import { sameFingerprint, type FileFacts } from '../../model/file/fingerprint.ts';
+import type { RelPath } from '../../model/path.ts';
 import { lstatBeneath } from '../../native/beneath.ts';
 import { factsOf, fileFacts } from '../../native/facts.ts';
 import { openBeneath, writerState } from '../../native/files.ts';
 import type { Context, Root } from '../run/context.ts';
+import { statMember } from '../run/local-file.ts';
 
 export type Collected =
   /** One moment at which no member had a writer. */
@@ -57,26 +58,6 @@ function stateOf(root: Root, path: RelPath): FileFacts | undefined {
 function linkState(root: Root, path: RelPath): FileFacts | undefined {
   const stat = lstatBeneath(root, path);
   return stat?.isSymbolicLink() === true ? fileFacts(stat) : undefined;
-}
-
-/** lstat of a path, undefined when it is gone. */
-export function statMember(root: Root, path: RelPath): FileFacts | undefined {
-  try {
-    const stat = lstatBeneath(root, path);
-    return stat === undefined || stat.isDirectory() ? undefined : fileFacts(stat);
-  } catch {
-    // ENOTDIR, ELOOP: a parent was replaced; the path no longer names a declared file.
-    return undefined;
-  }
-}
-
-/** When the inode under a path was made, ns since the epoch; 0 when nobody knows. */
-export function bornNsOf(root: Root, path: RelPath): bigint {
-  try {
-    return lstatBeneath(root, path)?.birthtimeNs ?? 0n;
-  } catch {
-    return 0n;
-  }
 }
 
 /** Of the declared checkpoint files those that exist, but for those that `--newest` or `isLeftOut` leaves out. */

@@ -3,18 +3,18 @@
 // checkpoint and that wait until it is known that no death closed them. What is open and written anywhere else than at
 // its end is never taken for one of these.
 import fs from 'node:fs';
+import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import { awaitsProof } from '../../model/file/decide.ts';
 import { sameContentFingerprint } from '../../model/file/fingerprint.ts';
-import type { RelPath } from '../../model/path.ts';
-import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import type { Generation } from '../../model/format/records.ts';
+import type { RelPath } from '../../model/path.ts';
 import { openBeneath } from '../../native/files.ts';
 import { writableDescriptors, type WritableDescriptor } from '../../native/open-files.ts';
 import type { FoundFile } from '../../watch/watcher.ts';
-import type { Context } from '../run/context.ts';
 import type { Files } from '../queue/files.ts';
 import type { Unsaved } from '../queue/unsaved.ts';
-import { statMember } from './members.ts';
+import type { Context } from '../run/context.ts';
+import { statMember } from '../run/local-file.ts';
 
 /** A program that updates a file in place writes to its header: these first bytes must be as they were. */
 const HEAD_BYTES = 4096;
@@ -96,8 +96,10 @@ export class OpenResults {
   #untouched(): readonly RelPath[] {
     const { context, files } = this.#parts;
     return [...this.#restored.keys()].filter((path) => {
-      const track = files().get(path, 'result');
-      return (track === undefined || track.closes === 0) && statMember(context.root, path) !== undefined;
+      const fileState = files().get(path, 'result');
+      return (
+        (fileState === undefined || fileState.closes === 0) && statMember(context.root, path) !== undefined
+      );
     });
   }
 
@@ -115,12 +117,12 @@ export class OpenResults {
    */
   #isClosed(path: RelPath): boolean {
     const { files, suspects, unsaved } = this.#parts;
-    const track = files().get(path, 'result');
-    if (track === undefined || track.closes === 0)
+    const fileState = files().get(path, 'result');
+    if (fileState === undefined || fileState.closes === 0)
       return this.#restored.get(path) === true && this.#isAsRestored(path);
-    const { lastClose, blocked } = track;
+    const { lastClose, blocked } = fileState;
     if (lastClose === undefined || blocked || lastClose.atMs > unsaved().checkpointAtMs) return false;
-    return suspects.has(path) || awaitsProof(track);
+    return suspects.has(path) || awaitsProof(fileState);
   }
 
   #isAsRestored(path: RelPath): boolean {

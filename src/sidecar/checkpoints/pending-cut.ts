@@ -1,14 +1,14 @@
 // One cut on its way to its commit: the states of all members at one moment, the objects that hold exactly
 // these, and the companions from that moment on. It never takes another state for one that it waits for.
 import { sameFingerprint } from '../../model/file/fingerprint.ts';
-import type { RelPath } from '../../model/path.ts';
 import type { Companion, StoredFile } from '../../model/format/records.ts';
+import type { RelPath } from '../../model/path.ts';
+import type { Files } from '../queue/files.ts';
+import type { Context } from '../run/context.ts';
+import { statMember } from '../run/local-file.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Capture, Companions } from './companions.ts';
-import type { Context } from '../run/context.ts';
 import type { TakenCut } from './cutting.ts';
-import type { Files } from '../queue/files.ts';
-import { statMember } from './members.ts';
 
 export interface CutParts {
   readonly context: Context;

@@ -1,10 +1,10 @@
 // Which generations are proven, and when the next one will be. As long as none is, more are kept than
 // `--generations` says: a death can come to light seconds after the set that it left half-written was committed. It
 // never drops or marks anything itself.
-import { startTimer, type LongTimer } from '../../native/clock.ts';
-import type { StoredFile } from '../../model/format/records.ts';
 import { keptGenerations } from '../../model/checkpoint/retention.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
+import type { StoredFile } from '../../model/format/records.ts';
+import { startTimer, type LongTimer } from '../../native/clock.ts';
 import type { CutParts } from './pending-cut.ts';
 
 interface Members {

@@ -1,12 +1,12 @@
 // Before a commit, if the user asks for it: runs the check on the set as it stands in the work directory, and
 // believes it only when nothing moved meanwhile.
-import { whileLinked } from '../../model/linked-signal.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
-import { heldPath } from '../../native/beneath.ts';
 import type { StoredFile } from '../../model/format/records.ts';
+import { whileLinked } from '../../model/linked-signal.ts';
+import { heldPath } from '../../native/beneath.ts';
+import type { Context } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Marks } from './commit.ts';
-import type { Context } from '../run/context.ts';
 import { collectStates } from './members.ts';
 import { verify } from './verify.ts';
 

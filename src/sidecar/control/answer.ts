@@ -1,10 +1,10 @@
 // Answers what comes over the control socket, in the name of this run. Its questions change nothing about the
 // run but the order of its work.
-import { whileLinked } from '../../model/linked-signal.ts';
-import { flushedAnswer, type ControlAnswer, type ControlRequest } from '../../model/format/control.ts';
 import { CaptureError, reasonOf } from '../../model/errors.ts';
-import { openControl, type Control, type Serve } from './control.ts';
+import { flushedAnswer, type ControlAnswer, type ControlRequest } from '../../model/format/control.ts';
+import { whileLinked } from '../../model/linked-signal.ts';
 import type { Context } from '../run/context.ts';
+import { openControl, type Control, type Serve } from './control.ts';
 import type { Flush } from './flush.ts';
 
 /**

@@ -2,8 +2,8 @@
 // replaces a dead one of the same run finds the same place. Never trusts a directory that it did not make.
 import fs from 'node:fs';
 import os from 'node:os';
-import { LONGEST_SOCKET_PATH_BYTES } from '../../model/format/control.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
+import { LONGEST_SOCKET_PATH_BYTES } from '../../model/format/control.ts';
 import { encodePath } from '../../model/path.ts';
 
 /** Enough of the run's token to be alone with. */

@@ -5,11 +5,11 @@ import { setMaxListeners } from 'node:events';
 import fs from 'node:fs';
 import net from 'node:net';
 import posix from 'node:path/posix';
-import { controlLine, LONGEST_LINE_BYTES, parseRequest } from '../../model/format/control.ts';
-import type { ControlAnswer, ControlRequest } from '../../model/format/control.ts';
 import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
+import { controlLine, LONGEST_LINE_BYTES, parseRequest } from '../../model/format/control.ts';
+import type { ControlAnswer, ControlRequest } from '../../model/format/control.ts';
 import { peerUid } from '../../native/peer.ts';
 import { claimDirectory, socketPlaces } from './control-path.ts';
 

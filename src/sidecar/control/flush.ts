@@ -3,22 +3,22 @@
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { errnoOf } from '../../model/errors.ts';
-import { whileLinked } from '../../model/linked-signal.ts';
+import type { FileState, FileRole } from '../../model/file/file-state.ts';
 import type { OpenFile } from '../../model/format/control.ts';
-import type { Track, TrackRole } from '../../model/file/file-state.ts';
-import type { RelPath } from '../../model/path.ts';
 import type { LeftFile, StoredFile } from '../../model/format/records.ts';
+import { whileLinked } from '../../model/linked-signal.ts';
+import type { RelPath } from '../../model/path.ts';
 import { writerOf } from '../../native/files.ts';
-import type { Watcher } from '../../watch/watcher.ts';
-import type { Context, Root } from '../run/context.ts';
+import type { Watcher } from '../../watch/watching.ts';
 import type { Companions } from '../checkpoints/companions.ts';
 import type { Covered } from '../checkpoints/coverage.ts';
-import type { Files } from '../queue/files.ts';
 import type { Generations } from '../checkpoints/generations.ts';
+import type { Files } from '../queue/files.ts';
 import type { Need } from '../queue/needs.ts';
-import type { Unsaved } from '../queue/unsaved.ts';
 import type { Recorder } from '../queue/recorder.ts';
-import { whyLeft } from '../shutdown/report.ts';
+import type { Unsaved } from '../queue/unsaved.ts';
+import { whyLeft } from '../queue/why-left.ts';
+import type { Context, Root } from '../run/context.ts';
 
 /** While files are still waited for, what is stored already is recorded this often. */
 const RECORD_EVERY_MS = 2000;
@@ -95,7 +95,7 @@ async function hearAll(
 ): Promise<void> {
   watcher.drainNow();
   // What the scan finds may have been closed after the call: nobody has vouched for that.
-  if (vouched) files.vouch((track) => isAtRest(context.root, track));
+  if (vouched) files.vouch((fileState) => isAtRest(context.root, fileState));
   if (!watcher.missesCloses()) return;
   for await (const found of watcher.scan(signal))
     for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
@@ -105,7 +105,7 @@ async function hearAll(
  * The task can vouch for it: nobody writes it. Where no lease can tell, what a scan has found may still be open. Of a
  * file that is gone only what is stored is left.
  */
-function isAtRest(root: Root, { path, lastClose }: Track): boolean {
+function isAtRest(root: Root, { path, lastClose }: FileState): boolean {
   try {
     const writer = writerOf(root, path);
     return writer === 'none' || (writer === 'unknown' && lastClose?.how === 'close');
@@ -183,7 +183,7 @@ async function abortOf(signal: AbortSignal): Promise<void> {
 
 function endOf(parts: FlushParts, { need, covered, captured, unrecorded }: Pass): FlushEnd {
   const { files, generations, companions } = parts;
-  const left = new Map(need.unmet().map((track) => [track.path, whyUnmet(files, track)]));
+  const left = new Map(need.unmet().map((fileState) => [fileState.path, whyUnmet(files, fileState)]));
   const add = (path: RelPath, why: string): void => {
     if (!left.has(path)) left.set(path, why);
   };
@@ -201,7 +201,7 @@ function endOf(parts: FlushParts, { need, covered, captured, unrecorded }: Pass)
 
 function openFiles({ unsaved, companions }: FlushParts): readonly OpenFile[] {
   const captured = new Set(companions.current.map(({ path }) => path));
-  const of = (role: TrackRole): readonly RelPath[] =>
+  const of = (role: FileRole): readonly RelPath[] =>
     unsaved
       .look(role)
       .filter(({ path, open }) => open && !captured.has(path))
@@ -212,7 +212,9 @@ function openFiles({ unsaved, companions }: FlushParts): readonly OpenFile[] {
   ];
 }
 
-function whyUnmet(files: Files, track: Track): string {
-  if (files.isHeld(track)) return 'the task was told to end: held until it has, as it may be cut short';
-  return whyLeft(track, track.pushing ? 'it is being sent' : 'it waits to be sent') ?? 'it is not stored';
+function whyUnmet(files: Files, fileState: FileState): string {
+  if (files.isHeld(fileState)) return 'the task was told to end: held until it has, as it may be cut short';
+  return (
+    whyLeft(fileState, fileState.pushing ? 'it is being sent' : 'it waits to be sent') ?? 'it is not stored'
+  );
 }

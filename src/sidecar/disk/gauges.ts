@@ -1,18 +1,18 @@
 // What a run says about itself while it goes on, without being asked: how far it is, and that space runs
 // out. Knows the files by what it is told of them, and changes nothing.
-import type { Track } from '../../model/file/file-state.ts';
+import type { FileState } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import { heldPath } from '../../native/beneath.ts';
-import type { Context, Root } from '../run/context.ts';
 import { Lag } from '../queue/lag.ts';
-import { statMember } from '../checkpoints/members.ts';
 import type { Results } from '../queue/results.ts';
-import { openMinuteLine } from './minute-line.ts';
+import type { Context, Root } from '../run/context.ts';
+import { statMember } from '../run/local-file.ts';
 import { Room } from './low-space.ts';
+import { openMinuteLine } from './minute-line.ts';
 
 export interface Gauges {
-  /** To be told of every change of a track, with what it was before. */
-  changed(track: Track, before: Track): void;
+  /** To be told of every change of a file state, with what it was before. */
+  changed(fileState: FileState, before: FileState): void;
   /** A result was stored, or a set of checkpoint files committed. */
   stored(): void;
   close(): void;
@@ -42,9 +42,9 @@ export function openGauges(context: Context, results: Results, committed: () => 
     }),
   });
   return {
-    changed: (track, before) => {
-      if (lag.changed(track)) minute.changed();
-      if (track.closes > before.closes || (before.pushing && !track.pushing)) room.changed();
+    changed: (fileState, before) => {
+      if (lag.changed(fileState)) minute.changed();
+      if (fileState.closes > before.closes || (before.pushing && !fileState.pushing)) room.changed();
     },
     stored: () => minute.changed(),
     close: () => {

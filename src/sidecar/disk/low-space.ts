@@ -1,8 +1,8 @@
 // Says that the work directory is about to be full, and what of ours holds the space, before the task's own
 // writes fail. Looks only after something was closed or sent: an idle run is never woken for it.
-import { formatBytes } from '../../model/units.ts';
-import type { Settings } from '../../model/format/settings.ts';
 import type { Log } from '../../log/log.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { formatBytes } from '../../model/units.ts';
 import { usesOf, type Use } from '../../reclaim/pressure.ts';
 
 /** Above this share it is said; once more only after it was below the other one. */

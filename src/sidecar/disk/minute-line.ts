@@ -1,7 +1,7 @@
 // What a run says of itself while all goes well: at most one line a minute, and only when something has happened.
 // Its one timer is armed by a change; a task that writes nothing has none.
-import { formatAge, formatBytes, formatMs, plural } from '../../model/units.ts';
 import type { Log } from '../../log/log.ts';
+import { formatAge, formatBytes, formatMs, plural } from '../../model/units.ts';
 
 const EVERY_MS = 60_000;
 /** From here on it is said what waits. */

@@ -15,7 +15,7 @@ export interface ReliefOptions {
   readonly relieve: () => Promise<void>;
 }
 
-export class Relief {
+export class PressureWatch {
   readonly #options: ReliefOptions;
   #timer: NodeJS.Timeout | undefined;
   #dueMs = Infinity;

@@ -1,19 +1,19 @@
 // When local copies go: the policy of `--reclaim`. The deletion itself, with its proofs, is reclaim/reclaim.ts.
-import { sameFingerprint } from '../../model/file/fingerprint.ts';
 import { reasonOf } from '../../model/errors.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { sameFingerprint } from '../../model/file/fingerprint.ts';
 import { keptKey } from '../../model/format/keys.ts';
-import { senderOf, type Context } from '../run/context.ts';
-import { statMember } from '../checkpoints/members.ts';
-import { isOverwritten, mayBeOverwritten } from '../queue/overwritten.ts';
-import type { Reclaimable, Results } from '../queue/results.ts';
-import { isClosedOnce, type Amount } from '../queue/local-copies.ts';
-import { pressureOn, type Pressure } from '../../reclaim/pressure.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
 import { heldPath } from '../../native/beneath.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
-import { sendFile } from '../../upload/send.ts';
+import { pressureOn, type Pressure } from '../../reclaim/pressure.ts';
 import { FencedError } from '../../records/fence.ts';
 import { isLost } from '../../store/contract/store.ts';
+import { sendFile } from '../../upload/send.ts';
+import { isClosedOnce, type Amount } from '../queue/local-copies.ts';
+import { isOverwritten, mayBeOverwritten } from '../queue/overwritten.ts';
+import type { Reclaimable, Results } from '../queue/results.ts';
+import { senderOf, type Context } from '../run/context.ts';
+import { statMember } from '../run/local-file.ts';
 
 /** Each takes 100 ms of waiting and some KiB: so 10,000 go in a second, and a hundred thousand take no more memory. */
 const MOST_AT_ONCE = 1000;

@@ -2,10 +2,10 @@
 // rewritten while it is sent needs it. A container with a read-only root file system often has no such place.
 import fs from 'node:fs';
 import os from 'node:os';
-import { reasonOf } from '../../model/errors.ts';
-import { encodePath, showPath } from '../../model/path.ts';
-import type { Settings } from '../../model/format/settings.ts';
 import type { Log } from '../../log/log.ts';
+import { reasonOf } from '../../model/errors.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { encodePath, showPath } from '../../model/path.ts';
 
 /** `--spool`, else the directory for temporary files; a run goes on without one. */
 export function spoolDirOf({ spoolDir }: Pick<Settings, 'spoolDir'>, log: Log): string {

@@ -1,19 +1,19 @@
 // Which results of earlier attempts were found in the store as their records say. A task that writes the same content
 // again saves the push of it only if that is so: an object may have been deleted, or cut, since.
-import { showPath, type RelPath } from '../../model/path.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { markRow } from '../../model/packed/codecs.ts';
-import { RowMap } from '../../model/packed/packed-map.ts';
+import { PackedMap } from '../../model/packed/packed-map.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
 import type { Context } from '../run/context.ts';
 import { isOverwritten } from './overwritten.ts';
 
 export class Confirmed {
   readonly #context: Context;
-  readonly #paths: RowMap<true>;
+  readonly #paths: PackedMap<true>;
 
   constructor(context: Context) {
     this.#context = context;
-    this.#paths = new RowMap(markRow, context.paths);
+    this.#paths = new PackedMap(markRow, context.paths);
   }
 
   has(path: RelPath): boolean {

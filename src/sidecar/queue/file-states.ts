@@ -1,19 +1,19 @@
-// The tracks of a run as they are now, each a row: a task may write hundreds of thousands of files, and each of
+// The file states of a run as they are now, each a row: a task may write hundreds of thousands of files, and each of
 // them may come again. What is asked of all of them again and again is counted.
 import { isSettled } from '../../model/file/decide.ts';
-import type { RelPath } from '../../model/path.ts';
+import type { FileState, FileRole } from '../../model/file/file-state.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
+import { fileStateRow } from '../../model/packed/file-states.ts';
+import { PackedMap } from '../../model/packed/packed-map.ts';
 import { Paths } from '../../model/packed/paths.ts';
-import { RowMap } from '../../model/packed/packed-map.ts';
-import { trackRow } from '../../model/packed/file-states.ts';
-import type { Track, TrackRole } from '../../model/file/file-state.ts';
+import type { RelPath } from '../../model/path.ts';
 import type { FileKey } from './pusher.ts';
 
-const ROLES: readonly TrackRole[] = ['result', 'checkpoint'];
+const ROLES: readonly FileRole[] = ['result', 'checkpoint'];
 
-export class Tracks {
+export class FileStates {
   readonly #paths: Paths;
-  readonly #rows: Readonly<Record<TrackRole, RowMap<Track>>>;
+  readonly #rows: Readonly<Record<FileRole, PackedMap<FileState>>>;
   readonly #blocked = new Set<FileKey>();
   readonly #open = new Set<FileKey>();
   readonly #unproven = new Set<FileKey>();
@@ -22,8 +22,8 @@ export class Tracks {
   constructor(paths = new Paths()) {
     this.#paths = paths;
     this.#rows = {
-      result: new RowMap(trackRow('result'), paths),
-      checkpoint: new RowMap(trackRow('checkpoint'), paths),
+      result: new PackedMap(fileStateRow('result'), paths),
+      checkpoint: new PackedMap(fileStateRow('checkpoint'), paths),
     };
   }
 
@@ -32,90 +32,91 @@ export class Tracks {
     return this.#open.size;
   }
 
-  keyOf({ path, role }: Pick<Track, 'path' | 'role'>): FileKey {
+  keyOf({ path, role }: Pick<FileState, 'path' | 'role'>): FileKey {
     return this.#paths.idOf(path) * ROLES.length + ROLES.indexOf(role);
   }
 
-  at(key: FileKey): Track | undefined {
+  at(key: FileKey): FileState | undefined {
     const role = ROLES[key % ROLES.length];
     return role === undefined
       ? undefined
       : this.get(this.#paths.pathOf(Math.floor(key / ROLES.length)), role);
   }
 
-  get(path: RelPath, role: TrackRole): Track | undefined {
+  get(path: RelPath, role: FileRole): FileState | undefined {
     return this.#rows[role].get(path);
   }
 
-  set(track: Track): void {
-    const key = this.keyOf(track);
-    this.#rows[track.role].set(track.path, track);
-    if (isOpen(track)) this.#open.add(key);
+  set(fileState: FileState): void {
+    const key = this.keyOf(fileState);
+    this.#rows[fileState.role].set(fileState.path, fileState);
+    if (isOpen(fileState)) this.#open.add(key);
     else this.#open.delete(key);
-    if (track.blocked) this.#blocked.add(key);
+    if (fileState.blocked) this.#blocked.add(key);
     else this.#blocked.delete(key);
-    if (provenFromMs(track.lastClose, undefined) > 0) this.#unproven.add(key);
+    if (provenFromMs(fileState.lastClose, undefined) > 0) this.#unproven.add(key);
     else this.#unproven.delete(key);
   }
 
   /** One after the other; they may change meanwhile. */
-  of(role: TrackRole): Iterable<Track> {
+  of(role: FileRole): Iterable<FileState> {
     return this.#rows[role].values();
   }
 
-  paths(role: TrackRole): Iterable<RelPath> {
+  paths(role: FileRole): Iterable<RelPath> {
     return this.#rows[role].keys();
   }
 
-  *all(): Generator<Track> {
+  *all(): Generator<FileState> {
     for (const role of ROLES) yield* this.of(role);
   }
 
   /** There before the task started, and not closed since; but for `others`. */
-  *inherited(others: ReadonlySet<RelPath>): Generator<Track> {
-    for (const track of this.all()) if (track.inherited !== undefined && !others.has(track.path)) yield track;
+  *inherited(others: ReadonlySet<RelPath>): Generator<FileState> {
+    for (const fileState of this.all())
+      if (fileState.inherited !== undefined && !others.has(fileState.path)) yield fileState;
   }
 
   /** Those that the store has refused. */
-  *refused(): Generator<Track> {
-    for (const track of this.all()) if (track.pending && track.failedTries > 0) yield track;
+  *refused(): Generator<FileState> {
+    for (const fileState of this.all()) if (fileState.pending && fileState.failedTries > 0) yield fileState;
   }
 
   /** Files whose content is not stored yet, or that somebody has open for writing. */
-  *unsettled(role: TrackRole): Generator<Track> {
+  *unsettled(role: FileRole): Generator<FileState> {
     for (const keys of [this.#blocked, this.#open])
       for (const key of keys) {
-        const track = this.at(key);
-        if (track?.role === role) yield track;
+        const fileState = this.at(key);
+        if (fileState?.role === role) yield fileState;
       }
   }
 
   /** Results that somebody has open for writing. */
   *blockedResults(): Generator<RelPath> {
     for (const key of this.#blocked) {
-      const track = this.at(key);
-      if (track?.role === 'result') yield track.path;
+      const fileState = this.at(key);
+      if (fileState?.role === 'result') yield fileState.path;
     }
   }
 
   /** Files whose last close may be a death's, however long ago it was. */
-  *unproven(): Generator<Track> {
+  *unproven(): Generator<FileState> {
     for (const key of this.#unproven) {
-      const track = this.at(key);
-      if (track !== undefined) yield track;
+      const fileState = this.at(key);
+      if (fileState !== undefined) yield fileState;
     }
   }
 
   /** The closes of those whose content is not durable yet, by key. */
   behind(): ReadonlyMap<FileKey, number> {
     const behind = new Map<FileKey, number>();
-    for (const track of this.all())
-      if (track.durableCloses < track.closes) behind.set(this.keyOf(track), track.closes);
+    for (const fileState of this.all())
+      if (fileState.durableCloses < fileState.closes) behind.set(this.keyOf(fileState), fileState.closes);
     return behind;
   }
 }
 
 /** A drain has to wait for it. */
-export function isOpen(track: Track): boolean {
-  return !isSettled(track) && !track.blocked;
+export function isOpen(fileState: FileState): boolean {
+  return !isSettled(fileState) && !fileState.blocked;
 }

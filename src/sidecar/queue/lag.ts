@@ -1,10 +1,10 @@
 // How old the oldest closed content is that is not durable yet: what capture is behind by.
 import { isDoubted, isOver } from '../../model/file/decide.ts';
+import type { FileState, FileRole } from '../../model/file/file-state.ts';
 import { LATE_NEWS_MS } from '../../model/file/suspect.ts';
-import type { Track, TrackRole } from '../../model/file/file-state.ts';
 import { writeCount } from '../../model/packed/fields.ts';
+import { PackedMap, type RowCodec } from '../../model/packed/packed-map.ts';
 import { Paths } from '../../model/packed/paths.ts';
-import { RowMap, type RowCodec } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 
 interface Waiting {
@@ -30,11 +30,14 @@ const waitingRow: RowCodec<Waiting> = {
 
 export class Lag {
   readonly #now: () => number;
-  readonly #waiting: Readonly<Record<TrackRole, RowMap<Waiting>>>;
+  readonly #waiting: Readonly<Record<FileRole, PackedMap<Waiting>>>;
 
   constructor(now: () => number, paths = new Paths()) {
     this.#now = now;
-    this.#waiting = { result: new RowMap(waitingRow, paths), checkpoint: new RowMap(waitingRow, paths) };
+    this.#waiting = {
+      result: new PackedMap(waitingRow, paths),
+      checkpoint: new PackedMap(waitingRow, paths),
+    };
   }
 
   /** Closed files whose content is not durable, with a writer or without. */
@@ -43,26 +46,26 @@ export class Lag {
     yield* this.#waiting.checkpoint.keys();
   }
 
-  /** To be told of every change of a track; true when its content waits for the store. */
-  changed(track: Track): boolean {
-    const waiting = this.#waiting[track.role];
-    if (isOver(track, track.closes)) {
-      waiting.delete(track.path);
+  /** To be told of every change of a file state; true when its content waits for the store. */
+  changed(fileState: FileState): boolean {
+    const waiting = this.#waiting[fileState.role];
+    if (isOver(fileState, fileState.closes)) {
+      waiting.delete(fileState.path);
       return false;
     }
-    const before = waiting.get(track.path);
-    const { durableCloses, blocked } = track;
+    const before = waiting.get(fileState.path);
+    const { durableCloses, blocked } = fileState;
     // What was closed while the older content was being sent is younger.
     const goesOn = before !== undefined && before.durableCloses === durableCloses;
-    const sinceMs = goesOn ? before.sinceMs : this.#mayBeSentFrom(track);
-    waiting.set(track.path, { sinceMs, durableCloses, blocked });
+    const sinceMs = goesOn ? before.sinceMs : this.#mayBeSentFrom(fileState);
+    waiting.set(fileState.path, { sinceMs, durableCloses, blocked });
     return !blocked;
   }
 
   /** A close that may be a death's is not late before that is settled. */
-  #mayBeSentFrom(track: Track): number {
-    const atMs = track.lastClose?.atMs ?? this.#now();
-    return isDoubted(track) ? atMs + LATE_NEWS_MS : atMs;
+  #mayBeSentFrom(fileState: FileState): number {
+    const atMs = fileState.lastClose?.atMs ?? this.#now();
+    return isDoubted(fileState) ? atMs + LATE_NEWS_MS : atMs;
   }
 
   /** Of what waits for nothing but the store; undefined when nothing does. */

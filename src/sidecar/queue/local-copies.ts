@@ -1,15 +1,15 @@
 // Results whose bytes are durable and that still stand in the work directory: what could be reclaimed. Knows how
 // much it is at any time without looking at each.
 import type { Fingerprint } from '../../model/file/fingerprint.ts';
-import type { RelPath } from '../../model/path.ts';
 import {
   FINGERPRINT_BYTES,
   readFingerprint,
   writeCount,
   writeFingerprint,
 } from '../../model/packed/fields.ts';
+import { PackedMap, type RowCodec } from '../../model/packed/packed-map.ts';
 import type { Paths } from '../../model/packed/paths.ts';
-import { RowMap, type RowCodec } from '../../model/packed/packed-map.ts';
+import type { RelPath } from '../../model/path.ts';
 
 export interface LocalCopy {
   /** As it was pushed. */
@@ -47,12 +47,12 @@ export function isClosedOnce({ closes }: LocalCopy): boolean {
 }
 
 export class LocalCopies {
-  readonly #copies: RowMap<LocalCopy>;
+  readonly #copies: PackedMap<LocalCopy>;
   #bytes = 0;
   #once: Amount = { files: 0, bytes: 0 };
 
   constructor(paths?: Paths) {
-    this.#copies = new RowMap(copyRow, paths);
+    this.#copies = new PackedMap(copyRow, paths);
   }
 
   get bytes(): number {

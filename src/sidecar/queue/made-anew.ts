@@ -1,7 +1,7 @@
 // After a sidecar died: is a local file the one that is stored, or what the task made after that was reclaimed?
 import type { StoredFile } from '../../model/format/records.ts';
-import { bornNsOf } from '../checkpoints/members.ts';
 import type { Context } from '../run/context.ts';
+import { bornNsOf } from '../run/local-file.ts';
 
 /**
  * True when the sidecar that this one replaces may have reclaimed the file: what stands there now was made after

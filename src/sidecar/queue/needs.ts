@@ -2,7 +2,7 @@
 // without pacing, and resolves each wait as soon as the last of its files is over; a task that goes on writing
 // cannot keep it waiting.
 import { isOver } from '../../model/file/decide.ts';
-import type { Track } from '../../model/file/file-state.ts';
+import type { FileState } from '../../model/file/file-state.ts';
 import type { FileKey } from './pusher.ts';
 
 /** One moment's content, waited for by one flush or by several that came at the same moment. */
@@ -10,7 +10,7 @@ export interface Need {
   /** Resolves to true when nothing of it is waited for any more, durable or not; to false when `signal` aborts. */
   met(signal: AbortSignal): Promise<boolean>;
   /** Of the files that it began with, those whose content is not durable, as they are now. */
-  unmet(): readonly Track[];
+  unmet(): readonly FileState[];
   /** Nothing is hurried for it any more. */
   close(): void;
 }
@@ -24,10 +24,10 @@ interface Wait {
 
 export class Needs {
   readonly #waits = new Set<Wait>();
-  readonly #isHeld: (track: Track) => boolean;
+  readonly #isHeld: (fileState: FileState) => boolean;
 
   /** Held files are not waited for: they are pushed only when the task has ended. */
-  constructor(isHeld: (track: Track) => boolean) {
+  constructor(isHeld: (fileState: FileState) => boolean) {
     this.#isHeld = isHeld;
   }
 
@@ -43,22 +43,26 @@ export class Needs {
     return false;
   }
 
-  /** To be told of every change of a track. */
-  changed(key: FileKey, track: Track): void {
+  /** To be told of every change of a file state. */
+  changed(key: FileKey, fileState: FileState): void {
     for (const wait of this.#waits) {
       const closes = wait.open.get(key);
-      if (closes === undefined || !this.#isOver(track, closes)) continue;
+      if (closes === undefined || !this.#isOver(fileState, closes)) continue;
       wait.open.delete(key);
       if (wait.open.size === 0) wait.done();
     }
   }
 
-  /** `wanted`: closes by key; `now` gives a track as it is when it is asked. `vouched`: the task itself asks. */
-  need(wanted: ReadonlyMap<FileKey, number>, now: (key: FileKey) => Track | undefined, vouched = true): Need {
+  /** `wanted`: closes by key; `now` gives a file state as it is when it is asked. `vouched`: the task itself asks. */
+  need(
+    wanted: ReadonlyMap<FileKey, number>,
+    now: (key: FileKey) => FileState | undefined,
+    vouched = true,
+  ): Need {
     const open = new Map<FileKey, number>();
     for (const [key, closes] of wanted) {
-      const track = now(key);
-      if (track !== undefined && !this.#isOver(track, closes)) open.set(key, closes);
+      const fileState = now(key);
+      if (fileState !== undefined && !this.#isOver(fileState, closes)) open.set(key, closes);
     }
     let done = (): void => undefined;
     const all = new Promise<void>((resolve) => {
@@ -80,13 +84,13 @@ export class Needs {
       },
       unmet: () =>
         [...wanted].flatMap(([key, closes]) => {
-          const track = now(key);
-          return track === undefined || track.durableCloses >= closes ? [] : [track];
+          const fileState = now(key);
+          return fileState === undefined || fileState.durableCloses >= closes ? [] : [fileState];
         }),
       close: () => this.#waits.delete(wait),
     };
   }
-  #isOver(track: Track, closes: number): boolean {
-    return this.#isHeld(track) || isOver(track, closes);
+  #isOver(fileState: FileState, closes: number): boolean {
+    return this.#isHeld(fileState) || isOver(fileState, closes);
   }
 }

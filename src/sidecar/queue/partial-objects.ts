@@ -2,9 +2,9 @@
 // path that is asked for, and none where every earlier attempt has written its last record.
 import type { History } from '../../model/checkpoint/history.ts';
 import { parsePartial, partialPrefix, type KeyScope } from '../../model/format/keys.ts';
+import { isLast, type StoredFile } from '../../model/format/records.ts';
 import { createLimit } from '../../model/limit.ts';
 import type { RelPath } from '../../model/path.ts';
-import { isLast, type StoredFile } from '../../model/format/records.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { factsOfMeta } from './overwritten.ts';
 

@@ -1,7 +1,7 @@
 // What a death left of results: stored beside the good ones as `<path>.<index>.partial-<attempt>`, never over
 // them, and kept in the work directory.
-import type { TrackEvent } from '../../model/file/decide.ts';
-import type { Track } from '../../model/file/file-state.ts';
+import type { FileEvent } from '../../model/file/decide.ts';
+import type { FileState } from '../../model/file/file-state.ts';
 import { partialKey } from '../../model/format/keys.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
 import { sendFile } from '../../upload/send.ts';
@@ -11,12 +11,12 @@ import type { PushHandle } from './pusher.ts';
 /** Pushes the file as it is under its partial key. `why` it may be half-written is for the user. */
 export async function pushPartial(
   context: Context,
-  track: Track,
+  fileState: FileState,
   how: PushHandle,
   why: string,
-): Promise<TrackEvent> {
+): Promise<FileEvent> {
   const { attempt, scope, ledger, log, now } = context;
-  const { path } = track;
+  const { path } = fileState;
   const startedMs = now();
   const n = await freeNumber(context, path, how.signal);
   const sent = await sendFile(

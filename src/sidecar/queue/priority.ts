@@ -1,19 +1,19 @@
 // The pushes under way, how fast their bytes go, and with a deadline which file is still begun and which push
 // is given up, by the rules of model/file/deadline. Without a deadline every push is begun and none given up.
 import { isBegun, PART_BYTES, tooLate, type Sending } from '../../model/file/deadline.ts';
+import type { FileState, FileRole } from '../../model/file/file-state.ts';
 import { LinkRate } from '../../model/file/link-rate.ts';
 import type { RelPath } from '../../model/path.ts';
-import type { Track, TrackRole } from '../../model/file/file-state.ts';
 import type { FileKey, PushHandle } from './pusher.ts';
 
 interface UnderWay {
-  readonly role: TrackRole;
+  readonly role: FileRole;
   readonly sizeBytes: number;
   readonly stop: AbortController;
   sentBytes: number;
 }
 
-export class Triage {
+export class Priority {
   readonly #sizeOf: (path: RelPath) => number;
   readonly #now: () => number;
   readonly #rate = new LinkRate();
@@ -33,9 +33,9 @@ export class Triage {
     this.#deadlineMs = atMs;
   }
 
-  sending(track: Pick<Track, 'path' | 'role'> | undefined): Sending {
-    if (track === undefined) return { role: 'result', bytes: 0 };
-    return { role: track.role, bytes: this.#sizeOf(track.path) * this.#ratio };
+  sending(fileState: Pick<FileState, 'path' | 'role'> | undefined): Sending {
+    if (fileState === undefined) return { role: 'result', bytes: 0 };
+    return { role: fileState.role, bytes: this.#sizeOf(fileState.path) * this.#ratio };
   }
 
   /** Ms that sending so many bytes of files is measured to take; undefined: nothing is measured. */
@@ -45,7 +45,7 @@ export class Triage {
   }
 
   /** With a deadline a checkpoint does not wait until others have ended. */
-  isUrgent(role: TrackRole): boolean {
+  isUrgent(role: FileRole): boolean {
     return this.#deadlineMs !== undefined && role === 'checkpoint';
   }
 
@@ -60,7 +60,7 @@ export class Triage {
     );
   }
 
-  began(key: FileKey, path: RelPath, role: TrackRole, spoolFirst: boolean): PushHandle {
+  began(key: FileKey, path: RelPath, role: FileRole, spoolFirst: boolean): PushHandle {
     const push = { role, sizeBytes: this.#sizeOf(path), stop: new AbortController(), sentBytes: 0 };
     this.#underWay.set(key, push);
     this.#rate.began(this.#now());

@@ -1,10 +1,10 @@
 // What files.ts and those who push for it say to each other.
-import type { TrackEvent } from '../../model/file/decide.ts';
+import type { FileEvent } from '../../model/file/decide.ts';
 import type { Evidence } from '../../model/file/evidence.ts';
+import type { FileState, FileRole } from '../../model/file/file-state.ts';
 import type { Fingerprint } from '../../model/file/fingerprint.ts';
-import type { RelPath } from '../../model/path.ts';
 import type { Paths } from '../../model/packed/paths.ts';
-import type { Track, TrackRole } from '../../model/file/file-state.ts';
+import type { RelPath } from '../../model/path.ts';
 
 /** Stands for one file in one role: a number, as there may be very many. */
 export type FileKey = number;
@@ -20,7 +20,7 @@ export interface PushHandle {
 }
 
 /** Carries out one push of a file and says how it ended. It never throws for a state of the file. */
-export type Pusher = (track: Track, how: PushHandle) => Promise<TrackEvent>;
+export type Pusher = (fileState: FileState, how: PushHandle) => Promise<FileEvent>;
 
 /** What is known of a close beside its path and time. */
 export interface KnownOfClose {
@@ -34,11 +34,11 @@ export interface FilesOptions {
   /** Shared with what else is known by path. */
   readonly paths?: Paths;
   readonly push: Pusher;
-  readonly rolesOf: (path: RelPath) => readonly TrackRole[];
+  readonly rolesOf: (path: RelPath) => readonly FileRole[];
   readonly replaces: (path: RelPath) => boolean;
   /** Bytes of the local file; 0 when it is gone. */
   readonly sizeOf: (path: RelPath) => number;
   readonly now: () => number;
-  /** Called after each change of a track, with what it was before. */
-  readonly onChange: (track: Track, before: Track) => void;
+  /** Called after each change of a file state, with what it was before. */
+  readonly onChange: (fileState: FileState, before: FileState) => void;
 }

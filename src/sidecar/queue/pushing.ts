@@ -2,22 +2,20 @@
 // left of a result beside that key. Each push ends when it is given up, or the whole run is.
 import { whileLinked } from '../../model/linked-signal.ts';
 import type { RelPath } from '../../model/path.ts';
-import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Context } from '../run/context.ts';
 import { pushPartial } from './partials.ts';
 import type { Pusher } from './pusher.ts';
-import type { Results } from './results.ts';
 
 export interface PushingParts {
   readonly context: Context;
-  readonly checkpoints: Checkpoints;
-  readonly results: Results;
+  readonly checkpoints: { readonly push: Pusher };
+  readonly results: { readonly push: Pusher };
   /** Results that may be half-written, and why. */
   readonly suspects: ReadonlyMap<RelPath, string>;
 }
 
 export function openPusher({ context, checkpoints, results, suspects }: PushingParts): Pusher {
-  return (track, how) =>
+  return (fileState, how) =>
     whileLinked([context.signal, how.signal], async (signal) => {
       const progress = context.progress.file();
       const onSent = (bytes: number): void => {
@@ -25,14 +23,14 @@ export function openPusher({ context, checkpoints, results, suspects }: PushingP
         progress.moved(bytes);
       };
       const handle = { ...how, signal, onSent };
-      const why = suspects.get(track.path);
+      const why = suspects.get(fileState.path);
       try {
         const event =
-          track.role === 'checkpoint'
-            ? await checkpoints.push(track, handle)
+          fileState.role === 'checkpoint'
+            ? await checkpoints.push(fileState, handle)
             : why === undefined
-              ? await results.push(track, handle)
-              : await pushPartial(context, track, handle, why);
+              ? await results.push(fileState, handle)
+              : await pushPartial(context, fileState, handle, why);
         if (event.kind === 'stored' || event.kind === 'unchanged') progress.done(event.durable.size);
         return event;
       } finally {

@@ -1,21 +1,21 @@
 // Pushes results as files.ts asks for them, notes them in the ledger, and says when a record is due and
 // what may be reclaimed after it.
-import type { TrackEvent } from '../../model/file/decide.ts';
-import type { Track } from '../../model/file/file-state.ts';
+import type { FileEvent } from '../../model/file/decide.ts';
+import type { FileState } from '../../model/file/file-state.ts';
 import { sameFingerprint, type Fingerprint } from '../../model/file/fingerprint.ts';
-import { fingerprintRow, markRow, numberRow } from '../../model/packed/codecs.ts';
-import { RowMap } from '../../model/packed/packed-map.ts';
-import { expectsOlder } from '../../model/outcome/other-runs.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
 import type { StoredFile } from '../../model/format/records.ts';
+import { expectsOlder } from '../../model/outcome/other-runs.ts';
+import { fingerprintRow, markRow, numberRow } from '../../model/packed/codecs.ts';
+import { PackedMap } from '../../model/packed/packed-map.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { reached } from '../../native/failpoint.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../../upload/publish-result.ts';
 import { senderOf, type Context } from '../run/context.ts';
-import { failedPush } from './failed-push.ts';
 import { Confirmed } from './confirmed.ts';
-import { isMadeAnew } from './made-anew.ts';
+import { failedPush } from './failed-push.ts';
 import { LocalCopies, type LocalCopy } from './local-copies.ts';
+import { isMadeAnew } from './made-anew.ts';
 import type { PushHandle } from './pusher.ts';
 
 /** A stored result whose local copy may go once a record names it. */
@@ -33,9 +33,9 @@ export class Results {
   /** What stands locally and durably. */
   readonly copies: LocalCopies;
   /** Local results without content: they go at the end of the run. */
-  readonly empty: RowMap<Fingerprint>;
+  readonly empty: PackedMap<Fingerprint>;
   /** Paths that were reclaimed in this run: what comes again may be an append to nothing. */
-  readonly #reclaimed: RowMap<true>;
+  readonly #reclaimed: PackedMap<true>;
   /** Paths whose older object had to be kept: never reclaimed any more. */
   readonly #keepLocal = new Set<RelPath>();
   /** It was said that older objects are kept: at the start, or of the first one. */
@@ -43,7 +43,7 @@ export class Results {
   /** Objects in a form that is no longer used, by the path whose record must come first. */
   readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
   /** By path when its newest stored content began to be read. */
-  readonly #publishedMs: RowMap<number>;
+  readonly #publishedMs: PackedMap<number>;
   readonly #confirmed: Confirmed;
   /** Paths of which it was said that they cannot be stored as they are. */
   readonly #refused = new Set<RelPath>();
@@ -54,10 +54,10 @@ export class Results {
     const { scope, fence, paths, history, attempt } = context;
     this.#saidKept = expectsOlder(history, attempt);
     this.copies = new LocalCopies(paths);
-    this.empty = new RowMap(fingerprintRow, paths);
-    this.#reclaimed = new RowMap(markRow, paths);
+    this.empty = new PackedMap(fingerprintRow, paths);
+    this.#reclaimed = new PackedMap(markRow, paths);
     this.#confirmed = new Confirmed(context);
-    this.#publishedMs = new RowMap(numberRow, paths);
+    this.#publishedMs = new PackedMap(numberRow, paths);
     this.#publisher = {
       ...senderOf(context),
       scope,
@@ -86,10 +86,10 @@ export class Results {
     this.copies.forget(path);
   }
 
-  async push(track: Track, how: PushHandle): Promise<TrackEvent> {
+  async push(fileState: FileState, how: PushHandle): Promise<FileEvent> {
     const { spoolFirst, signal, onSent } = how;
     const context = this.#context;
-    const { path } = track;
+    const { path } = fileState;
     const startedMs = context.now();
     this.copies.forget(path);
     this.empty.delete(path);
@@ -114,10 +114,10 @@ export class Results {
       if (kept !== undefined) this.#noteKept(path, known, kept);
       switch (sent.kind) {
         case 'stored':
-          return this.#stored(track, sent.file, sent.fingerprint, obsolete, startedMs);
+          return this.#stored(fileState, sent.file, sent.fingerprint, obsolete, startedMs);
         case 'unchanged':
-          if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.push(track, how);
-          this.#mayGo(track, sent.fingerprint, false);
+          if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.push(fileState, how);
+          this.#mayGo(fileState, sent.fingerprint, false);
           return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
         case 'empty':
           this.empty.set(path, sent.fingerprint);
@@ -140,7 +140,7 @@ export class Results {
           return sent;
       }
     } catch (error) {
-      return failedPush(context, track, error, signal);
+      return failedPush(context, fileState, error, signal);
     }
   }
 
@@ -175,12 +175,12 @@ export class Results {
   }
 
   #stored(
-    track: Track,
+    fileState: FileState,
     file: StoredFile,
     fingerprint: Fingerprint,
     obsolete: string | undefined,
     startedMs: number,
-  ): TrackEvent {
+  ): FileEvent {
     const { ledger, baselines, now, log } = this.#context;
     ledger.noteResult(file);
     reached('push.noted');
@@ -188,7 +188,7 @@ export class Results {
     baselines.stored(file.path);
     this.#reclaimed.delete(file.path);
     if (obsolete !== undefined) this.#obsolete.set(file.path, { key: obsolete, file });
-    this.#mayGo(track, fingerprint, true);
+    this.#mayGo(fileState, fingerprint, true);
     const tookMs = now() - startedMs;
     const { path, key, size: bytes } = file;
     log.debug(`stored ${showPath(path)} (${formatBytes(bytes)}) as ${key} in ${tookMs} ms`, {
@@ -203,8 +203,8 @@ export class Results {
     return { kind: 'stored', durable: { fingerprint, md5: file.md5, size: file.size }, atMs: now(), tookMs };
   }
 
-  #mayGo(track: Track, fingerprint: Fingerprint, isOurs: boolean): void {
-    const { path, closes } = track;
+  #mayGo(fileState: FileState, fingerprint: Fingerprint, isOurs: boolean): void {
+    const { path, closes } = fileState;
     const roles = this.#context.manifest.rolesOf(path);
     if (roles.input || roles.checkpoint || this.#keepLocal.has(path)) return;
     // A restored file stays until the task itself has closed it anew.

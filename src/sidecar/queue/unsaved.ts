@@ -1,16 +1,16 @@
 // Declared files that hold content which the store has not got: closed and on its way, or still open. Looks when it
 // is asked, at a checkpoint or a flush, and only at what can be so: never at all files of the work directory.
-import type { RelPath } from '../../model/path.ts';
-import type { Track, TrackRole } from '../../model/file/file-state.ts';
-import { sameContentFingerprint } from '../../model/file/fingerprint.ts';
 import { MOST_BEHIND } from '../../model/checkpoint/lacking.ts';
+import type { FileState, FileRole } from '../../model/file/file-state.ts';
+import { sameContentFingerprint } from '../../model/file/fingerprint.ts';
 import type { Behind } from '../../model/format/records.ts';
+import type { RelPath } from '../../model/path.ts';
 import { writerOf } from '../../native/files.ts';
-import { statMember } from '../checkpoints/members.ts';
-import type { Watcher } from '../../watch/watcher.ts';
+import type { Watcher } from '../../watch/watching.ts';
 import type { Context } from '../run/context.ts';
+import { statMember } from '../run/local-file.ts';
 import type { Files } from './files.ts';
-import { rolesToTrack } from './roles.ts';
+import { rolesToStore } from './roles.ts';
 
 /** So many of the files that were closed or inherited last are looked at: a task may have closed 200,000. */
 const MOST_WATCHED = 200;
@@ -32,7 +32,7 @@ export class Unsaved {
   readonly #sources: UnsavedSources;
   #checkpointAtMs = -Infinity;
   /** The newest last. One of these may have been opened again since. */
-  readonly #recent: Readonly<Record<TrackRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
+  readonly #recent: Readonly<Record<FileRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
 
   constructor(context: Pick<Context, 'root' | 'manifest' | 'ledger' | 'settings'>, sources: UnsavedSources) {
     this.#context = context;
@@ -45,8 +45,8 @@ export class Unsaved {
     return checkpoints.length === 0 && companions.length > 0 ? Infinity : this.#checkpointAtMs;
   }
 
-  /** To be told of every change of a track. */
-  changed({ path, role, closes, inherited, lastClose }: Track, before: Track): void {
+  /** To be told of every change of a file state. */
+  changed({ path, role, closes, inherited, lastClose }: FileState, before: FileState): void {
     if (closes === before.closes && inherited === before.inherited) return;
     if (role === 'checkpoint' && lastClose !== undefined)
       this.#checkpointAtMs = Math.max(this.#checkpointAtMs, lastClose.atMs);
@@ -58,13 +58,13 @@ export class Unsaved {
   }
 
   /** Files of the role as they are now, each once. */
-  look(role: TrackRole): readonly UnsavedFile[] {
+  look(role: FileRole): readonly UnsavedFile[] {
     const { root, manifest } = this.#context;
     const { files, watcher } = this.#sources;
     const found = new Map<RelPath, boolean>();
     for (const { path, blocked } of files().unsettled(role)) found.set(path, blocked);
     for (const path of watcher()?.unclosed() ?? []) {
-      if (found.has(path) || !rolesToTrack(manifest.rolesOf(path)).includes(role)) continue;
+      if (found.has(path) || !rolesToStore(manifest.rolesOf(path)).includes(role)) continue;
       if ((statMember(root, path)?.size ?? 0) > 0) found.set(path, true);
     }
     for (const path of this.#recent[role])
@@ -84,9 +84,9 @@ export class Unsaved {
   }
 
   /** Written since its content was stored, or since before the task started, without a close. */
-  #isChanged(path: RelPath, role: TrackRole): boolean {
-    const track = this.#sources.files().get(path, role);
-    const known = track?.inherited ?? track?.durable?.fingerprint;
+  #isChanged(path: RelPath, role: FileRole): boolean {
+    const fileState = this.#sources.files().get(path, role);
+    const known = fileState?.inherited ?? fileState?.durable?.fingerprint;
     const now = statMember(this.#context.root, path);
     return known !== undefined && now !== undefined && !sameContentFingerprint(known, now);
   }

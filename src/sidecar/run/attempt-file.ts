@@ -4,9 +4,9 @@ import fs from 'node:fs';
 import { z } from 'zod';
 import type { Fingerprint } from '../../model/file/fingerprint.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
-import { encodePath, type RelPath } from '../../model/path.ts';
 import { lackingSchema, type Lacking } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
+import { encodePath, type RelPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { Baseline } from './baselines.ts';
 

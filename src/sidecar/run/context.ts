@@ -1,25 +1,25 @@
 // What every part of the sidecar works with: one object made by sidecar/startup/start.ts, owned by sidecar.ts.
-import type { History } from '../../model/checkpoint/history.ts';
-import type { KeyScope } from '../../model/format/keys.ts';
-import type { Manifest } from '../../model/file/manifest.ts';
-import type { Settings } from '../../model/format/settings.ts';
-import type { Lacking } from '../../model/format/records.ts';
-import type { Fingerprint } from '../../model/file/fingerprint.ts';
-import type { Paths } from '../../model/packed/paths.ts';
-import type { PathMap } from '../../model/packed/packed-map.ts';
 import type { Log } from '../../log/log.ts';
-import type { Lanes } from '../../read/workers.ts';
+import type { History } from '../../model/checkpoint/history.ts';
+import type { Fingerprint } from '../../model/file/fingerprint.ts';
+import type { Manifest } from '../../model/file/manifest.ts';
+import type { KeyScope } from '../../model/format/keys.ts';
+import type { Lacking } from '../../model/format/records.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import type { PathMap } from '../../model/packed/packed-map.ts';
+import type { Paths } from '../../model/packed/paths.ts';
+import type { Workers } from '../../read/workers.ts';
 import type { Reclaimer } from '../../reclaim/reclaim.ts';
+import type { Fence } from '../../records/fence.ts';
+import type { Ledger } from '../../records/ledger.ts';
+import type { Tidy } from '../../records/tidy.ts';
+import type { Store } from '../../store/contract/store.ts';
+import type { Sender } from '../../upload/send.ts';
 import type { Alone } from './attempt-file.ts';
 import type { Baselines } from './baselines.ts';
 import type { Outage } from './outage.ts';
 import type { Progress } from './progress.ts';
 import type { SpoolFull } from './spool-full.ts';
-import type { Sender } from '../../upload/send.ts';
-import type { Fence } from '../../records/fence.ts';
-import type { Tidy } from '../../records/tidy.ts';
-import type { Ledger } from '../../records/ledger.ts';
-import type { Store } from '../../store/contract/store.ts';
 
 export interface Root {
   readonly fd: number;
@@ -44,7 +44,7 @@ export interface Context {
   readonly ledger: Ledger;
   readonly fence: Fence;
   readonly tidy: Tidy;
-  readonly lanes: Lanes;
+  readonly workers: Workers;
   /** Undefined when nothing is ever reclaimed. */
   readonly reclaimer: Reclaimer | undefined;
   /** Content that needs no push: of stored results, and of inputs that were there before the task started. */
@@ -66,11 +66,11 @@ export interface Context {
 
 /** What upload/send.ts needs of it. */
 export function senderOf(context: Context): Sender {
-  const { root, lanes, store, attempt, newId, runToken, scope, settings, spoolFull } = context;
+  const { root, workers, store, attempt, newId, runToken, scope, settings, spoolFull } = context;
   const { compression, identity } = settings;
   return {
     root,
-    lanes,
+    workers,
     store,
     attempt,
     newId,

@@ -1,7 +1,7 @@
 // Notices from the tries of all store operations that the store has stopped working: says so once, with how
 // many files wait and what to do, and once that it works again. Never says it for each file.
-import { formatMs, plural } from '../../model/units.ts';
 import type { Log } from '../../log/log.ts';
+import { formatMs, plural } from '../../model/units.ts';
 import type { OnTry, StoreError } from '../../store/contract/store.ts';
 
 /** A failure that a retry mends is no outage before it has lasted for this long. */

@@ -1,9 +1,9 @@
 // A spool without room: said when a file falls back to being read while it is sent, for then it is stored only
 // when it rests for so long. Once for each file, so that one rewritten every few seconds does not fill the log.
+import type { Log } from '../../log/log.ts';
+import type { Settings } from '../../model/format/settings.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
-import type { Settings } from '../../model/format/settings.ts';
-import type { Log } from '../../log/log.ts';
 
 export type SpoolFull = (path: RelPath) => void;
 

@@ -1,16 +1,16 @@
 // When the index is done: what deaths of earlier attempts have left of results. Nothing of it is passed over: whole
 // bytes get their good name, what is missing for good is said by name, and what was stored whole since is deleted.
+import type { Log } from '../../log/log.ts';
+import { leftOf, namesOf, stillLacking } from '../../model/checkpoint/lacking.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { resultKey } from '../../model/format/keys.ts';
-import { leftOf, namesOf, stillLacking } from '../../model/checkpoint/lacking.ts';
+import type { Lacking, LeftFile, StoredFile } from '../../model/format/records.ts';
 import { sortPartials } from '../../model/outcome/partials.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
-import type { Lacking, LeftFile, StoredFile } from '../../model/format/records.ts';
 import { plural } from '../../model/units.ts';
-import type { Log } from '../../log/log.ts';
-import type { Context } from '../run/context.ts';
 import { unrecordedPartials } from '../queue/partial-objects.ts';
-import type { FinishParts } from './finish.ts';
+import type { Context } from '../run/context.ts';
+import type { FinishParts } from './parts.ts';
 
 export interface Earlier {
   /** What results lack, for the last record: the run itself has stored all that it closed. */

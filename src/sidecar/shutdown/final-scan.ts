@@ -1,11 +1,11 @@
 // The look at the whole tree when the task and all its writers are gone: finds what no event told of. A missed
 // event costs time, never a file; what could not be looked at is reported as left, never passed over.
 import { reasonOf } from '../../model/errors.ts';
-import type { RelPath } from '../../model/path.ts';
 import type { LeftFile } from '../../model/format/records.ts';
+import type { RelPath } from '../../model/path.ts';
 import { lstatBeneath } from '../../native/beneath.ts';
 import type { Root } from '../run/context.ts';
-import type { FinishParts } from './finish.ts';
+import type { FinishParts } from './parts.ts';
 
 /** Tells all that it finds as closed; resolves to what may hold declared files and could not be seen. */
 export async function finalScan(

@@ -1,71 +1,29 @@
 // The end of the run: scan, make everything durable, commit the last checkpoint, write the last record,
 // reclaim, and say what was stored, what was left and why. The exit status it returns tells the truth.
-import { isSettled } from '../../model/file/decide.ts';
-import type { Track } from '../../model/file/file-state.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
-import type { TaskEnd } from '../../model/format/messages.ts';
-import type { LeftFile } from '../../model/format/records.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { isSettled } from '../../model/file/decide.ts';
+import type { FileState } from '../../model/file/file-state.ts';
 import { isSuspect, type Ending } from '../../model/file/suspect.ts';
+import type { LeftFile } from '../../model/format/records.ts';
 import { verdictOf, type Verdict } from '../../model/outcome/verdict.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
-import type { Watcher } from '../../watch/watcher.ts';
-import type { Checkpoints } from '../checkpoints/checkpoints.ts';
-import type { Companions } from '../checkpoints/companions.ts';
-import type { Context } from '../run/context.ts';
-import type { DrainWindow } from './drain-window.ts';
-import type { Files } from '../queue/files.ts';
-import type { Generations } from '../checkpoints/generations.ts';
-import type { OpenResults } from '../checkpoints/open-results.ts';
+import { StoreError, isLost } from '../../store/contract/store.ts';
+import { checkpointsToReclaim } from '../disk/reclaimable.ts';
+import { pushOverwritten } from '../queue/overwritten.ts';
+import { moveToPartial } from '../queue/partials.ts';
+import { statMember } from '../run/local-file.ts';
 import { deleteObsoletePartials, settleEarlier } from './earlier.ts';
 import { finalScan } from './final-scan.ts';
 import { isInPlace } from './in-place.ts';
-import { insist } from './retry.ts';
-import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf } from './outcome.ts';
-import { pushOverwritten } from '../queue/overwritten.ts';
-import { warnOfNames } from './never-came.ts';
-import { moveToPartial } from '../queue/partials.ts';
-import type { Recorder } from '../queue/recorder.ts';
-import { lastLine, leftFiles, type LastLine } from './report.ts';
-import type { Reclaims } from '../disk/reclaims.ts';
-import { checkpointsToReclaim } from '../disk/reclaimable.ts';
-import type { Results } from '../queue/results.ts';
-import { statMember } from '../checkpoints/members.ts';
-import { deleteStrays } from './orphaned-objects.ts';
 import { verdictWhenLost } from './lost-store.ts';
-import { StoreError, isLost } from '../../store/contract/store.ts';
-
-export interface FinishParts {
-  readonly context: Context;
-  readonly files: Files;
-  readonly results: Results;
-  readonly checkpoints: Checkpoints;
-  readonly companions: Companions;
-  readonly generations: Generations;
-  readonly recorder: Recorder;
-  readonly reclaims: Reclaims;
-  readonly watcher: Watcher;
-  readonly openResults: OpenResults;
-  /** Paths whose pushes go to the partial key from now on, and why. */
-  readonly suspects: Map<RelPath, string>;
-  readonly window: DrainWindow;
-}
-
-export interface RunEnd {
-  /** Undefined when nobody knows how the task ended (`watch`). */
-  readonly end: TaskEnd | undefined;
-  /** How it ended as far as anybody saw, where `end` is not that: what it closed last is judged by it. */
-  readonly seen?: TaskEnd | undefined;
-  readonly preempted: boolean;
-  readonly signalledAtMs: number | undefined;
-  /** Ms since the epoch at which we are killed, if known. */
-  readonly deadlineMs: number | undefined;
-  /** When processes that the task left behind, and that still wrote a declared file, were told to end. */
-  readonly writersStoppedAtMs?: number | undefined;
-  /** Why the task did not end in the usual way, for the record. */
-  readonly reason?: string;
-}
+import { warnOfNames } from './never-came.ts';
+import { deleteOrphanedObjects } from './orphaned-objects.ts';
+import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf } from './outcome.ts';
+import type { FinishParts, RunEnd } from './parts.ts';
+import { lastLine, leftFiles, type LastLine } from './report.ts';
+import { retryUntil } from './retry.ts';
 
 export interface Finished {
   readonly status: ExitStatus;
@@ -82,8 +40,9 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const unseen = await finalScan(parts, deadline);
   reached('finish.scanned');
   const unfinished = hasSucceeded(run) ? adoptWhatStands(parts) : [];
-  const suspects: Track[] = [];
-  for (const track of files.tracks('result')) if (isSuspect(track.lastClose, ending)) suspects.push(track);
+  const suspects: FileState[] = [];
+  for (const fileState of files.fileStates('result'))
+    if (isSuspect(fileState.lastClose, ending)) suspects.push(fileState);
   for (const { path } of suspects) parts.suspects.set(path, 'nothing says that the task closed it itself');
   // Only now: what was held back because it may be a death's is not published as if it were whole.
   files.holdReplacing(false);
@@ -126,7 +85,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
       });
     reached('finish.reclaimed');
     if (earlier !== undefined) await deleteObsoletePartials(context, earlier, window.record);
-    if (verdict.kind === 'done') await deleteStrays(context, checkpointsSeen(parts), window.record);
+    if (verdict.kind === 'done') await deleteOrphanedObjects(context, checkpointsSeen(parts), window.record);
   }
   if (verdict.kind === 'done') warnOfNames(parts);
   return { status, last: lastLine(parts, { left: told, recorded, verdict, status, run }) };
@@ -154,7 +113,7 @@ async function markDeath(parts: FinishParts, ending: Ending): Promise<void> {
     .filter((path) => isSuspect(files.get(path, 'checkpoint')?.lastClose, ending));
   if (ofDeath.length === 0) return;
   try {
-    await insist(() => generations.commits.markDeath(ofDeath, context.signal), window.record);
+    await retryUntil(() => generations.commits.markDeath(ofDeath, context.signal), window.record);
   } catch (error) {
     if (!context.signal.aborted)
       context.log.warn(`a checkpoint that may be half-written could not be marked: ${reasonOf(error)}`);
@@ -170,10 +129,10 @@ function showWaiting({ context, files }: FinishParts): void {
   let count = 0;
   let bytes = 0;
   for (const role of ['result', 'checkpoint'] as const) {
-    for (const track of files.tracks(role)) {
-      if (isSettled(track)) continue;
+    for (const fileState of files.fileStates(role)) {
+      if (isSettled(fileState)) continue;
       count += 1;
-      bytes += statMember(context.root, track.path)?.size ?? 0;
+      bytes += statMember(context.root, fileState.path)?.size ?? 0;
     }
   }
   context.progress.begin('storing', count, bytes);
@@ -182,7 +141,7 @@ function showWaiting({ context, files }: FinishParts): void {
 /** What was published before the death was known stands under a key for whole results: it is moved. */
 async function moveSuspects(
   { context, results, window }: FinishParts,
-  suspects: readonly Track[],
+  suspects: readonly FileState[],
 ): Promise<void> {
   for (const { path, lastClose } of suspects) {
     if (lastClose === undefined || !results.publishedSince(path, lastClose.atMs)) continue;
@@ -204,7 +163,7 @@ async function lastGeneration(parts: FinishParts, ending: Ending): Promise<reado
   const { clean, endedAtMs: nowMs } = ending;
   const cut = { clean, nowMs, suspect, deadline: window.files };
   try {
-    return await insist(() => generations.final(cut), window.files);
+    return await retryUntil(() => generations.final(cut), window.files);
   } catch (error) {
     if (!context.signal.aborted)
       context.log.warn(`the last checkpoint could not be committed: ${reasonOf(error)}`);
@@ -227,7 +186,7 @@ async function lastRecord(
       status: verdict.status,
       reason: reason ?? verdict.reason,
     };
-    await insist(
+    await retryUntil(
       () => context.ledger.write(verdict.kind, { left, end: told }, context.signal),
       window.record,
     );

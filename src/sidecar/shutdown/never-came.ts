@@ -1,8 +1,8 @@
 // What was declared and never came, in this run or before it: a mistyped name is found out on the day that the
 // task ends well, not on the day that its checkpoint is needed.
-import { showPath, type RelPath } from '../../model/path.ts';
 import { unmatched } from '../../model/outcome/unmatched.ts';
-import type { FinishParts } from './finish.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
+import type { FinishParts } from './parts.ts';
 
 type NeverParts = Pick<FinishParts, 'context' | 'files' | 'companions'>;
 

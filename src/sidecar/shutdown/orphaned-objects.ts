@@ -1,11 +1,11 @@
 // After a run that is done: deletes what earlier attempts of this index had sent and never recorded, because they
 // were killed in between. Never deletes what any record names, nor anything of a later attempt.
+import { keysOf } from '../../model/checkpoint/retention.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { momentPrefix, parseMoment } from '../../model/format/keys.ts';
+import type { Generation } from '../../model/format/records.ts';
 import { createLimit } from '../../model/limit.ts';
 import type { RelPath } from '../../model/path.ts';
-import type { Generation } from '../../model/format/records.ts';
-import { keysOf } from '../../model/checkpoint/retention.ts';
 import { plural } from '../../model/units.ts';
 import { listRecords, readNewest } from '../../records/read.ts';
 import type { Context } from '../run/context.ts';
@@ -16,7 +16,7 @@ const LISTINGS_AT_ONCE = 8;
 const MOST_PATHS = 1000;
 
 /** `seen`: declared checkpoints and companions of this run. Never throws: what stays costs space and no more. */
-export async function deleteStrays(
+export async function deleteOrphanedObjects(
   context: Context,
   seen: Iterable<RelPath>,
   signal: AbortSignal,

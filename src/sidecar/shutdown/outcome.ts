@@ -1,13 +1,12 @@
 // What the end of the run was, in the words of model/outcome/verdict and model/file/suspect: how the task ended, whether its
 // closes can be trusted, and whether what must be there is stored. Decides nothing.
 import os from 'node:os';
-import { attemptsInVain } from '../../model/outcome/attempts.ts';
 import { EXIT } from '../../model/exit-status.ts';
+import { isSuspect, type Ending } from '../../model/file/suspect.ts';
 import type { TaskEnd } from '../../model/format/messages.ts';
-import type { RelPath } from '../../model/path.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { EndRules } from '../../model/format/settings.ts';
-import { isSuspect, type Ending } from '../../model/file/suspect.ts';
+import { attemptsInVain } from '../../model/outcome/attempts.ts';
 import { unmatched } from '../../model/outcome/unmatched.ts';
 import {
   closedItsFiles,
@@ -16,9 +15,10 @@ import {
   type Outcome,
   type TaskOutcome,
 } from '../../model/outcome/verdict.ts';
+import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import type { Context } from '../run/context.ts';
-import type { FinishParts, RunEnd } from './finish.ts';
+import type { FinishParts, RunEnd } from './parts.ts';
 
 type OutcomeParts = Pick<FinishParts, 'context' | 'results' | 'files' | 'suspects'>;
 
@@ -50,7 +50,7 @@ export function halfWritten({ files }: OutcomeParts, run: RunEnd, ending: Ending
   const why = 'its writer was still at work after the task and had to be stopped';
   const left: LeftFile[] = [];
   for (const role of ['result', 'checkpoint'] as const) {
-    for (const { path, lastClose } of files.tracks(role))
+    for (const { path, lastClose } of files.fileStates(role))
       if (isSuspect(lastClose, ending)) left.push({ path, why });
   }
   return left;
@@ -108,7 +108,7 @@ function exhaustedBy({ settings, history, ledger, attempt }: Context): string | 
 function* storedResults({ context, results, files, suspects }: OutcomeParts): Generator<RelPath> {
   yield* context.ledger.results.keys();
   yield* results.empty.keys();
-  for (const { path, durable } of files.tracks('result'))
+  for (const { path, durable } of files.fileStates('result'))
     if (durable !== undefined && !suspects.has(path)) yield path;
 }
 

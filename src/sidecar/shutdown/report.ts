@@ -1,18 +1,17 @@
 // What the end of the run tells the user: which declared files are not stored and why, and the last line.
-import { isSettled } from '../../model/file/decide.ts';
-import type { Track } from '../../model/file/file-state.ts';
 import { errnoOf } from '../../model/errors.ts';
 import type { ExitStatus } from '../../model/exit-status.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
 import type { LeftFile } from '../../model/format/records.ts';
+import { verdictLine } from '../../model/outcome/verdict-line.ts';
+import type { Verdict } from '../../model/outcome/verdict.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { lstatBeneath, whereabouts } from '../../native/beneath.ts';
+import { whyLeft } from '../queue/why-left.ts';
 import type { Root } from '../run/context.ts';
-import type { Verdict } from '../../model/outcome/verdict.ts';
-import { verdictLine } from '../../model/outcome/verdict-line.ts';
-import type { FinishParts, RunEnd } from './finish.ts';
 import { neverCame } from './never-came.ts';
+import type { FinishParts, RunEnd } from './parts.ts';
 
 /** Names in the last line before it says how many more there are. */
 const NAMED_LEFT = 10;
@@ -31,9 +30,9 @@ export function leftFiles(
 ): readonly LeftFile[] {
   const left = new Map<string, string>();
   for (const role of ['result', 'checkpoint'] as const) {
-    for (const track of files.tracks(role)) {
-      const why = whyLeft(track);
-      if (why !== undefined && mayBeThere(context.root, track.path)) left.set(track.path, why);
+    for (const fileState of files.fileStates(role)) {
+      const why = whyLeft(fileState);
+      if (why !== undefined && mayBeThere(context.root, fileState.path)) left.set(fileState.path, why);
     }
   }
   for (const path of postponed) if (!left.has(path)) left.set(path, 'its generation could not be committed');
@@ -49,14 +48,6 @@ function mayBeThere(root: Root, path: RelPath): boolean {
   } catch (error) {
     return errnoOf(error) !== 'ENOTDIR' && errnoOf(error) !== 'ELOOP';
   }
-}
-
-/** `otherwise`: why it is not stored although nothing stands in its way. */
-export function whyLeft(track: Track, otherwise = 'no time was left'): string | undefined {
-  if (track.left !== undefined) return track.left;
-  if (track.blocked) return 'another process still has it open for writing';
-  if (track.tornTries > 0) return 'it changed each time it was read';
-  return isSettled(track) ? undefined : otherwise;
 }
 
 /** How it ended, what was left and why, what was stored, which pattern never matched a file. */

@@ -7,7 +7,7 @@ const FIRST_PAUSE_MS = 250;
 const MOST_PAUSE_MS = 15_000;
 
 /** Resolves to what `step` returns; throws its last error when `signal` has aborted or no retry can help. */
-export async function insist<T>(step: () => Promise<T>, signal: AbortSignal): Promise<T> {
+export async function retryUntil<T>(step: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(MOST_PAUSE_MS, pauseMs * 2)) {
     try {
       return await step();

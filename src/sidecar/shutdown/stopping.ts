@@ -1,11 +1,11 @@
 // What changes once it is known that we will be stopped, while the task still runs: what is closed goes without
 // pacing and in the order of its worth, companions are sent, and the launcher is told how long the rest takes.
-import { whileLinked } from '../../model/linked-signal.ts';
 import { reasonOf } from '../../model/errors.ts';
+import { whileLinked } from '../../model/linked-signal.ts';
 import type { Generations } from '../checkpoints/generations.ts';
-import type { Context } from '../run/context.ts';
 import type { Flush } from '../control/flush.ts';
 import type { Files } from '../queue/files.ts';
+import type { Context } from '../run/context.ts';
 import { RECORD_MARGIN_MS, type DrainWindow } from './drain-window.ts';
 
 /** How often the launcher hears what the drain is measured to take; only while a deadline is known. */

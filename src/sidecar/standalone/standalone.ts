@@ -2,16 +2,17 @@
 // until `--exit-file` says how the task ended; without that word its last record is `ended`, never `done`.
 import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import { clockMs } from '../../native/clock.ts';
+import type { Log } from '../../log/log.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, statusOfSignal, type ExitStatus } from '../../model/exit-status.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { formatMs } from '../../model/units.ts';
-import type { Log } from '../../log/log.ts';
-import { openSidecar, type Opened, type Sidecar } from '../sidecar.ts';
-import type { RunEnd } from '../shutdown/finish.ts';
-import { openExitFile, type ExitFile, type TaskStatus } from './exit-file.ts';
+import { clockMs } from '../../native/clock.ts';
+import { type Opened, type Sidecar } from '../interface.ts';
+import type { RunEnd } from '../shutdown/parts.ts';
+import { openSidecar } from '../sidecar.ts';
 import { attemptLeft } from '../startup/handover.ts';
+import { openExitFile, type ExitFile, type TaskStatus } from './exit-file.ts';
 import { openStops, type Stops } from './stops.ts';
 import { openWatchNotices, type WatchNotices } from './watch-notices.ts';
 

@@ -1,7 +1,7 @@
 // The signals that tell `capture watch`, or a restore, to stop. Process 1 of a container ignores what it does
 // not handle (pid_namespaces(7)): so all of them are handled, from the first moment on.
-import { clockMs } from '../../native/clock.ts';
 import os from 'node:os';
+import { clockMs } from '../../native/clock.ts';
 
 const STOPPING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
 

@@ -1,12 +1,12 @@
 // What a notice means for `capture watch`: the task is somebody else's, so nobody is told. Everything closed goes
 // at once, and when just the time is left that the rest is measured to take, the watch ends.
-import { clockMs, fromTimeOfDay, startTimer, type LongTimer } from '../../native/clock.ts';
+import type { Log } from '../../log/log.ts';
 import { deadlineOf, drainReserveMs } from '../../model/file/deadline.ts';
 import { sameNotice, type Notice } from '../../model/format/notice.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import type { Log } from '../../log/log.ts';
+import { clockMs, fromTimeOfDay, startTimer, type LongTimer } from '../../native/clock.ts';
 import { openNotices } from '../../notices/notices.ts';
-import type { Sidecar } from '../sidecar.ts';
+import type { Sidecar } from '../interface.ts';
 
 /** The drain must begin. */
 export interface TakenAway {

@@ -1,25 +1,25 @@
 // Which attempt this is: claims its number, reads what earlier ones have stored, and opens its ledger.
-import os from 'node:os';
 import { randomUUID } from 'node:crypto';
+import os from 'node:os';
+import type { Log } from '../../log/log.ts';
 import { unionOf, type History } from '../../model/checkpoint/history.ts';
-import { parseRecordKey, recordKey, type KeyScope } from '../../model/format/keys.ts';
+import { reasonOf } from '../../model/errors.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
-import { submissionNote } from '../../model/outcome/other-runs.ts';
-import { showPath } from '../../model/path.ts';
+import { parseRecordKey, recordKey, type KeyScope } from '../../model/format/keys.ts';
 import { textWithSum } from '../../model/format/record-text.ts';
 import { isLast, type CaptureRecord, type StoredFile } from '../../model/format/records.ts';
-import type { Paths } from '../../model/packed/paths.ts';
-import { RowMap } from '../../model/packed/packed-map.ts';
-import { storedRow } from '../../model/packed/stored-files.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import type { Log } from '../../log/log.ts';
+import { submissionNote } from '../../model/outcome/other-runs.ts';
+import { PackedMap } from '../../model/packed/packed-map.ts';
+import type { Paths } from '../../model/packed/paths.ts';
+import { storedFileRow } from '../../model/packed/stored-files.ts';
+import { showPath } from '../../model/path.ts';
 import { claimAttempt } from '../../records/claim.ts';
 import { openFence, type Fence, type FencedError } from '../../records/fence.ts';
-import { reasonOf } from '../../model/errors.ts';
-import { openTidy, type Tidy } from '../../records/tidy.ts';
 import { factsOf, Ledger, type RunFacts } from '../../records/ledger.ts';
 import { listRecords, readNewest, readRecord, type RecordListing } from '../../records/read.ts';
 import { listWithClaim } from '../../records/stale.ts';
+import { openTidy, type Tidy } from '../../records/tidy.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { AttemptFile } from '../run/attempt-file.ts';
 import type { Outage } from '../run/outage.ts';
@@ -143,7 +143,7 @@ async function openLedger(
   if (attempt === undefined) refuseUnreadable(read, settings);
   // An attempt that died between its claim and its first record of all that it knows says nothing.
   const told = records.filter(({ record }) => record.seq > 0);
-  const newMap = (): RowMap<StoredFile> => new RowMap(storedRow(facts.scope.index), paths);
+  const newMap = (): PackedMap<StoredFile> => new PackedMap(storedFileRow(facts.scope.index), paths);
   const history = unionOf(told, settings.identity.runId, newMap);
   warnAboutOtherMakers(history, settings, log);
   if (attempt === undefined) tellOfSubmissions(history, facts.attempt, store, settings, log);

@@ -3,18 +3,19 @@
 import { generationName } from '../../model/checkpoint/history.ts';
 import { resultKey } from '../../model/format/keys.ts';
 import { originOf } from '../../model/format/origin.ts';
-import type { RelPath } from '../../model/path.ts';
 import type { Generation } from '../../model/format/records.ts';
+import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import type { FoundFile, Watcher } from '../../watch/watcher.ts';
-import { readLastAttemptFile, writeAttemptFile, type Alone, type AttemptFacts } from '../run/attempt-file.ts';
-import type { Context } from '../run/context.ts';
+import type { FoundFile } from '../../watch/watcher.ts';
+import type { Watcher } from '../../watch/watching.ts';
 import type { Files } from '../queue/files.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
+import { readLastAttemptFile, writeAttemptFile, type Alone, type AttemptFacts } from '../run/attempt-file.ts';
+import type { Context } from '../run/context.ts';
 import type { Restored } from './restore.ts';
 
 /** `listen` is called at the moment from which closes are the task's. */
-export async function takeStock(
+export async function scanBaseline(
   context: Context,
   { files, restored }: { readonly files: Files; readonly restored: Restored },
   watcher: Watcher,
@@ -83,12 +84,12 @@ function inherit({ inherited }: Context, files: Files): void {
  * checkpoint (`restored`): that is stored as a part of the checkpoint, which goes, and not as a result.
  */
 async function hashStagedInputs(context: Context, restored: ReadonlySet<RelPath>): Promise<void> {
-  const { inherited, manifest, lanes, baselines, signal } = context;
+  const { inherited, manifest, workers, baselines, signal } = context;
   const before = readLastAttemptFile(context.settings);
   for (const path of inherited.keys()) {
     const roles = manifest.rolesOf(path);
     if (!roles.input || !roles.result || restored.has(path)) continue;
-    const digest = await lanes.md5(path, signal);
+    const digest = await workers.md5(path, signal);
     if (digest.kind !== 'md5') continue;
     if (before !== undefined && before.baselines.get(path)?.md5 !== digest.md5) continue;
     if (await isUnrecorded(context, path)) continue;

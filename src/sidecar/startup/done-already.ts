@@ -1,8 +1,8 @@
 // `--skip-done`: is this index done? Records alone tell. What restore would need counts for nothing: checkpoints of an
 // index that is done may have been cleaned away.
-import { createLimit } from '../../model/limit.ts';
 import { parseRecordKey } from '../../model/format/keys.ts';
 import type { Settings } from '../../model/format/settings.ts';
+import { createLimit } from '../../model/limit.ts';
 import { readNewest, type RecordListing } from '../../records/read.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { standing } from '../queue/overwritten.ts';

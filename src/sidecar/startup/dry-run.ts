@@ -1,21 +1,21 @@
 // `--dry-run`: who this would be, what matches now, under which keys it would go, what would be fetched and restored.
 // Reads the store and the work directory, writes nothing; ends as the real run would, as far as reading tells.
 import fs from 'node:fs';
-import type { CaptureError } from '../../model/errors.ts';
-import { firstLine } from '../../model/format/first-line.ts';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
-import { checkpointKey, resultKey, segmentKey, type KeyScope } from '../../model/format/keys.ts';
+import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
+import type { CaptureError } from '../../model/errors.ts';
 import { compileManifest, type Manifest } from '../../model/file/manifest.ts';
+import { firstLine } from '../../model/format/first-line.ts';
+import { checkpointKey, resultKey, segmentKey, type KeyScope } from '../../model/format/keys.ts';
+import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
 import { encodePath, showPath } from '../../model/path.ts';
-import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
-import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { formatBytes } from '../../model/units.ts';
+import { listRecords } from '../../records/read.ts';
 import { findInputs } from '../../restore/inputs.ts';
 import type { Source } from '../../restore/source.ts';
-import { listRecords } from '../../records/read.ts';
-import { openStore } from '../../store/open.ts';
 import type { Store } from '../../store/contract/store.ts';
+import { openStore } from '../../store/open.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { doneAttempt } from './done-already.ts';
 import { missingInputs, neededOf, searchOf, type InputJob } from './inputs-told.ts';

@@ -2,12 +2,12 @@
 // `capture watch`, and from a watch that died to the one that its container starts again. What is found in the
 // work directory is checked before it is believed; the claim itself stands in the store.
 import fs from 'node:fs';
+import { generationName } from '../../model/checkpoint/history.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
-import { generationName } from '../../model/checkpoint/history.ts';
-import { showPath } from '../../model/path.ts';
 import type { Generation } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
+import { showPath } from '../../model/path.ts';
 import {
   readLastAttemptFile,
   writeAttemptFile,

@@ -1,14 +1,14 @@
 // How the inputs of a run are looked for, and what is said of those that are not there or that it does not use.
 // Brings nothing: restore.ts does, and --dry-run only wants to know.
+import type { Log } from '../../log/log.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
-import type { KeyScope } from '../../model/format/keys.ts';
 import type { Manifest } from '../../model/file/manifest.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
-import { describeRun } from '../../model/outcome/other-runs.ts';
+import type { KeyScope } from '../../model/format/keys.ts';
 import type { Settings } from '../../model/format/settings.ts';
+import { describeRun } from '../../model/outcome/other-runs.ts';
+import { showPath, type RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import type { Log } from '../../log/log.ts';
 import {
   findInputs,
   type FoundInputs,

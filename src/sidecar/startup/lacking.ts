@@ -1,17 +1,17 @@
 // What results lack because this attempt goes on from a checkpoint set that is ahead of them: said by name at the
 // start, and kept in every record from then on. A file that stands here, or was stored after the set, lacks nothing.
-import { behindOf, lackingAfter, namesOf, withPartials } from '../../model/checkpoint/lacking.ts';
+import type { Log } from '../../log/log.ts';
 import type { History } from '../../model/checkpoint/history.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
+import { behindOf, lackingAfter, namesOf, withPartials } from '../../model/checkpoint/lacking.ts';
 import { resultKey, type KeyScope } from '../../model/format/keys.ts';
-import { createLimit } from '../../model/limit.ts';
 import type { Behind, Generation, Lacking } from '../../model/format/records.ts';
-import type { Log } from '../../log/log.ts';
+import { createLimit } from '../../model/limit.ts';
 import type { Store } from '../../store/contract/store.ts';
-import { statMember } from '../checkpoints/members.ts';
-import type { Root } from '../run/context.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
 import { unrecordedPartials } from '../queue/partial-objects.ts';
+import type { Root } from '../run/context.ts';
+import { statMember } from '../run/local-file.ts';
 
 /** A look costs a round trip and no bytes. */
 const LOOKS_AT_ONCE = 16;

@@ -1,7 +1,7 @@
 // The first lines for the user: who this is and what the task goes on from.
 import { describeFiles, generationBytes } from '../../model/checkpoint/generation-words.ts';
-import { firstLine } from '../../model/format/first-line.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
+import { firstLine } from '../../model/format/first-line.ts';
 import type { Generation } from '../../model/format/records.ts';
 import { formatAge } from '../../model/units.ts';
 import type { Context } from '../run/context.ts';

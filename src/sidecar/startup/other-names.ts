@@ -1,7 +1,8 @@
 // When there is nothing to go on from: has this index checkpoints under another task name? A task that was renamed, or
 // a command that was not told the name, would otherwise start from nothing without a word.
-import { reasonOf } from '../../model/errors.ts';
+import type { Log } from '../../log/log.ts';
 import type { History } from '../../model/checkpoint/history.ts';
+import { reasonOf } from '../../model/errors.ts';
 import {
   parseRecordKey,
   recordPrefix,
@@ -10,7 +11,6 @@ import {
   type KeyScope,
 } from '../../model/format/keys.ts';
 import { showPath } from '../../model/path.ts';
-import type { Log } from '../../log/log.ts';
 import type { Store } from '../../store/contract/store.ts';
 
 /** Names that are looked at: one request each. */

@@ -1,8 +1,8 @@
 // Which checkpoint a start tries first, and what the user reads when that is not simply the newest one.
-import { generationName, type History } from '../../model/checkpoint/history.ts';
-import type { Generation } from '../../model/format/records.ts';
-import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
 import type { Log } from '../../log/log.ts';
+import { generationName, type History } from '../../model/checkpoint/history.ts';
+import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
+import type { Generation } from '../../model/format/records.ts';
 
 /** `isVerified`: each is checked before it is believed. */
 export function orderOf(history: History, isVerified: boolean, log: Log): readonly Generation[] {

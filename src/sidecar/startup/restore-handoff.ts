@@ -1,21 +1,21 @@
 // `capture restore --handoff`: begins the attempt that a `capture watch` in the same work directory then goes on
 // with (start/handover.ts). It ends with the claim in the store and one file in the work directory, nothing else.
 import fs from 'node:fs';
-import { clockMs } from '../../native/clock.ts';
-import { generationName } from '../../model/checkpoint/history.ts';
-import { encodePath } from '../../model/path.ts';
-import type { Settings } from '../../model/format/settings.ts';
-import { plural } from '../../model/units.ts';
 import type { Log } from '../../log/log.ts';
+import { generationName } from '../../model/checkpoint/history.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { encodePath } from '../../model/path.ts';
+import { plural } from '../../model/units.ts';
+import { clockMs } from '../../native/clock.ts';
 import { findInTurns } from '../../watch/scan.ts';
+import { plain, type RestoredFacts } from '../run/attempt-file.ts';
 import type { Context } from '../run/context.ts';
 import { Outage } from '../run/outage.ts';
-import { plain, type RestoredFacts } from '../run/attempt-file.ts';
+import { recordStock } from './baseline-scan.ts';
 import { leaveFor } from './handover.ts';
 import { sayNothingRestored } from './other-names.ts';
 import type { Restored } from './restore.ts';
 import { begin } from './start.ts';
-import { recordStock } from './baseline-scan.ts';
 
 /** Claims the attempt, restores, and leaves both for the `capture watch` that follows. Holds nothing afterwards. */
 export async function handOver(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {

@@ -1,24 +1,24 @@
 // `capture restore`: what a run does before its task, and nothing else. Claims no attempt, writes no record.
 import fs from 'node:fs';
-import { clockMs } from '../../native/clock.ts';
+import type { Log } from '../../log/log.ts';
 import { generationName, unionOf, type History } from '../../model/checkpoint/history.ts';
-import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
+import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
 import { encodePath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import type { Log } from '../../log/log.ts';
+import { clockMs } from '../../native/clock.ts';
 import { describeSettled, settleReclaims } from '../../reclaim/recover.ts';
 import { listRecords, readNewest } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
-import { openStore } from '../../store/open.ts';
 import type { Store } from '../../store/contract/store.ts';
+import { openStore } from '../../store/open.ts';
+import { Outage } from '../run/outage.ts';
+import { openProgress } from '../run/progress.ts';
 import { forgetHandover } from './handover.ts';
 import { lockWorkdir } from './lock.ts';
-import { Outage } from '../run/outage.ts';
 import { sayNothingRestored } from './other-names.ts';
-import { openProgress } from '../run/progress.ts';
 import { restore } from './restore.ts';
 import { refuseUnreadable } from './unreadable.ts';
 

@@ -1,16 +1,12 @@
 // Before the task starts: inputs, results that are inputs, and the newest checkpoint generation that is whole
 // come into the work directory. Nothing is placed before all of it has been verified.
+import { generationName, type Judgement } from '../../model/checkpoint/history.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import type { Fingerprint } from '../../model/file/fingerprint.ts';
-import { generationName, type History, type Judgement } from '../../model/checkpoint/history.ts';
-import type { KeyScope } from '../../model/format/keys.ts';
-import type { Manifest } from '../../model/file/manifest.ts';
-import { showPath } from '../../model/path.ts';
 import type { Generation, Lacking, StoredFile } from '../../model/format/records.ts';
-import type { Settings } from '../../model/format/settings.ts';
+import { showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import type { Log } from '../../log/log.ts';
 import { describeSetAside } from '../../restore/aside.ts';
 import { wantedCompanions } from '../../restore/companions.ts';
 import { decompressStream } from '../../restore/decompress.ts';
@@ -21,31 +17,16 @@ import { placeAll } from '../../restore/place.ts';
 import type { Source } from '../../restore/source.ts';
 import { withdraw } from '../../restore/withdraw.ts';
 import type { Store } from '../../store/contract/store.ts';
-import type { Root } from '../run/context.ts';
+import { verify } from '../checkpoints/verify.ts';
+import { statMember } from '../run/local-file.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
-import { statMember } from '../checkpoints/members.ts';
 import { findLacking } from './lacking.ts';
 import { orderOf } from './restore-choice.ts';
+import type { RestoreJob } from './restore-job.ts';
 import { resumedInputs } from './resumed-inputs.ts';
-import type { Progress } from '../run/progress.ts';
-import { verify } from '../checkpoints/verify.ts';
 
 /** Requests under way at once. */
 const PARALLEL = 4;
-
-export interface RestoreJob {
-  readonly settings: Settings;
-  readonly scope: KeyScope;
-  readonly manifest: Manifest;
-  readonly root: Root;
-  readonly store: Store;
-  /** Where inputs are looked for first. */
-  readonly from: Store;
-  readonly history: History;
-  readonly log: Log;
-  readonly progress: Progress;
-  readonly signal: AbortSignal;
-}
 
 export interface Restored {
   /** The generation that stands in the work directory now. */

@@ -2,11 +2,11 @@
 // than its record. A record that is behind must not keep a task from ever starting again.
 import { keptKey } from '../../model/format/keys.ts';
 import { originOf } from '../../model/format/origin.ts';
-import { showPath } from '../../model/path.ts';
 import type { StoredFile } from '../../model/format/records.ts';
+import { showPath } from '../../model/path.ts';
 import type { Source } from '../../restore/source.ts';
 import { mayBeOverwritten, standing } from '../queue/overwritten.ts';
-import type { RestoreJob } from './restore.ts';
+import type { RestoreJob } from './restore-job.ts';
 
 /** The files as they stand in the store; one that is gone is looked for as any other input is. */
 export async function resumedInputs(

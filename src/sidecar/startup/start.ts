@@ -1,38 +1,38 @@
 // Everything before the task may start: lock, settle, claim the attempt, read what earlier ones have stored,
 // restore. Either it ends with a context that owns the index, or nothing was started and nothing changed.
-import fs from 'node:fs';
 import { randomUUID } from 'node:crypto';
+import fs from 'node:fs';
 import posix from 'node:path/posix';
 import { fileURLToPath } from 'node:url';
-import { clockMs } from '../../native/clock.ts';
-import { fixedPart } from '../../model/file/fixed-part.ts';
-import { escapePath, recordPrefix, type KeyScope } from '../../model/format/keys.ts';
 import { generationName, judged } from '../../model/checkpoint/history.ts';
+import { fixedPart } from '../../model/file/fixed-part.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
-import { encodePath } from '../../model/path.ts';
+import { escapePath, recordPrefix, type KeyScope } from '../../model/format/keys.ts';
 import type { CaptureRecord } from '../../model/format/records.ts';
-import { fingerprintRow } from '../../model/packed/codecs.ts';
-import { Paths } from '../../model/packed/paths.ts';
-import { RowMap } from '../../model/packed/packed-map.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
-import { describeSettled, settleReclaims } from '../../reclaim/recover.ts';
+import { fingerprintRow } from '../../model/packed/codecs.ts';
+import { PackedMap } from '../../model/packed/packed-map.ts';
+import { Paths } from '../../model/packed/paths.ts';
+import { encodePath } from '../../model/path.ts';
+import { clockMs } from '../../native/clock.ts';
 import { openReclaimer } from '../../reclaim/reclaim.ts';
-import { clearStaging } from '../../restore/fetch.ts';
+import { describeSettled, settleReclaims } from '../../reclaim/recover.ts';
 import { listRecords } from '../../records/read.ts';
-import { openStore } from '../../store/open.ts';
+import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
-import { openAttempt, type AttemptOptions } from './attempt.ts';
+import { openStore } from '../../store/open.ts';
 import { readAttemptFile } from '../run/attempt-file.ts';
-import type { Context } from '../run/context.ts';
 import { Baselines } from '../run/baselines.ts';
+import type { Context } from '../run/context.ts';
+import { openProgress } from '../run/progress.ts';
+import { openSpoolFull } from '../run/spool-full.ts';
+import { openAttempt, type AttemptOptions } from './attempt.ts';
 import { doneAttempt } from './done-already.ts';
 import { leaveFor, restoredBefore } from './handover.ts';
 import { refuseMissingInputs } from './inputs-told.ts';
-import { openSnapshotLanes } from './workers.ts';
 import { lockWorkdir } from './lock.ts';
-import { openProgress } from '../run/progress.ts';
 import { restore, type Restored } from './restore.ts';
-import { openSpoolFull } from '../run/spool-full.ts';
+import { openSnapshotLanes } from './workers.ts';
 
 export interface Begun {
   readonly context: Context;
@@ -111,15 +111,15 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
         : restoredBefore(resumed.alone?.restored, ledger.generations);
     ledger.setGenerations(judged(ledger.generations, restored.judgements));
     if (restored.generation !== undefined) ledger.restored = generationName(restored.generation);
-    const lanes = openSnapshotLanes(settings, root, log);
-    owned.push(() => lanes.close());
+    const workers = openSnapshotLanes(settings, root, log);
+    owned.push(() => workers.close());
     const reclaimer =
       settings.reclaim === 'never' || settings.sharedWorkdir ? undefined : openReclaimer(root);
     owned.push(() => reclaimer?.close());
     const baselines = new Baselines(ledger);
     for (const [path, baseline] of resumed?.baselines ?? [])
       if (!ledger.results.has(path)) baselines.set(path, baseline);
-    const inherited = new RowMap(fingerprintRow, paths);
+    const inherited = new PackedMap(fingerprintRow, paths);
     for (const [path, fingerprint] of resumed?.inherited ?? []) inherited.set(path, fingerprint);
     const context: Context = {
       settings,
@@ -132,7 +132,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       ledger,
       fence,
       tidy,
-      lanes,
+      workers,
       reclaimer,
       signal,
       attempt: facts.attempt,

@@ -1,12 +1,13 @@
 // Opens the watcher of a run: from the moment that stock is taken each close goes to files, with what a look at the
 // task's processes says of it, and a queue that overflowed to the checkpoint sets.
 import type { ClosedEvent } from '../../model/file/events.ts';
-import { openWatcher, type Watcher } from '../../watch/watcher.ts';
+import { openWatcher } from '../../watch/watcher.ts';
+import { type Watcher } from '../../watch/watching.ts';
 import type { Witness } from '../../watch/witness.ts';
-import { statMember } from '../checkpoints/members.ts';
 import type { Generations } from '../checkpoints/generations.ts';
-import type { Context } from '../run/context.ts';
 import type { Files } from '../queue/files.ts';
+import type { Context } from '../run/context.ts';
+import { statMember } from '../run/local-file.ts';
 
 export interface Watching {
   readonly context: Context;

@@ -6,14 +6,6 @@ import { errnoOf } from '../../model/errors.ts';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { reached } from '../../native/failpoint.ts';
 import { watched } from '../contract/body.ts';
-import { fileFailure } from './failure.ts';
-import { layoutOf, type Layout } from './layout.ts';
-import { listFileFolders, listFiles } from './list.ts';
-import { dropMeta } from './meta.ts';
-import { putFile, sweepTemporaries } from './put.ts';
-import { getFile, headFile } from './read.ts';
-import { openRoot, type StoreRoot } from './root.ts';
-import { syncDirectory } from './sync.ts';
 import { retrying } from '../contract/retry.ts';
 import {
   StoreError,
@@ -23,6 +15,14 @@ import {
   type PutOutcome,
   type Store,
 } from '../contract/store.ts';
+import { fileFailure } from './failure.ts';
+import { layoutOf, type Layout } from './layout.ts';
+import { listFileFolders, listFiles } from './list.ts';
+import { dropMeta } from './meta.ts';
+import { putFile, sweepTemporaries } from './put.ts';
+import { getFile, headFile } from './read.ts';
+import { openRoot, type StoreRoot } from './root.ts';
+import { syncDirectory } from './sync.ts';
 
 /**
  * Opens `file:///dir`; the first put makes the directory, and none makes it anew. A `list` is not retried: it is cheap

@@ -3,8 +3,8 @@ import type { Dirent } from 'node:fs';
 import fs from 'node:fs/promises';
 import { errnoOf } from '../../model/errors.ts';
 import { joinPath } from '../../model/path.ts';
-import type { Layout } from './layout.ts';
 import type { ListedObject } from '../contract/store.ts';
+import type { Layout } from './layout.ts';
 
 /** All objects whose key starts with `prefix`. A store that does not exist yet is empty. */
 export async function* listFiles(

@@ -5,9 +5,9 @@ import fs from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import { errnoOf } from '../../model/errors.ts';
+import type { ObjectMeta } from '../contract/store.ts';
 import type { Layout } from './layout.ts';
 import { makeDirectory, syncDirectory, writeDurably } from './sync.ts';
-import type { ObjectMeta } from '../contract/store.ts';
 
 /** Size and time tell an object from a later file that got its inode, or was written over it by hand. */
 const schema = z.object({

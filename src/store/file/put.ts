@@ -7,10 +7,10 @@ import { dirname } from 'node:path';
 import { errnoOf } from '../../model/errors.ts';
 import { reached } from '../../native/failpoint.ts';
 import { renameNoReplace } from '../../native/files.ts';
+import type { PutOptions, PutOutcome } from '../contract/store.ts';
 import type { Layout } from './layout.ts';
 import { dropMeta, writeMeta } from './meta.ts';
 import { makeDirectory, syncDirectory } from './sync.ts';
-import type { PutOptions, PutOutcome } from '../contract/store.ts';
 
 /** Beside each temporary: the key that it was meant for. */
 const KEY_SUFFIX = '.key';

@@ -4,8 +4,6 @@ import type { BigIntStats } from 'node:fs';
 import fs from 'node:fs/promises';
 import { errnoOf } from '../../model/errors.ts';
 import { releasing } from '../contract/body.ts';
-import type { Layout } from './layout.ts';
-import { readMeta } from './meta.ts';
 import {
   StoreError,
   type GetOptions,
@@ -13,6 +11,8 @@ import {
   type ObjectHead,
   type ObjectMeta,
 } from '../contract/store.ts';
+import type { Layout } from './layout.ts';
+import { readMeta } from './meta.ts';
 
 const CHUNK_BYTES = 2 ** 20;
 

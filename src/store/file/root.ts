@@ -2,8 +2,8 @@
 // directory gets its inode. Once it was there it is never made anew: what stood in it would be lost without a word.
 import fs from 'node:fs';
 import { errnoOf } from '../../model/errors.ts';
-import { makeDirectory } from './sync.ts';
 import { StoreError } from '../contract/store.ts';
+import { makeDirectory } from './sync.ts';
 
 export interface StoreRoot {
   /** Throws `lost` unless the path names the directory that it named before. One that was never there may be missing. */

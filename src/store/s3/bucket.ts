@@ -3,9 +3,9 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { retrying } from '../contract/retry.ts';
+import { StoreError, type OnTry } from '../contract/store.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { openTransport, SILENT, type Transport, type TransportTuning } from './transport.ts';
-import { StoreError, type OnTry } from '../contract/store.ts';
 
 /** S3 needs a region in the signature; servers of one's own take any. */
 const DEFAULT_REGION = 'us-east-1';

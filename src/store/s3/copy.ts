@@ -8,10 +8,10 @@ import {
   UploadPartCopyCommand,
   type CompletedPart,
 } from '@aws-sdk/client-s3';
+import { StoreError, type ObjectHead } from '../contract/store.ts';
 import { request, type Bucket } from './bucket.ts';
 import { promised, type Failure } from './failure.ts';
 import { headObject } from './read.ts';
-import { StoreError, type ObjectHead } from '../contract/store.ts';
 
 export interface CopyLimits {
   /** CopyObject takes no larger object (5 GiB). */

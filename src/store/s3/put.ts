@@ -3,11 +3,11 @@
 // place, nor as ours when it was another's.
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { reached } from '../../native/failpoint.ts';
+import type { PutOptions, PutOutcome } from '../contract/store.ts';
 import { request, type Bucket } from './bucket.ts';
 import { promised, type Failure } from './failure.ts';
 import { headObject } from './read.ts';
 import { SMALLEST_PART_BYTES, upload } from './upload.ts';
-import type { PutOptions, PutOutcome } from '../contract/store.ts';
 
 /** Makes one object visible, whole or not at all. */
 export async function putObject(

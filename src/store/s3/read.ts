@@ -3,8 +3,6 @@ import { Readable } from 'node:stream';
 import { GetObjectCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { reasonOf } from '../../model/errors.ts';
 import { releasing } from '../contract/body.ts';
-import { request, type Bucket } from './bucket.ts';
-import { NotFromS3, promised, type Failure } from './failure.ts';
 import {
   StoreError,
   type GetOptions,
@@ -12,6 +10,8 @@ import {
   type ListedObject,
   type ObjectHead,
 } from '../contract/store.ts';
+import { request, type Bucket } from './bucket.ts';
+import { NotFromS3, promised, type Failure } from './failure.ts';
 
 /** What HEAD says, or undefined when there is no such object. `budgetMs` 0 is one try. */
 export async function headObject(

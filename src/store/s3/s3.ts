@@ -1,11 +1,11 @@
 // The driver for Amazon S3 and servers that speak its protocol: one file for each thing it does, joined here.
 import type { StoreSettings } from '../../model/format/settings.ts';
+import type { OnTry, Store } from '../contract/store.ts';
 import { openBucket } from './bucket.ts';
 import { copyObject } from './copy.ts';
 import { putObject } from './put.ts';
 import { getObject, headObject, listFolders, listObjects } from './read.ts';
 import { deleteObjects, sweepUploads } from './remove.ts';
-import type { OnTry, Store } from '../contract/store.ts';
 
 /**
  * Opens `s3://bucket/prefix`. Endpoint, region, profile and credentials come from the AWS environment and

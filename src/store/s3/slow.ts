@@ -1,8 +1,8 @@
 // A server, or what stands before it, that sends a byte now and then: no stall, and no answer either. A socket on which
 // an answer comes more slowly than any link is ended like one that stalls, and the request is tried again.
 import { ClientRequest } from 'node:http';
-import type { Duplex } from 'node:stream';
 import net from 'node:net';
+import type { Duplex } from 'node:stream';
 
 /** Of an answer. Slower is no link: the headers alone would take ten seconds. */
 const SLOWEST_BYTES_PER_S = 100;

@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { NodeHttpHandler } from '@smithy/node-http-handler';
+import { StoreError } from '../contract/store.ts';
 import { PlainAgent, TunnelAgent } from './agents.ts';
 import { proxyFor, proxyHeaders } from './proxy.ts';
-import { StoreError } from '../contract/store.ts';
 
 /** Each socket in use holds a part in memory; more of them are no faster on one link. */
 const MOST_SOCKETS = 8;

@@ -13,10 +13,10 @@ import {
 import { Upload } from '@aws-sdk/lib-storage';
 import { linkSignals } from '../../model/linked-signal.ts';
 import { reached } from '../../native/failpoint.ts';
+import type { PutOptions, PutOutcome } from '../contract/store.ts';
 import { request, type Bucket } from './bucket.ts';
 import { promised, type Failure } from './failure.ts';
 import { PartMemory } from './part-memory.ts';
-import type { PutOptions, PutOutcome } from '../contract/store.ts';
 
 /** S3 takes no smaller part but the last (Amazon S3 multipart upload limits). */
 export const SMALLEST_PART_BYTES = 5 * 2 ** 20;

@@ -1,15 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  decide,
-  HOLD_MS,
-  isSettled,
-  MOST_DOUBT_MS,
-  type TrackEvent,
-} from '../../../src/model/file/decide.ts';
+import { decide, HOLD_MS, isSettled, MOST_DOUBT_MS, type FileEvent } from '../../../src/model/file/decide.ts';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
 import { isSuspect, type Ending } from '../../../src/model/file/suspect.ts';
-import { newTrack, type Track } from '../../../src/model/file/file-state.ts';
+import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
 import { nextStep } from '../../../src/model/file/next-step.ts';
 import type { Fingerprint } from '../../../src/model/file/fingerprint.ts';
 
@@ -29,8 +23,9 @@ const DIED: Ending = {
   killed: false,
 };
 const calm = { nowMs: 0, urgent: false, holdReplacing: false, vouched: false };
-const after = (track: Track, ...events: readonly TrackEvent[]): Track => events.reduce(decide, track);
-const close = (atMs = 0, evidence?: Evidence): TrackEvent => ({
+const after = (fileState: FileState, ...events: readonly FileEvent[]): FileState =>
+  events.reduce(decide, fileState);
+const close = (atMs = 0, evidence?: Evidence): FileEvent => ({
   kind: 'closed',
   how: 'close',
   atMs,
@@ -39,87 +34,99 @@ const close = (atMs = 0, evidence?: Evidence): TrackEvent => ({
 
 describe('a declared file', () => {
   it('is pushed at once when it is closed', () => {
-    expect(nextStep(after(newTrack('r', 'result', false), close()), calm)).toEqual({
+    expect(nextStep(after(newFileState('r', 'result', false), close()), calm)).toEqual({
       kind: 'push',
       spoolFirst: false,
     });
   });
 
   it('becomes one more push for all closes during a push', () => {
-    let track = after(newTrack('r', 'result', false), close(), { kind: 'push-started' }, close(1), close(2));
-    expect(nextStep(track, calm)).toEqual({ kind: 'nothing' });
-    track = after(track, { kind: 'stored', durable: durable(1), atMs: 10, tookMs: 5 });
-    expect(track.pending).toBe(true);
+    let fileState = after(
+      newFileState('r', 'result', false),
+      close(),
+      { kind: 'push-started' },
+      close(1),
+      close(2),
+    );
+    expect(nextStep(fileState, calm)).toEqual({ kind: 'nothing' });
+    fileState = after(fileState, { kind: 'stored', durable: durable(1), atMs: 10, tookMs: 5 });
+    expect(fileState.pending).toBe(true);
   });
 
   it('is not pushed again sooner than the last push took, unless it is urgent', () => {
-    const track = after(
-      newTrack('log', 'result', false),
+    const fileState = after(
+      newFileState('log', 'result', false),
       close(),
       { kind: 'push-started' },
       { kind: 'stored', durable: durable(1), atMs: 5000, tookMs: 4000 },
       close(5001),
     );
-    expect(nextStep(track, { ...calm, nowMs: 6000 })).toEqual({ kind: 'wait', untilMs: 9000 });
-    expect(nextStep(track, { ...calm, nowMs: 6000, urgent: true }).kind).toBe('push');
+    expect(nextStep(fileState, { ...calm, nowMs: 6000 })).toEqual({ kind: 'wait', untilMs: 9000 });
+    expect(nextStep(fileState, { ...calm, nowMs: 6000, urgent: true }).kind).toBe('push');
   });
 
   it('waits for two seconds when it would replace something that is stored', () => {
-    const track = after(newTrack('r', 'result', true), close(100));
-    expect(nextStep(track, { ...calm, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 100 + HOLD_MS });
+    const fileState = after(newFileState('r', 'result', true), close(100));
+    expect(nextStep(fileState, { ...calm, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 100 + HOLD_MS });
   });
 
   it('waits for ten seconds at most when it is closed again and again', () => {
-    let track = newTrack('log', 'result', true);
-    for (let atMs = 0; atMs <= 9500; atMs += 500) track = after(track, close(atMs));
-    expect(nextStep(track, { ...calm, nowMs: 9999 })).toEqual({ kind: 'wait', untilMs: 10_000 });
-    expect(nextStep(track, { ...calm, nowMs: 10_000 }).kind).toBe('push');
+    let fileState = newFileState('log', 'result', true);
+    for (let atMs = 0; atMs <= 9500; atMs += 500) fileState = after(fileState, close(atMs));
+    expect(nextStep(fileState, { ...calm, nowMs: 9999 })).toEqual({ kind: 'wait', untilMs: 10_000 });
+    expect(nextStep(fileState, { ...calm, nowMs: 10_000 }).kind).toBe('push');
   });
 
-  it.each<[string, TrackEvent]>([
+  it.each<[string, FileEvent]>([
     ['stored', { kind: 'stored', durable: durable(1), atMs: 11_500, tookMs: 50 }],
     ['torn', { kind: 'torn', atMs: 11_500 }],
     ['failed', { kind: 'failed', why: 'no', atMs: 11_500 }],
   ])('waits so, from its own close on, when it is closed during a push that ends as %s', (_, event) => {
-    const pushed = after(newTrack('r', 'result', true), close(0), { kind: 'push-started' });
-    const track = after(pushed, close(11_000), event);
-    expect(nextStep(track, { ...calm, nowMs: 12_000 })).toEqual({ kind: 'wait', untilMs: 11_000 + HOLD_MS });
+    const pushed = after(newFileState('r', 'result', true), close(0), { kind: 'push-started' });
+    const fileState = after(pushed, close(11_000), event);
+    expect(nextStep(fileState, { ...calm, nowMs: 12_000 })).toEqual({
+      kind: 'wait',
+      untilMs: 11_000 + HOLD_MS,
+    });
   });
 
   it('waits so when it is closed during its first push, which stores what it would replace', () => {
-    const first = after(newTrack('r', 'result', false), close(0), { kind: 'push-started' }, close(3));
-    const track = after(first, { kind: 'stored', durable: durable(1), atMs: 10, tookMs: 10 });
-    expect(nextStep(track, { ...calm, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 3 + HOLD_MS });
+    const first = after(newFileState('r', 'result', false), close(0), { kind: 'push-started' }, close(3));
+    const fileState = after(first, { kind: 'stored', durable: durable(1), atMs: 10, tookMs: 10 });
+    expect(nextStep(fileState, { ...calm, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 3 + HOLD_MS });
   });
 
   it('waits so anew when what was held before is stored', () => {
-    const pushed = after(newTrack('r', 'result', true), close(0), { kind: 'push-started' });
+    const pushed = after(newFileState('r', 'result', true), close(0), { kind: 'push-started' });
     const stored = after(pushed, { kind: 'stored', durable: durable(1), atMs: 2100, tookMs: 100 });
-    const track = after(stored, close(60_000));
-    expect(nextStep(track, { ...calm, nowMs: 60_000 })).toEqual({ kind: 'wait', untilMs: 60_000 + HOLD_MS });
+    const fileState = after(stored, close(60_000));
+    expect(nextStep(fileState, { ...calm, nowMs: 60_000 })).toEqual({
+      kind: 'wait',
+      untilMs: 60_000 + HOLD_MS,
+    });
   });
 
   it('never waits so as a checkpoint, which is always a new object', () => {
-    expect(nextStep(after(newTrack('k', 'checkpoint', true), close()), calm).kind).toBe('push');
+    expect(nextStep(after(newFileState('k', 'checkpoint', true), close()), calm).kind).toBe('push');
   });
 
   it('does not replace anything between SIGTERM and the end of the task', () => {
     const held = { ...calm, nowMs: 1e9, urgent: true, holdReplacing: true };
-    expect(nextStep(after(newTrack('r', 'result', true), close()), held).kind).toBe('nothing');
-    expect(nextStep(after(newTrack('r', 'result', false), close()), held).kind).toBe('push');
+    expect(nextStep(after(newFileState('r', 'result', true), close()), held).kind).toBe('nothing');
+    expect(nextStep(after(newFileState('r', 'result', false), close()), held).kind).toBe('push');
   });
 
   it('is pushed at once when nobody died as it was closed, whatever it replaces, after SIGTERM too', () => {
-    const track = after(newTrack('r', 'result', true), close(100, 'clean'));
-    expect(nextStep(track, { ...calm, nowMs: 100 }).kind).toBe('push');
-    expect(nextStep(track, { ...calm, nowMs: 100, holdReplacing: true }).kind).toBe('push');
+    const fileState = after(newFileState('r', 'result', true), close(100, 'clean'));
+    expect(nextStep(fileState, { ...calm, nowMs: 100 }).kind).toBe('push');
+    expect(nextStep(fileState, { ...calm, nowMs: 100, holdReplacing: true }).kind).toBe('push');
   });
 
   describe.each([
     ['first', false],
     ['replacing', true],
   ])('whose %s close may be a death’s', (_, replaces) => {
-    const doubted = after(newTrack('r', 'result', replaces), close(100, 'doubtful'));
+    const doubted = after(newFileState('r', 'result', replaces), close(100, 'doubtful'));
 
     it('waits until the task has lived on for ten seconds, also when somebody else is in a hurry', () => {
       const hurried = after(doubted, { kind: 'hurried' });
@@ -133,20 +140,20 @@ describe('a declared file', () => {
     });
 
     it('is pushed when the task vouches for it, after SIGTERM too, and is never suspect again', () => {
-      const track = after(doubted, { kind: 'vouched' });
-      expect(nextStep(track, { ...calm, nowMs: 100 }).kind).toBe('push');
-      expect(nextStep(track, { ...calm, nowMs: 100, holdReplacing: true }).kind).toBe('push');
+      const fileState = after(doubted, { kind: 'vouched' });
+      expect(nextStep(fileState, { ...calm, nowMs: 100 }).kind).toBe('push');
+      expect(nextStep(fileState, { ...calm, nowMs: 100, holdReplacing: true }).kind).toBe('push');
       for (const signalledAtMs of [undefined, 50])
-        expect(isSuspect(track.lastClose, { ...DIED, endedAtMs: 200, signalledAtMs })).toBe(false);
+        expect(isSuspect(fileState.lastClose, { ...DIED, endedAtMs: 200, signalledAtMs })).toBe(false);
     });
 
     it('is as doubtful as before when it is closed once more after that', () => {
-      const track = after(doubted, { kind: 'vouched' }, close(200, 'doubtful'));
-      expect(nextStep(track, { ...calm, nowMs: 200, urgent: true })).toEqual({
+      const fileState = after(doubted, { kind: 'vouched' }, close(200, 'doubtful'));
+      expect(nextStep(fileState, { ...calm, nowMs: 200, urgent: true })).toEqual({
         kind: 'wait',
         untilMs: 10_200,
       });
-      expect(isSuspect(track.lastClose, { ...DIED, endedAtMs: 300 })).toBe(true);
+      expect(isSuspect(fileState.lastClose, { ...DIED, endedAtMs: 300 })).toBe(true);
     });
 
     it('keeps the pause before the next try when the store has refused it', () => {
@@ -170,63 +177,64 @@ describe('a declared file', () => {
     });
 
     it('is pushed within a minute although each of its closes may be one', () => {
-      let track = newTrack('r', 'result', replaces);
-      for (let atMs = 0; atMs < MOST_DOUBT_MS; atMs += 5000) track = after(track, close(atMs, 'doubtful'));
-      expect(nextStep(track, { ...calm, nowMs: MOST_DOUBT_MS - 1 }).kind).toBe('wait');
-      expect(nextStep(track, { ...calm, nowMs: MOST_DOUBT_MS }).kind).toBe('push');
+      let fileState = newFileState('r', 'result', replaces);
+      for (let atMs = 0; atMs < MOST_DOUBT_MS; atMs += 5000)
+        fileState = after(fileState, close(atMs, 'doubtful'));
+      expect(nextStep(fileState, { ...calm, nowMs: MOST_DOUBT_MS - 1 }).kind).toBe('wait');
+      expect(nextStep(fileState, { ...calm, nowMs: MOST_DOUBT_MS }).kind).toBe('push');
     });
   });
 
   it('is never held as a checkpoint, whoever closed it', () => {
-    const track = after(newTrack('k', 'checkpoint', false), close(0, 'doubtful'));
-    expect(nextStep(track, { ...calm, holdReplacing: true }).kind).toBe('push');
+    const fileState = after(newFileState('k', 'checkpoint', false), close(0, 'doubtful'));
+    expect(nextStep(fileState, { ...calm, holdReplacing: true }).kind).toBe('push');
   });
 
   it('that the store refused is tried at once, and soon again, when the time is short', () => {
     const failed = { kind: 'failed', why: 'no', atMs: 0 } as const;
     const five = Array.from({ length: 5 }, () => [{ kind: 'push-started' }, failed] as const).flat();
-    const track = after(newTrack('r', 'result', false), close(), ...five);
-    expect(nextStep(track, { ...calm, urgent: true })).toEqual({ kind: 'wait', untilMs: 16_000 });
-    const hurried = after(track, { kind: 'retry-now' });
+    const fileState = after(newFileState('r', 'result', false), close(), ...five);
+    expect(nextStep(fileState, { ...calm, urgent: true })).toEqual({ kind: 'wait', untilMs: 16_000 });
+    const hurried = after(fileState, { kind: 'retry-now' });
     expect(nextStep(hurried, calm).kind).toBe('push');
     const again = after(hurried, { kind: 'push-started' }, failed);
     expect(nextStep(again, calm)).toEqual({ kind: 'wait', untilMs: 1000 });
   });
 
   it('waits for the next close while it has a writer', () => {
-    const track = after(
-      newTrack('r', 'result', false),
+    const fileState = after(
+      newFileState('r', 'result', false),
       close(),
       { kind: 'push-started' },
       { kind: 'has-writer' },
     );
-    expect(nextStep(track, { ...calm, urgent: true }).kind).toBe('nothing');
-    expect(nextStep(after(track, close(1)), calm).kind).toBe('push');
+    expect(nextStep(fileState, { ...calm, urgent: true }).kind).toBe('nothing');
+    expect(nextStep(after(fileState, close(1)), calm).kind).toBe('push');
   });
 
   it('is looked at again when a close came while its writer was seen', () => {
-    const track = after(newTrack('r', 'result', false), close(), { kind: 'push-started' }, close(1), {
+    const fileState = after(newFileState('r', 'result', false), close(), { kind: 'push-started' }, close(1), {
       kind: 'has-writer',
     });
-    expect(nextStep(track, calm).kind).toBe('push');
+    expect(nextStep(fileState, calm).kind).toBe('push');
   });
 
   it('is tried again after 50 ms, doubling to 5 s, and spooled first, once it was torn', () => {
-    let track = after(
-      newTrack('k', 'checkpoint', false),
+    let fileState = after(
+      newFileState('k', 'checkpoint', false),
       close(),
       { kind: 'push-started' },
       { kind: 'torn', atMs: 1000 },
     );
-    expect(nextStep(track, { ...calm, nowMs: 1000 })).toEqual({ kind: 'wait', untilMs: 1050 });
-    expect(nextStep(track, { ...calm, nowMs: 1050 })).toEqual({ kind: 'push', spoolFirst: true });
+    expect(nextStep(fileState, { ...calm, nowMs: 1000 })).toEqual({ kind: 'wait', untilMs: 1050 });
+    expect(nextStep(fileState, { ...calm, nowMs: 1050 })).toEqual({ kind: 'push', spoolFirst: true });
     for (let n = 0; n < 20; n += 1)
-      track = after(track, { kind: 'push-started' }, { kind: 'torn', atMs: 2000 });
-    expect(nextStep(track, { ...calm, nowMs: 2000 })).toEqual({ kind: 'wait', untilMs: 7000 });
+      fileState = after(fileState, { kind: 'push-started' }, { kind: 'torn', atMs: 2000 });
+    expect(nextStep(fileState, { ...calm, nowMs: 2000 })).toEqual({ kind: 'wait', untilMs: 7000 });
   });
 
   it('is no close when a scan sees the state that was inherited or stored', () => {
-    const inherited = { ...newTrack('r', 'result', false), inherited: stateOf(1) };
+    const inherited = { ...newFileState('r', 'result', false), inherited: stateOf(1) };
     expect(after(inherited, { kind: 'closed', how: 'scan', atMs: 0, fingerprint: stateOf(1) }).pending).toBe(
       false,
     );
@@ -236,16 +244,21 @@ describe('a declared file', () => {
   });
 
   it('counts what it inherited as its own only when the task ended with 0', () => {
-    const inherited = { ...newTrack('r', 'result', false), inherited: stateOf(1) };
+    const inherited = { ...newFileState('r', 'result', false), inherited: stateOf(1) };
     expect(inherited.pending).toBe(false);
     expect(after(inherited, { kind: 'adopt' }).pending).toBe(true);
-    expect(after(newTrack('r', 'result', false), { kind: 'adopt' }).pending).toBe(false);
+    expect(after(newFileState('r', 'result', false), { kind: 'adopt' }).pending).toBe(false);
   });
 
   it('is settled but not durable when it was withdrawn', () => {
-    const track = after(newTrack('r', 'result', false), close(), { kind: 'push-started' }, { kind: 'gone' });
-    expect(isSettled(track)).toBe(true);
-    expect(track.durable).toBeUndefined();
+    const fileState = after(
+      newFileState('r', 'result', false),
+      close(),
+      { kind: 'push-started' },
+      { kind: 'gone' },
+    );
+    expect(isSettled(fileState)).toBe(true);
+    expect(fileState.durable).toBeUndefined();
   });
 });
 
@@ -262,18 +275,18 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.boolean(), (steps, replaces) => {
         const world = { content: 0, read: 0, stored: 0, nowMs: 0 };
-        let track = newTrack('r', 'result', replaces);
+        let fileState = newFileState('r', 'result', replaces);
         const happen = (what: (typeof steps)[number]): void => {
           world.nowMs += 1;
           if (what === 'close') {
             world.content += 1;
-            track = decide(track, close(world.nowMs));
+            fileState = decide(fileState, close(world.nowMs));
           } else if (what === 'scan') {
             const fingerprint = stateOf(world.content);
             if (world.content > 0)
-              track = decide(track, { kind: 'closed', how: 'scan', atMs: world.nowMs, fingerprint });
+              fileState = decide(fileState, { kind: 'closed', how: 'scan', atMs: world.nowMs, fingerprint });
           } else if (what === 'push') {
-            const next = nextStep(track, {
+            const next = nextStep(fileState, {
               nowMs: Infinity,
               urgent: true,
               holdReplacing: false,
@@ -281,33 +294,33 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
             });
             if (next.kind !== 'push') return;
             world.read = world.content;
-            track = decide(track, { kind: 'push-started' });
-          } else if (track.pushing) {
+            fileState = decide(fileState, { kind: 'push-started' });
+          } else if (fileState.pushing) {
             if (what === 'stored') {
               world.stored = world.read;
-              track = decide(track, {
+              fileState = decide(fileState, {
                 kind: 'stored',
                 durable: durable(world.read),
                 atMs: world.nowMs,
                 tookMs: 1,
               });
-            } else if (what === 'torn') track = decide(track, { kind: 'torn', atMs: world.nowMs });
-            else if (what === 'writer') track = decide(track, { kind: 'has-writer' });
-            else track = decide(track, { kind: 'failed', why: 'outage', atMs: world.nowMs });
+            } else if (what === 'torn') fileState = decide(fileState, { kind: 'torn', atMs: world.nowMs });
+            else if (what === 'writer') fileState = decide(fileState, { kind: 'has-writer' });
+            else fileState = decide(fileState, { kind: 'failed', why: 'outage', atMs: world.nowMs });
           }
           // Nothing counts as durable before the store has said so.
-          expect(track.durable?.size ?? 0).toBe(world.stored);
+          expect(fileState.durable?.size ?? 0).toBe(world.stored);
         };
         for (const what of steps) happen(what);
         // The end of the run: a scan without writers, then pushes that succeed.
-        if (track.pushing) happen('stored');
+        if (fileState.pushing) happen('stored');
         happen('scan');
         for (let n = 0; n < 3; n += 1) {
           happen('push');
           happen('stored');
         }
         expect(world.stored).toBe(world.content);
-        expect(isSettled(track)).toBe(true);
+        expect(isSettled(fileState)).toBe(true);
       }),
       { numRuns: 3000 },
     );
@@ -316,21 +329,21 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
 
 describe('a scan at the end of the run', () => {
   it('does not make a new close of what waits to be pushed', () => {
-    const waiting = after(newTrack('r', 'result', false), close(5));
+    const waiting = after(newFileState('r', 'result', false), close(5));
     const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
     expect(seen.lastClose).toEqual({ how: 'close', atMs: 5, evidence: 'unknown' });
     expect(seen.closes).toBe(1);
   });
 
   it('makes a new close of what was written after the last one that was told', () => {
-    const waiting = after(newTrack('r', 'result', false), close(5));
+    const waiting = after(newFileState('r', 'result', false), close(5));
     const written = { ...stateOf(1), mtimeNs: '8000000', ctimeNs: '8000000' };
     const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: written });
     expect(seen.lastClose).toEqual({ how: 'scan', atMs: 9000, evidence: 'unknown' });
   });
 
   it('does not make a renamed checkpoint that is on its way one that a death may have closed', () => {
-    const renamed = after(newTrack('k', 'checkpoint', false), { kind: 'closed', how: 'rename', atMs: 5 });
+    const renamed = after(newFileState('k', 'checkpoint', false), { kind: 'closed', how: 'rename', atMs: 5 });
     const onItsWay = after(renamed, { kind: 'push-started' });
     const seen = after(onItsWay, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
     expect(seen.lastClose?.how).toBe('rename');

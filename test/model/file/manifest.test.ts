@@ -3,7 +3,7 @@ import picomatch from 'picomatch';
 import { describe, expect, it } from 'vitest';
 import { compileManifest, NO_ROLES } from '../../../src/model/file/manifest.ts';
 import { ancestorsOf } from '../../../src/model/path.ts';
-import type { ManifestPatterns } from '../../../src/model/format/settings.ts';
+import type { ManifestPatterns } from '../../../src/model/file/manifest.ts';
 
 const NONE: ManifestPatterns = {
   results: [],

@@ -1,15 +1,15 @@
 // Rows must give back exactly what they were given: files and reclaims are decided by them.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decide, type TrackEvent } from '../../../src/model/file/decide.ts';
+import { decide, type FileEvent } from '../../../src/model/file/decide.ts';
 import type { Fingerprint } from '../../../src/model/file/fingerprint.ts';
 import type { StoredFile } from '../../../src/model/format/records.ts';
 import { Paths } from '../../../src/model/packed/paths.ts';
 import { rowList } from '../../../src/model/packed/packed-list.ts';
-import { RowMap } from '../../../src/model/packed/packed-map.ts';
-import { storedRow } from '../../../src/model/packed/stored-files.ts';
-import { trackRow } from '../../../src/model/packed/file-states.ts';
-import { newTrack, type Track } from '../../../src/model/file/file-state.ts';
+import { PackedMap } from '../../../src/model/packed/packed-map.ts';
+import { storedFileRow } from '../../../src/model/packed/stored-files.ts';
+import { fileStateRow } from '../../../src/model/packed/file-states.ts';
+import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
 
 const anyPath = fc.string({ unit: 'binary', minLength: 1 });
 const decimal = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String);
@@ -65,7 +65,7 @@ describe('a map of rows', () => {
     });
     fc.assert(
       fc.property(fc.array(change), (changes) => {
-        const rows = new RowMap(storedRow('0'));
+        const rows = new PackedMap(storedFileRow('0'));
         const map = new Map<string, StoredFile>();
         for (const { path, size, odd } of changes) {
           const value = { ...file(path, size ?? 0), ...(odd ? { push: 'odd' } : {}) };
@@ -86,8 +86,8 @@ describe('a map of rows', () => {
 
   it('that shares its paths with another holds only its own', () => {
     const paths = new Paths();
-    const one = new RowMap(storedRow('0'), paths);
-    const other = new RowMap(storedRow('0'), paths);
+    const one = new PackedMap(storedFileRow('0'), paths);
+    const other = new PackedMap(storedFileRow('0'), paths);
     for (let n = 0; n < 3000; n += 1) one.set(`r${n}`, file(`r${n}`, n));
     other.set('r2999', file('r2999', 1));
     expect([...other.keys()]).toEqual(['r2999']);
@@ -123,8 +123,8 @@ describe('a row', () => {
     fc.assert(
       fc.property(fc.array(storedFile, { maxLength: 20 }), (files) => {
         const paths = new Paths();
-        expect([...rowList(files, storedRow('7'), paths)]).toStrictEqual(files);
-        const rows = new RowMap(storedRow('7'), paths);
+        expect([...rowList(files, storedFileRow('7'), paths)]).toStrictEqual(files);
+        const rows = new PackedMap(storedFileRow('7'), paths);
         for (const file of files) {
           rows.set(file.path, file);
           expect(rows.get(file.path)).toStrictEqual(file);
@@ -140,7 +140,7 @@ describe('a row', () => {
   const durable = fc
     .record({ fingerprint: state, md5: fc.oneof(hex(32), fc.constant('')), same: fc.boolean() })
     .map(({ fingerprint, md5, same }) => ({ fingerprint, md5, size: same ? fingerprint.size : 3 }));
-  const event: fc.Arbitrary<TrackEvent> = fc.oneof(
+  const event: fc.Arbitrary<FileEvent> = fc.oneof(
     fc.record({
       kind: fc.constant('closed' as const),
       how: fc.constantFrom(
@@ -163,7 +163,7 @@ describe('a row', () => {
     fc.record({ kind: fc.constant('torn' as const), atMs: fc.nat() }),
     fc.record({ kind: fc.constant('failed' as const), why: fc.constantFrom('a', 'b'), atMs: fc.nat() }),
     fc.record({ kind: fc.constant('refused' as const), why: fc.string() }),
-    fc.constantFrom<TrackEvent>(
+    fc.constantFrom<FileEvent>(
       { kind: 'has-writer' },
       { kind: 'gone' },
       { kind: 'wanted' },
@@ -171,7 +171,7 @@ describe('a row', () => {
     ),
   );
 
-  it('of a track is that very track, whatever happened to the file', () => {
+  it('of a fileState is that very fileState, whatever happened to the file', () => {
     const start = fc.record({
       path: anyPath,
       replaces: fc.boolean(),
@@ -179,21 +179,21 @@ describe('a row', () => {
     });
     fc.assert(
       fc.property(start, fc.array(event), ({ path, replaces, inherited }, events) => {
-        const rows = new RowMap(trackRow('result'));
-        let track: Track = { ...newTrack(path, 'result', replaces), inherited };
+        const rows = new PackedMap(fileStateRow('result'));
+        let fileState: FileState = { ...newFileState(path, 'result', replaces), inherited };
         for (const one of events) {
-          track = decide(track, one);
-          rows.set(path, track);
-          expect(rows.get(path)).toStrictEqual(track);
+          fileState = decide(fileState, one);
+          rows.set(path, fileState);
+          expect(rows.get(path)).toStrictEqual(fileState);
         }
       }),
     );
   });
 
   it('holds no more reasons than are worth it, and loses none', () => {
-    const rows = new RowMap(trackRow('result'));
+    const rows = new PackedMap(fileStateRow('result'));
     const names = Array.from({ length: 1500 }, (_, n) => `r${n}`);
-    for (const name of names) rows.set(name, { ...newTrack(name, 'result', false), left: `why ${name}` });
+    for (const name of names) rows.set(name, { ...newFileState(name, 'result', false), left: `why ${name}` });
     expect(names.every((name) => rows.get(name)?.left === `why ${name}`)).toBe(true);
   });
 });

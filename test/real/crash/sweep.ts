@@ -108,7 +108,7 @@ export function everyPoint(store: StoreKind, random: () => number): readonly Cha
     FAILPOINTS.filter((at) => (POINTS[at].only ?? store) === store && isPart(at) === parts).flatMap((at) =>
       Array.from({ length: POINTS[at].times }, (_, n) => linksAt(at, n + 1, random)).flat(),
     );
-  // The slow ones first: at the end all lanes have something to do.
+  // The slow ones first: at the end all workers have something to do.
   return [
     ...inChains(shuffled(groups(true), random), true),
     ...inChains(shuffled(groups(false), random), false),

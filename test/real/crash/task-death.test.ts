@@ -41,7 +41,7 @@ describe(
         for (const [n, death] of queue) {
           const dir = path.join(root, String(n));
           fs.mkdirSync(dir);
-          // oxlint-disable-next-line no-await-in-loop -- one after the other, in each of some lanes
+          // oxlint-disable-next-line no-await-in-loop -- one after the other, in each of some workers
           const failure = await dieTwice(BIN, dir, death);
           if (failure === undefined) fs.rmSync(dir, { recursive: true });
           else failures.push(`CRASH_SEED=${seed}, chain ${n}, ${JSON.stringify(death)}: ${failure}`);

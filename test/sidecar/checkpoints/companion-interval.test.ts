@@ -57,7 +57,7 @@ function opened() {
     context,
     companions,
     checkpoints: { ...none, takeNumber: () => records.length + 1 },
-    files: { tracks: () => [], paths: () => [], get: () => undefined },
+    files: { fileStates: () => [], paths: () => [], get: () => undefined },
     drainEvents: () => undefined,
     behind: () => [],
     isLast: () => false,

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
 import type { Companion, Generation } from '../../../src/model/format/records.ts';
-import { newTrack, type Track } from '../../../src/model/file/file-state.ts';
-import { statMember } from '../../../src/sidecar/checkpoints/members.ts';
+import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
+import { statMember } from '../../../src/sidecar/run/local-file.ts';
 import { OpenResults } from '../../../src/sidecar/checkpoints/open-results.ts';
 
 type Parts = ConstructorParameters<typeof OpenResults>[0];
@@ -15,7 +15,7 @@ type Parts = ConstructorParameters<typeof OpenResults>[0];
 let root: { fd: number; path: string };
 let opened: number[];
 let unsaved: string[];
-let tracks: Map<string, Track>;
+let fileStates: Map<string, FileState>;
 let suspects: Map<string, string>;
 /** When the last checkpoint was closed. */
 const CHECKPOINT_MS = 5000;
@@ -25,7 +25,7 @@ beforeEach(() => {
   root = { fd: fs.openSync(dir, 'r'), path: dir };
   opened = [];
   unsaved = [];
-  tracks = new Map();
+  fileStates = new Map();
   suspects = new Map();
 });
 afterEach(() => {
@@ -63,7 +63,7 @@ function openResults(
       checkpointAtMs: CHECKPOINT_MS,
     }),
     suspects,
-    files: () => ({ get: (one: string) => tracks.get(one) }),
+    files: () => ({ get: (one: string) => fileStates.get(one) }),
     pids: () => pids,
     restored: generation,
   } as unknown as Parts);
@@ -122,12 +122,16 @@ describe('an open result', () => {
 
 it('what came with the checkpoint stays one until the task closes it, or writes elsewhere than at its end', () => {
   for (const name of ['r1', 'r2', 'r3']) fs.writeFileSync(path.join(root.path, name), 'text');
-  const track = (name: string, closes: number): void => {
-    tracks.set(name, { ...newTrack(name, 'result', false), closes, inherited: statMember(root, name) });
+  const fileState = (name: string, closes: number): void => {
+    fileStates.set(name, {
+      ...newFileState(name, 'result', false),
+      closes,
+      inherited: statMember(root, name),
+    });
   };
-  track('r1', 0);
-  track('r2', 1);
-  track('r3', 0);
+  fileState('r1', 0);
+  fileState('r2', 1);
+  fileState('r3', 0);
   const results = openResults(['r1', 'r2', 'r3', 'r-gone']);
   expect(results.unfinished()).toEqual(['r1', 'r3']);
   fs.writeSync(open('r3', '', 'r+'), 'TEXT and', 0);
@@ -135,14 +139,20 @@ it('what came with the checkpoint stays one until the task closes it, or writes 
 });
 
 describe('a result that was closed before the last checkpoint', () => {
-  const closed = (name: string, change: Partial<Track> = {}, bytes = 4): void => {
+  const closed = (name: string, change: Partial<FileState> = {}, bytes = 4): void => {
     fs.writeFileSync(path.join(root.path, name), '');
     fs.truncateSync(path.join(root.path, name), bytes);
     const lastClose = { how: 'close', atMs: CHECKPOINT_MS, evidence: 'doubtful' } as const;
-    tracks.set(name, { ...newTrack(name, 'result', false), pending: true, closes: 1, lastClose, ...change });
+    fileStates.set(name, {
+      ...newFileState(name, 'result', false),
+      pending: true,
+      closes: 1,
+      lastClose,
+      ...change,
+    });
     unsaved.push(name);
   };
-  const at = (atMs: number, evidence: Evidence): Partial<Track> => ({
+  const at = (atMs: number, evidence: Evidence): Partial<FileState> => ({
     lastClose: { how: 'close', atMs, evidence },
   });
 
@@ -175,7 +185,7 @@ describe('a result that was closed before the last checkpoint', () => {
   it('and came with it stays one until the task goes on with it, and is no unfinished part', () => {
     for (const name of ['r1', 'r2']) {
       fs.writeFileSync(path.join(root.path, name), 'text');
-      tracks.set(name, { ...newTrack(name, 'result', false), inherited: statMember(root, name) });
+      fileStates.set(name, { ...newFileState(name, 'result', false), inherited: statMember(root, name) });
     }
     const results = openResults(['r1', 'r2'], [], true);
     expect(results.unfinished()).toEqual([]);

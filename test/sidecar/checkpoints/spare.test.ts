@@ -2,7 +2,7 @@
 // that the test makes.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
-import { newTrack } from '../../../src/model/file/file-state.ts';
+import { newFileState } from '../../../src/model/file/file-state.ts';
 import type { Generation, StoredFile } from '../../../src/model/format/records.ts';
 import { markSuspect } from '../../../src/sidecar/checkpoints/commit.ts';
 import { Spare } from '../../../src/sidecar/checkpoints/spare.ts';
@@ -24,14 +24,14 @@ const generation = (number: number, ...keys: readonly string[]): Generation => (
 function opened(evidence: Evidence) {
   let newest = 'k.2';
   const drop = vi.fn<() => void>();
-  const track = {
-    ...newTrack('k.chk', 'checkpoint', false),
+  const fileState = {
+    ...newFileState('k.chk', 'checkpoint', false),
     lastClose: { how: 'close' as const, atMs: START_MS, evidence },
   };
   const generations = [generation(2, 'k.2'), generation(1, 'k.1')];
   const parts = {
     context: { ledger: { generations }, settings: { generations: 1 }, now: () => Date.now() },
-    files: { get: () => track },
+    files: { get: () => fileState },
     checkpoints: { newestOf: () => ({ key: newest }) },
   };
   return {

@@ -1,6 +1,6 @@
 // What a flush waits for: files as decide() leaves them, sets as generations counts them.
 import { describe, expect, it } from 'vitest';
-import type { TrackEvent } from '../../../src/model/file/decide.ts';
+import type { FileEvent } from '../../../src/model/file/decide.ts';
 import { Coverage, type Covered } from '../../../src/sidecar/checkpoints/coverage.ts';
 import type { Files } from '../../../src/sidecar/queue/files.ts';
 import { filesThat, stored } from './pushes.ts';
@@ -10,7 +10,7 @@ const NEVER = new AbortController().signal;
 interface Pushes {
   readonly files: Files;
   /** Paths whose pushes are under way, each with the function that ends its push. */
-  readonly underWay: { path: string; end: (event: TrackEvent) => void }[];
+  readonly underWay: { path: string; end: (event: FileEvent) => void }[];
 }
 
 function open(): Pushes {
@@ -77,7 +77,7 @@ describe('a need', () => {
     expect(files.get('a', 'result')).toMatchObject({ failedTries: 1 });
   });
 
-  it.each<[string, TrackEvent, number]>([
+  it.each<[string, FileEvent, number]>([
     ['withdrawn', { kind: 'gone' }, 0],
     ['never to be stored', { kind: 'refused', why: 'a secret' }, 1],
   ])('does not wait for a file that is %s', async (_, event, unmet) => {

@@ -1,12 +1,12 @@
 // Files whose pushes the tests end themselves.
-import type { TrackEvent } from '../../../src/model/file/decide.ts';
+import type { FileEvent } from '../../../src/model/file/decide.ts';
 import { Files } from '../../../src/sidecar/queue/files.ts';
 import type { FilesOptions } from '../../../src/sidecar/queue/pusher.ts';
 
 export const fingerprint = { dev: '1', ino: '1', size: 1, mtimeNs: '1', ctimeNs: '1' };
 
 /** A push that took so long that the next one would have to wait for an hour, but for a flush. */
-export const stored: TrackEvent = {
+export const stored: FileEvent = {
   kind: 'stored',
   durable: {
     fingerprint,

@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Pressure } from '../../../src/reclaim/pressure.ts';
-import { Relief } from '../../../src/sidecar/disk/pressure-watch.ts';
+import { PressureWatch } from '../../../src/sidecar/disk/pressure-watch.ts';
 
 let pressure: Pressure;
 let looks: number;
 let relieved: number;
-let relief: Relief;
+let pressureWatch: PressureWatch;
 
 beforeEach(() => {
   vi.useFakeTimers();
   [pressure, looks, relieved] = ['none', 0, 0];
-  relief = new Relief({
+  pressureWatch = new PressureWatch({
     look: async () => {
       looks += 1;
       return pressure;
@@ -19,13 +19,13 @@ beforeEach(() => {
   });
 });
 afterEach(() => {
-  relief.close();
+  pressureWatch.close();
   vi.useRealTimers();
 });
 
 it('looks once a second at most, and at the last result of a burst, too', async () => {
   for (let n = 0; n < 90; n += 1) {
-    relief.changed();
+    pressureWatch.changed();
     await vi.advanceTimersByTimeAsync(10);
   }
   expect(looks).toBe(1);
@@ -36,7 +36,7 @@ it('looks once a second at most, and at the last result of a burst, too', async 
 
 it('goes on looking while the space may run short, and sleeps when there is room', async () => {
   pressure = 'near';
-  relief.changed();
+  pressureWatch.changed();
   await vi.advanceTimersByTimeAsync(11_000);
   expect([looks, relieved]).toEqual([3, 0]);
   pressure = 'none';
@@ -46,7 +46,7 @@ it('goes on looking while the space may run short, and sleeps when there is room
 
 it('relieves a pressure that grows without anything being stored', async () => {
   pressure = 'near';
-  relief.changed();
+  pressureWatch.changed();
   await vi.advanceTimersByTimeAsync(100);
   pressure = 'high';
   await vi.advanceTimersByTimeAsync(5000);
@@ -55,8 +55,8 @@ it('relieves a pressure that grows without anything being stored', async () => {
 
 it('does nothing any more once it is closed', async () => {
   pressure = 'high';
-  relief.changed();
-  relief.close();
+  pressureWatch.changed();
+  pressureWatch.close();
   await vi.advanceTimersByTimeAsync(60_000);
   expect([looks, relieved]).toEqual([0, 0]);
 });

@@ -1,7 +1,7 @@
 // Which files go first, and which are not begun, once the time is short. The clock and the link are the test's.
 import { describe, expect, it } from 'vitest';
-import type { TrackEvent } from '../../../src/model/file/decide.ts';
-import type { TrackRole } from '../../../src/model/file/file-state.ts';
+import type { FileEvent } from '../../../src/model/file/decide.ts';
+import type { FileRole } from '../../../src/model/file/file-state.ts';
 import { Files } from '../../../src/sidecar/queue/files.ts';
 import type { PushHandle } from '../../../src/sidecar/queue/pusher.ts';
 
@@ -17,10 +17,10 @@ interface Lab {
 
 function open(
   sizes: Readonly<Record<string, number>>,
-  roleOf: (path: string) => TrackRole = () => 'result',
+  roleOf: (path: string) => FileRole = () => 'result',
 ): Lab {
   let nowMs = 0;
-  const under = new Map<string, { how: PushHandle; end: (event: TrackEvent) => void }>();
+  const under = new Map<string, { how: PushHandle; end: (event: FileEvent) => void }>();
   const begun: string[] = [];
   const givenUp: string[] = [];
   const files = new Files({

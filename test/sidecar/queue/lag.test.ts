@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { decide, type TrackEvent } from '../../../src/model/file/decide.ts';
-import { newTrack, type Track } from '../../../src/model/file/file-state.ts';
+import { decide, type FileEvent } from '../../../src/model/file/decide.ts';
+import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
 import { Lag } from '../../../src/sidecar/queue/lag.ts';
 
 const durable = {
@@ -8,22 +8,22 @@ const durable = {
   md5: 'x',
   size: 1,
 };
-const stored: TrackEvent = { kind: 'stored', durable, atMs: 0, tookMs: 0 };
+const stored: FileEvent = { kind: 'stored', durable, atMs: 0, tookMs: 0 };
 
 /** All the time there is is the test's. */
 let nowMs = 0;
 let lag: Lag;
-let track: Track;
+let fileState: FileState;
 beforeEach(() => {
   nowMs = 1_000_000;
   lag = new Lag(() => nowMs);
-  track = newTrack('r.dat', 'result', false);
+  fileState = newFileState('r.dat', 'result', false);
 });
 
-function happen(...events: readonly TrackEvent[]): boolean[] {
+function happen(...events: readonly FileEvent[]): boolean[] {
   return events.map((event) => {
-    track = decide(track, event);
-    return lag.changed(track);
+    fileState = decide(fileState, event);
+    return lag.changed(fileState);
   });
 }
 const close = (): boolean[] => happen({ kind: 'closed', how: 'close', atMs: nowMs });

@@ -5,13 +5,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
-import { newTrack, type Track } from '../../../src/model/file/file-state.ts';
-import { statMember } from '../../../src/sidecar/checkpoints/members.ts';
-import { Tracks } from '../../../src/sidecar/queue/file-states.ts';
+import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
+import { statMember } from '../../../src/sidecar/run/local-file.ts';
+import { FileStates } from '../../../src/sidecar/queue/file-states.ts';
 import { Unsaved } from '../../../src/sidecar/queue/unsaved.ts';
 
 let root: { fd: number; path: string };
-let tracks: Tracks;
+let fileStates: FileStates;
 let unclosed: string[];
 let unsaved: Unsaved;
 let opened: number[];
@@ -20,14 +20,14 @@ beforeEach(() => {
   process.on('SIGIO', ignore);
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'unsaved-'));
   root = { fd: fs.openSync(dir, 'r'), path: dir };
-  tracks = new Tracks();
+  fileStates = new FileStates();
   unclosed = [];
   opened = [];
   const patterns = { results: ['r.*'], checkpoints: ['k.*'], inputs: [], companions: [], exclude: [] };
   const manifest = compileManifest({ ...patterns, newest: undefined });
   const ledger = { results: new Map([['r.known', { push: 'p1' }]]) };
   unsaved = new Unsaved({ root, manifest, ledger } as unknown as ConstructorParameters<typeof Unsaved>[0], {
-    files: () => tracks,
+    files: () => fileStates,
     watcher: () => ({ unclosed: () => unclosed }),
   });
 });
@@ -44,13 +44,13 @@ const open = (name: string, text: string): void => {
   opened.push(fd);
 };
 /** As files.ts has it when a file was closed, and stored since unless `change` says otherwise. */
-function closed(name: string, change: Partial<Track> = {}): void {
-  const before = newTrack(name, 'result', false);
+function closed(name: string, change: Partial<FileState> = {}): void {
+  const before = newFileState(name, 'result', false);
   const fingerprint = statMember(root, name);
   const durable = fingerprint && { fingerprint, md5: '0'.repeat(32), size: fingerprint.size };
-  const track = { ...before, closes: 1, durableCloses: 1, durable, ...change };
-  tracks.set(track);
-  unsaved.changed(track, before);
+  const fileState = { ...before, closes: 1, durableCloses: 1, durable, ...change };
+  fileStates.set(fileState);
+  unsaved.changed(fileState, before);
 }
 
 describe('what the store has not got', () => {
@@ -119,7 +119,7 @@ describe('what the store has not got', () => {
     });
     const of = { root: counting, manifest, ledger: { results: new Map() } };
     unsaved = new Unsaved(of as unknown as ConstructorParameters<typeof Unsaved>[0], {
-      files: () => tracks,
+      files: () => fileStates,
       watcher: () => undefined,
     });
     fs.writeFileSync(path.join(root.path, 'r.1'), 'a');

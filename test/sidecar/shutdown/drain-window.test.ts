@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { openDrainWindow } from '../../../src/sidecar/shutdown/drain-window.ts';
-import { insist } from '../../../src/sidecar/shutdown/retry.ts';
+import { retryUntil } from '../../../src/sidecar/shutdown/retry.ts';
 import { StoreError } from '../../../src/store/contract/store.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -60,12 +60,12 @@ it('is used by a step that the store refuses, until it ends; by nothing else', a
     if (tries === 3) stop.abort(new Error('no time is left'));
     throw new StoreError('expired', `try ${tries}`);
   };
-  await expect(insist(step, stop.signal)).rejects.toThrow('try 3');
+  await expect(retryUntil(step, stop.signal)).rejects.toThrow('try 3');
   const bug = async (): Promise<never> => {
     tries += 1;
     throw new TypeError('a bug');
   };
-  await expect(insist(bug, new AbortController().signal)).rejects.toThrow('a bug');
+  await expect(retryUntil(bug, new AbortController().signal)).rejects.toThrow('a bug');
   expect(tries).toBe(4);
 });
 
@@ -77,5 +77,5 @@ it('gives what a step returns once the store works', async () => {
     if (tries < 3) throw new StoreError('transient', 'busy');
     return 'written';
   };
-  expect(await insist(step, new AbortController().signal)).toBe('written');
+  expect(await retryUntil(step, new AbortController().signal)).toBe('written');
 });

@@ -1,0 +1,49 @@
+// What a sidecar is to whoever runs it: the launcher's child process, or `capture watch`.
+import type { Log } from '../log/log.ts';
+import type { RecordKind } from '../model/format/records.ts';
+import type { Settings } from '../model/format/settings.ts';
+import type { Finished } from './shutdown/finish.ts';
+import type { RunEnd } from './shutdown/parts.ts';
+import type { Stopping } from './shutdown/stopping.ts';
+
+export interface SidecarOptions {
+  readonly settings: Settings;
+  /** Set when a dead sidecar of this attempt is being replaced. */
+  readonly attempt: number | undefined;
+  /** No launcher would replace this sidecar. */
+  readonly alone?: boolean;
+  /** The pid of the process that the task descends from; undefined: nobody knows which processes are the task's. */
+  readonly launcher?: number | undefined;
+  readonly log: Log;
+  /** Gives up an opening that is still under way; means nothing afterwards. */
+  readonly giveUp?: AbortSignal;
+  /** Another attempt has taken the index over: the task must be stopped. */
+  readonly onFenced: (message: string) => void;
+  /** While we are being stopped: what sending the task's last files is measured to take, ms. */
+  readonly onDrainTakes: (ms: number) => void;
+}
+
+export interface Sidecar {
+  readonly attempt: number;
+  /** Generation that was restored, as `<attempt>-<generation>`; '' when none. */
+  readonly restored: string;
+  readonly runToken: string;
+  /** The attempt's last record, when it had been written before: nothing is watched any more. */
+  readonly endedAs?: RecordKind;
+  /** Path of the control socket, for CAPTURED_SOCKET. */
+  readonly socket: string | undefined;
+  /** The task's first process is there. */
+  taskStarted(): void;
+  /** A signal that asks the task to end is on its way to it. */
+  readonly taskSignalled: Stopping['taskSignalled'];
+  /** We will be stopped at this instant, ms since the epoch; undefined: not after all. */
+  readonly noticed: Stopping['noticed'];
+  /** What is closed by now had better be safe. */
+  readonly advised: Stopping['advised'];
+  /** The task has ended: everything is made durable and the last record written. Called once. */
+  finish(end: RunEnd): Promise<Finished>;
+  close(): Promise<void>;
+}
+
+/** `done-already`: `--skip-done` and this index is done; nothing was started. */
+export type Opened = { readonly kind: 'open'; readonly sidecar: Sidecar } | { readonly kind: 'done-already' };

@@ -1,0 +1,26 @@
+// A declared file as it stands in the work directory now.
+import type { FileFacts } from '../../model/file/fingerprint.ts';
+import type { RelPath } from '../../model/path.ts';
+import { lstatBeneath } from '../../native/beneath.ts';
+import { fileFacts } from '../../native/facts.ts';
+import type { Root } from './context.ts';
+
+/** lstat of a path, undefined when it is gone. */
+export function statMember(root: Root, path: RelPath): FileFacts | undefined {
+  try {
+    const stat = lstatBeneath(root, path);
+    return stat === undefined || stat.isDirectory() ? undefined : fileFacts(stat);
+  } catch {
+    // ENOTDIR, ELOOP: a parent was replaced; the path no longer names a declared file.
+    return undefined;
+  }
+}
+
+/** When the inode under a path was made, ns since the epoch; 0 when nobody knows. */
+export function bornNsOf(root: Root, path: RelPath): bigint {
+  try {
+    return lstatBeneath(root, path)?.birthtimeNs ?? 0n;
+  } catch {
+    return 0n;
+  }
+}
