@@ -3,7 +3,8 @@
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { decodePath, encodePath, type RelPath } from '../model/path.ts';
-import { O_PATH, openUnder, type OpenRoot } from './openat.ts';
+import { O_PATH, openUnder } from './openat.ts';
+import type { WorkDir } from './work-dir.ts';
 
 export interface HeldDirectory {
   /** Absolute path that leads to this directory as long as it is held, also when its name is another's by then. */
@@ -12,14 +13,14 @@ export interface HeldDirectory {
 }
 
 /** Absolute path that leads to the work directory, also when the task has renamed it. Not for messages. */
-export function heldPath(root: OpenRoot): string {
+export function heldPath(root: WorkDir): string {
   return process.platform === 'linux' ? `/proc/self/fd/${root.fd}` : root.path;
 }
 
 /** What the task has done to its work directory. */
 export type Whereabouts = 'here' | 'moved' | 'removed';
 
-export function whereabouts({ fd, path }: OpenRoot): Whereabouts {
+export function whereabouts({ fd, path }: WorkDir): Whereabouts {
   const held = fs.fstatSync(fd, { bigint: true });
   const there = fs.statSync(encodePath(path), { bigint: true, throwIfNoEntry: false });
   if (there?.ino === held.ino && there.dev === held.dev) return 'here';
@@ -36,7 +37,7 @@ export function currentPath(fd: number): string {
  * Holds a directory; `''` is the work directory itself. Throws ENOENT, ENOTDIR, ELOOP (a link) when it is not there
  * (any more), EACCES. Elsewhere than on Linux nothing can be held: the components are looked at.
  */
-export function holdDirectory(root: OpenRoot, dir: RelPath): HeldDirectory {
+export function holdDirectory(root: WorkDir, dir: RelPath): HeldDirectory {
   if (process.platform !== 'linux') return { at: checkedPath(root, dir), close: () => undefined };
   if (dir === '') return { at: heldPath(root), close: () => undefined };
   // With a step behind it a link is ELOOP, and not what O_DIRECTORY says of it.
@@ -45,7 +46,7 @@ export function holdDirectory(root: OpenRoot, dir: RelPath): HeldDirectory {
 }
 
 /** What `act` makes of an absolute path to `path`, whose last component may be a link; throws as above. */
-export function beneath<T>(root: OpenRoot, path: RelPath, act: (full: string | Buffer) => T): T {
+export function beneath<T>(root: WorkDir, path: RelPath, act: (full: string | Buffer) => T): T {
   const cut = path.lastIndexOf('/');
   const parent = holdDirectory(root, path.slice(0, Math.max(0, cut)));
   try {
@@ -56,7 +57,7 @@ export function beneath<T>(root: OpenRoot, path: RelPath, act: (full: string | B
 }
 
 /** lstat(2); undefined when there is nothing of that name. Throws ENOTDIR or ELOOP when no directory leads there. */
-export function lstatBeneath(root: OpenRoot, path: RelPath): fs.BigIntStats | undefined {
+export function lstatBeneath(root: WorkDir, path: RelPath): fs.BigIntStats | undefined {
   try {
     return beneath(root, path, (full) => fs.lstatSync(full, { bigint: true }));
   } catch (error) {
@@ -65,7 +66,7 @@ export function lstatBeneath(root: OpenRoot, path: RelPath): fs.BigIntStats | un
   }
 }
 
-function checkedPath(root: OpenRoot, dir: RelPath): string {
+function checkedPath(root: WorkDir, dir: RelPath): string {
   const parts = dir === '' ? [] : dir.split('/');
   let at = root.path;
   for (const part of parts) {

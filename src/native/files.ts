@@ -4,7 +4,8 @@ import fs from 'node:fs';
 import { encodePath } from '../model/path.ts';
 import { lstatBeneath } from './beneath.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
-import { openUnder, withNul, type OpenRoot } from './openat.ts';
+import { openUnder, withNul } from './openat.ts';
+import type { WorkDir } from './work-dir.ts';
 
 const fcntl =
   libcFunction<[fd: number, command: number, type: 'int', value: number]>('int fcntl(int, int, ...)');
@@ -36,7 +37,7 @@ export function writerState(fd: number): WriterState {
 }
 
 /** The same of a path beneath `root`; throws as {@link openBeneath} does. */
-export function writerOf(root: { readonly fd: number; readonly path: string }, path: string): WriterState {
+export function writerOf(root: WorkDir, path: string): WriterState {
   const fd = openBeneath(root, path);
   try {
     return writerState(fd);
@@ -50,7 +51,7 @@ export function writerOf(root: { readonly fd: number; readonly path: string }, p
  * link, none may lead out, the open never waits (O_NONBLOCK) and the result is a regular file or the call
  * throws: ENOENT, ELOOP (a link), EXDEV (leads out), EINVAL (not a regular file), EACCES.
  */
-export function openBeneath(root: OpenRoot, path: string): number {
+export function openBeneath(root: WorkDir, path: string): number {
   refuseSpecial(root, path);
   const fd = openUnder(root, path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
   try {
@@ -63,7 +64,7 @@ export function openBeneath(root: OpenRoot, path: string): number {
 }
 
 /** To open a FIFO would let its writer go on, and to open a device may move it (fifo(7), st(4)): neither is done. */
-function refuseSpecial(root: OpenRoot, path: string): void {
+function refuseSpecial(root: WorkDir, path: string): void {
   const stat = lstatBeneath(root, path);
   if (stat === undefined || stat.isFile() || stat.isSymbolicLink()) return;
   throw systemError('open (not a regular file)', 'EINVAL', path);

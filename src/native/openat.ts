@@ -3,12 +3,7 @@
 import fs from 'node:fs';
 import { encodePath, pathBytes } from '../model/path.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
-
-/** A directory that is open, and its absolute path. */
-export interface OpenRoot {
-  readonly fd: number;
-  readonly path: string;
-}
+import type { WorkDir } from './work-dir.ts';
 
 const syscall =
   libcFunction<
@@ -40,7 +35,7 @@ export const O_PATH = 0o10000000;
  * Opens `path` below `root`: no component may be a link, none may lead out; closed on exec. Throws as node:fs does:
  * ENOENT, ENOTDIR, ELOOP (a link), EXDEV (leads out), EACCES.
  */
-export function openUnder(root: OpenRoot, path: string, flags: number): number {
+export function openUnder(root: WorkDir, path: string, flags: number): number {
   if (process.platform !== 'linux') return openChecked(root.path, path, flags);
   return openWithOpenat2(root.fd, path, flags) ?? openBySteps(root.fd, path, flags);
 }

@@ -6,12 +6,7 @@ import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../mo
 import { heldPath } from './beneath.ts';
 import { renameNoReplace } from './files.ts';
 import { systemError } from './libc.ts';
-
-/** The work directory: open, and its absolute path. */
-export interface WorkDir {
-  readonly fd: number;
-  readonly path: string;
-}
+import type { WorkDir } from './work-dir.ts';
 
 /** `reclaim`: files on their way to deletion; `aside`: kept for the user; `restore`: downloads under way. */
 export type OwnPlace = 'reclaim' | 'aside' | 'restore';

@@ -7,6 +7,7 @@ import { sameFingerprint, type FileFacts, type Fingerprint } from '../model/file
 import { showPath, type RelPath } from '../model/path.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath, writerState, type WriterState } from '../native/files.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import type { Obstacle } from './reading.ts';
 import { SnapshotMoved } from './snapshot-moved.ts';
 
@@ -41,11 +42,7 @@ export type Opened =
   | { readonly kind: 'fresh'; readonly waitMs: number; readonly facts: FileFacts };
 
 /** Opens the file beneath `root`, or says why there is nothing to read now. Throws what is neither (EIO, EMFILE). */
-export function openSnapshot(
-  root: { readonly fd: number; readonly path: string },
-  path: RelPath,
-  rules: SnapshotRules,
-): Opened {
+export function openSnapshot(root: WorkDir, path: RelPath, rules: SnapshotRules): Opened {
   let fd: number;
   try {
     fd = openBeneath(root, path);

@@ -2,13 +2,14 @@
 // only after the answer to the last: so no message carries a number.
 import type { FileFacts, Fingerprint } from '../model/file/fingerprint.ts';
 import type { RelPath } from '../model/path.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import type { BodyHead, Bytes, Obstacle, Proof, RangeJob, ReadJob } from './reading.ts';
 
 export type CompressorName = 'zstd-napi' | 'zlib' | 'none';
 
 /** What every job of a worker needs. */
 export interface WorkerData {
-  readonly root: { readonly fd: number; readonly path: string };
+  readonly root: WorkDir;
   readonly spool: { readonly dir: string; readonly limitBytes: number } | undefined;
 }
 

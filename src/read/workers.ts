@@ -1,13 +1,14 @@
 // The way into reading: what the upload calls. Never blocks the thread that it is called on.
 import { showPath, type RelPath } from '../model/path.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import { partSizeBytes } from './parts.ts';
 import type { Digest, RangeJob, ReadJob, Reading } from './reading.ts';
 import type { CompressorName } from './worker-messages.ts';
 import { WorkerPool } from './worker-pool.ts';
 
 export interface WorkersOptions {
-  /** The work directory, open, and its absolute path. Stays the caller's. */
-  readonly root: { readonly fd: number; readonly path: string };
+  /** Stays the caller's. */
+  readonly root: WorkDir;
   /** Workers at most; with two or more the first is kept for files of one part. */
   readonly count: number;
   /** The bundled src/read/worker.ts. */

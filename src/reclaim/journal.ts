@@ -9,7 +9,8 @@ import { EXIT } from '../model/exit-status.ts';
 import type { Fingerprint } from '../model/file/fingerprint.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import { isInside, type RelPath } from '../model/path.ts';
-import { absolutePath, type WorkDir } from '../native/own-dir.ts';
+import { absolutePath } from '../native/own-dir.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 
 /** Where the journal stands. */
 export const JOURNAL: RelPath = `${OWN_DIR}/journal`;

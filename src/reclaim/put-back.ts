@@ -1,7 +1,8 @@
 // The way back of a file that was set aside for deletion: to its old path, and never over anything.
 import { errnoOf } from '../model/errors.ts';
 import type { RelPath } from '../model/path.ts';
-import { makeParents, moveInside, type WorkDir } from '../native/own-dir.ts';
+import { makeParents, moveInside } from '../native/own-dir.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 
 /** False when the path is taken, or cannot be made because its directory is now a file or a link. */
 export function putBack(root: WorkDir, from: RelPath, path: RelPath): boolean {

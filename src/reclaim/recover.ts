@@ -8,7 +8,8 @@ import { decodePath, showPath, type RelPath } from '../model/path.ts';
 import { factsOf } from '../native/facts.ts';
 import { reached } from '../native/failpoint.ts';
 import { openBeneath, writerState } from '../native/files.ts';
-import { absolutePath, moveAside, ownDir, type WorkDir } from '../native/own-dir.ts';
+import { absolutePath, moveAside, ownDir } from '../native/own-dir.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import { JOURNAL, readJournal, type JournalEntry } from './journal.ts';
 import { putBack } from './put-back.ts';
 

@@ -5,7 +5,7 @@ import type { Fingerprint } from '../model/file/fingerprint.ts';
 import type { RelPath } from '../model/path.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath, writerState } from '../native/files.ts';
-import type { WorkDir } from '../native/own-dir.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 
 /**
  * Why a file was not deleted. `changed`: it is not what was pushed. `reopened`: somebody has it open for

@@ -2,7 +2,8 @@
 // is and which of the two is newer.
 import fs from 'node:fs';
 import { showPath, type RelPath } from '../model/path.ts';
-import { absolutePath, moveAside, type WorkDir } from '../native/own-dir.ts';
+import { absolutePath, moveAside } from '../native/own-dir.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import type { Source } from './source.ts';
 
 export interface SetAside {

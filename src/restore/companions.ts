@@ -6,7 +6,7 @@ import type { Companion } from '../model/format/records.ts';
 import { isInside } from '../model/path.ts';
 import { openBeneath } from '../native/files.ts';
 import { md5OfFile } from '../native/md5.ts';
-import type { WorkDir } from '../native/own-dir.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import type { Source } from './source.ts';
 
 /** Those that are to be fetched. */

@@ -13,7 +13,8 @@ import { isInside, type RelPath } from '../model/path.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath } from '../native/files.ts';
 import { md5OfFile } from '../native/md5.ts';
-import { absolutePath, type WorkDir } from '../native/own-dir.ts';
+import { absolutePath } from '../native/own-dir.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import type { Source } from './source.ts';
 
 /** One file of a restore, and what is to be done for it. */

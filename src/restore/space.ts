@@ -5,7 +5,7 @@ import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { encodePath } from '../model/path.ts';
 import { formatBytes, plural } from '../model/units.ts';
-import type { WorkDir } from '../native/own-dir.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import type { Source } from './source.ts';
 
 /** Throws when the sizes that are known do not fit; `free` answers for the file system (statfs(2)). */

@@ -4,7 +4,8 @@ import fs from 'node:fs';
 import type { Generation } from '../model/format/records.ts';
 import { isInside, type RelPath } from '../model/path.ts';
 import { beneath, lstatBeneath } from '../native/beneath.ts';
-import { moveAside, type WorkDir } from '../native/own-dir.ts';
+import { moveAside } from '../native/own-dir.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 
 /** A local file that was longer than what is stored of it, and where it is now. */
 export interface KeptAside {

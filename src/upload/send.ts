@@ -11,13 +11,14 @@ import { decodePath, type RelPath } from '../model/path.ts';
 import { beneath, whereabouts } from '../native/beneath.ts';
 import { fileFacts } from '../native/facts.ts';
 import { reached } from '../native/failpoint.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import type { ReadJob } from '../read/reading.ts';
 import { SnapshotMoved } from '../read/snapshot-moved.ts';
 import type { Workers } from '../read/workers.ts';
 import type { ObjectMeta, PutOptions, Store } from '../store/contract/store.ts';
 
 export interface Sender {
-  readonly root: { readonly fd: number; readonly path: string };
+  readonly root: WorkDir;
   readonly workers: Workers;
   readonly store: Store;
   readonly compression: Compression;

@@ -4,6 +4,7 @@ import { isPlaced, type ClosedHow, type Interest } from '../model/file/events.ts
 import type { Evidence } from '../model/file/evidence.ts';
 import { joinPath, type RelPath } from '../model/path.ts';
 import { holdDirectory } from '../native/beneath.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import type { EventQueue } from './event-queue.ts';
 import { DIRECTORY_MASK, IN, parseEvents, type InotifyCalls } from './inotify.ts';
 import { openNewNames, type NewNames } from './new-names.ts';
@@ -11,7 +12,7 @@ import { hasVanished, listTree, lookAt, type Walk } from './scan.ts';
 import { below, WatchTree, type WatchedDir } from './tree.ts';
 
 export interface KernelEventsOptions {
-  readonly root: { readonly fd: number; readonly path: string };
+  readonly root: WorkDir;
   readonly interest: Interest;
   readonly calls: InotifyCalls;
   readonly fd: number;

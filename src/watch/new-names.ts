@@ -2,6 +2,7 @@
 // event is the one that counts; a link, and an O_TMPFILE file linked in, may have no other event than this.
 import type { RelPath } from '../model/path.ts';
 import { writerOf } from '../native/files.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import { hasVanished, lookAt, type FoundFile } from './scan.ts';
 
 export interface NewNames {
@@ -26,7 +27,7 @@ export interface NewNames {
 /** Files linked in and open at the same time; of more, the directory is searched. */
 const REMEMBERED_INODES = 4096;
 
-export function openNewNames(root: { readonly fd: number; readonly path: string }): NewNames {
+export function openNewNames(root: WorkDir): NewNames {
   const waiting = new Set<RelPath>();
   const open = new Set<RelPath>();
   const inodes = new Map<string, RelPath>();
@@ -79,7 +80,7 @@ export function openNewNames(root: { readonly fd: number; readonly path: string 
 }
 
 /** Without a lease (another user's file, some file systems) nobody can tell: then the name is told as it is. */
-function isBeingWritten(root: { readonly fd: number; readonly path: string }, path: RelPath): boolean {
+function isBeingWritten(root: WorkDir, path: RelPath): boolean {
   try {
     return writerOf(root, path) === 'writer';
   } catch (error) {

@@ -8,7 +8,7 @@ import type { FileFacts } from '../model/file/fingerprint.ts';
 import { decodePath, encodePath, joinPath, type RelPath } from '../model/path.ts';
 import { holdDirectory, lstatBeneath, type HeldDirectory } from '../native/beneath.ts';
 import { fileFacts } from '../native/facts.ts';
-import type { OpenRoot } from '../native/openat.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 
 export interface FoundFile {
   readonly path: RelPath;
@@ -20,7 +20,7 @@ export interface FoundFile {
 
 export interface Walk {
   /** The work directory. */
-  readonly root: OpenRoot;
+  readonly root: WorkDir;
   readonly interest: Interest;
   /**
    * Called before a directory is read, with an absolute path that leads to it: the moment for its watch. False: it
@@ -68,7 +68,7 @@ export async function* listTreeInTurns(walk: Walk, signal: AbortSignal): AsyncGe
 }
 
 /** lstat(2) of one path; undefined when it is gone, out of reach, or neither a regular file nor a link. */
-export function lookAt(root: OpenRoot, path: RelPath): FoundFile | undefined {
+export function lookAt(root: WorkDir, path: RelPath): FoundFile | undefined {
   try {
     const stat = lstatBeneath(root, path);
     return stat === undefined ? undefined : foundFile(path, stat);

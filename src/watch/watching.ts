@@ -2,6 +2,7 @@
 import type { AsyncSubscription, SubscribeCallback } from '@parcel/watcher';
 import type { ClosedEvent, Interest } from '../model/file/events.ts';
 import type { RelPath } from '../model/path.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 import type { InotifyCalls } from './inotify.ts';
 import type { OpenReader } from './reader.ts';
 import type { FoundFile, Walk } from './scan.ts';
@@ -9,7 +10,7 @@ import type { Witness } from './witness.ts';
 
 export interface WatcherOptions {
   /** The work directory: an open descriptor and its absolute path. Both stay the caller's. */
-  readonly root: { readonly fd: number; readonly path: string };
+  readonly root: WorkDir;
   readonly interest: Interest;
   /** Called in the kernel's order, never while another call is under way, except out of its own drainNow(). */
   readonly onClosed: (event: ClosedEvent) => void;

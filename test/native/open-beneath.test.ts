@@ -8,8 +8,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openBySteps } from '../../src/native/openat.ts';
 import { openBeneath } from '../../src/native/files.ts';
 import { processEntry } from '../../src/native/processes.ts';
+import type { WorkDir } from '../../src/native/work-dir.ts';
 
-let root: { readonly fd: number; readonly path: string };
+let root: WorkDir;
 beforeEach(() => {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'open-beneath-'));
   root = { fd: fs.openSync(dir, 'r'), path: dir };

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileFacts } from '../../src/native/facts.ts';
 import type { FileFacts } from '../../src/model/file/fingerprint.ts';
-import type { WorkDir } from '../../src/native/own-dir.ts';
+import type { WorkDir } from '../../src/native/work-dir.ts';
 
 export interface TestDir extends WorkDir {
   /** Writes a file, with the directories above it, and gives its absolute path. */

@@ -3,10 +3,11 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemError } from '../../src/native/libc.ts';
+import type { WorkDir } from '../../src/native/work-dir.ts';
 import { findAll, listTree, listTreeInTurns, lookAt, type Walk } from '../../src/watch/scan.ts';
 import { EVERYTHING, freshDirectory } from './support.ts';
 
-function rootOf(dir: string): { readonly fd: number; readonly path: string } {
+function rootOf(dir: string): WorkDir {
   const fd = fs.openSync(dir, 'r');
   onTestFinished(() => fs.closeSync(fd));
   return { fd, path: dir };

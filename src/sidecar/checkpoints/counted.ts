@@ -3,12 +3,12 @@
 import type { ClosedHow } from '../../model/file/events.ts';
 import { sameFingerprint, type FileFacts } from '../../model/file/fingerprint.ts';
 import type { RelPath } from '../../model/path.ts';
-import type { Root } from '../run/context.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 import { statMember } from '../run/local-file.ts';
 import { collectStates } from './members.ts';
 
 /** Asked once for each close, in their order. */
-export function openCounted(root: Root): (path: RelPath, how: ClosedHow) => boolean {
+export function openCounted(root: WorkDir): (path: RelPath, how: ClosedHow) => boolean {
   /** States that a scan has told: their close event may come after it. */
   const scanned = new Map<RelPath, FileFacts>();
   return (path, how) => {

@@ -7,7 +7,8 @@ import type { RelPath } from '../../model/path.ts';
 import { lstatBeneath } from '../../native/beneath.ts';
 import { factsOf, fileFacts } from '../../native/facts.ts';
 import { openBeneath, writerState } from '../../native/files.ts';
-import type { Context, Root } from '../run/context.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
+import type { Context } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 
 export type Collected =
@@ -19,7 +20,7 @@ export type Collected =
  * The states of all members at one moment: collected twice, and taken only when nothing differs, so that
  * every state held at the instant between the two. A member with a writer, or one that vanished, is `busy`.
  */
-export function collectStates(root: Root, members: readonly RelPath[]): Collected {
+export function collectStates(root: WorkDir, members: readonly RelPath[]): Collected {
   const first = collectOnce(root, members);
   if (first.kind === 'busy') return first;
   const second = collectOnce(root, members);
@@ -31,7 +32,7 @@ export function collectStates(root: Root, members: readonly RelPath[]): Collecte
   return second;
 }
 
-function collectOnce(root: Root, members: readonly RelPath[]): Collected {
+function collectOnce(root: WorkDir, members: readonly RelPath[]): Collected {
   const states = new Map<RelPath, FileFacts>();
   for (const path of members) {
     const state = stateOf(root, path);
@@ -42,7 +43,7 @@ function collectOnce(root: Root, members: readonly RelPath[]): Collected {
 }
 
 /** The state of one member, undefined while it has a writer or is gone. */
-function stateOf(root: Root, path: RelPath): FileFacts | undefined {
+function stateOf(root: WorkDir, path: RelPath): FileFacts | undefined {
   try {
     const fd = openBeneath(root, path);
     try {
@@ -55,7 +56,7 @@ function stateOf(root: Root, path: RelPath): FileFacts | undefined {
   }
 }
 
-function linkState(root: Root, path: RelPath): FileFacts | undefined {
+function linkState(root: WorkDir, path: RelPath): FileFacts | undefined {
   const stat = lstatBeneath(root, path);
   return stat?.isSymbolicLink() === true ? fileFacts(stat) : undefined;
 }

@@ -9,6 +9,7 @@ import type { LeftFile, StoredFile } from '../../model/format/records.ts';
 import { whileLinked } from '../../model/linked-signal.ts';
 import type { RelPath } from '../../model/path.ts';
 import { writerOf } from '../../native/files.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 import type { Watcher } from '../../watch/watching.ts';
 import type { Companions } from '../checkpoints/companions.ts';
 import type { Covered } from '../checkpoints/coverage.ts';
@@ -18,7 +19,7 @@ import type { Need } from '../queue/needs.ts';
 import type { Recorder } from '../queue/recorder.ts';
 import type { Unsaved } from '../queue/unsaved.ts';
 import { whyLeft } from '../queue/why-left.ts';
-import type { Context, Root } from '../run/context.ts';
+import type { Context } from '../run/context.ts';
 
 /** While files are still waited for, what is stored already is recorded this often. */
 const RECORD_EVERY_MS = 2000;
@@ -105,7 +106,7 @@ async function hearAll(
  * The task can vouch for it: nobody writes it. Where no lease can tell, what a scan has found may still be open. Of a
  * file that is gone only what is stored is left.
  */
-function isAtRest(root: Root, { path, lastClose }: FileState): boolean {
+function isAtRest(root: WorkDir, { path, lastClose }: FileState): boolean {
   try {
     const writer = writerOf(root, path);
     return writer === 'none' || (writer === 'unknown' && lastClose?.how === 'close');

@@ -3,9 +3,10 @@
 import type { FileState } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import { heldPath } from '../../native/beneath.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 import { Lag } from '../queue/lag.ts';
 import type { Results } from '../queue/results.ts';
-import type { Context, Root } from '../run/context.ts';
+import type { Context } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import { Room } from './low-space.ts';
 import { openMinuteLine } from './minute-line.ts';
@@ -55,7 +56,7 @@ export function openGauges(context: Context, results: Results, committed: () => 
 }
 
 /** Bytes of the files that are there. */
-function sizeOf(root: Root, paths: Iterable<RelPath>): number {
+function sizeOf(root: WorkDir, paths: Iterable<RelPath>): number {
   let bytes = 0;
   for (const path of paths) bytes += statMember(root, path)?.size ?? 0;
   return bytes;

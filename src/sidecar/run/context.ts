@@ -8,6 +8,7 @@ import type { Lacking } from '../../model/format/records.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import type { PathMap } from '../../model/packed/packed-map.ts';
 import type { Paths } from '../../model/packed/paths.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 import type { Workers } from '../../read/workers.ts';
 import type { Reclaimer } from '../../reclaim/reclaim.ts';
 import type { Fence } from '../../records/fence.ts';
@@ -21,17 +22,12 @@ import type { Outage } from './outage.ts';
 import type { Progress } from './progress.ts';
 import type { SpoolFull } from './spool-full.ts';
 
-export interface Root {
-  readonly fd: number;
-  readonly path: string;
-}
-
 export interface Context {
   readonly settings: Settings;
   readonly scope: KeyScope;
   readonly manifest: Manifest;
   readonly store: Store;
-  readonly root: Root;
+  readonly root: WorkDir;
   readonly log: Log;
   readonly attempt: number;
   readonly runToken: string;

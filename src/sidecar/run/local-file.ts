@@ -3,10 +3,10 @@ import type { FileFacts } from '../../model/file/fingerprint.ts';
 import type { RelPath } from '../../model/path.ts';
 import { lstatBeneath } from '../../native/beneath.ts';
 import { fileFacts } from '../../native/facts.ts';
-import type { Root } from './context.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 
 /** lstat of a path, undefined when it is gone. */
-export function statMember(root: Root, path: RelPath): FileFacts | undefined {
+export function statMember(root: WorkDir, path: RelPath): FileFacts | undefined {
   try {
     const stat = lstatBeneath(root, path);
     return stat === undefined || stat.isDirectory() ? undefined : fileFacts(stat);
@@ -17,7 +17,7 @@ export function statMember(root: Root, path: RelPath): FileFacts | undefined {
 }
 
 /** When the inode under a path was made, ns since the epoch; 0 when nobody knows. */
-export function bornNsOf(root: Root, path: RelPath): bigint {
+export function bornNsOf(root: WorkDir, path: RelPath): bigint {
   try {
     return lstatBeneath(root, path)?.birthtimeNs ?? 0n;
   } catch {

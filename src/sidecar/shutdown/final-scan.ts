@@ -4,7 +4,7 @@ import { reasonOf } from '../../model/errors.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { lstatBeneath } from '../../native/beneath.ts';
-import type { Root } from '../run/context.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 import type { FinishParts } from './parts.ts';
 
 /** Tells all that it finds as closed; resolves to what may hold declared files and could not be seen. */
@@ -28,7 +28,7 @@ export async function finalScan(
 }
 
 /** A directory of somebody else (lost+found) that we may not read is none that the task has written in. */
-function isOurs(root: Root, dir: RelPath): boolean {
+function isOurs(root: WorkDir, dir: RelPath): boolean {
   try {
     return Number(lstatBeneath(root, dir)?.uid) === process.getuid?.();
   } catch {

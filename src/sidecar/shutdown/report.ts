@@ -8,8 +8,8 @@ import type { Verdict } from '../../model/outcome/verdict.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { lstatBeneath, whereabouts } from '../../native/beneath.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 import { whyLeft } from '../queue/why-left.ts';
-import type { Root } from '../run/context.ts';
 import { neverCame } from './never-came.ts';
 import type { FinishParts, RunEnd } from './parts.ts';
 
@@ -40,7 +40,7 @@ export function leftFiles(
 }
 
 /** What the task removed alone, or put something else in the place of, is withdrawn; what we cannot see is not. */
-function mayBeThere(root: Root, path: RelPath): boolean {
+function mayBeThere(root: WorkDir, path: RelPath): boolean {
   if (whereabouts(root) === 'removed') return true;
   try {
     const stat = lstatBeneath(root, path);

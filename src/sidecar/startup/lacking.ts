@@ -7,10 +7,10 @@ import { behindOf, lackingAfter, namesOf, withPartials } from '../../model/check
 import { resultKey, type KeyScope } from '../../model/format/keys.ts';
 import type { Behind, Generation, Lacking } from '../../model/format/records.ts';
 import { createLimit } from '../../model/limit.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
 import { unrecordedPartials } from '../queue/partial-objects.ts';
-import type { Root } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 
 /** A look costs a round trip and no bytes. */
@@ -19,7 +19,7 @@ const LOOKS_AT_ONCE = 16;
 export interface LackingJob {
   readonly store: Store;
   readonly scope: KeyScope;
-  readonly root: Root;
+  readonly root: WorkDir;
   readonly history: History;
   readonly log: Log;
   readonly signal: AbortSignal;

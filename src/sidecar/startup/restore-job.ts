@@ -4,15 +4,15 @@ import type { History } from '../../model/checkpoint/history.ts';
 import type { Manifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
 import type { Settings } from '../../model/format/settings.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 import type { Store } from '../../store/contract/store.ts';
-import type { Root } from '../run/context.ts';
 import type { Progress } from '../run/progress.ts';
 
 export interface RestoreJob {
   readonly settings: Settings;
   readonly scope: KeyScope;
   readonly manifest: Manifest;
-  readonly root: Root;
+  readonly root: WorkDir;
   readonly store: Store;
   /** Where inputs are looked for first. */
   readonly from: Store;

@@ -1,12 +1,13 @@
 // The workers of this run: where their program is, where they spool, and that they are loaded early.
 import type { Log } from '../../log/log.ts';
 import type { Settings } from '../../model/format/settings.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
 import { openLanes, type Workers } from '../../read/workers.ts';
 import { spoolDirOf } from '../disk/spool-dir.ts';
-import type { Context, Root } from '../run/context.ts';
+import type { Context } from '../run/context.ts';
 
-export function openSnapshotLanes(settings: Settings, root: Root, log: Log): Workers {
+export function openSnapshotLanes(settings: Settings, root: WorkDir, log: Log): Workers {
   return openLanes({
     root,
     count: settings.workers,
