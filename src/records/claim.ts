@@ -5,7 +5,7 @@ import { EXIT } from '../model/exit-status.ts';
 import { recordKey, type KeyScope } from '../model/format/keys.ts';
 import { reached } from '../native/failpoint.ts';
 import type { Store } from '../store/contract/store.ts';
-import { listRecords, readRecord, readText } from './read.ts';
+import { isClaim, listRecords, readClaim, readText } from './read.ts';
 import { listWithClaim } from './stale.ts';
 
 /** More losses in a row than machines could start at once. */
@@ -42,9 +42,7 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
       return attempt;
     }
     // A listing that lags would show us none of what that attempt has stored.
-    const taken = await readRecord(store, key, signal);
-    const isRecord = taken !== undefined && !('invalid' in taken);
-    const listing = isRecord
+    const listing = isClaim(await readClaim(store, scope, attempt, signal))
       ? await listWithClaim(store, scope, attempt, { signal, waitMs: options.staleMs })
       : await listRecords(store, scope, signal);
     attempt = Math.max(attempt, listing.newestAttempt) + 1;

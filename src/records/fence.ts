@@ -2,9 +2,8 @@
 // undone: a commit, a deletion, also of a local file, a push that replaces something, the last record. A later
 // attempt's claim fences for ever; our own claim that is gone says that this is not the store that holds our work.
 import { recordKey, type KeyScope } from '../model/format/keys.ts';
-import type { CaptureRecord } from '../model/format/records.ts';
 import { StoreError, type Store } from '../store/contract/store.ts';
-import { readRecord } from './read.ts';
+import { isClaim, readClaim } from './read.ts';
 
 /** How long an answer is good for, ms. */
 const FRESH_MS = 5000;
@@ -48,13 +47,11 @@ export function openFence(store: Store, claim: Claim, { onFenced, onLooked }: Fe
   let askedMs = -Infinity;
   let asking: Promise<void> | undefined;
   let fenced: FencedError | undefined;
-  const look = async (of: number, signal?: AbortSignal): Promise<CaptureRecord | 'gone' | 'damaged'> =>
-    claimOf(store, recordKey(scope, of, 0, 'started'), signal);
   const ask = async (signal?: AbortSignal): Promise<void> => {
-    const own = await look(attempt, signal);
+    const own = await readClaim(store, scope, attempt, signal);
     // Last: the race with a later attempt is as long as this answer is old.
     const startedMs = performance.now();
-    const next = await look(attempt + 1, signal);
+    const next = await readClaim(store, scope, attempt + 1, signal);
     // Only a record of ours fences: an answer that anything may give must not kill a task.
     if (isClaim(next)) fenced = new FencedError(`attempt ${attempt + 1}`);
     else if (isClaim(own) && own.runToken !== runToken)
@@ -83,20 +80,6 @@ export function openFence(store: Store, claim: Claim, { onFenced, onLooked }: Fe
       if (fenced !== undefined) throw fenced;
     },
   };
-}
-
-function isClaim(found: CaptureRecord | 'gone' | 'damaged'): found is CaptureRecord {
-  return typeof found === 'object';
-}
-
-async function claimOf(
-  store: Store,
-  key: string,
-  signal: AbortSignal | undefined,
-): Promise<CaptureRecord | 'gone' | 'damaged'> {
-  const record = await readRecord(store, key, signal);
-  if (record === undefined) return 'gone';
-  return 'invalid' in record ? 'damaged' : record;
 }
 
 function lostError({ url }: Store, { scope, attempt }: Claim): StoreError {

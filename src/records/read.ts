@@ -119,7 +119,7 @@ async function firstWhole(
  * The record that `key` stands for, or why it is none: what stands there may be another one, or nothing of ours.
  * Undefined when nothing stands there.
  */
-export async function readRecord(
+async function readRecord(
   store: Store,
   key: string,
   signal?: AbortSignal,
@@ -129,6 +129,24 @@ export async function readRecord(
   const record = text === null ? UNREADABLE : parseRecord(text);
   if ('invalid' in record || keyOf(record) === key) return record;
   return { invalid: `it is the record ${keyOf(record)}` };
+}
+
+/** What stands where an attempt is claimed: its claim, nothing, or what is no record of ours. */
+export type ClaimFound = CaptureRecord | 'gone' | 'damaged';
+
+export async function readClaim(
+  store: Store,
+  scope: KeyScope,
+  attempt: number,
+  signal?: AbortSignal,
+): Promise<ClaimFound> {
+  const record = await readRecord(store, recordKey(scope, attempt, 0, 'started'), signal);
+  if (record === undefined) return 'gone';
+  return 'invalid' in record ? 'damaged' : record;
+}
+
+export function isClaim(found: ClaimFound): found is CaptureRecord {
+  return typeof found === 'object';
 }
 
 function keyOf({ task, index, attempt, seq, kind, end }: CaptureRecord): string {

@@ -5,7 +5,7 @@ import type { Log } from '../../log/log.ts';
 import { unionOf, type History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
-import { parseRecordKey, recordKey, type KeyScope } from '../../model/format/keys.ts';
+import { parseRecordKey, type KeyScope } from '../../model/format/keys.ts';
 import { textWithSum } from '../../model/format/record-text.ts';
 import { isLast, type CaptureRecord, type StoredFile } from '../../model/format/records.ts';
 import type { Settings } from '../../model/format/settings.ts';
@@ -17,7 +17,7 @@ import { showPath } from '../../model/path.ts';
 import { claimAttempt } from '../../records/claim.ts';
 import { openFence, type Fence, type FencedError } from '../../records/fence.ts';
 import { factsOf, Ledger, type RunFacts } from '../../records/ledger.ts';
-import { listRecords, readNewest, readRecord, type RecordListing } from '../../records/read.ts';
+import { isClaim, listRecords, readClaim, readNewest, type RecordListing } from '../../records/read.ts';
 import { listWithClaim } from '../../records/stale.ts';
 import { openTidy, type Tidy } from '../../records/tidy.ts';
 import type { Store } from '../../store/contract/store.ts';
@@ -95,8 +95,8 @@ async function claimedBy(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   if (attempt === undefined) return undefined;
-  const claim = await readRecord(store, recordKey(scope, attempt, 0, 'started'), signal);
-  return claim === undefined || 'invalid' in claim ? undefined : claim.runToken;
+  const claim = await readClaim(store, scope, attempt, signal);
+  return isClaim(claim) ? claim.runToken : undefined;
 }
 
 /** The body of the claim: an attempt that has stored nothing yet. */
