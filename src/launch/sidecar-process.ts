@@ -2,6 +2,7 @@
 // nor its absence touches the task. Never decides about the task.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { pauseAfter, type BackOff } from '../model/back-off.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, News, ToSidecar } from '../model/format/messages.ts';
@@ -17,8 +18,7 @@ import { createDeferred } from './deferred.ts';
 const NODE_FLAGS = ['--max-old-space-size=256', '--initial-old-space-size=16', '--max-semi-space-size=2'];
 /** mallopt(3): each of a dozen threads keeping freed memory for itself would take 10 MiB more. */
 const FEW_ARENAS = { MALLOC_ARENA_MAX: '2' };
-const FIRST_RESTART_MS = 100;
-const LONGEST_RESTART_MS = 10_000;
+const RESTART: BackOff = { firstMs: 100, mostMs: 10_000 };
 /** So many deaths within this time are no accident: then it stays down. */
 const DEATHS = 5;
 const DEATHS_WITHIN_MS = 10 * 60_000;
@@ -103,7 +103,7 @@ export function startSidecar(options: SidecarOptions): SidecarProcess {
       );
       return ended.resolve({ kind: 'lost' });
     }
-    const waitMs = Math.min(FIRST_RESTART_MS * 2 ** (recent - 1), LONGEST_RESTART_MS);
+    const waitMs = pauseAfter(RESTART, recent - 1);
     options.warn(`the sidecar died (${how}); the task goes on, a new one starts in ${formatMs(waitMs)}`);
     restart = setTimeout(start, waitMs);
   };

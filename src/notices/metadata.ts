@@ -2,6 +2,7 @@
 // never redirected: the answer decides whether the task is stopped.
 import http from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
+import { pauseAfter } from '../model/back-off.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { formatMs } from '../model/units.ts';
 import type { Pace } from './source.ts';
@@ -111,10 +112,10 @@ export async function poll(
   { pollMs }: Pace,
   signal: AbortSignal,
 ): Promise<never> {
-  let times = 1;
-  for (;;) {
-    times = (await round()) === 'heard' ? 1 : Math.min(times * 2, RAREST);
-    await pause(pollMs * times, signal);
+  const backOff = { firstMs: pollMs, mostMs: pollMs * RAREST };
+  for (let failures = 0; ;) {
+    failures = (await round()) === 'heard' ? 0 : failures + 1;
+    await pause(pauseAfter(backOff, failures), signal);
   }
 }
 

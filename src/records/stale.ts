@@ -1,6 +1,7 @@
 // Listings that lag behind what is stored: some servers show an object only after a while, some gateways never. What
 // a listing does not show would be taken for never stored; so it is waited for, with a bound.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pauseAfter, type BackOff } from '../model/back-off.ts';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { parseRecordKey, recordKey, type KeyScope } from '../model/format/keys.ts';
@@ -10,8 +11,7 @@ import { listRecords, type RecordListing } from './read.ts';
 
 /** Longer than any store lags that is in order, ms. */
 const WAIT_MS = 30_000;
-const FIRST_PAUSE_MS = 250;
-const MOST_PAUSE_MS = 4000;
+const BACK_OFF: BackOff = { firstMs: 250, mostMs: 4000 };
 
 export interface StaleOptions {
   readonly signal?: AbortSignal;
@@ -31,14 +31,14 @@ export async function listWithClaim(
   const key = recordKey(scope, attempt, 0, 'started');
   const endMs = performance.now() + waitMs;
   let wasStale = false;
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(MOST_PAUSE_MS, pauseMs * 2)) {
+  for (let looks = 0; ; looks += 1) {
     const listing = await listRecords(store, scope, signal);
     const isShown = listing.keys.includes(key);
     if (isShown && !(wasStale && (await hidesMore(store, listing, signal)))) return listing;
     wasStale = true;
     const leftMs = endMs - performance.now();
     if (leftMs <= 0) throw staleError(store, isShown ? `all of attempt ${attempt}` : key, waitMs);
-    await sleep(Math.min(pauseMs, leftMs), undefined, { signal });
+    await sleep(Math.min(pauseAfter(BACK_OFF, looks), leftMs), undefined, { signal });
   }
 }
 

@@ -1,6 +1,7 @@
 // The bytes of one object in order, from as many ranged requests at once as are useful. A body that breaks off
 // is continued where it stopped, so that one reset does not cost a large download from its beginning.
 import { setTimeout as delay } from 'node:timers/promises';
+import { pauseAfter, type BackOff } from '../model/back-off.ts';
 import { linkSignals } from '../model/linked-signal.ts';
 import { StoreError, type Store } from '../store/contract/store.ts';
 
@@ -8,7 +9,7 @@ import { StoreError, type Store } from '../store/contract/store.ts';
 export const RANGE_BYTES = 8 * 2 ** 20;
 /** Breaks in a row without a single byte between them before an object is given up. */
 const MOST_BREAKS = 5;
-const FIRST_PAUSE_MS = 100;
+const BACK_OFF: BackOff = { firstMs: 100, mostMs: 1600 };
 
 export interface StreamOptions {
   /** Requests under way at once, at least 1. */
@@ -106,6 +107,6 @@ async function* steadily(
     if (at > from) breaks = 0;
     else if (breaks === MOST_BREAKS - 1) throw broke;
     // oxlint-disable-next-line no-await-in-loop -- the pause before the next try
-    await delay(FIRST_PAUSE_MS * 2 ** breaks, undefined, { signal });
+    await delay(pauseAfter(BACK_OFF, breaks), undefined, { signal });
   }
 }

@@ -1,6 +1,7 @@
 // What to do about one declared file in one role: a pure function of its state and what happened.
 // It promises that the last closed content is pushed or reported as left, that an unchanged baseline is
 // never pushed, and that nothing counts as durable before the store has said so.
+import { pauseAfter, type BackOff } from '../back-off.ts';
 import type { ClosedHow } from './events.ts';
 import type { Evidence } from './evidence.ts';
 import type { FileState, Durable } from './file-state.ts';
@@ -13,8 +14,8 @@ export const HOLD_MS = 2000;
 export const MOST_HOLD_MS = 10_000;
 /** The same for closes of a result that may each be a death's. */
 export const MOST_DOUBT_MS = 60_000;
-const TORN_RETRY_MS = { first: 50, most: 5000 } as const;
-const FAILED_RETRY_MS = { first: 1000, most: 60_000 } as const;
+const AFTER_TORN: BackOff = { firstMs: 50, mostMs: 5000 };
+const AFTER_FAILED: BackOff = { firstMs: 1000, mostMs: 60_000 };
 
 export type FileEvent =
   /** `fingerprint` is given by scans: a state that is known already is no close. */
@@ -66,7 +67,7 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
         fileState,
         { tornTries: fileState.tornTries + 1, spoolFirst: true },
         event.atMs,
-        TORN_RETRY_MS,
+        AFTER_TORN,
         fileState.tornTries,
       );
     case 'gone':
@@ -83,7 +84,7 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
         fileState,
         { failedTries: fileState.failedTries + 1 },
         event.atMs,
-        FAILED_RETRY_MS,
+        AFTER_FAILED,
         fileState.failedTries,
       );
       return { ...next, left: event.why };
@@ -225,11 +226,12 @@ function retried(
   fileState: FileState,
   tries: Partial<FileState>,
   atMs: number,
-  pause: { readonly first: number; readonly most: number },
+  backOff: BackOff,
   before: number,
 ): FileState {
-  const delay = Math.min(pause.most, pause.first * 2 ** before);
-  const notBeforeMs = fileState.closedAgain ? Math.max(atMs, heldBehindMs(fileState)) : atMs + delay;
+  const notBeforeMs = fileState.closedAgain
+    ? Math.max(atMs, heldBehindMs(fileState))
+    : atMs + pauseAfter(backOff, before);
   return { ...ended(fileState), ...tries, pending: true, notBeforeMs };
 }
 

@@ -1,5 +1,6 @@
 // Takes the cuts that model/checkpoint/cut asks for: looks which members exist, and at the states of all of them at one instant
 // at which none has a writer. Sends and commits nothing.
+import { pauseAfter, type BackOff } from '../../model/back-off.ts';
 import {
   closesLost,
   cutGivenUp,
@@ -51,7 +52,7 @@ export type Look =
   | { readonly kind: 'wait'; readonly forMs: number | undefined; readonly lacks: string | undefined };
 
 /** While a member is written each time that a cut of an instant is due. */
-const RETRY_MS = { first: 250, most: 5000 } as const;
+const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000 };
 
 export class Cutting {
   readonly #options: CuttingOptions;
@@ -59,7 +60,8 @@ export class Cutting {
   readonly #counts: (path: RelPath, how: ClosedHow) => boolean;
   #state: CutState;
   #sendMs = 0;
-  #retryMs: number = RETRY_MS.first;
+  /** Looks in a row that found a member being written. */
+  #busyLooks = 0;
   #told = false;
 
   constructor(options: CuttingOptions) {
@@ -179,15 +181,15 @@ export class Cutting {
     // A close that was still on its way belongs to these states: what was counted is not what was seen.
     if (this.#state !== before) return { kind: 'wait', forMs: 0, lacks: undefined };
     this.#state = cutTaken(before, proof, nowMs);
-    this.#retryMs = RETRY_MS.first;
+    this.#busyLooks = 0;
     const isWhole = without.size === 0;
     return { kind: 'cut', states: collected.states, proof, isWhole, before, atMs: nowMs };
   }
 
   #retry(busy: RelPath | undefined, nowMs: number): Look {
     if (busy === undefined) return { kind: 'wait', forMs: undefined, lacks: 'no file of it is left' };
-    const forMs = this.#retryMs;
-    this.#retryMs = Math.min(RETRY_MS.most, forMs * 2);
+    const forMs = pauseAfter(BACK_OFF, this.#busyLooks);
+    this.#busyLooks += 1;
     const why = `${showPath(busy)} is being written`;
     if (isOverdue(this.#state, nowMs, this.#sendMs))
       this.#tell(

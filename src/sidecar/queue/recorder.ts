@@ -1,20 +1,20 @@
 // When `stored` records are written: coalesced while nobody waits for them, at once when somebody does
 // (a reclaim, the drain). A record that fails is tried again; what it would have named stays unreclaimed.
+import { pauseAfter, type BackOff } from '../../model/back-off.ts';
 import { reasonOf } from '../../model/errors.ts';
 import type { Context } from '../run/context.ts';
 
-const FIRST_PAUSE_MS = 10_000;
-const MOST_PAUSE_MS = 300_000;
+const BACK_OFF: BackOff = { firstMs: 10_000, mostMs: 300_000 };
 /** With `--reclaim now` a record comes before each deletion: never more often than this. */
-const EAGER_PAUSE_MS = 500;
+const EAGER: BackOff = { firstMs: 500, mostMs: 500 };
 /** So many results are recorded at once: what no record names is kept in memory. */
 const MOST_UNRECORDED = 4000;
 
 export class Recorder {
   readonly #context: Context;
   readonly #afterRecord: () => Promise<void>;
-  readonly #eager: boolean;
-  #pauseMs: number;
+  readonly #backOff: BackOff;
+  #pauses = 0;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
   #stopped = false;
@@ -23,8 +23,7 @@ export class Recorder {
   constructor(context: Context, afterRecord: () => Promise<void>) {
     this.#context = context;
     this.#afterRecord = afterRecord;
-    this.#eager = context.settings.reclaim === 'now';
-    this.#pauseMs = this.#eager ? EAGER_PAUSE_MS : FIRST_PAUSE_MS;
+    this.#backOff = context.settings.reclaim === 'now' ? EAGER : BACK_OFF;
   }
 
   /** Something was stored that no record names yet. */
@@ -32,11 +31,12 @@ export class Recorder {
     if (this.#stopped || this.#writing !== undefined) return;
     if (this.#context.ledger.unrecordedCount >= MOST_UNRECORDED) return void this.now();
     if (this.#timer !== undefined) return;
+    const pauseMs = pauseAfter(this.#backOff, this.#pauses);
+    this.#pauses += 1;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       void this.now();
-    }, this.#pauseMs);
-    if (!this.#eager) this.#pauseMs = Math.min(MOST_PAUSE_MS, this.#pauseMs * 2);
+    }, pauseMs);
   }
 
   /** Writes what is not recorded yet. Resolves when it is written or has failed; never throws. */

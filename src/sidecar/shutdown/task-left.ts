@@ -1,18 +1,14 @@
 // Is any process of the task left? Asked only when the launcher, whose business it is, is gone.
 import fs from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
+import { pauseAfter, type BackOff } from '../../model/back-off.ts';
 
 /** Nobody tells us of the end of processes that are not our children: looked at again after a growing pause. */
-const FIRST_PAUSE_MS = 250;
-const MOST_PAUSE_MS = 5000;
+const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000, factor: 1.5 };
 
 /** Resolves when no process of the task's group and none that carries its CAPTURED_RUN is left. */
 export async function taskIsGone(runToken: string, taskPid: number | undefined): Promise<void> {
-  let pauseMs = FIRST_PAUSE_MS;
-  while (await isAlive(runToken, taskPid)) {
-    await pause(pauseMs);
-    pauseMs = Math.min(MOST_PAUSE_MS, pauseMs * 1.5);
-  }
+  for (let looks = 0; await isAlive(runToken, taskPid); looks += 1) await pause(pauseAfter(BACK_OFF, looks));
 }
 
 async function isAlive(runToken: string, taskPid: number | undefined): Promise<boolean> {

@@ -1,10 +1,10 @@
 // Tries a store operation again while its failure is transient. The budget is time, not a number of tries: an
 // outage of half a minute must cost a pause, never a file. It must never sleep past its budget or an abort.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pauseAfter, type BackOff } from '../../model/back-off.ts';
 import { StoreError } from './store.ts';
 
-const FIRST_PAUSE_MS = 100;
-const MOST_PAUSE_MS = 5000;
+const BACK_OFF: BackOff = { firstMs: 200, mostMs: 5000 };
 
 export interface RetryRules {
   /** From the first try on; 0 is one try. A try that is under way when it runs out is not cut short. */
@@ -46,7 +46,7 @@ function mayMend({ kind }: StoreError): boolean {
  * in step. `luck` is in [0, 1).
  */
 export function pauseMs(tries: number, luck: number): number {
-  return luck * Math.min(MOST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);
+  return luck * pauseAfter(BACK_OFF, tries - 1);
 }
 
 async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
