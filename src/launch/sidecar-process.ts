@@ -3,13 +3,13 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { pauseAfter, type BackOff } from '../model/back-off.ts';
+import { createDeferred } from '../model/deferred.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, News, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { formatMs } from '../model/units.ts';
 import { clockMs, clockOffsetMs } from '../native/clock.ts';
-import { createDeferred } from './deferred.ts';
 
 /**
  * Its heap stays small: file contents are read in worker threads, outside this limit. Without an initial size V8

@@ -1,6 +1,7 @@
 // What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Between them
 // and the task stands nothing else; whether a signal is relayed is decided in model/relay.ts.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { createDeferred } from '../model/deferred.ts';
 import { deadlineOf } from '../model/file/deadline.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import type { News, ToSidecar } from '../model/format/messages.ts';
@@ -10,7 +11,6 @@ import type { JobSignal } from '../model/relay.ts';
 import { clockMs, fromTimeOfDay } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
 import { createCountdowns } from './countdown.ts';
-import { createDeferred } from './deferred.ts';
 import { stopOurselves, stopTask } from './job-control.ts';
 import { createLastCall } from './last-call.ts';
 import type { LastCall } from './last-call.ts';

@@ -2,6 +2,7 @@
 // kernel tells of it (inotify(7)), so nothing is asked in between, except where another node may write it.
 import fs from 'node:fs';
 import path from 'node:path';
+import { createDeferred } from '../model/deferred.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import type { Notice } from '../model/format/notice.ts';
 import { encodePath, pathBytes, showPath } from '../model/path.ts';
@@ -45,10 +46,8 @@ interface Watched {
 
 /** Watches the file's directory, or the nearest one above it that is there: it may be made later. */
 function watchNearest(file: string, { signal, garbage }: SourceOptions): Watched {
-  let wake: () => void = () => undefined;
-  const changed = new Promise<void>((resolve) => {
-    wake = resolve;
-  });
+  const { promise: changed, resolve } = createDeferred<void>();
+  const wake = (): void => resolve();
   try {
     const watcher = watchFrom(path.dirname(file), path.basename(file), wake);
     if (watcher === undefined) return { isHeard: false, changed, close: () => undefined };

@@ -1,7 +1,7 @@
 // The reader's end of a body: turns a worker's parts into an async iterator, with one part in the reader's hands
 // and one on its way. Never ends well unless the worker has proven the file.
-import type { Bytes } from './reading.ts';
-import type { Body, BodyHead, PartIterator, Proof } from './reading.ts';
+import { createDeferred } from '../model/deferred.ts';
+import type { Body, BodyHead, Bytes, PartIterator, Proof } from './reading.ts';
 
 /** What a body tells its worker. */
 export interface BodyPort {
@@ -36,20 +36,13 @@ export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
   /** Nothing more will come from the worker. */
   let outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
   let asked = 0;
-  let proven!: (proof: Proof) => void;
-  let unproven!: (error: unknown) => void;
-  const done = new Promise<Proof>((resolve, reject) => {
-    proven = resolve;
-    unproven = reject;
-  });
-  // It need not be awaited: `parts` throws the same.
-  done.catch(() => undefined);
+  const done = createDeferred<Proof>();
 
   const fail = (error: unknown): void => {
     if (outcome !== undefined) return;
     outcome = { kind: 'failed', error };
     parts.length = 0;
-    unproven(error);
+    done.reject(error);
     for (const reader of readers.splice(0)) reader.reject(error);
   };
   const give = (bytes: Bytes): void => {
@@ -87,7 +80,7 @@ export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
   };
 
   return {
-    body: { kind: 'body', ...head, parts: iterator, done },
+    body: { kind: 'body', ...head, parts: iterator, done: done.promise },
     // What was on its way when the reading was given up is dropped.
     part: (bytes) => {
       if (outcome !== undefined) return;
@@ -99,7 +92,7 @@ export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
       if (outcome !== undefined) return;
       outcome = { kind: 'ended' };
       give(bytes);
-      proven(proof);
+      done.resolve(proof);
       for (const reader of readers.splice(0)) reader.resolve(FINISHED);
     },
   };

@@ -1,6 +1,7 @@
 // What flushes wait for: the content that declared files had at one moment. It says which files are pushed
 // without pacing, and resolves each wait as soon as the last of its files is over; a task that goes on writing
 // cannot keep it waiting.
+import { createDeferred } from '../../model/deferred.ts';
 import { isOver } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import type { FileKey } from './pusher.ts';
@@ -64,21 +65,16 @@ export class Needs {
       const fileState = now(key);
       if (fileState !== undefined && !this.#isOver(fileState, closes)) open.set(key, closes);
     }
-    let done = (): void => undefined;
-    const all = new Promise<void>((resolve) => {
-      done = resolve;
-    });
-    const wait: Wait = { vouched, open, done };
+    const all = createDeferred<void>();
+    const wait: Wait = { vouched, open, done: all.resolve };
     this.#waits.add(wait);
     return {
       met: async (signal) => {
         if (open.size === 0 || signal.aborted) return open.size === 0;
-        let aborted = (): void => undefined;
-        const end = new Promise<void>((resolve) => {
-          aborted = resolve;
-        });
+        const end = createDeferred<void>();
+        const aborted = (): void => end.resolve();
         signal.addEventListener('abort', aborted, { once: true });
-        await Promise.race([all, end]);
+        await Promise.race([all.promise, end.promise]);
         signal.removeEventListener('abort', aborted);
         return open.size === 0;
       },

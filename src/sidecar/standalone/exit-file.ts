@@ -3,6 +3,7 @@
 // what is no regular file, never reads more than a status is long.
 import fs from 'node:fs';
 import path from 'node:path';
+import { createDeferred } from '../../model/deferred.ts';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { encodePath, showPath } from '../../model/path.ts';
@@ -37,10 +38,7 @@ export function openExitFile(file: string): ExitFile {
       hint: `mount the volume that both containers share, or mkdir -p ${showPath(dir)}`,
     });
   }
-  let resolve: (told: { status: TaskStatus }) => void = () => undefined;
-  const said = new Promise<{ status: TaskStatus }>((done) => {
-    resolve = done;
-  });
+  const said = createDeferred<{ status: TaskStatus }>();
   let isSaid = false;
   let before: string | undefined;
   let settling: NodeJS.Timeout | undefined;
@@ -50,7 +48,7 @@ export function openExitFile(file: string): ExitFile {
     if (text.endsWith('\n') || (text === before && settling === undefined)) {
       close();
       isSaid = true;
-      resolve({ status: parse(file, text) });
+      said.resolve({ status: parse(file, text) });
       return;
     }
     before = text;
@@ -71,7 +69,7 @@ export function openExitFile(file: string): ExitFile {
   };
   look();
   return {
-    said,
+    said: said.promise,
     close,
     look: () => {
       look();

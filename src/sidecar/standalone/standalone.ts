@@ -3,6 +3,7 @@
 import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../../log/log.ts';
+import { createDeferred } from '../../model/deferred.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, statusOfSignal, type ExitStatus } from '../../model/exit-status.ts';
 import type { Settings } from '../../model/format/settings.ts';
@@ -28,10 +29,7 @@ export async function watchAlone(settings: Settings, log: Log): Promise<ExitStat
   const stops = openStops();
   const exitFile = settings.exitFile === undefined ? undefined : openExitFile(settings.exitFile);
   const notices = openWatchNotices(settings, log);
-  let fence: (message: string) => void = () => undefined;
-  const fenced = new Promise<string>((resolve) => {
-    fence = resolve;
-  });
+  const fenced = createDeferred<string>();
   try {
     const opened = await open({
       settings,
@@ -39,12 +37,12 @@ export async function watchAlone(settings: Settings, log: Log): Promise<ExitStat
       stops,
       notices,
       exitFile,
-      onFenced: (message) => fence(message),
+      onFenced: fenced.resolve,
     });
     if (opened.kind === 'done-already') return EXIT.ok;
     const { sidecar } = opened;
     notices.listen(sidecar);
-    const end = await taskEnd({ settings, log, sidecar, stops, notices, exitFile, fenced });
+    const end = await taskEnd({ settings, log, sidecar, stops, notices, exitFile, fenced: fenced.promise });
     // With the task gone each one says that the time is short.
     stops.onEach(({ atMs }) => sidecar.noticed(atMs + settings.graceMs));
     const { status, last } = await sidecar.finish(end);

@@ -1,6 +1,7 @@
 // What a notice means for `capture watch`: the task is somebody else's, so nobody is told. Everything closed goes
 // at once, and when just the time is left that the rest is measured to take, the watch ends.
 import type { Log } from '../../log/log.ts';
+import { createDeferred } from '../../model/deferred.ts';
 import { deadlineOf, drainReserveMs } from '../../model/file/deadline.ts';
 import { sameNotice, type Notice } from '../../model/format/notice.ts';
 import type { Settings } from '../../model/format/settings.ts';
@@ -37,10 +38,7 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
   let sidecar: Pick<Sidecar, 'noticed' | 'advised'> | undefined;
   let drainMs: number | undefined;
   let timer: LongTimer | undefined;
-  let resolve: (taken: TakenAway) => void = () => undefined;
-  const takenAway = new Promise<TakenAway>((act) => {
-    resolve = act;
-  });
+  const takenAway = createDeferred<TakenAway>();
   const first = (): Standing | undefined => standing.toSorted((a, b) => a.deadlineMs - b.deadlineMs)[0];
   const arm = (): void => {
     timer?.cancel();
@@ -48,7 +46,7 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
     if (next === undefined) return;
     const { notice, heardAtMs, deadlineMs } = next;
     const drainAtMs = deadlineMs - drainReserveMs(deadlineMs - heardAtMs, drainMs);
-    const drain = (): void => resolve({ deadlineMs, what: notice.what });
+    const drain = (): void => takenAway.resolve({ deadlineMs, what: notice.what });
     timer = startTimer(drainAtMs - clockMs(), drain);
   };
   const changed = (): void => {
@@ -75,7 +73,7 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
     },
   });
   return {
-    takenAway,
+    takenAway: takenAway.promise,
     get deadlineMs() {
       return first()?.deadlineMs;
     },

@@ -4,10 +4,10 @@
 export interface Deferred<T> {
   readonly promise: Promise<T>;
   resolve(value: T): void;
-  reject(reason: Error): void;
+  reject(reason: unknown): void;
 }
 
-/** A rejection that nobody awaits is not reported as unhandled: whoever settles it also ends the run. */
+/** A rejection that nobody awaits is not reported as unhandled: whoever rejects it says so in another way, too. */
 export function createDeferred<T>(): Deferred<T> {
   let settle: Omit<Deferred<T>, 'promise'> | undefined;
   const promise = new Promise<T>((resolve, reject) => {
