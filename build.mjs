@@ -1,7 +1,7 @@
 // Builds the program in dist/: thousands of array tasks start at once on one shared file system, and every file that
 // is not opened there is a metadata request saved. So each process is one file, with all that its start needs; what
 // only some runs need is a file of its own, loaded on first use. The native packages stay outside (they carry binaries).
-import { mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -11,17 +11,24 @@ const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.
 // The crash tests build a program of their own: node build.mjs <directory> <module in place of failpoint.ts>.
 const [outdir = 'dist', failpoint] = process.argv.slice(2);
 
+/** The drivers of stores that need packages: all but that of a directory. */
+const DRIVERS = Object.fromEntries(
+  readdirSync('src/store')
+    .filter((name) => name !== 'file')
+    .map((name) => [name, `src/store/${name}/${name}.ts`])
+    .filter(([, entry]) => existsSync(entry)),
+);
 const ENTRIES = {
   capture: 'src/cli/main.ts',
   flush: 'src/cli/flush-main.ts',
   sidecar: 'src/sidecar/entry.ts',
   // On demand.
   alone: 'src/cli/standalone.ts',
-  s3: 'src/store/s3/s3.ts',
+  ...DRIVERS,
   // Its CommonJS file would be one without names.
   'hash-wasm': 'node_modules/hash-wasm/dist/index.esm.js',
 };
-const ON_DEMAND = ['alone', 's3', 'hash-wasm'];
+const ON_DEMAND = ['alone', 'hash-wasm', ...Object.keys(DRIVERS)];
 
 const armed = {
   name: 'failpoint',

@@ -1,9 +1,9 @@
 // Options that are each right and cannot stand together. Pure.
-import { fileURLToPath } from 'node:url';
 import { parsePattern } from '../model/file/glob.ts';
 import type { Settings } from '../model/format/settings.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
+import { storeDirectory } from '../store/url.ts';
 import type { GivenOptions } from './command-line.ts';
 import { noticeContradictions } from './notice-options.ts';
 
@@ -118,7 +118,7 @@ function sharedWorkdir(
 }
 
 function storeIsWorkdir({ to, workdir }: Settings): readonly Mistake[] {
-  if (!to.url.startsWith('file://') || fileURLToPath(to.url) !== workdir) return [];
+  if (storeDirectory(to.url) !== workdir) return [];
   return [
     {
       message: `the store is the work directory itself (${showPath(workdir)})`,

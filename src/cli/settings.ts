@@ -1,14 +1,13 @@
 // From the options that were given to settings: defaults, meanings, and everything that is wrong with them at
 // once. Reads nothing but what it is given.
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Identity, Settings, StoreSettings, Verification } from '../model/format/settings.ts';
-import { parseStoreUrl } from '../model/format/store-url.ts';
 import { isMistake, type Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
 import { defaultGraceMs } from '../scheduler/grace.ts';
 import { identify } from '../scheduler/identity.ts';
 import { slurmJob } from '../scheduler/slurm-job.ts';
+import { parseStoreUrl, storeDirectory } from '../store/url.ts';
 import type { GivenOptions } from './command-line.ts';
 import { contradictions } from './contradictions.ts';
 import { socketMistakes } from './flush-line.ts';
@@ -137,7 +136,8 @@ function controlOf(given: GivenOptions, path: string | undefined, mistakes: Mist
 
 /** As the user wrote both: a link may lead elsewhere. */
 function standsBelow(dir: string, url: string): boolean {
-  return url.startsWith('file://') && `${fileURLToPath(url)}/`.startsWith(`${dir}/`);
+  const directory = storeDirectory(url);
+  return directory !== undefined && `${directory}/`.startsWith(`${dir}/`);
 }
 
 function parseDefaultStore(cwd: string): string {

@@ -1,8 +1,8 @@
 // What is allowed and probably not meant. Pure; each is said once, and the run starts all the same.
-import { fileURLToPath } from 'node:url';
 import type { Settings } from '../model/format/settings.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
+import { storeDirectory } from '../store/url.ts';
 import type { GivenOptions } from './command-line.ts';
 import type { CommandName } from './options.ts';
 
@@ -23,7 +23,7 @@ export function warningsOf(
     ];
   }
   if (!settings.perishableStore) return [];
-  const dir = showPath(fileURLToPath(settings.to.url));
+  const dir = showPath(storeDirectory(settings.to.url) ?? settings.to.url);
   const why = given.has('to')
     ? `the store ${dir} stands in the work directory and goes with it`
     : `no --to is given: the store is ${dir}, which goes away with a spot instance`;

@@ -1,7 +1,19 @@
-// Picks the driver for a store's URL. Drivers are loaded on first use: a task with a file store must not pay
-// for the AWS SDK at its start.
+// The kinds of stores: one line for each here, all else is in the room of its driver. Drivers are loaded on first use:
+// a task with a file store must not pay for the AWS SDK at its start, and the launcher, which only reads URLs, loads none.
 import type { StoreSettings } from '../model/format/settings.ts';
+import type { StoreKind } from './contract/kind.ts';
 import { StoreError, type OnTry, type Store } from './contract/store.ts';
+import { fileKind } from './file/url.ts';
+import { s3Kind } from './s3/url.ts';
+
+/** By the scheme of its URLs, for those that look at URLs alone. */
+const KINDS = { s3: s3Kind, file: fileKind };
+const DRIVERS: Readonly<Record<keyof typeof KINDS, () => Promise<OpenDriver>>> = {
+  s3: async () => (await import('./s3/s3.ts')).openS3Store,
+  file: async () => (await import('./file/file.ts')).openFileStore,
+};
+
+type OpenDriver = (settings: StoreSettings, budgetMs: number, onTry?: OnTry) => Promise<Store>;
 
 /** An outage of this length costs nothing but time. */
 const BUDGET_MS = 60_000;
@@ -9,30 +21,35 @@ const BUDGET_MS = 60_000;
 export interface StoreTuning {
   /** How long one operation is tried again while its failures are transient, default 60 s. */
   readonly budgetMs?: number;
-  /** Told how each try of each operation went (`PutObject`, `put`, ...); undefined is a success. */
+  /** Told how each try of each operation went; undefined is a success. */
   readonly onTry?: OnTry;
 }
 
 /**
  * Opens the store that `settings.url` names. Nothing is sent yet: a wrong endpoint or missing right shows in
- * the first operation. Throws a StoreError `refused` for a URL of neither kind.
+ * the first operation. Throws a StoreError `refused` for a URL of no kind.
  */
 export async function openStore(settings: StoreSettings, tuning: StoreTuning = {}): Promise<Store> {
-  const budgetMs = tuning.budgetMs ?? BUDGET_MS;
-  switch (settings.url.split('://')[0]) {
-    case 's3': {
-      // The SDK's warning about old Node versions would go to the task's terminal.
-      process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';
-      const { openS3Store } = await import('./s3/s3.ts');
-      return openS3Store(settings, budgetMs, tuning.onTry);
-    }
-    case 'file': {
-      const { openFileStore } = await import('./file/file.ts');
-      return openFileStore(settings, budgetMs, tuning.onTry);
-    }
-    default:
-      throw new StoreError('refused', `cannot open the store ${settings.url}: no such kind of store`, {
-        hint: 'use s3://bucket/prefix or file:///directory',
-      });
+  const [scheme = ''] = settings.url.split('://');
+  if (!isKind(scheme)) {
+    const forms = allKinds().map(({ form }) => form);
+    throw new StoreError('refused', `cannot open the store ${settings.url}: no such kind of store`, {
+      hint: `use ${forms.join(' or ')}`,
+    });
   }
+  const open = await DRIVERS[scheme]();
+  return open(settings, tuning.budgetMs ?? BUDGET_MS, tuning.onTry);
+}
+
+/** The kind of store with URLs of this scheme, in lower case. */
+export function kindOf(scheme: string): StoreKind | undefined {
+  return isKind(scheme) ? KINDS[scheme] : undefined;
+}
+
+export function allKinds(): readonly StoreKind[] {
+  return Object.values(KINDS);
+}
+
+function isKind(scheme: string): scheme is keyof typeof KINDS {
+  return Object.hasOwn(KINDS, scheme);
 }

@@ -8,7 +8,7 @@ export type ReclaimMode = 'auto' | 'now' | 'never';
 export type Compression = { readonly kind: 'zstd'; readonly level: number } | { readonly kind: 'none' };
 
 export interface StoreSettings {
-  /** `s3://bucket/prefix`, or `file:///dir` (always absolute). */
+  /** In the one form that its kind of store gives it (store/url.ts): `s3://bucket/prefix`. */
   readonly url: string;
   readonly pathStyle: boolean;
   /** Go on although the server ignores create-only puts: then nothing fences two attempts. */

@@ -2,16 +2,13 @@
 // many files wait and what to do, and once that it works again. Never says it for each file.
 import type { Log } from '../../log/log.ts';
 import { formatMs, plural } from '../../model/units.ts';
-import type { OnTry, StoreError } from '../../store/contract/store.ts';
+import type { OnTry, StoreError, StoreUse } from '../../store/contract/store.ts';
 
 /** A failure that a retry mends is no outage before it has lasted for this long. */
 const QUIET_MS = 3000;
 
 /** A store that is gone is waited for at the end of the run for as long as one operation is tried again, ms. */
 export const LOST_WAIT_MS = 60_000;
-
-/** An operation of either kind that succeeds ends the trouble of its kind only. */
-type Side = 'write' | 'read';
 
 /** What an outage means to the run, once there is one. */
 export interface OutageRun {
@@ -24,7 +21,8 @@ export interface OutageRun {
 export class Outage {
   readonly #log: Log;
   readonly #now: () => number;
-  readonly #troubles = new Map<Side, StoreError>();
+  /** By use: a read that succeeds does not end the trouble of the writes. */
+  readonly #troubles = new Map<StoreUse, StoreError>();
   readonly #lasting = new Set<string>();
   #run: OutageRun | undefined;
   #drainMs: number | undefined;
@@ -42,12 +40,11 @@ export class Outage {
   }
 
   /** For the store's `onTry`. */
-  readonly tried: OnTry = (operation, error) => {
-    const side = sideOf(operation);
-    if (side === undefined) return;
-    if (error === undefined) return this.#works(side);
+  readonly tried: OnTry = (use, error) => {
+    if (use === 'remove') return; // it has a warning of its own
+    if (error === undefined) return this.#works(use);
     if (this.#troubles.size === 0) this.#sinceMs = this.#now();
-    this.#troubles.set(side, error);
+    this.#troubles.set(use, error);
     if (this.#said) return;
     if (this.#run !== undefined && error.kind !== 'transient') this.#sayLasting(error);
     else this.#arm();
@@ -89,8 +86,8 @@ export class Outage {
     clearTimeout(this.#timer);
   }
 
-  #works(side: Side): void {
-    this.#troubles.delete(side);
+  #works(use: StoreUse): void {
+    this.#troubles.delete(use);
     if (this.#troubles.size > 0) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -129,10 +126,4 @@ export class Outage {
     if (count === 0) return `tried again${triedFor}`;
     return `${plural(count, 'file')} ${count === 1 ? 'waits and is' : 'wait and are'} tried again${triedFor}`;
   }
-}
-
-/** Operations by the names that the drivers give them. Deletions have a warning of their own. */
-function sideOf(operation: string): Side | undefined {
-  if (/^(delete|abort|sweep|listparts|listmultipart)/i.test(operation)) return undefined;
-  return /^(put|create|upload|complete|copy)/i.test(operation) ? 'write' : 'read';
 }

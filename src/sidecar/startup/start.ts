@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import posix from 'node:path/posix';
-import { fileURLToPath } from 'node:url';
 import { generationName, judged } from '../../model/checkpoint/history.ts';
 import { fixedPart } from '../../model/file/fixed-part.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
@@ -21,6 +20,7 @@ import { listRecords } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
+import { storeDirectory } from '../../store/url.ts';
 import { readAttemptFile } from '../run/attempt-file.ts';
 import { Baselines } from '../run/baselines.ts';
 import type { Context } from '../run/context.ts';
@@ -159,8 +159,9 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
 
 /** A store inside the work directory is never watched. */
 function storeInside({ to, workdir }: Settings): readonly string[] {
-  if (!to.url.startsWith('file://')) return [];
-  const relative = posix.relative(workdir, fileURLToPath(to.url));
+  const directory = storeDirectory(to.url);
+  if (directory === undefined) return [];
+  const relative = posix.relative(workdir, directory);
   return relative === '' || relative.startsWith('..') ? [] : [relative];
 }
 

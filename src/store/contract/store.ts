@@ -97,8 +97,11 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** What a try was for: each may fail while the others work. `remove` is also the looking for what is to be removed. */
+export type StoreUse = 'read' | 'write' | 'remove';
+
 /** Told how one try of an operation went; undefined is a success. Must not throw. */
-export type OnTry = (operation: string, error: StoreError | undefined) => void;
+export type OnTry = (use: StoreUse, error: StoreError | undefined) => void;
 
 export interface GotObject extends ObjectHead {
   /**

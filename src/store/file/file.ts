@@ -14,6 +14,7 @@ import {
   type PutOptions,
   type PutOutcome,
   type Store,
+  type StoreUse,
 } from '../contract/store.ts';
 import { fileFailure } from './failure.ts';
 import { layoutOf, type Layout } from './layout.ts';
@@ -23,6 +24,16 @@ import { putFile, sweepTemporaries } from './put.ts';
 import { getFile, headFile } from './read.ts';
 import { openRoot, type StoreRoot } from './root.ts';
 import { syncDirectory } from './sync.ts';
+
+/** What each operation is for; their names stand in messages. */
+const USES = {
+  get: 'read',
+  head: 'read',
+  list: 'read',
+  put: 'write',
+  delete: 'remove',
+  sweep: 'remove',
+} as const satisfies Readonly<Record<string, StoreUse>>;
 
 /**
  * Opens `file:///dir`; the first put makes the directory, and none makes it anew. A `list` is not retried: it is cheap
@@ -38,7 +49,7 @@ export async function openFileStore(
   const directory = openRoot(root);
   const place = { layout, directory };
   const run = <T>(
-    verb: string,
+    verb: keyof typeof USES,
     key: string,
     work: () => Promise<T>,
     signal?: AbortSignal,
@@ -56,7 +67,7 @@ export async function openFileStore(
           throw await whyOf(place, verb, key, error);
         }
       },
-      { budgetMs: budget, signal, onTry: (error) => onTry?.(verb, error) },
+      { budgetMs: budget, signal, onTry: (error) => onTry?.(USES[verb], error) },
     );
   const store: Store = {
     url: `file://${root}`,

@@ -5,6 +5,7 @@ import type { StoreSettings } from '../../model/format/settings.ts';
 import { retrying } from '../contract/retry.ts';
 import { StoreError, type OnTry } from '../contract/store.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
+import { USES, type Operation } from './operations.ts';
 import { openTransport, SILENT, type Transport, type TransportTuning } from './transport.ts';
 
 /** S3 needs a region in the signature; servers of one's own take any. */
@@ -102,8 +103,7 @@ function clientOf({ transport, region, pathStyle }: ClientOptions): S3Client {
 }
 
 export interface RequestOptions<Settled> {
-  /** `PutObject`, as in S3's documentation and in policies. */
-  readonly operation: string;
+  readonly operation: Operation;
   /** Relative to the prefix; a prefix itself for listings. */
   readonly key: string;
   readonly signal?: AbortSignal;
@@ -135,7 +135,7 @@ export async function request<Answer, Settled = never>(
       }
       const told = storeError(bucket, options, failure, tries, error);
       // Before the look for what it has done after all: where nothing answers, that takes as long again.
-      if (failure.lost) bucket.onTry?.(options.operation, told);
+      if (failure.lost) bucket.onTry?.(USES[options.operation], told);
       const settled = await settle?.(failure);
       if (settled !== undefined) return settled;
       throw told;
@@ -144,13 +144,13 @@ export async function request<Answer, Settled = never>(
   return retrying(attempt, {
     budgetMs: options.budgetMs ?? bucket.budgetMs,
     signal,
-    onTry: (error) => bucket.onTry?.(options.operation, error),
+    onTry: (error) => bucket.onTry?.(USES[options.operation], error),
   });
 }
 
 function storeError(
   bucket: Bucket,
-  { operation, key }: { readonly operation: string; readonly key: string },
+  { operation, key }: Pick<RequestOptions<unknown>, 'operation' | 'key'>,
   failure: Failure,
   tries: number,
   cause: unknown,

@@ -87,7 +87,7 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
         CopySource: job.copySource,
         CopySourceRange: `bytes=${first}-${last}`,
       };
-      const ask = { operation: 'UploadPartCopy', key: to, signal };
+      const ask = { operation: 'UploadPartCopy' as const, key: to, signal };
       const ETag = await request(bucket, ask, async (client, http) => {
         const copied = await client.send(new UploadPartCopyCommand(part), http);
         return promised(copied.CopyPartResult?.ETag, 'ETag');
@@ -95,14 +95,14 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
       Parts.push({ PartNumber, ETag });
     }
     const settle = (): Promise<object | undefined> => sameObject(job);
-    const ask = { operation: 'CompleteMultipartUpload', key: to, signal, settle };
+    const ask = { operation: 'CompleteMultipartUpload' as const, key: to, signal, settle };
     await request(bucket, ask, async (client, http) => {
       const completion = { ...target, UploadId, MultipartUpload: { Parts } };
       const answer = await client.send(new CompleteMultipartUploadCommand(completion), http);
       return promised(answer.ETag, 'ETag');
     });
   } catch (error) {
-    const options = { operation: 'AbortMultipartUpload', key: to, budgetMs: ABORT_BUDGET_MS };
+    const options = { operation: 'AbortMultipartUpload' as const, key: to, budgetMs: ABORT_BUDGET_MS };
     // The error that led here is the one to report; what stays behind, sweep finds.
     await request(bucket, options, (client, http) =>
       client.send(new AbortMultipartUploadCommand({ ...target, UploadId }), http),

@@ -128,7 +128,7 @@ export async function* listObjects(
   let token: string | undefined;
   do {
     const input = { Bucket: bucket.name, Prefix: bucket.prefix + prefix, ContinuationToken: token };
-    const ask = { operation: 'ListObjectsV2', key: prefix, signal };
+    const ask = { operation: 'ListObjectsV2' as const, key: prefix, signal };
     const page = await request(bucket, ask, async (client, http) => {
       // Keys may hold characters that XML cannot.
       const listed = await client.send(new ListObjectsV2Command({ ...input, EncodingType: 'url' }), http);

@@ -13,6 +13,8 @@ import { deleteObjects, sweepUploads } from './remove.ts';
  * what other servers do with If-None-Match must be found out.
  */
 export async function openS3Store(settings: StoreSettings, budgetMs: number, onTry?: OnTry): Promise<Store> {
+  // The SDK's warning about old Node versions would go to the task's terminal.
+  process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';
   const bucket = await openBucket(settings, budgetMs, { onTry });
   return {
     url: bucket.url,

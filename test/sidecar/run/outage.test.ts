@@ -34,23 +34,23 @@ afterEach(() => {
 });
 
 function runs(waiting: number): void {
-  outage.tried('ListObjectsV2', undefined);
+  outage.tried('read', undefined);
   outage.runs({ waiting: () => waiting, onOver: () => (over += 1) });
 }
 
 describe('an outage', () => {
   it('is said after three seconds of failures, with what waits, and once that it is over', () => {
     runs(3);
-    for (let n = 0; n < 50; n += 1) outage.tried('PutObject', busy);
+    for (let n = 0; n < 50; n += 1) outage.tried('write', busy);
     vi.advanceTimersByTime(2900);
     expect(said).toEqual([]);
     expect(outage.isKnown).toBe(false);
     vi.advanceTimersByTime(200);
-    outage.tried('UploadPart', busy);
+    outage.tried('write', busy);
     expect(said).toEqual([`the store does not work: ${busy.message}; 3 files wait and are tried again`]);
     expect(outage.isKnown).toBe(true);
-    outage.tried('PutObject', undefined);
-    outage.tried('PutObject', undefined);
+    outage.tried('write', undefined);
+    outage.tried('write', undefined);
     expect(said.slice(1)).toEqual(['the store works again, after 3.1 s']);
     expect(over).toBe(1);
   });
@@ -58,26 +58,26 @@ describe('an outage', () => {
   it('is none when a write succeeds in between', () => {
     runs(1);
     for (let n = 0; n < 20; n += 1) {
-      outage.tried('PutObject', busy);
+      outage.tried('write', busy);
       vi.advanceTimersByTime(1000);
-      outage.tried('CompleteMultipartUpload', undefined);
+      outage.tried('write', undefined);
     }
     expect(said).toEqual([]);
   });
 
   it('of writes is not over because reads work', () => {
     runs(1);
-    outage.tried('PutObject', busy);
+    outage.tried('write', busy);
     vi.advanceTimersByTime(3000);
-    outage.tried('HeadObject', undefined);
+    outage.tried('read', undefined);
     expect(outage.isKnown).toBe(true);
   });
 
   it('that no retry mends is said at once, the same one only once', () => {
     runs(1);
     for (let n = 0; n < 3; n += 1) {
-      outage.tried('PutObject', denied);
-      outage.tried('PutObject', undefined);
+      outage.tried('write', denied);
+      outage.tried('write', undefined);
     }
     expect(said.filter((line) => line.includes('does not work'))).toEqual([
       `the store does not work: ${denied.message}; 1 file waits and is tried again (check the rights)`,
@@ -86,7 +86,7 @@ describe('an outage', () => {
 
   it('is said once more when the task ends in it, with the time that is left', () => {
     runs(2);
-    outage.tried('PutObject', denied);
+    outage.tried('write', denied);
     outage.drains(3_600_000);
     expect(said.at(-1)).toBe(
       `the task has ended, and the store does not work: ${denied.message}; ` +
@@ -103,7 +103,7 @@ describe('an outage', () => {
 
   it('is none when only deletions fail: they have a warning of their own', () => {
     runs(1);
-    outage.tried('DeleteObjects', denied);
+    outage.tried('remove', denied);
     vi.advanceTimersByTime(60_000);
     expect(said).toEqual([]);
   });

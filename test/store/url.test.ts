@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseStoreUrl } from '../../../src/model/format/store-url.ts';
+import { parseStoreUrl } from '../../src/store/url.ts';
 
 const parse = (text: string) => parseStoreUrl(text, '--to', '/home/me');
 
