@@ -7,7 +7,7 @@ import { checkpointKey } from '../../model/format/keys.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
 import { sendFile, type SendJob, type Sender, type Sent } from '../../upload/send.ts';
-import { failedPush } from '../queue/failed-push.ts';
+import { endedPush, failedPush } from '../queue/push-event.ts';
 import type { PushHandle } from '../queue/pusher.ts';
 import { senderOf, type Context } from '../run/context.ts';
 
@@ -100,40 +100,40 @@ export class Checkpoints {
         this.#stored.set(path, sent);
         this.bytesStored += sent.file.size;
         const tookMs = now() - startedMs;
-        const { key, md5, size } = sent.file;
+        const { key, size: bytes } = sent.file;
         log.debug(`stored checkpoint ${showPath(path)} as ${key} in ${tookMs} ms`, {
           event: 'stored',
           role: 'checkpoint',
           path,
           key,
-          bytes: size,
+          bytes,
           ms: tookMs,
         });
-        return { kind: 'stored', durable: { fingerprint: sent.fingerprint, md5, size }, atMs: now(), tookMs };
+        break;
       }
       case 'unchanged': {
         const before = this.#stored.get(path);
         if (before !== undefined)
           this.#stored.set(path, { file: before.file, fingerprint: sent.fingerprint });
-        return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
+        break;
       }
       case 'gone':
         this.#stored.delete(path);
         log.debug(`checkpoint ${showPath(path)} was removed by the task`, { event: 'withdrawn', path });
-        return { kind: 'gone' };
+        break;
       case 'torn':
-        return { kind: 'torn', atMs: now() };
       case 'has-writer':
-        return { kind: 'has-writer' };
+        break;
       case 'refused':
         log.warn(`checkpoint ${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
-        return sent;
+        break;
       case 'exists':
         // A dead sidecar of this attempt has sent it, or it is another task's: `a.b` of `c` and `a` of `b.c`.
         return { kind: 'failed', why: 'an object stands under its key', atMs: now() };
       case 'empty':
         throw new Error(`unexpected outcome for ${path}: ${sent.kind}`);
     }
+    return endedPush(sent, startedMs, now());
   }
 
   #job(path: RelPath, { spoolFirst, onSent }: PushHandle, named: string[]): SendJob {

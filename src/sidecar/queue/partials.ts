@@ -6,6 +6,7 @@ import { partialKey } from '../../model/format/keys.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
 import { sendFile } from '../../upload/send.ts';
 import { senderOf, type Context } from '../run/context.ts';
+import { endedPush } from './push-event.ts';
 import type { PushHandle } from './pusher.ts';
 
 /** Pushes the file as it is under its partial key. `why` it may be half-written is for the user. */
@@ -32,34 +33,14 @@ export async function pushPartial(
     },
     how.signal,
   );
-  switch (sent.kind) {
-    case 'stored': {
-      ledger.notePartial({ ...sent.file, suspect: true }, false);
-      const { key, size: bytes } = sent.file;
-      const told = { event: 'half-written', path, key, bytes } as const;
-      log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${key}`, told);
-      const { md5, size } = sent.file;
-      return {
-        kind: 'stored',
-        durable: { fingerprint: sent.fingerprint, md5, size },
-        atMs: now(),
-        tookMs: now() - startedMs,
-      };
-    }
-    case 'unchanged':
-      return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
-    case 'empty':
-      return { kind: 'unchanged', durable: { fingerprint: sent.fingerprint, md5: '', size: 0 } };
-    case 'torn':
-      return { kind: 'torn', atMs: now() };
-    case 'refused':
-      return sent;
-    case 'gone':
-    case 'has-writer':
-      return { kind: sent.kind };
-    case 'exists':
-      throw new Error(`unexpected outcome for ${path}: exists`);
+  if (sent.kind === 'exists') throw new Error(`unexpected outcome for ${path}: exists`);
+  if (sent.kind === 'stored') {
+    ledger.notePartial({ ...sent.file, suspect: true }, false);
+    const { key, size: bytes } = sent.file;
+    const told = { event: 'half-written', path, key, bytes } as const;
+    log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${key}`, told);
   }
+  return endedPush(sent, startedMs, now());
 }
 
 /** Moves a result that was published before the death was known to its partial key. */

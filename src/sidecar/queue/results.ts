@@ -11,11 +11,12 @@ import { showPath, type RelPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { reached } from '../../native/failpoint.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../../upload/publish-result.ts';
+import type { Sent } from '../../upload/send.ts';
 import { senderOf, type Context } from '../run/context.ts';
 import { Confirmed } from './confirmed.ts';
-import { failedPush } from './failed-push.ts';
 import { LocalCopies, type LocalCopy } from './local-copies.ts';
 import { isMadeAnew } from './made-anew.ts';
+import { endedPush, failedPush } from './push-event.ts';
 import type { PushHandle } from './pusher.ts';
 
 /** A stored result whose local copy may go once a record names it. */
@@ -114,31 +115,31 @@ export class Results {
       if (kept !== undefined) this.#noteKept(path, known, kept);
       switch (sent.kind) {
         case 'stored':
-          return this.#stored(fileState, sent.file, sent.fingerprint, obsolete, startedMs);
+          this.#stored(fileState, sent, obsolete, startedMs);
+          break;
         case 'unchanged':
           if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.push(fileState, how);
           this.#mayGo(fileState, sent.fingerprint, false);
-          return { kind: 'unchanged', durable: { ...sent, size: sent.fingerprint.size } };
+          break;
         case 'empty':
           this.empty.set(path, sent.fingerprint);
-          return { kind: 'unchanged', durable: { fingerprint: sent.fingerprint, md5: '', size: 0 } };
+          break;
         case 'gone':
           context.log.debug(`${showPath(path)} was removed by the task before it was stored: withdrawn`, {
             event: 'withdrawn',
             path,
           });
-          return { kind: 'gone' };
+          break;
         case 'torn':
-          return { kind: 'torn', atMs: context.now() };
         case 'has-writer':
-          return { kind: 'has-writer' };
+          break;
         case 'refused':
           // The final scan finds it again.
           if (!this.#refused.has(path))
             context.log.warn(`${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
           this.#refused.add(path);
-          return sent;
       }
+      return endedPush(sent, startedMs, context.now());
     } catch (error) {
       return failedPush(context, fileState, error, signal);
     }
@@ -176,11 +177,10 @@ export class Results {
 
   #stored(
     fileState: FileState,
-    file: StoredFile,
-    fingerprint: Fingerprint,
+    { file, fingerprint }: Extract<Sent, { kind: 'stored' }>,
     obsolete: string | undefined,
     startedMs: number,
-  ): FileEvent {
+  ): void {
     const { ledger, baselines, now, log } = this.#context;
     ledger.noteResult(file);
     reached('push.noted');
@@ -200,7 +200,6 @@ export class Results {
       ms: tookMs,
     });
     this.#onStored();
-    return { kind: 'stored', durable: { fingerprint, md5: file.md5, size: file.size }, atMs: now(), tookMs };
   }
 
   #mayGo(fileState: FileState, fingerprint: Fingerprint, isOurs: boolean): void {
