@@ -1,7 +1,7 @@
 // `capture flush`: asks the sidecar over its control socket and says what came of it. Loads nothing but this:
 // scripts call it between their steps.
 import net from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import { controlLine, LONGEST_LINE_BYTES, parseAnswer } from '../model/format/control.ts';
@@ -63,7 +63,7 @@ async function askUntil({ socket, ping, timeoutMs }: FlushQuestion, deadlineMs: 
     heard ||= last.heard;
     if (!last.again || ping || leftMs <= AGAIN_MS || timeoutMs === 0) return { ...last, heard };
     // oxlint-disable-next-line no-await-in-loop -- one try after the other
-    await pause(AGAIN_MS);
+    await sleep(AGAIN_MS);
   }
 }
 

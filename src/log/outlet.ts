@@ -1,6 +1,6 @@
 // Where messages leave the process: at once when somebody reads, else from a bounded queue. A reader that has
 // stopped (Ctrl-S, a stopped tee) costs messages, oldest first, and never holds up the work.
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { openTryWrite, type TryWrite } from '../native/try-write.ts';
 
 /** What waits for a reader, beside the 64 KiB that a pipe holds: a burst of some thousand lines. */
@@ -55,7 +55,7 @@ export class Outlet {
       this.#flush();
       idle = this.#outEver === before ? idle + 1 : 0;
       // oxlint-disable-next-line no-await-in-loop -- the pause
-      if (this.isWaiting) await pause(LOOK_AGAIN_MS);
+      if (this.isWaiting) await sleep(LOOK_AGAIN_MS);
     }
   }
 

@@ -1,7 +1,7 @@
 // One question to a metadata service on this machine, and asking it again and again. Never through a proxy and
 // never redirected: the answer decides whether the task is stopped.
 import http from 'node:http';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pauseAfter } from '../model/back-off.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { formatMs } from '../model/units.ts';
@@ -121,7 +121,7 @@ export async function poll(
 
 /** Waits without keeping the process alive. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await wait(ms, undefined, { ref: false, signal });
+  await sleep(ms, undefined, { ref: false, signal });
 }
 
 /** undefined when it is no JSON: no schema takes that. */

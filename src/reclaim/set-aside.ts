@@ -1,7 +1,7 @@
 // One file on its way to deletion: out of the task's sight, watched there for a moment, then deleted or put
 // back. It must run under a journal entry, and never leaves a byte that is not stored without a name.
 import fs from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sameContentFingerprint, sameFingerprint } from '../model/file/fingerprint.ts';
 import type { RelPath } from '../model/path.ts';
 import { factsOf, fileFacts } from '../native/facts.ts';
@@ -49,7 +49,7 @@ export async function setAsideAndDelete(
   if (!standsAt(held, aside)) return giveBack(held, aside, 'changed');
   const { ctimeNs } = factsOf(fd);
   try {
-    await delay(QUIET_MS, undefined, { signal });
+    await sleep(QUIET_MS, undefined, { signal });
     await held.confirm?.();
   } catch (error) {
     const outcome = giveBack(held, aside, 'changed');

@@ -1,6 +1,6 @@
 // The bytes of one object in order, from as many ranged requests at once as are useful. A body that breaks off
 // is continued where it stopped, so that one reset does not cost a large download from its beginning.
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pauseAfter, type BackOff } from '../model/back-off.ts';
 import { linkSignals } from '../model/linked-signal.ts';
 import { StoreError, type Store } from '../store/contract/store.ts';
@@ -107,6 +107,6 @@ async function* steadily(
     if (at > from) breaks = 0;
     else if (breaks === MOST_BREAKS - 1) throw broke;
     // oxlint-disable-next-line no-await-in-loop -- the pause before the next try
-    await delay(pauseAfter(BACK_OFF, breaks), undefined, { signal });
+    await sleep(pauseAfter(BACK_OFF, breaks), undefined, { signal });
   }
 }

@@ -1,7 +1,7 @@
 // Makes durable what was closed by now, while the task runs: hurries the files, waits for their pushes and for a
 // checkpoint set that is complete, and writes the record. If the task asks, what it has closed is no death's.
 import { once } from 'node:events';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoOf } from '../../model/errors.ts';
 import type { FileState, FileRole } from '../../model/file/file-state.ts';
 import type { OpenFile } from '../../model/format/control.ts';
@@ -175,7 +175,7 @@ async function record({ context: { ledger }, recorder }: FlushParts, pass: Pass)
 }
 
 async function retryPause(signal: AbortSignal): Promise<void> {
-  await pause(RECORD_RETRY_MS, undefined, { signal }).catch(() => undefined);
+  await sleep(RECORD_RETRY_MS, undefined, { signal }).catch(() => undefined);
 }
 
 async function abortOf(signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 // Is any process of the task left? Asked only when the launcher, whose business it is, is gone.
 import fs from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pauseAfter, type BackOff } from '../../model/back-off.ts';
 
 /** Nobody tells us of the end of processes that are not our children: looked at again after a growing pause. */
@@ -8,7 +8,7 @@ const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000, factor: 1.5 };
 
 /** Resolves when no process of the task's group and none that carries its CAPTURED_RUN is left. */
 export async function taskIsGone(runToken: string, taskPid: number | undefined): Promise<void> {
-  for (let looks = 0; await isAlive(runToken, taskPid); looks += 1) await pause(pauseAfter(BACK_OFF, looks));
+  for (let looks = 0; await isAlive(runToken, taskPid); looks += 1) await sleep(pauseAfter(BACK_OFF, looks));
 }
 
 async function isAlive(runToken: string, taskPid: number | undefined): Promise<boolean> {

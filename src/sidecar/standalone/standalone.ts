@@ -1,7 +1,7 @@
 // `capture watch`: the sidecar beside a task that somebody else runs. It goes on until it is told to stop, or
 // until `--exit-file` says how the task ended; without that word its last record is `ended`, never `done`.
 import os from 'node:os';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log/log.ts';
 import { createDeferred } from '../../model/deferred.ts';
 import { CaptureError } from '../../model/errors.ts';
@@ -152,7 +152,7 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
   sidecar.noticed(deadlineMs);
   const shareMs = Math.max(0, Math.round((deadlineMs - why.atMs) * TASK_SHARE));
   log.info(`${why.signal}: waiting for the end of the task, for at most ${formatMs(shareMs)}`);
-  const share = pause(shareMs, undefined, { ref: false });
+  const share = sleep(shareMs, undefined, { ref: false });
   const late = await Promise.race([said, stops.second, fenced, share]);
   const end = typeof late === 'object' && 'status' in late ? endOf(late.status, log) : {};
   return { ...NOBODY_KNOWS, ...end, preempted: true, deadlineMs };
@@ -163,7 +163,7 @@ async function told(status: TaskStatus, { settings, log, stops }: Waiting): Prom
   const end = { ...NOBODY_KNOWS, ...endOf(status, log) };
   if (status.code !== statusOfSignal(os.constants.signals.SIGTERM)) return end;
   // Somebody has stopped the task; when we are next, it was all of the pod.
-  const stop = await Promise.race([stops.first, pause(OURS_NEXT_MS, undefined, { ref: false })]);
+  const stop = await Promise.race([stops.first, sleep(OURS_NEXT_MS, undefined, { ref: false })]);
   return stop === undefined ? end : { ...end, preempted: true, deadlineMs: stop.atMs + settings.graceMs };
 }
 

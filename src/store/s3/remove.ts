@@ -6,6 +6,7 @@ import {
   ListMultipartUploadsCommand,
   type ListMultipartUploadsCommandOutput,
 } from '@aws-sdk/client-s3';
+import { forEachAtOnce } from '../../model/limit.ts';
 import { request, type Bucket } from './bucket.ts';
 import { NotFromS3, type Failure } from './failure.ts';
 import { headObject, relativeKey } from './read.ts';
@@ -21,11 +22,7 @@ export async function deleteObjects(
   keys: readonly string[],
   signal?: AbortSignal,
 ): Promise<void> {
-  const left = keys.values();
-  const work = async (): Promise<void> => {
-    for (const key of left) await deleteObject(bucket, key, signal);
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  await forEachAtOnce(keys, AT_ONCE, (key) => deleteObject(bucket, key, signal));
 }
 
 async function deleteObject(bucket: Bucket, key: string, signal: AbortSignal | undefined): Promise<void> {
