@@ -1,6 +1,6 @@
 #!/bin/bash
-# The demo (`npm run demo`): a computation is killed half-way, capture and all, and run again on an empty
-# machine. What is printed is what happens: every check below ends the demo when it fails.
+# The demo (`npm run demo`): kills a computation half-way, and capture with it, and runs it again on an empty machine.
+# It prints what really happens: if a check below fails, the demo ends.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -44,7 +44,7 @@ kill_tree() {
 readonly command=(capture --to ../store --index 7 --inputs heat.json
   --results 'frame.*.pgm' --results final.dat --checkpoints heat.chk -- heat.mjs)
 
-# Starts the one command, on a machine that has nothing: its input comes from the store.
+# Starts the command on a machine that has nothing: the input comes from the store.
 start_on() { # <machine>
   mkdir "$lab/$1"
   cd "$lab/$1"

@@ -1,11 +1,10 @@
 #!/usr/bin/env node
-// A small real computation, as capture meets them: two hot bodies on a cold plate (the heat equation in two
-// dimensions, explicit finite differences). It reads heat.json, writes a picture frame.NNNN.pgm now and then
-// and final.dat at the end, rewrites its checkpoint heat.chk in place, and goes on from it when it is there.
-// It knows nothing of capture.
+// A small real computation: two hot bodies on a cold plate (the heat equation in two dimensions, explicit finite
+// differences). It reads heat.json, writes a picture frame.NNNN.pgm from time to time, and final.dat at the end. It
+// rewrites its checkpoint heat.chk in place, and resumes from it if it is there. It knows nothing of capture.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
-/** Of the cell size squared; an explicit scheme is stable up to 0.25. */
+/** In units of the cell size squared. An explicit scheme is stable up to 0.25. */
 const DIFFUSION_PER_STEP = 0.2;
 const HOT = 255;
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// same.mjs STORED LOCAL: are the bytes of a stored object (plain, or with .zst behind its name) those of a file?
+// same.mjs STORED LOCAL: exits 0 if a stored object (plain, or with .zst after its name) has the same bytes as a file.
 import { existsSync, readFileSync } from 'node:fs';
 import * as zlib from 'node:zlib';
 
 const [, , stored, local] = process.argv;
-// As capture itself: Node's own zstd from 22.15 on, else that of the package.
+// Node's own zstd from 22.15 on, otherwise that of the package.
 const decompress = async (frame) =>
   (zlib.zstdDecompressSync ?? (await import('zstd-napi')).decompress)(frame);
 const bytes = existsSync(stored) ? readFileSync(stored) : await decompress(readFileSync(`${stored}.zst`));
