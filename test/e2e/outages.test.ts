@@ -166,7 +166,12 @@ describe('the end of the drain', () => {
     );
     const run = s3.run([...FILES, '--drain-timeout', '2s'], TASK);
     expect(await run.status, run.stderr()).toBe(74);
-    expect(s3.keys()).toEqual(['k.chk.sh.0.1-1', 'r1.dat.0', 'r3.dat.0']);
+    // The checkpoint may have taken r2.dat along.
+    expect(s3.keys().filter((key) => !key.startsWith('r2.dat.sh.'))).toEqual([
+      'k.chk.sh.0.1-1',
+      'r1.dat.0',
+      'r3.dat.0',
+    ]);
     expect(s3.records().at(-1)?.record).toMatchObject({
       kind: 'failed',
       left: [{ path: 'r2.dat', why: expect.stringContaining('access denied') }],

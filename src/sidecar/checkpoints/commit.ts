@@ -189,3 +189,20 @@ export function nameInNewest({ ledger, attempt }: Context, now: readonly Compani
 export function isRenewed({ generations }: Ledger, companions: readonly Companion[]): boolean {
   return companions.length > 0 && !sameCompanions(generations[0]?.companions ?? [], companions);
 }
+
+/**
+ * Sets need not hold a result any more that has come to be stored under its key since. Gives the objects that nothing
+ * names once the next record says so: the caller writes it, and deletes them.
+ */
+export function dropStoredResults({ ledger }: Pick<Context, 'ledger'>): readonly string[] {
+  const isStored = (generation: Generation, { path, closed }: Companion): boolean =>
+    closed === true && (ledger.results.get(path)?.attempt ?? 0) >= generation.attempt;
+  const before = ledger.generations;
+  const after = before.map((one) => ({
+    ...one,
+    companions: one.companions.filter((companion) => !isStored(one, companion)),
+  }));
+  ledger.setGenerations(after);
+  const alive = new Set(after.flatMap(keysOf));
+  return [...new Set(before.flatMap(keysOf))].filter((key) => !alive.has(key));
+}

@@ -32,7 +32,7 @@ export interface Moment {
 export class Companions {
   readonly #context: Context;
   readonly #walk: Walk;
-  readonly #openResults: Pick<OpenResults, 'look'>;
+  readonly #openResults: Pick<OpenResults, 'look' | 'isHurried'>;
   readonly #captured = new Map<RelPath, Captured>();
   /** Every segment of this attempt that may be in the store and is not on its way there. */
   readonly #objects = new Set<string>();
@@ -49,7 +49,7 @@ export class Companions {
   constructor(
     context: Context,
     before: Generation | undefined,
-    openResults: Pick<OpenResults, 'look'>,
+    openResults: Pick<OpenResults, 'look' | 'isHurried'>,
     generationNumber: () => number,
   ) {
     this.#context = context;
@@ -138,6 +138,10 @@ export class Companions {
         const { segments } = before.companion;
         this.#captured.set(path, { ...before, companion: this.#companionOf(found, segments) });
       }
+      return true;
+    }
+    if (found.closed === true && this.#openResults.isHurried) {
+      this.#captured.delete(path);
       return true;
     }
     const named: string[] = [];

@@ -22,7 +22,7 @@ const HEAD_BYTES = 4096;
 const MOST_OPEN = 100;
 const MOST_CLOSED = 1000;
 /** Of those that wait together: the checkpoint is not to wait for more. */
-const MOST_CLOSED_BYTES = 64 * 2 ** 20;
+const MOST_CLOSED_BYTES = 8 * 2 ** 20;
 
 export interface ResultFound extends FoundFile {
   /** The task had closed it: whole, or not at all. */
@@ -39,7 +39,7 @@ type Manner = { readonly ino: string } & (
 export interface OpenResultsParts {
   readonly context: Pick<Context, 'root' | 'manifest' | 'resumed' | 'ledger'>;
   readonly unsaved: () => Pick<Unsaved, 'look' | 'checkpointAtMs'>;
-  readonly files: () => Pick<Files, 'get'>;
+  readonly files: () => Pick<Files, 'get' | 'isHurried'>;
   /** At the end: those that are stored only beside their keys, as a death may have closed them. */
   readonly suspects: ReadonlyMap<RelPath, string>;
   /** Processes of the task; none where nobody can see them. */
@@ -61,6 +61,11 @@ export class OpenResults {
     const results = before?.companions.filter(({ result }) => result === true) ?? [];
     const isProven = before !== undefined && isProofOfLife(before);
     this.#restored = new Map(results.map(({ path, closed }) => [path, closed === true && isProven]));
+  }
+
+  /** The time is short: what had been closed is pushed now, and not sent a second time for a checkpoint. */
+  get isHurried(): boolean {
+    return this.#parts.files().isHurried;
   }
 
   /** Of those that came with the checkpoint as far as they were written then, those that the task has not gone on with. */

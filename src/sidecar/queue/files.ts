@@ -94,6 +94,11 @@ export class Files {
     return this.get(path, role)?.left === undefined;
   }
 
+  /** The time is short: we are to be stopped, or the task has ended. */
+  get isHurried(): boolean {
+    return this.#urgent || this.#hold || this.#priority.deadlineMs !== undefined;
+  }
+
   /** From now on pacing and holding no longer count. */
   hurry(): void {
     this.#urgent = true;

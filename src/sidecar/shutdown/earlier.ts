@@ -95,20 +95,6 @@ function tellLacking(log: Log, lacking: readonly Lacking[]): void {
     );
 }
 
-/** After the last record. A failure costs space only. */
-export async function deleteObsoletePartials(
-  { tidy, log }: Context,
-  { obsolete }: Earlier,
-  signal: AbortSignal,
-): Promise<void> {
-  if (obsolete.length === 0) return;
-  try {
-    await tidy.delete([...obsolete], signal);
-  } catch (error) {
-    log.debug(`partial results that were stored whole since stay: ${reasonOf(error)}`);
-  }
-}
-
 /** False when it could not be: then it is as good as one that nobody knows to be whole. */
 async function promote(context: Context, partial: StoredFile, signal: AbortSignal): Promise<boolean> {
   const { store, scope, fence, ledger, attempt, log } = context;

@@ -14,7 +14,9 @@ import { checkpointsToReclaim } from '../disk/reclaimable.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
 import { moveToPartial } from '../queue/partials.ts';
 import { statMember } from '../run/local-file.ts';
-import { deleteObsoletePartials, settleEarlier } from './earlier.ts';
+import type { Context } from '../run/context.ts';
+import { dropStoredResults } from '../checkpoints/commit.ts';
+import { settleEarlier } from './earlier.ts';
 import { finalScan } from './final-scan.ts';
 import { isInPlace } from './in-place.ts';
 import { verdictWhenLost } from './lost-store.ts';
@@ -71,12 +73,14 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   let verdict = verdictOf(outcomeOf(parts, run, left));
   const earlier = verdict.kind === 'done' ? await settleEarlier(parts, unfinished, window.record) : undefined;
   const told = [...left, ...(earlier?.left ?? [])];
+  const obsolete = dropStoredResults(context);
   reached('finish.before-record');
   const recorded = await lastRecord(parts, run, verdict, told);
   reached('finish.after-record');
   if (!recorded && context.outage.isLost) verdict = verdictWhenLost(verdict);
   let status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
   if (recorded) {
+    await deleteObsolete(context, [...obsolete, ...(earlier?.obsolete ?? [])], window.record);
     await parts.results.deleteObsolete().catch((error: unknown) => context.log.warn(reasonOf(error)));
     if (isInPlace(context))
       await parts.reclaims.atEnd(checkpointsToReclaim(parts)).catch((error: unknown) => {
@@ -84,7 +88,6 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
         if (isLost(error) && status === EXIT.ok) status = EXIT.notStored;
       });
     reached('finish.reclaimed');
-    if (earlier !== undefined) await deleteObsoletePartials(context, earlier, window.record);
     if (verdict.kind === 'done') await deleteOrphanedObjects(context, checkpointsSeen(parts), window.record);
   }
   if (verdict.kind === 'done') warnOfNames(parts);
@@ -168,6 +171,20 @@ async function lastGeneration(parts: FinishParts, ending: Ending): Promise<reado
     if (!context.signal.aborted)
       context.log.warn(`the last checkpoint could not be committed: ${reasonOf(error)}`);
     return generations.members();
+  }
+}
+
+/** After the last record: what results have left that are stored whole. A failure costs space only. */
+async function deleteObsolete(
+  { tidy, log }: Context,
+  keys: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  if (keys.length === 0) return;
+  try {
+    await tidy.delete([...keys], signal);
+  } catch (error) {
+    log.debug(`partial results that were stored whole since stay: ${reasonOf(error)}`);
   }
 }
 
