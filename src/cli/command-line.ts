@@ -4,8 +4,8 @@ import { Command, CommanderError, Option } from 'commander';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
 import { nearestWord } from './nearest.ts';
-import { lacksValue, type Given, type GivenOf } from './option-spec.ts';
 import { idleOptionsOf, OPTIONS, optionsOf, type CommandName, type OptionName } from './options.ts';
+import { helpOf, lacksValue, type Given, type GivenOf } from './options/spec.ts';
 
 export type GivenOptions = GivenOf<OptionName>;
 
@@ -36,12 +36,9 @@ export function commanderOf(name: CommandName): Command {
 }
 
 function optionOf(name: OptionName): Option {
-  const { flags, kind, group, help, fallback } = OPTIONS[name];
-  const option = new Option(
-    flags,
-    fallback === undefined ? help : `${help} (default: ${fallback})`,
-  ).helpGroup(group);
-  return kind === 'flag'
+  const spec = OPTIONS[name];
+  const option = new Option(spec.flags, helpOf(spec)).helpGroup(spec.group);
+  return spec.kind === 'flag'
     ? option
     : option.argParser<readonly string[]>((value, before) => [...(before ?? []), value]);
 }

@@ -1,32 +1,28 @@
-// The environment twin of each option: CAPTURE_RESULTS for --results. What stands on the command line wins.
+// The environment variable of each option: CAPTURE_RESULTS for --results. What stands on the command line wins.
 import { SHIM_VARIABLES } from '../launch/inherited.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
 import type { GivenOptions } from './command-line.ts';
 import { nearestWord } from './nearest.ts';
-import type { Given } from './option-spec.ts';
-import { OPTION_NAMES, OPTIONS, optionsOf, envNameOf, type CommandName, type OptionName } from './options.ts';
-
-/** Of these two the command line's word on one settles the other as well. */
-const SAME_QUESTION: ReadonlyMap<OptionName, OptionName> = new Map([
-  ['keep', 'reclaim'],
-  ['reclaim', 'keep'],
-]);
+import { OPTION_NAMES, OPTIONS, optionsOf, type CommandName, type OptionName } from './options.ts';
+import { envNameOf, type Given, type Option } from './options/spec.ts';
 
 /** The options that are given, by the command line or else by the environment. */
-export function withTwins(
+export function withEnvironment(
   given: GivenOptions,
   env: NodeJS.ProcessEnv,
   command: CommandName,
 ): { readonly given: GivenOptions; readonly mistakes: readonly Mistake[] } {
   const all = new Map<OptionName, Given>(given);
+  const onLine: ReadonlySet<string> = new Set(given.keys());
   const mistakes: Mistake[] = [];
   for (const name of optionsOf(command)) {
+    const option = OPTIONS[name];
     const source = envNameOf(name);
     const text = env[source] ?? '';
     // Scripts set a variable to nothing where they mean "not set".
-    if (text === '' || given.has(name) || given.has(SAME_QUESTION.get(name) ?? name)) continue;
-    const read = readTwin(name, text);
+    if (text === '' || onLine.has(name) || onLine.has(option.answeredBy ?? name)) continue;
+    const read = readVariable(option, text);
     if (read === undefined) {
       mistakes.push({
         message: `${source} '${showPath(text)}': neither 1 nor 0`,
@@ -40,8 +36,8 @@ export function withTwins(
 }
 
 /** The values, none for a flag that is off; undefined when a flag's value is no truth value. */
-function readTwin(name: OptionName, text: string): readonly string[] | undefined {
-  switch (OPTIONS[name].kind) {
+function readVariable({ kind }: Option, text: string): readonly string[] | undefined {
+  switch (kind) {
     case 'list':
       return text
         .split('\n')
@@ -55,16 +51,16 @@ function readTwin(name: OptionName, text: string): readonly string[] | undefined
   }
 }
 
-/** Variables that look like a mistyped twin: without a warning nobody would see that they do nothing. */
-export function mistypedTwins(env: NodeJS.ProcessEnv): readonly Mistake[] {
-  const twins = OPTION_NAMES.map(envNameOf);
-  const known = new Set<string>([...twins, ...SHIM_VARIABLES]);
+/** Variables that look like a mistyped one of ours: without a warning nobody would see that they do nothing. */
+export function mistypedVariables(env: NodeJS.ProcessEnv): readonly Mistake[] {
+  const ours = OPTION_NAMES.map(envNameOf);
+  const known = new Set<string>([...ours, ...SHIM_VARIABLES]);
   return Object.keys(env)
     .filter((name) => name.startsWith('CAPTURE_') && !known.has(name))
     .flatMap((name) => {
       const nearest = nearestWord(
         name.slice('CAPTURE_'.length),
-        twins.map((twin) => twin.slice('CAPTURE_'.length)),
+        ours.map((one) => one.slice('CAPTURE_'.length)),
       );
       if (nearest === undefined) return [];
       return [

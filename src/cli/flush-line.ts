@@ -1,12 +1,12 @@
 // Takes the arguments of `capture flush` apart, without a parser's weight: scripts call it between their steps.
 // Pure; every mistake is found and none is printed.
-import { LONGEST_SOCKET_PATH_BYTES } from '../model/format/control.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
 import { nearestWord } from './nearest.ts';
-import { lacksValue } from './option-spec.ts';
 import { OPTION_NAMES, OPTIONS } from './options.ts';
-import { durationMs } from './readers.ts';
+import { socketMistakes } from './options/local.ts';
+import { durationMs } from './options/readers.ts';
+import { lacksValue } from './options/spec.ts';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** A sidecar that watches answers at once: who takes longer hangs, and a probe must hear of it. */
@@ -88,21 +88,6 @@ function timeoutOf(text: string | undefined, ping: boolean, mistakes: Mistake[])
   if ('value' in read) return read.value;
   mistakes.push({ message: `--timeout '${showPath(text)}': ${read.is}`, hint: `--timeout ${read.example}` });
   return DEFAULT_TIMEOUT_MS;
-}
-
-/** What is no path of a socket, whoever is to listen there. */
-export function socketMistakes(path: string, source: string): readonly Mistake[] {
-  const lengthBytes = Buffer.byteLength(path);
-  if (path !== '' && !path.includes('\0') && lengthBytes <= LONGEST_SOCKET_PATH_BYTES) return [];
-  return [
-    {
-      message:
-        path === ''
-          ? `${source} '': not a path`
-          : `${source}: a socket's path has at most ${LONGEST_SOCKET_PATH_BYTES} bytes, this one ${lengthBytes}`,
-      hint: `${source}${source.startsWith('--') ? ' ' : '='}/tmp/control`,
-    },
-  ];
 }
 
 /** `-r, --results <pattern>` → `-r`, `--results`. */

@@ -1,204 +1,36 @@
-// Every option that capture offers: the one table from which parsing, environment twins and help are made.
-// An option stands here only when it does something.
-import { END_OPTIONS } from './end-options.ts';
-import { NOTICE_OPTIONS } from './notice-options.ts';
-import {
-  CAPTURING,
-  CHECKPOINTS,
-  FILES,
-  flag,
-  IDENTITY,
-  list,
-  LOCAL,
-  MESSAGES,
-  RESTORING,
-  RUN,
-  SENDING,
-  START,
-  STORE,
-  table,
-  value,
-  type CommandName,
-} from './option-spec.ts';
+// Every option that capture offers, joined from its groups: parsing, environment, help and settings are made from
+// this table. An option stands here only when it does something.
+import { CHECKPOINTS } from './options/checkpoints.ts';
+import { END } from './options/end.ts';
+import { FILES } from './options/files.ts';
+import { IDENTITY } from './options/identity.ts';
+import { LOCAL } from './options/local.ts';
+import { MESSAGES } from './options/messages.ts';
+import { SENDING } from './options/sending.ts';
+import { CAPTURING, RUN, type CommandName, type Option } from './options/spec.ts';
+import { START } from './options/start.ts';
+import { STOP } from './options/stop.ts';
+import { STORE } from './options/store.ts';
 
-export type { CommandName } from './option-spec.ts';
+export type { CommandName } from './options/spec.ts';
 
-export const OPTIONS = table({
-  results: list(FILES, '-r, --results <pattern>', 'final files: stored when they are closed'),
-  checkpoints: list(
-    FILES,
-    '-k, --checkpoints <pattern>',
-    'files to resume from: stored together, as one moment',
-  ),
-  inputs: list(
-    FILES,
-    '-i, --inputs <pattern>',
-    'files that the task reads, or keeps using: fetched before it starts',
-  ),
-  companions: list(
-    FILES,
-    '--companions <pattern>',
-    'append-only files that the task keeps open and needs to resume: stored as they grow',
-  ),
-  exclude: list(FILES, '--exclude <pattern>', 'never read and never touched, whatever else matches'),
+/** In the order of the help. */
+const GROUPS = {
+  ...FILES,
+  ...STORE,
+  ...IDENTITY,
+  ...LOCAL,
+  ...CHECKPOINTS,
+  ...START,
+  ...STOP,
+  ...END,
+  ...SENDING,
+  ...MESSAGES,
+};
 
-  to: value(STORE, '--to <url>', 's3://bucket/prefix, file:///dir or a directory', './capture-store'),
-  from: value(
-    STORE,
-    '--from <url>',
-    'where inputs are looked for first; never written',
-    'as --to',
-    RESTORING,
-  ),
-  'path-style': flag(
-    STORE,
-    '--path-style',
-    'put the bucket into the path of the URL, not into the host name',
-  ),
-  unfenced: flag(STORE, '--unfenced', 'use a server without create-only puts: two attempts may then collide'),
+export type OptionName = keyof typeof GROUPS;
 
-  index: value(IDENTITY, '--index <id>', '1 to 64 letters, digits, _ and -', "the scheduler's, else none"),
-  'task-name': value(
-    IDENTITY,
-    '--task-name <name>',
-    'names checkpoints and records',
-    "base name of the task's command, or task",
-  ),
-  run: value(
-    IDENTITY,
-    '--run <id>',
-    'restore only what was stored under the same id, such as $SLURM_ARRAY_JOB_ID',
-  ),
-
-  workdir: value(
-    LOCAL,
-    '--workdir <dir>',
-    'where the task runs and what is watched',
-    'the current directory',
-  ),
-  'shared-workdir': flag(
-    LOCAL,
-    '--shared-workdir',
-    'several captures in one work directory: no globs, no reclaim',
-  ),
-  control: value(
-    LOCAL,
-    '--control <path>',
-    "listen there for 'capture flush --control <path>', such as on a shared volume",
-    undefined,
-    ['watch'],
-  ),
-  reclaim: value(
-    LOCAL,
-    '--reclaim <when>',
-    'delete stored local files: auto (at the end, or when space runs short), now, never',
-    'auto',
-    CAPTURING,
-  ),
-  keep: flag(LOCAL, '--keep', 'the same as --reclaim never', CAPTURING),
-  rescan: value(
-    LOCAL,
-    '--rescan <duration>',
-    'how often a network file system is scanned, at least 1s',
-    '60s',
-    CAPTURING,
-  ),
-
-  'checkpoint-settle': value(
-    CHECKPOINTS,
-    '--checkpoint-settle <duration>',
-    'a set whose rounds are not known is complete after so long a pause',
-    '2s',
-    CAPTURING,
-  ),
-  'checkpoint-last': value(
-    CHECKPOINTS,
-    '--checkpoint-last <pattern>',
-    'a set is proven whole only when this file is closed',
-    undefined,
-    CAPTURING,
-  ),
-  generations: value(
-    CHECKPOINTS,
-    '--generations <n>',
-    'complete sets that are kept in the store',
-    '2',
-    CAPTURING,
-  ),
-  newest: value(
-    CHECKPOINTS,
-    '--newest <n>',
-    'of what the last star of a pattern names, only the n newest belong to a set',
-    'all',
-    CAPTURING,
-  ),
-  'companion-interval': value(
-    CHECKPOINTS,
-    '--companion-interval <duration>',
-    'companions are stored so often between two checkpoints, at least 1s',
-    '1m',
-    CAPTURING,
-  ),
-  'verify-checkpoint': value(
-    CHECKPOINTS,
-    '--verify-checkpoint <command>',
-    'sh -c <command> in the restored directory: not 0 takes the set before',
-  ),
-  'verify-at': value(
-    CHECKPOINTS,
-    '--verify-at <when>',
-    'when that command runs: restore, commit (before a set is committed) or both',
-    'restore',
-  ),
-
-  handoff: flag(
-    START,
-    '--handoff',
-    "claim the attempt, for the 'capture watch' that follows in the same work directory",
-    ['restore'],
-  ),
-  'no-restore': flag(START, '--no-restore', 'start from nothing', RUN),
-  'skip-done': flag(START, '--skip-done', 'exit 0 at once when this index is done', RUN),
-  'on-local': value(
-    START,
-    '--on-local <which>',
-    'when a checkpoint is here and in the store: stored, or newest',
-    'stored',
-    RESTORING,
-  ),
-
-  ...NOTICE_OPTIONS,
-  ...END_OPTIONS,
-
-  compression: value(SENDING, '--compression <how>', 'zstd, zstd:<1 to 19> or none', 'zstd:1', CAPTURING),
-  lanes: value(SENDING, '--lanes <n>', 'threads that read, hash and compress, 1 to 16', '2', CAPTURING),
-  spool: value(
-    SENDING,
-    '--spool <dir>',
-    'where a file is copied that the task rewrites while it is being sent',
-    'the directory for temporary files',
-    CAPTURING,
-  ),
-  'spool-limit': value(
-    SENDING,
-    '--spool-limit <size>',
-    'the most that each of these copies takes',
-    '1GiB',
-    CAPTURING,
-  ),
-
-  'dry-run': flag(MESSAGES, '--dry-run', 'print identity, matches and keys; start and store nothing'),
-  'log-level': value(MESSAGES, '--log-level <level>', 'debug, info, warn, error or silent', 'info'),
-  'log-format': value(MESSAGES, '--log-format <format>', 'text or json', 'text'),
-  'log-file': value(
-    MESSAGES,
-    '--log-file <file>',
-    'append messages to this file; only errors go to stderr as well',
-  ),
-});
-
-export type OptionName = keyof typeof OPTIONS;
-
+export const OPTIONS: Readonly<Record<OptionName, Option>> = GROUPS;
 export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[];
 
 /** The options of a command, in the order of its help. */
@@ -216,9 +48,4 @@ export function idleOptionsOf(command: CommandName): readonly OptionName[] {
     const { on } = OPTIONS[name];
     return !on.includes(command) && accepted.some((other) => on.includes(other));
   });
-}
-
-/** `checkpoint-settle` → `CAPTURE_CHECKPOINT_SETTLE`. */
-export function envNameOf(name: OptionName): string {
-  return `CAPTURE_${name.toUpperCase().replaceAll('-', '_')}`;
 }

@@ -6,7 +6,7 @@ import { showPath } from '../model/path.ts';
 import { parallelStep } from '../scheduler/parallel-step.ts';
 import { slurmJob, waitingBatchShell } from '../scheduler/slurm-job.ts';
 import { readCommandLine, type CommandLine } from './command-line.ts';
-import { mistypedTwins, withTwins } from './env.ts';
+import { mistypedVariables, withEnvironment } from './env.ts';
 import { helpText } from './help.ts';
 import { nearestWord } from './nearest.ts';
 import type { CommandName } from './options.ts';
@@ -52,10 +52,10 @@ export function parseCommandLine(
   if (strange === undefined && line.help) return { kind: 'help', text: helpText(command) };
   if (strange === undefined && line.version) return { kind: 'version', text: `${CAPTURE_VERSION}\n` };
 
-  const { given, mistakes: twinMistakes } = withTwins(line.given, env, command);
+  const { given, mistakes: envMistakes } = withEnvironment(line.given, env, command);
   const { settings, mistakes } = settingsOf({ command, given, env, cwd, argv: task ?? [], outside });
   if (strange !== undefined) return { kind: 'mistakes', mistakes: [strange], log: settings.log };
-  const all = [...line.mistakes, ...wordMistakes(command, line, task), ...twinMistakes, ...mistakes];
+  const all = [...line.mistakes, ...wordMistakes(command, line, task), ...envMistakes, ...mistakes];
   const [program, ...taskArgs] = task ?? [];
   const inStep = command === 'run' && program !== undefined ? parallelStep(env, program) : undefined;
   if (inStep !== undefined) all.push(inStep);
@@ -67,7 +67,7 @@ export function parseCommandLine(
   const waited = inBatch ? waitingBatchShell(outside.parent()) : undefined;
   const warnings = [
     ...warningsOf(settings, command, given),
-    ...mistypedTwins(env),
+    ...mistypedVariables(env),
     ...(waited === undefined ? [] : [waited]),
   ];
   const asked: Asked = { settings, dryRun: given.has('dry-run'), warnings };

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { OPTIONS, optionsOf, envNameOf, type OptionName } from '../../src/cli/options.ts';
+import { OPTIONS, optionsOf, type OptionName } from '../../src/cli/options.ts';
+import { envNameOf } from '../../src/cli/options/spec.ts';
 import { noFiles, parse, parsed } from './given.ts';
 
 const TASK = ['--', './task', '-r', 'x'];

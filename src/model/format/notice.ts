@@ -27,7 +27,7 @@ export type NoticeChoice =
 /** setTimeout takes 32 bits of milliseconds (Node, "Timers"). */
 const LONGEST_MS = 24 * 86_400_000;
 
-/** The value of one `--notice`, or what was expected instead (the shape of src/cli/readers.ts). */
+/** The value of one `--notice`, or what was expected instead (the shape of src/cli/options/readers.ts). */
 export function parseNotice(
   text: string,
 ): { readonly value: NoticeChoice } | { readonly is: string; readonly example: string } {

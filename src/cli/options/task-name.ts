@@ -1,6 +1,6 @@
 // The task's default name: the base name of the program or script that the user thinks of as the task.
 // Pure; the name stands in object keys, so that it must be the same at every attempt.
-import { WRAPPERS, type Wrapper } from '../model/wrappers.ts';
+import { WRAPPERS, type Wrapper } from '../../model/wrappers.ts';
 
 /** What a name may be made of: it stands in object keys, between dots and slashes. */
 const ALLOWED = /^[A-Za-z0-9._-]{1,64}$/;

@@ -1,8 +1,6 @@
-// Reads the value of one option: what it means, or what was expected instead. Pure; the caller adds which
-// option it was and what stood there.
-import type { Compression, LogSettings, ReclaimMode, Settings } from '../model/format/settings.ts';
-import { formatMs, parseDurationMs, parseSizeBytes } from '../model/units.ts';
-import { isTaskName } from './task-name.ts';
+// Readers that several options share: what a text means, or what was expected instead. Pure; who asks adds
+// which option it was and what stood there.
+import { formatMs, parseDurationMs, parseSizeBytes } from '../../model/units.ts';
 
 /** Why a text is no value of its option. */
 export interface Unread {
@@ -48,7 +46,7 @@ export function count(least: number, most: number): Reader<number> {
 }
 
 /** Who asks for more than there is wants the most. */
-function isTooLarge(text: string, most: number): boolean {
+export function isTooLarge(text: string, most: number): boolean {
   return /^\d+$/.test(text) && Number(text) > most;
 }
 
@@ -61,44 +59,6 @@ export function choice<T extends string>(...words: readonly T[]): Reader<T> {
   };
 }
 
-export const requeueEngine: Reader<'slurm'> = choice('slurm');
-export const reclaimMode: Reader<ReclaimMode> = choice('auto', 'now', 'never');
-export const onLocal: Reader<Settings['onLocal']> = choice('stored', 'newest');
-export const logLevel: Reader<LogSettings['level']> = choice('info', 'debug', 'warn', 'error', 'silent');
-export const logFormat: Reader<LogSettings['format']> = choice('text', 'json');
-
-/** Levels above need memory that a sidecar has not got (zstd(1), --ultra). */
-const MOST_ZSTD_LEVEL = 19;
-
-export const compression: Reader<Compression> = (text) => {
-  const [, kind, level = '1'] = /^(zstd|none)(?::(\d+))?$/.exec(text) ?? [];
-  if (kind === 'none' && text === 'none') return { value: { kind: 'none' } };
-  if (kind === 'zstd' && Number(level) >= 1 && Number(level) <= MOST_ZSTD_LEVEL) {
-    return { value: { kind: 'zstd', level: Number(level) } };
-  }
-  const example =
-    kind === 'zstd' && isTooLarge(level, MOST_ZSTD_LEVEL) ? `zstd:${MOST_ZSTD_LEVEL}` : 'zstd:1';
-  return { is: `not a compression: zstd, zstd:<1 to ${MOST_ZSTD_LEVEL}> or none`, example };
-};
-
-export const taskName: Reader<string> = (text) =>
-  isTaskName(text)
-    ? { value: text }
-    : { is: 'not a task name: 1 to 64 letters, digits, dots, _ and -', example: 'lmp' };
-
-/** Scheduler ids carry brackets and dots; it only stands in records, never in keys. */
-export const runId: Reader<string> = (text) =>
-  /^[\x21-\x7e]{1,128}$/.test(text)
-    ? { value: text }
-    : { is: 'not a run id: 1 to 128 characters without spaces', example: '"$SLURM_ARRAY_JOB_ID"' };
-
 /** A path; only an empty one is refused: it is a variable that is not set. */
 export const filePath: Reader<string> = (text) =>
   text === '' || text.includes('\0') ? { is: 'not a path', example: '/tmp/x' } : { value: text };
-
-export const shellCommand: Reader<string> = (text) =>
-  text.trim() === '' || text.includes('\0')
-    ? { is: 'not a command', example: "'./check state.chk'" }
-    : { value: text };
-
-export const verifyAt: Reader<'restore' | 'commit' | 'both'> = choice('restore', 'commit', 'both');

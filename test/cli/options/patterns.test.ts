@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkPattern } from '../../src/cli/pattern.ts';
+import { checkPattern } from '../../../src/cli/options/patterns.ts';
 
 const check = (text: string) => checkPattern(text, '--results', '/scratch/x');
 

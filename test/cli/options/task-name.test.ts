@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isTaskName, taskNameOf } from '../../src/cli/task-name.ts';
+import { isTaskName, taskNameOf } from '../../../src/cli/options/task-name.ts';
 
 describe('the task name', () => {
   it.each([

@@ -1,10 +1,69 @@
-// Makes one pattern of the user's safe and plain before it reaches the manifest. Pure; what it lets pass
-// stays below the work directory, and can match something.
+// The user's patterns, made safe and plain before they reach the manifest: `@file` is replaced by the lines of the
+// file. What is let pass stays below the work directory, and can match something.
+import path from 'node:path';
 import picomatch from 'picomatch';
-import { parsePattern } from '../model/file/glob.ts';
-import { OWN_DIR } from '../model/file/manifest.ts';
-import type { Mistake } from '../model/mistake.ts';
-import { showPath } from '../model/path.ts';
+import { errnoOf, reasonOf } from '../../model/errors.ts';
+import { parsePattern } from '../../model/file/glob.ts';
+import { OWN_DIR } from '../../model/file/manifest.ts';
+import { isMistake, type Mistake } from '../../model/mistake.ts';
+import { showPath } from '../../model/path.ts';
+import type { Outside } from '../outside.ts';
+import type { Option } from './spec.ts';
+import type { Place, Values } from './values.ts';
+
+/** Patterns in their plain form, each once, in the user's order. */
+export function patternsOf(
+  values: Values,
+  option: Option,
+  { cwd, workdir, outside }: Place,
+): readonly string[] {
+  const given = values.given(option);
+  if (given === undefined) return [];
+  const patterns = new Set<string>();
+  const take = (text: string, source: string): void => {
+    const checked = checkPattern(text, source, workdir);
+    if (isMistake(checked)) values.refuse([checked]);
+    else patterns.add(checked);
+  };
+  for (const text of given.values) {
+    const file = fileOf(text);
+    if (file === undefined) {
+      take(text, given.source);
+      continue;
+    }
+    const lines = linesOf(file, given.source, cwd, outside);
+    if (isMistake(lines)) values.refuse([lines]);
+    else for (const line of lines) take(line.text, `${given.source} @${showPath(file)} line ${line.number}:`);
+  }
+  return [...patterns];
+}
+
+/** `@list.txt`; but `@(a|b)` is a glob, and `\@x` a name. */
+function fileOf(text: string): string | undefined {
+  return text.startsWith('@') && !text.startsWith('@(') ? text.slice(1) : undefined;
+}
+
+function linesOf(
+  file: string,
+  source: string,
+  cwd: string,
+  outside: Outside,
+): readonly { readonly text: string; readonly number: number }[] | Mistake {
+  let text: string;
+  try {
+    text = outside.readText(path.resolve(cwd, file));
+  } catch (error) {
+    const why = errnoOf(error) === 'ENOENT' ? 'no such file' : reasonOf(error);
+    return {
+      message: `${source} '@${showPath(file)}': cannot read the patterns: ${why}`,
+      hint: `name a file with one pattern a line, or write ${source} '\\@${showPath(file)}' for a name that begins with @`,
+    };
+  }
+  return text
+    .split('\n')
+    .map((line, at) => ({ text: line.trim(), number: at + 1 }))
+    .filter((line) => line.text !== '' && !line.text.startsWith('#'));
+}
 
 /**
  * The pattern in its plain form (`./a//b` is `a/b`, `.` is everything), or what is wrong with it.

@@ -1,0 +1,154 @@
+// The options that say what the end of the task means, and how long it may take.
+import type { Settings } from '../../model/format/settings.ts';
+import type { Mistake } from '../../model/mistake.ts';
+import { defaultGraceMs } from '../../scheduler/grace.ts';
+import { slurmJob } from '../../scheduler/slurm-job.ts';
+import { checkPattern } from './patterns.ts';
+import { choice, count, durationMs, filePath } from './readers.ts';
+import { CAPTURING, group, RUN } from './spec.ts';
+import type { Place, Values } from './values.ts';
+
+const exitStatus = count(1, 255);
+
+export const END = group('End of the task:', {
+  grace: {
+    flags: '--grace <duration>',
+    kind: 'value',
+    help: 'time between SIGTERM and SIGKILL',
+    on: CAPTURING,
+    read: durationMs(),
+    otherwise: "the platform's less 3s, elsewhere 27s",
+  },
+  'drain-timeout': {
+    flags: '--drain-timeout <duration>',
+    kind: 'value',
+    help: 'time for what is still to be stored after the task has ended by itself',
+    on: CAPTURING,
+    read: durationMs(),
+    default: '1h',
+  },
+  'exit-file': {
+    flags: '--exit-file <path>',
+    kind: 'value',
+    help: "the task's side writes its exit status there: it ends the watch (restore removes an old one)",
+    on: ['watch', 'restore'],
+    read: filePath,
+  },
+  'preempted-status': {
+    flags: '--preempted-status <n>',
+    kind: 'value',
+    help: 'exit status that asks to be run again, 1 to 255',
+    on: CAPTURING,
+    read: exitStatus,
+    default: '75',
+  },
+  requeue: {
+    flags: '--requeue <engine>',
+    kind: 'value',
+    help: 'slurm: scontrol requeue as the last act of a preempted run',
+    on: RUN,
+    read: choice('slurm'),
+  },
+  'max-attempts': {
+    flags: '--max-attempts <n>',
+    kind: 'value',
+    help: "after so many attempts without a newer checkpoint, exit with the task's status",
+    on: RUN,
+    read: count(1, Infinity),
+    otherwise: 'no limit',
+  },
+  'require-results': {
+    flags: '--require-results',
+    kind: 'flag',
+    help: 'a result that never came is no success: exit 74',
+    on: CAPTURING,
+  },
+  'done-when': {
+    flags: '--done-when <pattern>',
+    kind: 'value',
+    help: 'the result that counts: without it a task that exits 0 is to be run again',
+    on: CAPTURING,
+  },
+  'again-status': {
+    flags: '--again-status <n>',
+    kind: 'list',
+    help: 'exit status of the task that means "checkpointed, run me again", 1 to 255; repeatable',
+    on: CAPTURING,
+    read: exitStatus,
+  },
+  'trust-exit': {
+    flags: '--trust-exit <n>',
+    kind: 'list',
+    help: 'exit status with which the task has closed its files itself, 1 to 255; repeatable',
+    on: CAPTURING,
+    read: exitStatus,
+  },
+});
+
+type EndSettings = Pick<
+  Settings,
+  'graceMs' | 'drainTimeoutMs' | 'exitFile' | 'preemptedStatus' | 'requeue' | 'maxAttempts' | 'endRules'
+>;
+
+export function endOf(values: Values, { env, workdir }: Place): EndSettings {
+  return {
+    graceMs: values.of(END.grace) ?? defaultGraceMs(env),
+    drainTimeoutMs: values.of(END['drain-timeout']),
+    exitFile: values.path(END['exit-file']),
+    preemptedStatus: values.of(END['preempted-status']),
+    requeue: values.of(END.requeue) === undefined ? undefined : slurmJob(env),
+    maxAttempts: values.of(END['max-attempts']),
+    endRules: {
+      requireResults: values.has(END['require-results']),
+      doneWhen: values.parsed(END['done-when'], (text, source) => checkPattern(text, source, workdir)),
+      againStatuses: values.each(END['again-status']),
+      trustedStatuses: values.each(END['trust-exit']),
+    },
+  };
+}
+
+export function endContradictions(values: Values, settings: Settings): readonly Mistake[] {
+  return [...statuses(values, settings), ...requeue(values, settings), ...maxAttempts(values, settings)];
+}
+
+/** What asks to be run again has closed its files itself; what only has closed its files passes through. */
+function statuses(values: Values, { endRules }: Settings): readonly Mistake[] {
+  const both = endRules.againStatuses.find((status) => endRules.trustedStatuses.includes(status));
+  if (both === undefined) return [];
+  const [again, trust] = [END['again-status'], END['trust-exit']].map(
+    (option) => values.given(option)?.source,
+  );
+  return [
+    {
+      message: `status ${both} is named by ${again} and by ${trust}`,
+      hint: 'leave out the second: what asks to be run again is trusted already',
+    },
+  ];
+}
+
+function requeue(values: Values, settings: Settings): readonly Mistake[] {
+  const engine = values.given(END.requeue);
+  if (engine?.values.at(-1) !== 'slurm' || settings.requeue !== undefined) return [];
+  return [
+    {
+      message: `${engine.source} slurm: this is no job of Slurm (SLURM_JOB_ID is not set)`,
+      hint: `leave out ${engine.source}, or submit a job script with sbatch`,
+    },
+  ];
+}
+
+/** The task's own status must not ask to be run again, or nothing would ever end it. */
+function maxAttempts(
+  values: Values,
+  { endRules, preemptedStatus, maxAttempts: most }: Settings,
+): readonly Mistake[] {
+  if (most === undefined || !endRules.againStatuses.includes(preemptedStatus)) return [];
+  const limit = values.given(END['max-attempts'])?.source;
+  const again = values.given(END['again-status'])?.source;
+  return [
+    {
+      message: `${limit} ${most}: it would end with ${preemptedStatus} (${again}), which asks to be run again`,
+      hint: `let the task say so with another status: --again-status ${preemptedStatus + 10}`,
+    },
+  ];
+}

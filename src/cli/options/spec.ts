@@ -1,0 +1,80 @@
+// What an option is made of. Its reader, its default, its help and its variable in the environment come from
+// here; nothing about an option stands in a second place, but for its line in docs/options.md.
+import type { Mistake } from '../../model/mistake.ts';
+import type { Reader } from './readers.ts';
+
+export type CommandName = 'run' | 'watch' | 'restore';
+
+/** `list`: repeatable, one value each. `value`: one value, the last one counts. `flag`: no value. */
+export type OptionKind = 'list' | 'value' | 'flag';
+
+export interface OptionSpec {
+  /** As commander writes it: `-r, --results <pattern>`. */
+  readonly flags: string;
+  readonly kind: OptionKind;
+  readonly help: string;
+  /** The commands to which it means something. */
+  readonly on: readonly CommandName[];
+  /** What a text means. Without one the group's function reads it: patterns, and what the place decides. */
+  readonly read?: Reader<unknown>;
+  /** The text that is read when the option is not given. */
+  readonly default?: string;
+  /** The default in words, where the group's function finds it. */
+  readonly otherwise?: string;
+  /** The option that answers the same question: on the command line it settles this one, too. */
+  readonly answeredBy?: string;
+}
+
+/** A spec in its group. */
+export interface Option extends OptionSpec {
+  /** `results`: without its dashes. */
+  readonly name: string;
+  /** The group's title in the help. */
+  readonly group: string;
+}
+
+/** The values of one option as they were given, and where: `--results` or `CAPTURE_RESULTS`. */
+export interface Given {
+  readonly values: readonly string[];
+  readonly source: string;
+}
+
+export type GivenOf<Name extends string> = ReadonlyMap<Name, Given>;
+
+export const ALL: readonly CommandName[] = ['run', 'watch', 'restore'];
+export const CAPTURING: readonly CommandName[] = ['run', 'watch'];
+export const RESTORING: readonly CommandName[] = ['run', 'restore'];
+export const RUN: readonly CommandName[] = ['run'];
+
+type InGroup<Specs> = {
+  readonly [Name in keyof Specs]: Specs[Name] & { readonly name: Name & string; readonly group: string };
+};
+
+/** The options of one group of the help, in its order, by name. */
+export function group<const Specs extends Readonly<Record<string, OptionSpec>>>(
+  title: string,
+  specs: Specs,
+): InGroup<Specs> {
+  const entries = Object.entries(specs).map(([name, spec]) => [name, { ...spec, name, group: title }]);
+  return Object.fromEntries(entries) as InGroup<Specs>;
+}
+
+/** A list that has a default says so in its own words. */
+export function helpOf({ kind, help, default: text, otherwise }: OptionSpec): string {
+  const shown = text ?? otherwise;
+  return shown === undefined || kind === 'list' ? help : `${help} (default: ${shown})`;
+}
+
+/** `checkpoint-settle` → `CAPTURE_CHECKPOINT_SETTLE`. */
+export function envNameOf(name: string): string {
+  return `CAPTURE_${name.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/** A short option has no form with `=`: `-r=x` would be the pattern `=x`. */
+export function lacksValue(flag: string): Mistake {
+  const behind = `write the value behind it: ${flag} <value>`;
+  return {
+    message: `${flag} lacks its value`,
+    hint: flag.startsWith('--') ? `${behind}, or ${flag}=<value>` : behind,
+  };
+}

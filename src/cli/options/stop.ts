@@ -1,0 +1,84 @@
+// The options that say how capture hears that it will be stopped, and what the task is told then.
+import path from 'node:path';
+import { parseNotice, type NoticeChoice } from '../../model/format/notice.ts';
+import type { NoticeSettings } from '../../model/format/settings.ts';
+import type { Mistake } from '../../model/mistake.ts';
+import { canEndTask, JOB_SIGNALS } from '../../model/relay.ts';
+import type { Reader } from './readers.ts';
+import { CAPTURING, group, RUN } from './spec.ts';
+import type { Place, Values } from './values.ts';
+
+/** Whoever sends one of these wants something to end. */
+const SIGNALS: ReadonlySet<string> = new Set(JOB_SIGNALS.filter(canEndTask));
+const SHORT_NAMES = [...SIGNALS].map((name) => name.slice('SIG'.length)).join(', ');
+
+/** `USR1`, `SIGUSR1`, `usr1`. */
+const signal: Reader<string> = (text) => {
+  const name = text.toUpperCase().replace(/^(SIG)?/, 'SIG');
+  return SIGNALS.has(name)
+    ? { value: name }
+    : { is: `not one of the signals ${SHORT_NAMES}`, example: 'USR1' };
+};
+
+const told: Reader<string> = (text) => {
+  if (text === 'auto' || text === 'none') return { value: text };
+  const read = signal(text);
+  return 'value' in read ? read : { is: 'neither auto nor none nor a signal such as TERM', example: 'auto' };
+};
+
+export const STOP = group('When we are to be stopped:', {
+  notice: {
+    flags: '--notice <source>',
+    kind: 'list',
+    help: 'who says that we will be stopped: auto (default), ec2, gce, azure, file:<path>, after:<duration> or none',
+    on: CAPTURING,
+    read: parseNotice,
+    default: 'auto',
+  },
+  'notice-on': {
+    flags: '--notice-on <signal>',
+    kind: 'list',
+    help: 'a signal that is a notice, such as USR1',
+    on: RUN,
+    read: signal,
+  },
+  'notice-signal': {
+    flags: '--notice-signal <what>',
+    kind: 'value',
+    help: 'what the task gets at a notice: auto (TERM if it handles it), none or a signal',
+    on: RUN,
+    read: told,
+    default: 'auto',
+  },
+});
+
+export function stopOf(values: Values, { cwd }: Place): NoticeSettings {
+  const sources = values.each(STOP.notice).map((choice) => absolute(choice, cwd));
+  const isOff = sources.some(({ kind }) => kind === 'none');
+  return {
+    sources: isOff ? [] : sources,
+    signals: isOff ? [] : [...new Set(values.each(STOP['notice-on']))],
+    tell: values.of(STOP['notice-signal']),
+  };
+}
+
+function absolute(choice: NoticeChoice, cwd: string): NoticeChoice {
+  return choice.kind === 'file' ? { kind: 'file', path: path.resolve(cwd, choice.path) } : choice;
+}
+
+/** `--notice none` turns everything off that could be a notice. */
+export function stopContradictions(values: Values): readonly Mistake[] {
+  const notice = values.given(STOP.notice);
+  if (notice === undefined || !notice.values.includes('none')) return [];
+  const other =
+    notice.values.find((text) => text !== 'none') ??
+    values.given(STOP['notice-on'])?.source ??
+    values.given(STOP['notice-signal'])?.source;
+  if (other === undefined) return [];
+  return [
+    {
+      message: `${notice.source} none and ${other} contradict each other`,
+      hint: 'leave one of them out',
+    },
+  ];
+}
