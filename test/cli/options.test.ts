@@ -1,0 +1,174 @@
+// Holds what an option's spec says together with its line in docs/options.md, with the help, and with what is read.
+import fs from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { FLUSH_HELP } from '../../src/cli/flush-help.ts';
+import { OPTION_NAMES, OPTIONS, optionsOf, type OptionName } from '../../src/cli/options.ts';
+import { envNameOf, helpOf, type CommandName } from '../../src/cli/options/spec.ts';
+import { parseCommandLine } from '../../src/cli/parse.ts';
+import { noFiles, parse } from './given.ts';
+
+const ROOT = new URL('../../', import.meta.url);
+const textOf = (path: string): string => fs.readFileSync(new URL(path, ROOT), 'utf8');
+
+interface Row {
+  /** The heading above it. */
+  readonly section: string;
+  /** `--grace <duration>` */
+  readonly flags: string;
+  /** `r w s` */
+  readonly commands: string;
+  /** As it stands there: a value is code or a number. */
+  readonly default: string;
+}
+
+/** The lines of options in docs/options.md, in order. */
+function rowsOf(page: string): readonly Row[] {
+  let [section, columns]: [string, readonly string[]] = ['', []];
+  return page.split('\n').flatMap((line) => {
+    if (line.startsWith('## ')) section = line.slice('## '.length);
+    if (!line.startsWith('|')) return [];
+    const cells = line.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|'));
+    if (cells[1] === 'option') columns = cells;
+    if (!cells[1]?.startsWith('`-')) return [];
+    const at = columns.indexOf('default');
+    return [
+      {
+        section,
+        flags: cells[1].replaceAll('`', ''),
+        commands: /^[rws ]+$/.exec(cells[2] ?? '')?.[0] ?? '',
+        default: at === -1 ? '' : (cells[at] ?? ''),
+      },
+    ];
+  });
+}
+
+const FLUSH = 'capture flush';
+const PAGE = rowsOf(textOf('docs/options.md'));
+const ROWS: ReadonlyMap<string, Row> = new Map(
+  PAGE.filter(({ section }) => section !== FLUSH).map((row) => [
+    /--([a-z-]+)/.exec(row.flags)?.[1] ?? '',
+    row,
+  ]),
+);
+const LETTER: Readonly<Record<CommandName, string>> = { run: 'r', watch: 'w', restore: 's' };
+
+/** Without code, links and their parentheses. */
+const inWords = (cell: string): string => cell.replaceAll('`', '').replaceAll(/ \(\[[^)]*\)\)/g, '');
+
+describe('docs/options.md', () => {
+  it('has a line for each option, in the order of the help and under its heading, and for no other', () => {
+    expect([...ROWS].map(([name, { section }]) => `${section}: ${name}`)).toEqual(
+      OPTION_NAMES.map((name) => `${OPTIONS[name].group.replace(/[:(].*/, '').trim()}: ${name}`),
+    );
+  });
+
+  it.each(OPTION_NAMES)('says of --%s how it is written, and what it takes', (name) => {
+    const { flags, read } = OPTIONS[name];
+    const shown = ROWS.get(name)?.flags ?? '';
+    expect(shown.replace(/ [^-]\S*$/, '')).toBe(flags.replace(/ <.*/, ''));
+    // Where the page lists the words themselves, each is understood.
+    const [listed] = / ([^-<]\S*)$/.exec(shown)?.slice(1) ?? [];
+    if (listed === undefined) expect(shown).toBe(flags);
+    for (const word of listed?.replaceAll(/\[.*?\]/g, '').split('|') ?? []) {
+      expect(read?.(word), word).toHaveProperty('value');
+    }
+  });
+
+  it.each(OPTION_NAMES)('says of --%s to which commands it means something', (name) => {
+    expect(ROWS.get(name)?.commands).toBe(OPTIONS[name].on.map((command) => LETTER[command]).join(' '));
+  });
+
+  it.each(OPTION_NAMES)('says the default of --%s', (name) => {
+    const { kind, default: text, otherwise } = OPTIONS[name];
+    const cell = ROWS.get(name)?.default ?? '';
+    const said = kind === 'flag' ? 'off' : (text ?? otherwise);
+    if (said !== undefined) expect(inWords(cell)).toBe(said);
+    // What is not there may be explained in words; a value would be a promise.
+    else expect(cell).not.toMatch(/`|^\d/);
+  });
+
+  it('says of capture flush what its help says', () => {
+    const help = FLUSH_HELP.split('Options:\n')[1]?.split('\n\n')[0]?.replaceAll(/\s+/g, ' ') ?? '';
+    const rows = PAGE.filter(({ section }) => section === FLUSH);
+    const shown = [...help.matchAll(/(?<!')--[a-z]+(?: <[a-z]+>)?(?= [a-z0-9])/g)].map(String);
+    for (const { flags, default: cell } of rows) {
+      expect(shown).toContain(flags);
+      if (cell !== 'off') expect(help).toContain(`(default: ${inWords(cell)})`);
+    }
+    expect(rows.map(({ flags }) => flags)).toEqual([
+      '--timeout <duration>',
+      '--strict',
+      '--ping',
+      '--control <path>',
+    ]);
+  });
+
+  it('and each other page name no variable but those of options', () => {
+    const pages = ['', 'docs/'].flatMap((dir) =>
+      fs
+        .readdirSync(new URL(`./${dir}`, ROOT))
+        .filter((name) => name.endsWith('.md'))
+        .map((name) => `${dir}${name}`),
+    );
+    const named = pages.flatMap((path) => [...textOf(path).matchAll(/\bCAPTURE_[A-Z_]*[A-Z]/g)].map(String));
+    const known = new Set([...OPTION_NAMES.map(envNameOf), ...NOT_OF_OPTIONS]);
+    expect(named.length).toBeGreaterThan(5);
+    expect(named.filter((name) => !known.has(name))).toEqual([]);
+  });
+});
+
+/** Which Node to run with, and where a test's metadata service stands. */
+const NOT_OF_OPTIONS = ['CAPTURE_NODE', 'CAPTURE_AZURE_METADATA_ENDPOINT'];
+
+describe.each(['run', 'watch', 'restore'] as const)('the help of %s', (command) => {
+  it('says of each option what its spec says, with its default', () => {
+    const result = parse([command, '--help']);
+    const text = result.kind === 'help' ? result.text.replaceAll(/\s+/g, ' ') : '';
+    for (const name of optionsOf(command)) {
+      expect(text).toContain(`${OPTIONS[name].flags} ${helpOf(OPTIONS[name])}`);
+    }
+  });
+});
+
+/** Each option takes one of these that is not its default. */
+const TEXTS = '1 x 7 90s 2GiB never newest zstd:6 none USR1 after:90s commit slurm debug json'.split(' ');
+
+/** Some mean nothing alone. */
+const BESIDE: Partial<Record<OptionName, readonly string[]>> = {
+  'verify-at': ['--verify-checkpoint', 'true'],
+};
+const ENV = { SLURM_JOB_ID: '9' };
+
+/** What a command line of the option's first command comes to; undefined when it is wrong. */
+function meaning(name: OptionName, argv: readonly string[], env: NodeJS.ProcessEnv = {}): unknown {
+  const [command = 'run'] = OPTIONS[name].on;
+  const task = command === 'run' ? ['--', 'true'] : [];
+  const line = [command, ...argv, ...(BESIDE[name] ?? []), ...task];
+  const { kind, ...asked } = parseCommandLine(line, { ...ENV, ...env }, '/w', noFiles);
+  if (kind === 'mistakes') return undefined;
+  // The source of an index is what it came from.
+  return JSON.parse(JSON.stringify(asked).replace(envNameOf(name), `--${name}`));
+}
+
+const onLine = (name: OptionName, text = ''): readonly string[] => [
+  OPTIONS[name].kind === 'flag' ? `--${name}` : `--${name}=${text}`,
+];
+
+describe('each option', () => {
+  it.each(OPTION_NAMES)('--%s is read, and its variable in the environment as well', (name) => {
+    const without = meaning(name, []);
+    const text = TEXTS.find((text) => {
+      const asked = meaning(name, onLine(name, text));
+      return asked !== undefined && JSON.stringify(asked) !== JSON.stringify(without);
+    });
+    expect(text, 'one of these texts has an effect').toBeDefined();
+    expect(meaning(name, [], { [envNameOf(name)]: text })).toEqual(meaning(name, onLine(name, text)));
+  });
+
+  it.each(OPTION_NAMES.filter((name) => OPTIONS[name].default !== undefined))(
+    '--%s has the default that its spec names',
+    (name) => {
+      expect(meaning(name, onLine(name, OPTIONS[name].default))).toEqual(meaning(name, []));
+    },
+  );
+});
