@@ -48,6 +48,16 @@ function namedTests(page: string): readonly Named[] {
   );
 }
 
+/** Folders of test/ that are of no room: whole runs, what they need, and what is not ours. */
+const NO_ROOMS = new Set(['e2e', 'examples', 'real', 's3-server', 'support']);
+
+it('the tests of a room stand in the folder of its name', () => {
+  const folders = TESTS.filter((path) => path.endsWith('.test.ts') && path.includes('/'))
+    .map((path) => path.slice(0, path.lastIndexOf('/')))
+    .filter((folder) => !NO_ROOMS.has(folder.split('/')[0] ?? ''));
+  expect(folders.filter((folder) => !fs.existsSync(new URL(`src/${folder}`, ROOT)))).toEqual([]);
+});
+
 it('each test that the fault matrix names is there', () => {
   const named = namedTests(read('docs/fault-matrix.md'));
   expect(named.length).toBeGreaterThan(40);

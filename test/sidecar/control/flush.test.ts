@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { StoredFile } from '../../../src/model/format/records.ts';
 import type { Files } from '../../../src/sidecar/queue/files.ts';
 import { openFlush, type FlushParts } from '../../../src/sidecar/control/flush.ts';
-import { filesThat, fingerprint, stored } from './pushes.ts';
+import { filesThat, fingerprint, stored } from '../queue/pushes.ts';
 
 let dir: string;
 let root: { fd: number; path: string };

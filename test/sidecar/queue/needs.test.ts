@@ -1,7 +1,6 @@
-// What a flush waits for: files as decide() leaves them, sets as generations counts them.
+// What a flush waits for, of files: as decide() leaves them. Of sets: checkpoints/coverage.test.ts.
 import { describe, expect, it } from 'vitest';
 import type { FileEvent } from '../../../src/model/file/decide.ts';
-import { Coverage, type Covered } from '../../../src/sidecar/checkpoints/coverage.ts';
 import type { Files } from '../../../src/sidecar/queue/files.ts';
 import { filesThat, stored } from './pushes.ts';
 
@@ -108,59 +107,5 @@ describe('a need', () => {
     const { files } = open();
     files.closed('a', 'close', 0);
     expect(await files.needAll().met(AbortSignal.abort())).toBe(false);
-  });
-});
-
-describe('the coverage of a set', () => {
-  it('is there when a cut that came after the close is committed', async () => {
-    const coverage = new Coverage();
-    coverage.closed();
-    const older = coverage.cutTaken(true);
-    coverage.closed();
-    let end: Covered | undefined;
-    const waiting = coverage.wait(NEVER).then((covered) => (end = covered));
-    coverage.committed(older);
-    await turn();
-    expect(end).toBeUndefined();
-    coverage.committed(coverage.cutTaken(true));
-    expect(await waiting).toEqual({ kind: 'covered' });
-  });
-
-  it('is not awaited when nothing can be committed before something more is closed', async () => {
-    const coverage = new Coverage();
-    coverage.closed();
-    coverage.looked('b.chk is still to come');
-    expect(await coverage.wait(NEVER)).toEqual({ kind: 'incomplete', lacks: 'b.chk is still to come' });
-  });
-
-  it('is awaited while a cut is under way, even if the set looks incomplete meanwhile', async () => {
-    const coverage = new Coverage();
-    coverage.closed();
-    const cut = coverage.cutTaken(true);
-    const waiting = coverage.wait(NEVER);
-    coverage.looked('nothing new');
-    coverage.committed(cut);
-    expect(await waiting).toEqual({ kind: 'covered' });
-  });
-
-  it('is awaited again after a cut was given up', async () => {
-    const coverage = new Coverage();
-    coverage.closed();
-    coverage.cutTaken(true);
-    coverage.looked('nothing new');
-    const waiting = coverage.wait(NEVER);
-    coverage.givenUp();
-    await turn();
-    coverage.committed(coverage.cutTaken(true));
-    expect(await waiting).toEqual({ kind: 'covered' });
-  });
-
-  it('is late when the signal aborts first', async () => {
-    const coverage = new Coverage();
-    coverage.closed();
-    expect(await coverage.wait(AbortSignal.abort())).toEqual({ kind: 'late' });
-    coverage.cutTaken(true);
-    coverage.looked('nothing new');
-    expect(await coverage.wait(AbortSignal.abort())).toEqual({ kind: 'late' });
   });
 });
