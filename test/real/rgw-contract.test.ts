@@ -10,8 +10,8 @@ if (url === undefined) throw new Error('set CAPTURE_TEST_S3_URL to s3://bucket/p
 
 storeContract(
   `the S3 store on ${process.env['AWS_ENDPOINT_URL_S3'] ?? 'AWS'}`,
-  async () => {
-    const store = await openS3(`${url}/contract-${randomUUID()}`, 20_000);
+  async (onTry) => {
+    const store = await openS3(`${url}/contract-${randomUUID()}`, 20_000, onTry);
     const cleanup = async (): Promise<void> => {
       await store.delete(await listOf(store, ''));
       await store.close();

@@ -1,7 +1,7 @@
 // The contract of src/store/contract/store.ts as tests. Every driver runs them; a store that passes may be used.
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectMeta, Store } from '../../src/store/contract/store.ts';
+import type { ObjectMeta, OnTry, Store, StoreUse } from '../../src/store/contract/store.ts';
 
 const MIB = 2 ** 20;
 
@@ -17,14 +17,15 @@ export interface ContractOptions {
 
 export function storeContract(
   name: string,
-  open: () => Promise<OpenedStore>,
+  open: (onTry: OnTry) => Promise<OpenedStore>,
   options: ContractOptions = {},
 ): void {
   describe(`${name} keeps the contract of a store`, () => {
     let opened: OpenedStore;
     let store: Store;
+    const tried: StoreUse[] = [];
     beforeAll(async () => {
-      opened = await open();
+      opened = await open((use) => tried.push(use));
       store = opened.store;
     });
     afterAll(() => opened?.cleanup());
@@ -292,6 +293,18 @@ export function storeContract(
       });
       await expect(store.copy('copy/none', 'copy/to')).rejects.toMatchObject({ kind: 'missing' });
       expect(await textOf((await store.get('copy/to'))?.body)).toBe('bytes');
+    });
+
+    it('tells what each try was for', async () => {
+      const usesOf = async (work: () => Promise<unknown>): Promise<readonly StoreUse[]> => {
+        tried.length = 0;
+        await work();
+        return [...new Set(tried)];
+      };
+      expect(await usesOf(() => put('tried', 'x'))).toEqual(['write']);
+      expect(await usesOf(() => store.head('tried'))).toEqual(['read']);
+      expect(await usesOf(() => store.delete(['tried']))).toEqual(['remove']);
+      expect(await usesOf(() => store.sweep('', () => false))).toEqual(['remove']);
     });
 
     it('confirms that it is the store that was opened', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseStoreUrl } from '../../src/store/url.ts';
+import { parseStoreUrl, storeDirectory } from '../../src/store/url.ts';
 
 const parse = (text: string) => parseStoreUrl(text, '--to', '/home/me');
 
@@ -43,4 +43,10 @@ describe('a store', () => {
       hint: expect.stringMatching(/./),
     });
   });
+
+  it.each([
+    ['file:///data/a%20b', '/data/a b'],
+    ['s3://lab/run7', undefined],
+    ['', undefined],
+  ])('%j stands in the directory %j', (url, directory) => expect(storeDirectory(url)).toBe(directory));
 });

@@ -8,19 +8,19 @@ import { build } from 'esbuild';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fileFailure } from '../../../src/store/file/failure.ts';
 import { openStore } from '../../../src/store/open.ts';
-import type { Store } from '../../../src/store/contract/store.ts';
+import type { OnTry, Store } from '../../../src/store/contract/store.ts';
 import { listOf, newMeta, storeContract, textOf } from '../contract.ts';
 
 const PARENT = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir();
 
-function openAt(dir: string): Promise<Store> {
-  return openStore({ url: `file://${dir}`, pathStyle: false, unfenced: false }, { budgetMs: 0 });
+function openAt(dir: string, onTry?: OnTry): Promise<Store> {
+  return openStore({ url: `file://${dir}`, pathStyle: false, unfenced: false }, { budgetMs: 0, onTry });
 }
 
-storeContract('the file store', async () => {
+storeContract('the file store', async (onTry) => {
   const dir = fs.mkdtempSync(join(PARENT, 'file-store-'));
   return {
-    store: await openAt(`${dir}/made/by/put`),
+    store: await openAt(`${dir}/made/by/put`, onTry),
     cleanup: async () => fs.rmSync(dir, { recursive: true }),
   };
 });

@@ -8,10 +8,10 @@ import { eachOnItsServer, openS3, setEnv } from './setup.ts';
 
 const MIB = 2 ** 20;
 
-storeContract('the S3 store', async () => {
+storeContract('the S3 store', async (onTry) => {
   const server = await startS3Server();
   const restore = setEnv(server.env);
-  const store = await openS3(`s3://${server.bucket}/lab 7/run`);
+  const store = await openS3(`s3://${server.bucket}/lab 7/run`, undefined, onTry);
   return {
     store,
     cleanup: async () => {

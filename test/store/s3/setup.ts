@@ -1,7 +1,7 @@
 // Opens the S3 driver as capture does: everything about server and credentials comes from the environment.
 import { beforeEach } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import type { Store } from '../../../src/store/contract/store.ts';
+import type { OnTry, Store } from '../../../src/store/contract/store.ts';
 import { startS3Server, type S3Server } from '../../s3-server/server.ts';
 
 const CLEARED = new Set([
@@ -36,8 +36,8 @@ export function setEnv(env: Readonly<Record<string, string>>): () => void {
   };
 }
 
-export function openS3(url: string, budgetMs?: number): Promise<Store> {
-  return openStore({ url, pathStyle: true, unfenced: false }, budgetMs === undefined ? {} : { budgetMs });
+export function openS3(url: string, budgetMs?: number, onTry?: OnTry): Promise<Store> {
+  return openStore({ url, pathStyle: true, unfenced: false }, { budgetMs, onTry });
 }
 
 /** A server of its own for each test, and a store at s3://lab/run7: `take` gets them before each test. */
