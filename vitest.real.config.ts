@@ -9,8 +9,6 @@ export default defineConfig({
     // A computation and an object store share the cores: a second test file at once only adds noise.
     fileParallelism: false,
     pool: 'forks',
-    // As vitest.config.ts: a machine that does much else may be late once.
-    retry: process.env['CI'] === 'true' ? 1 : 0,
     testTimeout: 180_000,
     hookTimeout: 180_000,
   },
