@@ -346,8 +346,7 @@ describe('capture flush while the store is out of order', () => {
     expect(await asked.status).toBe(74);
     expect(asked.stderr()).toMatch(/1 file not stored within 4\.0 s: slow\.dat \(.*\)\n {2}try: /);
     expect(server.keys()).toContain('stall/fast.dat.0');
-    go();
-    task.child.kill('SIGKILL');
+    killTree(task.pid);
   });
 
   it('returns 0 when the outage ends in time', async () => {
