@@ -177,8 +177,8 @@ describe('a result that was closed before the last checkpoint', () => {
   });
 
   it('is not when the checkpoint would wait for very many bytes', () => {
-    closed('r1', {}, 40 * 2 ** 20);
-    closed('r2', {}, 40 * 2 ** 20);
+    closed('r1', {}, 5 * 2 ** 20);
+    closed('r2', {}, 5 * 2 ** 20);
     expect(found(openResults())).toEqual(['r1']);
   });
 
