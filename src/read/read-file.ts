@@ -48,7 +48,7 @@ export async function readFile(
   try {
     const { size } = snapshot.facts;
     if (smallOnly && size > partSizeBytes(size)) return { kind: 'large' };
-    if (work.kind === 'read') return await read(bench, snapshot, work.job, outlet, signal);
+    if (work.kind === 'read') return await read({ bench, snapshot, job: work.job, outlet, signal });
     const md5 = await digest(bench, snapshot, signal);
     return unmoved(snapshot) ?? { kind: 'md5', md5, facts: snapshot.facts };
   } catch (error) {
@@ -59,13 +59,8 @@ export async function readFile(
   }
 }
 
-async function read(
-  bench: Bench,
-  snapshot: Snapshot,
-  job: ReadJob,
-  outlet: Outlet,
-  signal: AbortSignal,
-): Promise<WorkerAnswer> {
+async function read(work: Omit<Pass, 'known'>): Promise<WorkerAnswer> {
+  const { bench, snapshot, job, signal } = work;
   const { facts } = snapshot;
   let known: string | undefined;
   // A small file is hashed on its one way through; a large one that may be unchanged is not compressed for nothing.
@@ -73,7 +68,7 @@ async function read(
     known = await digest(bench, snapshot, signal);
     if (known === job.baseline.md5) return unmoved(snapshot) ?? { kind: 'unchanged', md5: known, facts };
   }
-  const pass: Pass = { bench, snapshot, job, known, outlet, signal };
+  const pass: Pass = { ...work, known };
   if (!job.spoolFirst) return stream(pass, 'unused');
   return (await spoolThenSend(pass)) ?? stream(pass, 'full');
 }
@@ -102,7 +97,7 @@ async function stream(pass: Pass, spool: BodyHead['spool']): Promise<WorkerAnswe
   });
   storedBytes += last.length;
   // Proven at once, not when the last part is wanted: a slow link would only give the file time to move.
-  const answer = finish(pass, md5.digest(), last, storedBytes, isBegun ? undefined : head);
+  const answer = finish(pass, { md5: md5.digest(), last, storedBytes }, isBegun ? undefined : head);
   if (isBegun && answer.kind === 'end') await outlet.ready();
   return answer;
 }
@@ -123,9 +118,9 @@ async function spoolThenSend(pass: Pass): Promise<WorkerAnswer | undefined> {
     });
     storedBytes += last.length;
     // What is one part needs no disk: it is as private in memory.
-    if (spool === undefined) return finish(pass, md5.digest(), last, storedBytes, head);
+    if (spool === undefined) return finish(pass, { md5: md5.digest(), last, storedBytes }, head);
     if (!spool.append(last)) throw new NoRoom();
-    const answer = finish(pass, md5.digest(), last, storedBytes, undefined);
+    const answer = finish(pass, { md5: md5.digest(), last, storedBytes });
     if (answer.kind !== 'end') return answer;
     outlet.begin({ ...head, md5: answer.proof.md5, sizeHintBytes: storedBytes });
     const bytes = await eachPart(spool.parts(partSizeBytes(snapshot.facts.size), bench.buffers), (part) =>
@@ -153,13 +148,18 @@ async function startEncoding({ bench, snapshot, job, signal }: Pass) {
   return { md5, encoded };
 }
 
+/** What a pass came to. */
+interface Encoded {
+  readonly md5: string;
+  readonly last: Bytes;
+  readonly storedBytes: number;
+}
+
 /** Decides what the last part is worth. `head` is set when it is the only one. */
 function finish(
   { snapshot, job, known }: Pass,
-  md5: string,
-  bytes: Bytes,
-  storedBytes: number,
-  head: Omit<BodyHead, 'md5' | 'sizeHintBytes'> | undefined,
+  { md5, last: bytes, storedBytes }: Encoded,
+  head?: Omit<BodyHead, 'md5' | 'sizeHintBytes'>,
 ): WorkerAnswer {
   const { facts } = snapshot;
   const obstacle = unmoved(snapshot);

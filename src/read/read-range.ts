@@ -25,8 +25,7 @@ interface Open {
 /** Answers the job. Throws what is no state of the file, and the signal's reason. */
 export async function readRange(
   bench: Bench,
-  job: RangeJob,
-  smallOnly: boolean,
+  { job, smallOnly }: { readonly job: RangeJob; readonly smallOnly: boolean },
   outlet: Outlet,
   signal: AbortSignal,
 ): Promise<WorkerAnswer> {

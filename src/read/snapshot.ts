@@ -132,7 +132,7 @@ export async function* chunksBetween(
 ): AsyncGenerator<Uint8Array, undefined> {
   let at = first;
   for (let chunk = 1; at < end; chunk += 1) {
-    const lengthBytes = readAt(fd, path, buffer, Math.min(buffer.length, end - at), at);
+    const lengthBytes = readAt({ fd, path }, buffer, Math.min(buffer.length, end - at), at);
     if (lengthBytes === 0) throw new SnapshotMoved(path, false);
     at += lengthBytes;
     yield buffer.subarray(0, lengthBytes);
@@ -141,7 +141,12 @@ export async function* chunksBetween(
   }
 }
 
-function readAt(fd: number, path: RelPath, buffer: Uint8Array, lengthBytes: number, at: number): number {
+function readAt(
+  { fd, path }: Pick<Snapshot, 'fd' | 'path'>,
+  buffer: Uint8Array,
+  lengthBytes: number,
+  at: number,
+): number {
   try {
     return fs.readSync(fd, buffer, 0, lengthBytes, at);
   } catch (error) {

@@ -73,7 +73,7 @@ async function work(request: WorkerRequest, job: Current): Promise<void> {
 
 function answerTo(request: WorkerRequest, outlet: Outlet, signal: AbortSignal): Promise<WorkerAnswer> {
   const { work, smallOnly, seen } = request;
-  if (work.kind === 'range') return readRange(bench, work.job, smallOnly, outlet, signal);
+  if (work.kind === 'range') return readRange(bench, { job: work.job, smallOnly }, outlet, signal);
   return readFile(bench, { work, smallOnly, seen }, outlet, signal);
 }
 

@@ -75,7 +75,7 @@ export function openReclaimer(root: WorkDir): Reclaimer {
       const refusal = refusalOf(held, sameFingerprint);
       if (refusal !== undefined) return { kind: refusal };
       count += 1;
-      return await underJournal(held, journal, dir, `${run}-${count}`, signal);
+      return await underJournal(held, journal, { dir, id: `${run}-${count}` }, signal);
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof StoreError) throw error;
@@ -109,8 +109,7 @@ export function openReclaimer(root: WorkDir): Reclaimer {
 async function underJournal(
   held: Held,
   journal: Journal,
-  dir: RelPath,
-  id: string,
+  { dir, id }: { readonly dir: RelPath; readonly id: string },
   signal: AbortSignal | undefined,
 ): Promise<ReclaimOutcome> {
   const aside = `${dir}/${id}`;

@@ -60,7 +60,7 @@ export async function fetchFiles(
   const work = sources.map(async (source, n) => {
     const limit = (source.size ?? Infinity) > RANGE_BYTES ? large : small;
     try {
-      return await limit(() => fetchOne(store, source, root, `${dir}/${n}`, { ...options, signal }));
+      return await limit(() => fetchOne({ store, root }, source, `${dir}/${n}`, { ...options, signal }));
     } catch (error) {
       failures.push(error);
       stop.abort(error);
@@ -85,9 +85,8 @@ async function temporaryDir(root: WorkDir): Promise<RelPath> {
 }
 
 async function fetchOne(
-  store: Store,
+  { store, root }: { readonly store: Store; readonly root: WorkDir },
   source: Source,
-  root: WorkDir,
   temp: RelPath,
   { signal, parallel, decompress, progress }: FetchOptions,
 ): Promise<Fetched> {

@@ -44,7 +44,7 @@ export async function surveyLocal(
     const localIsNewer =
       stat !== undefined && source.mtimeNs !== undefined && stat.mtimeNs > BigInt(source.mtimeNs);
     // oxlint-disable-next-line no-await-in-loop -- one core hashes one file after the other
-    const local = stat === undefined ? 'absent' : await compare(root, source, stat, role, signal);
+    const local = await stateOf({ role, signal }, root, source, stat);
     const decision = decideLocal({ role, local, localIsNewer, onLocal });
     surveyed.push({ source, local, localIsNewer, decision });
   }
@@ -57,13 +57,13 @@ function lookAt(root: WorkDir, path: RelPath): fs.BigIntStats | undefined {
   return fs.lstatSync(absolutePath(root, path), { bigint: true, throwIfNoEntry: false });
 }
 
-async function compare(
+async function stateOf(
+  { role, signal }: Pick<SurveyOptions, 'role' | 'signal'>,
   root: WorkDir,
   source: Source,
-  stat: fs.BigIntStats,
-  role: RestoreRole,
-  signal: AbortSignal | undefined,
+  stat: fs.BigIntStats | undefined,
 ): Promise<LocalState> {
+  if (stat === undefined) return 'absent';
   // An input stays whatever it is; and without a recorded md5 nothing can be the same.
   if (role === 'input' || source.md5 === undefined) return 'differs';
   const md5 =

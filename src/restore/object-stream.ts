@@ -39,15 +39,14 @@ export async function* objectStream(
   }
   const head = await store.head(key, signal);
   if (head === undefined) throw new ObjectMissingError(key);
-  yield* inRanges(store, key, head.sizeBytes, parallel, signal);
+  yield* inRanges(store, key, head.sizeBytes, { parallel, signal });
 }
 
 async function* inRanges(
   store: Store,
   key: string,
   sizeBytes: number,
-  parallel: number,
-  signal: AbortSignal,
+  { parallel, signal }: Pick<StreamOptions, 'parallel' | 'signal'>,
 ): AsyncGenerator<Uint8Array> {
   const stop = new AbortController();
   const either = linkSignals(signal, stop.signal);

@@ -70,7 +70,8 @@ export async function publishResult(
           if (replaced.kind === 'unknown') return;
           // What we did not push may be a later attempt's, which we slept through.
           await publisher.passFence(replaced.kind === 'foreign', signal);
-          if (replaced.kind === 'foreign') kept ??= await keepOlder(publisher, job, replaced, md5, signal);
+          if (replaced.kind === 'foreign')
+            kept ??= await keepOlder(publisher, job, { prior: replaced, md5 }, signal);
         },
       },
       signal,
@@ -91,8 +92,7 @@ export async function publishResult(
 async function keepOlder(
   publisher: ResultPublisher,
   job: ResultJob,
-  prior: Extract<Prior, { kind: 'foreign' }>,
-  md5: string | undefined,
+  { prior, md5 }: { readonly prior: Extract<Prior, { kind: 'foreign' }>; readonly md5: string | undefined },
   signal?: AbortSignal,
 ): Promise<PublishedResult['kept']> {
   const { store, scope } = publisher;

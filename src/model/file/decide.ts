@@ -67,8 +67,7 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
         fileState,
         { tornTries: fileState.tornTries + 1, spoolFirst: true },
         event.atMs,
-        AFTER_TORN,
-        fileState.tornTries,
+        pauseAfter(AFTER_TORN, fileState.tornTries),
       );
     case 'gone':
       return {
@@ -84,8 +83,7 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
         fileState,
         { failedTries: fileState.failedTries + 1 },
         event.atMs,
-        AFTER_FAILED,
-        fileState.failedTries,
+        pauseAfter(AFTER_FAILED, fileState.failedTries),
       );
       return { ...next, left: event.why };
     }
@@ -222,16 +220,8 @@ function settled(fileState: FileState, durable: Durable): FileState {
   };
 }
 
-function retried(
-  fileState: FileState,
-  tries: Partial<FileState>,
-  atMs: number,
-  backOff: BackOff,
-  before: number,
-): FileState {
-  const notBeforeMs = fileState.closedAgain
-    ? Math.max(atMs, heldBehindMs(fileState))
-    : atMs + pauseAfter(backOff, before);
+function retried(fileState: FileState, tries: Partial<FileState>, atMs: number, pauseMs: number): FileState {
+  const notBeforeMs = fileState.closedAgain ? Math.max(atMs, heldBehindMs(fileState)) : atMs + pauseMs;
   return { ...ended(fileState), ...tries, pending: true, notBeforeMs };
 }
 

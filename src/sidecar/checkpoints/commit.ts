@@ -38,13 +38,17 @@ export interface Keepers {
   readonly isProven: (generation: Generation) => boolean;
 }
 
-/** Resolves to generation `number` when it is recorded. Throws when it could not be. */
+export interface MadeGeneration {
+  readonly number: number;
+  readonly files: GenerationFiles;
+  readonly marks: Marks & Losses;
+}
+
+/** Resolves to the generation when it is recorded. Throws when it could not be. */
 export async function commitGeneration(
   context: Context,
   keepers: Keepers,
-  number: number,
-  files: GenerationFiles,
-  marks: Marks & Losses,
+  { number, files, marks }: MadeGeneration,
 ): Promise<Generation> {
   const { settings, attempt, now } = context;
   const generation: Generation = {

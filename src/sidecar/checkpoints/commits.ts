@@ -67,10 +67,8 @@ export class Commits {
     const number = checkpoints.takeNumber();
     const doubted: Marks = this.#spare.isDoubtful(files) ? { ...marks, unproven: true } : marks;
     const verified = await this.#verified(files.members, number, doubted, until);
-    const generation = await commitGeneration(context, this.#keepers, number, files, {
-      ...verified,
-      ...this.#losses(),
-    });
+    const made = { number, files, marks: { ...verified, ...this.#losses() } };
+    const generation = await commitGeneration(context, this.#keepers, made);
     this.#say(generation);
     this.count += 1;
     this.#spare.committed();
