@@ -1,6 +1,7 @@
 // Builds the program in dist/: thousands of array tasks start at once on one shared file system, and every file that
 // is not opened there is a metadata request saved. So each process is one file, with all that its start needs; what
-// only some runs need is a file of its own, loaded on first use. The native packages stay outside (they carry binaries).
+// only some runs need is a file of its own, loaded on first use. The native packages stay outside (they carry binaries):
+// they alone are `dependencies` in package.json; what is bundled is a devDependency.
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

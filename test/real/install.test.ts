@@ -24,18 +24,36 @@ beforeAll(async () => {
   for (const name of COMPILERS)
     fs.writeFileSync(path.join(broken, name), '#!/bin/sh\nexit 127\n', { mode: 0o755 });
   const env = await withNode(undefined);
-  await run('npm', ['ci', '--prefer-offline'], {
-    cwd: bare,
-    // And no ready binary: nobody listens there (prebuild-install).
-    env: { ...env, PATH: `${broken}:${env['PATH']}`, npm_config_zstd_napi_binary_host: 'http://127.0.0.1:9' },
-  });
-  await run('npm', ['run', 'build'], { cwd: bare, env });
+  const npm = (...args: readonly string[]) =>
+    run('npm', args, {
+      cwd: bare,
+      // And no ready binary: nobody listens there (prebuild-install).
+      env: {
+        ...env,
+        PATH: `${broken}:${env['PATH']}`,
+        npm_config_zstd_napi_binary_host: 'http://127.0.0.1:9',
+      },
+    });
+  await npm('ci', '--prefer-offline');
+  await npm('run', 'build');
+  await npm('prune', '--omit=dev');
 });
 afterAll(() => fs.rmSync(dir, { recursive: true, force: true }));
 
 it('npm ci succeeds without a compiler and without a ready binary, and leaves zstd-napi out', () => {
   expect(fs.existsSync(path.join(bare, 'node_modules/koffi'))).toBe(true);
   expect(fs.existsSync(path.join(bare, 'node_modules/zstd-napi'))).toBe(false);
+});
+
+it('a run needs no package that the bundle holds', async () => {
+  for (const name of ['@aws-sdk/client-s3', 'esbuild', 'pino', 'zod'])
+    expect(fs.existsSync(path.join(bare, 'node_modules', name)), name).toBe(false);
+  const modules = fs
+    .readdirSync(path.join(bare, 'dist'))
+    .filter((name) => !/^(capture|flush|sidecar)/.test(name));
+  expect(modules.length).toBeGreaterThan(2);
+  const imports = modules.map((name) => `await import('./dist/${name}');`).join('\n');
+  await run('node', ['--input-type=module', '-e', imports], { cwd: bare, env: await withNode(undefined) });
 });
 
 describe.each(NODES.map((major): [string, string | undefined] => [major ?? 'this one', major]))(
