@@ -1,11 +1,8 @@
 // The binary of an installed package, by its file: one open, where the package's own loader takes seven. Thousands of
 // tasks start at once on one shared file system.
 import fs from 'node:fs';
-import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-
-const requireHere = createRequire(import.meta.url);
 
 /** Undefined where it is not there, or not for this machine: then the package's own loader is to be asked. */
 export function loadBinary(file: string): unknown {
@@ -18,8 +15,11 @@ export function loadBinary(file: string): unknown {
 }
 
 function loaded(binary: string): unknown {
+  const module: { readonly exports: unknown } = { exports: {} };
   try {
-    return requireHere(binary);
+    // As require does, which would also open the package.json of whoever asks.
+    process.dlopen(module, binary);
+    return module.exports;
   } catch {
     return undefined; // of another libc
   }
