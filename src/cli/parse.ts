@@ -10,7 +10,7 @@ import { mistypedVariables, withEnvironment } from './env.ts';
 import { helpText } from './help.ts';
 import { nearestWord } from './nearest.ts';
 import type { CommandName } from './options.ts';
-import { realOutside, type Outside } from './outside.ts';
+import { realOutside, type Outside } from './options/outside.ts';
 import { settingsOf } from './settings.ts';
 import { warningsOf } from './warnings.ts';
 

@@ -1,5 +1,5 @@
 // Command lines for tests, in a world without files: the current directory is /, and every directory is fine.
-import type { Outside } from '../../src/cli/outside.ts';
+import type { Outside } from '../../src/cli/options/outside.ts';
 import { parseCommandLine, type Parsed } from '../../src/cli/parse.ts';
 
 export const noFiles: Outside = {

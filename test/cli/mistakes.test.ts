@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { realOutside } from '../../src/cli/outside.ts';
+import { realOutside } from '../../src/cli/options/outside.ts';
 import { mistakesOf, noFiles } from './given.ts';
 
 const TASK = ['--', './task'];

@@ -55,7 +55,7 @@ export const CHECKPOINTS = group('Checkpoints:', {
   'verify-checkpoint': {
     flags: '--verify-checkpoint <command>',
     kind: 'value',
-    help: 'sh -c <command> in the restored directory: not 0 takes the set before',
+    help: 'sh -c <command> in the restored directory: if it fails, the previous set is restored',
     on: ALL,
     read: shellCommand,
   },

@@ -60,7 +60,7 @@ export const END = group('End of the task:', {
   'require-results': {
     flags: '--require-results',
     kind: 'flag',
-    help: 'a result that never came is no success: exit 74',
+    help: 'exit 74 if a pattern of results never had a file',
     on: CAPTURING,
   },
   'done-when': {

@@ -7,7 +7,7 @@ import { parsePattern } from '../../model/file/glob.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
 import { isMistake, type Mistake } from '../../model/mistake.ts';
 import { showPath } from '../../model/path.ts';
-import type { Outside } from '../outside.ts';
+import type { Outside } from './outside.ts';
 import type { Option } from './spec.ts';
 import type { Place, Values } from './values.ts';
 

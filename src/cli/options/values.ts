@@ -3,7 +3,7 @@
 import path from 'node:path';
 import { isMistake, type Mistake } from '../../model/mistake.ts';
 import { showPath } from '../../model/path.ts';
-import type { Outside } from '../outside.ts';
+import type { Outside } from './outside.ts';
 import type { Reader } from './readers.ts';
 import type { CommandName, Given, GivenOf, Option } from './spec.ts';
 

@@ -1,9 +1,9 @@
 // The little that reading a command line needs of the file system. Everything else about it is pure.
 import fs from 'node:fs';
-import { errnoOf, reasonOf } from '../model/errors.ts';
-import { decodePath, encodePath } from '../model/path.ts';
-import { readProc } from '../native/processes.ts';
-import type { ParentProcess } from '../scheduler/slurm-job.ts';
+import { errnoOf, reasonOf } from '../../model/errors.ts';
+import { decodePath, encodePath } from '../../model/path.ts';
+import { readProc } from '../../native/processes.ts';
+import type { ParentProcess } from '../../scheduler/slurm-job.ts';
 
 export interface Outside {
   /** The text of a file, names in it without loss; throws as node:fs does. */
