@@ -273,7 +273,7 @@ describe('the control socket of a run', () => {
   });
 
   it('is answered by the sidecar that replaces a dead one, at the same place', async () => {
-    const task = run(['-r', '*.dat'], `${TELL}; echo 1 > a.dat; ${UNTIL_GO}`);
+    const task = run(['-r', '*.dat'], `echo 1 > a.dat; ${TELL}; ${UNTIL_GO}`);
     const socket = await socketOf(task);
     const first = sidecarOf(task.pid) ?? 0;
     process.kill(first, 'SIGKILL');
@@ -341,7 +341,7 @@ describe('capture flush while the store is out of order', () => {
   it('lists in time what is not stored when the store stalls', async () => {
     server.fault = ({ operation, key }) =>
       operation === 'PutObject' && key.endsWith('slow.dat.0') ? { kind: 'stall' } : undefined;
-    const task = onS3('stall', `${TELL}; echo 1 > fast.dat; echo 1 > slow.dat; ${UNTIL_GO}`);
+    const task = onS3('stall', `echo 1 > fast.dat; echo 1 > slow.dat; ${TELL}; ${UNTIL_GO}`);
     const asked = flush(await socketOf(task), '--timeout', '4s');
     expect(await asked.status).toBe(74);
     expect(asked.stderr()).toMatch(/1 file not stored within 4\.0 s: slow\.dat \(.*\)\n {2}try: /);
