@@ -2,10 +2,10 @@
 // not in the store, so a file is first set aside, watched for a moment, and put back when anything moved.
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
+import pLimit from 'p-limit';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { sameFingerprint, type Fingerprint } from '../model/file/fingerprint.ts';
-import { createLimit } from '../model/limit.ts';
 import { showPath, type RelPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
 import { reached } from '../native/failpoint.ts';
@@ -56,7 +56,7 @@ export function openReclaimer(root: WorkDir): Reclaimer {
   const dir = ownDir(root, 'reclaim');
   const journal = openJournal(root);
   const fewer = Math.floor(openFilesLimit() * SHARE_OF_OPEN_FILES);
-  const limit = createLimit(Math.max(1, Math.min(AT_ONCE, fewer)));
+  const limit = pLimit(Math.max(1, Math.min(AT_ONCE, fewer)));
   const underWay = new Set<Promise<unknown>>();
   const run = randomBytes(6).toString('hex');
   let count = 0;

@@ -1,5 +1,6 @@
 // What this attempt knows to be stored, and the records that say so. Records are only ever created, one
 // after the other; each holds all that the attempt knows, so the newest alone is enough.
+import pLimit from 'p-limit';
 import type { History, WholeRecord } from '../model/checkpoint/history.ts';
 import { prunableRecords } from '../model/checkpoint/retention.ts';
 import { recordKey, type KeyScope } from '../model/format/keys.ts';
@@ -97,7 +98,7 @@ export class Ledger {
   #generations: readonly Generation[];
   #seq: number;
   #written: string[] = [];
-  #chain: Promise<unknown> = Promise.resolve();
+  readonly #inTurn = pLimit(1);
   #limit: AbortSignal | undefined;
   /** What the attempt began with, for its later records: `<attempt>-<generation>`. */
   restored: string | undefined;
@@ -180,11 +181,9 @@ export class Ledger {
 
   /** Writes one record with all that is known now. The fence is asked first; writes never overlap. */
   write(kind: RecordKind, extra: RecordExtra = {}, signal?: AbortSignal): Promise<void> {
-    const next = this.#chain.then(() => {
-      return whileLinked([signal, this.#limit], (either) => this.#write(kind, extra, either));
-    });
-    this.#chain = next.catch(() => undefined);
-    return next;
+    return this.#inTurn(() =>
+      whileLinked([signal, this.#limit], (either) => this.#write(kind, extra, either)),
+    );
   }
 
   async #write(kind: RecordKind, extra: RecordExtra, signal?: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 // Reads what earlier attempts of this index have recorded. Believes nothing that model/format/records does not
 // accept; an unreadable record is reported and the one before it is taken.
+import pLimit from 'p-limit';
 import type { WholeRecord } from '../model/checkpoint/history.ts';
 import { parseRecordKey, recordKey, recordPrefix, type KeyScope } from '../model/format/keys.ts';
 import {
@@ -9,7 +10,6 @@ import {
   type CaptureRecord,
   type StoredFile,
 } from '../model/format/records.ts';
-import { createLimit } from '../model/limit.ts';
 import { rowList } from '../model/packed/packed-list.ts';
 import { Paths } from '../model/packed/paths.ts';
 import { storedFileRow } from '../model/packed/stored-files.ts';
@@ -166,7 +166,7 @@ function openSegments(
   signal?: AbortSignal,
 ): Segments {
   const known = new Map<string, Promise<Iterable<StoredFile>>>();
-  const limit = createLimit(SEGMENTS_AT_ONCE);
+  const limit = pLimit(SEGMENTS_AT_ONCE);
   const codec = storedFileRow(scope.index);
   const read = async (key: string): Promise<Iterable<StoredFile>> => {
     const text = await readText(store, key, signal);

@@ -2,9 +2,9 @@
 // Nothing appears in the work directory before place.ts has seen that all are whole.
 import fs from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import pLimit from 'p-limit';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
-import { createLimit } from '../model/limit.ts';
 import { linkSignals } from '../model/linked-signal.ts';
 import { isInside, joinPath, type RelPath } from '../model/path.ts';
 import { heldPath } from '../native/beneath.ts';
@@ -54,8 +54,8 @@ export async function fetchFiles(
   const stop = new AbortController();
   const { signal, unlink } = linkSignals(options.signal, stop.signal);
   // One large file fills the link with its ranges; the small ones share it with them.
-  const large = createLimit(1);
-  const small = createLimit(options.parallel);
+  const large = pLimit(1);
+  const small = pLimit(options.parallel);
   const failures: unknown[] = [];
   const work = sources.map(async (source, n) => {
     const limit = (source.size ?? Infinity) > RANGE_BYTES ? large : small;

@@ -2,11 +2,11 @@
 // index's own first. Only finds them; fetch.ts brings them. What capture stored itself is an input only where it
 // is a result of this index, and of the same run.
 import fs from 'node:fs';
+import pLimit from 'p-limit';
 import { fixedPart } from '../model/file/fixed-part.ts';
 import type { Manifest } from '../model/file/manifest.ts';
 import { escapePath, inputKeys, isPlainKey, pathOfKey, type KeyScope } from '../model/format/keys.ts';
 import { isRecordKey, originOf, type Origin } from '../model/format/origin.ts';
-import { createLimit } from '../model/limit.ts';
 import { encodePath, isInside, type RelPath } from '../model/path.ts';
 import type { ObjectHead, Store } from '../store/contract/store.ts';
 import { sourceOf } from './input-source.ts';
@@ -175,13 +175,11 @@ async function headsOf(
   { store, signal }: InputSearch,
   listed: readonly Listed[],
 ): Promise<readonly Looked[]> {
-  const limit = createLimit(HEADS_AT_ONCE);
-  const heads = listed.map(({ key, candidates }) =>
-    limit(async () => ({ head: await store.head(key, signal), candidates })),
-  );
-  return (await Promise.all(heads)).flatMap(({ head, candidates }) =>
-    head === undefined ? [] : [{ head, candidates }],
-  );
+  const heads = await pLimit(HEADS_AT_ONCE).map(listed, async ({ key, candidates }) => ({
+    head: await store.head(key, signal),
+    candidates,
+  }));
+  return heads.flatMap(({ head, candidates }) => (head === undefined ? [] : [{ head, candidates }]));
 }
 
 function candidatesOf(key: string, { index }: KeyScope): readonly Candidate[] {

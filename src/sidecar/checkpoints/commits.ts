@@ -1,5 +1,6 @@
 // One record of generations after the other: commits sets, and later says that they are proven and drops what was
 // kept until then. What a set is, and when it is complete, is not known here.
+import pLimit from 'p-limit';
 import { committedLine, generationBytes, preferenceLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -38,7 +39,8 @@ export class Commits {
   readonly #keepers: Keepers;
   readonly #spare: Spare;
   readonly #verified: VerifyCut;
-  #last: Promise<void> = Promise.resolve();
+  /** Carries out a step when those before it are over. */
+  readonly inTurn = pLimit(1);
   #isMarkDue = false;
   count = 0;
 
@@ -49,16 +51,9 @@ export class Commits {
     this.#verified = openVerifyCut(options.context, options.checkpoints);
   }
 
-  /** Carries out `step` when those before it are over. */
-  inTurn(step: () => Promise<void>): Promise<void> {
-    const next = this.#last.then(step);
-    this.#last = next.catch(() => undefined);
-    return next;
-  }
-
   /** Resolves when all that was begun is over. */
   settled(): Promise<void> {
-    return this.#last;
+    return this.inTurn(async () => undefined);
   }
 
   /** To be called in turn. Rejects when it could not be recorded; `until` as for {@link VerifyCut}. */

@@ -1,11 +1,11 @@
 // Companions while the task holds them open: finds them, sends what has been written since the last time, and
 // remembers which segments hold which file. Never waits for a close, and never reads beyond what it has seen.
+import pLimit from 'p-limit';
 import { planSegments, type Captured, type SegmentPlan } from '../../model/checkpoint/companions.ts';
 import { sameFingerprint } from '../../model/file/fingerprint.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import { parseSegmentKey, segmentKey } from '../../model/format/keys.ts';
 import type { Companion, Generation, Segment } from '../../model/format/records.ts';
-import { createLimit } from '../../model/limit.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
 import { sendSegment, type SegmentSent } from '../../upload/send-segment.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
@@ -40,7 +40,7 @@ export class Companions {
   readonly #numbers = new Map<RelPath, number>();
   readonly #refused = new Set<RelPath>();
   readonly #generationNumber: () => number;
-  #underWay: Promise<unknown> = Promise.resolve();
+  readonly #inTurn = pLimit(1);
   bytesStored = 0;
   /** Every companion that there has been; undefined while nobody has looked. */
   seen: Set<RelPath> | undefined;
@@ -94,9 +94,7 @@ export class Companions {
    * results that were open. Throws what the store throws.
    */
   capture(moment: Moment, signal: AbortSignal): Promise<Capture> {
-    const next = this.#underWay.then(() => this.#capture(moment, signal));
-    this.#underWay = next.catch(() => undefined);
-    return next;
+    return this.#inTurn(() => this.#capture(moment, signal));
   }
 
   /** Segments of this attempt that neither `alive` nor the next capture needs; the caller deletes them. */
@@ -118,7 +116,7 @@ export class Companions {
     const here = new Set(found.map(({ path }) => path));
     this.seen = new Set([...(this.seen ?? []), ...here]);
     for (const path of this.#captured.keys()) if (!here.has(path)) this.#captured.delete(path);
-    const limit = createLimit(PARALLEL);
+    const limit = pLimit(PARALLEL);
     const settled = await Promise.allSettled(
       found.map((file) => limit(() => this.#captureOne(file, atCheckpoint, signal))),
     );

@@ -1,4 +1,6 @@
 // When local copies go: the policy of `--reclaim`. The deletion itself, with its proofs, is reclaim/reclaim.ts.
+import pLimit from 'p-limit';
+import { forEachAtOnce } from '../../model/at-once.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { sameFingerprint } from '../../model/file/fingerprint.ts';
 import { keptKey } from '../../model/format/keys.ts';
@@ -21,7 +23,7 @@ const MOST_AT_ONCE = 1000;
 export class Reclaims {
   readonly #context: Context;
   readonly #results: Results;
-  #underWay: Promise<void> = Promise.resolve();
+  readonly #inTurn = pLimit(1);
   reclaimed = 0;
 
   constructor(context: Context, results: Results) {
@@ -39,7 +41,7 @@ export class Reclaims {
 
   /** While the task runs, after a record: `now` takes all that a record names, `auto` only under pressure. */
   whileRunning(): Promise<void> {
-    return this.#next(async () => {
+    return this.#inTurn(async () => {
       const { settings, manifest, root, reclaimer } = this.#context;
       if (reclaimer === undefined) return;
       const isFree = ({ path }: Reclaimable): boolean => !manifest.rolesOf(path).companion;
@@ -57,7 +59,7 @@ export class Reclaims {
 
   /** After the last record: everything that is durable and that nobody needs here. */
   atEnd(checkpoints: readonly Reclaimable[]): Promise<void> {
-    return this.#next(async () => {
+    return this.#inTurn(async () => {
       const { reclaimer } = this.#context;
       if (reclaimer === undefined || this.#isReserved()) return;
       await this.#context.fence.passAnew(this.#context.signal);
@@ -72,19 +74,9 @@ export class Reclaims {
     return settings.perishableStore || networkFileSystem(fileSystemType(heldPath(root))) !== undefined;
   }
 
-  #next(step: () => Promise<void>): Promise<void> {
-    const next = this.#underWay.then(step);
-    this.#underWay = next.catch(() => undefined);
-    return next;
-  }
-
   async #reclaimAll(ready: Iterable<Reclaimable>, atEnd: boolean): Promise<void> {
     await this.#context.fence.pass(this.#context.signal);
-    const rest = ready[Symbol.iterator]();
-    const reclaimSome = async (): Promise<void> => {
-      for (let one = rest.next(); one.done !== true; one = rest.next()) await this.#reclaim(one.value, atEnd);
-    };
-    await Promise.all(Array.from({ length: MOST_AT_ONCE }, reclaimSome));
+    await forEachAtOnce(ready, MOST_AT_ONCE, (one) => this.#reclaim(one, atEnd));
   }
 
   async #reclaim(one: Reclaimable, atEnd: boolean): Promise<void> {

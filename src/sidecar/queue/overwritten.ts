@@ -1,10 +1,10 @@
 // What stands under a result's key need not be what its record says: an attempt may die between a push and the
 // record of it, or only stall, and wake up when a later one has pushed the same key; and an object may have been
 // deleted or cut since. Looks at push ids and sizes, and never says that all is stored when it could not look.
+import { forEachAtOnce } from '../../model/at-once.ts';
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
-import { forEachAtOnce } from '../../model/limit.ts';
 import { whileLinked } from '../../model/linked-signal.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
 import type { ObjectHead, ObjectMeta, Store } from '../../store/contract/store.ts';

@@ -1,9 +1,9 @@
 // What deaths have left of results, and no record names: the attempt was killed after it had sent it. A listing for each
 // path that is asked for, and none where every earlier attempt has written its last record.
+import pLimit from 'p-limit';
 import type { History } from '../../model/checkpoint/history.ts';
 import { parsePartial, partialPrefix, type KeyScope } from '../../model/format/keys.ts';
 import { isLast, type StoredFile } from '../../model/format/records.ts';
-import { createLimit } from '../../model/limit.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { factsOfMeta } from './overwritten.ts';
@@ -50,10 +50,9 @@ export async function unrecordedPartials(
     }
     return found;
   };
-  const limit = createLimit(LISTINGS_AT_ONCE);
   const some = new Set<RelPath>();
   for (const path of paths) if (some.add(path).size === MOST_PATHS) break;
-  const found = (await Promise.all([...some].map((path) => limit(() => find(path))))).flat();
+  const found = (await pLimit(LISTINGS_AT_ONCE).map(some, find)).flat();
   return found.toSorted((a, b) => a.attempt - b.attempt);
 }
 

@@ -1,10 +1,10 @@
 // After a run that is done: deletes what earlier attempts of this index had sent and never recorded, because they
 // were killed in between. Never deletes what any record names, nor anything of a later attempt.
+import pLimit from 'p-limit';
 import { keysOf } from '../../model/checkpoint/retention.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { momentPrefix, parseMoment } from '../../model/format/keys.ts';
 import type { Generation } from '../../model/format/records.ts';
-import { createLimit } from '../../model/limit.ts';
 import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { listRecords, readNewest } from '../../records/read.ts';
@@ -65,11 +65,9 @@ async function madeBy(
   keys: readonly string[],
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const limit = createLimit(LISTINGS_AT_ONCE);
-  const made = keys.map((key) =>
-    limit(async () => runs.has((await store.head(key, signal))?.meta['run'] ?? '')),
+  const isOurs = await pLimit(LISTINGS_AT_ONCE).map(keys, async (key) =>
+    runs.has((await store.head(key, signal))?.meta['run'] ?? ''),
   );
-  const isOurs = await Promise.all(made);
   return keys.filter((_, at) => isOurs[at]);
 }
 
@@ -89,7 +87,6 @@ async function findStrays(
   ];
   // What this attempt sent and did not name it has deleted itself, but for what a dead sidecar of it had sent.
   const newest = resumed ? attempt : attempt - 1;
-  const limit = createLimit(LISTINGS_AT_ONCE);
   const find = async (path: RelPath): Promise<readonly string[]> => {
     const roles = manifest.rolesOf(path);
     const prefix = momentPrefix(path, scope);
@@ -105,5 +102,5 @@ async function findStrays(
     return found;
   };
   const some = [...new Set(paths)].slice(0, MOST_PATHS);
-  return (await Promise.all(some.map((path) => limit(() => find(path))))).flat();
+  return (await pLimit(LISTINGS_AT_ONCE).map(some, find)).flat();
 }

@@ -1,8 +1,8 @@
 // `--skip-done`: is this index done? Records alone tell. What restore would need counts for nothing: checkpoints of an
 // index that is done may have been cleaned away.
+import pLimit from 'p-limit';
 import { parseRecordKey } from '../../model/format/keys.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import { createLimit } from '../../model/limit.ts';
 import { readNewest, type RecordListing } from '../../records/read.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { standing } from '../queue/overwritten.ts';
@@ -28,9 +28,9 @@ export async function doneAttempt(
   if (last?.record.kind !== 'done' || last.record.runId !== identity.runId) return undefined;
   const { attempt } = last.record;
   if (attempt === listing.newestAttempt) return attempt;
-  const limit = createLimit(LOOKS_AT_ONCE);
-  const looks = [...last.results].map((file) =>
-    limit(async () => (await standing(store, file, signal)) === file),
+  const stand = await pLimit(LOOKS_AT_ONCE).map(
+    last.results,
+    async (file) => (await standing(store, file, signal)) === file,
   );
-  return (await Promise.all(looks)).every(Boolean) ? attempt : undefined;
+  return stand.every(Boolean) ? attempt : undefined;
 }

@@ -1,12 +1,12 @@
 // What results lack because this attempt goes on from a checkpoint set that is ahead of them: said by name at the
 // start, and kept in every record from then on. A file that stands here, or was stored after the set, lacks nothing.
+import pLimit from 'p-limit';
 import type { Log } from '../../log/log.ts';
 import type { History } from '../../model/checkpoint/history.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { behindOf, lackingAfter, namesOf, withPartials } from '../../model/checkpoint/lacking.ts';
 import { resultKey, type KeyScope } from '../../model/format/keys.ts';
 import type { Behind, Generation, Lacking } from '../../model/format/records.ts';
-import { createLimit } from '../../model/limit.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
@@ -27,9 +27,8 @@ export interface LackingJob {
 
 /** `generation`: the one that stands in the work directory now. */
 export async function findLacking(job: LackingJob, generation: Generation): Promise<readonly Lacking[]> {
-  const limit = createLimit(LOOKS_AT_ONCE);
   const behind = behindOf(generation).filter((one) => !stands(job, one));
-  const saved = await Promise.all(behind.map((one) => limit(() => isStored(job, one))));
+  const saved = await pLimit(LOOKS_AT_ONCE).map(behind, (one) => isStored(job, one));
   const lost = behind.filter((_, at) => saved[at] !== true);
   const lacking = lackingAfter(generation, lost);
   const unrecorded = await unrecordedPartials(

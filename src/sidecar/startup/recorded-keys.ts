@@ -1,7 +1,7 @@
 // Which objects of a store do the records of all its indices name? One request for each index, where the objects
 // themselves would take one each: a listing of inputs asks when it meets very many.
+import pLimit from 'p-limit';
 import { parseRecordKey, TASKS_PREFIX } from '../../model/format/keys.ts';
-import { createLimit } from '../../model/limit.ts';
 import { readNewest } from '../../records/read.ts';
 import type { Store } from '../../store/contract/store.ts';
 
@@ -17,13 +17,12 @@ export async function recordedKeys(store: Store, signal: AbortSignal): Promise<R
     newest.set(key.slice(0, key.lastIndexOf('/')), key);
   }
   const keys = new Set<string>();
-  const limit = createLimit(READ_AT_ONCE);
   const read = async (key: string): Promise<void> => {
     const [, taskName = '', index = ''] = key.split('/');
     const listing = { scope: { taskName, index }, keys: [key], newestAttempt: 0 };
     const { records } = await readNewest(store, listing, Infinity, signal);
     for (const { results } of records) for (const file of results) keys.add(file.key);
   };
-  await Promise.all([...newest.values()].map((key) => limit(() => read(key))));
+  await pLimit(READ_AT_ONCE).map(newest.values(), read);
   return keys;
 }

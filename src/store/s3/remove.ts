@@ -6,7 +6,7 @@ import {
   ListMultipartUploadsCommand,
   type ListMultipartUploadsCommandOutput,
 } from '@aws-sdk/client-s3';
-import { forEachAtOnce } from '../../model/limit.ts';
+import { forEachAtOnce } from '../../model/at-once.ts';
 import { request, type Bucket } from './bucket.ts';
 import { NotFromS3, type Failure } from './failure.ts';
 import { headObject, relativeKey } from './read.ts';

@@ -1,8 +1,10 @@
+import pLimit from 'p-limit';
 import { expect, test } from 'vitest';
-import { createLimit, forEachAtOnce } from '../../src/model/limit.ts';
+import { forEachAtOnce } from '../../src/model/at-once.ts';
 
+// What all of capture takes from p-limit for granted.
 test('never more than the limit run, and all come in their order', async () => {
-  const limit = createLimit(3);
+  const limit = pLimit(3);
   const order: number[] = [];
   let running = 0;
   let most = 0;
@@ -21,9 +23,25 @@ test('never more than the limit run, and all come in their order', async () => {
 });
 
 test('a failure is the answer of its own work, and gives its place back', async () => {
-  const limit = createLimit(1);
+  const limit = pLimit(1);
   await expect(limit(() => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
   expect(await limit(() => Promise.resolve('fine'))).toBe('fine');
+});
+
+test('with a limit of one the works never overlap, nor begin before the caller has ended its own step', async () => {
+  const limit = pLimit(1);
+  const told: string[] = [];
+  const work = ['a', 'b'].map((name) =>
+    limit(async () => {
+      told.push(`${name} begins`);
+      await new Promise(setImmediate);
+      told.push(`${name} ends`);
+      if (name === 'a') throw new Error('broken');
+    }),
+  );
+  told.push('asked for both');
+  await Promise.allSettled(work);
+  expect(told).toEqual(['asked for both', 'a begins', 'a ends', 'b begins', 'b ends']);
 });
 
 test('of very many items no more are taken than are worked on', async () => {
