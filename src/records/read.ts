@@ -8,6 +8,7 @@ import {
   parseRecord,
   parseSegment,
   type CaptureRecord,
+  type Generation,
   type StoredFile,
 } from '../model/format/records.ts';
 import { rowList } from '../model/packed/packed-list.ts';
@@ -51,8 +52,8 @@ export interface ReadRecords {
   readonly unreadable: readonly number[];
 }
 
-/** List segments read at once: each has some 300 KiB of text. */
-const SEGMENTS_AT_ONCE = 4;
+/** Records and list segments read at once: each may have some 300 KiB of text. */
+const READ_AT_ONCE = 4;
 
 /** The newest readable record of every attempt below `before`. `paths`: what its results share with others. */
 export async function readNewest(
@@ -79,6 +80,24 @@ export async function readNewest(
     if (hasToldMore && (whole?.record.seq ?? 0) === 0) unreadable.push(attempt);
   }
   return { records, problems, unreadable };
+}
+
+/**
+ * What the records before the newest of each attempt below `before` tell of generations, as far as they are there and can
+ * be read: the newest may have dropped some of them whose objects nobody has deleted, as all was killed in between.
+ */
+export async function readDropped(
+  store: Store,
+  listing: RecordListing,
+  before: number,
+  signal?: AbortSignal,
+): Promise<readonly Generation[]> {
+  const keys = listing.keys.filter((key) => {
+    const at = parseRecordKey(key);
+    return at !== undefined && at.kind !== 'list' && at.seq > 0 && at.attempt < before;
+  });
+  const records = await pLimit(READ_AT_ONCE).map(keys, (key) => readRecord(store, key, signal));
+  return records.flatMap((record) => (record === undefined || 'invalid' in record ? [] : record.generations));
 }
 
 async function newestReadable(
@@ -166,7 +185,7 @@ function openSegments(
   signal?: AbortSignal,
 ): Segments {
   const known = new Map<string, Promise<Iterable<StoredFile>>>();
-  const limit = pLimit(SEGMENTS_AT_ONCE);
+  const limit = pLimit(READ_AT_ONCE);
   const codec = storedFileRow(scope.index);
   const read = async (key: string): Promise<Iterable<StoredFile>> => {
     const text = await readText(store, key, signal);

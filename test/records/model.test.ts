@@ -6,11 +6,16 @@ import { generationName, unionOf } from '../../src/model/checkpoint/history.ts';
 import { parseRecordKey, type KeyScope } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/record-text.ts';
 import type { Generation } from '../../src/model/format/records.ts';
-import { droppedGenerations, droppedKeys, keptGenerations } from '../../src/model/checkpoint/retention.ts';
+import {
+  droppedGenerations,
+  droppedKeys,
+  keptGenerations,
+  keysOf,
+} from '../../src/model/checkpoint/retention.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
 import { FencedError, openFence, type Fence } from '../../src/records/fence.ts';
 import { factsOf, Ledger } from '../../src/records/ledger.ts';
-import { listRecords, readNewest } from '../../src/records/read.ts';
+import { listRecords, readDropped, readNewest } from '../../src/records/read.ts';
 import { openTidy, type Tidy } from '../../src/records/tidy.ts';
 import type { ObjectHead, Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
@@ -263,6 +268,18 @@ async function restorable(): Promise<readonly Generation[]> {
   return unionOf(records, undefined).generations;
 }
 
+/** Objects of committed sets that are there, and that a run that is done would not find again. */
+async function forgotten(): Promise<readonly string[]> {
+  const { disk, committed } = world;
+  const listing = await listRecords(disk, SCOPE);
+  const dropped = await readDropped(disk, listing, Infinity);
+  const told = new Set([...(await restorable()), ...dropped].flatMap(keysOf));
+  const recorded = [...committed].flatMap(([attempt, newest]) =>
+    Array.from({ length: newest }, (_, n) => `k.chk.t.0.${generationName({ attempt, generation: n + 1 })}`),
+  );
+  return recorded.filter((key) => disk.objects.has(key) && !told.has(key));
+}
+
 const isWhole = ({ members }: Generation): boolean => members.every(({ key }) => world.disk.objects.has(key));
 
 describe('attempts that come one after the other, each killed anywhere', () => {
@@ -275,6 +292,10 @@ describe('attempts that come one after the other, each killed anywhere', () => {
           const found = await restorable();
           // The last records of earlier attempts go on naming sets that later ones have dropped.
           expect(found.slice(0, KEPT).every(isWhole)).toBe(true);
+          expect(
+            await forgotten(),
+            'objects that were recorded and that no record tells of any more',
+          ).toEqual([]);
           const newest = [...world.committed].at(-1);
           if (newest === undefined) continue;
           const [attempt, generation] = newest;

@@ -1,5 +1,6 @@
-// After a run that is done: deletes what earlier attempts of this index had sent and never recorded, because they
-// were killed in between. Never deletes what any record names, nor anything of a later attempt.
+// After a run that is done: deletes what earlier attempts of this index had sent and never recorded, or had dropped and
+// not deleted yet, because they were killed in between. Never deletes what the newest record of any attempt names, nor
+// anything of a later attempt.
 import pLimit from 'p-limit';
 import { keysOf } from '../../model/checkpoint/retention.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -7,7 +8,7 @@ import { momentPrefix, parseMoment } from '../../model/format/keys.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import { listRecords, readNewest } from '../../records/read.ts';
+import { listRecords, readDropped, readNewest } from '../../records/read.ts';
 import type { Context } from '../run/context.ts';
 
 /** A listing costs a round trip. */
@@ -27,7 +28,7 @@ export async function deleteOrphanedObjects(
   try {
     const recorded = await readAll(context, signal);
     if (recorded === undefined) return;
-    const found = await findStrays(context, recorded.generations, seen, signal);
+    const found = await findStrays(context, recorded, seen, signal);
     const strays = await madeBy(context, recorded.runs, found, signal);
     if (strays.length === 0 || !(await tidy.delete(strays, signal))) return;
     log.info(`deleted ${plural(strays.length, 'object')} that killed attempts had sent and never recorded`);
@@ -38,24 +39,23 @@ export async function deleteOrphanedObjects(
 
 interface Recorded {
   readonly generations: readonly Generation[];
+  /** As far as older records still tell of them. */
+  readonly dropped: readonly Generation[];
   /** Of each attempt of this task and index: what its objects carry as `run`. */
   readonly runs: ReadonlySet<string>;
 }
 
 /** Of all attempts and run ids. Undefined when a record cannot be read: it may name anything. */
 async function readAll(
-  { store, scope, ledger, runToken }: Context,
+  { store, scope, ledger, attempt, runToken }: Context,
   signal: AbortSignal,
 ): Promise<Recorded | undefined> {
-  const { records, problems } = await readNewest(
-    store,
-    await listRecords(store, scope, signal),
-    Infinity,
-    signal,
-  );
+  const listing = await listRecords(store, scope, signal);
+  const { records, problems } = await readNewest(store, listing, Infinity, signal);
   if (problems.length > 0) return undefined;
   const generations = [...records.flatMap(({ record }) => record.generations), ...ledger.generations];
-  return { generations, runs: new Set([...records.map(({ record }) => record.runToken), runToken]) };
+  const dropped = await readDropped(store, listing, attempt, signal);
+  return { generations, dropped, runs: new Set([...records.map(({ record }) => record.runToken), runToken]) };
 }
 
 /** A name alone does not tell: `a.b` of the task `c` and `a` of `b.c` have the same keys. */
@@ -73,12 +73,15 @@ async function madeBy(
 
 async function findStrays(
   { store, scope, manifest, attempt, resumed }: Context,
-  generations: readonly Generation[],
+  { generations, dropped }: Pick<Recorded, 'generations' | 'dropped'>,
   seen: Iterable<RelPath>,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const named = new Set(generations.flatMap(keysOf));
-  const recorded = generations.flatMap(({ members, companions }) => [...members, ...companions]);
+  const recorded = [...generations, ...dropped].flatMap(({ members, companions }) => [
+    ...members,
+    ...companions,
+  ]);
   const paths = [
     ...manifest.exact.checkpoints,
     ...manifest.exact.companions,
