@@ -2,50 +2,33 @@
 // through decide() to a push, a record and at last a reclaim; and it ends with the one record that says how
 // it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
 import { setMaxListeners } from 'node:events';
-import picomatch from 'picomatch';
 import { generationName } from '../model/checkpoint/history.ts';
 import { EXIT } from '../model/exit-status.ts';
-import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
-import { openWitness, type Witness } from '../watch/witness.ts';
+import { openWitness } from '../watch/witness.ts';
 import { afterTheEnd } from './after-the-end.ts';
-import { Checkpoints } from './checkpoints/checkpoints.ts';
-import { Companions } from './checkpoints/companions.ts';
-import { Generations } from './checkpoints/generations.ts';
-import { OpenResults } from './checkpoints/open-results.ts';
 import { openAnswers } from './control/answer.ts';
 import { openFlush } from './control/flush.ts';
-import { openGauges, type Gauges } from './disk/gauges.ts';
-import { PressureWatch } from './disk/pressure-watch.ts';
-import { Reclaims } from './disk/reclaims.ts';
-import type { Opened, SidecarOptions } from './interface.ts';
-import { Files } from './queue/files.ts';
-import { openPusher } from './queue/pushing.ts';
-import { Recorder } from './queue/recorder.ts';
-import { Results } from './queue/results.ts';
-import { rolesToStore } from './queue/roles.ts';
-import { Unsaved } from './queue/unsaved.ts';
-import type { Context } from './run/context.ts';
-import { statMember } from './run/local-file.ts';
+import type { Opened, Sidecar, SidecarOptions } from './interface.ts';
 import { Outage } from './run/outage.ts';
 import { openDrainWindow, type DrainWindow } from './shutdown/drain-window.ts';
-import { finish } from './shutdown/finish.ts';
+import { finish, type Finished } from './shutdown/finish.ts';
 import { endWhenLost } from './shutdown/lost-store.ts';
-import { type FinishParts } from './shutdown/parts.ts';
+import type { FinishParts, RunEnd } from './shutdown/parts.ts';
 import { openStopping } from './shutdown/stopping.ts';
+import { connect, listenerOf, makeStages } from './stages.ts';
 import { scanBaseline } from './startup/baseline-scan.ts';
 import { sayOpening } from './startup/opening-lines.ts';
-import type { Restored } from './startup/restore.ts';
-import { begin } from './startup/start.ts';
-import { watchFor, type Watching } from './startup/watching.ts';
+import { begin, type Begun } from './startup/start.ts';
+import { openWatch } from './startup/watching.ts';
 import { warmUpLanes } from './startup/workers.ts';
 
 export async function openSidecar(options: SidecarOptions): Promise<Opened> {
-  const { settings, log } = options;
+  const { log } = options;
   const stop = new AbortController();
   // Every push under way listens: that is no leak.
   setMaxListeners(0, stop.signal);
-  let fencedBy: string | undefined;
+  const fenced = new AbortController();
   const outage = new Outage(log, clockMs);
   options.giveUp?.addEventListener('abort', () => stop.abort(options.giveUp?.reason));
   const beginning = await begin({
@@ -53,7 +36,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
     outage,
     signal: stop.signal,
     onFenced: ({ message }) => {
-      fencedBy = message;
+      fenced.abort(message);
       options.onFenced(message);
       stop.abort(new Error(message));
     },
@@ -63,146 +46,84 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
     log.info(`done already in attempt ${attempt} (--skip-done)`, { event: kind, attempt });
     return { kind };
   }
-  const { context, restored, ended, close } = beginning;
-  if (ended !== undefined) return { kind: 'open', sidecar: afterTheEnd(beginning, ended) };
+  const { ended } = beginning;
+  const sidecar =
+    ended === undefined
+      ? await run(options, beginning, { stop, fenced: fenced.signal })
+      : afterTheEnd(beginning, ended);
+  return { kind: 'open', sidecar };
+}
+
+/** How a run is stopped from within. */
+interface Stops {
+  /** Gives up all that is under way. */
+  readonly stop: AbortController;
+  /** Aborted, with the words for the user, when another attempt has taken the index over. */
+  readonly fenced: AbortSignal;
+}
+
+/** Watches from now on what the task closes. */
+async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise<Sidecar> {
+  const { context, restored } = begun;
   warmUpLanes(context);
   const witness = openWitness({ launcher: options.launcher, self: process.pid, token: context.runToken });
-  const parts = assemble(context, restored, witness);
-  outage.runs({ waiting: () => parts.files.waiting, onOver: () => parts.files.retryNow() });
-  const watcher = await watchFor(parts);
-  await scanBaseline(context, { files: parts.files, restored }, watcher, () => {
-    parts.watching.watcher = watcher;
-  });
-  const flush = openFlush({ ...parts, watcher });
+  const { watcher, listen } = await openWatch(context, witness);
+  const stages = makeStages({ context, restored, watcher, witness });
+  const { files } = stages;
+  connect(stages);
+  context.outage.runs({ waiting: () => files.waiting, onOver: () => files.retryNow() });
+  await scanBaseline(context, { files, restored }, watcher, () => listen(listenerOf(stages)));
+  const flush = openFlush(stages);
   const control = await openAnswers(context, flush);
-  const stopping = openStopping({ ...parts, flush, onDrainTakes: options.onDrainTakes });
+  const stopping = openStopping({ ...stages, flush, onDrainTakes: options.onDrainTakes });
   // Below a launcher the user has read it before a sidecar is replaced.
   if (options.attempt === undefined || options.alone === true) await sayOpening(context, restored);
   let window: DrainWindow | undefined;
   return {
-    kind: 'open',
-    sidecar: {
-      attempt: context.attempt,
-      restored: restored.generation === undefined ? '' : generationName(restored.generation),
-      runToken: context.runToken,
-      socket: control?.path,
-      taskStarted: () => watcher.look(),
-      taskSignalled: stopping.taskSignalled,
-      noticed: stopping.noticed,
-      advised: stopping.advised,
-      finish: async (run) => {
-        const { drainTimeoutMs } = settings;
-        window = openDrainWindow({ deadlineMs: run.deadlineMs, drainTimeoutMs, now: context.now, stop });
-        stopping.drains(window);
-        const lost = endWhenLost(outage, window, context.now);
-        if (run.deadlineMs !== undefined) stopping.noticed(run.deadlineMs);
-        await control?.close();
-        const finished = await finish(
-          { ...parts, watcher, window },
-          { ...run, signalledAtMs: run.signalledAtMs ?? stopping.signalledAtMs },
-        );
-        lost.close();
-        return fencedBy === undefined
-          ? finished
-          : {
-              status: EXIT.fenced,
-              last: { ...finished.last, level: 'error', text: `${fencedBy}; ${finished.last.text}` },
-            };
-      },
-      close: async () => {
-        window?.close();
-        stopping.close();
-        outage.close();
-        parts.pressureWatch.close();
-        parts.gauges.close();
-        await watcher.close();
-        parts.witness?.close();
-        await close();
-      },
+    attempt: context.attempt,
+    restored: restored.generation === undefined ? '' : generationName(restored.generation),
+    runToken: context.runToken,
+    socket: control?.path,
+    taskStarted: () => watcher.look(),
+    taskSignalled: stopping.taskSignalled,
+    noticed: stopping.noticed,
+    advised: stopping.advised,
+    finish: async (end) => {
+      const { now, settings } = context;
+      const { drainTimeoutMs } = settings;
+      window = openDrainWindow({ deadlineMs: end.deadlineMs, drainTimeoutMs, now, stop: stops.stop });
+      stopping.drains(window);
+      if (end.deadlineMs !== undefined) stopping.noticed(end.deadlineMs);
+      await control?.close();
+      const signalledAtMs = end.signalledAtMs ?? stopping.signalledAtMs;
+      const finished = await drain({ ...stages, window }, { ...end, signalledAtMs });
+      return stops.fenced.aborted ? endedFenced(finished, stops.fenced) : finished;
+    },
+    close: async () => {
+      window?.close();
+      stopping.close();
+      stages.pressureWatch.close();
+      stages.gauges.close();
+      context.outage.close();
+      await watcher.close();
+      witness?.close();
+      await begun.close();
     },
   };
 }
 
-type Parts = Omit<FinishParts, 'watcher' | 'window'> &
-  Watching & { readonly gauges: Gauges; readonly pressureWatch: PressureWatch; readonly unsaved: Unsaved };
-
-/** The pieces and who tells whom. Nothing runs yet. */
-function assemble(context: Context, restored: Restored, witness: Witness | undefined): Parts {
-  const { settings, manifest } = context;
-  const watching: Parts['watching'] = { watcher: undefined };
-  const suspects = new Map<RelPath, string>();
-  const stored = (): void => {
-    recorder.due();
-    gauges.stored();
-    pressureWatch.changed();
-  };
-  const results = new Results(context, stored);
-  const checkpoints = new Checkpoints(context);
-  const openResults = new OpenResults({
-    context,
-    unsaved: () => unsaved,
-    files: () => files,
-    suspects,
-    pids: () => witness?.pids() ?? [],
-    restored: restored.generation,
-  });
-  const companions = new Companions(context, restored.generation, openResults, () => checkpoints.number);
-  const files = new Files({
-    paths: context.paths,
-    push: openPusher({ context, checkpoints, results, suspects }),
-    rolesOf: (path) => rolesToStore(manifest.rolesOf(path)),
-    replaces: (path) => results.replaces(path),
-    sizeOf: (path) => statMember(context.root, path)?.size ?? 0,
-    now: context.now,
-    onChange: (fileState, before) => {
-      gauges.changed(fileState, before);
-      unsaved.changed(fileState, before);
-      if (fileState.role !== 'checkpoint') return;
-      if (fileState.closes > before.closes)
-        generations.closed(fileState.path, fileState.lastClose?.how ?? 'close', context.now());
-      else if (before.pushing && !fileState.pushing) generations.memberSettled();
-    },
-  });
-  const unsaved = new Unsaved(context, { files: () => files, watcher: () => watching.watcher });
-  const generations = new Generations({
-    context,
-    files,
-    checkpoints,
-    companions,
-    drainEvents: () => watching.watcher?.drainNow(),
-    behind: () => unsaved.behind(),
-    isLast: lastMatcher(settings.checkpointLast),
-    restored: restored.members.map(({ file }) => file.path),
-    onCommitted: stored,
-  });
-  const gauges = openGauges(context, results, () => generations.commits.count);
-  const reclaims = new Reclaims(context, results);
-  // Under pressure a record is not waited for: what it names may go.
-  const pressureWatch = new PressureWatch({ look: () => reclaims.pressure(), relieve: () => recorder.now() });
-  const recorder = new Recorder(context, async () => {
-    await results.deleteObsolete();
-    await reclaims.whileRunning();
-  });
-  for (const { file, facts } of restored.members) checkpoints.noteRestored(file, facts);
-  return {
-    context,
-    files,
-    results,
-    checkpoints,
-    companions,
-    openResults,
-    generations,
-    recorder,
-    reclaims,
-    suspects,
-    unsaved,
-    pressureWatch,
-    gauges,
-    watching,
-    witness,
-  };
+async function drain(parts: FinishParts, end: RunEnd): Promise<Finished> {
+  const { context, window } = parts;
+  const lost = endWhenLost(context.outage, window, context.now);
+  try {
+    return await finish(parts, end);
+  } finally {
+    lost.close();
+  }
 }
 
-function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
-  return pattern === undefined ? () => false : picomatch(pattern, { dot: true });
+/** Whatever this attempt came to: the index is another's now. */
+function endedFenced({ last }: Finished, fenced: AbortSignal): Finished {
+  const text = `${String(fenced.reason)}; ${last.text}`;
+  return { status: EXIT.fenced, last: { ...last, level: 'error', text } };
 }

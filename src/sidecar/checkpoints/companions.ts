@@ -11,6 +11,7 @@ import { sendSegment, type SegmentSent } from '../../upload/send-segment.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { senderOf, type Context } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
+import type { Checkpoints } from './checkpoints.ts';
 import type { OpenResults, ResultFound } from './open-results.ts';
 
 /** Companions that are read at once: a checkpoint waits for all of them, results should not wait for any. */
@@ -39,7 +40,7 @@ export class Companions {
   /** By path the highest number that a segment of this attempt has. */
   readonly #numbers = new Map<RelPath, number>();
   readonly #refused = new Set<RelPath>();
-  readonly #generationNumber: () => number;
+  readonly #checkpoints: Pick<Checkpoints, 'number'>;
   readonly #inTurn = pLimit(1);
   bytesStored = 0;
   /** Every companion that there has been; undefined while nobody has looked. */
@@ -50,12 +51,12 @@ export class Companions {
     context: Context,
     before: Generation | undefined,
     openResults: Pick<OpenResults, 'look' | 'isHurried'>,
-    generationNumber: () => number,
+    checkpoints: Pick<Checkpoints, 'number'>,
   ) {
     this.#context = context;
     this.#openResults = openResults;
     this.#walk = walkOf(context);
-    this.#generationNumber = generationNumber;
+    this.#checkpoints = checkpoints;
     for (const companion of before?.companions ?? [])
       this.#captured.set(companion.path, { companion, source: undefined });
     const own = context.ledger.generations.flatMap(({ companions }) => companions);
@@ -195,7 +196,7 @@ export class Companions {
     const { scope, attempt } = this.#context;
     const segment = (this.#numbers.get(path) ?? 0) + 1;
     this.#numbers.set(path, segment);
-    return segmentKey(path, scope, { attempt, generation: this.#generationNumber(), segment }, compressed);
+    return segmentKey(path, scope, { attempt, generation: this.#checkpoints.number, segment }, compressed);
   }
 
   #noteNumber(path: RelPath, key: string): void {

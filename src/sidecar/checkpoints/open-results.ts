@@ -11,6 +11,7 @@ import type { RelPath } from '../../model/path.ts';
 import { openBeneath } from '../../native/files.ts';
 import { writableDescriptors, type WritableDescriptor } from '../../native/open-files.ts';
 import type { FoundFile } from '../../watch/watcher.ts';
+import type { Witness } from '../../watch/witness.ts';
 import type { Files } from '../queue/files.ts';
 import type { Unsaved } from '../queue/unsaved.ts';
 import type { Context } from '../run/context.ts';
@@ -38,12 +39,12 @@ type Manner = { readonly ino: string } & (
 
 export interface OpenResultsParts {
   readonly context: Pick<Context, 'root' | 'manifest' | 'resumed' | 'ledger'>;
-  readonly unsaved: () => Pick<Unsaved, 'look' | 'checkpointAtMs'>;
-  readonly files: () => Pick<Files, 'get' | 'isHurried'>;
+  readonly unsaved: Pick<Unsaved, 'look' | 'checkpointAtMs'>;
+  readonly files: Pick<Files, 'get' | 'isHurried'>;
   /** At the end: those that are stored only beside their keys, as a death may have closed them. */
   readonly suspects: ReadonlyMap<RelPath, string>;
-  /** Processes of the task; none where nobody can see them. */
-  readonly pids: () => readonly number[];
+  /** Knows the processes of the task; undefined where nobody can see them. */
+  readonly witness: Pick<Witness, 'pids'> | undefined;
   readonly restored: Generation | undefined;
 }
 
@@ -65,7 +66,7 @@ export class OpenResults {
 
   /** The time is short: what had been closed is pushed now, and not sent a second time for a checkpoint. */
   get isHurried(): boolean {
-    return this.#parts.files().isHurried;
+    return this.#parts.files.isHurried;
   }
 
   /** Of those that came with the checkpoint as far as they were written then, those that the task has not gone on with. */
@@ -76,9 +77,7 @@ export class OpenResults {
   /** What a set that is made now takes along. `ended`: also what the death of its writer has closed. */
   look(ended: boolean): readonly ResultFound[] {
     const { unsaved, suspects } = this.#parts;
-    const unsettled = unsaved()
-      .look('result')
-      .map(({ path }) => path);
+    const unsettled = unsaved.look('result').map(({ path }) => path);
     const paths = new Set([...this.#untouched(), ...unsettled, ...(ended ? this.#manners.keys() : [])]);
     for (const path of this.#manners.keys()) if (!paths.has(path)) this.#manners.delete(path);
     const closed = new Set([...paths, ...suspects.keys()].filter((path) => this.#isClosed(path)));
@@ -101,7 +100,7 @@ export class OpenResults {
   #untouched(): readonly RelPath[] {
     const { context, files } = this.#parts;
     return [...this.#restored.keys()].filter((path) => {
-      const fileState = files().get(path, 'result');
+      const fileState = files.get(path, 'result');
       return (
         (fileState === undefined || fileState.closes === 0) && statMember(context.root, path) !== undefined
       );
@@ -122,16 +121,16 @@ export class OpenResults {
    */
   #isClosed(path: RelPath): boolean {
     const { files, suspects, unsaved } = this.#parts;
-    const fileState = files().get(path, 'result');
+    const fileState = files.get(path, 'result');
     if (fileState === undefined || fileState.closes === 0)
       return this.#restored.get(path) === true && this.#isAsRestored(path);
     const { lastClose, blocked } = fileState;
-    if (lastClose === undefined || blocked || lastClose.atMs > unsaved().checkpointAtMs) return false;
+    if (lastClose === undefined || blocked || lastClose.atMs > unsaved.checkpointAtMs) return false;
     return suspects.has(path) || awaitsProof(fileState);
   }
 
   #isAsRestored(path: RelPath): boolean {
-    const inherited = this.#parts.files().get(path, 'result')?.inherited;
+    const inherited = this.#parts.files.get(path, 'result')?.inherited;
     const now = statMember(this.#parts.context.root, path);
     if (inherited === undefined || now === undefined) return false;
     return this.#restored.has(path) && sameContentFingerprint(inherited, now);
@@ -150,7 +149,7 @@ export class OpenResults {
     if (files.length === 0) return;
     const byInode = new Map(files.map(({ path, facts }) => [`${facts.dev}:${facts.ino}`, { path, facts }]));
     const manners = new Map<RelPath, boolean>();
-    for (const pid of this.#parts.pids()) {
+    for (const pid of this.#parts.witness?.pids() ?? []) {
       for (const descriptor of writableDescriptors(pid)) {
         const file = byInode.get(inodeOf(descriptor) ?? '');
         if (file === undefined) continue;

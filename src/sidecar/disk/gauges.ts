@@ -14,19 +14,22 @@ import { openMinuteLine } from './minute-line.ts';
 export interface Gauges {
   /** To be told of every change of a file state, with what it was before. */
   changed(fileState: FileState, before: FileState): void;
-  /** A result was stored, or a set of checkpoint files committed. */
+  /** A result was stored. */
   stored(): void;
+  /** A set of checkpoint files was committed. */
+  committed(): void;
   close(): void;
 }
 
-export function openGauges(context: Context, results: Results, committed: () => number): Gauges {
+export function openGauges(context: Context, results: Results): Gauges {
   const { root, settings, log, now, paths, ledger, attempt } = context;
   const lag = new Lag(now, paths);
+  let checkpoints = 0;
   const minute = openMinuteLine(log, () => {
     const { stored } = results;
     const newest = ledger.generations.find((generation) => generation.attempt === attempt);
     return {
-      checkpoints: committed(),
+      checkpoints,
       newestAgeMs: newest === undefined ? 0 : now() - Date.parse(newest.at),
       results: stored.files,
       bytes: stored.bytes,
@@ -48,6 +51,10 @@ export function openGauges(context: Context, results: Results, committed: () => 
       if (fileState.closes > before.closes || (before.pushing && !fileState.pushing)) room.changed();
     },
     stored: () => minute.changed(),
+    committed: () => {
+      checkpoints += 1;
+      minute.changed();
+    },
     close: () => {
       minute.close();
       room.close();

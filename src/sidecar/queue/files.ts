@@ -14,7 +14,7 @@ import { Changes } from './changes.ts';
 import { isOpen, FileStates } from './file-states.ts';
 import { Needs, type Need } from './needs.ts';
 import { Priority } from './priority.ts';
-import type { FilesOptions, KnownOfClose } from './pusher.ts';
+import type { FileChange, FilesOptions, KnownOfClose } from './pusher.ts';
 import { Ready } from './ready.ts';
 
 /** Pushes under way at once: enough to hide a store's latency, few enough for its memory. */
@@ -36,6 +36,7 @@ export class Files {
   #noTime = false;
   readonly #priority: Priority;
   readonly #changes = new Changes();
+  #listener: (change: FileChange) => void = () => undefined;
 
   constructor(options: FilesOptions) {
     this.#options = options;
@@ -45,6 +46,11 @@ export class Files {
       for (const key of due) this.#ready.add(key);
       this.#pump();
     });
+  }
+
+  /** `listener` is told each change from now on, before anything follows from it. */
+  listen(listener: (change: FileChange) => void): void {
+    this.#listener = listener;
   }
 
   /** From now on the most urgent files go first; nothing is sent after `atMs`, ms since the epoch, if it is set. */
@@ -66,7 +72,7 @@ export class Files {
   inherit(path: RelPath, fingerprint: Fingerprint): void {
     for (const role of this.#options.rolesOf(path)) {
       const fileState = this.#trackOf(path, role);
-      this.#set({ ...fileState, inherited: fingerprint }, fileState);
+      this.#set({ fileState: { ...fileState, inherited: fingerprint }, before: fileState, event: undefined });
     }
   }
 
@@ -200,17 +206,18 @@ export class Files {
   }
 
   #apply(fileState: FileState, event: FileEvent): void {
-    this.#set(decide(fileState, event), fileState);
+    this.#set({ fileState: decide(fileState, event), before: fileState, event });
   }
 
-  #set(fileState: FileState, before: FileState): void {
+  #set(change: FileChange): void {
+    const { fileState, before } = change;
     const key = this.#fileStates.keyOf(fileState);
     this.#fileStates.set(fileState);
     this.#waiting.cancel(key);
     if (fileState.pending && !fileState.pushing) this.#ready.add(key);
     if (fileState.closes > before.closes) this.#closes += 1;
     this.#needs.changed(key, fileState);
-    this.#options.onChange(fileState, before);
+    this.#listener(change);
     this.#changes.notify();
   }
 

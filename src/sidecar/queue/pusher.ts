@@ -39,6 +39,12 @@ export interface FilesOptions {
   /** Bytes of the local file; 0 when it is gone. */
   readonly sizeOf: (path: RelPath) => number;
   readonly now: () => number;
-  /** Called after each change of a file state, with what it was before. */
-  readonly onChange: (fileState: FileState, before: FileState) => void;
+}
+
+/** One change of a file state. */
+export interface FileChange {
+  readonly fileState: FileState;
+  readonly before: FileState;
+  /** What has changed it; undefined for what was there before the task started. */
+  readonly event: FileEvent | undefined;
 }

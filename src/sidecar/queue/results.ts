@@ -30,7 +30,6 @@ export interface Reclaimable {
 export class Results {
   readonly #context: Context;
   readonly #publisher: ResultPublisher;
-  readonly #onStored: () => void;
   /** What stands locally and durably. */
   readonly copies: LocalCopies;
   /** Local results without content: they go at the end of the run. */
@@ -49,9 +48,8 @@ export class Results {
   /** Paths of which it was said that they cannot be stored as they are. */
   readonly #refused = new Set<RelPath>();
 
-  constructor(context: Context, onStored: () => void) {
+  constructor(context: Context) {
     this.#context = context;
-    this.#onStored = onStored;
     const { scope, fence, paths, history, attempt } = context;
     this.#saidKept = expectsOlder(history, attempt);
     this.copies = new LocalCopies(paths);
@@ -199,7 +197,6 @@ export class Results {
       bytes,
       ms: tookMs,
     });
-    this.#onStored();
   }
 
   #mayGo(fileState: FileState, fingerprint: Fingerprint, isOurs: boolean): void {

@@ -21,10 +21,9 @@ export interface UnsavedFile {
   readonly open: boolean;
 }
 
-/** Asked only when something is looked at: they are made later. */
 export interface UnsavedSources {
-  readonly files: () => Pick<Files, 'get' | 'unsettled'>;
-  readonly watcher: () => Pick<Watcher, 'unclosed'> | undefined;
+  readonly files: Pick<Files, 'get' | 'unsettled'>;
+  readonly watcher: Pick<Watcher, 'unclosed'>;
 }
 
 export class Unsaved {
@@ -62,8 +61,8 @@ export class Unsaved {
     const { root, manifest } = this.#context;
     const { files, watcher } = this.#sources;
     const found = new Map<RelPath, boolean>();
-    for (const { path, blocked } of files().unsettled(role)) found.set(path, blocked);
-    for (const path of watcher()?.unclosed() ?? []) {
+    for (const { path, blocked } of files.unsettled(role)) found.set(path, blocked);
+    for (const path of watcher.unclosed()) {
       if (found.has(path) || !rolesToStore(manifest.rolesOf(path)).includes(role)) continue;
       if ((statMember(root, path)?.size ?? 0) > 0) found.set(path, true);
     }
@@ -85,7 +84,7 @@ export class Unsaved {
 
   /** Written since its content was stored, or since before the task started, without a close. */
   #isChanged(path: RelPath, role: FileRole): boolean {
-    const fileState = this.#sources.files().get(path, role);
+    const fileState = this.#sources.files.get(path, role);
     const known = fileState?.inherited ?? fileState?.durable?.fingerprint;
     const now = statMember(this.#context.root, path);
     return known !== undefined && now !== undefined && !sameContentFingerprint(known, now);

@@ -58,13 +58,13 @@ function openResults(
   const generation: Generation = { attempt: 1, generation: 1, at: '', members: [], companions };
   return new OpenResults({
     context: { root, manifest: compileManifest({ ...patterns, newest: undefined }), resumed: undefined },
-    unsaved: () => ({
+    unsaved: {
       look: () => unsaved.map((one) => ({ path: one, open: true })),
       checkpointAtMs: CHECKPOINT_MS,
-    }),
+    },
     suspects,
-    files: () => ({ get: (one: string) => fileStates.get(one) }),
-    pids: () => pids,
+    files: { get: (one: string) => fileStates.get(one) },
+    witness: { pids: () => pids },
     restored: generation,
   } as unknown as Parts);
 }

@@ -37,7 +37,6 @@ function open(
     replaces: () => false,
     sizeOf: (path) => sizes[path] ?? 0,
     now: () => nowMs,
-    onChange: () => undefined,
   });
   return {
     files,

@@ -24,6 +24,5 @@ export function filesThat(push: FilesOptions['push']): Files {
     replaces: () => false,
     sizeOf: () => 0,
     now: () => 0,
-    onChange: () => undefined,
   });
 }

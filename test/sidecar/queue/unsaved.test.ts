@@ -27,8 +27,8 @@ beforeEach(() => {
   const manifest = compileManifest({ ...patterns, newest: undefined });
   const ledger = { results: new Map([['r.known', { push: 'p1' }]]) };
   unsaved = new Unsaved({ root, manifest, ledger } as unknown as ConstructorParameters<typeof Unsaved>[0], {
-    files: () => fileStates,
-    watcher: () => ({ unclosed: () => unclosed }),
+    files: fileStates,
+    watcher: { unclosed: () => unclosed },
   });
 });
 afterEach(() => {
@@ -119,8 +119,8 @@ describe('what the store has not got', () => {
     });
     const of = { root: counting, manifest, ledger: { results: new Map() } };
     unsaved = new Unsaved(of as unknown as ConstructorParameters<typeof Unsaved>[0], {
-      files: () => fileStates,
-      watcher: () => undefined,
+      files: fileStates,
+      watcher: { unclosed: () => [] },
     });
     fs.writeFileSync(path.join(root.path, 'r.1'), 'a');
     for (let n = 0; n < 200_000; n += 1) closed(`r.${n % 20_000}`, { closes: n + 1 });

@@ -1,0 +1,121 @@
+// The stages of a run, each made of those before it, and who is told when something has happened. Nothing runs before
+// the watch is listened to.
+import picomatch from 'picomatch';
+import type { RelPath } from '../model/path.ts';
+import type { Watcher } from '../watch/watching.ts';
+import type { Witness } from '../watch/witness.ts';
+import { Checkpoints } from './checkpoints/checkpoints.ts';
+import { Companions } from './checkpoints/companions.ts';
+import { Generations } from './checkpoints/generations.ts';
+import { OpenResults } from './checkpoints/open-results.ts';
+import { openGauges, type Gauges } from './disk/gauges.ts';
+import { PressureWatch } from './disk/pressure-watch.ts';
+import { Reclaims } from './disk/reclaims.ts';
+import { Files } from './queue/files.ts';
+import { openPusher } from './queue/pushing.ts';
+import { Recorder } from './queue/recorder.ts';
+import { Results } from './queue/results.ts';
+import { rolesToStore } from './queue/roles.ts';
+import { Unsaved } from './queue/unsaved.ts';
+import type { Context } from './run/context.ts';
+import { statMember } from './run/local-file.ts';
+import type { FinishParts } from './shutdown/parts.ts';
+import type { Restored } from './startup/restore.ts';
+import type { WatchListener } from './startup/watching.ts';
+
+export type Stages = Omit<FinishParts, 'window'> & {
+  readonly gauges: Gauges;
+  readonly pressureWatch: PressureWatch;
+  readonly unsaved: Unsaved;
+};
+
+export interface StagesOptions {
+  readonly context: Context;
+  readonly restored: Restored;
+  readonly watcher: Watcher;
+  readonly witness: Witness | undefined;
+}
+
+export function makeStages({ context, restored, watcher, witness }: StagesOptions): Stages {
+  const { settings, manifest, root, now, paths } = context;
+  const suspects = new Map<RelPath, string>();
+  const results = new Results(context);
+  const checkpoints = new Checkpoints(context);
+  for (const { file, facts } of restored.members) checkpoints.noteRestored(file, facts);
+  const files = new Files({
+    paths,
+    push: openPusher({ context, checkpoints, results, suspects }),
+    rolesOf: (path) => rolesToStore(manifest.rolesOf(path)),
+    replaces: (path) => results.replaces(path),
+    sizeOf: (path) => statMember(root, path)?.size ?? 0,
+    now,
+  });
+  const reclaims = new Reclaims(context, results);
+  const recorder = new Recorder(context, async () => {
+    await results.deleteObsolete();
+    await reclaims.whileRunning();
+  });
+  // Under pressure a record is not waited for: what it names may go.
+  const pressureWatch = new PressureWatch({ look: () => reclaims.pressure(), relieve: () => recorder.now() });
+  const gauges = openGauges(context, results);
+  const unsaved = new Unsaved(context, { files, watcher });
+  const openResults = new OpenResults({
+    context,
+    unsaved,
+    files,
+    suspects,
+    witness,
+    restored: restored.generation,
+  });
+  const companions = new Companions(context, restored.generation, openResults, checkpoints);
+  const generations = new Generations({
+    context,
+    files,
+    checkpoints,
+    companions,
+    drainEvents: () => watcher.drainNow(),
+    behind: () => unsaved.behind(),
+    isLast: lastMatcher(settings.checkpointLast),
+    restored: restored.members.map(({ file }) => file.path),
+    onCommitted: () => {
+      gauges.committed();
+      recorder.due();
+      pressureWatch.changed();
+    },
+  });
+  const stages = { files, results, checkpoints, companions, openResults, generations, recorder, reclaims };
+  return { context, watcher, suspects, unsaved, pressureWatch, gauges, ...stages };
+}
+
+/** Who hears of the change of a file. */
+export function connect({ context, files, gauges, unsaved, ...stages }: Stages): void {
+  const { generations, recorder, pressureWatch } = stages;
+  files.listen(({ fileState, before, event }) => {
+    gauges.changed(fileState, before);
+    unsaved.changed(fileState, before);
+    if (fileState.role === 'result') {
+      if (event?.kind !== 'stored') return;
+      gauges.stored();
+      recorder.due();
+      pressureWatch.changed();
+    } else if (fileState.closes > before.closes) {
+      generations.closed(fileState.path, fileState.lastClose?.how ?? 'close', context.now());
+    } else if (before.pushing && !fileState.pushing) generations.memberSettled();
+  });
+}
+
+/** What the watch tells. */
+export function listenerOf({ context, files, generations }: Stages): WatchListener {
+  return {
+    onClosed: ({ path, how, atMs, evidence }) => {
+      // A scan tells every declared file that it sees, also those that nobody touched.
+      const fingerprint = how === 'scan' || how === 'quiet' ? statMember(context.root, path) : undefined;
+      files.closed(path, how, atMs, { fingerprint, evidence });
+    },
+    onOverflow: () => generations.overflowed(),
+  };
+}
+
+function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
+  return pattern === undefined ? () => false : picomatch(pattern, { dot: true });
+}
