@@ -1,6 +1,7 @@
 // The stages of a run, each made of those before it, and who is told when something has happened. Nothing runs before
 // the watch is listened to.
 import picomatch from 'picomatch';
+import { rolesToStore } from '../model/file/manifest.ts';
 import type { RelPath } from '../model/path.ts';
 import type { Watcher } from '../watch/watching.ts';
 import type { Witness } from '../watch/witness.ts';
@@ -8,14 +9,13 @@ import { Checkpoints } from './checkpoints/checkpoints.ts';
 import { Companions } from './checkpoints/companions.ts';
 import { Generations } from './checkpoints/generations.ts';
 import { OpenResults } from './checkpoints/open-results.ts';
-import { openGauges, type Gauges } from './disk/gauges.ts';
+import { type Gauges, openGauges } from './disk/gauges.ts';
 import { PressureWatch } from './disk/pressure-watch.ts';
 import { Reclaims } from './disk/reclaims.ts';
 import { Files } from './queue/files.ts';
 import { openPusher } from './queue/pushing.ts';
 import { Recorder } from './queue/recorder.ts';
 import { Results } from './queue/results.ts';
-import { rolesToStore } from './queue/roles.ts';
 import { Unsaved } from './queue/unsaved.ts';
 import type { Context } from './run/context.ts';
 import { statMember } from './run/local-file.ts';

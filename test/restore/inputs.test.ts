@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { compileManifest } from '../../src/model/file/manifest.ts';
 import { findInputs, type InputSearch } from '../../src/restore/inputs.ts';
-import { recordedKeys } from '../../src/sidecar/startup/recorded-keys.ts';
+import { recordedKeys } from '../../src/sidecar/startup/inputs-told.ts';
 import type { Store } from '../../src/store/contract/store.ts';
 import { memoryStore } from '../support/memory-store.ts';
 

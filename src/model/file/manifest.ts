@@ -2,7 +2,8 @@
 // names without wildcards are looked up and only globs are tried one after the other.
 import { ancestorsOf, type RelPath } from '../path.ts';
 import type { Interest } from './events.ts';
-import { compileGlob, parsePattern, type Glob, type Named } from './glob.ts';
+import type { FileRole } from './file-state.ts';
+import { compileGlob, type Glob, type Named, parsePattern } from './glob.ts';
 
 /** Patterns as the user wrote them, relative to the work directory (picomatch syntax, or `dir/`). */
 export interface ManifestPatterns {
@@ -146,4 +147,8 @@ function globIndex(globs: readonly (Glob & { readonly index: number })[], path: 
 function firstOf(a: number, b: number): number {
   if (a === -1 || b === -1) return Math.max(a, b);
   return Math.min(a, b);
+}
+
+export function rolesToStore({ result, checkpoint }: Roles): readonly FileRole[] {
+  return [...(result ? ['result' as const] : []), ...(checkpoint ? ['checkpoint' as const] : [])];
 }

@@ -1,6 +1,6 @@
-// When a file that decide() knows to be pending is pushed: pure, asked each time that something may have
-// changed. It never starts a second push of a file.
-import { isDoubted } from './decide.ts';
+// When a file that decide() knows to be pending is pushed, and why one is not stored: pure, asked each time that
+// something may have changed. It never starts a second push of a file.
+import { isDoubted, isSettled } from './decide.ts';
 import type { FileState } from './file-state.ts';
 
 /** What is true of the whole run when a push is considered. */
@@ -35,4 +35,12 @@ export function nextStep(fileState: FileState, context: PushContext): NextStep {
 export function isHeldBack(fileState: FileState, holdReplacing: boolean): boolean {
   if (!holdReplacing || fileState.role !== 'result') return false;
   return isDoubted(fileState) || (fileState.replaces && fileState.lastClose?.evidence !== 'clean');
+}
+
+/** `otherwise`: why it is not stored although nothing stands in its way. */
+export function whyLeft(fileState: FileState, otherwise = 'no time was left'): string | undefined {
+  if (fileState.left !== undefined) return fileState.left;
+  if (fileState.blocked) return 'another process still has it open for writing';
+  if (fileState.tornTries > 0) return 'it changed each time it was read';
+  return isSettled(fileState) ? undefined : otherwise;
 }

@@ -1,6 +1,7 @@
 // How the run ended: which record closes the attempt and what capture exits with. Pure; the exit status
 // tells the truth, so every way to 0 passes through here.
-import { EXIT, statusOfSignal, type ExitStatus } from '../exit-status.ts';
+import { EXIT, type ExitStatus, statusOfSignal } from '../exit-status.ts';
+import type { TaskEnd } from '../format/messages.ts';
 import type { LeftFile, RecordKind } from '../format/records.ts';
 import type { EndRules } from '../format/settings.ts';
 import { showPath } from '../path.ts';
@@ -70,4 +71,29 @@ export function isComplete(
 ): boolean {
   if (rules.doneWhen !== undefined) return stored.doneWhen;
   return stored.everyName && (stored.everyPattern || !rules.requireResults);
+}
+
+/**
+ * `failed: the task ended with 3`, `failed: SIGSEGV ended the task, exit 139`, `to be run again, exit 75: SIGTERM`;
+ * undefined when the run has not failed. `end` is undefined when nobody knows how the task ended; `because`: why it
+ * did so, where somebody knows.
+ */
+export function verdictLine(
+  { kind, status, reason }: Verdict,
+  end: Pick<TaskEnd, 'code' | 'signal'> | undefined,
+  because: string | undefined,
+): string | undefined {
+  if (kind === 'preempted')
+    return `to be run again, exit ${status}: ${reason ?? because ?? 'it was stopped'}`;
+  if (kind !== 'failed') return undefined;
+  if (reason !== undefined) return `failed, exit ${status}, not to be run again: ${reason}`;
+  const why = because ?? howItEnded(end);
+  if (why === undefined) return `failed, exit ${status}`;
+  return end?.code === status ? `failed: ${why}` : `failed: ${why}, exit ${status}`;
+}
+
+/** Undefined when the task itself did not fail. */
+function howItEnded(end: Pick<TaskEnd, 'code' | 'signal'> | undefined): string | undefined {
+  if (end?.signal !== undefined) return `${end.signal} ended the task`;
+  return end === undefined || end.code === 0 ? undefined : `the task ended with ${end.code}`;
 }

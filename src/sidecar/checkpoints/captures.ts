@@ -1,8 +1,7 @@
 // Companions between two checkpoints: captured by their clock, when the task is to be stopped, and for a flush. What
 // they have grown by is named in the newest generation; without any checkpoint they are one of their own.
 import { reasonOf } from '../../model/errors.ts';
-import { isRenewed, nameInNewest, type GenerationFiles } from './commit.ts';
-import { openCompanionClock } from './companion-clock.ts';
+import { type GenerationFiles, isRenewed, nameInNewest } from './commit.ts';
 import type { CutParts } from './pending-cut.ts';
 
 export interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'> {
@@ -53,5 +52,42 @@ export function openCaptures(options: CapturesOptions): Captures {
     soon: () => clock?.now(),
     now,
     close: () => clock?.close(),
+  };
+}
+
+export interface CompanionClock {
+  /** They were captured just now. */
+  captured(): void;
+  /** Captures them at once, unless it is being done. */
+  now(): void;
+  /** No capture begins any more. */
+  close(): void;
+}
+
+/** `capture` must not reject. */
+export function openCompanionClock(capture: () => Promise<void>, everyMs: number): CompanionClock {
+  let timer: NodeJS.Timeout | undefined;
+  let isUnderWay = false;
+  let isClosed = false;
+  const captured = (): void => {
+    clearTimeout(timer);
+    if (!isClosed) timer = setTimeout(now, everyMs);
+  };
+  const now = (): void => {
+    if (isUnderWay || isClosed) return;
+    isUnderWay = true;
+    void capture().finally(() => {
+      isUnderWay = false;
+      captured();
+    });
+  };
+  captured();
+  return {
+    captured,
+    now,
+    close: () => {
+      isClosed = true;
+      clearTimeout(timer);
+    },
   };
 }

@@ -2,14 +2,13 @@
 // which state of which member. generations.ts makes committed sets of them.
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
-import { sameFingerprint, type FileFacts, type Fingerprint } from '../../model/file/fingerprint.ts';
+import { type FileFacts, type Fingerprint, sameFingerprint } from '../../model/file/fingerprint.ts';
 import { checkpointKey } from '../../model/format/keys.ts';
 import type { StoredFile } from '../../model/format/records.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
-import { sendFile, type SendJob, type Sender, type Sent } from '../../upload/send.ts';
-import { endedPush, failedPush } from '../queue/push-event.ts';
-import type { PushHandle } from '../queue/pusher.ts';
-import { senderOf, type Context } from '../run/context.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
+import { type Sender, sendFile, type SendJob, type Sent } from '../../upload/send.ts';
+import { endedPush, failedPush, type PushHandle } from '../queue/pusher.ts';
+import { type Context, senderOf } from '../run/context.ts';
 
 interface StoredMember {
   readonly file: StoredFile;

@@ -1,29 +1,28 @@
 // Takes the cuts that model/checkpoint/cut asks for: looks which members exist, and at the states of all of them at one instant
 // at which none has a writer. Sends and commits nothing.
-import { pauseAfter, type BackOff } from '../../model/back-off.ts';
+import { type BackOff, pauseAfter } from '../../model/back-off.ts';
 import {
   closesLost,
   cutGivenUp,
+  type CutState,
   cutTaken,
   isOverdue,
   memberClosed,
   newCut,
   plan,
-  programSaid,
-  type CutState,
   type Plan,
+  programSaid,
   type Proof,
 } from '../../model/checkpoint/cut.ts';
 import { compileRotations, namesDirectories, type Rotates } from '../../model/checkpoint/rotation.ts';
 import type { ClosedHow } from '../../model/file/events.ts';
 import type { FileFacts } from '../../model/file/fingerprint.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { formatMs } from '../../model/units.ts';
 import type { Files } from '../queue/files.ts';
 import type { Context } from '../run/context.ts';
-import { openCounted } from './counted.ts';
 import { lacksQuiet } from './coverage.ts';
-import { collectStates, membersAmong } from './members.ts';
+import { collectStates, membersAmong, openCounted } from './members.ts';
 
 export interface CuttingOptions {
   readonly context: Context;

@@ -1,8 +1,9 @@
 // The members of a checkpoint set, looked at directly: which exist, and all their states at one moment.
 import fs from 'node:fs';
-import { chooseMembers, type Candidate } from '../../model/checkpoint/members.ts';
+import { type Candidate, chooseMembers } from '../../model/checkpoint/members.ts';
 import type { Rotates } from '../../model/checkpoint/rotation.ts';
-import { sameFingerprint, type FileFacts } from '../../model/file/fingerprint.ts';
+import type { ClosedHow } from '../../model/file/events.ts';
+import { type FileFacts, sameFingerprint } from '../../model/file/fingerprint.ts';
 import type { RelPath } from '../../model/path.ts';
 import { lstatBeneath } from '../../native/beneath.ts';
 import { factsOf, fileFacts } from '../../native/facts.ts';
@@ -81,4 +82,23 @@ export function membersAmong(
       });
   }
   return chooseMembers(candidates, settings.manifest.newest);
+}
+
+/** Asked once for each close, in their order. */
+export function openCounted(root: WorkDir): (path: RelPath, how: ClosedHow) => boolean {
+  /** States that a scan has told: their close event may come after it. */
+  const scanned = new Map<RelPath, FileFacts>();
+  return (path, how) => {
+    if (how === 'close') {
+      const state = scanned.get(path);
+      scanned.delete(path);
+      const now = state === undefined ? undefined : statMember(root, path);
+      return state === undefined || now === undefined || !sameFingerprint(state, now);
+    }
+    const collected = collectStates(root, [path]);
+    if (collected.kind === 'busy') return false;
+    const state = collected.states.get(path);
+    if (how === 'scan' && state !== undefined) scanned.set(path, state);
+    return true;
+  };
 }

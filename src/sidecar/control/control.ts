@@ -4,14 +4,21 @@
 import { setMaxListeners } from 'node:events';
 import fs from 'node:fs';
 import net from 'node:net';
+import os from 'node:os';
 import posix from 'node:path/posix';
 import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
-import { controlLine, LONGEST_LINE_BYTES, parseRequest } from '../../model/format/control.ts';
-import type { ControlAnswer, ControlRequest } from '../../model/format/control.ts';
+import {
+  type ControlAnswer,
+  controlLine,
+  type ControlRequest,
+  LONGEST_LINE_BYTES,
+  LONGEST_SOCKET_PATH_BYTES,
+  parseRequest,
+} from '../../model/format/control.ts';
+import { encodePath } from '../../model/path.ts';
 import { peerUid } from '../../native/peer.ts';
-import { claimDirectory, socketPlaces } from './control-path.ts';
 
 /** A client that says nothing for so long is none. */
 const REQUEST_WITHIN_MS = 10_000;
@@ -178,4 +185,38 @@ async function readLine(socket: net.Socket, signal: AbortSignal): Promise<string
 /** A directory that was made for the socket alone goes with it. */
 function removeOwn(dir: string): void {
   if (posix.basename(dir) !== OWN_DIR) fs.rmSync(dir, { recursive: true, force: true });
+}
+
+/** Enough of the run's token to be alone with. */
+const TOKEN_LENGTH = 12;
+
+/**
+ * The places that can be tried, best first. Beside the task's files: a container that has the work directory
+ * has the socket, too. In the directory for temporary files: a name that always fits.
+ */
+export function socketPlaces(
+  workdir: string,
+  runToken: string,
+  tmpdirs: readonly string[] = [os.tmpdir(), '/tmp'],
+): readonly string[] {
+  const token = runToken.slice(0, TOKEN_LENGTH);
+  const places = [
+    `${workdir}/${OWN_DIR}/${token}.sock`,
+    ...tmpdirs.map((dir) => `${dir}/capture-${process.getuid?.() ?? 0}-${token}/control`),
+  ];
+  return [...new Set(places)].filter(fits);
+}
+
+/** Room for `.new` behind it, the name under which it is made; Node knows no paths that are not UTF-8. */
+function fits(path: string): boolean {
+  const bytes = encodePath(`${path}.new`);
+  return typeof bytes === 'string' && Buffer.byteLength(bytes) <= LONGEST_SOCKET_PATH_BYTES;
+}
+
+/** Makes the directory of a place, or sees that it is ours alone. Throws when it is not. */
+export function claimDirectory(dir: string): void {
+  fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const stat = fs.lstatSync(dir);
+  if (!stat.isDirectory() || stat.uid !== process.getuid?.() || (stat.mode & 0o077) !== 0)
+    throw new Error(`${dir} is not ours alone`);
 }

@@ -3,7 +3,8 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoOf } from '../../model/errors.ts';
-import type { FileState, FileRole } from '../../model/file/file-state.ts';
+import type { FileRole, FileState } from '../../model/file/file-state.ts';
+import { whyLeft } from '../../model/file/next-step.ts';
 import type { OpenFile } from '../../model/format/control.ts';
 import type { LeftFile, StoredFile } from '../../model/format/records.ts';
 import { whileLinked } from '../../model/linked-signal.ts';
@@ -18,7 +19,6 @@ import type { Files } from '../queue/files.ts';
 import type { Need } from '../queue/needs.ts';
 import type { Recorder } from '../queue/recorder.ts';
 import type { Unsaved } from '../queue/unsaved.ts';
-import { whyLeft } from '../queue/why-left.ts';
 import type { Context } from '../run/context.ts';
 
 /** While files are still waited for, what is stored already is recorded this often. */

@@ -1,7 +1,9 @@
-// Which local checkpoints may go at the end of the run: those that a good generation holds exactly as they
-// stand, and that nobody needs here.
+// What may go from the work directory at the end of the run beside stored results: checkpoints that a good generation
+// holds exactly as they stand, and that nobody needs here; nothing if the directory is not where it was.
 import { isGood } from '../../model/checkpoint/restore-order.ts';
 import { sameFingerprint } from '../../model/file/fingerprint.ts';
+import { showPath } from '../../model/path.ts';
+import { currentPath, whereabouts } from '../../native/beneath.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { Files } from '../queue/files.ts';
@@ -36,4 +38,20 @@ export function checkpointsToReclaim({
     if (roles.result && (result === undefined || !sameFingerprint(result, facts))) return [];
     return [{ path, fingerprint: facts, isOurs: true }];
   });
+}
+
+/** False, with a warning, when the task has moved or removed it. */
+export function isInPlace({ root, log }: Context): boolean {
+  switch (whereabouts(root)) {
+    case 'here':
+      return true;
+    case 'moved':
+      log.warn(
+        `the task has moved its work directory to ${showPath(currentPath(root.fd))}: local files stay there`,
+      );
+      return false;
+    case 'removed':
+      log.warn('the task has removed its work directory: what was stored before stays stored');
+      return false;
+  }
 }

@@ -3,11 +3,10 @@
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import { partialKey } from '../../model/format/keys.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { sendFile } from '../../upload/send.ts';
-import { senderOf, type Context } from '../run/context.ts';
-import { endedPush } from './push-event.ts';
-import type { PushHandle } from './pusher.ts';
+import { type Context, senderOf } from '../run/context.ts';
+import { endedPush, type PushHandle } from './pusher.ts';
 
 /** Pushes the file as it is under its partial key. `why` it may be half-written is for the user. */
 export async function pushPartial(

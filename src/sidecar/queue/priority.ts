@@ -1,8 +1,7 @@
 // The pushes under way, how fast their bytes go, and with a deadline which file is still begun and which push
 // is given up, by the rules of model/file/deadline. Without a deadline every push is begun and none given up.
-import { isBegun, PART_BYTES, tooLate, type Sending } from '../../model/file/deadline.ts';
-import type { FileState, FileRole } from '../../model/file/file-state.ts';
-import { LinkRate } from '../../model/file/link-rate.ts';
+import { isBegun, LinkRate, PART_BYTES, type Sending, tooLate } from '../../model/file/deadline.ts';
+import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { FileKey, PushHandle } from './pusher.ts';
 

@@ -2,22 +2,21 @@
 // what may be reclaimed after it.
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
-import { sameFingerprint, type Fingerprint } from '../../model/file/fingerprint.ts';
+import { type Fingerprint, sameFingerprint } from '../../model/file/fingerprint.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { expectsOlder } from '../../model/outcome/other-runs.ts';
 import { fingerprintRow, markRow, numberRow } from '../../model/packed/codecs.ts';
 import { PackedMap } from '../../model/packed/packed-map.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { reached } from '../../native/failpoint.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../../upload/publish-result.ts';
 import type { Sent } from '../../upload/send.ts';
-import { senderOf, type Context } from '../run/context.ts';
-import { Confirmed } from './confirmed.ts';
+import { type Context, senderOf } from '../run/context.ts';
+import { bornNsOf } from '../run/local-file.ts';
 import { LocalCopies, type LocalCopy } from './local-copies.ts';
-import { isMadeAnew } from './made-anew.ts';
-import { endedPush, failedPush } from './push-event.ts';
-import type { PushHandle } from './pusher.ts';
+import { Confirmed } from './overwritten.ts';
+import { endedPush, failedPush, type PushHandle } from './pusher.ts';
 
 /** A stored result whose local copy may go once a record names it. */
 export interface Reclaimable {
@@ -242,4 +241,18 @@ export class Results {
     else log.warn(message, { ...told, hint: 'if the task appends to it, declare it as an input too' });
     this.#saidKept = true;
   }
+}
+
+/**
+ * True when the sidecar that this one replaces may have reclaimed the file: what stands there now was made after
+ * what is stored was written (statx(2), stx_btime; 0 where the file system does not know it).
+ */
+function isMadeAnew(
+  { resumed, reclaimer, attempt, root }: Context,
+  known: StoredFile | undefined,
+  isOurs: boolean,
+): boolean {
+  if (!resumed || reclaimer === undefined || known?.attempt !== attempt || isOurs) return false;
+  const bornNs = bornNsOf(root, known.path);
+  return bornNs === 0n || bornNs > BigInt(known.mtimeNs);
 }

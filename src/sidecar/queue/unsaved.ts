@@ -1,8 +1,9 @@
 // Declared files that hold content which the store has not got: closed and on its way, or still open. Looks when it
 // is asked, at a checkpoint or a flush, and only at what can be so: never at all files of the work directory.
 import { MOST_BEHIND } from '../../model/checkpoint/lacking.ts';
-import type { FileState, FileRole } from '../../model/file/file-state.ts';
+import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { sameContentFingerprint } from '../../model/file/fingerprint.ts';
+import { rolesToStore } from '../../model/file/manifest.ts';
 import type { Behind } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { writerOf } from '../../native/files.ts';
@@ -10,7 +11,6 @@ import type { Watcher } from '../../watch/watching.ts';
 import type { Context } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import type { Files } from './files.ts';
-import { rolesToStore } from './roles.ts';
 
 /** So many of the files that were closed or inherited last are looked at: a task may have closed 200,000. */
 const MOST_WATCHED = 200;

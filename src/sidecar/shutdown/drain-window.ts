@@ -1,7 +1,10 @@
 // The time that the end of the run has: until the instant at which we are killed, where one is known, else
 // `--drain-timeout`. A SIGTERM in the middle of it shortens it; nothing makes it longer.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type BackOff, pauseAfter } from '../../model/back-off.ts';
 import { linkSignals } from '../../model/linked-signal.ts';
-import { startTimer, type LongTimer } from '../../native/clock.ts';
+import { type LongTimer, startTimer } from '../../native/clock.ts';
+import { StoreError } from '../../store/contract/store.ts';
 
 /** Kept of a known window for the last record, ms. */
 export const RECORD_MARGIN_MS = 1000;
@@ -75,4 +78,19 @@ function openLimit(reason: string, signal: AbortSignal): Limit {
       for (const timer of timers) timer.cancel();
     },
   };
+}
+
+const BACK_OFF: BackOff = { firstMs: 250, mostMs: 15_000 };
+
+/** Resolves to what `step` returns; throws its last error when `signal` has aborted or no retry can help. */
+export async function retryUntil<T>(step: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await step();
+    } catch (error) {
+      if (!(error instanceof StoreError) || signal.aborted) throw error;
+      await sleep(pauseAfter(BACK_OFF, tries), undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) throw error;
+    }
+  }
 }

@@ -1,15 +1,14 @@
 // What the end of the run tells the user: which declared files are not stored and why, and the last line.
 import { errnoOf } from '../../model/errors.ts';
 import type { ExitStatus } from '../../model/exit-status.ts';
+import { whyLeft } from '../../model/file/next-step.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import type { LeftFile } from '../../model/format/records.ts';
-import { verdictLine } from '../../model/outcome/verdict-line.ts';
-import type { Verdict } from '../../model/outcome/verdict.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { type Verdict, verdictLine } from '../../model/outcome/verdict.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { lstatBeneath, whereabouts } from '../../native/beneath.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
-import { whyLeft } from '../queue/why-left.ts';
 import { neverCame } from './never-came.ts';
 import type { FinishParts, RunEnd } from './parts.ts';
 

@@ -1,14 +1,16 @@
-// How the inputs of a run are looked for, and what is said of those that are not there or that it does not use.
-// Brings nothing: restore.ts does, and --dry-run only wants to know.
+// How the inputs of a run are looked for, and what is said of those that are not there or that it does not use. Objects
+// of the run's own are no inputs. Brings nothing: restore.ts does, and --dry-run only wants to know.
+import pLimit from 'p-limit';
 import type { Log } from '../../log/log.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import type { Manifest } from '../../model/file/manifest.ts';
-import type { KeyScope } from '../../model/format/keys.ts';
+import { type KeyScope, parseRecordKey, TASKS_PREFIX } from '../../model/format/keys.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { describeRun } from '../../model/outcome/other-runs.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
+import { readNewest } from '../../records/read.ts';
 import {
   findInputs,
   type FoundInputs,
@@ -16,7 +18,6 @@ import {
   type OtherRunsResult,
 } from '../../restore/inputs.ts';
 import type { Store } from '../../store/contract/store.ts';
-import { recordedKeys } from './recorded-keys.ts';
 
 /** Names in a message before it says how many more there are. */
 const NAMED = 5;
@@ -91,4 +92,26 @@ export function tellWhatIsNotUsed(
   }
   if (leftOut > 0)
     log.debug(`--inputs matches ${plural(leftOut, 'object')} of capture's own in ${store.url}: left out`);
+}
+
+const READ_AT_ONCE = 8;
+
+/** Keys of results by the newest record of each index of each task. What it does not name is nobody's by that. */
+export async function recordedKeys(store: Store, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  const newest = new Map<string, string>();
+  for await (const { key } of store.list(TASKS_PREFIX, signal)) {
+    const at = parseRecordKey(key);
+    // The claim of an attempt, its first, names nothing.
+    if (at === undefined || at.seq === 0 || at.kind === 'list') continue;
+    newest.set(key.slice(0, key.lastIndexOf('/')), key);
+  }
+  const keys = new Set<string>();
+  const read = async (key: string): Promise<void> => {
+    const [, taskName = '', index = ''] = key.split('/');
+    const listing = { scope: { taskName, index }, keys: [key], newestAttempt: 0 };
+    const { records } = await readNewest(store, listing, Infinity, signal);
+    for (const { results } of records) for (const file of results) keys.add(file.key);
+  };
+  await pLimit(READ_AT_ONCE).map(newest.values(), read);
+  return keys;
 }

@@ -1,8 +1,10 @@
-// What everything that brings files before the task works with.
+// What everything that brings files before the task works with, and the order in which checkpoints are tried.
 import type { Log } from '../../log/log.ts';
-import type { History } from '../../model/checkpoint/history.ts';
+import { generationName, type History } from '../../model/checkpoint/history.ts';
+import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
 import type { Manifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
+import type { Generation } from '../../model/format/records.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
 import type { Store } from '../../store/contract/store.ts';
@@ -20,4 +22,29 @@ export interface RestoreJob {
   readonly log: Log;
   readonly progress: Progress;
   readonly signal: AbortSignal;
+}
+
+/** `isVerified`: each is checked before it is believed. */
+export function orderOf(history: History, isVerified: boolean, log: Log): readonly Generation[] {
+  const order = restoreOrder(history.generations, isVerified);
+  const tried = afterFailures(order, history.attempts);
+  const [best, first] = [order[0], tried[0]];
+  if (best !== undefined && first !== undefined && best !== first) {
+    log.warn(
+      `attempts failed again and again from checkpoint ${generationName(best)}, without a newer one: ` +
+        `${generationName(first)} is tried`,
+      { hint: 'a check of your own finds a bad checkpoint before the task does: --verify-checkpoint' },
+    );
+  }
+  const [newest] = history.generations;
+  if (newest?.unproven === true && best !== undefined && !isVerified) {
+    const doubt = `a process of the task ended as checkpoint ${generationName(newest)} was closed, and its attempt never said how it went on`;
+    log.warn(
+      best === newest
+        ? `${doubt}: it is taken, as there is no other`
+        : `${doubt}: ${generationName(best)} is taken`,
+      { hint: 'a check of your own says which of them is whole: --verify-checkpoint' },
+    );
+  }
+  return tried;
 }

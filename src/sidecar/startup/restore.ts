@@ -21,8 +21,7 @@ import { verify } from '../checkpoints/verify.ts';
 import { statMember } from '../run/local-file.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
 import { findLacking } from './lacking.ts';
-import { orderOf } from './restore-choice.ts';
-import type { RestoreJob } from './restore-job.ts';
+import { orderOf, type RestoreJob } from './restore-job.ts';
 import { resumedInputs } from './resumed-inputs.ts';
 
 /** Requests under way at once. */

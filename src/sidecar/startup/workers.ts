@@ -1,10 +1,13 @@
 // The workers of this run: where their program is, where they spool, and that they are loaded early.
+import fs from 'node:fs';
+import os from 'node:os';
 import type { Log } from '../../log/log.ts';
+import { reasonOf } from '../../model/errors.ts';
 import type { Settings } from '../../model/format/settings.ts';
+import { encodePath, showPath } from '../../model/path.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
 import { openLanes, type Workers } from '../../read/workers.ts';
-import { spoolDirOf } from '../disk/spool-dir.ts';
 import type { Context } from '../run/context.ts';
 
 export function openSnapshotLanes(settings: Settings, root: WorkDir, log: Log): Workers {
@@ -26,4 +29,29 @@ export function warmUpLanes({ workers, settings, log }: Pick<Context, 'workers' 
   };
   // A worker that cannot start says so to the first file that needs it; here the run may just be over.
   workers.compressor().then(said, () => undefined);
+}
+
+/** `--spool`, else the directory for temporary files; a run goes on without one. */
+export function spoolDirOf({ spoolDir }: Pick<Settings, 'spoolDir'>, log: Log): string {
+  const dir = spoolDir ?? os.tmpdir();
+  const problem = problemOf(dir);
+  if (problem !== undefined) {
+    const source = spoolDir === undefined ? '' : ' (--spool)';
+    log.warn(
+      `cannot write in ${showPath(dir)}${source}: ${problem}: a file that is rewritten while it is sent is stored only once it rests`,
+      { hint: '--spool <dir>, or TMPDIR; in a container mount a volume there' },
+    );
+  }
+  return dir;
+}
+
+/** access(2) knows of a read-only file system, too. */
+function problemOf(dir: string): string | undefined {
+  try {
+    if (!fs.statSync(encodePath(dir)).isDirectory()) return 'it is not a directory';
+    fs.accessSync(encodePath(dir), fs.constants.W_OK | fs.constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return reasonOf(error);
+  }
 }

@@ -5,10 +5,10 @@ import {
   deadlineOf,
   drainReserveMs,
   isBegun,
-  tooLate,
+  LinkRate,
   type Sending,
+  tooLate,
 } from '../../../src/model/file/deadline.ts';
-import { LinkRate } from '../../../src/model/file/link-rate.ts';
 
 const result = (bytes: number): Sending => ({ role: 'result', bytes });
 const checkpoint = (bytes: number): Sending => ({ role: 'checkpoint', bytes });

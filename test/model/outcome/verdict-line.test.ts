@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Verdict } from '../../../src/model/outcome/verdict.ts';
-import { verdictLine } from '../../../src/model/outcome/verdict-line.ts';
+import { type Verdict, verdictLine } from '../../../src/model/outcome/verdict.ts';
 
 type End = Parameters<typeof verdictLine>[1];
 const ended = (code: number): End => ({ code, signal: undefined });

@@ -7,12 +7,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LONGEST_SOCKET_PATH_BYTES } from '../../../src/model/format/control.ts';
-import { claimDirectory, socketPlaces } from '../../../src/sidecar/control/control-path.ts';
 import {
-  openControl,
+  claimDirectory,
   type Control,
   type ControlOptions,
+  openControl,
   type Serve,
+  socketPlaces,
 } from '../../../src/sidecar/control/control.ts';
 
 const TOKEN = '0123456789ab-cdef';

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { openDrainWindow } from '../../../src/sidecar/shutdown/drain-window.ts';
-import { retryUntil } from '../../../src/sidecar/shutdown/retry.ts';
+import { openDrainWindow, retryUntil } from '../../../src/sidecar/shutdown/drain-window.ts';
 import { StoreError } from '../../../src/store/contract/store.ts';
 
 beforeEach(() => void vi.useFakeTimers());

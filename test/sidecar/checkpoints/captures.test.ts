@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openCompanionClock, type CompanionClock } from '../../../src/sidecar/checkpoints/companion-clock.ts';
+import { type CompanionClock, openCompanionClock } from '../../../src/sidecar/checkpoints/captures.ts';
 
 const EVERY_MS = 300_000;
 

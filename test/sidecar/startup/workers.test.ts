@@ -1,7 +1,7 @@
-import { describe, expect, it } from 'vitest';
 import os from 'node:os';
+import { describe, expect, it } from 'vitest';
 import type { Log } from '../../../src/log/log.ts';
-import { spoolDirOf } from '../../../src/sidecar/disk/spool-dir.ts';
+import { spoolDirOf } from '../../../src/sidecar/startup/workers.ts';
 
 const said: string[] = [];
 const log = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { StoredFile } from '../../../src/model/format/records.ts';
-import { endedPush } from '../../../src/sidecar/queue/push-event.ts';
+import { endedPush } from '../../../src/sidecar/queue/pusher.ts';
 
 const fingerprint = { dev: '1', ino: '2', size: 3, mtimeNs: '4', ctimeNs: '5', mode: 0o644, links: 1 };
 const file: StoredFile = {
