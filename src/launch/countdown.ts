@@ -1,15 +1,6 @@
-// Timers that know about job control: a run that was stopped gets the stopped time back, so that nothing is
-// killed for having slept. Never holds the process open.
+// Timers that know about job control: if the run is stopped for a while, every timer ends that much later, so that
+// nothing is killed for having slept. They never hold the process open.
 import { clockMs, startTimer, type LongTimer } from '../native/clock.ts';
-
-export interface Countdowns {
-  /** Runs `act` once after `ms`, unless everything is closed before. */
-  start(ms: number, act: () => void): Countdown;
-  /** We were stopped for so long: every running countdown ends that much later. */
-  lengthen(ms: number): void;
-  /** Stops them all. */
-  close(): void;
-}
 
 export interface Countdown {
   cancel(): void;
@@ -21,36 +12,41 @@ interface Running {
   timer: LongTimer | undefined;
 }
 
-export function createCountdowns(): Countdowns {
-  const running = new Set<Running>();
-  const arm = (countdown: Running): void => {
+export class Countdowns {
+  readonly #running = new Set<Running>();
+
+  /** Runs `act` once after `ms`, unless everything is closed before. */
+  start(ms: number, act: () => void): Countdown {
+    const countdown: Running = { act, endsAtMs: clockMs() + ms, timer: undefined };
+    this.#running.add(countdown);
+    this.#arm(countdown);
+    return {
+      cancel: () => {
+        countdown.timer?.cancel();
+        this.#running.delete(countdown);
+      },
+    };
+  }
+
+  /** We were stopped for so long: every running countdown ends that much later. */
+  lengthen(ms: number): void {
+    for (const countdown of this.#running) {
+      countdown.timer?.cancel();
+      countdown.endsAtMs += ms;
+      this.#arm(countdown);
+    }
+  }
+
+  /** Stops them all. */
+  close(): void {
+    for (const countdown of this.#running) countdown.timer?.cancel();
+    this.#running.clear();
+  }
+
+  #arm(countdown: Running): void {
     countdown.timer = startTimer(countdown.endsAtMs - clockMs(), () => {
-      running.delete(countdown);
+      this.#running.delete(countdown);
       countdown.act();
     });
-  };
-  return {
-    start: (ms, act) => {
-      const countdown: Running = { act, endsAtMs: clockMs() + ms, timer: undefined };
-      running.add(countdown);
-      arm(countdown);
-      return {
-        cancel: () => {
-          countdown.timer?.cancel();
-          running.delete(countdown);
-        },
-      };
-    },
-    lengthen: (ms) => {
-      for (const countdown of running) {
-        countdown.timer?.cancel();
-        countdown.endsAtMs += ms;
-        arm(countdown);
-      }
-    },
-    close: () => {
-      for (const countdown of running) countdown.timer?.cancel();
-      running.clear();
-    },
-  };
+  }
 }

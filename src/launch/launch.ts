@@ -1,5 +1,5 @@
-// Runs one task with capture beside it, from the search for its program to the exit status: read this first.
-// Stays tiny: no parser, no logger, no store is ever loaded here.
+// Read this first. Runs one task with capture beside it, from the search for its program to the exit status.
+// It stays tiny: no parser, no logger and no store is ever loaded here.
 import os from 'node:os';
 import tty from 'node:tty';
 import { CaptureError } from '../model/errors.ts';
@@ -13,19 +13,19 @@ import { setOpenFilesLimit } from '../native/processes.ts';
 import { findCommand } from './find-command.ts';
 import { readInherited, withoutShim } from './inherited.ts';
 import type { Inherited } from './inherited.ts';
-import { settleLeftovers } from './leftovers.ts';
+import { endLeftovers, holdWorkdir } from './leftovers.ts';
+import type { HeldWorkdir } from './leftovers.ts';
 import { adoptOrphans } from './orphans.ts';
 import type { Orphans } from './orphans.ts';
 import { requeue } from './requeue.ts';
-import { startSidecar } from './sidecar-process.ts';
-import type { Ending, Opening, SidecarProcess } from './sidecar-process.ts';
+import { SidecarProcess } from './sidecar-process.ts';
+import type { Ending, Opening } from './sidecar-process.ts';
 import { blockable } from './signal-state.ts';
 import { listenForSignals } from './signals.ts';
-import { supervise } from './supervise.ts';
-import type { EndRequest, Supervision } from './supervise.ts';
+import { Supervision } from './supervise.ts';
+import type { EndRequest } from './supervise.ts';
 import { startTask, taskEnvironment } from './task.ts';
 import type { Task } from './task.ts';
-import { holdWorkdir, type HeldWorkdir } from './workdir.ts';
 
 /** A fenced sidecar has nothing left to write; it gets this long to say goodbye. */
 const FENCED_GOODBYE_MS = 10_000;
@@ -61,30 +61,25 @@ interface Launch extends LaunchOptions {
  * @throws CaptureError when nothing was started: 126, 127, 69, 76, or what the sidecar refuses with.
  */
 export async function launch(options: LaunchOptions): Promise<ExitStatus> {
-  const say: LaunchOptions['say'] = (line, level, fields) =>
-    options.say(line, level, { attempt: sidecar.attempt(), ...fields });
-  const file = findCommand(options.task.command, options.settings.workdir, process.env['PATH']);
+  const { settings } = options;
+  const file = findCommand(options.task.command, settings.workdir, process.env['PATH']);
   const inherited = readInherited(process.env);
   if (inherited.openFilesLimit !== undefined) setOpenFilesLimit(inherited.openFilesLimit);
-  const workdir = holdWorkdir(options.settings.workdir);
+  const workdir = holdWorkdir(settings.workdir);
   // With a terminal the task stays in our group, where the terminal's keys and job control reach it; without
   // one it gets a session of its own, whose whole group can be signalled. The sidecar stands where it stands.
   const sharesGroup = tty.isatty(0);
   const nodeChildren = new Set<number>();
   const orphans = adoptOrphans(nodeChildren);
-  const supervision: Supervision = supervise({
-    settings: options.settings,
-    sharesGroup,
-    tell: (message) => sidecar.tell(message),
-    say,
-  });
+  const entry = options.sidecarEntry;
+  const env = withoutShim(process.env);
+  const sidecar = new SidecarProcess({ entry, settings, sharesGroup, env, nodeChildren });
+  const say: LaunchOptions['say'] = (line, level, fields) =>
+    options.say(line, level, { attempt: sidecar.attempt(), ...fields });
+  const tell: SidecarProcess['tell'] = (message) => sidecar.tell(message);
+  const supervision = new Supervision({ settings, sharesGroup, tell, say });
   const signals = listenForSignals(options.ignoredSignals, (signal) => supervision.received(signal));
-  const sidecar = startSidecar({
-    entry: options.sidecarEntry,
-    settings: options.settings,
-    sharesGroup,
-    env: withoutShim(process.env),
-    nodeChildren,
+  sidecar.start({
     heard: (news) => supervision.heard(news),
     warn: (line, hint) => say(line, 'warn', { event: 'sidecar-restarted', hint }),
   });
@@ -102,9 +97,9 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
       supervision,
     });
     // While signals are still heard: requeueing ends the job, and us with it.
-    if (status === options.settings.preemptedStatus && options.settings.requeue !== undefined) {
+    if (status === settings.preemptedStatus && settings.requeue !== undefined) {
       const deadlineMs = supervision.lastCall.deadlineMs();
-      await requeue(options.settings.requeue, { nodeChildren, deadlineMs, say });
+      await requeue(settings.requeue, { nodeChildren, deadlineMs, say });
     }
     return status;
   } finally {
@@ -125,7 +120,7 @@ async function run(launched: Launch): Promise<ExitStatus> {
   const task = await start(launched, opening);
   const end = await task.ended;
   supervision.taskEnded();
-  const writersStoppedAtMs = await settle(launched, opening.runToken, end.atMs);
+  const writersStoppedAtMs = await endLeftBehind(launched, opening.runToken, end.atMs);
 
   const { lastCall } = supervision;
   sidecar.tell({
@@ -136,8 +131,8 @@ async function run(launched: Launch): Promise<ExitStatus> {
     writersStoppedAtMs,
     reason: lastCall.reason(),
   });
-  const ending = supervision.fenced() ? await endedWithin(sidecar, FENCED_GOODBYE_MS) : await sidecar.ended;
-  return supervision.fenced() ? EXIT.fenced : verdict(ending, statusOf(end), launched.settings);
+  const ending = supervision.isFenced ? await endedWithin(sidecar, FENCED_GOODBYE_MS) : await sidecar.ended;
+  return supervision.isFenced ? EXIT.fenced : verdict(ending, statusOf(end), launched.settings);
 }
 
 async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready' }>): Promise<Task> {
@@ -177,24 +172,24 @@ async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready'
 
 /**
  * Nothing of the task may still write when the final scan begins. Resolves to when the first process that still
- * wrote was told to end, undefined: none was.
+ * wrote was told to end; undefined: none was.
  */
-async function settle(launched: Launch, runToken: string, endedAtMs: number): Promise<number | undefined> {
-  let writersStoppedAtMs: number | undefined;
+async function endLeftBehind(
+  launched: Launch,
+  runToken: string,
+  endedAtMs: number,
+): Promise<number | undefined> {
   const { settings, supervision, orphans, sidecar, workdir } = launched;
   const { lastCall } = supervision;
-  const stuck = await settleLeftovers({
+  const { stuck, writersStoppedAtMs } = await endLeftovers({
     workdir: workdir.now,
     declared: compileManifest(settings.manifest),
     runToken,
     members: () => orphans.members(sidecar.pid()),
     change: (ms) => orphans.change(ms),
     writersUntilMs: () =>
-      supervision.fenced() ? 0 : (lastCall.taskDeadlineMs() ?? endedAtMs + settings.graceMs),
+      supervision.isFenced ? 0 : (lastCall.taskDeadlineMs() ?? endedAtMs + settings.graceMs),
     killAtMs: () => lastCall.taskDeadlineMs(),
-    onWriterEnded: (atMs) => {
-      writersStoppedAtMs ??= atMs;
-    },
   });
   if (stuck.length > 0) {
     const what = `${stuck.length === 1 ? '1 process' : `${stuck.length} processes`} of the task (${stuck.join(', ')})`;

@@ -1,8 +1,9 @@
-// After the task's main process has ended: what it left running either still writes a declared file and is
-// waited for, or is ended, so that nothing spins on behind. Returns when all of it is gone.
+// What the task leaves running when its main process ends. A process that still writes a declared file is waited for;
+// any other is ended, so that nothing spins on behind. Nothing is left when the final scan begins.
 import fs from 'node:fs';
 import type { Interest } from '../model/file/events.ts';
-import { decodePath } from '../model/path.ts';
+import { decodePath, encodePath } from '../model/path.ts';
+import { currentPath } from '../native/beneath.ts';
 import { clockMs } from '../native/clock.ts';
 import { writableDescriptors } from '../native/open-files.ts';
 import { processesWithEnvironment, readProc, sendSignal } from '../native/processes.ts';
@@ -26,20 +27,25 @@ export interface LeftoverOptions {
   readonly change: (ms: number) => Promise<void>;
   /** Until when writers are waited for, ms since the epoch; asked again and again, it may come nearer. */
   readonly writersUntilMs: () => number;
-  /** A process is being ended that has a declared file open for writing: what it closes now proves nothing. */
-  readonly onWriterEnded?: (atMs: number) => void;
   /** From when on nothing is spared, ms since the epoch. */
   readonly killAtMs: () => number | undefined;
 }
 
-/**
- * Waits for writers and ends the rest.
- *
- * @returns pids that could not be ended.
- */
-export async function settleLeftovers(options: LeftoverOptions): Promise<readonly number[]> {
+export interface LeftoversEnded {
+  /** Pids that could not be ended. */
+  readonly stuck: readonly number[];
+  /**
+   * When the first process was told to end that had a declared file open for writing, ms since the epoch: what it closed
+   * from then on proves nothing. Undefined: there was none.
+   */
+  readonly writersStoppedAtMs: number | undefined;
+}
+
+/** Waits for writers and ends the rest. */
+export async function endLeftovers(options: LeftoverOptions): Promise<LeftoversEnded> {
   const asked = new Map<number, number>(); // pid -> when it got SIGTERM, ms
   const killed = new Map<number, number>(); // pid -> when it got SIGKILL, ms
+  let writersStoppedAtMs: number | undefined;
   for (;;) {
     const nowMs = clockMs();
     const mayWrite = nowMs < options.writersUntilMs();
@@ -48,7 +54,7 @@ export async function settleLeftovers(options: LeftoverOptions): Promise<readonl
       if (mayWrite && writesDeclared(pid, options)) continue;
       const askedAtMs = asked.get(pid);
       if (askedAtMs === undefined) {
-        if (!mayWrite && writesDeclared(pid, options)) options.onWriterEnded?.(nowMs);
+        if (!mayWrite && writesDeclared(pid, options)) writersStoppedAtMs ??= nowMs;
         askToEnd(pid);
       }
       asked.set(pid, askedAtMs ?? nowMs);
@@ -59,7 +65,7 @@ export async function settleLeftovers(options: LeftoverOptions): Promise<readonl
     }
     const stuck = members.filter((pid) => nowMs - (killed.get(pid) ?? nowMs) >= KILLED_WAIT_MS);
     const othersWrite = mayWrite && elsewhere(options).some((pid) => writesDeclared(pid, options));
-    if (stuck.length === members.length && !othersWrite) return stuck;
+    if (stuck.length === members.length && !othersWrite) return { stuck, writersStoppedAtMs };
     await options.change(LOOK_EVERY_MS);
   }
 }
@@ -102,4 +108,18 @@ function linkTarget(link: string): readonly string[] {
   } catch {
     return []; // closed meanwhile
   }
+}
+
+export interface HeldWorkdir {
+  /** The real path; of a directory that the task has removed, one at which nothing stands. */
+  now(): string;
+  close(): void;
+}
+
+/** Held open from before the task starts: the task may move the directory, or make another one of its name. */
+export function holdWorkdir(path: string): HeldWorkdir {
+  const real = fs.realpathSync(path);
+  if (process.platform !== 'linux') return { now: () => real, close: () => undefined };
+  const fd = fs.openSync(encodePath(path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+  return { now: () => currentPath(fd), close: () => fs.closeSync(fd) };
 }

@@ -1,11 +1,22 @@
-// What a notice means for the task: it is told at once where it makes use of that, else it computes on until
-// shortly before the deadline. A notice is acted on once, however often its source repeats it.
+// What a notice means for the task. A task that handles SIGTERM is told at once; any other computes on until shortly
+// before the deadline. A notice is acted on once, however often its source repeats it.
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { sameNotice, type Notice } from '../model/format/notice.ts';
 import { clockMs } from '../native/clock.ts';
 import { readProc } from '../native/processes.ts';
 import type { Task } from './task.ts';
-import { handlesTerm } from './term-handlers.ts';
+
+/** signal(7): SIGTERM's bit in the masks of proc_pid_status(5). */
+const SIGTERM_BIT = 1n << 14n;
+
+/** Programs that catch SIGTERM to end their children with it. Their names have at most 15 bytes: proc_pid_comm(5). */
+const BARE_LAUNCHERS: ReadonlySet<string> = new Set(
+  [
+    'mpirun mpiexec mpiexec.hydra orterun prterun orted prted prte hydra_pmi_proxy hydra_bstrap_pr mpispawn',
+    'srun slurmstepd aprun jsrun palsd timeout tini dumb-init catatonit docker-init apptainer singularity',
+    'starter starter-suid conmon podman docker sudo su strace time xvfb-run',
+  ].flatMap((names) => names.split(' ')),
+);
 
 export interface NoticesOptions {
   /** `auto`, `none` or a signal's name. */
@@ -20,47 +31,55 @@ export interface NoticesOptions {
   readonly taskDeadlineMs: () => number | undefined;
 }
 
-export interface Notices {
-  received(notice: Notice): void;
-  withdrawn(notice: Notice): void;
-  /** No time is left to compute on. */
-  tellAtLast(): void;
-}
+export class Notices {
+  readonly #options: NoticesOptions;
+  #heard: readonly Notice[] = [];
 
-export function createNotices(options: NoticesOptions): Notices {
-  const { tell, task, tellTask, say } = options;
-  let heard: readonly Notice[] = [];
-  const isHeard = (notice: Notice): boolean => heard.some((one) => sameNotice(one, notice));
-  const atOnce = (): NodeJS.Signals | undefined => {
+  constructor(options: NoticesOptions) {
+    this.#options = options;
+  }
+
+  received(notice: Notice): void {
+    if (this.#isHeard(notice)) return;
+    this.#heard = [...this.#heard, notice];
+    const { task, tellTask, say, begin, taskDeadlineMs } = this.#options;
+    const signal = this.#atOnce();
+    const isRunning = task() !== undefined;
+    begin(notice);
+    const untilMs = taskDeadlineMs() ?? clockMs();
+    const then =
+      signal === undefined ? `the task computes on until ${timeOf(untilMs)}` : `the task gets ${signal}`;
+    const line = isRunning ? `${notice.what}; ${then}` : notice.what;
+    say(line, 'warn', { event: 'notice', ...fieldsOf(notice) });
+    if (signal !== undefined) tellTask(signal);
+  }
+
+  withdrawn(notice: Notice): void {
+    if (!this.#isHeard(notice)) return;
+    this.#heard = this.#heard.filter((one) => !sameNotice(one, notice));
+    const { say, withdraw } = this.#options;
+    say(`taken back: ${notice.what}`, 'warn', { event: 'notice-withdrawn', ...fieldsOf(notice) });
+    withdraw(notice);
+  }
+
+  /** No time is left to compute on. */
+  tellAtLast(): void {
+    const { tell, tellTask } = this.#options;
+    if (tell !== 'none') tellTask(tell === 'auto' ? 'SIGTERM' : (tell as NodeJS.Signals));
+  }
+
+  #isHeard(notice: Notice): boolean {
+    return this.#heard.some((one) => sameNotice(one, notice));
+  }
+
+  /** What the task gets as soon as there is a notice; undefined: it computes on. */
+  #atOnce(): NodeJS.Signals | undefined {
+    const { tell, task } = this.#options;
     if (tell === 'none') return undefined;
     if (tell !== 'auto') return tell as NodeJS.Signals;
     const members = task()?.members() ?? [];
     return members.some(catchesTerm) ? 'SIGTERM' : undefined;
-  };
-  return {
-    received: (notice) => {
-      if (isHeard(notice)) return;
-      heard = [...heard, notice];
-      const signal = atOnce();
-      const isRunning = task() !== undefined;
-      options.begin(notice);
-      const untilMs = options.taskDeadlineMs() ?? clockMs();
-      const then =
-        signal === undefined ? `the task computes on until ${timeOf(untilMs)}` : `the task gets ${signal}`;
-      const line = isRunning ? `${notice.what}; ${then}` : notice.what;
-      say(line, 'warn', { event: 'notice', ...told(notice) });
-      if (signal !== undefined) tellTask(signal);
-    },
-    withdrawn: (notice) => {
-      if (!isHeard(notice)) return;
-      heard = heard.filter((one) => !sameNotice(one, notice));
-      say(`taken back: ${notice.what}`, 'warn', { event: 'notice-withdrawn', ...told(notice) });
-      options.withdraw(notice);
-    },
-    tellAtLast: () => {
-      if (tell !== 'none') tellTask(tell === 'auto' ? 'SIGTERM' : (tell as NodeJS.Signals));
-    },
-  };
+  }
 }
 
 function catchesTerm(pid: number): boolean {
@@ -68,7 +87,23 @@ function catchesTerm(pid: number): boolean {
   return handlesTerm(read('status'), read('comm'), read('cmdline'));
 }
 
-function told({ source, atMs }: Notice): MessageFields {
+/**
+ * Will a process make use of SIGTERM? It will if it catches it, and is none of the programs that only pass it on to end
+ * what they have started.
+ *
+ * `status`, `comm` and `cmdline` as proc_pid_status(5), proc_pid_comm(5) and proc_pid_cmdline(5) have them. A name in
+ * either is enough: a program may rename its main thread (Node 24: `MainThread`), and behind a script's `#!` the
+ * command line begins with the interpreter.
+ */
+export function handlesTerm(status: string, comm: string, cmdline: string): boolean {
+  const argv0 = cmdline.split('\0', 1)[0] ?? '';
+  const names = [comm.trim(), argv0.slice(argv0.lastIndexOf('/') + 1)];
+  if (names.some((name) => BARE_LAUNCHERS.has(name))) return false;
+  const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(status)?.[1];
+  return mask !== undefined && (BigInt(`0x${mask}`) & SIGTERM_BIT) !== 0n;
+}
+
+function fieldsOf({ source, atMs }: Notice): MessageFields {
   return { source, deadlineMs: atMs };
 }
 

@@ -1,5 +1,5 @@
-// Keeps one sidecar running: starts it, speaks to it, and replaces it when it dies, so that neither its crash
-// nor its absence touches the task. Never decides about the task.
+// Keeps one sidecar running: starts it, speaks to it, and replaces it if it dies, so that neither its crash nor its
+// absence touches the task. It never decides about the task.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { pauseAfter, type BackOff } from '../model/back-off.ts';
@@ -38,122 +38,134 @@ export interface SidecarOptions {
   readonly env: NodeJS.ProcessEnv;
   /** Running children that Node waits for; kept up to date here. */
   readonly nodeChildren: Set<number>;
+}
+
+export interface SidecarEvents {
   readonly heard: (news: News) => void;
   readonly warn: (line: string, hint?: string) => void;
 }
 
-export interface SidecarProcess {
-  /** Rejects with the reason when it refuses, or dies before it is ready. */
-  readonly opened: Promise<Opening>;
-  readonly ended: Promise<Ending>;
-  pid(): number | undefined;
-  /** Undefined before it is ready. */
-  attempt(): number | undefined;
-  /** Sent now, and again to every replacement. */
-  tell(message: ToSidecar): void;
-  /** Lets it exit, or ends it; resolves when it is gone. */
-  close(): Promise<void>;
-}
-
-export function startSidecar(options: SidecarOptions): SidecarProcess {
-  const opened = createDeferred<Opening>();
-  const ended = createDeferred<Ending>();
+export class SidecarProcess {
+  readonly #options: SidecarOptions;
+  readonly #opened = createDeferred<Opening>();
+  readonly #ended = createDeferred<Ending>();
   /** What a replacement must be told again, by kind: the newest of each. */
-  const told = new Map<ToSidecar['kind'], ToSidecar>();
-  const deathsAtMs: number[] = [];
-  let attempt: number | undefined;
-  let child: ChildProcess | undefined;
-  let restart: NodeJS.Timeout | undefined;
-  let over = false;
+  readonly #told = new Map<ToSidecar['kind'], ToSidecar>();
+  readonly #deathsAtMs: number[] = [];
+  #attempt: number | undefined;
+  #child: ChildProcess | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #isOver = false;
 
-  const start = (): void => {
-    let started: ChildProcess;
+  constructor(options: SidecarOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with the reason if it refuses, or dies before it is ready. */
+  get opened(): Promise<Opening> {
+    return this.#opened.promise;
+  }
+
+  get ended(): Promise<Ending> {
+    return this.#ended.promise;
+  }
+
+  pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** Undefined before it is ready. */
+  attempt(): number | undefined {
+    return this.#attempt;
+  }
+
+  /** To be called once, and closed by the caller. A replacement starts by itself. */
+  start(events: SidecarEvents): void {
+    let child: ChildProcess;
     try {
-      started = spawnSidecar(options);
+      child = spawnSidecar(this.#options);
     } catch (error) {
-      return replace(reasonOf(error)); // ENOMEM is thrown at once; the task must not notice
+      return this.#replace(reasonOf(error), events); // ENOMEM is thrown at once; the task must not notice
     }
-    child = started;
+    this.#child = child;
     const gone = (how: string): void => {
-      child = undefined;
-      if (!over) replace(how);
+      this.#child = undefined;
+      if (!this.#isOver) this.#replace(how, events);
     };
-    started.on('message', (message) => hear(message as FromSidecar));
+    child.on('message', (message) => this.#hear(message as FromSidecar, events));
     // Not 'exit': its last message may still be in the channel then.
-    started.once('close', (code, signal) => started.pid !== undefined && gone(signal ?? `exit ${code}`));
-    started.on('error', (error) => started.pid === undefined && gone(error.message));
-    send(started, { kind: 'start', settings: options.settings, attempt, clockOffsetMs: clockOffsetMs() });
-    for (const message of told.values()) send(started, message);
-  };
+    child.once('close', (code, signal) => child.pid !== undefined && gone(signal ?? `exit ${code}`));
+    child.on('error', (error) => child.pid === undefined && gone(error.message));
+    const { settings } = this.#options;
+    send(child, { kind: 'start', settings, attempt: this.#attempt, clockOffsetMs: clockOffsetMs() });
+    for (const message of this.#told.values()) send(child, message);
+  }
 
-  const replace = (how: string): void => {
-    if (attempt === undefined) {
-      over = true;
-      opened.reject(diedTooEarly(how));
-      return ended.resolve({ kind: 'lost' });
-    }
+  /** Sent now, and again to every replacement. */
+  tell(message: ToSidecar): void {
+    const before = this.#told.get(message.kind);
+    // The last call stays the last call, whatever signal follows it.
+    if (!isLastCall(before) || isLastCall(message)) this.#told.set(message.kind, message);
+    if (this.#child !== undefined) send(this.#child, message);
+  }
+
+  /** Lets it exit, or ends it; resolves when it is gone. */
+  async close(): Promise<void> {
+    this.#isOver = true;
+    clearTimeout(this.#restart);
+    if (this.#child !== undefined) await endOf(this.#child);
+  }
+
+  #replace(how: string, events: SidecarEvents): void {
+    if (this.#attempt === undefined) return this.#fail(diedTooEarly(how));
     const nowMs = clockMs();
-    deathsAtMs.push(nowMs);
-    const recent = deathsAtMs.filter((atMs) => nowMs - atMs < DEATHS_WITHIN_MS).length;
+    this.#deathsAtMs.push(nowMs);
+    const recent = this.#deathsAtMs.filter((atMs) => nowMs - atMs < DEATHS_WITHIN_MS).length;
     if (recent >= DEATHS) {
-      over = true;
-      options.warn(
+      this.#isOver = true;
+      events.warn(
         `the sidecar died ${recent} times within ${formatMs(DEATHS_WITHIN_MS)} (last: ${how}): nothing is stored any more`,
         'the task goes on; keep the work directory, and see the log for why the sidecar died',
       );
-      return ended.resolve({ kind: 'lost' });
+      return this.#ended.resolve({ kind: 'lost' });
     }
     const waitMs = pauseAfter(RESTART, recent - 1);
-    options.warn(`the sidecar died (${how}); the task goes on, a new one starts in ${formatMs(waitMs)}`);
-    restart = setTimeout(start, waitMs);
-  };
+    events.warn(`the sidecar died (${how}); the task goes on, a new one starts in ${formatMs(waitMs)}`);
+    this.#restart = setTimeout(() => this.start(events), waitMs);
+  }
 
-  const hear = (message: FromSidecar): void => {
+  #hear(message: FromSidecar, events: SidecarEvents): void {
     switch (message.kind) {
       case 'hello':
         return;
       case 'ready':
-        attempt ??= message.attempt;
-        return opened.resolve(message);
+        this.#attempt ??= message.attempt;
+        return this.#opened.resolve(message);
       case 'done-already':
-        over = true;
-        return opened.resolve(message);
+        this.#isOver = true;
+        return this.#opened.resolve(message);
       case 'refused':
         // A replacement that is refused has died of it: its exit starts the next one.
-        if (attempt !== undefined) return options.warn(message.message, message.hint);
-        over = true;
-        opened.reject(new CaptureError(message.status, message.message, { hint: message.hint }));
-        return ended.resolve({ kind: 'lost' });
+        if (this.#attempt !== undefined) return events.warn(message.message, message.hint);
+        return this.#fail(new CaptureError(message.status, message.message, { hint: message.hint }));
       case 'signal-seen':
       case 'notice':
       case 'notice-withdrawn':
       case 'drain-takes':
       case 'fenced':
-        return options.heard(message);
+        return events.heard(message);
       case 'ended':
-        over = true;
-        return ended.resolve(message);
+        this.#isOver = true;
+        return this.#ended.resolve(message);
     }
-  };
+  }
 
-  start();
-  return {
-    opened: opened.promise,
-    ended: ended.promise,
-    pid: () => child?.pid,
-    attempt: () => attempt,
-    tell: (message) => {
-      const before = told.get(message.kind);
-      // The last call stays the last call, whatever signal follows it.
-      if (!isLastCall(before) || isLastCall(message)) told.set(message.kind, message);
-      if (child !== undefined) send(child, message);
-    },
-    close: async () => {
-      over = true;
-      clearTimeout(restart);
-      if (child !== undefined) await endOf(child);
-    },
-  };
+  /** There is no attempt: the run does not start. */
+  #fail(reason: CaptureError): void {
+    this.#isOver = true;
+    this.#opened.reject(reason);
+    this.#ended.resolve({ kind: 'lost' });
+  }
 }
 
 function spawnSidecar(options: SidecarOptions): ChildProcess {

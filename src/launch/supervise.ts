@@ -1,22 +1,21 @@
-// What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Between them
-// and the task stands nothing else; whether a signal is relayed is decided in model/relay.ts.
-import { setImmediate as nextTurn } from 'node:timers/promises';
+// What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Nothing else
+// acts on the task. Whether a signal is relayed is decided in model/relay.ts.
 import { createDeferred } from '../model/deferred.ts';
 import { deadlineOf } from '../model/file/deadline.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import type { News, ToSidecar } from '../model/format/messages.ts';
+import type { Notice } from '../model/format/notice.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { asksToEnd, canEndTask, relayRule } from '../model/relay.ts';
 import type { JobSignal } from '../model/relay.ts';
 import { clockMs, fromTimeOfDay } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
-import { createCountdowns } from './countdown.ts';
-import { stopOurselves, stopTask } from './job-control.ts';
-import { createLastCall } from './last-call.ts';
-import type { LastCall } from './last-call.ts';
+import { Countdowns } from './countdown.ts';
+import { JobControl } from './job-control.ts';
+import { LastCall } from './last-call.ts';
 import { KILL_AFTER_MS } from './leftovers.ts';
-import { createNotices } from './notices.ts';
-import { createBroadcasts } from './signals.ts';
+import { Notices } from './notices.ts';
+import { Broadcasts } from './signals.ts';
 import type { Task } from './task.ts';
 
 /** The same signal again within this time is the same. */
@@ -29,179 +28,181 @@ export interface EndRequest {
   readonly signal: JobSignal | undefined;
 }
 
-export interface Supervision {
-  /** Before the task runs: what first asked us to end, a signal or a notice. */
-  readonly endRequested: Promise<EndRequest>;
-  readonly lastCall: Pick<LastCall, 'preempted' | 'reason' | 'deadlineMs' | 'taskDeadlineMs'>;
-  /** From now on signals are for this task. */
-  taskRuns(task: Task): void;
-  /** Its main process has ended: nothing is relayed any more. */
-  taskEnded(): void;
-  received(signal: JobSignal): void;
-  heard(news: News): void;
-  fenced(): boolean;
-  close(): void;
-}
-
-export interface SuperviseOptions {
+export interface SupervisionOptions {
   readonly settings: Pick<Settings, 'graceMs' | 'notices'>;
   readonly sharesGroup: boolean;
   readonly tell: (message: ToSidecar) => void;
   readonly say: (line: string, level: 'info' | 'warn' | 'error', fields?: MessageFields) => void;
 }
 
-export function supervise({ settings, sharesGroup, tell, say }: SuperviseOptions): Supervision {
-  const endRequested = createDeferred<EndRequest>();
-  const countdowns = createCountdowns();
-  const broadcasts = createBroadcasts();
-  let task: Task | undefined;
-  let started = false;
-  let fenced = false;
-  /** What came before the task ran, in the order in which it came. */
-  const early: (() => void)[] = [];
-  let stopping: AbortController | undefined;
-  const lastAtMs = new Map<JobSignal, number>();
+export class Supervision {
+  readonly #options: SupervisionOptions;
+  readonly #countdowns = new Countdowns();
+  readonly #broadcasts = new Broadcasts();
+  readonly #lastCall: LastCall;
+  readonly #notices: Notices;
+  readonly #jobControl: JobControl;
+  readonly #endRequested = createDeferred<EndRequest>();
+  #task: Task | undefined;
+  #isFenced = false;
+  /** What came before the task ran, in the order in which it came; undefined once it runs. */
+  #early: (() => void)[] | undefined = [];
+  readonly #lastAtMs = new Map<JobSignal, number>();
 
-  const kill = (): void => {
-    if (task === undefined) return;
-    for (const pid of task.members()) sendSignal(pid, 'SIGKILL');
-  };
-  const tellTask = (signal: NodeJS.Signals): void => {
-    if (task === undefined) return;
-    tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall: true });
-    lastCall.told();
-    task.signal(signal);
-  };
-  const lastCall = createLastCall({
-    countdowns,
-    tell: () => notices.tellAtLast(),
-    kill,
-    changed: (deadlineMs) => tell({ kind: 'noticed', deadlineMs }),
-  });
-  const notices = createNotices({
-    tell: settings.notices.tell,
-    task: () => task,
-    tellTask,
-    say,
-    begin: (notice) => {
-      const atMs = notice.atMs === undefined ? undefined : fromTimeOfDay(notice.atMs);
-      const deadlineMs = deadlineOf(atMs, clockMs(), settings.graceMs);
-      const isFixed = atMs !== undefined && atMs > clockMs();
-      lastCall.begin({ from: notice.what, deadlineMs, taskRuns: task !== undefined, isFixed });
-    },
-    withdraw: (notice) => lastCall.withdraw(notice.what),
-    taskDeadlineMs: () => lastCall.taskDeadlineMs(),
-  });
-
-  const relay = async (signal: JobSignal): Promise<void> => {
-    const rule = relayRule(signal, sharesGroup);
-    if (rule === 'never') return;
-    if (rule === 'unless-broadcast' && (await broadcasts.covers(signal))) return;
-    task?.signal(signal);
-  };
-  const stop = async (): Promise<void> => {
-    if (stopping !== undefined) return;
-    stopping = new AbortController();
-    const continued = stopping.signal;
-    const rule = relayRule('SIGTSTP', sharesGroup);
-    const hasIt = rule === 'unless-broadcast' && (await broadcasts.covers('SIGTSTP'));
-    if (task !== undefined && !continued.aborted) await stopTask(task, hasIt, continued);
-    // A stop that was taken back before it took place must not leave us asleep for ever. SIGCONT may have come
-    // and not been told yet: signals are told when the event loop polls, and timers that are late go before that.
-    await nextTurn();
-    stopping = undefined;
-    if (continued.aborted) return;
-    const stoppedMs = stopOurselves(sharesGroup);
-    countdowns.lengthen(stoppedMs);
-    lastCall.lengthen(stoppedMs);
-  };
-  /** True when it is one with the last of its kind. */
-  const isRepeated = (signal: JobSignal): boolean => {
-    const nowMs = clockMs();
-    const beforeMs = lastAtMs.get(signal) ?? -Infinity;
-    if (nowMs - beforeMs < ONE_SIGNAL_MS) return true;
-    lastAtMs.set(signal, nowMs);
-    return false;
-  };
-  const lastCallSignal = (signal: JobSignal): void => {
-    const isSecond = lastAtMs.has(signal);
-    if (isRepeated(signal)) return;
-    if (isSecond) return lastCall.shorten(KILL_AFTER_MS);
-    const deadlineMs = clockMs() + settings.graceMs;
-    lastCall.begin({ from: signal, deadlineMs, taskRuns: task !== undefined, isFixed: false });
-    lastCall.told();
-  };
-  const noticeSignal = (signal: JobSignal): void => {
-    const isSecond = lastAtMs.has(signal);
-    if (isRepeated(signal)) return;
-    if (isSecond) return lastCall.shorten(KILL_AFTER_MS);
-    notices.received({
-      source: signal,
-      kind: 'stop',
-      atMs: undefined,
-      what: `${signal} says that we are stopped soon`,
+  constructor(options: SupervisionOptions) {
+    this.#options = options;
+    const { settings, sharesGroup, tell, say } = options;
+    const task = (): Task | undefined => this.#task;
+    this.#lastCall = new LastCall({
+      countdowns: this.#countdowns,
+      tell: () => this.#notices.tellAtLast(),
+      kill: () => this.#kill(),
+      changed: (deadlineMs) => tell({ kind: 'noticed', deadlineMs }),
     });
-  };
-  const received = (signal: JobSignal): void => {
-    if (signal === 'SIGTSTP') return void stop();
-    if (signal === 'SIGCONT') stopping?.abort();
-    if (!started) {
-      const isNotice = settings.notices.signals.includes(signal);
+    this.#notices = new Notices({
+      tell: settings.notices.tell,
+      task,
+      tellTask: (signal) => this.#tellTask(signal),
+      say,
+      begin: (notice) => this.#beginLastCall(notice),
+      withdraw: (notice) => this.#lastCall.withdraw(notice.what),
+      taskDeadlineMs: () => this.#lastCall.taskDeadlineMs(),
+    });
+    this.#jobControl = new JobControl({
+      sharesGroup,
+      broadcasts: this.#broadcasts,
+      task,
+      onContinued: (stoppedMs) => {
+        this.#countdowns.lengthen(stoppedMs);
+        this.#lastCall.lengthen(stoppedMs);
+      },
+    });
+  }
+
+  /** Before the task runs: what first asked us to end, a signal or a notice. */
+  get endRequested(): Promise<EndRequest> {
+    return this.#endRequested.promise;
+  }
+
+  get lastCall(): Pick<LastCall, 'preempted' | 'reason' | 'deadlineMs' | 'taskDeadlineMs'> {
+    return this.#lastCall;
+  }
+
+  get isFenced(): boolean {
+    return this.#isFenced;
+  }
+
+  /** From now on signals are for this task. */
+  taskRuns(task: Task): void {
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    this.#task = task;
+    for (const act of early) act();
+    if (this.#isFenced) task.signal('SIGTERM');
+  }
+
+  /** Its main process has ended: nothing is relayed any more. */
+  taskEnded(): void {
+    this.#task = undefined;
+  }
+
+  received(signal: JobSignal): void {
+    if (signal === 'SIGTSTP') return void this.#jobControl.stop();
+    if (signal === 'SIGCONT') this.#jobControl.continued();
+    const isNotice = this.#options.settings.notices.signals.includes(signal);
+    if (this.#early !== undefined) {
       if (!asksToEnd(signal) && !isNotice) return;
       // The task may be about to start: then the signal is for the task.
-      early.push(() => received(signal));
-      return endRequested.resolve({ what: signal, signal: isNotice ? undefined : signal });
+      this.#early.push(() => this.received(signal));
+      return this.#endRequested.resolve({ what: signal, signal: isNotice ? undefined : signal });
     }
-    if (settings.notices.signals.includes(signal)) return noticeSignal(signal);
-    if (signal === 'SIGTERM') lastCallSignal(signal);
+    if (isNotice) return this.#noticeSignal(signal);
+    if (signal === 'SIGTERM') this.#lastCallSignal(signal);
     if (canEndTask(signal)) {
-      tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall: signal === 'SIGTERM' });
+      const lastCall = signal === 'SIGTERM';
+      this.#options.tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall });
     }
-    void relay(signal);
-  };
-  const fence = (): void => {
-    fenced = true;
-    task?.signal('SIGTERM');
-    countdowns.start(KILL_AFTER_MS, kill);
-  };
-  const heard = (news: News): void => {
+    void this.#relay(signal);
+  }
+
+  heard(news: News): void {
     switch (news.kind) {
       case 'signal-seen':
-        return broadcasts.seen(news.signal);
+        return this.#broadcasts.seen(news.signal);
       case 'drain-takes':
-        return lastCall.drainTakes(news.ms);
+        return this.#lastCall.drainTakes(news.ms);
       case 'fenced':
-        say(news.message, 'error', { event: 'fenced' });
-        return fence();
+        this.#options.say(news.message, 'error', { event: 'fenced' });
+        return this.#fence();
       case 'notice':
+        if (this.#early === undefined) return this.#notices.received(news.notice);
+        this.#early.push(() => this.heard(news));
+        return this.#endRequested.resolve({ what: news.notice.what, signal: undefined });
       case 'notice-withdrawn':
-        if (!started) {
-          early.push(() => heard(news));
-          return news.kind === 'notice'
-            ? endRequested.resolve({ what: news.notice.what, signal: undefined })
-            : undefined;
-        }
-        return news.kind === 'notice' ? notices.received(news.notice) : notices.withdrawn(news.notice);
+        if (this.#early === undefined) return this.#notices.withdrawn(news.notice);
+        this.#early.push(() => this.heard(news));
     }
-  };
-  return {
-    endRequested: endRequested.promise,
-    lastCall,
-    taskRuns: (running) => {
-      started = true;
-      task = running;
-      for (const act of early) act();
-      if (fenced) running.signal('SIGTERM');
-    },
-    taskEnded: () => {
-      task = undefined;
-    },
-    received,
-    heard,
-    fenced: () => fenced,
-    close: () => {
-      countdowns.close();
-      broadcasts.close();
-    },
-  };
+  }
+
+  close(): void {
+    this.#countdowns.close();
+    this.#broadcasts.close();
+  }
+
+  async #relay(signal: JobSignal): Promise<void> {
+    const rule = relayRule(signal, this.#options.sharesGroup);
+    if (rule === 'never') return;
+    if (rule === 'unless-broadcast' && (await this.#broadcasts.covers(signal))) return;
+    this.#task?.signal(signal);
+  }
+
+  /** SIGTERM: the scheduler's last call. */
+  #lastCallSignal(signal: JobSignal): void {
+    if (!this.#isFirst(signal)) return;
+    const deadlineMs = clockMs() + this.#options.settings.graceMs;
+    const taskRuns = this.#task !== undefined;
+    this.#lastCall.begin({ from: signal, deadlineMs, taskRuns, isFixed: false });
+    this.#lastCall.told();
+  }
+
+  /** A signal of `--notice-on`. */
+  #noticeSignal(signal: JobSignal): void {
+    if (!this.#isFirst(signal)) return;
+    const what = `${signal} says that we are stopped soon`;
+    this.#notices.received({ source: signal, kind: 'stop', atMs: undefined, what });
+  }
+
+  /** The same signal again, unless it is one with the last of its kind, says that the sender is tired of waiting. */
+  #isFirst(signal: JobSignal): boolean {
+    const nowMs = clockMs();
+    const beforeMs = this.#lastAtMs.get(signal);
+    if (beforeMs !== undefined && nowMs - beforeMs < ONE_SIGNAL_MS) return false;
+    this.#lastAtMs.set(signal, nowMs);
+    if (beforeMs !== undefined) this.#lastCall.shorten(KILL_AFTER_MS);
+    return beforeMs === undefined;
+  }
+
+  #beginLastCall(notice: Notice): void {
+    const atMs = notice.atMs === undefined ? undefined : fromTimeOfDay(notice.atMs);
+    const deadlineMs = deadlineOf(atMs, clockMs(), this.#options.settings.graceMs);
+    const isFixed = atMs !== undefined && atMs > clockMs();
+    this.#lastCall.begin({ from: notice.what, deadlineMs, taskRuns: this.#task !== undefined, isFixed });
+  }
+
+  #tellTask(signal: NodeJS.Signals): void {
+    if (this.#task === undefined) return;
+    this.#options.tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall: true });
+    this.#lastCall.told();
+    this.#task.signal(signal);
+  }
+
+  #fence(): void {
+    this.#isFenced = true;
+    this.#task?.signal('SIGTERM');
+    this.#countdowns.start(KILL_AFTER_MS, () => this.#kill());
+  }
+
+  #kill(): void {
+    for (const pid of this.#task?.members() ?? []) sendSignal(pid, 'SIGKILL');
+  }
 }

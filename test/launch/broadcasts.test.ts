@@ -1,19 +1,19 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createBroadcasts } from '../../src/launch/signals.ts';
+import { Broadcasts } from '../../src/launch/signals.ts';
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
 describe('a signal that the launcher received', () => {
   test('was broadcast when the sidecar saw it shortly before', async () => {
-    const broadcasts = createBroadcasts();
+    const broadcasts = new Broadcasts();
     broadcasts.seen('SIGTERM');
     await vi.advanceTimersByTimeAsync(900);
     expect(await broadcasts.covers('SIGTERM')).toBe(true);
   });
 
   test('was broadcast when the sidecar reports it within the window', async () => {
-    const broadcasts = createBroadcasts();
+    const broadcasts = new Broadcasts();
     const covered = broadcasts.covers('SIGTERM');
     await vi.advanceTimersByTimeAsync(90);
     broadcasts.seen('SIGTERM');
@@ -25,7 +25,7 @@ describe('a signal that the launcher received', () => {
     ['the sidecar saw another signal', 'SIGINT', 0],
     ['what the sidecar saw is long past', 'SIGTERM', 1100],
   ])('was not broadcast when %s', async (_, seen, beforeMs) => {
-    const broadcasts = createBroadcasts();
+    const broadcasts = new Broadcasts();
     if (seen !== undefined) broadcasts.seen(seen);
     await vi.advanceTimersByTimeAsync(beforeMs);
     const covered = broadcasts.covers('SIGTERM');
@@ -34,7 +34,7 @@ describe('a signal that the launcher received', () => {
   });
 
   test('is relayed when it comes once more than the sidecar saw it', async () => {
-    const broadcasts = createBroadcasts();
+    const broadcasts = new Broadcasts();
     broadcasts.seen('SIGTERM');
     const deliveries = [broadcasts.covers('SIGTERM'), broadcasts.covers('SIGTERM')];
     await vi.advanceTimersByTimeAsync(100);
@@ -42,7 +42,7 @@ describe('a signal that the launcher received', () => {
   });
 
   test('is answered when everything is closed', async () => {
-    const broadcasts = createBroadcasts();
+    const broadcasts = new Broadcasts();
     const covered = broadcasts.covers('SIGTERM');
     broadcasts.close();
     expect(await covered).toBe(false);

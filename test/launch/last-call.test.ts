@@ -1,8 +1,8 @@
 // The one deadline: who sets it, who takes it back, and what time stopped does to it.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createCountdowns } from '../../src/launch/countdown.ts';
+import { Countdowns } from '../../src/launch/countdown.ts';
 import { adoptClock, clockMs, clockOffsetMs } from '../../src/native/clock.ts';
-import { createLastCall, type LastCall } from '../../src/launch/last-call.ts';
+import { LastCall } from '../../src/launch/last-call.ts';
 
 let did: string[];
 beforeEach(() => {
@@ -13,8 +13,8 @@ beforeEach(() => {
 afterEach(() => vi.useRealTimers());
 
 function open(): LastCall {
-  return createLastCall({
-    countdowns: createCountdowns(),
+  return new LastCall({
+    countdowns: new Countdowns(),
     tell: () => did.push(`tell ${Date.now()}`),
     kill: () => did.push(`kill ${Date.now()}`),
     changed: (deadlineMs) => did.push(`deadline ${deadlineMs}`),
