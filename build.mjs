@@ -24,12 +24,13 @@ const ENTRIES = {
   flush: 'src/cli/flush-main.ts',
   sidecar: 'src/sidecar/entry.ts',
   // On demand.
-  alone: 'src/cli/standalone.ts',
+  standalone: 'src/cli/standalone.ts',
+  log: 'src/log/log.ts',
   ...DRIVERS,
   // Its CommonJS file would be one without names.
   'hash-wasm': 'node_modules/hash-wasm/dist/index.esm.js',
 };
-const ON_DEMAND = ['alone', 'hash-wasm', ...Object.keys(DRIVERS)];
+const ON_DEMAND = ['standalone', 'log', 'hash-wasm', ...Object.keys(DRIVERS)];
 
 const armed = {
   name: 'failpoint',
