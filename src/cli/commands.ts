@@ -1,5 +1,5 @@
-// What each command does, once the command line is understood. Modules are loaded on first use: thousands of
-// array tasks start at once, and --help needs none of them.
+// What each command does, once the command line is understood. Modules are loaded on first use: thousands of array
+// tasks start at once, and --help needs none of these modules.
 import { fileURLToPath } from 'node:url';
 import type { Log } from '../log/log.ts';
 import { CaptureError } from '../model/errors.ts';
@@ -27,9 +27,9 @@ export async function carryOut(asked: Asked, say: Say): Promise<ExitStatus> {
 }
 
 async function watch({ settings }: Asked): Promise<ExitStatus> {
-  const { watchAlone, openLog } = await import('./standalone.ts');
+  const { runStandalone, openLog } = await import('./standalone.ts');
   return logged(openLog(settings.log, settings.identity.index), (log) =>
-    readable(() => watchAlone(settings, log)),
+    readable(() => runStandalone(settings, log)),
   );
 }
 
@@ -44,7 +44,7 @@ async function restore({ settings }: Asked): Promise<ExitStatus> {
   );
 }
 
-/** Does it, and lets what was said be read. */
+/** Does it, and then waits until the messages are read. */
 async function logged(log: Log, act: (log: Log) => Promise<ExitStatus>): Promise<ExitStatus> {
   try {
     return await act(log);
@@ -59,16 +59,16 @@ async function dryRun(asked: Asked): Promise<ExitStatus> {
     const { findCommand } = await import('../launch/find-command.ts');
     findCommand(asked.task.command, settings.workdir, process.env['PATH']);
   }
-  const alone = await import('./standalone.ts');
+  const { dryRun: look } = await import('./standalone.ts');
   return untilStopped(async (signal) => {
-    const { text, failure } = await alone.dryRun(settings, signal);
+    const { text, failure } = await look(settings, signal);
     print(text);
     if (failure !== undefined) throw failure;
     return EXIT.ok;
   });
 }
 
-/** Signals end it, also where it is process 1 of a container: nothing has been begun that must be finished. */
+/** A signal ends it, also if it is process 1 of a container: it has begun nothing that must be finished. */
 async function untilStopped(act: (signal: AbortSignal) => Promise<ExitStatus>): Promise<ExitStatus> {
   const { openStops } = await import('./standalone.ts');
   const stops = openStops();
@@ -85,7 +85,7 @@ async function untilStopped(act: (signal: AbortSignal) => Promise<ExitStatus>): 
   }
 }
 
-/** What the store says becomes what the user reads. */
+/** Turns a failure of the store into what the user reads. */
 async function readable(act: () => Promise<ExitStatus>): Promise<ExitStatus> {
   const { describeFailure } = await import('./standalone.ts');
   try {

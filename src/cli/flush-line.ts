@@ -1,5 +1,5 @@
-// Takes the arguments of `capture flush` apart, without a parser's weight: scripts call it between their steps.
-// Pure; every mistake is found and none is printed.
+// The command line of `capture flush`: its help, and the reading of its arguments. It loads no parser: scripts call it
+// between their steps. Pure; it finds every mistake and prints none.
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
 import { nearestWord } from './nearest.ts';
@@ -28,6 +28,39 @@ const KNOWN: ReadonlyMap<string, boolean> = new Map([
   ),
   ...FLAGS,
 ]);
+
+/** What `capture flush --help` prints. */
+export const FLUSH_HELP = `Usage: capture flush [options]
+
+Waits until everything that the task had closed before this call is durable and recorded: results
+are stored, and a complete set of checkpoints is committed. Companions, and results that are open
+and only appended to, are stored as far as they are written. Other open files are named on stderr.
+
+Call it in the scripts of a task, between steps. It vouches for what was closed: that stays good
+however the task ends, so call it only if the step before has ended well. It finds capture by
+CAPTURED_SOCKET, which capture sets for the task. It takes all options of a run; those that are not
+here mean nothing to it.
+
+Options:
+  --timeout <duration>  the longest wait: ms, s, m, h, d (default: 30s, with --ping 5s)
+  --strict              exit 74 also if a checkpoint is open, or its set is not complete
+  --ping                only ask whether capture watches: a probe for containers
+  --control <path>      the socket of a 'capture watch --control <path>'
+                        (default: CAPTURED_SOCKET, then CAPTURE_CONTROL)
+  -h, --help            this text
+  -V, --version         the version of capture
+
+Exit status:
+    0  all is durable and recorded; stderr says what is still missing from a set of checkpoints
+   64  an option is wrong
+   69  nobody answers at the socket, or no socket is named
+   74  not in time: stderr says what is not stored, and why
+
+Examples:
+  capture flush
+  capture flush --timeout 5m || exit 1
+  capture flush --ping --control /shared/control
+`;
 
 export type FlushLine =
   | { readonly kind: 'help' | 'version' }

@@ -2,8 +2,7 @@
 // for the command line of a run. Never touches what a run leaves behind.
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import { guardInspector } from '../native/inspector.ts';
-import { FLUSH_HELP } from './flush-help.ts';
-import { parseFlushLine } from './flush-line.ts';
+import { FLUSH_HELP, parseFlushLine } from './flush-line.ts';
 import { flush } from './flush.ts';
 import { print, say } from './say.ts';
 

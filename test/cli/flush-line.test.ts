@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FLUSH_HELP } from '../../src/cli/flush-help.ts';
-import { parseFlushLine } from '../../src/cli/flush-line.ts';
+import { FLUSH_HELP, parseFlushLine } from '../../src/cli/flush-line.ts';
 import { mistakesOf, parsed } from './given.ts';
 
 const env = { CAPTURED_SOCKET: '/w/.capture/1.sock' };

@@ -1,7 +1,7 @@
 // Holds what an option's spec says together with its line in docs/options.md, with the help, and with what is read.
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { FLUSH_HELP } from '../../src/cli/flush-help.ts';
+import { FLUSH_HELP } from '../../src/cli/flush-line.ts';
 import { OPTION_NAMES, OPTIONS, optionsOf, type OptionName } from '../../src/cli/options.ts';
 import { envNameOf, helpOf, type CommandName } from '../../src/cli/options/spec.ts';
 import { parseCommandLine } from '../../src/cli/parse.ts';

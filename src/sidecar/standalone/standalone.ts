@@ -25,7 +25,7 @@ const OPENING_SHARE = 1 / 2;
 const OURS_NEXT_MS = 5000;
 
 /** Resolves to the exit status when everything is stored, or cannot be in the time that is left. */
-export async function watchAlone(settings: Settings, log: Log): Promise<ExitStatus> {
+export async function runStandalone(settings: Settings, log: Log): Promise<ExitStatus> {
   const stops = openStops();
   const exitFile = settings.exitFile === undefined ? undefined : openExitFile(settings.exitFile);
   const notices = openWatchNotices(settings, log);
