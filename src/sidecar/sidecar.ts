@@ -19,6 +19,7 @@ import { openStopping } from './shutdown/stopping.ts';
 import { connect, listenerOf, makeStages } from './stages.ts';
 import { scanBaseline } from './startup/baseline-scan.ts';
 import { sayOpening } from './startup/opening-lines.ts';
+import { Patience, startLimitMs } from './startup/patience.ts';
 import { begin, type Begun } from './startup/start.ts';
 import { openWatch } from './startup/watching.ts';
 import { warmUpLanes } from './startup/workers.ts';
@@ -31,9 +32,13 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const fenced = new AbortController();
   const outage = new Outage(log, clockMs);
   options.giveUp?.addEventListener('abort', () => stop.abort(options.giveUp?.reason));
+  // The task that a replaced sidecar serves is running already.
+  const limitMs = options.attempt === undefined ? startLimitMs(options.settings) : undefined;
+  const patience = new Patience({ limitMs, signal: stop.signal, outage });
   const beginning = await begin({
     ...options,
     outage,
+    patience,
     signal: stop.signal,
     onFenced: ({ message }) => {
       fenced.abort(message);
@@ -49,7 +54,7 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const { ended } = beginning;
   const sidecar =
     ended === undefined
-      ? await run(options, beginning, { stop, fenced: fenced.signal })
+      ? await run(options, beginning, { stop, patience, fenced: fenced.signal })
       : afterTheEnd(beginning, ended);
   return { kind: 'open', sidecar };
 }
@@ -58,6 +63,8 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
 interface Stops {
   /** Gives up all that is under way. */
   readonly stop: AbortController;
+  /** Ends the wait for a store that gives no answer, until the task may start. */
+  readonly patience: Patience;
   /** Aborted, with the words for the user, when another attempt has taken the index over. */
   readonly fenced: AbortSignal;
 }
@@ -77,7 +84,9 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   const control = await openAnswers(context, flush);
   const stopping = openStopping({ ...stages, flush, onDrainTakes: options.onDrainTakes });
   // Below a launcher the user has read it before a sidecar is replaced.
-  if (options.attempt === undefined || options.alone === true) await sayOpening(context, restored);
+  if (options.attempt === undefined || options.alone === true)
+    await sayOpening(context, restored, stops.patience.signal);
+  stops.patience.close();
   let window: DrainWindow | undefined;
   return {
     attempt: context.attempt,

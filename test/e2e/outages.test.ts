@@ -243,6 +243,28 @@ describe('at the start', () => {
     }
   });
 
+  it('one whose answers come a byte a second is status 69 within --drain-timeout', async () => {
+    expect(await s3.run(['-k', 'k.chk'], 'seq 5000 > k.chk').status).toBe(0);
+    s3.place.freshWork();
+    const proxy: FaultProxy = await startFaultProxy(s3.server.url);
+    try {
+      // From the checkpoint's bytes on: each listing, look and record before it comes as always.
+      s3.server.fault = ({ key }) => {
+        if (key.includes('k.chk')) proxy.fault = { kind: 'trickle', everyMs: 1000 };
+        return undefined;
+      };
+      const run = s3.run(['-k', 'k.chk', '--drain-timeout', '2s'], 'echo started', {
+        AWS_ENDPOINT_URL_S3: proxy.url,
+      });
+      expect(await run.status, run.stderr()).toBe(69);
+      expect(proxy.hits).toBeGreaterThan(0);
+      expect(run.stdout()).toBe('');
+      expect(run.stderr()).toMatch(/waited for it for 2\.0 s\n {2}try: /);
+    } finally {
+      await proxy.stop();
+    }
+  });
+
   it.each<[string, Fault, RegExp]>([
     [
       'a wrong clock',

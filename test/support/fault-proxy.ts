@@ -1,6 +1,7 @@
 // A TCP relay on loopback that fails on request: what a network does to connections, below HTTP.
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 export type NetworkFault =
   /** Connections are reset as soon as they come. */
@@ -11,6 +12,8 @@ export type NetworkFault =
   | { readonly kind: 'stall' }
   /** Every piece of a request waits for so long. */
   | { readonly kind: 'latency'; readonly ms: number }
+  /** Answers come a byte at a time, each after so long. */
+  | { readonly kind: 'trickle'; readonly everyMs: number }
   /** All connections together bring no more bytes of requests than this. */
   | { readonly kind: 'rate'; readonly bytesPerSecond: number }
   /** Every request is answered with 503 SlowDown, as soon as its first bytes are here; then the connection ends. */
@@ -55,7 +58,11 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     });
     client.on('close', () => upstream.destroy());
     upstream.on('data', (bytes) => {
-      if (state.fault?.kind !== 'stall') client.write(bytes);
+      const { fault } = state;
+      if (fault?.kind === 'trickle') {
+        state.hits += 1;
+        void trickle(client, bytes, fault.everyMs);
+      } else if (fault?.kind !== 'stall') client.write(bytes);
     });
     let seenBytes = 0;
     let isOver = false;
@@ -107,4 +114,12 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       await once(server, 'close');
     },
   };
+}
+
+async function trickle(to: net.Socket, bytes: Buffer, everyMs: number): Promise<void> {
+  for (const byte of bytes) {
+    await sleep(everyMs, undefined, { ref: false });
+    if (to.destroyed) return;
+    to.write(Buffer.of(byte));
+  }
 }

@@ -71,6 +71,12 @@ export class Outage {
     return this.#claimLost || [...this.#troubles.values()].some(({ kind }) => kind === 'lost');
   }
 
+  /** Why the store does not work, as far as a try has ended. */
+  get trouble(): StoreError | undefined {
+    const [error] = this.#troubles.values();
+    return error;
+  }
+
   /** From now on an outage costs only time. */
   runs(run: OutageRun): void {
     this.#run = run;
@@ -113,7 +119,7 @@ export class Outage {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#said = true;
-    const [error] = this.#troubles.values();
+    const error = this.trouble;
     const why = error === undefined ? 'no answer yet' : error.message;
     this.#log.warn(`${what}: ${why}; ${this.#consequence()}`, { event: 'outage', hint: error?.hint });
   }

@@ -19,6 +19,7 @@ import { openStore } from '../../store/open.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { doneAttempt } from './done-already.ts';
 import { missingInputs, neededOf, searchOf, type InputJob } from './inputs-told.ts';
+import { Patience, startLimitMs } from './patience.ts';
 import { readHistory } from './restore-only.ts';
 
 export interface DryRun {
@@ -27,9 +28,11 @@ export interface DryRun {
   readonly failure: CaptureError | undefined;
 }
 
-export async function dryRun(settings: Settings, signal: AbortSignal): Promise<DryRun> {
-  const store = await openStore(settings.to);
-  const from = settings.from === undefined ? store : await openStore(settings.from);
+export async function dryRun(settings: Settings, given: AbortSignal): Promise<DryRun> {
+  const patience = new Patience({ limitMs: startLimitMs(settings), signal: given, outage: {} });
+  const { signal } = patience;
+  const store = patience.over(await openStore(settings.to));
+  const from = settings.from === undefined ? store : patience.over(await openStore(settings.from));
   try {
     if (settings.skipDone) {
       const asked: KeyScope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
@@ -68,6 +71,7 @@ export async function dryRun(settings: Settings, signal: AbortSignal): Promise<D
     ];
     return { text: `${lines.join('\n')}\n`, failure: inputs.failure };
   } finally {
+    patience.close();
     if (from !== store) await from.close();
     await store.close();
   }

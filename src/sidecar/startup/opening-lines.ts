@@ -9,14 +9,18 @@ import { sayNothingRestored } from './other-names.ts';
 import type { Restored } from './restore.ts';
 
 /** Who this is, and what the task goes on from. The task may start now. */
-export async function sayOpening(context: Context, { generation, files }: Restored): Promise<void> {
+export async function sayOpening(
+  context: Context,
+  { generation, files }: Restored,
+  signal: AbortSignal,
+): Promise<void> {
   sayStart(context);
   if (generation !== undefined) return sayResumed(generation, files, context);
   const { restore, manifest } = context.settings;
   const { checkpoints, companions } = manifest;
   // `--no-restore`, `capture watch`, and a task that declares nothing to resume from.
   if (!restore || (checkpoints.length === 0 && companions.length === 0)) return;
-  await sayNothingRestored(context);
+  await sayNothingRestored({ ...context, signal });
 }
 
 /** Who this is. */

@@ -14,18 +14,21 @@ import { Outage } from '../run/outage.ts';
 import { recordStock } from './baseline-scan.ts';
 import { leaveFor } from './handover.ts';
 import { sayNothingRestored } from './other-names.ts';
+import { Patience, startLimitMs } from './patience.ts';
 import type { Restored } from './restore.ts';
 import { begin } from './start.ts';
 
 /** Claims the attempt, restores, and leaves both for the `capture watch` that follows. Holds nothing afterwards. */
 export async function handOver(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
   const outage = new Outage(log, clockMs);
+  const patience = new Patience({ limitMs: startLimitMs(settings), signal, outage });
   try {
     const begun = await begin({
       settings,
       attempt: undefined,
       log,
       outage,
+      patience,
       signal,
       onFenced: () => undefined,
     });
@@ -36,7 +39,8 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
       // An earlier task's word, of a pod whose containers all began again: the watch would end at once.
       if (settings.exitFile !== undefined) fs.rmSync(encodePath(settings.exitFile), { force: true });
       await record(context, restored);
-      if (restored.generation === undefined) await sayNothingRestored(context);
+      if (restored.generation === undefined)
+        await sayNothingRestored({ ...context, signal: patience.signal });
     } finally {
       await close();
     }

@@ -4,7 +4,7 @@ import type { Log } from '../../log/log.ts';
 import { generationName, unionOf, type History } from '../../model/checkpoint/history.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
-import { keyIndex, type Settings } from '../../model/format/settings.ts';
+import { keyIndex, type Settings, type StoreSettings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
 import { encodePath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
@@ -19,6 +19,7 @@ import { openProgress } from '../run/progress.ts';
 import { forgetHandover } from './handover.ts';
 import { lockWorkdir } from './lock.ts';
 import { sayNothingRestored } from './other-names.ts';
+import { Patience, startLimitMs } from './patience.ts';
 import { restore } from './restore.ts';
 import { refuseUnreadable } from './unreadable.ts';
 
@@ -40,10 +41,14 @@ export async function readHistory(
 }
 
 /** Brings inputs and the newest good checkpoint into the work directory; resolves to what it did. */
-export async function restoreOnly(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
+export async function restoreOnly(settings: Settings, log: Log, given: AbortSignal): Promise<string> {
   const outage = new Outage(log, clockMs);
-  const store = await openStore(settings.to, { onTry: outage.tried });
-  const from = settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
+  const patience = new Patience({ limitMs: startLimitMs(settings), signal: given, outage });
+  const { signal } = patience;
+  const open = async (to: StoreSettings): Promise<Store> =>
+    patience.over(await openStore(to, { onTry: outage.tried }));
+  const store = await open(settings.to);
+  const from = settings.from === undefined ? store : await open(settings.from);
   const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
   try {
     const root = { fd, path: settings.workdir };
@@ -80,6 +85,7 @@ export async function restoreOnly(settings: Settings, log: Log, signal: AbortSig
     }
   } finally {
     fs.closeSync(fd);
+    patience.close();
     outage.close();
     if (from !== store) await from.close();
     await store.close();

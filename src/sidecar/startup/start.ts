@@ -31,6 +31,7 @@ import { doneAttempt } from './done-already.ts';
 import { leaveFor, restoredBefore } from './handover.ts';
 import { refuseMissingInputs } from './inputs-told.ts';
 import { lockWorkdir } from './lock.ts';
+import type { Patience } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
 import { openSnapshotLanes } from './workers.ts';
 
@@ -43,22 +44,29 @@ export interface Begun {
   readonly close: () => Promise<void>;
 }
 
+/** What is asked of the store before the task waits no longer than `patience` does. */
+export interface StartOptions extends AttemptOptions {
+  readonly patience: Patience;
+}
+
 export type Beginning =
   | ({ readonly kind: 'begun' } & Begun)
   | { readonly kind: 'done-already'; readonly attempt: number };
 
-export async function begin(options: AttemptOptions): Promise<Beginning> {
-  const { settings, signal, log, outage } = options;
+export async function begin(options: StartOptions): Promise<Beginning> {
+  const { settings, log, outage, patience } = options;
+  const { signal } = patience;
   const owned: (() => Promise<void> | void)[] = [];
   const close = async (): Promise<void> => {
     // oxlint-disable-next-line no-await-in-loop -- in reverse order of opening, each after the one that needs it
     for (const end of owned.toReversed()) await end();
   };
+  owned.push(() => patience.close());
   try {
     const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
     owned.push(() => fs.closeSync(fd));
     const root = { fd, path: settings.workdir };
-    const store = await openStore(settings.to, { onTry: outage.tried });
+    const store = patience.over(await openStore(settings.to, { onTry: outage.tried }));
     owned.push(() => store.close());
     const scope: KeyScope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
     const listing = await listRecords(store, scope, signal);
@@ -77,7 +85,9 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       await clearStaging(root);
     }
     const from =
-      settings.from === undefined ? store : await openStore(settings.from, { onTry: outage.tried });
+      settings.from === undefined
+        ? store
+        : patience.over(await openStore(settings.from, { onTry: outage.tried }));
     if (from !== store) owned.push(() => from.close());
     const manifest = compileManifest(settings.manifest, storeInside(settings));
     if (options.attempt === undefined)
@@ -85,7 +95,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
     const paths = new Paths();
     const resumed = options.attempt === undefined ? undefined : readAttemptFile(settings, options.attempt);
     const { facts, history, ledger, fence, tidy, ended } = await openAttempt(
-      options,
+      { ...options, signal },
       store,
       scope,
       resumed,
@@ -134,7 +144,7 @@ export async function begin(options: AttemptOptions): Promise<Beginning> {
       tidy,
       workers,
       reclaimer,
-      signal,
+      signal: options.signal,
       attempt: facts.attempt,
       runToken: facts.runToken,
       startedAt: facts.startedAt,

@@ -21,6 +21,9 @@ export interface ListedObject {
   readonly sizeBytes: number;
 }
 
+/** Of an answer. Slower is no link: the headers alone would take ten seconds. */
+export const SLOWEST_BYTES_PER_S = 100;
+
 export interface PutOptions {
   readonly meta: ObjectMeta;
   /** Only create: when the key is taken, nothing changes and the outcome is `exists`. */

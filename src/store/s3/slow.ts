@@ -3,9 +3,8 @@
 import { ClientRequest } from 'node:http';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
+import { SLOWEST_BYTES_PER_S } from '../contract/store.ts';
 
-/** Of an answer. Slower is no link: the headers alone would take ten seconds. */
-const SLOWEST_BYTES_PER_S = 100;
 /** A limit is only looked at so often. */
 const LOOKS = 3;
 

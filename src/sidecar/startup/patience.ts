@@ -1,0 +1,180 @@
+// How long the start waits for a store that gives nothing: one deadline for all that it asks, which each answer moves on,
+// and bytes do at some pace. Time in which nothing is asked (a user's check, a slow disk) does not count.
+import { formatMs } from '../../model/units.ts';
+import {
+  SLOWEST_BYTES_PER_S,
+  StoreError,
+  type GotObject,
+  type PutOptions,
+  type PutOutcome,
+  type Store,
+} from '../../store/contract/store.ts';
+import { LOST_WAIT_MS, type Outage } from '../run/outage.ts';
+
+/** However short the time for the drain is, a store can answer. */
+const LEAST_MS = 1000;
+
+export interface PatienceOptions {
+  /** Undefined: whatever is asked has its own time. */
+  readonly limitMs: number | undefined;
+  /** What ends the start for other reasons. */
+  readonly signal: AbortSignal;
+  /** What the last tries came to. */
+  readonly outage: Partial<Pick<Outage, 'trouble'>>;
+}
+
+/** An outage costs as much at the start as at the end, and a minute at most. */
+export function startLimitMs({ drainTimeoutMs }: { readonly drainTimeoutMs: number }): number {
+  return Math.max(LEAST_MS, Math.min(drainTimeoutMs, LOST_WAIT_MS));
+}
+
+/** The start asks `over(store)`, with `signal`. Once it is closed the store is as any other. */
+export class Patience {
+  readonly #options: PatienceOptions;
+  readonly #limitMs: number;
+  readonly #end = new AbortController();
+  readonly #stop: () => void;
+  #asking = 0;
+  /** Without an answer: up to `#sinceMs`, and on from there while something is asked. */
+  #waitedMs = 0;
+  #sinceMs = 0;
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: PatienceOptions) {
+    this.#options = options;
+    this.#limitMs = options.limitMs ?? Infinity;
+    const { signal } = options;
+    this.#stop = (): void => this.#end.abort(signal.reason);
+    if (signal.aborted) this.#stop();
+    else signal.addEventListener('abort', this.#stop, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#options.signal.removeEventListener('abort', this.#stop);
+  }
+
+  over(store: Store): Store {
+    if (this.#options.limitMs === undefined) return store;
+    return {
+      url: store.url,
+      get createsAtomically() {
+        return store.createsAtomically;
+      },
+      put: (key, body, options) => this.#put(store, key, body, options),
+      get: (key, options) => this.#get(store, key, options),
+      head: (key, signal) => this.#answer(() => store.head(key, signal)),
+      list: (prefix, signal) => stepwise(store.list(prefix, signal), (next) => this.#answer(next)),
+      folders: (prefix, signal) => this.#answer(() => store.folders(prefix, signal)),
+      delete: (keys, signal) => this.#answer(() => store.delete(keys, signal)),
+      copy: (from, to, signal) => store.copy(from, to, signal),
+      sweep: (prefix, mine, signal) => this.#answer(() => store.sweep(prefix, mine, signal)),
+      confirm: () => store.confirm(),
+      close: () => store.close(),
+    };
+  }
+
+  /** How much of a body has left is not known before all of it has: a large one has its own time. */
+  async #put(
+    store: Store,
+    key: string,
+    body: Uint8Array | AsyncIterable<Uint8Array>,
+    options: PutOptions,
+  ): Promise<PutOutcome> {
+    const put = (): Promise<PutOutcome> => store.put(key, body, options);
+    return body instanceof Uint8Array && body.length < this.#leastBytes ? this.#answer(put) : put();
+  }
+
+  /** The object is an answer when all of it is here. */
+  async #get(
+    store: Store,
+    key: string,
+    options: Parameters<Store['get']>[1],
+  ): Promise<GotObject | undefined> {
+    const got = await this.#during(() => store.get(key, options));
+    if (got === undefined) {
+      this.#goesOn();
+      return undefined;
+    }
+    const body = stepwise(got.body, async (next) => {
+      const step = await this.#during(next);
+      this.#bytes += step.done === true ? Infinity : step.value.length;
+      if (this.#bytes >= this.#leastBytes) this.#goesOn();
+      return step;
+    });
+    return { ...got, body };
+  }
+
+  async #answer<T>(ask: () => Promise<T>): Promise<T> {
+    const answer = await this.#during(ask);
+    this.#goesOn();
+    return answer;
+  }
+
+  async #during<T>(ask: () => Promise<T>): Promise<T> {
+    this.#asking += 1;
+    if (this.#asking === 1) this.#arm();
+    try {
+      return await ask();
+    } finally {
+      this.#asking -= 1;
+      if (this.#asking === 0) this.#rest();
+    }
+  }
+
+  /** Of a body, within the limit: fewer come over no link. */
+  get #leastBytes(): number {
+    return (SLOWEST_BYTES_PER_S * this.#limitMs) / 1000;
+  }
+
+  #goesOn(): void {
+    this.#bytes = 0;
+    this.#waitedMs = 0;
+    if (this.#asking > 0) this.#arm();
+  }
+
+  #arm(): void {
+    clearTimeout(this.#timer);
+    if (this.#isClosed) return;
+    this.#sinceMs = performance.now();
+    this.#timer = setTimeout(() => this.#giveUp(), this.#limitMs - this.#waitedMs).unref();
+  }
+
+  #rest(): void {
+    clearTimeout(this.#timer);
+    this.#waitedMs += performance.now() - this.#sinceMs;
+  }
+
+  #giveUp(): void {
+    const { trouble } = this.#options.outage;
+    const why = trouble?.message ?? 'the store gives no answer';
+    this.#end.abort(
+      new StoreError('transient', `${why}; waited for it for ${formatMs(this.#limitMs)}`, {
+        hint: trouble?.hint ?? 'check AWS_ENDPOINT_URL, the network and HTTPS_PROXY',
+      }),
+    );
+  }
+}
+
+/** The same items; `take` is told of each wait for one. What an unread one holds is given up as before. */
+function stepwise<T>(
+  items: AsyncIterable<T>,
+  take: (next: () => Promise<IteratorResult<T, unknown>>) => Promise<IteratorResult<T, unknown>>,
+): AsyncIterable<T> {
+  return {
+    [Symbol.asyncIterator]: () => {
+      const iterator = items[Symbol.asyncIterator]();
+      return {
+        next: () => take(() => iterator.next()),
+        return: async () => (await iterator.return?.()) ?? { done: true, value: undefined },
+      };
+    },
+  };
+}
