@@ -1,5 +1,5 @@
-// Claims the next attempt number of this index: the one thing that two machines may try at once. One winner
-// per number; the loser takes the next one, and the earlier attempt finds itself fenced.
+// Claims the next attempt number of this index: the one thing that two machines may try at once. Each number has one
+// winner. The loser takes the next number, and the earlier attempt then finds itself fenced.
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { recordKey, type KeyScope } from '../model/format/keys.ts';
@@ -16,7 +16,7 @@ export interface ClaimOptions {
   readonly scope: KeyScope;
   /** The body of `000000.started` for an attempt; `push` is unique to this claim. */
   readonly bodyOf: (attempt: number) => { readonly text: string; readonly push: string };
-  /** Go on where the store ignores create-only puts. */
+  /** Go on even if the store ignores create-only puts. */
   readonly unfenced: boolean;
   readonly signal?: AbortSignal;
   /** How long a listing may lag, ms; default 30 s. */
@@ -24,8 +24,8 @@ export interface ClaimOptions {
 }
 
 /**
- * The attempt that is ours now. Throws status 69 when the store silently replaces objects on a create-only
- * put: then two attempts could both believe that they own the index.
+ * The attempt that is ours now. Throws status 69 if the store silently replaces an object on a create-only put: two
+ * attempts could then both believe that they own the index.
  */
 export async function claimAttempt(options: ClaimOptions): Promise<number> {
   const { store, scope, bodyOf, unfenced, signal } = options;
@@ -56,7 +56,7 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
   );
 }
 
-/** Creates the claimed key again: a store that lets that pass would not have stopped a second machine. */
+/** Creates the claimed key again: a store that lets this pass would not stop a second machine either. */
 async function proveFence({ store, signal }: ClaimOptions, key: string): Promise<void> {
   if (store.createsAtomically) return;
   const text = await readText(store, key, signal);
@@ -65,9 +65,9 @@ async function proveFence({ store, signal }: ClaimOptions, key: string): Promise
   if ((await store.put(key, Buffer.from(text), { meta, ifAbsent: true, signal })) === 'exists') return;
   throw new CaptureError(
     EXIT.unavailable,
-    `${store.url} ignores create-only puts (If-None-Match): two attempts of one index could not be told apart`,
+    `${store.url} ignores create-only puts: two attempts of one index could not be told apart`,
     {
-      hint: 'use a store that honours If-None-Match, or --unfenced if your scheduler never starts an index twice',
+      hint: 'use a store with create-only puts, or --unfenced if your scheduler never starts an index twice',
     },
   );
 }

@@ -1,6 +1,6 @@
-// Does this attempt still own its index, in the store in which it was claimed? Asked before everything that cannot be
-// undone: a commit, a deletion, also of a local file, a push that replaces something, the last record. A later
-// attempt's claim fences for ever; our own claim that is gone says that this is not the store that holds our work.
+// Does this attempt still own its index, in the store in which it was claimed? This is asked before everything that
+// cannot be undone: a commit, a deletion (also of a local file), a push that replaces something, the last record. The
+// claim of a later attempt fences us for ever. If our own claim is gone, this is not the store that holds our work.
 import { recordKey, type KeyScope } from '../model/format/keys.ts';
 import { StoreError, type Store } from '../store/contract/store.ts';
 import { isClaim, readClaim } from './read.ts';
@@ -15,20 +15,6 @@ export class FencedError extends Error {
   }
 }
 
-export interface Fence {
-  /**
-   * Resolves while this attempt owns the index; throws {@link FencedError} when it no longer does, and a StoreError
-   * `lost` when the store no longer holds its claim. What can be seen without a request is looked at each time.
-   */
-  pass(signal?: AbortSignal): Promise<void>;
-  /**
-   * The same with an answer that is newer than this call. What is deleted after it, a higher attempt does not
-   * need: it claims later, then reads, and so sees the record that made the deletion right.
-   */
-  passAnew(signal?: AbortSignal): Promise<void>;
-  readonly fenced: boolean;
-}
-
 export interface Claim {
   readonly scope: KeyScope;
   readonly attempt: number;
@@ -38,48 +24,67 @@ export interface Claim {
 
 export interface FenceEvents {
   readonly onFenced: (error: FencedError) => void;
-  /** Each time that our claim was looked for and not found, and undefined each time that it was. */
+  /** Told each time that our claim was looked for: why the store is lost if the claim is gone, else undefined. */
   readonly onLooked?: (lost: StoreError | undefined) => void;
 }
 
-export function openFence(store: Store, claim: Claim, { onFenced, onLooked }: FenceEvents): Fence {
-  const { scope, attempt, runToken } = claim;
-  let askedMs = -Infinity;
-  let asking: Promise<void> | undefined;
-  let fenced: FencedError | undefined;
-  const ask = async (signal?: AbortSignal): Promise<void> => {
-    const own = await readClaim(store, scope, attempt, signal);
+export class Fence {
+  readonly #store: Store;
+  readonly #claim: Claim;
+  readonly #events: FenceEvents;
+  #askedMs = -Infinity;
+  #asking: Promise<void> | undefined;
+  #fenced: FencedError | undefined;
+
+  constructor(store: Store, claim: Claim, events: FenceEvents) {
+    this.#store = store;
+    this.#claim = claim;
+    this.#events = events;
+  }
+
+  get fenced(): boolean {
+    return this.#fenced !== undefined;
+  }
+
+  /**
+   * Resolves while this attempt owns the index; throws {@link FencedError} when it no longer does, and a StoreError
+   * `lost` when the store no longer holds its claim. What can be seen without a request is looked at each time.
+   */
+  async pass(signal?: AbortSignal): Promise<void> {
+    await this.#store.confirm();
+    if (this.#fenced === undefined && performance.now() - this.#askedMs > FRESH_MS) {
+      this.#asking ??= this.#ask(signal).finally(() => (this.#asking = undefined));
+      await this.#asking;
+    }
+    if (this.#fenced !== undefined) throw this.#fenced;
+  }
+
+  /**
+   * The same with an answer that is newer than this call. What is deleted after it, a higher attempt does not
+   * need: it claims later, then reads, and so sees the record that made the deletion right.
+   */
+  async passAnew(signal?: AbortSignal): Promise<void> {
+    await this.#store.confirm();
+    if (this.#fenced === undefined) await this.#ask(signal);
+    if (this.#fenced !== undefined) throw this.#fenced;
+  }
+
+  async #ask(signal?: AbortSignal): Promise<void> {
+    const { scope, attempt, runToken } = this.#claim;
+    const own = await readClaim(this.#store, scope, attempt, signal);
     // Last: the race with a later attempt is as long as this answer is old.
     const startedMs = performance.now();
-    const next = await readClaim(store, scope, attempt + 1, signal);
+    const next = await readClaim(this.#store, scope, attempt + 1, signal);
     // Only a record of ours fences: an answer that anything may give must not kill a task.
-    if (isClaim(next)) fenced = new FencedError(`attempt ${attempt + 1}`);
+    if (isClaim(next)) this.#fenced = new FencedError(`attempt ${attempt + 1}`);
     else if (isClaim(own) && own.runToken !== runToken)
-      fenced = new FencedError(`another run of attempt ${attempt}`);
-    if (fenced !== undefined) return onFenced(fenced);
-    const lost = own === 'gone' ? lostError(store, claim) : undefined;
-    onLooked?.(lost);
+      this.#fenced = new FencedError(`another run of attempt ${attempt}`);
+    if (this.#fenced !== undefined) return this.#events.onFenced(this.#fenced);
+    const lost = own === 'gone' ? lostError(this.#store, this.#claim) : undefined;
+    this.#events.onLooked?.(lost);
     if (lost !== undefined) throw lost;
-    askedMs = startedMs;
-  };
-  return {
-    get fenced() {
-      return fenced !== undefined;
-    },
-    async pass(signal) {
-      await store.confirm();
-      if (fenced === undefined && performance.now() - askedMs > FRESH_MS) {
-        asking ??= ask(signal).finally(() => (asking = undefined));
-        await asking;
-      }
-      if (fenced !== undefined) throw fenced;
-    },
-    async passAnew(signal) {
-      await store.confirm();
-      if (fenced === undefined) await ask(signal);
-      if (fenced !== undefined) throw fenced;
-    },
-  };
+    this.#askedMs = startedMs;
+  }
 }
 
 function lostError({ url }: Store, { scope, attempt }: Claim): StoreError {

@@ -1,5 +1,5 @@
-// What this attempt knows to be stored, and the records that say so. Records are only ever created, one
-// after the other; each holds all that the attempt knows, so the newest alone is enough.
+// What this attempt knows to be stored, and the records that say so. Records are only ever created, one after the
+// other. Each holds all that the attempt knows, so the newest one is enough.
 import pLimit from 'p-limit';
 import type { History, WholeRecord } from '../model/checkpoint/history.ts';
 import { prunableRecords } from '../model/checkpoint/retention.ts';
@@ -100,12 +100,15 @@ export class Ledger {
   #written: string[] = [];
   readonly #inTurn = pLimit(1);
   #limit: AbortSignal | undefined;
-  /** What the attempt began with, for its later records: `<attempt>-<generation>`. */
+  /** The set that the attempt resumed from, for its later records: `<attempt>-<generation>`. */
   restored: string | undefined;
   /** Pushes that no record names yet, each with its path. */
   readonly #unrecorded = new Map<string, string>();
 
-  /** It goes on with the results of the history. `firstSeq` is 1 after a claim; a restarted sidecar goes on after its own last record. */
+  /**
+   * Goes on with the results of the history. `firstSeq` is 1 after a claim; a restarted sidecar goes on after its own
+   * last record.
+   */
   constructor(options: LedgerOptions, firstSeq: number) {
     this.#options = options;
     this.#seq = firstSeq;
@@ -174,7 +177,7 @@ export class Ledger {
     this.#generations = generations;
   }
 
-  /** From now on every write, also one that is asked for without it, ends when `signal` aborts. */
+  /** From now on every write ends when `signal` aborts, also one that was given no signal. */
   until(signal: AbortSignal): void {
     this.#limit = signal;
   }
@@ -217,7 +220,7 @@ export class Ledger {
 
   async #create(key: string, body: object, push: string, signal?: AbortSignal): Promise<void> {
     const bytes = Buffer.from(textWithSum(body));
-    // Whatever comes of it: a record whose answer was lost may be there, and the next try needs a key of its own.
+    // First: if the answer is lost, the record may be there all the same, and the next try needs a key of its own.
     this.#seq += 1;
     reached('record.before-put');
     const outcome = await this.#options.store.put(key, bytes, { meta: { push }, ifAbsent: true, signal });

@@ -1,5 +1,5 @@
-// Reads what earlier attempts of this index have recorded. Believes nothing that model/format/records does not
-// accept; an unreadable record is reported and the one before it is taken.
+// Reads what earlier attempts of this index have recorded. It believes only what model/format/records accepts. If a
+// record cannot be read, the user is told, and the one before it is used.
 import pLimit from 'p-limit';
 import type { WholeRecord } from '../model/checkpoint/history.ts';
 import { parseRecordKey, recordKey, recordPrefix, type KeyScope } from '../model/format/keys.ts';
@@ -46,22 +46,28 @@ const UNREADABLE = { invalid: `it is gone, or larger than ${formatBytes(RECORD_L
 export interface ReadRecords {
   /** Of each attempt the newest readable record, ascending. */
   readonly records: readonly WholeRecord[];
-  /** What could not be read, and what is used instead, for a warning each. */
+  /** A warning for each record that could not be read: why, and what is used instead. */
   readonly problems: readonly string[];
-  /** Attempts that wrote more than their claim, and of which nothing but the claim, if that, can be read. */
+  /** Attempts that wrote more than their claim, of which at most the claim can be read. */
   readonly unreadable: readonly number[];
 }
 
 /** Records and list segments read at once: each may have some 300 KiB of text. */
 const READ_AT_ONCE = 4;
 
-/** The newest readable record of every attempt below `before`. `paths`: what its results share with others. */
+export interface ReadOptions {
+  /** Only attempts below this one. */
+  readonly before?: number;
+  readonly signal?: AbortSignal | undefined;
+  /** The paths that the results share with others. */
+  readonly paths?: Paths;
+}
+
+/** The newest readable record of every attempt. */
 export async function readNewest(
   store: Store,
   listing: RecordListing,
-  before: number,
-  signal?: AbortSignal,
-  paths = new Paths(),
+  { before = Infinity, signal, paths = new Paths() }: ReadOptions = {},
 ): Promise<ReadRecords> {
   const byAttempt = new Map<number, string[]>();
   for (const key of listing.keys) {
@@ -71,10 +77,11 @@ export async function readNewest(
   }
   const problems: string[] = [];
   const records: WholeRecord[] = [];
-  const segments = openSegments(store, listing, paths, problems, signal);
+  const reading: Reading = { store, problems, signal };
+  const segmentOf = segmentsOf(reading, listing, paths);
   const unreadable: number[] = [];
   for (const [attempt, newestFirst] of [...byAttempt].toSorted(([a], [b]) => a - b)) {
-    const whole = await newestReadable(store, newestFirst, problems, segments, signal);
+    const whole = await newestReadable(reading, newestFirst, segmentOf);
     if (whole !== undefined) records.push(whole);
     const hasToldMore = newestFirst.some((key) => (parseRecordKey(key)?.seq ?? 0) > 0);
     if (hasToldMore && (whole?.record.seq ?? 0) === 0) unreadable.push(attempt);
@@ -83,14 +90,13 @@ export async function readNewest(
 }
 
 /**
- * What the records before the newest of each attempt below `before` tell of generations, as far as they are there and can
- * be read: the newest may have dropped some of them whose objects nobody has deleted, as all was killed in between.
+ * The generations in the records before the newest of each attempt, as far as those records are there and can be read.
+ * The newest record may have dropped a generation whose objects nobody has deleted, if all was killed in between.
  */
 export async function readDropped(
   store: Store,
   listing: RecordListing,
-  before: number,
-  signal?: AbortSignal,
+  { before = Infinity, signal }: Omit<ReadOptions, 'paths'> = {},
 ): Promise<readonly Generation[]> {
   const keys = listing.keys.filter((key) => {
     const at = parseRecordKey(key);
@@ -100,31 +106,36 @@ export async function readDropped(
   return records.flatMap((record) => (record === undefined || 'invalid' in record ? [] : record.generations));
 }
 
+/** What all reading of one listing shares. */
+interface Reading {
+  readonly store: Store;
+  /** What could not be read, in words; grows. */
+  readonly problems: string[];
+  readonly signal: AbortSignal | undefined;
+}
+
 async function newestReadable(
-  store: Store,
+  reading: Reading,
   newestFirst: readonly string[],
-  problems: string[],
-  segments: Segments,
-  signal?: AbortSignal,
+  segmentOf: SegmentOf,
 ): Promise<WholeRecord | undefined> {
   const bad: string[] = [];
-  const whole = await firstWhole(store, newestFirst, bad, signal);
+  const whole = await firstWhole(reading, newestFirst, bad);
   // The claim tells of nothing that was stored.
   const instead =
     whole === undefined || whole.seq === 0
       ? 'its attempt has no other that tells what it stored'
       : 'the one before it is used';
-  problems.push(...bad.map((problem) => `${problem}: ${instead}`));
+  reading.problems.push(...bad.map((problem) => `${problem}: ${instead}`));
   if (whole === undefined) return undefined;
-  const lists = await Promise.all(whole.segments.map(segments));
+  const lists = await Promise.all(whole.segments.map(segmentOf));
   return { record: whole, results: inOrder([...lists, whole.results]) };
 }
 
 async function firstWhole(
-  store: Store,
+  { store, signal }: Reading,
   newestFirst: readonly string[],
   bad: string[],
-  signal?: AbortSignal,
 ): Promise<CaptureRecord | undefined> {
   for (const key of newestFirst) {
     const record = (await readRecord(store, key, signal)) ?? UNREADABLE;
@@ -135,8 +146,8 @@ async function firstWhole(
 }
 
 /**
- * The record that `key` stands for, or why it is none: what stands there may be another one, or nothing of ours.
- * Undefined when nothing stands there.
+ * The record that `key` stands for, or why there is none: another record may stand there, or nothing of ours.
+ * Undefined when nothing stands there at all.
  */
 async function readRecord(
   store: Store,
@@ -174,16 +185,10 @@ function keyOf({ task, index, attempt, seq, kind, end }: CaptureRecord): string 
 }
 
 /** The entries of a list segment, by its key. */
-type Segments = (key: string) => Promise<Iterable<StoredFile>>;
+type SegmentOf = (key: string) => Promise<Iterable<StoredFile>>;
 
-/** An attempt goes on with the segments of the one before: each is read once for all, and kept as rows. */
-function openSegments(
-  store: Store,
-  { scope }: RecordListing,
-  paths: Paths,
-  problems: string[],
-  signal?: AbortSignal,
-): Segments {
+/** An attempt goes on with the segments of the one before: each is read once for all, and kept packed. */
+function segmentsOf({ store, problems, signal }: Reading, { scope }: RecordListing, paths: Paths): SegmentOf {
   const known = new Map<string, Promise<Iterable<StoredFile>>>();
   const limit = pLimit(READ_AT_ONCE);
   const codec = storedFileRow(scope.index);

@@ -1,5 +1,5 @@
-// Listings that lag behind what is stored: some servers show an object only after a while, some gateways never. What
-// a listing does not show would be taken for never stored; so it is waited for, with a bound.
+// Listings that lag behind what is stored: some servers show an object only after a while, some gateways never. An
+// object that a listing does not show would count as never stored, so we wait for it, with a bound.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pauseAfter, type BackOff } from '../model/back-off.ts';
 import { CaptureError } from '../model/errors.ts';
@@ -9,7 +9,7 @@ import { RECORD_KINDS } from '../model/format/records.ts';
 import type { Store } from '../store/contract/store.ts';
 import { listRecords, type RecordListing } from './read.ts';
 
-/** Longer than any store lags that is in order, ms. */
+/** No store that is in order lags so long, ms. */
 const WAIT_MS = 30_000;
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 4000 };
 
@@ -42,7 +42,7 @@ export async function listWithClaim(
   }
 }
 
-/** Of a listing that lagged: is there a record by its name that comes after the newest one which it shows? */
+/** Of a listing that lagged: is there a record after the newest one that it shows? Asked by name. */
 async function hidesMore(
   store: Store,
   { scope, keys }: RecordListing,

@@ -99,7 +99,7 @@ describe('on S3', () => {
     const refused = run(['-r', 'r.dat'], 'echo started');
     expect(await refused.status).toBe(69);
     expect(refused.stdout()).toBe('');
-    expect(refused.stderr()).toMatch(/If-None-Match[^]*\n {2}try: .*--unfenced/);
+    expect(refused.stderr()).toMatch(/create-only puts[^]*\n {2}try: .*--unfenced/);
     const anyway = run(['-r', 'r.dat', '--unfenced'], 'echo data > r.dat');
     expect(await anyway.status, anyway.stderr()).toBe(0);
   });

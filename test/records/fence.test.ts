@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { recordKey, type KeyScope } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/record-text.ts';
-import { FencedError, openFence, type Fence } from '../../src/records/fence.ts';
+import { Fence, FencedError } from '../../src/records/fence.ts';
 import { factsOf } from '../../src/records/ledger.ts';
 import { StoreError, type Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
@@ -28,7 +28,7 @@ function claim(attempt: number, runToken: string, key = keyOf(attempt)): void {
 }
 
 function open(on: Store = store): Fence {
-  return openFence(
+  return new Fence(
     on,
     { scope: SCOPE, attempt: 3, runToken: 'ours' },
     { onFenced: () => (fences += 1), onLooked: (lost) => looked.push(lost) },

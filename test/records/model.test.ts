@@ -13,10 +13,10 @@ import {
   keysOf,
 } from '../../src/model/checkpoint/retention.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
-import { FencedError, openFence, type Fence } from '../../src/records/fence.ts';
+import { Fence, FencedError } from '../../src/records/fence.ts';
 import { factsOf, Ledger } from '../../src/records/ledger.ts';
 import { listRecords, readDropped, readNewest } from '../../src/records/read.ts';
-import { openTidy, type Tidy } from '../../src/records/tidy.ts';
+import { Tidy } from '../../src/records/tidy.ts';
 import type { ObjectHead, Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
@@ -164,8 +164,8 @@ async function run({ steps, diesAt }: Plan, turn: () => Promise<void>): Promise<
     const bodyOf = (attempt: number): ReturnType<typeof claimOf> => claimOf(attempt, runToken);
     machine.attempt = await claimAttempt({ store, scope: SCOPE, unfenced: false, bodyOf });
     const claim = { scope: SCOPE, attempt: machine.attempt, runToken };
-    const fence = openFence(store, claim, { onFenced: () => undefined });
-    const tidy = openTidy(store, fence, () => undefined);
+    const fence = new Fence(store, claim, { onFenced: () => undefined });
+    const tidy = new Tidy(store, fence, () => undefined);
     const ledger = await open(store, machine.attempt, fence, tidy);
     for (const [n, step] of steps.entries()) {
       if (step === 'stored') await ledger.write('stored');
@@ -194,7 +194,7 @@ function claimOf(attempt: number, runToken: string): { readonly text: string; re
 
 async function open(store: Store, attempt: number, fence: Fence, tidy: Tidy): Promise<Ledger> {
   const listing = await listRecords(store, SCOPE);
-  const { records } = await readNewest(store, listing, attempt);
+  const { records } = await readNewest(store, listing, { before: attempt });
   const history = unionOf(records, undefined);
   watchFound(attempt, history.generations);
   const ledger = new Ledger(
@@ -264,7 +264,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
 /** The generations that a restore would try, by what is in the store now. */
 async function restorable(): Promise<readonly Generation[]> {
   const { disk } = world;
-  const { records } = await readNewest(disk, await listRecords(disk, SCOPE), Infinity);
+  const { records } = await readNewest(disk, await listRecords(disk, SCOPE));
   return unionOf(records, undefined).generations;
 }
 
@@ -272,7 +272,7 @@ async function restorable(): Promise<readonly Generation[]> {
 async function forgotten(): Promise<readonly string[]> {
   const { disk, committed } = world;
   const listing = await listRecords(disk, SCOPE);
-  const dropped = await readDropped(disk, listing, Infinity);
+  const dropped = await readDropped(disk, listing);
   const told = new Set([...(await restorable()), ...dropped].flatMap(keysOf));
   const recorded = [...committed].flatMap(([attempt, newest]) =>
     Array.from({ length: newest }, (_, n) => `k.chk.t.0.${generationName({ attempt, generation: n + 1 })}`),

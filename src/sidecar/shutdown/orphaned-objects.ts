@@ -51,10 +51,10 @@ async function readAll(
   signal: AbortSignal,
 ): Promise<Recorded | undefined> {
   const listing = await listRecords(store, scope, signal);
-  const { records, problems } = await readNewest(store, listing, Infinity, signal);
+  const { records, problems } = await readNewest(store, listing, { signal });
   if (problems.length > 0) return undefined;
   const generations = [...records.flatMap(({ record }) => record.generations), ...ledger.generations];
-  const dropped = await readDropped(store, listing, attempt, signal);
+  const dropped = await readDropped(store, listing, { before: attempt, signal });
   return { generations, dropped, runs: new Set([...records.map(({ record }) => record.runToken), runToken]) };
 }
 

@@ -15,11 +15,11 @@ import type { Paths } from '../../model/packed/paths.ts';
 import { storedFileRow } from '../../model/packed/stored-files.ts';
 import { showPath } from '../../model/path.ts';
 import { claimAttempt } from '../../records/claim.ts';
-import { openFence, type Fence, type FencedError } from '../../records/fence.ts';
+import { Fence, type FencedError } from '../../records/fence.ts';
 import { factsOf, Ledger, type RunFacts } from '../../records/ledger.ts';
 import { isClaim, listRecords, readClaim, readNewest, type RecordListing } from '../../records/read.ts';
 import { listWithClaim } from '../../records/stale.ts';
-import { openTidy, type Tidy } from '../../records/tidy.ts';
+import { Tidy } from '../../records/tidy.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { AttemptFile } from '../run/attempt-file.ts';
 import type { Outage } from '../run/outage.ts';
@@ -130,13 +130,8 @@ async function openLedger(
     attempt === undefined
       ? await listWithClaim(store, scope, facts.attempt, { signal })
       : await listRecords(store, scope, signal);
-  const read = await readNewest(
-    store,
-    listing,
-    attempt === undefined ? facts.attempt : attempt + 1,
-    signal,
-    paths,
-  );
+  const before = attempt === undefined ? facts.attempt : attempt + 1;
+  const read = await readNewest(store, listing, { before, signal, paths });
   const { records, problems } = read;
   for (const problem of problems) log.warn(problem);
   // The task that a replaced sidecar serves is running already.
@@ -147,9 +142,9 @@ async function openLedger(
   const history = unionOf(told, settings.identity.runId, newMap);
   warnAboutOtherMakers(history, settings, log);
   if (attempt === undefined) tellOfSubmissions(history, facts.attempt, store, settings, log);
-  const fence = openFence(store, facts, { onFenced, onLooked: outage.looked });
+  const fence = new Fence(store, facts, { onFenced, onLooked: outage.looked });
   const base = told.findLast(({ record }) => record.runId === settings.identity.runId);
-  const tidy = openTidy(store, fence, (error) =>
+  const tidy = new Tidy(store, fence, (error) =>
     log.warn(`objects that are not needed any more cannot be deleted and stay: ${reasonOf(error)}`, {
       hint: 'allow DeleteObject under this prefix, or let a lifecycle rule remove them',
     }),

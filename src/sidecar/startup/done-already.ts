@@ -23,7 +23,7 @@ export async function doneAttempt(
 ): Promise<number | undefined> {
   const kinds = listing.keys.map((key) => parseRecordKey(key)?.kind);
   if (kinds.findLast((kind) => kind !== 'list' && kind !== 'started') !== 'done') return undefined;
-  const { records } = await readNewest(store, listing, Infinity, signal);
+  const { records } = await readNewest(store, listing, { signal });
   const last = records.findLast(({ record }) => record.kind !== 'started');
   if (last?.record.kind !== 'done' || last.record.runId !== identity.runId) return undefined;
   const { attempt } = last.record;

@@ -109,7 +109,7 @@ export async function recordedKeys(store: Store, signal: AbortSignal): Promise<R
   const read = async (key: string): Promise<void> => {
     const [, taskName = '', index = ''] = key.split('/');
     const listing = { scope: { taskName, index }, keys: [key], newestAttempt: 0 };
-    const { records } = await readNewest(store, listing, Infinity, signal);
+    const { records } = await readNewest(store, listing, { signal });
     for (const { results } of records) for (const file of results) keys.add(file.key);
   };
   await pLimit(READ_AT_ONCE).map(newest.values(), read);

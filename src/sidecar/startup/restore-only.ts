@@ -32,7 +32,7 @@ export async function readHistory(
 ): Promise<{ readonly history: History; readonly scope: KeyScope; readonly newestAttempt: number }> {
   const scope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
   const listing = await listRecords(store, scope, signal);
-  const read = await readNewest(store, listing, Infinity, signal);
+  const read = await readNewest(store, listing, { signal });
   const { records, problems } = read;
   for (const problem of problems) onProblem(problem);
   refuseUnreadable(read, settings);
