@@ -4,15 +4,15 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { createMd5, type Md5 } from '../model/md5.ts';
 import type { Compressor } from './compressor.ts';
-import { encode } from './encode.ts';
+import { copyToMemory, copyToSpool, type Copy } from './copy.ts';
+import { encode, type Encoding } from './encode.ts';
 import { pathOf } from './job.ts';
+import { giveLast, giveParts, type Outlet } from './outlet.ts';
 import type { PartBuffers } from './part-buffers.ts';
-import { partSizeBytes, type Parts } from './parts.ts';
-import type { Bytes } from './reading.ts';
+import { partSizeBytes } from './parts.ts';
 import type { BodyHead, ReadJob } from './reading.ts';
 import { SnapshotMoved } from './snapshot-moved.ts';
 import { chunksOf, movedSince, openSnapshot, type Snapshot } from './snapshot.ts';
-import { openSpool, type Spool } from './spool.ts';
 import type { WorkerAnswer, WorkerData, WorkerRequest } from './worker-messages.ts';
 
 /** What a worker has for all its jobs. */
@@ -21,15 +21,6 @@ export interface Bench extends WorkerData {
   readonly buffers: PartBuffers;
   /** For one read(2) after the other. */
   readonly buffer: Uint8Array;
-}
-
-/** Where the parts before the last go. */
-export interface Outlet {
-  begin(head: BodyHead): void;
-  /** Resolves when the part was sent and one more may be; rejects when the job is given up. */
-  part(bytes: Bytes): Promise<void>;
-  /** Resolves when a part may be sent. */
-  ready(): Promise<void>;
 }
 
 export type WholeFile = Exclude<WorkerRequest['work'], { kind: 'range' }>;
@@ -46,11 +37,11 @@ export async function readFile(
   const snapshot = openSnapshot(bench.root, pathOf({ work }), rules);
   if (snapshot.kind !== 'open') return snapshot;
   try {
-    const { size } = snapshot.facts;
-    if (smallOnly && size > partSizeBytes(size)) return { kind: 'large' };
+    const { facts } = snapshot;
+    if (smallOnly && isLarge(snapshot)) return { kind: 'large' };
     if (work.kind === 'read') return await read({ bench, snapshot, job: work.job, outlet, signal });
-    const md5 = await digest(bench, snapshot, signal);
-    return unmoved(snapshot) ?? { kind: 'md5', md5, facts: snapshot.facts };
+    const md5 = await digest(chunksOf(snapshot, bench.buffer, signal));
+    return unmoved(snapshot) ?? { kind: 'md5', md5, facts };
   } catch (error) {
     if (error instanceof SnapshotMoved) return { kind: movedSince(snapshot) ?? 'moved' };
     throw error;
@@ -59,117 +50,70 @@ export async function readFile(
   }
 }
 
-async function read(work: Omit<Pass, 'known'>): Promise<WorkerAnswer> {
-  const { bench, snapshot, job, signal } = work;
-  const { facts } = snapshot;
-  let known: string | undefined;
-  // A small file is hashed on its one way through; a large one that may be unchanged is not compressed for nothing.
-  if (job.baseline?.size === facts.size && facts.size > partSizeBytes(facts.size)) {
-    known = await digest(bench, snapshot, signal);
-    if (known === job.baseline.md5) return unmoved(snapshot) ?? { kind: 'unchanged', md5: known, facts };
-  }
-  const pass: Pass = { ...work, known };
-  if (!job.spoolFirst) return stream(pass, 'unused');
-  return (await spoolThenSend(pass)) ?? stream(pass, 'full');
-}
-
-/** What one pass over the file works with. `known`: its md5, when an earlier pass found it. */
+/** What one reading of a file works with. */
 interface Pass {
   readonly bench: Bench;
   readonly snapshot: Snapshot;
   readonly job: ReadJob;
-  readonly known: string | undefined;
   readonly outlet: Outlet;
   readonly signal: AbortSignal;
 }
 
-async function stream(pass: Pass, spool: BodyHead['spool']): Promise<WorkerAnswer> {
-  const { snapshot, outlet, known } = pass;
-  const { encoded, md5 } = await startEncoding(pass);
-  const head = { facts: snapshot.facts, compressed: encoded.compressed, spool };
-  let isBegun = false;
-  let storedBytes = 0;
-  const last = await eachPart(encoded.parts, async (part) => {
-    if (!isBegun) outlet.begin({ ...head, md5: known, sizeHintBytes: encoded.sizeHintBytes });
-    isBegun = true;
-    storedBytes += part.length;
-    await outlet.part(part);
-  });
-  storedBytes += last.length;
-  // Proven at once, not when the last part is wanted: a slow link would only give the file time to move.
-  const answer = finish(pass, { md5: md5.digest(), last, storedBytes }, isBegun ? undefined : head);
-  if (isBegun && answer.kind === 'end') await outlet.ready();
-  return answer;
+async function read(pass: Pass): Promise<WorkerAnswer> {
+  const { bench, snapshot, job, signal } = pass;
+  const { buffer, buffers } = bench;
+  if (!isLarge(snapshot)) return sendCopy(pass, copyToMemory(snapshot, buffers, buffer.length), 'unused');
+  if (!job.spoolFirst) return stream(pass, 'unused');
+  const copy = await copyToSpool(snapshot, bench.spool, buffer, signal);
+  return copy === undefined ? stream(pass, 'full') : sendCopy(pass, copy, 'used');
 }
 
-/** Undefined when the spool has no room: then nothing has been given out. */
-async function spoolThenSend(pass: Pass): Promise<WorkerAnswer | undefined> {
-  const { bench, snapshot, outlet } = pass;
-  const { encoded, md5 } = await startEncoding(pass);
-  const head = { facts: snapshot.facts, compressed: encoded.compressed, spool: 'used' as const };
-  let spool: Spool | undefined;
+/** Sends a copy that was taken just now. Closes it. */
+async function sendCopy(pass: Pass, copy: Copy, spool: BodyHead['spool']): Promise<WorkerAnswer> {
+  const { snapshot, job, outlet, signal } = pass;
+  const { facts } = snapshot;
   try {
-    let storedBytes = 0;
-    const last = await eachPart(encoded.parts, (part) => {
-      spool ??= bench.spool && openSpool(bench.spool.dir, bench.spool.limitBytes);
-      if (spool?.append(part) !== true) throw new NoRoom();
-      bench.buffers.giveBack(part);
-      storedBytes += part.length;
-    });
-    storedBytes += last.length;
-    // What is one part needs no disk: it is as private in memory.
-    if (spool === undefined) return finish(pass, { md5: md5.digest(), last, storedBytes }, head);
-    if (!spool.append(last)) throw new NoRoom();
-    const answer = finish(pass, { md5: md5.digest(), last, storedBytes });
-    if (answer.kind !== 'end') return answer;
-    outlet.begin({ ...head, md5: answer.proof.md5, sizeHintBytes: storedBytes });
-    const bytes = await eachPart(spool.parts(partSizeBytes(snapshot.facts.size), bench.buffers), (part) =>
-      outlet.part(part),
-    );
-    await outlet.ready();
-    return { ...answer, bytes };
-  } catch (error) {
-    if (error instanceof NoRoom) return undefined;
-    throw error;
+    // The copy is proven here and at once. From now on the file may change.
+    const obstacle = unmoved(snapshot);
+    if (obstacle !== undefined) return obstacle;
+    const md5 = await digest(copy.chunks(signal));
+    if (job.baseline?.size === facts.size && job.baseline.md5 === md5)
+      return { kind: 'unchanged', md5, facts };
+    const encoded = await encode(copy.chunks(signal), encodingOf(pass));
+    const given = await giveParts(encoded, { facts, md5, spool }, outlet);
+    return await giveLast(given, { md5, facts }, outlet);
   } finally {
-    spool?.close();
+    copy.close();
   }
 }
 
-/** Only ends a loop inside this file. */
-class NoRoom extends Error {}
-
-async function startEncoding({ bench, snapshot, job, signal }: Pass) {
-  const md5 = createMd5();
-  const chunks = hashed(chunksOf(snapshot, bench.buffer, signal), md5);
-  const { compressor, buffers } = bench;
-  const { compression } = job;
-  const encoded = await encode(chunks, { sizeBytes: snapshot.facts.size, compression, compressor, buffers });
-  return { md5, encoded };
-}
-
-/** What a pass came to. */
-interface Encoded {
-  readonly md5: string;
-  readonly last: Bytes;
-  readonly storedBytes: number;
-}
-
-/** Decides what the last part is worth. `head` is set when it is the only one. */
-function finish(
-  { snapshot, job, known }: Pass,
-  { md5, last: bytes, storedBytes }: Encoded,
-  head?: Omit<BodyHead, 'md5' | 'sizeHintBytes'>,
-): WorkerAnswer {
+/** Reads the file itself as the parts are sent. */
+async function stream(pass: Pass, spool: BodyHead['spool']): Promise<WorkerAnswer> {
+  const { bench, snapshot, job, outlet, signal } = pass;
   const { facts } = snapshot;
+  const chunks = () => chunksOf(snapshot, bench.buffer, signal);
+  // What may be unchanged is not compressed for nothing.
+  const known = job.baseline?.size === facts.size ? await digest(chunks()) : undefined;
+  if (known !== undefined && known === job.baseline?.md5)
+    return unmoved(snapshot) ?? { kind: 'unchanged', md5: known, facts };
+  const hash = createMd5();
+  const encoded = await encode(hashed(chunks(), hash), encodingOf(pass));
+  const given = await giveParts(encoded, { facts, md5: known, spool }, outlet);
+  // Proven at once, not when the last part is wanted: a slow link would only give the file time to move.
   const obstacle = unmoved(snapshot);
   if (obstacle !== undefined) return obstacle;
+  const md5 = hash.digest();
   // Two passes over one state cannot differ; if they do, the file system hides changes from us.
   if (known !== undefined && known !== md5) return { kind: 'moved' };
-  const isUnchanged = job.baseline?.size === facts.size && job.baseline.md5 === md5;
-  if (isUnchanged && head !== undefined) return { kind: 'unchanged', md5, facts };
-  const whole = head && { ...head, md5, sizeHintBytes: storedBytes };
-  return { kind: 'end', head: whole, bytes, proof: { md5, facts, storedBytes } };
+  return giveLast(given, { md5, facts }, outlet);
+}
+
+function isLarge({ facts: { size } }: Snapshot): boolean {
+  return size > partSizeBytes(size);
+}
+
+function encodingOf({ bench: { compressor, buffers }, snapshot, job: { compression } }: Pass): Encoding {
+  return { sizeBytes: snapshot.facts.size, compression, compressor, buffers };
 }
 
 function unmoved(snapshot: Snapshot): { readonly kind: 'writer' | 'moved' } | undefined {
@@ -177,9 +121,9 @@ function unmoved(snapshot: Snapshot): { readonly kind: 'writer' | 'moved' } | un
   return moved && { kind: moved };
 }
 
-async function digest(bench: Bench, snapshot: Snapshot, signal: AbortSignal): Promise<string> {
+async function digest(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   const md5 = createMd5();
-  for await (const chunk of chunksOf(snapshot, bench.buffer, signal)) md5.update(chunk);
+  for await (const chunk of chunks) md5.update(chunk);
   return md5.digest();
 }
 
@@ -191,19 +135,5 @@ export async function* hashed(
   for await (const chunk of chunks) {
     md5.update(chunk);
     yield chunk;
-  }
-}
-
-/** Hands every part but the last to `take`, and returns the last. */
-export async function eachPart(parts: Parts, take: (part: Bytes) => void | Promise<void>): Promise<Bytes> {
-  try {
-    for (;;) {
-      const step = await parts.next();
-      if (step.done === true) return step.value;
-      await take(step.value);
-    }
-  } finally {
-    // What was given up in the middle still has a compressor at work.
-    await parts.return(new Uint8Array(0));
   }
 }

@@ -7,9 +7,10 @@ import { createMd5 } from '../model/md5.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath } from '../native/files.ts';
 import { encode } from './encode.ts';
+import { giveLast, giveParts, type Outlet } from './outlet.ts';
 import { partSizeBytes } from './parts.ts';
-import { eachPart, hashed, type Bench, type Outlet } from './read-file.ts';
-import type { BodyHead, Obstacle, RangeJob } from './reading.ts';
+import { hashed, type Bench } from './read-file.ts';
+import type { Obstacle, RangeJob } from './reading.ts';
 import { SnapshotMoved } from './snapshot-moved.ts';
 import { chunksBetween, obstacleOf } from './snapshot.ts';
 import type { WorkerAnswer } from './worker-messages.ts';
@@ -64,24 +65,11 @@ async function send(range: Open, first: number, facts: FileFacts, outlet: Outlet
   const hashing = hashed(chunks(range, first, job.end), md5);
   const sizeBytes = job.end - first;
   const encoded = await encode(hashing, { sizeBytes, compression: job.compression, compressor, buffers });
-  const { compressed, sizeHintBytes } = encoded;
-  const head: BodyHead = { facts, compressed, sizeHintBytes, spool: 'unused', first };
-  let storedBytes = 0;
-  let isBegun = false;
-  const bytes = await eachPart(encoded.parts, async (part) => {
-    if (!isBegun) outlet.begin(head);
-    isBegun = true;
-    storedBytes += part.length;
-    await outlet.part(part);
-  });
-  storedBytes += bytes.length;
+  const given = await giveParts(encoded, { facts, spool: 'unused', first }, outlet);
   const sum = md5.digest();
   // Read last, and not to be had from a file that was cut back meanwhile.
   const tail = await tailOf(range);
-  const proof = { md5: sum, facts, storedBytes, tail };
-  if (!isBegun) return { kind: 'end', head: { ...head, md5: sum }, bytes, proof };
-  await outlet.ready();
-  return { kind: 'end', head: undefined, bytes, proof };
+  return giveLast(given, { md5: sum, facts, tail }, outlet);
 }
 
 /** Up to where the file still holds the known pieces, one after the other. */

@@ -14,7 +14,7 @@ export interface ReadJob {
   readonly compression: Compression;
   /** Content that is known to be stored: a file that equals it is `unchanged` and gives no body. */
   readonly baseline?: { readonly md5: string; readonly size: number };
-  /** Read into the spool and prove it before the first byte leaves. */
+  /** Copy a file of more than one part to the spool and prove that first. */
   readonly spoolFirst: boolean;
   /** Read before all that waits and is not. */
   readonly urgent?: boolean;
@@ -58,7 +58,7 @@ export interface BodyHead {
   readonly compressed: boolean;
   /** Given when the whole file has been read already. */
   readonly md5?: string;
-  /** Stored size: exact with `md5` of a small or spooled file, else an estimate from the first MiB. */
+  /** Stored size: exact of a body of one part, else an estimate from the first MiB. */
   readonly sizeHintBytes: number;
   /** `full`: the spool was asked for and had no room, or could not be used; the body is read as it goes. */
   readonly spool: 'unused' | 'used' | 'full';

@@ -132,8 +132,7 @@ export async function* chunksBetween(
 ): AsyncGenerator<Uint8Array, undefined> {
   let at = first;
   for (let chunk = 1; at < end; chunk += 1) {
-    const lengthBytes = readAt({ fd, path }, buffer, Math.min(buffer.length, end - at), at);
-    if (lengthBytes === 0) throw new SnapshotMoved(path, false);
+    const lengthBytes = readAt({ fd, path }, buffer.subarray(0, end - at), at);
     at += lengthBytes;
     yield buffer.subarray(0, lengthBytes);
     if (chunk % CHUNKS_A_TURN === 0) await nextTurn();
@@ -141,17 +140,16 @@ export async function* chunksBetween(
   }
 }
 
-function readAt(
-  { fd, path }: Pick<Snapshot, 'fd' | 'path'>,
-  buffer: Uint8Array,
-  lengthBytes: number,
-  at: number,
-): number {
+/** How many bytes were read into `target`: at least one. Throws SnapshotMoved where the file has none. */
+export function readAt({ fd, path }: Pick<Snapshot, 'fd' | 'path'>, target: Uint8Array, at: number): number {
+  let lengthBytes: number;
   try {
-    return fs.readSync(fd, buffer, 0, lengthBytes, at);
+    lengthBytes = fs.readSync(fd, target, 0, target.length, at);
   } catch (error) {
     throw new Error(`cannot read ${showPath(path)} at byte ${at}: ${reasonOf(error)}`, { cause: error });
   }
+  if (lengthBytes === 0) throw new SnapshotMoved(path, false);
+  return lengthBytes;
 }
 
 /** What happened to the file since it was opened; undefined: nothing, and what was read is of one moment. */

@@ -3,8 +3,9 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { loadCompressor } from './compress.ts';
+import type { Outlet } from './outlet.ts';
 import { openPartBuffers } from './part-buffers.ts';
-import { readFile, type Bench, type Outlet } from './read-file.ts';
+import { readFile, type Bench } from './read-file.ts';
 import { readRange } from './read-range.ts';
 import type { FromLane, WorkerAnswer, WorkerData, WorkerRequest, ToLane } from './worker-messages.ts';
 

@@ -46,7 +46,7 @@ export const SENDING = group('Sending:', {
   'spool-limit': {
     flags: '--spool-limit <size>',
     kind: 'value',
-    help: 'the most that each of these copies takes',
+    help: 'the most that each of these copies takes, not compressed',
     on: CAPTURING,
     read: sizeBytes,
     default: '1GiB',
