@@ -1,5 +1,5 @@
-// How much memory capture's two processes take at most (VmHWM, proc(5)): idle, for large files that do not
-// compress, and for many small files. Usage: npm run build && node bench/memory.mjs [MiB] [files] [cases with this word]
+// How much memory capture's two processes take at most (VmHWM, proc(5)), and how much CPU time the sidecar: idle, for
+// large files that do not compress, and for many small files. Usage: npm run build && node bench/memory.mjs [MiB] [files] [cases with this word]
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -39,10 +39,12 @@ const CASES = [
 ];
 
 try {
-  console.log('| | launcher MiB | sidecar MiB | seconds |\n|---|---|---|---|');
+  console.log('| | launcher MiB | sidecar MiB | sidecar CPU s | seconds |\n|---|---|---|---|---|');
   for (const [what, to, options, script] of CASES.filter(([name]) => name.includes(word))) {
-    const { launcherMiB, sidecarMiB, seconds } = await measured(to, options, script);
-    console.log(`| ${what} | ${launcherMiB} | ${sidecarMiB} | ${seconds.toFixed(0)} |`);
+    const { launcherMiB, sidecarMiB, sidecarCpuS, seconds } = await measured(to, options, script);
+    console.log(
+      `| ${what} | ${launcherMiB} | ${sidecarMiB} | ${sidecarCpuS.toFixed(1)} | ${seconds.toFixed(0)} |`,
+    );
   }
 } finally {
   sink.stop();
@@ -60,11 +62,13 @@ async function measured(to, options, script) {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { PATH: process.env.PATH, HOME: dir, ...sink.env, CAPTURE: bin },
   });
-  const peaks = { launcherMiB: 0, sidecarMiB: 0 };
+  const peaks = { launcherMiB: 0, sidecarMiB: 0, sidecarCpuS: 0 };
   const look = () => {
     peaks.launcherMiB = Math.max(peaks.launcherMiB, peakMiB(child.pid));
     const sidecar = childrenOf(child.pid).find((pid) => commandOf(pid).includes('sidecar.mjs'));
-    if (sidecar !== undefined) peaks.sidecarMiB = Math.max(peaks.sidecarMiB, peakMiB(sidecar));
+    if (sidecar === undefined) return;
+    peaks.sidecarMiB = Math.max(peaks.sidecarMiB, peakMiB(sidecar));
+    peaks.sidecarCpuS = Math.max(peaks.sidecarCpuS, cpuS(sidecar));
   };
   const timer = setInterval(look, LOOK_EVERY_MS);
   const [status] = await once(child, 'close');
@@ -79,6 +83,12 @@ async function measured(to, options, script) {
 /** 0 when the process is gone. */
 function peakMiB(pid) {
   return Math.round(Number(/VmHWM:\s+(\d+)/.exec(readText(`/proc/${pid}/status`))?.[1] ?? 0) / 1024);
+}
+
+/** Of all its threads (proc_pid_stat(5), utime and stime in ticks of 10 ms). */
+function cpuS(pid) {
+  const fields = readText(`/proc/${pid}/stat`).replace(/^.*\)/s, '').trim().split(' ');
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / 100;
 }
 
 function childrenOf(pid) {

@@ -2,8 +2,8 @@
 // ten of them pile up before it looks.
 import type { Bytes } from './reading.ts';
 
-/** One that is being filled and one on its way back. */
-const MOST_SPARE = 2;
+/** One that is ready and two that are being sent; meanwhile one more is filled. */
+const MOST_SPARE = 3;
 
 export interface PartBuffers {
   /** Of exactly this size; what is in it is of no meaning. */

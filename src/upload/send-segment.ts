@@ -51,7 +51,6 @@ export async function sendSegment(
       const outcome = await sender.store.put(key, reading.parts, {
         meta: metaOf(sender, push, { ...facts, size }, reading.md5),
         ifAbsent: true,
-        sizeHintBytes: reading.sizeHintBytes,
         release: reading.parts.release,
         signal,
       });

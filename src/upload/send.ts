@@ -117,7 +117,6 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     const outcome = await sender.store.put(key, body.parts, {
       meta: metaOf(sender, push, body.facts, body.md5),
       ifAbsent: job.ifAbsent,
-      sizeHintBytes: body.sizeHintBytes,
       onSent: job.onSent,
       release: body.parts.release,
       signal,

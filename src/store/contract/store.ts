@@ -28,8 +28,6 @@ export interface PutOptions {
   readonly meta: ObjectMeta;
   /** Only create: when the key is taken, nothing changes and the outcome is `exists`. */
   readonly ifAbsent?: boolean;
-  /** An estimate of the stored size, for the part size; the body decides. */
-  readonly sizeHintBytes?: number;
   /** Told as the store takes bytes: so many more than before. What is sent twice is told twice. */
   readonly onSent?: ((bytes: number) => void) | undefined;
   /** Told of chunks that the store needs no more; others it keeps. */
@@ -39,7 +37,7 @@ export interface PutOptions {
 
 /**
  * `stored`: the whole body is durable and visible under the key. `exists`: `ifAbsent` was asked for and the
- * key was taken by something else (a lost answer to our own write is settled by the `push` id in `meta`).
+ * key was taken by something else (when the answer to our own write is lost, the `push` id in `meta` tells).
  */
 export type PutOutcome = 'stored' | 'exists';
 

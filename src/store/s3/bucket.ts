@@ -3,10 +3,27 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { retrying } from '../contract/retry.ts';
-import { StoreError, type OnTry } from '../contract/store.ts';
+import { StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
-import { USES, type Operation } from './operations.ts';
 import { openTransport, SILENT, type Transport, type TransportTuning } from './transport.ts';
+
+/** The requests that this driver sends, by their names in S3's documentation and in policies, and what each is for. */
+const USES = {
+  GetObject: 'read',
+  HeadObject: 'read',
+  ListObjectsV2: 'read',
+  PutObject: 'write',
+  CreateMultipartUpload: 'write',
+  UploadPart: 'write',
+  CompleteMultipartUpload: 'write',
+  CopyObject: 'write',
+  UploadPartCopy: 'write',
+  DeleteObject: 'remove',
+  AbortMultipartUpload: 'remove',
+  ListMultipartUploads: 'remove',
+} as const satisfies Readonly<Record<string, StoreUse>>;
+
+type Operation = keyof typeof USES;
 
 /** S3 needs a region in the signature; servers of one's own take any. */
 const DEFAULT_REGION = 'us-east-1';
@@ -102,7 +119,7 @@ function clientOf({ transport, region, pathStyle }: ClientOptions): S3Client {
   });
 }
 
-export interface RequestOptions<Settled> {
+export interface RequestOptions<Instead> {
   readonly operation: Operation;
   /** Relative to the prefix; a prefix itself for listings. */
   readonly key: string;
@@ -110,18 +127,18 @@ export interface RequestOptions<Settled> {
   /** Instead of the bucket's. */
   readonly budgetMs?: number;
   /** Asked about every failure: a value ends the request with it, as if that had been the answer. */
-  readonly settle?: (failure: Failure) => Promise<Settled | undefined>;
+  readonly onFailure?: (failure: Failure) => Promise<Instead | undefined>;
 }
 
 /** Sends one request, and again while that makes sense; throws a {@link StoreError}, or the signal's reason. */
-export async function request<Answer, Settled = never>(
+export async function request<Answer, Instead = never>(
   bucket: Bucket,
-  options: RequestOptions<Settled>,
+  options: RequestOptions<Instead>,
   send: (client: S3Client, http: { readonly abortSignal?: AbortSignal }) => Promise<Answer>,
-): Promise<Answer | Settled> {
-  const { signal, settle } = options;
+): Promise<Answer | Instead> {
+  const { signal, onFailure } = options;
   let renewed = false;
-  const attempt = async (tries: number): Promise<Answer | Settled> => {
+  const attempt = async (tries: number): Promise<Answer | Instead> => {
     const client = bucket.client();
     try {
       return await send(client, { abortSignal: signal });
@@ -136,8 +153,8 @@ export async function request<Answer, Settled = never>(
       const told = storeError(bucket, options, failure, tries, error);
       // Before the look for what it has done after all: where nothing answers, that takes as long again.
       if (failure.lost) bucket.onTry?.(USES[options.operation], told);
-      const settled = await settle?.(failure);
-      if (settled !== undefined) return settled;
+      const instead = await onFailure?.(failure);
+      if (instead !== undefined) return instead;
       throw told;
     }
   };

@@ -1,16 +1,10 @@
 // Copies inside S3, without the bytes passing through here. Metadata goes along; a copy must never be visible
 // in part.
-import {
-  AbortMultipartUploadCommand,
-  CompleteMultipartUploadCommand,
-  CopyObjectCommand,
-  CreateMultipartUploadCommand,
-  UploadPartCopyCommand,
-  type CompletedPart,
-} from '@aws-sdk/client-s3';
-import { StoreError, type ObjectHead } from '../contract/store.ts';
+import { CopyObjectCommand, UploadPartCopyCommand, type CompletedPart } from '@aws-sdk/client-s3';
+import { StoreError, type ObjectHead, type PutOutcome } from '../contract/store.ts';
 import { request, type Bucket } from './bucket.ts';
 import { promised, type Failure } from './failure.ts';
+import { multipart } from './multipart.ts';
 import { headObject } from './read.ts';
 
 export interface CopyLimits {
@@ -21,7 +15,6 @@ export interface CopyLimits {
 }
 
 const LIMITS: CopyLimits = { singleBytes: 5 * 2 ** 30, partBytes: 2 ** 30 };
-const ABORT_BUDGET_MS = 5000;
 
 /** Copies one object; throws `missing` when it is not there. */
 export async function copyObject(
@@ -54,9 +47,9 @@ function copySource(bucket: Bucket, key: string): string {
 
 async function copyWhole(job: CopyJob): Promise<void> {
   const { bucket, to, signal } = job;
-  const settle = async ({ lost }: Failure): Promise<object | undefined> =>
-    lost ? sameObject(job) : undefined;
-  await request(bucket, { operation: 'CopyObject', key: to, signal, settle }, async (client, http) => {
+  const onFailure = async ({ lost }: Failure): Promise<PutOutcome | undefined> =>
+    lost ? outcomeOf(job) : undefined;
+  await request(bucket, { operation: 'CopyObject', key: to, signal, onFailure }, async (client, http) => {
     const target = { Bucket: bucket.name, Key: bucket.prefix + to, CopySource: job.copySource };
     const answer = await client.send(new CopyObjectCommand(target), http);
     return promised(answer.CopyObjectResult?.ETag, 'ETag');
@@ -65,56 +58,32 @@ async function copyWhole(job: CopyJob): Promise<void> {
 
 async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
   const { bucket, to, source, signal } = job;
-  const target = { Bucket: bucket.name, Key: bucket.prefix + to };
-  const { UploadId } = await request(
-    bucket,
-    { operation: 'CreateMultipartUpload', key: to, signal },
-    async (client, http) => {
-      const metadata = { ...target, Metadata: { ...source.meta } };
-      const begun = await client.send(new CreateMultipartUploadCommand(metadata), http);
-      return { UploadId: promised(begun.UploadId, 'UploadId') };
-    },
-  );
-  try {
-    const Parts: CompletedPart[] = [];
+  const onFailure = (): Promise<PutOutcome | undefined> => outcomeOf(job);
+  await multipart(bucket, { key: to, meta: source.meta, signal, onFailure }, async (target) => {
+    const copied: CompletedPart[] = [];
     for (let first = 0; first < source.sizeBytes; first += partBytes) {
       const last = Math.min(first + partBytes, source.sizeBytes) - 1;
-      const PartNumber = Parts.length + 1;
       const part = {
         ...target,
-        UploadId,
-        PartNumber,
+        PartNumber: copied.length + 1,
         CopySource: job.copySource,
         CopySourceRange: `bytes=${first}-${last}`,
       };
       const ask = { operation: 'UploadPartCopy' as const, key: to, signal };
       const ETag = await request(bucket, ask, async (client, http) => {
-        const copied = await client.send(new UploadPartCopyCommand(part), http);
-        return promised(copied.CopyPartResult?.ETag, 'ETag');
+        const answer = await client.send(new UploadPartCopyCommand(part), http);
+        return promised(answer.CopyPartResult?.ETag, 'ETag');
       });
-      Parts.push({ PartNumber, ETag });
+      copied.push({ PartNumber: part.PartNumber, ETag });
     }
-    const settle = (): Promise<object | undefined> => sameObject(job);
-    const ask = { operation: 'CompleteMultipartUpload' as const, key: to, signal, settle };
-    await request(bucket, ask, async (client, http) => {
-      const completion = { ...target, UploadId, MultipartUpload: { Parts } };
-      const answer = await client.send(new CompleteMultipartUploadCommand(completion), http);
-      return promised(answer.ETag, 'ETag');
-    });
-  } catch (error) {
-    const options = { operation: 'AbortMultipartUpload' as const, key: to, budgetMs: ABORT_BUDGET_MS };
-    // The error that led here is the one to report; what stays behind, sweep finds.
-    await request(bucket, options, (client, http) =>
-      client.send(new AbortMultipartUploadCommand({ ...target, UploadId }), http),
-    ).catch(() => undefined);
-    throw error;
-  }
+    return copied;
+  });
 }
 
 /** A copy whose answer was lost, or is not one of S3, has taken place when it is there. */
-async function sameObject({ bucket, to, source, signal }: CopyJob): Promise<object | undefined> {
+async function outcomeOf({ bucket, to, source, signal }: CopyJob): Promise<PutOutcome | undefined> {
   const there = await headObject(bucket, to, { signal, budgetMs: 0 }).catch(() => undefined);
   return there?.meta['push'] === source.meta['push'] && there?.sizeBytes === source.sizeBytes
-    ? {}
+    ? 'stored'
     : undefined;
 }

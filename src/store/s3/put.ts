@@ -1,13 +1,23 @@
-// Writing to S3. Small bodies are one PutObject, larger ones a multipart upload. A write whose answer was
-// lost, or is not one of S3, is settled by the push id in the object's metadata; it must never be reported as failed when it took
-// place, nor as ours when it was another's.
-import { PutObjectCommand } from '@aws-sdk/client-s3';
+// Writing to S3. Small bodies are one PutObject, larger ones a multipart upload. If an answer was lost, or is not one
+// of S3, the push id in the object's metadata tells what took place: a write is never reported as failed when it was
+// done, nor as ours when it was another's.
+import { PutObjectCommand, UploadPartCommand, type CompletedPart } from '@aws-sdk/client-s3';
+import { linkSignals } from '../../model/linked-signal.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { PutOptions, PutOutcome } from '../contract/store.ts';
 import { request, type Bucket } from './bucket.ts';
 import { promised, type Failure } from './failure.ts';
+import { multipart, type MultipartTarget } from './multipart.ts';
 import { headObject } from './read.ts';
-import { SMALLEST_PART_BYTES, upload } from './upload.ts';
+
+/** Each part in flight is in memory. */
+const PARTS_AT_ONCE = 2;
+
+interface PutJob {
+  readonly bucket: Bucket;
+  readonly key: string;
+  readonly options: PutOptions;
+}
 
 /** Makes one object visible, whole or not at all. */
 export async function putObject(
@@ -16,82 +26,135 @@ export async function putObject(
   body: Uint8Array | AsyncIterable<Uint8Array>,
   options: PutOptions,
 ): Promise<PutOutcome> {
-  if (body instanceof Uint8Array) return putBytes(bucket, key, body, options);
+  const job = { bucket, key, options };
+  if (body instanceof Uint8Array) return putBytes(job, body);
   const chunks = body[Symbol.asyncIterator]();
   try {
     const first = await chunks.next();
-    if (first.done === true) return await putBytes(bucket, key, new Uint8Array(0), options);
-    // Only the last part is this small. It is sent when the body has ended without an error: a file that
-    // changed while it was read says so at its end.
-    const second = first.value.byteLength < SMALLEST_PART_BYTES ? await chunks.next() : undefined;
-    if (second?.done === true) return await putBytes(bucket, key, first.value, options);
-    const head = second === undefined ? [first.value] : [first.value, second.value];
-    return await putParts(bucket, key, { head, rest: chunks }, options);
+    if (first.done === true) return await putBytes(job, new Uint8Array(0));
+    // One part is sent when the body has ended without an error: a file that changed while it was read says so at
+    // its end.
+    const second = await chunks.next();
+    if (second.done === true) return await putBytes(job, first.value);
+    return await putParts(job, numbered([first.value, second.value], chunks));
   } finally {
     await chunks.return?.();
   }
 }
 
-async function putBytes(
-  bucket: Bucket,
-  key: string,
-  body: Uint8Array,
-  options: PutOptions,
-): Promise<PutOutcome> {
+async function putBytes(job: PutJob, body: Uint8Array): Promise<PutOutcome> {
+  const { bucket, key, options } = job;
   const { meta, ifAbsent, signal } = options;
-  const settle = (failure: Failure): Promise<PutOutcome | undefined> =>
-    settlePut(bucket, key, options, failure);
-  return request(
-    bucket,
-    { operation: 'PutObject', key, signal, settle },
-    async (client, http): Promise<PutOutcome> => {
-      const input = { Bucket: bucket.name, Key: bucket.prefix + key, Body: body, Metadata: { ...meta } };
-      reached('s3.before-put');
-      const answer = await client.send(
-        new PutObjectCommand({ ...input, IfNoneMatch: ifAbsent === true ? '*' : undefined }),
-        http,
-      );
-      reached('s3.after-put');
-      promised(answer.ETag, 'ETag');
-      options.onSent?.(body.byteLength);
-      return 'stored';
-    },
+  const input = {
+    Bucket: bucket.name,
+    Key: bucket.prefix + key,
+    Body: body,
+    Metadata: { ...meta },
+    IfNoneMatch: ifAbsent === true ? '*' : undefined,
+  };
+  const ask = { operation: 'PutObject' as const, key, signal, onFailure: outcomeAfter(job) };
+  return request(bucket, ask, async (client, http): Promise<PutOutcome> => {
+    reached('s3.before-put');
+    const answer = await client.send(new PutObjectCommand(input), http);
+    reached('s3.after-put');
+    promised(answer.ETag, 'ETag');
+    options.onSent?.(body.byteLength);
+    return 'stored';
+  });
+}
+
+interface NumberedPart {
+  /** From 1 on. */
+  readonly number: number;
+  readonly bytes: Uint8Array;
+}
+
+type Parts = AsyncIterator<NumberedPart, undefined>;
+
+async function* numbered(head: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): Parts {
+  let number = 0;
+  for (const bytes of head) yield { number: (number += 1), bytes };
+  for (let next = await rest.next(); next.done !== true; next = await rest.next())
+    yield { number: (number += 1), bytes: next.value };
+}
+
+async function putParts(job: PutJob, parts: Parts): Promise<PutOutcome> {
+  const { bucket, key, options } = job;
+  // Ceph RGW ignores If-None-Match when an upload is completed: look first, it is better than nothing.
+  if (options.ifAbsent === true && (await headObject(bucket, key, options)) !== undefined) return 'exists';
+  return multipart(bucket, { ...options, key, onFailure: outcomeAfter(job) }, (target) =>
+    sendParts(job, target, parts),
   );
 }
 
-async function putParts(
-  bucket: Bucket,
-  key: string,
-  body: { readonly head: readonly Uint8Array[]; readonly rest: AsyncIterator<Uint8Array> },
-  options: PutOptions,
-): Promise<PutOutcome> {
-  // Ceph RGW ignores If-None-Match when an upload is completed: look first, it is better than nothing.
-  if (options.ifAbsent === true && (await headObject(bucket, key, options)) !== undefined) return 'exists';
-  return upload(bucket, key, body, options, (failure) => settlePut(bucket, key, options, failure));
+/** The first failure stops the other part that is under way: on a slow link that would take minutes. */
+async function sendParts(
+  job: PutJob,
+  target: MultipartTarget,
+  parts: Parts,
+): Promise<readonly CompletedPart[]> {
+  const { bucket, options } = job;
+  const stop = new AbortController();
+  const { signal, unlink } = linkSignals(stop.signal, options.signal);
+  const sent: CompletedPart[] = [];
+  const sendInTurn = async (): Promise<void> => {
+    for (let next = await parts.next(); next.done !== true; next = await parts.next()) {
+      signal.throwIfAborted();
+      const { number, bytes } = next.value;
+      sent[number - 1] = { PartNumber: number, ETag: await sendPart(job, target, next.value, signal) };
+      bucket.onceLeft(bytes, () => options.release?.(bytes));
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: PARTS_AT_ONCE }, sendInTurn));
+    return sent;
+  } catch (error) {
+    stop.abort(error);
+    options.signal?.throwIfAborted();
+    throw error;
+  } finally {
+    unlink();
+  }
+}
+
+/** Its ETag. */
+async function sendPart(
+  { bucket, key, options }: PutJob,
+  target: MultipartTarget,
+  { number, bytes }: NumberedPart,
+  signal: AbortSignal,
+): Promise<string> {
+  const input = { ...target, PartNumber: number, Body: bytes };
+  return request(bucket, { operation: 'UploadPart', key, signal }, async (client, http) => {
+    reached('s3.before-part');
+    const answer = await client.send(new UploadPartCommand(input), http);
+    reached('s3.after-part');
+    const etag = promised(answer.ETag, 'ETag');
+    options.onSent?.(bytes.byteLength);
+    return etag;
+  });
 }
 
 /**
- * What a failed write has done after all; undefined when that is not known, or nothing. Another push's object is the
- * answer to a create-only put, whatever has failed: the key is taken. Ceph RGW replaces an object although the put that
- * completes an upload is create-only, and then answers the loser's next tries with 500 for as long as it is asked.
+ * Asks what a failed write has done after all; undefined when that is not known, or nothing. Another push's object is
+ * the answer to a create-only put, whatever has failed: the key is taken. Ceph RGW replaces an object although the put
+ * that completes an upload is create-only, and then answers the loser's next tries with 500 for as long as it is asked.
  */
-async function settlePut(
-  bucket: Bucket,
-  key: string,
-  { meta, ifAbsent, signal }: PutOptions,
-  failure: Failure,
-): Promise<PutOutcome | undefined> {
-  const isTaken = failure.status === 412;
-  if (!isTaken && !failure.lost && failure.code !== 'NoSuchUpload') return undefined;
-  try {
-    const there = await headObject(bucket, key, isTaken ? { signal } : { signal, budgetMs: 0 });
-    const push = there?.meta['push'];
-    if (push === meta['push']) return 'stored';
-    if (push !== undefined && ifAbsent === true) return 'exists';
-  } catch (error) {
-    // In an outage the look fails as the write did: the write is tried again and its error tells more.
-    if (isTaken) throw error;
-    signal?.throwIfAborted();
-  }
-  return isTaken ? 'exists' : undefined;
+function outcomeAfter({ bucket, key, options }: PutJob) {
+  const { meta, ifAbsent, signal } = options;
+  return async (failure: Failure): Promise<PutOutcome | undefined> => {
+    const isTaken = failure.status === 412;
+    if (!isTaken && !failure.lost && failure.code !== 'NoSuchUpload') return undefined;
+    try {
+      const there = await headObject(bucket, key, isTaken ? { signal } : { signal, budgetMs: 0 });
+      const push = there?.meta['push'];
+      if (push === meta['push']) return 'stored';
+      if (push !== undefined && ifAbsent === true) return 'exists';
+    } catch (error) {
+      // In an outage the look fails as the write did: the write is tried again and its error tells more.
+      if (isTaken) throw error;
+      signal?.throwIfAborted();
+    }
+    return isTaken ? 'exists' : undefined;
+  };
 }

@@ -21,7 +21,7 @@ export async function headObject(
 ): Promise<ObjectHead | undefined> {
   const found = await request(
     bucket,
-    { operation: 'HeadObject', key, ...options, settle: absent },
+    { operation: 'HeadObject', key, ...options, onFailure: absent },
     async (client, http) =>
       anObject(
         await client.send(new HeadObjectCommand({ Bucket: bucket.name, Key: bucket.prefix + key }), http),
@@ -40,7 +40,7 @@ export async function getObject(
   const { range, signal } = options;
   const found = await request(
     bucket,
-    { operation: 'GetObject', key, signal, settle: absent },
+    { operation: 'GetObject', key, signal, onFailure: absent },
     async (client, http) =>
       anObject(
         await client.send(

@@ -27,9 +27,9 @@ export async function deleteObjects(
 
 async function deleteObject(bucket: Bucket, key: string, signal: AbortSignal | undefined): Promise<void> {
   // Some servers answer 404 where S3 says 204.
-  const settle = async (failure: Failure): Promise<'gone' | undefined> =>
+  const onFailure = async (failure: Failure): Promise<'gone' | undefined> =>
     failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'gone' : undefined;
-  await request(bucket, { operation: 'DeleteObject', key, signal, settle }, async (client, http) => {
+  await request(bucket, { operation: 'DeleteObject', key, signal, onFailure }, async (client, http) => {
     const target = { Bucket: bucket.name, Key: bucket.prefix + key };
     const { $metadata } = await client.send(new DeleteObjectCommand(target), http);
     if ($metadata.httpStatusCode === 204) return;
@@ -53,8 +53,11 @@ export async function sweepUploads(
     if (!mine(key)) continue;
     const gone = async (failure: Failure): Promise<'gone' | undefined> =>
       failure.status === 404 || isUnsupported(failure) ? 'gone' : undefined;
-    await request(bucket, { operation: 'AbortMultipartUpload', key, signal, settle: gone }, (client, http) =>
-      client.send(new AbortMultipartUploadCommand({ Bucket: bucket.name, Key, UploadId }), http),
+    await request(
+      bucket,
+      { operation: 'AbortMultipartUpload', key, signal, onFailure: gone },
+      (client, http) =>
+        client.send(new AbortMultipartUploadCommand({ Bucket: bucket.name, Key, UploadId }), http),
     );
   }
 }
@@ -71,14 +74,14 @@ async function* pendingUploads(
   prefix: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<PendingUpload> {
-  const settle = async (failure: Failure): Promise<'unsupported' | undefined> =>
+  const onFailure = async (failure: Failure): Promise<'unsupported' | undefined> =>
     isUnsupported(failure) ? 'unsupported' : undefined;
   let after: { readonly KeyMarker?: string; readonly UploadIdMarker?: string } = {};
   for (;;) {
     const input = { Bucket: bucket.name, Prefix: bucket.prefix + prefix, ...after };
     const page = await request(
       bucket,
-      { operation: 'ListMultipartUploads', key: prefix, signal, settle },
+      { operation: 'ListMultipartUploads', key: prefix, signal, onFailure },
       (client, http): Promise<ListMultipartUploadsCommandOutput> =>
         client.send(new ListMultipartUploadsCommand({ ...input, EncodingType: 'url' }), http),
     );

@@ -1,0 +1,76 @@
+// A server may answer a part before it has read all of it. What is still to be read must not be given back.
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openBucket, type Bucket } from '../../../src/store/s3/bucket.ts';
+import { putObject } from '../../../src/store/s3/put.ts';
+import { newMeta } from '../contract.ts';
+import { setEnv } from './setup.ts';
+
+/** More than the kernel takes for a socket that nobody reads. */
+const PART_BYTES = 16 * 2 ** 20;
+
+let server: http.Server;
+let bucket: Bucket;
+let restore: () => void;
+/** Resolves when the client has heard that so many bytes are stored. */
+const heard = new Map<number, { readonly promise: Promise<void>; readonly resolve: () => void }>();
+const received = new Map<string, string>();
+
+beforeEach(async () => {
+  server = http.createServer((request, response) => void serve(request, response));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  restore = setEnv({
+    AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    AWS_REGION: 'us-east-1',
+    AWS_ACCESS_KEY_ID: 'k',
+    AWS_SECRET_ACCESS_KEY: 's',
+  });
+  bucket = await openBucket({ url: 's3://lab/run7', pathStyle: true, unfenced: false }, 0);
+});
+afterEach(() => {
+  bucket.close();
+  server.closeAllConnections();
+  server.close();
+  restore();
+});
+
+async function serve(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+  const part = new URL(request.url ?? '', 'http://s3').searchParams.get('partNumber');
+  if (part === null) {
+    request.resume();
+    response.end('<Answer><UploadId>u</UploadId><ETag>"e"</ETag></Answer>');
+    return;
+  }
+  request.socket.write('HTTP/1.1 200 OK\r\nETag: "e"\r\nContent-Length: 0\r\n\r\n');
+  await heard.get(Number(request.headers['content-length']))?.promise;
+  await nextTurn();
+  const hash = createHash('md5');
+  for await (const chunk of request) hash.update(chunk as Buffer);
+  received.set(part, hash.digest('hex'));
+}
+
+it('a part is given back when it has left, not when it is answered', async () => {
+  const parts = [PART_BYTES, PART_BYTES + 1].map((size, at) => Buffer.alloc(size, `part ${at}`));
+  const md5s = parts.map((part) => createHash('md5').update(part).digest('hex'));
+  for (const { length } of parts) {
+    let resolve = (): void => undefined;
+    const promise = new Promise<void>((done) => (resolve = done));
+    heard.set(length, { promise, resolve });
+  }
+  async function* body(): AsyncGenerator<Uint8Array> {
+    yield* parts;
+  }
+  const outcome = await putObject(bucket, 'r.dat', body(), {
+    meta: newMeta(),
+    onSent: (bytes) => heard.get(bytes)?.resolve(),
+    release: (chunk) => chunk.fill(0),
+  });
+  expect(outcome).toBe('stored');
+  await expect.poll(() => [received.get('1'), received.get('2')], { timeout: 10_000 }).toEqual(md5s);
+  await expect.poll(() => parts.every((part) => part[0] === 0), { timeout: 10_000 }).toBe(true);
+});
