@@ -1,9 +1,9 @@
-// Node's own zstd (node:zlib, from 22.15 on), for machines without a binary of zstd-napi. It takes a frame
-// that is cut short for a whole one and forgets what follows a frame, so each frame's end is found beside it.
+// Node's own zstd (node:zlib, from 22.15 on), for machines without a binary of zstd-napi. It takes a frame that is cut
+// short for a whole one, and forgets what follows a frame. So we find the end of each frame ourselves.
 import { pipeline } from 'node:stream';
 import zlib from 'node:zlib';
 import { errnoOf, reasonOf } from '../model/errors.ts';
-import { openFrameWalk } from './frame-walk.ts';
+import { FrameWalk } from './frame-walk.ts';
 import { NoZstdError } from './plain.ts';
 
 /** What newer Nodes have and the types of the oldest supported one do not. */
@@ -43,8 +43,8 @@ async function* decompressed(
 
 /** The next frame, and nothing of what follows it. */
 async function* frameOf(input: Input): AsyncGenerator<Uint8Array> {
-  const walk = openFrameWalk();
-  while (!walk.isAtEnd()) {
+  const walk = new FrameWalk();
+  while (!walk.isAtEnd) {
     // oxlint-disable-next-line no-await-in-loop -- in the order of the frame
     const chunk = await input.next();
     if (chunk === undefined) throw new Error('the zstd frame is cut short');

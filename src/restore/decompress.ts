@@ -1,5 +1,5 @@
-// zstd frames back into the bytes of the file, in bounded memory. Never ends well on a broken or shortened
-// object: the frame's checksum and end are looked at.
+// Turns zstd frames back into the bytes of the file, in bounded memory. A broken or shortened object always throws:
+// the checksum and the end of the frame are looked at.
 import { reasonOf } from '../model/errors.ts';
 import { loadZstd, type Zstd } from '../native/zstd.ts';
 import { decompressWithZlib } from './decompress-zlib.ts';

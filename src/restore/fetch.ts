@@ -1,12 +1,15 @@
-// Downloads the files of a restore into temporaries in `.capture/restore/`, each checked against its record.
-// Nothing appears in the work directory before place.ts has seen that all are whole.
+// Downloads the files of a restore into temporary files in `.capture/restore/`, and checks each against its record.
+// Nothing appears in the work directory before place.ts has seen that all of them are whole.
 import fs from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import pLimit from 'p-limit';
+import { CaptureError } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
 import { linkSignals } from '../model/linked-signal.ts';
-import { isInside, joinPath, type RelPath } from '../model/path.ts';
+import { encodePath, isInside, joinPath, type RelPath } from '../model/path.ts';
+import { formatBytes, plural } from '../model/units.ts';
 import { heldPath } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { absolutePath, ownDir } from '../native/own-dir.ts';
@@ -15,7 +18,6 @@ import type { Store } from '../store/contract/store.ts';
 import { joinSegments } from './join.ts';
 import { objectStream, RANGE_BYTES } from './object-stream.ts';
 import type { Source } from './source.ts';
-import { checkSpace } from './space.ts';
 import { stage, type Fetched, type Incoming } from './stage.ts';
 
 export interface FetchOptions {
@@ -38,8 +40,8 @@ export interface Staged {
 }
 
 /**
- * Fetches all sources. What is wrong with a file is in its result; a store or a work directory that fails throws,
- * after everything under way has stopped and the temporaries are gone.
+ * Fetches all sources. What is wrong with one file is in its result. Throws if the store or the work directory fails,
+ * after everything under way has stopped and the temporary files are gone.
  */
 export async function fetchFiles(
   store: Store,
@@ -76,6 +78,25 @@ export async function fetchFiles(
   const files = await Promise.all(work);
   reached('restore.fetched');
   return { files, whole: files.every(({ kind }) => kind === 'ok'), close };
+}
+
+/** Better no start than a work directory that is full of half a checkpoint. Throws if the sizes that are known do not fit. */
+async function checkSpace(root: WorkDir, sources: readonly Source[]): Promise<void> {
+  const needed = sources.reduce((sum, { size = 0 }) => sum + size, 0);
+  const available = await freeBytes(root.path);
+  if (needed <= available) return;
+  const what = `${plural(sources.length, 'file')} (${formatBytes(needed)})`;
+  throw new CaptureError(
+    EXIT.unavailable,
+    `cannot restore ${what} into ${root.path}: ${formatBytes(available)} are free`,
+    { hint: 'free space there, or name a larger work directory with --workdir' },
+  );
+}
+
+async function freeBytes(path: string): Promise<number> {
+  const { blocks, bavail, bsize } = await fs.promises.statfs(encodePath(path));
+  // A tmpfs without a limit, and some FUSE file systems, say that they have no blocks at all.
+  return blocks === 0 ? Infinity : bavail * bsize;
 }
 
 async function temporaryDir(root: WorkDir): Promise<RelPath> {

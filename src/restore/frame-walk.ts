@@ -1,10 +1,5 @@
-// Finds the end of one zstd frame without decoding it: RFC 8878, section 3.1.1.
-
-export interface FrameWalk {
-  /** How many of these bytes belong to the frame. Throws when this is no frame. */
-  feed(bytes: Uint8Array): number;
-  isAtEnd(): boolean;
-}
+// Finds the end of one zstd frame without decoding it (RFC 8878, section 3.1.1), for a decompressor that does not say
+// where it ended.
 
 /** The next bytes of the frame: to be looked at, or passed over. */
 interface Field {
@@ -17,33 +12,37 @@ const MAGIC = 0xfd2fb528;
 const SKIPPABLE_MAGIC = 0x184d2a50;
 const RLE_BLOCK = 1;
 
-export function openFrameWalk(): FrameWalk {
-  const fields = frame();
-  let field = fields.next();
-  let value = 0n;
-  let at = 0;
-  return {
-    isAtEnd: () => field.done === true,
-    feed: (bytes) => {
-      let used = 0;
-      while (field.done !== true && used < bytes.length) {
-        const { lengthBytes, isRead } = field.value;
-        const taken = Math.min(lengthBytes - at, bytes.length - used);
-        if (isRead) {
-          for (const byte of bytes.subarray(used, used + taken)) {
-            value |= BigInt(byte) << BigInt(8 * at);
-            at += 1;
-          }
-        } else at += taken;
-        used += taken;
-        if (at < lengthBytes) break;
-        field = fields.next(Number(value));
-        value = 0n;
-        at = 0;
-      }
-      return used;
-    },
-  };
+export class FrameWalk {
+  readonly #fields = frame();
+  #field = this.#fields.next();
+  #value = 0n;
+  /** Bytes of the field that are taken already. */
+  #at = 0;
+
+  get isAtEnd(): boolean {
+    return this.#field.done === true;
+  }
+
+  /** How many of these bytes belong to the frame. Throws when this is no frame. */
+  feed(bytes: Uint8Array): number {
+    let used = 0;
+    while (this.#field.done !== true && used < bytes.length) {
+      const { lengthBytes, isRead } = this.#field.value;
+      const taken = Math.min(lengthBytes - this.#at, bytes.length - used);
+      if (isRead) {
+        for (const byte of bytes.subarray(used, used + taken)) {
+          this.#value |= BigInt(byte) << BigInt(8 * this.#at);
+          this.#at += 1;
+        }
+      } else this.#at += taken;
+      used += taken;
+      if (this.#at < lengthBytes) break;
+      this.#field = this.#fields.next(Number(this.#value));
+      this.#value = 0n;
+      this.#at = 0;
+    }
+    return used;
+  }
 }
 
 /** The fields of a frame in their order; numbers are little-endian. */

@@ -1,6 +1,6 @@
-// Where the inputs come from: those that are not in the work directory are looked for in the store, the
-// index's own first. Only finds them; fetch.ts brings them. What capture stored itself is an input only where it
-// is a result of this index, and of the same run.
+// Where the inputs come from: an input that is not in the work directory is looked for in the store, the index's own
+// first. This only finds inputs; fetch.ts brings them. What capture itself has stored is an input only if it is a result
+// of this index and of the same run.
 import fs from 'node:fs';
 import pLimit from 'p-limit';
 import { fixedPart } from '../model/file/fixed-part.ts';
@@ -9,12 +9,11 @@ import { escapePath, inputKeys, isPlainKey, pathOfKey, type KeyScope } from '../
 import { isRecordKey, originOf, type Origin } from '../model/format/origin.ts';
 import { encodePath, isInside, type RelPath } from '../model/path.ts';
 import type { ObjectHead, Store } from '../store/contract/store.ts';
-import { sourceOf } from './input-source.ts';
-import type { Source } from './source.ts';
+import { sourceOfObject, type Source } from './source.ts';
 
 /** Requests under way at once: each is a round trip and no bytes. */
 const HEADS_AT_ONCE = 16;
-/** So many matches are looked at together; as many are reason to ask the records before the objects. */
+/** So many matches are looked at together. If there are that many, the records are asked before the objects. */
 const PAGE = 1000;
 
 export interface InputSearch {
@@ -36,7 +35,7 @@ export interface FoundInputs {
   readonly sources: readonly Source[];
   /** Exactly named inputs that are neither here nor in the store. */
   readonly missing: readonly RelPath[];
-  /** Results that would be inputs, were they not of another run. */
+  /** Results that are no inputs only because they are of another run. */
   readonly ofOtherRuns: readonly OtherRunsResult[];
   /** How many of capture's own objects the patterns match. */
   readonly leftOut: number;
@@ -93,7 +92,7 @@ async function findExact(
     const head = await store.head(key, signal);
     if (head === undefined) continue;
     const origin = originOf(key, head.meta);
-    if (origin === undefined || isVisible(search, origin)) return sourceOf(path, head, compressed);
+    if (origin === undefined || isVisible(search, origin)) return sourceOfObject(path, head, compressed);
     ofOtherRuns.set(path, { path, runId: origin.runId });
   }
   return undefined;
@@ -109,14 +108,14 @@ async function findMatching(
   let leftOut = 0;
   const take = ({ head, candidates }: Looked): void => {
     const origin = originOf(head.key, head.meta);
-    // A result goes by the path that it was stored from; the name of its object is nobody's input.
+    // A result stands for the path that it was stored from; nobody means the name of its object.
     const usable = candidates.filter(({ own }) => origin === undefined || (own && origin.kind === 'result'));
     if (usable.length === 0) leftOut += 1;
     for (const { path, compressed, own } of usable) {
       if (origin !== undefined && !isVisible(search, origin))
         ofOtherRuns.set(path, { path, runId: origin.runId });
       else if (own || found.get(path)?.own !== true)
-        found.set(path, { ...sourceOf(path, head, compressed), own });
+        found.set(path, { ...sourceOfObject(path, head, compressed), own });
     }
   };
   let recorded: ReadonlySet<string> | undefined;
@@ -170,7 +169,7 @@ interface Looked {
   readonly candidates: readonly Candidate[];
 }
 
-/** The metadata say what the listing does not. What has gone meanwhile is left out. */
+/** Asks for the metadata, which the listing does not have. What has gone meanwhile is left out. */
 async function headsOf(
   { store, signal }: InputSearch,
   listed: readonly Listed[],

@@ -1,5 +1,5 @@
-// A companion's bytes out of its segments, each checked against its record before the next is asked for. One
-// that is missing or corrupt ends the whole: a companion with a hole is worse than none.
+// Joins a companion's bytes from its segments. Each is checked against its record before the next is asked for. If one
+// is missing or corrupt, all of it is given up: a companion with a hole is worse than none.
 import { createMd5 } from '../model/md5.ts';
 import { plural } from '../model/units.ts';
 import type { Store } from '../store/contract/store.ts';

@@ -1,5 +1,5 @@
-// The look at what is in the work directory before anything is downloaded: a file that is there already is
-// recognised by its bytes, and nothing here changes anything.
+// What is in the work directory already, before anything is downloaded: a file that was stored is recognised by its
+// bytes. Nothing here changes anything.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import {
@@ -8,6 +8,7 @@ import {
   type LocalState,
   type RestoreRole,
 } from '../model/file/local-policy.ts';
+import type { Companion } from '../model/format/records.ts';
 import { md5Of } from '../model/md5.ts';
 import { isInside, type RelPath } from '../model/path.ts';
 import { factsOf } from '../native/facts.ts';
@@ -15,7 +16,7 @@ import { openBeneath } from '../native/files.ts';
 import { md5OfFile } from '../native/md5.ts';
 import { absolutePath } from '../native/own-dir.ts';
 import type { WorkDir } from '../native/work-dir.ts';
-import type { Source } from './source.ts';
+import { sourceOfCompanion, type Source } from './source.ts';
 
 /** One file of a restore, and what is to be done for it. */
 export interface Surveyed {
@@ -81,17 +82,53 @@ async function md5OfSource(
   { path, size }: Source,
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
-  let fd: number;
-  try {
-    fd = openBeneath(root, path);
-  } catch (error) {
-    // A link, a directory, a device, a file that we may not read: not the one that was stored.
-    if (errnoOf(error) !== undefined) return undefined;
-    throw error;
-  }
+  const fd = openFile(root, path);
+  if (fd === undefined) return undefined;
   try {
     return factsOf(fd).size === size ? await md5OfFile(fd, signal) : undefined;
   } finally {
     fs.closeSync(fd);
+  }
+}
+
+/**
+ * The companions that are to be fetched. A local file that begins with the stored bytes stays: it is at least as long as
+ * the checkpoint says, and the task cuts it back by itself.
+ */
+export async function wantedCompanions(
+  root: WorkDir,
+  companions: readonly Companion[],
+  signal: AbortSignal,
+): Promise<readonly Source[]> {
+  const wanted: Source[] = [];
+  for (const companion of companions) {
+    // oxlint-disable-next-line no-await-in-loop -- one core hashes one file after the other
+    if (!(await beginsAsStored(root, companion, signal))) wanted.push(sourceOfCompanion(companion));
+  }
+  return wanted;
+}
+
+async function beginsAsStored(root: WorkDir, companion: Companion, signal: AbortSignal): Promise<boolean> {
+  // A name that leads out is refused when it is fetched; here it is not even looked at.
+  const fd = isInside(companion.path) ? openFile(root, companion.path) : undefined;
+  if (fd === undefined) return false;
+  try {
+    for (const { first, size, md5 } of companion.segments) {
+      // oxlint-disable-next-line no-await-in-loop -- the first that differs ends it
+      if ((await md5OfFile(fd, signal, { first, end: first + size })) !== md5) return false;
+    }
+    return true;
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Undefined if nothing is there, or a link, a directory, a device, a file that we may not read: none is what was stored. */
+function openFile(root: WorkDir, path: RelPath): number | undefined {
+  try {
+    return openBeneath(root, path);
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return undefined;
   }
 }

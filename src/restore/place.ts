@@ -1,17 +1,25 @@
-// Puts downloaded files where they belong, when all of them are whole: a generation is placed entirely or not
-// at all, and nothing that stands in the work directory is overwritten.
+// Puts downloaded files where they belong, once all of them are whole: a set is placed entirely or not at all. A local
+// file is never overwritten: it is moved aside, and the user is told where it is and which of the two is newer.
 import fs from 'node:fs';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { showPath, type RelPath } from '../model/path.ts';
 import { reached } from '../native/failpoint.ts';
 import { systemError } from '../native/libc.ts';
-import { absolutePath, makeParents, moveInside } from '../native/own-dir.ts';
+import { absolutePath, makeParents, moveAside, moveInside } from '../native/own-dir.ts';
 import type { WorkDir } from '../native/work-dir.ts';
-import { setAside, type SetAside } from './aside.ts';
 import type { Staged } from './fetch.ts';
 import type { Source } from './source.ts';
 import type { Fetched } from './stage.ts';
+
+/** A local file that has made room for a stored one. */
+export interface SetAside {
+  readonly path: RelPath;
+  /** Where the local file is now. */
+  readonly aside: RelPath;
+  /** Which of the two was modified later; undefined: nobody can tell. */
+  readonly newer: 'local' | 'stored' | undefined;
+}
 
 /** One file that is in its place now. */
 export interface Placed {
@@ -24,7 +32,7 @@ export interface Placed {
 
 type Whole = Extract<Fetched, { kind: 'ok' }>;
 
-/** Renames every file into place. Throws before the first rename when not all are whole or one cannot be placed. */
+/** Renames every file into place. Throws before the first rename if one is not whole, or cannot be placed. */
 export function placeAll(root: WorkDir, staged: Staged): readonly Placed[] {
   const files = staged.files.filter((file) => file.kind === 'ok');
   if (files.length < staged.files.length) {
@@ -54,6 +62,20 @@ function place(root: WorkDir, { source, temp, md5, size }: Whole): Placed {
   }
   reached('restore.placed');
   return { source, md5, size, setAside: asideNow };
+}
+
+/** Moves what stands at the path of `source` to `.capture/aside/`. */
+function setAside(root: WorkDir, { path, mtimeNs }: Source): SetAside {
+  const local = fs.lstatSync(absolutePath(root, path), { bigint: true });
+  const aheadNs = mtimeNs === undefined ? 0n : local.mtimeNs - BigInt(mtimeNs);
+  const newer = aheadNs === 0n ? undefined : aheadNs > 0n ? 'local' : 'stored';
+  return { path, aside: moveAside(root, path, path), newer };
+}
+
+/** The warning, as one line. */
+export function describeSetAside({ path, aside, newer }: SetAside): string {
+  const age = newer === undefined ? '' : newer === 'local' ? 'newer ' : 'older ';
+  return `${showPath(path)}: the stored one is restored; the ${age}local one, which differs, is now ${showPath(aside)}`;
 }
 
 function attempt<T>(root: WorkDir, { source }: Whole, step: () => T): T {

@@ -1,5 +1,5 @@
-// From the bytes of an object to those of the file, so that afterwards it can be told what failed: the store,
-// or the content. Never takes a broken connection for a corrupt object.
+// Tells afterwards what failed on the way from the bytes of an object to those of the file: the store, or the content.
+// A broken connection must never count as a corrupt object.
 import { reasonOf } from '../model/errors.ts';
 
 /** The bytes differ from what the record says. */
@@ -12,7 +12,7 @@ export class NoZstdError extends Error {
   }
 }
 
-/** The bytes as they are; `failure` tells what they ended with when that was an error. */
+/** The bytes as they are; `failure` tells the error that they ended with, if any. */
 export function noteFailure(body: AsyncIterable<Uint8Array>): {
   readonly body: AsyncIterable<Uint8Array>;
   readonly failure: () => unknown;

@@ -1,5 +1,5 @@
-// One file of a restore on its way from the store to a temporary: read, decompressed, checked byte for byte
-// against its record, and finished (mode, mtime, fsync), so that placing it is only a rename.
+// One file of a restore, from the store to a temporary file: read, decompressed, checked against its record, and
+// finished (mode, mtime, fsync), so that placing it is only a rename.
 import fs from 'node:fs';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';

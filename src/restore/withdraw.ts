@@ -1,5 +1,5 @@
-// Takes a checkpoint set that failed its check out of the work directory again, so that the task finds nothing that
-// the set before does not have. Deletes only bytes that are in the store; a companion that is longer is kept aside.
+// Takes a checkpoint set that failed its check out of the work directory again, so that the task finds only what the
+// set before it has. It deletes only bytes that are in the store; a companion that is longer is moved aside.
 import fs from 'node:fs';
 import type { Generation } from '../model/format/records.ts';
 import { isInside, type RelPath } from '../model/path.ts';
@@ -13,7 +13,7 @@ export interface KeptAside {
   readonly aside: RelPath;
 }
 
-/** Members stand as they are stored; of a companion a longer local file may have stayed (restore/companions.ts). */
+/** Members stand as they are stored; of a companion a longer local file may have stayed (restore/local.ts). */
 export function withdraw(root: WorkDir, { members, companions }: Generation): readonly KeptAside[] {
   const kept: KeptAside[] = [];
   const inside = <T extends { path: RelPath }>(files: readonly T[]): readonly T[] =>

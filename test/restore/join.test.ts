@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { compress } from 'zstd-napi';
 import type { Companion } from '../../src/model/format/records.ts';
-import { wantedCompanions } from '../../src/restore/companions.ts';
+import { wantedCompanions } from '../../src/restore/local.ts';
 import { decompressStream } from '../../src/restore/decompress.ts';
 import { fetchFiles, type Staged } from '../../src/restore/fetch.ts';
 import { placeAll } from '../../src/restore/place.ts';

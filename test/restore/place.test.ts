@@ -1,10 +1,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { describeSetAside } from '../../src/restore/aside.ts';
 import { decompressStream } from '../../src/restore/decompress.ts';
 import { fetchFiles, type Staged } from '../../src/restore/fetch.ts';
-import { placeAll } from '../../src/restore/place.ts';
+import { describeSetAside, placeAll } from '../../src/restore/place.ts';
 import type { Source } from '../../src/restore/source.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
