@@ -1,5 +1,5 @@
-// What capture says while it works: pino's levels and JSON, or plain lines for people. Never touches
-// process.stdout and process.stderr, whose streams would change the task's own descriptors.
+// What capture says while it works: pino's levels and JSON, or plain lines for people. It never touches process.stdout
+// and process.stderr: their streams would change the task's own descriptors.
 import fs from 'node:fs';
 import tty from 'node:tty';
 import { pino } from 'pino';
@@ -16,11 +16,11 @@ export interface Log {
   info(message: string, fields?: MessageFields): void;
   warn(message: string, fields?: MessageFields): void;
   error(message: string, fields?: MessageFields): void;
-  /** From now on each line says that it is of this attempt. To be called once. */
+  /** From now on each line names this attempt. To be called once. */
   ofAttempt(attempt: number): void;
-  /** Draws on the terminal, unless messages wait for it; undefined where nobody looks on or nobody wants to. */
+  /** Draws on the terminal, unless messages wait for it. Undefined if there is no terminal, or drawing is not wanted. */
   readonly draw: ((text: string) => void) | undefined;
-  /** Waits until all is read, a second at most when nobody reads, and closes the file. */
+  /** Waits until all is read, at most a second if nobody reads, and closes the file. */
   close(): Promise<void>;
 }
 
@@ -30,9 +30,9 @@ const STDERR = 2;
 const ERROR = 50;
 
 /**
- * Opens the log that the settings ask for: on stderr, or in a file, to which lines are appended, and then only
- * errors go to stderr as well. A line is out before the call returns; while nobody reads it waits in a bounded
- * queue, from which the oldest are dropped and counted.
+ * Opens the log that the settings ask for: on stderr, or in a file, to which lines are appended. With a file, only errors
+ * go to stderr as well. A line is out before the call returns. If nobody reads, it waits in a bounded queue; from a full
+ * queue the oldest lines are dropped and counted.
  *
  * @throws CaptureError with status 64 when the file cannot be opened.
  */

@@ -1,12 +1,12 @@
-// Where messages leave the process: at once when somebody reads, else from a bounded queue. A reader that has
-// stopped (Ctrl-S, a stopped tee) costs messages, oldest first, and never holds up the work.
+// Where messages leave the process: at once if somebody reads, else from a bounded queue. If the reader has stopped
+// (Ctrl-S, a stopped tee), messages are lost, the oldest first; the work never waits for it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openTryWrite, type TryWrite } from '../native/try-write.ts';
 
 /** What waits for a reader, beside the 64 KiB that a pipe holds: a burst of some thousand lines. */
 const MOST_BYTES = 256 * 1024;
 const LOOK_AGAIN_MS = 50;
-/** At the end a reader that takes nothing for so long is not waited for, nor one that takes longer in all. */
+/** At the end we do not wait for a reader that takes nothing for so long, nor for one that takes longer in all. */
 const IDLE_LOOKS = 20;
 const MOST_LOOKS = 100;
 
@@ -39,7 +39,7 @@ export class Outlet {
     return this.#queue.length > 0;
   }
 
-  /** Takes the whole text and never waits. Order is kept; text is lost when nobody can read it any more. */
+  /** Takes the whole text and never waits. Keeps the order; text is lost if nobody can read it any more. */
   write(text: string): void {
     if (text === '') return;
     this.#put({ bytes: Buffer.from(text, 'utf8'), messages: 1 }, this.#queue.length);
@@ -83,7 +83,7 @@ export class Outlet {
     }
   }
 
-  /** What goes next: that messages were dropped is said before those that came after them. */
+  /** What goes next. The line that says how many were dropped comes before the messages after them. */
   #first(): Waiting | undefined {
     const [first] = this.#queue;
     if (first === undefined || this.#out > 0 || this.#dropped === 0) return first;

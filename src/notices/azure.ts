@@ -1,5 +1,5 @@
-// Azure's scheduled events: will this virtual machine be evicted, deleted, moved or restarted? Azure waits for
-// the instant in NotBefore, or until everybody has approved. Azure documentation, "Scheduled Events for Linux VMs".
+// Azure's scheduled events: will this virtual machine be evicted, deleted, moved or restarted? Azure waits until the
+// instant in NotBefore, or until everybody has approved. Azure documentation, "Scheduled Events for Linux VMs".
 import { z } from 'zod';
 import type { Notice } from '../model/format/notice.ts';
 import { atInstant, instantMs } from './instant.ts';
@@ -37,7 +37,7 @@ type Event = z.infer<typeof Events>['Events'][number];
 interface Ours {
   readonly id: string;
   readonly notice: Notice;
-  /** Scheduled, and nobody else's: to approve it takes no time from another machine. */
+  /** Scheduled, and of no other machine: nobody else loses time if we approve it. */
   readonly isOursToApprove: boolean;
 }
 
@@ -79,7 +79,7 @@ export function azureSource(options: SourceOptions): Source {
   };
   const done = async (): Promise<void> => {
     const approved = ours.filter(({ isOursToApprove }) => isOursToApprove);
-    // The last of several tasks on this machine approves: the time of the others is not ours to end.
+    // Only the last of several tasks on this machine approves: the others still need their time.
     const isLast = presence?.leave() ?? true;
     if ('wrong' in base || approved.length === 0 || !isLast) return;
     try {
@@ -106,8 +106,8 @@ function nameOf(answer: Answer | { readonly failed: string }): string | undefine
 }
 
 /**
- * The events that take this machine away; those before when the list cannot be read. It is read anew each time,
- * whatever its DocumentIncarnation: a number that starts again after a fault must not hide an event.
+ * The events that take this machine away; the ones before if the list cannot be read. The whole list is read each time,
+ * whatever its DocumentIncarnation: after a fault that number may start again, and must not hide an event.
  */
 function read(
   body: string,

@@ -11,7 +11,7 @@ const ACTION_PATH = '/latest/meta-data/spot/instance-action';
 const REBALANCE_PATH = '/latest/meta-data/events/recommendations/rebalance';
 const TOKEN_HEADER = 'x-aws-ec2-metadata-token';
 const TTL_HEADER = 'x-aws-ec2-metadata-token-ttl-seconds';
-/** The longest that EC2 gives; one that ends sooner is told by a 401. */
+/** The longest that EC2 gives. If a token ends sooner, a 401 says so. */
 const TOKEN_TTL_SECONDS = 21_600;
 /** EC2 on the IPv6 network of Nitro instances. */
 const IPV6_URL = 'http://[fd00:ec2::254]';
@@ -91,7 +91,7 @@ function tokenOf(answer: Answer | { readonly failed: string }): string | undefin
   return /^[\x21-\x7e]{1,1024}$/.exec(answer.body)?.[0];
 }
 
-/** What stands under a path: 404 is "nothing"; what is no answer leaves standing what stood. */
+/** What stands under a path: nothing after a 404; after no answer, what stood there before. */
 function onlyNow(
   path: string,
   get: (path: string) => Promise<Answer | undefined>,

@@ -1,5 +1,5 @@
-// A file whose appearance is the notice: for schedulers' scripts, and for platforms that nobody else knows. The
-// kernel tells of it (inotify(7)), so nothing is asked in between, except where another node may write it.
+// A file whose appearance is the notice: for the scripts of a scheduler, and for platforms that have no source here. The
+// kernel tells of it (inotify(7)). Only where another node may write it do we look every few seconds.
 import fs from 'node:fs';
 import path from 'node:path';
 import { createDeferred } from '../model/deferred.ts';
@@ -15,7 +15,7 @@ import type { Source, SourceOptions } from './source.ts';
 /** An instant or a duration is short; anything longer is not read. */
 const LARGEST_BYTES = 64;
 
-/** `file` relative to the current directory, or absolute. What it may hold is said at `instantIn`. */
+/** `file` is relative to the current directory, or absolute. `instantIn` says what it may hold. */
 export function fileSource(options: SourceOptions, file: string): Source {
   return { run: async () => listen(options, path.resolve(file)) };
 }

@@ -8,9 +8,9 @@ import { absent, type Source, type SourceOptions } from './source.ts';
 const KEYS = ['preempted', 'maintenance-event'] as const;
 type Key = (typeof KEYS)[number];
 
-/** Required with the question and the answer: nobody is led to another server. */
+/** In the question and in the answer: only Google's own server knows it. */
 const FLAVOR = { 'metadata-flavor': 'Google' } as const;
-/** It answers at the latest then; a connection that died meanwhile is noticed a little later. */
+/** It answers after this time at the latest; a connection that died meanwhile is noticed a little later. */
 const LONGEST_WAIT_SECONDS = 300;
 const LATE_MS = 30_000;
 

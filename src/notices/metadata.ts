@@ -1,5 +1,5 @@
-// One question to a metadata service on this machine, and asking it again and again. Never through a proxy and
-// never redirected: the answer decides whether the task is stopped.
+// Asks a metadata service on this machine, once or again and again. A question never goes through a proxy and is never
+// redirected: the answer decides whether the task is stopped.
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pauseAfter } from '../model/back-off.ts';
@@ -26,7 +26,7 @@ export interface Answer {
   readonly body: string;
 }
 
-/** No answer in this time: an errno of connect(2), so that callers tell it from a refusal. */
+/** The errno of connect(2) for a question that got no answer in time, so that callers can tell it from a refusal. */
 const TIMED_OUT = 'ETIMEDOUT';
 const LARGEST_BODY_BYTES = 64 * 1024;
 /** A service that fails is asked more rarely, up to this many times the pace. */
@@ -72,7 +72,7 @@ export async function ask(base: URL, question: Question): Promise<Answer> {
   });
 }
 
-/** `ask`, with a failure as its text: most callers only go on. */
+/** `ask`, with a failure as a text in place of an error. */
 export async function tryAsk(base: URL, question: Question): Promise<Answer | { readonly failed: string }> {
   try {
     return await ask(base, question);
@@ -82,14 +82,14 @@ export async function tryAsk(base: URL, question: Question): Promise<Answer | { 
   }
 }
 
-/** The address that `text` gives, or the link-local one; undefined, with the reason, when it is none. */
+/** The address that `text` gives, or the link-local one if it gives none; or why it is no address. */
 export function baseUrl(text: string | undefined): URL | { readonly wrong: string } {
   if (text === undefined || text === '') return new URL(METADATA_URL);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url?.protocol === 'http:' ? url : { wrong: `'${text}' is no http address` };
 }
 
-/** The same question a few times, for a service that is just coming up; the last failure counts. */
+/** Asks a few times, for a service that is just coming up; the last failure counts. */
 export async function askAtFirst(
   base: URL,
   question: Question,
@@ -106,7 +106,7 @@ export async function askAtFirst(
 /** A lost packet, or a busy start of our own, must not cost the notices of the whole run. */
 const FIRST_TRIES = 3;
 
-/** Rounds until the signal, which rejects; those that fail follow one another ever more rarely. */
+/** One round after the other until the signal, which rejects. After a failed round the pause is longer each time. */
 export async function poll(
   round: () => Promise<'heard' | 'failed'>,
   { pollMs }: Pace,

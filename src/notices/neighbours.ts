@@ -1,15 +1,15 @@
-// Other captures on this machine that hear the same notice. Each shows itself by an abstract socket
-// (unix(7)): seen by all users and in any mount namespace, and gone with its process, however that ends.
+// Finds other captures on this machine that hear the same notice. Each shows itself by an abstract socket (unix(7)): all
+// users see it, in any mount namespace, and it goes with its process, however that ends.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
 
 export interface Presence {
-  /** Not here any more; true when nobody else is. Those in another network namespace are not seen. */
+  /** We are not here any more. True if nobody else is; one in another network namespace is not seen. */
   leave(): boolean;
 }
 
-/** `of`: what the neighbours have in common. Never fails, and does not hold the process. */
+/** `of` is what the neighbours have in common. Never fails, and does not keep the process alive. */
 export function showPresence(of: string): Presence {
   const mine = `capture-${of}-${randomUUID()}`;
   const server = net.createServer((socket) => socket.destroy());

@@ -1,8 +1,8 @@
-// Opens the sources that the user chose. From here comes the word that this machine is taken away; what
-// follows from it others decide. Read this first, then `source.ts`, the contract of a source.
+// Read this first, then `source.ts`, the contract of a source. Opens the sources that the user chose, and tells what they
+// say: that this machine is taken away. What follows from it is decided elsewhere (launch/notices.ts).
 import { setMaxListeners } from 'node:events';
 import { reasonOf } from '../model/errors.ts';
-import type { Notice, NoticeChoice } from '../model/format/notice.ts';
+import { sameNotice, type Notice, type NoticeChoice } from '../model/format/notice.ts';
 import { afterSource } from './after.ts';
 import { azureSource } from './azure.ts';
 import { ec2Source } from './ec2.ts';
@@ -10,7 +10,6 @@ import { fileSource } from './file.ts';
 import { gceSource } from './gce.ts';
 import { likelyCloud, THIS_MACHINE, type Machine } from './platform.ts';
 import type { NoticeLog, Pace, Source, SourceOptions } from './source.ts';
-import { Told } from './told.ts';
 
 export interface NoticesOptions {
   /** `--notice`, as often as it was given; with `none` among them nothing is opened. */
@@ -19,7 +18,7 @@ export interface NoticesOptions {
   readonly log: NoticeLog;
   /** Each notice once. Where its instant moves, the new one is told before the old one is withdrawn. */
   readonly onNotice: (notice: Notice) => void;
-  /** The platform has changed its mind: once for a notice that was told, as it was told. */
+  /** The platform has changed its mind. Called once, with the notice as it was told. */
   readonly onWithdrawn: (notice: Notice) => void;
   readonly pace?: Pace;
   readonly machine?: Machine;
@@ -32,7 +31,7 @@ export interface Notices {
   close(): void;
 }
 
-/** Spot notices come two minutes (EC2) or 30 s (Azure) ahead: two seconds of them are little. */
+/** Spot notices come two minutes (EC2) or 30 s (Azure) ahead: to lose two seconds of them does no harm. */
 const PACE: Pace = { pollMs: 2000, timeoutMs: 1000, slowTimeoutMs: 130_000 };
 
 /**
@@ -106,9 +105,36 @@ function open(
 
 const CLOUDS = { ec2: ec2Source, gce: gceSource, azure: azureSource } as const;
 
-/** A source that breaks must not take the sidecar with it: notices are a help, nothing depends on them. */
+/** A source that fails must not end the sidecar: notices are a help, and nothing depends on them. */
 function listen(source: Source, log: NoticeLog, signal: AbortSignal): void {
   source.run().catch((error: unknown) => {
     if (!signal.aborted) log.warn(`a notice source gave up: ${reasonOf(error)}`, { err: error });
   });
+}
+
+/** What all sources say together: a notice is told once, and withdrawn once, whichever source says it. */
+class Told {
+  readonly #onNotice: (notice: Notice) => void;
+  readonly #onWithdrawn: (notice: Notice) => void;
+  readonly #bySource = new Map<number, readonly Notice[]>();
+  #standing: readonly Notice[] = [];
+
+  constructor(onNotice: (notice: Notice) => void, onWithdrawn: (notice: Notice) => void) {
+    this.#onNotice = onNotice;
+    this.#onWithdrawn = onWithdrawn;
+  }
+
+  /** All that stands now by one source. News first: where an instant moves, some notice stands at any moment. */
+  now(source: number, notices: readonly Notice[]): void {
+    this.#bySource.set(source, notices);
+    const before = this.#standing;
+    const all = [...this.#bySource.values()].flat();
+    this.#standing = all.filter((notice, at) => all.findIndex(same(notice)) === at);
+    for (const notice of this.#standing) if (!before.some(same(notice))) this.#onNotice(notice);
+    for (const notice of before) if (!this.#standing.some(same(notice))) this.#onWithdrawn(notice);
+  }
+}
+
+function same(notice: Notice): (other: Notice) => boolean {
+  return (other) => sameNotice(notice, other);
 }

@@ -1,5 +1,5 @@
-// Which cloud this machine belongs to, from files and the environment alone: without a sign of a metadata
-// service nothing is asked over the network, where a question into the void could wait for seconds.
+// Which cloud this machine belongs to, as files and the environment tell. Without such a sign nothing is asked over the
+// network: where there is no metadata service, a question could wait for seconds.
 import fs from 'node:fs';
 import path from 'node:path';
 

@@ -1,5 +1,5 @@
-// The contract of a notice source: one file each in this directory. A source runs beside the task and only
-// listens: it never delays the task, never holds the process, and no failure of it is the run's.
+// The contract of a notice source; each source is one file in this directory. A source runs beside the task and only
+// listens. It never delays the task, never keeps the process alive, and its failure never fails the run.
 import type { Log } from '../log/log.ts';
 import type { Notice } from '../model/format/notice.ts';
 
@@ -19,9 +19,9 @@ export interface SourceOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly pace: Pace;
   readonly log: NoticeLog;
-  /** The user named this source: it is worth a warning when it cannot be heard. */
+  /** The user named this source: then the user is warned if it cannot be heard. */
   readonly named: boolean;
-  /** All the notices of this source that stand now; those told before that are missing are withdrawn. */
+  /** All notices of this source that stand now. One that was told before and is missing is withdrawn. */
   readonly tell: (standing: readonly Notice[]) => void;
   /** An answer that makes no sense: warned of once, then passed over. */
   readonly garbage: (message: string) => void;

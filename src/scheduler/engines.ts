@@ -1,5 +1,5 @@
-// Which environment variables say which task of an array this is, for each engine. Data: identity.ts reads it.
-// The names are the vendors'; where a value means "not an array", it is said here.
+// The environment variables by which each engine says which task of an array this is. Only data; identity.ts reads it.
+// The names are the vendors'. Where a value means "not an array", it says so here.
 
 export interface Engine {
   /** The variable that holds the index. */

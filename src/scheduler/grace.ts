@@ -1,5 +1,5 @@
-// How long the platform lets a task live after SIGTERM, as far as it can be told from the environment. Pure.
-// These are the platforms' defaults: a site that changed them says so with --grace.
+// How long the platform lets a task live after SIGTERM, as far as the environment tells. Pure. These are the platforms'
+// defaults; if a site has changed them, its users say so with --grace.
 
 interface Platform {
   readonly variable: string;
@@ -26,7 +26,7 @@ const ELSEWHERE_MS = 30_000;
 /** Kept for the last record and for the exit itself. */
 const MARGIN_MS = 3000;
 
-/** The grace when nobody says it, ms: the platform's, or the shortest of several, less 3 s. */
+/** The grace without --grace, ms: the platform's, or the shortest of several, less 3 s. */
 export function defaultGraceMs(env: NodeJS.ProcessEnv): number {
   const found = PLATFORMS.filter(({ variable }) => (env[variable] ?? '') !== '').map(
     ({ killAfterMs }) => killAfterMs,

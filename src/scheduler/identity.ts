@@ -1,11 +1,13 @@
-// Which task of the array this is, told from --index or from what the scheduler put into the environment.
-// Reads nothing but what it is given; the attempt is claimed in the store, the scheduler's is only recorded.
+// Which task of the array this is: --index says so, or what the scheduler put into the environment. Reads nothing but
+// what it is given. The attempt is claimed in the store; the scheduler's count is only recorded.
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
-import { readCondorAd } from './condor.ts';
 import { ENGINES, GENERIC_INDEX } from './engines.ts';
 
 const INDEX = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Attributes of a ClassAd that are recorded; their names are case-insensitive. */
+const CONDOR_NAMES = ['ProcId', 'ClusterId', 'NumJobStarts', 'JobBatchName'] as const;
 
 export interface ArrayIdentity {
   /** Undefined: the task is in no array. */
@@ -23,8 +25,8 @@ export interface Given {
 }
 
 /**
- * `given` wins over every scheduler; of these the innermost counts. A mistake when the index is not 1 to 64
- * letters, digits, `_` and `-`: it stands in object keys.
+ * `given` wins over every scheduler; of several schedulers the innermost counts. A mistake if the index is not 1 to 64
+ * letters, digits, `_` and `-`, as it stands in object keys.
  */
 export function identify(
   env: NodeJS.ProcessEnv,
@@ -65,9 +67,38 @@ function recorded(env: NodeJS.ProcessEnv): Record<string, string> {
   );
 }
 
-/** By the engine's own names: JOB_ID and the like may be anybody's, unless one of its own is there as well. */
+/** An engine is there if one of its own names is: JOB_ID and the like may be anybody's. */
 function isPresent(names: readonly string[], env: NodeJS.ProcessEnv): boolean {
   return names.some((name) => !SHARED_NAMES.has(name) && (env[name] ?? '') !== '');
 }
 
 const SHARED_NAMES: ReadonlySet<string> = new Set(['JOB_ID', 'JOB_NAME', 'RESTARTED']);
+
+/**
+ * HTCondor puts no index into the environment. It leaves the job's ClassAd in a file that $_CONDOR_JOB_AD names: what is
+ * recorded of it, as far as the ad has it.
+ */
+function readCondorAd(
+  env: NodeJS.ProcessEnv,
+  readText: (file: string) => string,
+): Readonly<Record<string, string>> {
+  const file = env['_CONDOR_JOB_AD'];
+  if (file === undefined || file === '') return {};
+  const found: Record<string, string> = {};
+  for (const line of textOf(file, readText).split('\n')) {
+    // One `Name = value` a line; strings stand in quotes (HTCondor manual, "ClassAd file").
+    const match = /^\s*(ProcId|ClusterId|NumJobStarts|JobBatchName)\s*=\s*"?([^"]*?)"?\s*$/i.exec(line);
+    const name = CONDOR_NAMES.find((known) => known.toLowerCase() === match?.[1]?.toLowerCase());
+    if (name !== undefined && match?.[2] !== undefined) found[name] = match[2];
+  }
+  return found;
+}
+
+/** A job that cannot read its own ad is a job without an index. */
+function textOf(file: string, readText: (file: string) => string): string {
+  try {
+    return readText(file);
+  } catch {
+    return '';
+  }
+}

@@ -1,5 +1,5 @@
-// Is this process one of several ranks of srun or mpirun? Then several captures would claim one index and
-// watch one directory: capture belongs around the step, not inside it. Pure.
+// Is this process one of several ranks of srun or mpirun? Then several captures would claim one index and watch one
+// directory: the user must put capture around the step, not inside it. Pure.
 import type { Mistake } from '../model/mistake.ts';
 
 /** Sizes that the launchers of ranks leave in each of them. */
@@ -28,6 +28,6 @@ function ranksOf(env: NodeJS.ProcessEnv): string | undefined {
   }
   const name = WORLD_SIZES.find((size) => Number(env[size]) > 1);
   if (name !== undefined) return `${name}=${env[name]}`;
-  // PMIx tells the rank and not the size: a rank above 0 is not alone.
+  // PMIx tells the rank and not the size: where there is a rank above 0, there are several.
   return Number(env['PMIX_RANK']) > 0 ? `PMIX_RANK=${env['PMIX_RANK']}` : undefined;
 }

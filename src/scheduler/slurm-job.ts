@@ -37,9 +37,9 @@ const SHELLS: ReadonlySet<string> = new Set([
 const FORWARDED = (1n << 9n) | (1n << 11n) | (1n << 14n);
 
 /**
- * A warning when our parent is the shell that runs the batch script and only waits for us. slurmd stores every
- * batch script under the name slurm_script; an exec'd capture, and one in a step of srun, has slurmstepd for its
- * parent. A shell with a trap for such a signal passes it on by itself.
+ * A warning if our parent is the shell that runs the batch script, and it only waits for us. slurmd stores every batch
+ * script under the name slurm_script. If capture was started by exec, or in a step of srun, its parent is slurmstepd.
+ * A shell that has a trap for such a signal passes it on by itself.
  */
 export function waitingBatchShell(parent: ParentProcess | undefined): Mistake | undefined {
   const [shell = '', ...words] = parent?.argv ?? [];
