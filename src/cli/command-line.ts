@@ -1,5 +1,5 @@
-// Takes the arguments before `--` apart, with commander; every mistake is found and none is printed. It must
-// never read past the `--`: what follows is the task's.
+// Reads the arguments before `--`, with commander. It finds every mistake and prints none. It must never read past the
+// `--`: what follows is the task's.
 import { Command, CommanderError, Option } from 'commander';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
@@ -21,7 +21,7 @@ export interface CommandLine {
 const HELP = '-h, --help';
 const VERSION = '-V, --version';
 
-/** The command in commander's eyes: its options, in groups; it neither prints nor exits. */
+/** The command as commander wants it: its options, in groups. It neither prints nor exits. */
 export function commanderOf(name: CommandName): Command {
   const command = new Command(name === 'run' ? 'capture' : `capture ${name}`)
     .helpOption(false)
@@ -43,12 +43,12 @@ function optionOf(name: OptionName): Option {
     : option.argParser<readonly string[]>((value, before) => [...(before ?? []), value]);
 }
 
-/** `args` are those of the command, without its name, up to the `--`. */
+/** `args` are the command's own, without its name, up to the `--`. */
 export function readCommandLine(name: CommandName, args: readonly string[]): CommandLine {
   const command = commanderOf(name);
   const rest = parse(command, args);
   if ('lacksValue' in rest) {
-    // Commander stops here. The option is the last argument, so that nothing but it is left out.
+    // Commander stops here. The option is the last argument: the others are read without it.
     const read = readCommandLine(name, args.slice(0, -1));
     return { ...read, mistakes: [...read.mistakes, lacksValue(rest.lacksValue)] };
   }
@@ -60,7 +60,7 @@ export function readCommandLine(name: CommandName, args: readonly string[]): Com
     given,
     help: command.getOptionValue('help') === true,
     version: command.getOptionValue('version') === true,
-    // What an option took for its value left the real value over: that is no second mistake.
+    // If an option took another option for its value, the real value is left over: that is no second mistake.
     operands: valueless.length > 0 ? [] : rest.operands,
     mistakes: [
       ...rest.unknown

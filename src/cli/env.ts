@@ -1,4 +1,4 @@
-// The environment variable of each option: CAPTURE_RESULTS for --results. What stands on the command line wins.
+// Options from the environment: CAPTURE_RESULTS for --results. The command line wins over a variable.
 import { SHIM_VARIABLES } from '../launch/inherited.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
@@ -35,7 +35,7 @@ export function withEnvironment(
   return { given: all, mistakes };
 }
 
-/** The values, none for a flag that is off; undefined when a flag's value is no truth value. */
+/** The values, none for a flag that is off; undefined if a flag's value is neither on nor off. */
 function readVariable({ kind }: Option, text: string): readonly string[] | undefined {
   switch (kind) {
     case 'list':
@@ -51,7 +51,7 @@ function readVariable({ kind }: Option, text: string): readonly string[] | undef
   }
 }
 
-/** Variables that look like a mistyped one of ours: without a warning nobody would see that they do nothing. */
+/** Variables that look like a mistyped one of ours. Without a warning nobody would see that they do nothing. */
 export function mistypedVariables(env: NodeJS.ProcessEnv): readonly Mistake[] {
   const ours = OPTION_NAMES.map(envNameOf);
   const known = new Set<string>([...ours, ...SHIM_VARIABLES]);

@@ -1,5 +1,5 @@
-// The entry point of `capture flush`: a program of its own, so that a script between two steps does not pay
-// for the command line of a run. Never touches what a run leaves behind.
+// The entry point of `capture flush`. It is a program of its own, so that a script that calls it between two steps does
+// not load the command line of a run.
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { FLUSH_HELP, parseFlushLine } from './flush-line.ts';

@@ -1,5 +1,5 @@
-// `capture flush`: asks the sidecar over its control socket and says what came of it. Loads nothing but this:
-// scripts call it between their steps.
+// `capture flush`: asks the sidecar over its control socket, and says what came of it. It loads little: scripts call it
+// between their steps.
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoOf } from '../model/errors.ts';
@@ -12,11 +12,11 @@ import { formatMs, plural } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
 import type { SayLevel } from './say.ts';
 
-/** The sidecar answers in time, unless it hangs: then this much later nobody waits any more. */
+/** The sidecar answers in time, unless it hangs: we wait this much longer, and then give up. */
 const LATE_MS = 2000;
-/** A sidecar that died is replaced within seconds: asked again this often. */
+/** A sidecar that died is replaced within seconds: we ask again this often. */
 const AGAIN_MS = 100;
-/** Names in the message before it says how many more there are. */
+/** So many names stand in the message, then how many more there are. */
 const NAMED_LEFT = 20;
 
 export interface FlushQuestion {
@@ -28,12 +28,12 @@ export interface FlushQuestion {
 
 type Say = (line: string, level: SayLevel, fields?: MessageFields) => void;
 
-/** How one try ended: an answer, or why there is none. `heard`: somebody had taken the question. */
+/** How one try ended: with an answer, or why there is none. `heard`: somebody had taken the question. */
 type Try =
   | { readonly kind: 'answer'; readonly answer: ControlAnswer }
   | { readonly kind: 'nothing'; readonly why: string; readonly heard: boolean; readonly again: boolean };
 
-/** Resolves to the exit status: 0, 69 when nobody answers, 74 when something is not stored in time. */
+/** Resolves to the exit status: 0, 69 if nobody answers, 74 if something is not stored in time. */
 export async function flush(question: FlushQuestion, say: Say): Promise<ExitStatus> {
   const last = await askUntil(question, clockMs() + question.timeoutMs);
   if (last.kind === 'answer') return judge(last.answer, question, say);

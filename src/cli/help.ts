@@ -1,4 +1,4 @@
-// What --help prints: made from the table of options, so that it cannot leave one out.
+// What --help prints. It is made from the table of options, so that no option is left out.
 import { commanderOf } from './command-line.ts';
 import type { CommandName } from './options.ts';
 

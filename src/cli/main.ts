@@ -1,4 +1,5 @@
-// The entry point of the command line: parse, say what is wrong, or do what was asked and exit with its status.
+// The entry point of the command line. It reads the command line, says what is wrong or does what was asked, and exits
+// with the status.
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import type { LogSettings } from '../model/format/settings.ts';
@@ -50,14 +51,14 @@ interface Voice {
   close(): Promise<void>;
 }
 
-/** In the form that was asked for, as far as that can be known. A log file may be the mistake: it gets none. */
+/** In the format that was asked for, as far as it can be read; never to a log file, which may be the mistake. */
 async function sayMistakes({ mistakes, log }: Extract<Parsed, { kind: 'mistakes' }>): Promise<void> {
   const { speak, close } = await voice({ level: 'info', format: log.format, file: undefined }, undefined);
   for (const { message, hint } of mistakes) speak(message, 'error', { event: 'mistake', hint });
   await close();
 }
 
-/** Plain lines need no logger, and the launcher stays small without one. */
+/** Plain lines need no logger: the launcher then does not load it. */
 async function voice(log: LogSettings, index: string | undefined): Promise<Voice> {
   const isPlain = log.format === 'text' && log.file === undefined;
   if (isPlain && (log.level === 'info' || log.level === 'debug')) return { speak: say, close: allSaid };

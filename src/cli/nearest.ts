@@ -1,9 +1,9 @@
-// What a mistyped word was meant to be. Pure; it proposes nothing rather than something far-fetched.
+// What a mistyped word was meant to be. Pure; it proposes nothing rather than another word.
 
 /** More edits than this are another word. */
 const MOST_EDITS = 3;
 
-/** The candidate that takes the fewest edits to reach, or undefined when even that is a different word. */
+/** The candidate with the fewest edits, or undefined if even that is a different word. */
 export function nearestWord(word: string, candidates: readonly string[]): string | undefined {
   let nearest: string | undefined;
   let fewest = MOST_EDITS + 1;

@@ -1,5 +1,4 @@
-// Every option that capture offers, joined from its groups: parsing, environment, help and settings are made from
-// this table. An option stands here only when it does something.
+// The table of all options, joined from their groups. Parsing, environment, help and settings are made from it.
 import { CHECKPOINTS } from './options/checkpoints.ts';
 import { END } from './options/end.ts';
 import { FILES } from './options/files.ts';
@@ -39,8 +38,8 @@ export function optionsOf(command: CommandName): readonly OptionName[] {
 }
 
 /**
- * Options of a run that mean nothing to the command: accepted, so that one list of options serves all, and not read.
- * To a restore those of the watch that may follow are such, too.
+ * Options of other commands, which this one accepts and does not read, so that one list of options serves all: those
+ * of a run, and for a restore also those of the watch that may follow.
  */
 export function idleOptionsOf(command: CommandName): readonly OptionName[] {
   const accepted = command === 'restore' ? CAPTURING : RUN;

@@ -1,5 +1,5 @@
-// From the command line and the environment to what is to be done: read this first. Nothing is started here,
-// and all mistakes are found before any is said.
+// Read this first. From the command line and the environment to what is to be done. Nothing is started here, and all
+// mistakes are found before any is said.
 import type { LogSettings, Settings } from '../model/format/settings.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
@@ -39,7 +39,7 @@ export type Parsed =
       readonly log: LogSettings;
     };
 
-/** `argv` without node and script. `cwd` is what relative paths and a missing `--workdir` mean. */
+/** `argv` is without node and script. Relative paths, and a missing `--workdir`, mean `cwd`. */
 export function parseCommandLine(
   argv: readonly string[],
   env: NodeJS.ProcessEnv,
@@ -76,8 +76,8 @@ export function parseCommandLine(
 }
 
 /**
- * What the watch that takes the attempt over would find wrong with the same options. In a pod it would be too late
- * then: the task is at work, or waits for a container that never starts.
+ * What the watch that takes the attempt over would find wrong with the same options. In a pod that would be too late:
+ * the task is at work by then, or waits for a container that never starts.
  */
 function mistakesOfWatch(
   args: readonly string[],
@@ -87,10 +87,7 @@ function mistakesOfWatch(
   return watch.kind === 'mistakes' ? watch.mistakes : [];
 }
 
-/**
- * The first `--` ends our arguments, whatever stands before it: no option can take it, or what follows, for
- * its value.
- */
+/** The first `--` ends our arguments: no option can take it, or what follows it, for its value. */
 function split(argv: readonly string[]): {
   readonly command: CommandName;
   readonly args: readonly string[];
@@ -107,8 +104,8 @@ function split(argv: readonly string[]): {
 }
 
 /**
- * A first word that is nearly one of ours, or a task without its `--`. All else that is wrong would be said of another
- * command.
+ * A first word that is nearly one of ours, or a task without its `--`. Only this mistake is said: the others would be
+ * those of another command.
  */
 function strangeWord(word: string | undefined, hasTask: boolean): Mistake | undefined {
   if (word === undefined || word.startsWith('-')) return undefined;
@@ -125,7 +122,7 @@ function strangeWord(word: string | undefined, hasTask: boolean): Mistake | unde
   };
 }
 
-/** Words where none belong, and the task that is missing or too much. */
+/** Words where no word belongs, and a task that is missing, or that the command does not take. */
 function wordMistakes(
   command: CommandName,
   { operands }: CommandLine,

@@ -1,5 +1,5 @@
-// The launcher's voice: lines for the user on stderr, texts that were asked for on stdout. Never through
-// process.stdout and process.stderr, whose streams would change the task's descriptors.
+// What the launcher says: lines for the user on stderr, texts that were asked for on stdout. It never uses
+// process.stdout and process.stderr: their streams would change the task's descriptors.
 import tty from 'node:tty';
 import { Outlet } from '../log/outlet.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
@@ -18,12 +18,12 @@ export function say(message: string, level: SayLevel, { hint }: MessageFields = 
   stderr.write(messageLines(level, message, hint, now()));
 }
 
-/** On a terminal nobody needs to be told. */
+/** On a terminal nobody needs the time. */
 function now(): Date | undefined {
   return tty.isatty(STDERR) ? undefined : new Date();
 }
 
-/** Before the process ends: what was said is read, or nobody reads. */
+/** Before the process ends: resolves once all that was said is read, or nobody reads. */
 export function allSaid(): Promise<void> {
   return stderr.drain();
 }

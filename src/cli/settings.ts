@@ -1,5 +1,5 @@
-// From the options that were given to settings: put together from what the groups of options return, with
-// everything that is wrong with them at once. Reads nothing but what it is given.
+// From options to settings. Each group of options returns its part; here they are put together, with all mistakes at
+// once. Reads nothing but what it is given.
 import type { Settings } from '../model/format/settings.ts';
 import type { Mistake } from '../model/mistake.ts';
 import type { GivenOptions } from './command-line.ts';
@@ -57,7 +57,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     ...sendingOf(values),
     log: messagesOf(values),
   };
-  // Options that are each right and cannot stand together.
+  // Options that are each right, but contradict each other.
   mistakes.push(
     ...storeContradictions(settings),
     ...localContradictions(values, settings),

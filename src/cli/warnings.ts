@@ -1,4 +1,4 @@
-// What is allowed and probably not meant. Pure; each is said once, and the run starts all the same.
+// What is allowed, but probably not meant. Pure. Each warning is said once, and the run starts all the same.
 import type { Settings } from '../model/format/settings.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';

@@ -1,5 +1,5 @@
-// Finds the task's program before anything is started or written, so that a mistyped name costs nothing.
-// Looks as execvp(3) does; a file that cannot be run does not hide a later one that can.
+// Finds the task's program before anything is started or written, so that a mistyped name costs nothing. It looks as
+// execvp(3) does: a file that cannot be run does not hide a later one that can.
 import fs from 'node:fs';
 import path from 'node:path';
 import { CaptureError, errnoOf } from '../model/errors.ts';

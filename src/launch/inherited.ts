@@ -1,5 +1,6 @@
-// What the shell shim saw of its caller and Node has already changed when our first line runs: ignored and
-// blocked signals, open files, the soft limit of open files. Variables of the shim never reach the task.
+// What we got from our caller and Node has changed before our first line runs: ignored and blocked signals, open
+// files, the soft limit of open files. The shell shim (bin/capture) saw it, and tells us in variables that never
+// reach the task.
 import fs from 'node:fs';
 import os from 'node:os';
 import { errnoOf } from '../model/errors.ts';

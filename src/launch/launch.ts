@@ -27,7 +27,7 @@ import type { EndRequest } from './supervise.ts';
 import { startTask, taskEnvironment } from './task.ts';
 import type { Task } from './task.ts';
 
-/** A fenced sidecar has nothing left to write; it gets this long to say goodbye. */
+/** A fenced sidecar has nothing left to write: it gets this long to end. */
 const FENCED_GOODBYE_MS = 10_000;
 
 export interface LaunchOptions {
@@ -55,8 +55,8 @@ interface Launch extends LaunchOptions {
 }
 
 /**
- * Starts the sidecar, then the task, and resolves to the status to exit with: the task's own, 128+N when
- * signal N ended it, or capture's own verdict.
+ * Starts the sidecar, then the task, and resolves to the exit status: the task's own, 128+N if signal N ended it, or
+ * capture's own verdict.
  *
  * @throws CaptureError when nothing was started: 126, 127, 69, 76, or what the sidecar refuses with.
  */
@@ -96,7 +96,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
       sidecar,
       supervision,
     });
-    // While signals are still heard: requeueing ends the job, and us with it.
+    // Here, while signals are still heard: requeueing ends the job, and us with it.
     if (status === settings.preemptedStatus && settings.requeue !== undefined) {
       const deadlineMs = supervision.lastCall.deadlineMs();
       await requeue(settings.requeue, { nodeChildren, deadlineMs, say });
@@ -225,7 +225,7 @@ async function endedWithin(sidecar: SidecarProcess, ms: number): Promise<Ending>
   }
 }
 
-/** Without a sidecar at the end nobody can say that everything is stored. */
+/** If there is no sidecar at the end, nobody can say that everything is stored. */
 function verdict(
   ending: Ending,
   taskStatus: ExitStatus,

@@ -35,8 +35,8 @@ export interface LeftoversEnded {
   /** Pids that could not be ended. */
   readonly stuck: readonly number[];
   /**
-   * When the first process was told to end that had a declared file open for writing, ms since the epoch: what it closed
-   * from then on proves nothing. Undefined: there was none.
+   * When the first process was told to end that had a declared file open for writing, ms since the epoch: what it
+   * closed from then on proves nothing. Undefined: there was none.
    */
   readonly writersStoppedAtMs: number | undefined;
 }

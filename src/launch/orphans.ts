@@ -1,9 +1,9 @@
-// Makes the launcher the parent of every process that the task leaves behind, and takes their exit statuses,
-// so that no zombie stays. Never touches Node's own children: their statuses belong to Node.
+// Makes the launcher the parent of every process that the task leaves behind, and takes their exit statuses, so that no
+// zombie stays. It never touches Node's own children: their statuses belong to Node.
 import { becomeSubreaper, childPids, descendants, reapChild } from '../native/processes.ts';
 
 export interface Orphans {
-  /** Every living process of the task: all that descends from us but the sidecar and what was there before. */
+  /** Every living process of the task: all that descend from us, but the sidecar and what was there before. */
   members(sidecarPid: number | undefined): readonly number[];
   /** Resolves after the next child of ours has ended, or after `ms`. */
   change(ms: number): Promise<void>;
@@ -11,8 +11,8 @@ export interface Orphans {
 }
 
 /**
- * Call it before anything is started. `nodeChildren` are the running children that Node itself waits for;
- * their owner keeps it up to date, from the very turn in which it starts one.
+ * To be called before anything is started. `nodeChildren` are the running children that Node itself waits for; whoever
+ * starts one adds it in the same turn of the event loop.
  */
 export function adoptOrphans(nodeChildren: ReadonlySet<number>): Orphans {
   // A shell that starts something in the background and then becomes capture leaves it as our child.

@@ -1,5 +1,5 @@
-// The launcher's last act for a preempted task: asks Slurm to start the job again. The exit status is the
-// contract and requeueing comes besides: whatever goes wrong here is a warning.
+// The launcher's last act for a preempted task: asks Slurm to start the job again. What counts is the exit status, so
+// whatever goes wrong here is only a warning.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { reasonOf } from '../model/errors.ts';
@@ -11,7 +11,7 @@ import { sendSignal } from '../native/processes.ts';
 
 /** For both questions together: a controller that does not answer must not hold the node. */
 const ANSWERS_WITHIN_MS = 10_000;
-/** Of the 3 s that the grace leaves before SIGKILL: the status must be out by then. */
+/** Of the 3 s that the grace leaves before SIGKILL: by then we must have exited. */
 const AFTER_DEADLINE_MS = 2000;
 const LEAST_MS = 500;
 /**
@@ -52,7 +52,7 @@ export async function requeue(
   }
 }
 
-/** What it prints; throws with its message when it fails or does not answer. */
+/** What it prints. Throws with its message if it fails, or does not answer. */
 async function scontrol(
   args: readonly string[],
   { nodeChildren, endByMs }: { readonly nodeChildren: Set<number>; readonly endByMs: number },
@@ -63,7 +63,7 @@ async function scontrol(
     detached: true,
   });
   const { pid } = child;
-  // Else the reaper of orphans would take its exit status.
+  // Otherwise the reaper of orphans would take its exit status.
   if (pid !== undefined) nodeChildren.add(pid);
   const said = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {

@@ -1,5 +1,6 @@
-// How the caller's ignored and blocked signals reach the task although Node gives every child the default
-// dispositions and an empty mask: programs that set them become the task, and execve(2) keeps both.
+// Passes the signals that our caller ignores and blocks on to the task, although Node starts every child with the
+// default dispositions and an empty mask: sh(1) and env(1) set them and then become the task, and execve(2) keeps
+// both.
 import { spawnSync } from 'node:child_process';
 import os from 'node:os';
 
@@ -39,7 +40,7 @@ export function withSignalState({
   return { file: ENV, argv0: 'env', args: [`--block-signal=${blocked.join(',')}`, 'sh', ...shell] };
 }
 
-/** Of the signals that the caller blocks those that can be blocked for the task: none where env(1) cannot. */
+/** The signals of the caller that can be blocked for the task: none if this env(1) cannot do it. */
 export function blockable(
   numbers: readonly number[],
   warn: (message: string, hint: string) => void,

@@ -1,5 +1,5 @@
-// Starts the task and speaks to it. Its stdin, stdout, stderr and terminal are its own: we hand on the file
-// numbers and never open a stream on them (libuv would make a shared pipe non-blocking).
+// Starts the task, and sends it signals. Its stdin, stdout, stderr and terminal are its own: we pass on the
+// descriptors and never open a stream on them (libuv would make a shared pipe non-blocking).
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';

@@ -18,7 +18,9 @@ export interface Log {
   error(message: string, fields?: MessageFields): void;
   /** From now on each line names this attempt. To be called once. */
   ofAttempt(attempt: number): void;
-  /** Draws on the terminal, unless messages wait for it. Undefined if there is no terminal, or drawing is not wanted. */
+  /**
+   * Draws on the terminal, unless messages wait for it. Undefined if there is no terminal, or drawing is not wanted.
+   */
   readonly draw: ((text: string) => void) | undefined;
   /** Waits until all is read, at most a second if nobody reads, and closes the file. */
   close(): Promise<void>;
@@ -30,9 +32,9 @@ const STDERR = 2;
 const ERROR = 50;
 
 /**
- * Opens the log that the settings ask for: on stderr, or in a file, to which lines are appended. With a file, only errors
- * go to stderr as well. A line is out before the call returns. If nobody reads, it waits in a bounded queue; from a full
- * queue the oldest lines are dropped and counted.
+ * Opens the log that the settings ask for: on stderr, or in a file, to which lines are appended. With a file, only
+ * errors go to stderr as well. A line is out before the call returns. If nobody reads, it waits in a bounded queue;
+ * from a full queue the oldest lines are dropped and counted.
  *
  * @throws CaptureError with status 64 when the file cannot be opened.
  */

@@ -1,5 +1,5 @@
-// A file whose appearance is the notice: for the scripts of a scheduler, and for platforms that have no source here. The
-// kernel tells of it (inotify(7)). Only where another node may write it do we look every few seconds.
+// A file whose appearance is the notice: for the scripts of a scheduler, and for platforms that have no source here.
+// The kernel tells of it (inotify(7)). Only where another node may write it do we look every few seconds.
 import fs from 'node:fs';
 import path from 'node:path';
 import { createDeferred } from '../model/deferred.ts';

@@ -1,5 +1,5 @@
-// Finds other captures on this machine that hear the same notice. Each shows itself by an abstract socket (unix(7)): all
-// users see it, in any mount namespace, and it goes with its process, however that ends.
+// Finds other captures on this machine that hear the same notice. Each shows itself by an abstract socket (unix(7)):
+// all users see it, in any mount namespace, and it goes with its process, however that ends.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';

@@ -1,5 +1,5 @@
-// Read this first, then `source.ts`, the contract of a source. Opens the sources that the user chose, and tells what they
-// say: that this machine is taken away. What follows from it is decided elsewhere (launch/notices.ts).
+// Read this first, then `source.ts`, the contract of a source. Opens the sources that the user chose, and tells what
+// they say: that this machine is taken away. What follows from it is decided elsewhere (launch/notices.ts).
 import { setMaxListeners } from 'node:events';
 import { reasonOf } from '../model/errors.ts';
 import { sameNotice, type Notice, type NoticeChoice } from '../model/format/notice.ts';

@@ -80,7 +80,10 @@ export async function fetchFiles(
   return { files, whole: files.every(({ kind }) => kind === 'ok'), close };
 }
 
-/** Better no start than a work directory that is full of half a checkpoint. Throws if the sizes that are known do not fit. */
+/**
+ * Better no start than a work directory that is full of half a checkpoint. Throws if the sizes that are known do not
+ * fit.
+ */
 async function checkSpace(root: WorkDir, sources: readonly Source[]): Promise<void> {
   const needed = sources.reduce((sum, { size = 0 }) => sum + size, 0);
   const available = await freeBytes(root.path);

@@ -1,6 +1,6 @@
 // Where the inputs come from: an input that is not in the work directory is looked for in the store, the index's own
-// first. This only finds inputs; fetch.ts brings them. What capture itself has stored is an input only if it is a result
-// of this index and of the same run.
+// first. This only finds inputs; fetch.ts brings them. What capture itself has stored is an input only if it is a
+// result of this index and of the same run.
 import fs from 'node:fs';
 import pLimit from 'p-limit';
 import { fixedPart } from '../model/file/fixed-part.ts';

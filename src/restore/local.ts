@@ -92,8 +92,8 @@ async function md5OfSource(
 }
 
 /**
- * The companions that are to be fetched. A local file that begins with the stored bytes stays: it is at least as long as
- * the checkpoint says, and the task cuts it back by itself.
+ * The companions that are to be fetched. A local file that begins with the stored bytes stays: it is at least as long
+ * as the checkpoint says, and the task cuts it back by itself.
  */
 export async function wantedCompanions(
   root: WorkDir,
@@ -123,7 +123,10 @@ async function beginsAsStored(root: WorkDir, companion: Companion, signal: Abort
   }
 }
 
-/** Undefined if nothing is there, or a link, a directory, a device, a file that we may not read: none is what was stored. */
+/**
+ * Undefined if nothing is there, or a link, a directory, a device, a file that we may not read: none is what was
+ * stored.
+ */
 function openFile(root: WorkDir, path: RelPath): number | undefined {
   try {
     return openBeneath(root, path);

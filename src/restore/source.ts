@@ -4,8 +4,8 @@ import type { RelPath } from '../model/path.ts';
 import type { ObjectHead } from '../store/contract/store.ts';
 
 /**
- * A stored file to bring into the work directory. Every StoredFile of a record is one. An input that is only known by its
- * key lacks what nobody has written down; then nothing can be checked but that it was read whole.
+ * A stored file to bring into the work directory. Every StoredFile of a record is one. An input that is only known by
+ * its key lacks what nobody has written down; then nothing can be checked but that it was read whole.
  */
 export interface Source {
   readonly path: RelPath;
@@ -36,8 +36,8 @@ export function sourceOfCompanion({ path, size, mode, segments }: Companion): So
 }
 
 /**
- * An input that no record describes: what its object says of it. Other programs write metadata of the same names, so only
- * what reads as ours is believed.
+ * An input that no record describes: what its object says of it. Other programs write metadata of the same names, so
+ * only what reads as ours is believed.
  */
 export function sourceOfObject(path: RelPath, head: ObjectHead, compressed: boolean): Source {
   const { key, sizeBytes, meta, modifiedMs } = head;

@@ -75,8 +75,8 @@ function isPresent(names: readonly string[], env: NodeJS.ProcessEnv): boolean {
 const SHARED_NAMES: ReadonlySet<string> = new Set(['JOB_ID', 'JOB_NAME', 'RESTARTED']);
 
 /**
- * HTCondor puts no index into the environment. It leaves the job's ClassAd in a file that $_CONDOR_JOB_AD names: what is
- * recorded of it, as far as the ad has it.
+ * HTCondor puts no index into the environment. It leaves the job's ClassAd in a file that $_CONDOR_JOB_AD names: what
+ * is recorded of it, as far as the ad has it.
  */
 function readCondorAd(
   env: NodeJS.ProcessEnv,

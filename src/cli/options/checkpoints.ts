@@ -85,7 +85,7 @@ export function checkpointsOf(values: Values, { command, workdir }: Place): Chec
   };
 }
 
-/** Beside a task that somebody else runs nothing is restored: there only a commit can be verified. */
+/** `capture watch` restores nothing: there only a commit can be verified. */
 function verificationOf(values: Values, isBeside: boolean): Verification | undefined {
   const command = values.of(CHECKPOINTS['verify-checkpoint']);
   const asked = values.of(CHECKPOINTS['verify-at']);

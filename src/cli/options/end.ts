@@ -111,7 +111,7 @@ export function endContradictions(values: Values, settings: Settings): readonly 
   return [...statuses(values, settings), ...requeue(values, settings), ...maxAttempts(values, settings)];
 }
 
-/** What asks to be run again has closed its files itself; what only has closed its files passes through. */
+/** `--again-status` implies `--trust-exit`; a status of `--trust-exit` alone is passed on as it is. */
 function statuses(values: Values, { endRules }: Settings): readonly Mistake[] {
   const both = endRules.againStatuses.find((status) => endRules.trustedStatuses.includes(status));
   if (both === undefined) return [];
@@ -137,7 +137,7 @@ function requeue(values: Values, settings: Settings): readonly Mistake[] {
   ];
 }
 
-/** The task's own status must not ask to be run again, or nothing would ever end it. */
+/** The status that it gives up with must not ask to be run again, or nothing would ever end it. */
 function maxAttempts(
   values: Values,
   { endRules, preemptedStatus, maxAttempts: most }: Settings,

@@ -1,4 +1,4 @@
-// The options that say who this is: they stand in object keys and in records, and are the same at every attempt.
+// The options that say who this is. They stand in object keys and in records, and must be the same at every attempt.
 import type { Identity } from '../../model/format/settings.ts';
 import { isMistake } from '../../model/mistake.ts';
 import { identify } from '../../scheduler/identity.ts';
@@ -12,7 +12,7 @@ const taskName: Reader<string> = (text) =>
     ? { value: text }
     : { is: 'not a task name: 1 to 64 letters, digits, dots, _ and -', example: 'lmp' };
 
-/** Scheduler ids carry brackets and dots; it only stands in records, never in keys. */
+/** It may have brackets and dots, as schedulers' ids do: it stands in records, never in keys. */
 const runId: Reader<string> = (text) =>
   /^[\x21-\x7e]{1,128}$/.test(text)
     ? { value: text }

@@ -88,7 +88,7 @@ function controlOf(values: Values): string | undefined {
   return socket;
 }
 
-/** What is no path of a socket, whoever is to listen there. */
+/** Why a path cannot be that of a socket, whoever listens there. */
 export function socketMistakes(path: string, source: string): readonly Mistake[] {
   const lengthBytes = Buffer.byteLength(path);
   if (path !== '' && !path.includes('\0') && lengthBytes <= LONGEST_SOCKET_PATH_BYTES) return [];
@@ -138,7 +138,7 @@ function reclaim(values: Values, settings: Settings): readonly Mistake[] {
   return [];
 }
 
-/** Only exact names tell whose file it is when several tasks write in one directory. */
+/** If several tasks write in one directory, only exact names tell whose file it is. */
 function sharedWorkdir(values: Values, { sharedWorkdir: shared, manifest }: Settings): readonly Mistake[] {
   if (!shared) return [];
   const wide = [...manifest.results, ...manifest.checkpoints, ...manifest.companions].find(

@@ -1,4 +1,4 @@
-// The little that reading a command line needs of the file system. Everything else about it is pure.
+// All that the reading of a command line needs from the file system; the rest of it is pure.
 import fs from 'node:fs';
 import { errnoOf, reasonOf } from '../../model/errors.ts';
 import { decodePath, encodePath } from '../../model/path.ts';

@@ -1,5 +1,5 @@
-// The user's patterns, made safe and plain before they reach the manifest: `@file` is replaced by the lines of the
-// file. What is let pass stays below the work directory, and can match something.
+// The user's patterns, checked before they reach the manifest; the lines of a file take the place of `@file`. A pattern
+// that passes stays below the work directory and can match something.
 import path from 'node:path';
 import picomatch from 'picomatch';
 import { errnoOf, reasonOf } from '../../model/errors.ts';

@@ -1,5 +1,5 @@
-// Readers that several options share: what a text means, or what was expected instead. Pure; who asks adds
-// which option it was and what stood there.
+// Readers that several options share: what a text means, or what was expected in its place. Pure; the caller adds which
+// option it was and what stood there.
 import { formatMs, parseDurationMs, parseSizeBytes } from '../../model/units.ts';
 
 /** Why a text is no value of its option. */
@@ -45,7 +45,7 @@ export function count(least: number, most: number): Reader<number> {
   };
 }
 
-/** Who asks for more than there is wants the most. */
+/** Then the hint is the most: whoever asks for too much wants that. */
 export function isTooLarge(text: string, most: number): boolean {
   return /^\d+$/.test(text) && Number(text) > most;
 }
@@ -59,6 +59,6 @@ export function choice<T extends string>(...words: readonly T[]): Reader<T> {
   };
 }
 
-/** A path; only an empty one is refused: it is a variable that is not set. */
+/** A path. An empty one is refused: it is probably a shell variable that is not set. */
 export const filePath: Reader<string> = (text) =>
   text === '' || text.includes('\0') ? { is: 'not a path', example: '/tmp/x' } : { value: text };

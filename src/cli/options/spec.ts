@@ -1,5 +1,5 @@
-// What an option is made of. Its reader, its default, its help and its variable in the environment come from
-// here; nothing about an option stands in a second place, but for its line in docs/options.md.
+// What an option is made of: its reader, its default, its help and its environment variable. All of that stands in its
+// spec and nowhere else, but for the line in docs/options.md.
 import type { Mistake } from '../../model/mistake.ts';
 import type { Reader } from './readers.ts';
 
@@ -21,7 +21,7 @@ export interface OptionSpec {
   readonly default?: string;
   /** The default in words, where the group's function finds it. */
   readonly otherwise?: string;
-  /** The option that answers the same question: on the command line it settles this one, too. */
+  /** The option that answers the same question. If it is on the command line, the variable of this one is not read. */
   readonly answeredBy?: string;
 }
 
@@ -59,7 +59,7 @@ export function group<const Specs extends Readonly<Record<string, OptionSpec>>>(
   return Object.fromEntries(entries) as InGroup<Specs>;
 }
 
-/** A list that has a default says so in its own words. */
+/** The help with the default. The help of a list says its default itself. */
 export function helpOf({ kind, help, default: text, otherwise }: OptionSpec): string {
   const shown = text ?? otherwise;
   return shown === undefined || kind === 'list' ? help : `${help} (default: ${shown})`;
@@ -70,7 +70,7 @@ export function envNameOf(name: string): string {
   return `CAPTURE_${name.toUpperCase().replaceAll('-', '_')}`;
 }
 
-/** A short option has no form with `=`: `-r=x` would be the pattern `=x`. */
+/** Only a long option has a form with `=`: `-r=x` would be the pattern `=x`. */
 export function lacksValue(flag: string): Mistake {
   const behind = `write the value behind it: ${flag} <value>`;
   return {

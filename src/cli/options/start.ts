@@ -1,4 +1,4 @@
-// The options that say what there is before the task starts.
+// The options for the start: what is restored before the task runs, and whether it runs at all.
 import type { Settings } from '../../model/format/settings.ts';
 import { choice } from './readers.ts';
 import { group, RESTORING, RUN } from './spec.ts';
@@ -39,7 +39,7 @@ export function startOf(
 ): Pick<Settings, 'handoff' | 'restore' | 'skipDone' | 'onLocal'> {
   return {
     handoff: values.has(START.handoff),
-    // Beside a task's container the files are already those of the task: `capture restore` went before.
+    // Beside the task's container the files are those of the task already: `capture restore` has brought them.
     restore: command !== 'watch' && !values.has(START['no-restore']),
     skipDone: values.has(START['skip-done']),
     onLocal: values.of(START['on-local']),

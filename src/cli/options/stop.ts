@@ -8,7 +8,7 @@ import type { Reader } from './readers.ts';
 import { CAPTURING, group, RUN } from './spec.ts';
 import type { Place, Values } from './values.ts';
 
-/** Whoever sends one of these wants something to end. */
+/** The signals that can end a task. */
 const SIGNALS: ReadonlySet<string> = new Set(JOB_SIGNALS.filter(canEndTask));
 const SHORT_NAMES = [...SIGNALS].map((name) => name.slice('SIG'.length)).join(', ');
 

@@ -12,7 +12,7 @@ export const STORE = group('Store:', {
     kind: 'value',
     help: 's3://bucket/prefix, file:///dir or a directory',
     on: ALL,
-    // Good enough to try capture out.
+    // To try capture out.
     default: './capture-store',
   },
   from: {
@@ -51,7 +51,7 @@ export function storeOf(
   };
 }
 
-/** As the user wrote both: a link may lead elsewhere. */
+/** Compares both as the user wrote them, without following links. */
 function standsBelow(dir: string, url: string): boolean {
   const directory = storeDirectory(url);
   return directory !== undefined && `${directory}/`.startsWith(`${dir}/`);

@@ -1,5 +1,5 @@
-// The task's default name: the base name of the program or script that the user thinks of as the task.
-// Pure; the name stands in object keys, so that it must be the same at every attempt.
+// The task's default name: the base name of the program or script that the user thinks of as the task. Pure. The name
+// stands in object keys, so it must be the same at every attempt.
 import { WRAPPERS, type Wrapper } from '../../model/wrappers.ts';
 
 /** What a name may be made of: it stands in object keys, between dots and slashes. */
@@ -21,7 +21,7 @@ export function taskNameOf(argv: readonly string[]): string {
   return keySafe(baseName(programOf(argv)));
 }
 
-/** The word that names the program. Where a wrapper wraps nothing that has a name, it is the wrapper. */
+/** The word that names the program: the wrapper itself, if it runs nothing that has a name. */
 function programOf(argv: readonly string[]): string {
   const [command = ''] = argv;
   const wrapper = wrapperOf(command);
@@ -35,7 +35,7 @@ function wrapperOf(command: string): Wrapper | undefined {
   return WRAPPERS.get(name) ?? WRAPPERS.get(name.replace(/[\d.]+$/, ''));
 }
 
-/** What is left of a wrapper's arguments from the program on; empty when it runs no program that has a name. */
+/** A wrapper's arguments from the program on; empty if it runs no program that has a name. */
 function unwrap(wrapper: Wrapper, args: readonly string[]): readonly string[] {
   let at = 0;
   if (wrapper.commands !== undefined) {
@@ -61,7 +61,7 @@ function isOption(arg: string): boolean {
   return arg.length > 1 && (arg.startsWith('-') || arg.startsWith('+'));
 }
 
-/** `-c`, and `-lc` as well: a shell takes its one-letter options together. */
+/** `-c`, and `-lc` as well: a shell's one-letter options may stand together. */
 function isCode(wrapper: Wrapper, arg: string): boolean {
   return (wrapper.code ?? []).some(
     (option) =>

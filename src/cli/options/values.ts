@@ -1,5 +1,5 @@
-// Reads the options of a group by their specs. What cannot be read becomes a mistake, and the default stands in
-// for it, so that all that is wrong is found at once.
+// Reads the options of a group by their specs. A value that cannot be read becomes a mistake, and the default takes its
+// place, so that all mistakes are found at once.
 import path from 'node:path';
 import { isMistake, type Mistake } from '../../model/mistake.ts';
 import { showPath } from '../../model/path.ts';
@@ -76,7 +76,7 @@ export function valuesOf(given: GivenOf<string>, cwd: string, mistakes: Mistake[
   };
 }
 
-/** In a box: what a reader finds may itself be nothing. */
+/** In an object, as the value may itself be undefined. */
 function parserOf<T>(read: Reader<T>): Parse<{ readonly value: T }> {
   return (text, source) => {
     const found = read(text);
