@@ -17,7 +17,7 @@ export interface EventQueue {
   deliver(): void;
 }
 
-export function openOutbox(onClosed: (event: ClosedEvent) => void): EventQueue {
+export function openEventQueue(onClosed: (event: ClosedEvent) => void): EventQueue {
   let waiting: (Omit<ClosedEvent, 'evidence'> & { evidence?: Evidence | undefined })[] = [];
   let next = 0;
   /** From here on there may be some that are not judged. */

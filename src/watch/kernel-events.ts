@@ -1,5 +1,5 @@
 // From the kernel's events to closed files: keeps the watches in step with the tree and puts what was closed
-// into the outbox. All of it is synchronous and none of it runs foreign code, so that the order holds.
+// into the event queue. All of it is synchronous and none of it runs foreign code, so that the order holds.
 import { isPlaced, type ClosedHow, type Interest } from '../model/file/events.ts';
 import type { Evidence } from '../model/file/evidence.ts';
 import { joinPath, type RelPath } from '../model/path.ts';
@@ -51,8 +51,8 @@ export class KernelEvents {
     };
   }
 
-  /** True while something waits for {@link settle}. */
-  get isUnsettled(): boolean {
+  /** True while something waits for {@link resolvePending}. */
+  get hasPending(): boolean {
     return this.#newNames.size > 0 || this.#movedAway.size > 0 || this.#tree.displaced.size > 0;
   }
 
@@ -74,8 +74,8 @@ export class KernelEvents {
    * Decides about what the next event did not explain: new names without a close, directories that were moved
    * away for good. `readAll` must take what the kernel has queued: a close that is waiting there explains.
    */
-  settle(readAll: () => void): void {
-    const { links, finished } = this.#newNames.settle((path) => this.#options.interest.wants(path));
+  resolvePending(readAll: () => void): void {
+    const { links, finished } = this.#newNames.review((path) => this.#options.interest.wants(path));
     for (const path of links) this.#options.eventQueue.add(path, 'link', 'clean');
     if (finished.length > 0) readAll();
     for (const path of finished)

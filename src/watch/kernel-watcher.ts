@@ -1,19 +1,21 @@
-// The watcher on inotify: joins reader, kernel events, outbox and passes. On a local file system whose
+// The watcher on inotify: joins reader, kernel events, event queue and passes. On a local file system whose
 // directories are all watched it is idle when the task is, but for a look at the task's processes now and then.
 import { errnoOf } from '../model/errors.ts';
+import type { RelPath } from '../model/path.ts';
 import { networkFileSystem } from '../native/network-files.ts';
-import { openOutbox } from './event-queue.ts';
+import { openEventQueue, type EventQueue } from './event-queue.ts';
+import type { InotifyCalls } from './inotify.ts';
 import { KernelEvents } from './kernel-events.ts';
-import { openPasses } from './passes.ts';
-import { rescan } from './rescan.ts';
-import { findInTurns, listTreeInTurns, lookAt, type LookOn } from './scan.ts';
+import { openPasses, type Passes, type PassKind } from './passes.ts';
+import type { OnBytes, Reader } from './reader.ts';
+import { findInTurns, listTreeInTurns, lookAt, type FoundFile, type LookOn, type Walk } from './scan.ts';
 import { openSeen, type Seen } from './seen.ts';
 import { openTestedReader, type TestedReader } from './self-test.ts';
-import { forbidden, networkFiles, noEvents, openWarnings } from './warnings.ts';
+import { forbidden, networkFiles, noEvents, openWarnings, type Warning } from './warnings.ts';
 import type { Watcher, WatcherOptions, WatchSystem } from './watching.ts';
 
 /** A new name, or half of a rename, is decided about after this long, or at once by drainNow(). */
-const SETTLE_MS = 5;
+const PENDING_MS = 5;
 
 /**
  * How often the task's processes are looked at when nothing is closed: a death that is older than that casts no doubt
@@ -24,135 +26,206 @@ const LOOK_EVERY_MS = 2000;
 /** Throws when inotify cannot be used here; an errno is in the error's `code`. */
 export async function openKernelWatcher(options: WatcherOptions, system: WatchSystem): Promise<Watcher> {
   if (system.platform !== 'linux') throw new Error('only Linux has inotify');
-  const { root, interest, rescanMs } = options;
-  const network = networkFileSystem(system.fileSystemType(root.path));
-  const lookOn: LookOn = network === undefined ? 'thread' : 'pool';
-  const warn = openWarnings(options.onWarning);
-  const { reader, listen } = await openReader(system, root.path);
-  const lost = new Set<'overflow' | 'displaced'>();
-  const closing = new AbortController();
-  let seen: Seen | undefined;
-  let settleTimer: NodeJS.Timeout | undefined;
-  let lookTimer: NodeJS.Timeout | undefined;
-
-  const eventQueue = openOutbox((event) => {
-    if (closing.signal.aborted) return;
-    // Before the receiver looks at the file: what changes from here on is new to the next scan.
-    const file = seen === undefined ? undefined : lookAt(root, event.path);
-    if (file !== undefined) seen?.note(event.path, file.facts);
-    options.onClosed(event);
-  });
-  const passes = openPasses((kind, signal) =>
-    rescan(kind, { kernel, eventQueue, deliver, seen, lookOn }, signal),
-  );
-  const scanFromNowOn = (): void => {
-    seen ??= openSeen();
-    passes.repeat(rescanMs);
-  };
-  const kernel = new KernelEvents({
-    root,
-    interest,
-    calls: system.calls,
-    fd: reader.fd,
-    eventQueue,
-    onLost: (why) => void lost.add(why),
-    onUncovered: (dir, error) => {
-      if (errnoOf(error) === 'EACCES') return warn(forbidden(dir, error));
-      warn(noEvents(dir, error, rescanMs));
-      scanFromNowOn();
-    },
-  });
-  const readAll = (): void => reader.drain(kernel.accept);
-  /** After the closes were read, and before anybody acts on them. */
-  const judge = (): void => {
-    if (options.witness === undefined) return eventQueue.judge('unknown');
-    const evidence = options.witness.judge();
-    // What a death closed before it was seen may still be queued: the next look does not see that death again.
-    if (evidence === 'doubtful') readAll();
-    eventQueue.judge(evidence);
-  };
-  const deliver = (): void => {
-    clearTimeout(lookTimer);
-    lookTimer = undefined;
-    if (eventQueue.isUnjudged) judge();
-    eventQueue.deliver();
-    if (closing.signal.aborted) return;
-    if (kernel.isUnsettled) settleTimer ??= setTimeout(settle, SETTLE_MS);
-    if (lost.size === 0) return;
-    const overflow = lost.has('overflow');
-    lost.clear();
-    passes.request('all');
-    if (overflow) options.onOverflow();
-  };
-  const look = (): void => {
-    if (closing.signal.aborted) return;
-    readAll();
-    judge();
-    deliver();
-  };
-  const settle = (): void => {
-    settleTimer = undefined;
-    kernel.settle(readAll);
-    deliver();
-  };
-  const end = async (): Promise<void> => {
-    closing.abort();
-    clearTimeout(settleTimer);
-    clearTimeout(lookTimer);
-    clearInterval(looks);
-    await passes.close();
-    await reader.close();
-  };
-  let ended: Promise<void> | undefined;
-  const close = (): Promise<void> => (ended ??= end());
-  const looks = options.witness === undefined ? undefined : setInterval(look, LOOK_EVERY_MS).unref();
-
+  const network = networkFileSystem(system.fileSystemType(options.root.path));
+  const { reader, listen } = await openTestedReader(system, options.root.path);
+  const watcher = new KernelWatcher(options, system.calls, reader, network);
   try {
-    listen((bytes, length) => {
-      kernel.accept(bytes, length);
-      const pauseMs = eventQueue.isUnjudged ? (options.witness?.nextMs ?? 0) - performance.now() : 0;
-      if (pauseMs <= 0) deliver();
-      else lookTimer ??= setTimeout(deliver, pauseMs);
-    });
-    kernel.watchRoot();
-    for await (const _ of listTreeInTurns(kernel.walk, closing.signal)) deliver();
-    if (network !== undefined) {
-      warn(networkFiles(root.path, network, rescanMs));
-      scanFromNowOn();
-    }
-    if (seen !== undefined) {
-      for await (const files of findInTurns(kernel.walk, lookOn))
-        for (const file of files) seen.note(file.path, file.facts);
-    }
+    await watcher.start(listen);
+    return watcher;
   } catch (error) {
-    await close();
+    await watcher.close();
     throw error;
   }
-  return {
-    mode: reader.mode,
-    fallback:
-      reader.mode === 'inotify' ? undefined : 'the event loop reports no events of an inotify descriptor',
-    look,
-    drainNow: () => {
-      if (closing.signal.aborted) return;
-      readAll();
-      kernel.settle(readAll);
-      deliver();
-    },
-    unclosed: () => kernel.unclosed,
-    missesCloses: () => seen !== undefined || passes.isRunning(),
-    scan: (signal, onUnreadable = kernel.walk.onUnreadable) =>
-      findInTurns({ ...kernel.walk, enter: undefined, onUnreadable }, lookOn, signal),
-    close,
-  };
 }
 
-/** The first reader that passes its test. */
-async function openReader(system: WatchSystem, root: string): Promise<TestedReader> {
-  for (const open of system.readers) {
-    // oxlint-disable-next-line no-await-in-loop -- the next one only when this one failed
-    const tested = await openTestedReader(system.calls, root, open);
-    if (tested !== undefined) return tested;
+class KernelWatcher implements Watcher {
+  readonly mode: Reader['mode'];
+  readonly fallback: string | undefined;
+  readonly #options: WatcherOptions;
+  readonly #reader: Reader;
+  readonly #network: string | undefined;
+  readonly #lookOn: LookOn;
+  readonly #warn: (warning: Warning) => void;
+  readonly #events: EventQueue;
+  readonly #kernel: KernelEvents;
+  readonly #passes: Passes;
+  readonly #lost = new Set<'overflow' | 'displaced'>();
+  readonly #closing = new AbortController();
+  readonly #looks: NodeJS.Timeout | undefined;
+  /** Only where scans are needed beside the events. */
+  #seen: Seen | undefined;
+  #pendingTimer: NodeJS.Timeout | undefined;
+  #lookTimer: NodeJS.Timeout | undefined;
+  #ended: Promise<void> | undefined;
+
+  constructor(options: WatcherOptions, calls: InotifyCalls, reader: Reader, network: string | undefined) {
+    const { root, interest, witness } = options;
+    this.mode = reader.mode;
+    if (reader.mode !== 'inotify')
+      this.fallback = 'the event loop reports no events of an inotify descriptor';
+    this.#options = options;
+    this.#reader = reader;
+    this.#network = network;
+    this.#lookOn = network === undefined ? 'thread' : 'pool';
+    this.#warn = openWarnings(options.onWarning);
+    this.#events = openEventQueue((event) => {
+      if (this.#closing.signal.aborted) return;
+      // Before the receiver looks at the file: what changes from here on is new to the next scan.
+      const file = this.#seen === undefined ? undefined : lookAt(root, event.path);
+      if (file !== undefined) this.#seen?.note(event.path, file.facts);
+      options.onClosed(event);
+    });
+    this.#kernel = new KernelEvents({
+      root,
+      interest,
+      calls,
+      fd: reader.fd,
+      eventQueue: this.#events,
+      onLost: (why) => void this.#lost.add(why),
+      onUncovered: (dir, error) => this.#scanFor(dir, error),
+    });
+    this.#passes = openPasses((kind, signal) => this.#rescan(kind, signal));
+    if (witness !== undefined) this.#looks = setInterval(() => this.look(), LOOK_EVERY_MS).unref();
   }
-  throw new Error('a file was closed, and inotify told nothing of it');
+
+  /** Resolves when every directory that can hold a declared file is watched. */
+  async start(listen: TestedReader['listen']): Promise<void> {
+    const { root, rescanMs } = this.#options;
+    listen(this.#accept);
+    this.#kernel.watchRoot();
+    for await (const _ of listTreeInTurns(this.#kernel.walk, this.#closing.signal)) this.#deliver();
+    if (this.#network !== undefined) {
+      this.#warn(networkFiles(root.path, this.#network, rescanMs));
+      this.#scanFromNowOn();
+    }
+    if (this.#seen === undefined) return;
+    for await (const files of findInTurns(this.#kernel.walk, this.#lookOn))
+      for (const file of files) this.#seen.note(file.path, file.facts);
+  }
+
+  look(): void {
+    if (this.#closing.signal.aborted) return;
+    this.#readAll();
+    this.#judge();
+    this.#deliver();
+  }
+
+  drainNow(): void {
+    if (this.#closing.signal.aborted) return;
+    this.#readAll();
+    this.#kernel.resolvePending(this.#readAll);
+    this.#deliver();
+  }
+
+  unclosed(): readonly RelPath[] {
+    return this.#kernel.unclosed;
+  }
+
+  missesCloses(): boolean {
+    return this.#seen !== undefined || this.#passes.isRunning();
+  }
+
+  scan(
+    signal?: AbortSignal,
+    onUnreadable: Walk['onUnreadable'] = this.#kernel.walk.onUnreadable,
+  ): AsyncIterable<readonly FoundFile[]> {
+    return findInTurns({ ...this.#kernel.walk, enter: undefined, onUnreadable }, this.#lookOn, signal);
+  }
+
+  close(): Promise<void> {
+    return (this.#ended ??= this.#end());
+  }
+
+  async #end(): Promise<void> {
+    this.#closing.abort();
+    clearTimeout(this.#pendingTimer);
+    clearTimeout(this.#lookTimer);
+    clearInterval(this.#looks);
+    await this.#passes.close();
+    await this.#reader.close();
+  }
+
+  readonly #accept: OnBytes = (bytes, length) => {
+    this.#kernel.accept(bytes, length);
+    const nextLookMs = this.#events.isUnjudged ? (this.#options.witness?.nextMs ?? 0) : 0;
+    const pauseMs = nextLookMs - performance.now();
+    if (pauseMs <= 0) this.#deliver();
+    else this.#lookTimer ??= setTimeout(() => this.#deliver(), pauseMs);
+  };
+
+  readonly #readAll = (): void => this.#reader.drain(this.#kernel.accept);
+
+  /** After the closes were read, and before anybody acts on them. */
+  #judge(): void {
+    if (this.#options.witness === undefined) return this.#events.judge('unknown');
+    const evidence = this.#options.witness.judge();
+    // What a death closed before it was seen may still be queued: the next look does not see that death again.
+    if (evidence === 'doubtful') this.#readAll();
+    this.#events.judge(evidence);
+  }
+
+  #deliver(): void {
+    clearTimeout(this.#lookTimer);
+    this.#lookTimer = undefined;
+    if (this.#events.isUnjudged) this.#judge();
+    this.#events.deliver();
+    if (this.#closing.signal.aborted) return;
+    if (this.#kernel.hasPending) this.#pendingTimer ??= setTimeout(this.#resolvePending, PENDING_MS);
+    if (this.#lost.size === 0) return;
+    const overflow = this.#lost.has('overflow');
+    this.#lost.clear();
+    this.#passes.request('all');
+    if (overflow) this.#options.onOverflow();
+  }
+
+  readonly #resolvePending = (): void => {
+    this.#pendingTimer = undefined;
+    this.#kernel.resolvePending(this.#readAll);
+    this.#deliver();
+  };
+
+  /** This directory gives no events. */
+  #scanFor(dir: RelPath, error: unknown): void {
+    if (errnoOf(error) === 'EACCES') return this.#warn(forbidden(dir, error));
+    this.#warn(noEvents(dir, error, this.#options.rescanMs));
+    this.#scanFromNowOn();
+  }
+
+  #scanFromNowOn(): void {
+    this.#seen ??= openSeen();
+    this.#passes.repeat(this.#options.rescanMs);
+  }
+
+  /**
+   * Tells all declared files as `scan`, or only those that {@link Seen} does not know in this state. Each directory
+   * gets its watch before it is read, so that what is made meanwhile causes an event; at the end the watches of
+   * directories that are gone are given back.
+   */
+  async #rescan(kind: PassKind, signal: AbortSignal): Promise<void> {
+    this.#kernel.beginPass();
+    if (kind === 'new' && this.#seen !== undefined) await this.#tellNew(this.#seen, signal);
+    else await this.#tellAll(signal);
+    this.#kernel.endPass();
+  }
+
+  async #tellAll(signal: AbortSignal): Promise<void> {
+    for await (const paths of listTreeInTurns(this.#kernel.walk, signal)) {
+      for (const path of paths) this.#events.add(path, 'scan', 'unknown');
+      this.#deliver();
+    }
+  }
+
+  async #tellNew(seen: Seen, signal: AbortSignal): Promise<void> {
+    // Looked at once more: its event may have been told since the pool looked, and then this is old news.
+    const isNewNow = ({ path, facts }: FoundFile): boolean => {
+      if (!seen.isNew(path, facts)) return false;
+      const now = lookAt(this.#options.root, path);
+      return now !== undefined && seen.isNew(path, now.facts);
+    };
+    for await (const files of findInTurns(this.#kernel.walk, this.#lookOn, signal)) {
+      for (const file of files) if (isNewNow(file)) this.#events.add(file.path, 'scan', 'unknown');
+      this.#deliver();
+    }
+    seen.forgetGone();
+  }
 }

@@ -17,7 +17,7 @@ export interface NewNames {
    * Looks at what waits. `links` have all that they will ever get: tell them. `finished` have bytes and no
    * writer: their close is in the kernel's queue already, or will never come (O_TMPFILE); they go on waiting.
    */
-  settle(wants: (path: RelPath) => boolean): { readonly links: RelPath[]; readonly finished: RelPath[] };
+  review(wants: (path: RelPath) => boolean): { readonly links: RelPath[]; readonly finished: RelPath[] };
   /** True, once, for a name that still waits. */
   take(path: RelPath): boolean;
   /** The name below `dir` of an O_TMPFILE file that was linked in while open. */
@@ -46,7 +46,7 @@ export function openNewNames(root: WorkDir): NewNames {
     get size() {
       return waiting.size;
     },
-    settle: (wants) => {
+    review: (wants) => {
       const links: RelPath[] = [];
       const finished: RelPath[] = [];
       const names = [...waiting].filter(wants);

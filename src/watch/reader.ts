@@ -3,8 +3,8 @@
 // callback can never overtake each other. Neither keeps a timer.
 import { once } from 'node:events';
 import { Socket, type OnReadOpts, type SocketConstructorOpts } from 'node:net';
+import { bindLibc } from '../native/libc.ts';
 import type { InotifyCalls } from './inotify.ts';
-import { pollReadable } from './poll.ts';
 
 export type OnBytes = (bytes: Buffer, length: number) => void;
 
@@ -25,6 +25,11 @@ const READ_BYTES = 256 * 1024;
 
 /** More than 8,000 wake-ups a second. */
 const STORM = { wakeUps: 32, withinMs: 4, pauseMs: 2 } as const;
+
+const POLLIN = 1;
+/** struct pollfd: int fd, short events, short revents. */
+const POLLFD_BYTES = 8;
+const WITHOUT_LIMIT = -1;
 
 /**
  * The quick way, without thread or compiler: a socket on a pipe's read end, which dup3(2) makes another name
@@ -106,6 +111,33 @@ export const openPollReader: OpenReader = (calls, onBytes) => {
     },
   };
 };
+
+/** poll(2), bound on first use. */
+let poll: ReturnType<typeof bindLibc> | undefined;
+
+/** What threads are writing into: nothing else may keep it from being collected meanwhile. */
+const inUse = new Set<Buffer>();
+
+/** Waits until one of the descriptors can be read, or was hung up; a signal may end the wait early. */
+function pollReadable(fds: readonly number[]): Promise<void> {
+  poll ??= bindLibc('int poll(void*, unsigned long, int)');
+  const call = poll;
+  const list = Buffer.allocUnsafeSlow(fds.length * POLLFD_BYTES).fill(0);
+  const fields = new Int32Array(list.buffer);
+  const events = new Int16Array(list.buffer);
+  for (const [at, fd] of fds.entries()) {
+    fields[at * 2] = fd;
+    events[at * 4 + 2] = POLLIN;
+  }
+  inUse.add(list);
+  return new Promise((resolve, reject) => {
+    call.async(list, fds.length, WITHOUT_LIMIT, (error: Error | null) => {
+      inUse.delete(list);
+      if (error === null) resolve();
+      else reject(error);
+    });
+  });
+}
 
 function pipeOrClose(calls: InotifyCalls, fd: number): readonly [number, number] {
   try {

@@ -7,6 +7,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import { IN, parseEvents, type InotifyCalls } from './inotify.ts';
 import type { OnBytes, OpenReader, Reader } from './reader.ts';
+import type { WatchSystem } from './watching.ts';
 
 /** A working reader answers within 1 ms; this long only where the machine stands still. */
 const ANSWER_WITHIN_MS = 2000;
@@ -17,8 +18,18 @@ export interface TestedReader {
   readonly listen: (onBytes: OnBytes) => void;
 }
 
+/** The first reader of this system that passes the test. */
+export async function openTestedReader(system: WatchSystem, root: string): Promise<TestedReader> {
+  for (const open of system.readers) {
+    // oxlint-disable-next-line no-await-in-loop -- the next one only when this one failed
+    const tested = await testReader(system.calls, root, open);
+    if (tested !== undefined) return tested;
+  }
+  throw new Error('a file was closed, and inotify told nothing of it');
+}
+
 /** Opens a reader and tests it; undefined, and closed again, when no event came. */
-export async function openTestedReader(
+async function testReader(
   calls: InotifyCalls,
   root: string,
   open: OpenReader,

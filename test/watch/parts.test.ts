@@ -3,7 +3,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { encodePath } from '../../src/model/path.ts';
 import { IN, parseEvents } from '../../src/watch/inotify.ts';
-import { networkFileSystem } from '../../src/native/network-files.ts';
 import { openPasses, type PassKind } from '../../src/watch/passes.ts';
 import { openSeen } from '../../src/watch/seen.ts';
 
@@ -32,20 +31,6 @@ describe('parseEvents', () => {
     const names: string[] = [];
     parseEvents(bytes, 32, (_watch, _mask, _cookie, name) => names.push(name));
     expect(encodePath(names[0] ?? '')).toEqual(Buffer.of(0x61, 0xff, 0xc3, 0x28));
-  });
-});
-
-describe('networkFileSystem', () => {
-  it.each([
-    [0x6969, 'nfs'],
-    [0xff534d42, 'cifs'],
-    // As a signed word, which some platforms answer with.
-    [0xff534d42 | 0, 'cifs'],
-    [0x0bd00bd0, 'lustre'],
-    [0x01021994, undefined], // tmpfs
-    [0xef53, undefined], // ext4
-  ])('knows 0x%x as %s', (type, name) => {
-    expect(networkFileSystem(type)).toBe(name);
   });
 });
 
