@@ -46,7 +46,7 @@ export type Failpoint =
   | 'restore.before-place'
   | 'restore.placed'
   | 'finish.scanned'
-  | 'finish.settled'
+  | 'finish.drained'
   | 'finish.before-record'
   | 'finish.after-record'
   | 'finish.reclaimed';

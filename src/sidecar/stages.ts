@@ -100,7 +100,7 @@ export function connect({ context, files, gauges, unsaved, ...stages }: Stages):
       pressureWatch.changed();
     } else if (fileState.closes > before.closes) {
       generations.closed(fileState.path, fileState.lastClose?.how ?? 'close', context.now());
-    } else if (before.pushing && !fileState.pushing) generations.memberSettled();
+    } else if (before.pushing && !fileState.pushing) generations.memberPushed();
   });
 }
 

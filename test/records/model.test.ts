@@ -3,15 +3,15 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { generationName, unionOf } from '../../src/model/checkpoint/history.ts';
-import { parseRecordKey, type KeyScope } from '../../src/model/format/keys.ts';
-import { textWithSum } from '../../src/model/format/record-text.ts';
-import type { Generation } from '../../src/model/format/records.ts';
 import {
   droppedGenerations,
   droppedKeys,
   keptGenerations,
   keysOf,
 } from '../../src/model/checkpoint/retention.ts';
+import { parseRecordKey, type KeyScope } from '../../src/model/format/keys.ts';
+import { textWithSum } from '../../src/model/format/record-text.ts';
+import type { Generation } from '../../src/model/format/records.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
 import { Fence, FencedError } from '../../src/records/fence.ts';
 import { factsOf, Ledger } from '../../src/records/ledger.ts';

@@ -58,55 +58,24 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
     case 'stored':
       return stored(fileState, event);
     case 'unchanged':
-      return settled(fileState, event.durable);
+      return nowDurable(fileState, event.durable);
     case 'has-writer':
       // A close that came while the push looked means that this writer may be gone already: look again.
       return { ...ended(fileState), pending: true, blocked: !fileState.closedAgain };
     case 'torn':
-      return retried(
-        fileState,
-        { tornTries: fileState.tornTries + 1, spoolFirst: true },
-        event.atMs,
-        pauseAfter(AFTER_TORN, fileState.tornTries),
-      );
+      return torn(fileState, event.atMs);
     case 'gone':
-      return {
-        ...ended(fileState),
-        pending: fileState.closedAgain,
-        tornTries: 0,
-        left: undefined,
-        inherited: undefined,
-        durableCloses: fileState.readingCloses,
-      };
-    case 'failed': {
-      const next = retried(
-        fileState,
-        { failedTries: fileState.failedTries + 1 },
-        event.atMs,
-        pauseAfter(AFTER_FAILED, fileState.failedTries),
-      );
-      return { ...next, left: event.why };
-    }
+      return gone(fileState);
+    case 'failed':
+      return failed(fileState, event);
     case 'refused':
       return { ...ended(fileState), pending: fileState.closedAgain, left: event.why };
     case 'wanted':
-      return {
-        ...fileState,
-        pending: true,
-        blocked: false,
-        notBeforeMs: fileState.tornTries > 0 ? fileState.notBeforeMs : 0,
-      };
+      return wanted(fileState);
     case 'retry-now':
-      return fileState.failedTries === 0
-        ? fileState
-        : { ...fileState, failedTries: 0, notBeforeMs: isDoubted(fileState) ? heldUntilMs(fileState) : 0 };
+      return retryNow(fileState);
     case 'hurried':
-      return {
-        ...fileState,
-        blocked: false,
-        failedTries: 0,
-        notBeforeMs: fileState.tornTries > 0 || isDoubted(fileState) ? fileState.notBeforeMs : 0,
-      };
+      return hurried(fileState);
     case 'vouched':
       return vouched(fileState);
     case 'adopt':
@@ -114,6 +83,45 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
         ? fileState
         : { ...fileState, inherited: undefined, pending: true };
   }
+}
+
+function torn(fileState: FileState, atMs: number): FileState {
+  const tries = { tornTries: fileState.tornTries + 1, spoolFirst: true };
+  return retried(fileState, tries, atMs, pauseAfter(AFTER_TORN, fileState.tornTries));
+}
+
+function gone(fileState: FileState): FileState {
+  return {
+    ...ended(fileState),
+    pending: fileState.closedAgain,
+    tornTries: 0,
+    left: undefined,
+    inherited: undefined,
+    durableCloses: fileState.readingCloses,
+  };
+}
+
+function failed(fileState: FileState, { why, atMs }: Extract<FileEvent, { kind: 'failed' }>): FileState {
+  const tries = { failedTries: fileState.failedTries + 1 };
+  const next = retried(fileState, tries, atMs, pauseAfter(AFTER_FAILED, fileState.failedTries));
+  return { ...next, left: why };
+}
+
+function wanted(fileState: FileState): FileState {
+  const notBeforeMs = fileState.tornTries > 0 ? fileState.notBeforeMs : 0;
+  return { ...fileState, pending: true, blocked: false, notBeforeMs };
+}
+
+function retryNow(fileState: FileState): FileState {
+  if (fileState.failedTries === 0) return fileState;
+  const notBeforeMs = isDoubted(fileState) ? heldUntilMs(fileState) : 0;
+  return { ...fileState, failedTries: 0, notBeforeMs };
+}
+
+function hurried(fileState: FileState): FileState {
+  const waits = fileState.tornTries > 0 || isDoubted(fileState);
+  const notBeforeMs = waits ? fileState.notBeforeMs : 0;
+  return { ...fileState, blocked: false, failedTries: 0, notBeforeMs };
 }
 
 function closed(fileState: FileState, event: Extract<FileEvent, { kind: 'closed' }>): FileState {
@@ -162,14 +170,14 @@ function heldUntilMs(fileState: FileState): number {
   return replaces ? Math.min(lastClose.atMs + HOLD_MS, pendingSinceMs + MOST_HOLD_MS) : 0;
 }
 
-/** True for a result whose last close may be a death's: under its good name it must not stand before that is settled. */
+/** True for a result whose last close may be a death's: under its good name it must not stand before that is known. */
 export function isDoubted({ role, lastClose }: Pick<FileState, 'role' | 'lastClose'>): boolean {
   return role === 'result' && lastClose?.evidence === 'doubtful';
 }
 
 /** True for a closed result that is not sent before it is known that no death closed it, or is only just being sent. */
 export function awaitsProof(fileState: FileState): boolean {
-  return !isSettled(fileState) && !fileState.blocked && heldUntilMs(fileState) > 0;
+  return !isDone(fileState) && !fileState.blocked && heldUntilMs(fileState) > 0;
 }
 
 /** The same for a close that came during the push which ends now: it may be a death's as well as any other. */
@@ -182,7 +190,7 @@ function stored(
   { durable, atMs, tookMs }: Extract<FileEvent, { kind: 'stored' }>,
 ): FileState {
   const notBeforeMs = Math.max(atMs + tookMs, heldBehindMs({ ...fileState, replaces: true }));
-  return { ...settled(fileState, durable), replaces: true, notBeforeMs };
+  return { ...nowDurable(fileState, durable), replaces: true, notBeforeMs };
 }
 
 /** A scan sees files that nobody touched since we last knew them. */
@@ -207,7 +215,7 @@ function ended(fileState: FileState): FileState {
   return { ...fileState, pushing: false, closedAgain: false };
 }
 
-function settled(fileState: FileState, durable: Durable): FileState {
+function nowDurable(fileState: FileState, durable: Durable): FileState {
   return {
     ...ended(fileState),
     pending: fileState.closedAgain,
@@ -227,10 +235,10 @@ function retried(fileState: FileState, tries: Partial<FileState>, atMs: number, 
 
 /** True when the content of this many closes is durable or withdrawn, or can never be stored as it is. */
 export function isOver(fileState: FileState, closes: number): boolean {
-  return fileState.durableCloses >= closes || (isSettled(fileState) && fileState.left !== undefined);
+  return fileState.durableCloses >= closes || (isDone(fileState) && fileState.left !== undefined);
 }
 
 /** True when nothing of this file is waited for any more: it is durable, withdrawn, or given up for a reason. */
-export function isSettled(fileState: FileState): boolean {
+export function isDone(fileState: FileState): boolean {
   return !fileState.pending && !fileState.pushing;
 }

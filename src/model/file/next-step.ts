@@ -1,6 +1,6 @@
 // When a file that decide() knows to be pending is pushed, and why one is not stored: pure, asked each time that
 // something may have changed. It never starts a second push of a file.
-import { isDoubted, isSettled } from './decide.ts';
+import { isDoubted, isDone } from './decide.ts';
 import type { FileState } from './file-state.ts';
 
 /** What is true of the whole run when a push is considered. */
@@ -8,7 +8,7 @@ export interface PushContext {
   readonly nowMs: number;
   /** A flush, a notice or the end of the run: pacing and holding no longer count, retries do. */
   readonly urgent: boolean;
-  /** The task itself asks for it (a flush), or has ended: what may be a death's need not wait until that is settled. */
+  /** The task itself asks for it (a flush), or has ended: what may be a death's need not wait until that is known. */
   readonly vouched: boolean;
   /** After SIGTERM until the task has ended: its closes may be a death's. */
   readonly holdReplacing: boolean;
@@ -42,5 +42,5 @@ export function whyLeft(fileState: FileState, otherwise = 'no time was left'): s
   if (fileState.left !== undefined) return fileState.left;
   if (fileState.blocked) return 'another process still has it open for writing';
   if (fileState.tornTries > 0) return 'it changed each time it was read';
-  return isSettled(fileState) ? undefined : otherwise;
+  return isDone(fileState) ? undefined : otherwise;
 }

@@ -43,18 +43,29 @@ const CLOSED_AT = 35;
 const FINGERPRINT = 43;
 const MD5 = FINGERPRINT + FINGERPRINT_BYTES;
 
-export function fileStateRow(role: FileRole): RowCodec<FileState> {
-  const reasons: string[] = [];
-  const numberOf = (left: string | undefined): number => {
+/** Why files are left, each text once. */
+class Reasons {
+  readonly #texts: string[] = [];
+
+  /** 0 for no reason, -1 when there are too many. */
+  numberOf(left: string | undefined): number {
     if (left === undefined) return 0;
-    const known = reasons.indexOf(left);
+    const known = this.#texts.indexOf(left);
     if (known !== -1) return known + 1;
-    return reasons.length < MOST_REASONS ? reasons.push(left) : -1;
-  };
+    return this.#texts.length < MOST_REASONS ? this.#texts.push(left) : -1;
+  }
+
+  at(number: number): string | undefined {
+    return this.#texts[number - 1];
+  }
+}
+
+export function fileStateRow(role: FileRole): RowCodec<FileState> {
+  const reasons = new Reasons();
   return {
     bytes: MD5 + MD5_BYTES,
     write: (fileState, row, at, path) => {
-      const left = numberOf(fileState.left);
+      const left = reasons.numberOf(fileState.left);
       const { lastClose, inherited, durable, tornTries, failedTries } = fileState;
       if (left === -1 || tornTries > MOST_TRIES || failedTries > MOST_TRIES) return false;
       row.writeUInt16LE(flagsOf(fileState), at);
@@ -79,9 +90,6 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
     },
     read: (row, at, path) => {
       const flags = row.readUInt16LE(at);
-      const told = (row[at + HOW] ?? 0) - 1;
-      const how = HOWS[told % HOWS.length];
-      const evidence = EVIDENCE[Math.floor(told / HOWS.length)];
       return {
         path,
         role,
@@ -95,16 +103,13 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
         tornTries: row[at + TORN] ?? 0,
         spoolFirst: (flags & SPOOL_FIRST) !== 0,
         failedTries: row[at + FAILED] ?? 0,
-        lastClose:
-          how === undefined || evidence === undefined
-            ? undefined
-            : { how, evidence, atMs: row.readDoubleLE(at + CLOSED_AT) },
+        lastClose: readClose(row, at),
         closes: row.readUInt32LE(at + CLOSES),
         readingCloses: row.readUInt32LE(at + READING),
         durableCloses: row.readUInt32LE(at + BEHIND),
         replaces: (flags & REPLACES) !== 0,
         durable: (flags & DURABLE) === 0 ? undefined : readDurable(row, at, (flags & EMPTY) !== 0),
-        left: reasons[row.readUInt16LE(at + LEFT) - 1],
+        left: reasons.at(row.readUInt16LE(at + LEFT)),
       };
     },
   };
@@ -113,6 +118,14 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
 /** Never 0. */
 function numberOfClose({ how, evidence }: Close): number {
   return EVIDENCE.indexOf(evidence) * HOWS.length + HOWS.indexOf(how) + 1;
+}
+
+function readClose(row: Buffer, at: number): Close | undefined {
+  const told = (row[at + HOW] ?? 0) - 1;
+  const how = HOWS[told % HOWS.length];
+  const evidence = EVIDENCE[Math.floor(told / HOWS.length)];
+  if (how === undefined || evidence === undefined) return undefined;
+  return { how, evidence, atMs: row.readDoubleLE(at + CLOSED_AT) };
 }
 
 function flagsOf(fileState: FileState): number {

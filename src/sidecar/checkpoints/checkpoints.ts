@@ -8,7 +8,7 @@ import type { StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { type Sender, sendFile, type SendJob, type Sent } from '../../upload/send.ts';
 import { endedPush, failedPush, type PushHandle } from '../queue/pusher.ts';
-import { type Context, senderOf } from '../run/context.ts';
+import type { Context } from '../run/context.ts';
 
 interface StoredMember {
   readonly file: StoredFile;
@@ -17,7 +17,6 @@ interface StoredMember {
 
 export class Checkpoints {
   readonly #context: Context;
-  readonly #sender: Sender;
   readonly #stored = new Map<RelPath, StoredMember>();
   /** Every object of this attempt that may be in the store and is not on its way there, and those restored. */
   readonly #objects = new Set<string>();
@@ -28,7 +27,6 @@ export class Checkpoints {
 
   constructor(context: Context) {
     this.#context = context;
-    this.#sender = senderOf(context);
     const own = context.ledger.generations.filter(({ attempt }) => attempt === context.attempt);
     this.#generation = 1 + Math.max(0, ...own.map((generation) => generation.generation));
   }
@@ -83,16 +81,16 @@ export class Checkpoints {
     const startedMs = this.#context.now();
     const named: string[] = [];
     try {
-      const sent = await sendFile(this.#sender, this.#job(fileState.path, how, named), how.signal);
+      const sent = await sendFile(this.#context.sender, this.#job(fileState.path, how, named), how.signal);
       if (sent.kind !== 'exists') for (const key of named) this.#objects.add(key);
-      return this.#settle(fileState.path, sent, startedMs);
+      return this.#noteSent(fileState.path, sent, startedMs);
     } catch (error) {
       for (const key of named) this.#objects.add(key);
       return failedPush(this.#context, fileState, error, how.signal);
     }
   }
 
-  #settle(path: RelPath, sent: Sent, startedMs: number): FileEvent {
+  #noteSent(path: RelPath, sent: Sent, startedMs: number): FileEvent {
     const { now, log } = this.#context;
     switch (sent.kind) {
       case 'stored': {

@@ -59,7 +59,7 @@ export async function commitGeneration(
     companions: [...files.companions],
     ...marks,
   };
-  const before = settledOf(context, keepers);
+  const before = asProvenNow(context, keepers);
   const kept = keptGenerations([generation, ...before], settings.generations, keepers.isProven);
   const dropped = await record(context, 'checkpoint', kept);
   await deleteUnneeded(context, keepers, dropped);
@@ -67,7 +67,7 @@ export async function commitGeneration(
 }
 
 /** Of this attempt's generations those that are proven by now lose their mark: the next record says so. */
-function settledOf({ ledger, attempt }: Context, { isProven }: Keepers): readonly Generation[] {
+function asProvenNow({ ledger, attempt }: Context, { isProven }: Keepers): readonly Generation[] {
   return ledger.generations.map((one) =>
     one.unproven === true && one.attempt === attempt && isProven(one) ? { ...one, unproven: undefined } : one,
   );
@@ -77,11 +77,11 @@ function settledOf({ ledger, attempt }: Context, { isProven }: Keepers): readonl
  * What is proven by now is said to be, and what was kept only until then is dropped. Throws when that could not be
  * recorded.
  */
-export async function settleProven(context: Context, keepers: Keepers): Promise<void> {
+export async function recordProven(context: Context, keepers: Keepers): Promise<void> {
   const { ledger, settings } = context;
-  const settled = settledOf(context, keepers);
-  const kept = keptGenerations(settled, settings.generations, keepers.isProven);
-  const isNews = settled.some((one, at) => one !== ledger.generations[at]);
+  const proven = asProvenNow(context, keepers);
+  const kept = keptGenerations(proven, settings.generations, keepers.isProven);
+  const isNews = proven.some((one, at) => one !== ledger.generations[at]);
   if (!isNews && kept.length === ledger.generations.length) return;
   await deleteUnneeded(context, keepers, await record(context, 'stored', kept));
 }

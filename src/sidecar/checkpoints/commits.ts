@@ -16,7 +16,7 @@ import {
   type Keepers,
   type Losses,
   type Marks,
-  settleProven,
+  recordProven,
 } from './commit.ts';
 import { closesOf } from './last-generation.ts';
 import type { CutParts } from './pending-cut.ts';
@@ -46,13 +46,13 @@ export class Commits {
 
   constructor(options: CommitsOptions) {
     this.#options = options;
-    this.#spare = new Spare(options, () => void this.settleProven());
+    this.#spare = new Spare(options, () => void this.recordProven());
     this.#keepers = { ...options, isProven: this.#spare.isProven };
     this.#verified = openVerifyCut(options.context, options.checkpoints);
   }
 
   /** Resolves when all that was begun is over. */
-  settled(): Promise<void> {
+  idle(): Promise<void> {
     return this.inTurn(async () => undefined);
   }
 
@@ -132,17 +132,17 @@ export class Commits {
     const { context } = this.#options;
     markProven(context);
     if (well) this.#spare.endedWell();
-    if (well) await this.settleProven();
+    if (well) await this.recordProven();
     await this.inTurn(() => deleteUnneeded(context, this.#keepers, [])).catch((error: unknown) => {
       context.log.debug(`objects that no checkpoint needs stay: ${reasonOf(error)}`);
     });
   }
 
   /** Resolves to false when it could not be recorded: that costs space, and the next commit tries again. */
-  async settleProven(): Promise<boolean> {
+  async recordProven(): Promise<boolean> {
     const { context } = this.#options;
     let isRecorded = true;
-    await this.inTurn(() => settleProven(context, this.#keepers)).catch((error: unknown) => {
+    await this.inTurn(() => recordProven(context, this.#keepers)).catch((error: unknown) => {
       context.log.debug(`an older checkpoint is still kept: ${reasonOf(error)}`);
       isRecorded = false;
     });

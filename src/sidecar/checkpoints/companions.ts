@@ -9,7 +9,7 @@ import type { Companion, Generation, Segment } from '../../model/format/records.
 import { showPath, type RelPath } from '../../model/path.ts';
 import { sendSegment, type SegmentSent } from '../../upload/send-segment.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
-import { senderOf, type Context } from '../run/context.ts';
+import type { Context } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { OpenResults, ResultFound } from './open-results.ts';
@@ -118,11 +118,11 @@ export class Companions {
     this.seen = new Set([...(this.seen ?? []), ...here]);
     for (const path of this.#captured.keys()) if (!here.has(path)) this.#captured.delete(path);
     const limit = pLimit(PARALLEL);
-    const settled = await Promise.allSettled(
+    const outcomes = await Promise.allSettled(
       found.map((file) => limit(() => this.#captureOne(file, atCheckpoint, signal))),
     );
-    for (const one of settled) if (one.status === 'rejected') throw one.reason;
-    const moved = found.find((_, at) => settled[at]?.status === 'fulfilled' && !settled[at].value);
+    for (const one of outcomes) if (one.status === 'rejected') throw one.reason;
+    const moved = found.find((_, at) => outcomes[at]?.status === 'fulfilled' && !outcomes[at].value);
     if (moved !== undefined) return { kind: 'moved', path: moved.path };
     return { kind: 'captured', companions: this.current };
   }
@@ -151,7 +151,7 @@ export class Companions {
     };
     const file = { dev: facts.dev, ino: facts.ino };
     try {
-      const sent = await sendSegment(senderOf(this.#context), { path, file, ...plan, keyOf }, signal);
+      const sent = await sendSegment(this.#context.sender, { path, file, ...plan, keyOf }, signal);
       if (sent.kind === 'refused') this.#refuse(path, sent.why);
       // It was opened again, or replaced: no content of one moment. The set does not wait for one.
       const isLost = found.closed === true && !this.#isStill(found);

@@ -66,7 +66,7 @@ export class Generations {
   }
 
   /** A push of a member ended: a cut that waits for it may hold now, or has to be given up. */
-  memberSettled(): void {
+  memberPushed(): void {
     this.#advance();
     this.evaluate();
   }
@@ -106,7 +106,7 @@ export class Generations {
       return look.lacks;
     }
     const closes = this.#coverage.cutTaken(look.isWhole);
-    this.#cut = new PendingCut(this.#options, look, closes, () => this.memberSettled());
+    this.#cut = new PendingCut(this.#options, look, closes, () => this.memberPushed());
     this.#held.add(this.#cut);
     this.#advance();
     return undefined;
@@ -197,7 +197,7 @@ export class Generations {
   /** The last cut, when the task and all its writers are gone: what another waited for is part of it. */
   async final(ending: Omit<LastCut, 'members' | 'cutting'>): Promise<readonly RelPath[]> {
     this.pause();
-    await this.#commits.settled();
+    await this.#commits.idle();
     this.#cut = undefined;
     this.#held.clear();
     const last = { ...ending, members: this.members(), cutting: this.#cutting };
@@ -207,7 +207,7 @@ export class Generations {
     return missing;
   }
 
-  get commits(): Pick<Commits, 'count' | 'markDeath' | 'settleProven'> {
+  get commits(): Pick<Commits, 'count' | 'markDeath' | 'recordProven'> {
     return this.#commits;
   }
 }

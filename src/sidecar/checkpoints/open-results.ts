@@ -77,8 +77,8 @@ export class OpenResults {
   /** What a set that is made now takes along. `ended`: also what the death of its writer has closed. */
   look(ended: boolean): readonly ResultFound[] {
     const { unsaved, suspects } = this.#parts;
-    const unsettled = unsaved.look('result').map(({ path }) => path);
-    const paths = new Set([...this.#untouched(), ...unsettled, ...(ended ? this.#manners.keys() : [])]);
+    const outstanding = unsaved.look('result').map(({ path }) => path);
+    const paths = new Set([...this.#untouched(), ...outstanding, ...(ended ? this.#manners.keys() : [])]);
     for (const path of this.#manners.keys()) if (!paths.has(path)) this.#manners.delete(path);
     const closed = new Set([...paths, ...suspects.keys()].filter((path) => this.#isClosed(path)));
     let bytes = 0;

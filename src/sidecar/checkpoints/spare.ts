@@ -13,15 +13,15 @@ interface Members {
 
 export class Spare {
   readonly #parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>;
-  readonly #settle: () => void;
+  readonly #onProven: () => void;
   #signalledAtMs: number | undefined;
   #clean = false;
   #timer: LongTimer | undefined;
 
-  /** `settle` is called when a generation is proven, if that lets another go, or takes the mark from one. */
-  constructor(parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>, settle: () => void) {
+  /** `onProven` is called when a generation is proven, if that lets another go, or takes the mark from one. */
+  constructor(parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>, onProven: () => void) {
     this.#parts = parts;
-    this.#settle = settle;
+    this.#onProven = onProven;
   }
 
   readonly isProven = (generation: Members): boolean =>
@@ -47,7 +47,7 @@ export class Spare {
     const nowMs = now();
     const times = generations.map((one) => this.#provenFromMs(one)).filter((atMs) => atMs > nowMs);
     const nextMs = Math.min(...times);
-    if (nextMs < Infinity) this.#timer = startTimer(nextMs - nowMs, this.#settle);
+    if (nextMs < Infinity) this.#timer = startTimer(nextMs - nowMs, this.#onProven);
   }
 
   /** The task was asked to end: what it closes from now on is proven by its end only. */

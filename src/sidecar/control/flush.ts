@@ -146,7 +146,7 @@ async function capture({ generations }: FlushParts, pass: Pass): Promise<void> {
 async function commit({ generations }: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
   const covered = await generations.covered(signal, pass.vouched);
   // A set that was committed before the task has vouched for its files says that it is unproven.
-  while (pass.vouched && !(await generations.commits.settleProven())) {
+  while (pass.vouched && !(await generations.commits.recordProven())) {
     await retryPause(signal);
     if (signal.aborted) return;
   }

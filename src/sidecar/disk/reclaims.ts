@@ -14,7 +14,7 @@ import { sendFile } from '../../upload/send.ts';
 import { isClosedOnce, type Amount } from '../queue/local-copies.ts';
 import { isOverwritten, mayBeOverwritten } from '../queue/overwritten.ts';
 import type { Reclaimable, Results } from '../queue/results.ts';
-import { senderOf, type Context } from '../run/context.ts';
+import type { Context } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 
 /** Each takes 100 ms of waiting and some KiB: so 10,000 go in a second, and a hundred thousand take no more memory. */
@@ -120,7 +120,7 @@ export class Reclaims {
     const n = ledger.keptOf(one.path) + 1;
     this.#results.noteReclaimed(one.path);
     const sent = await sendFile(
-      senderOf(this.#context),
+      this.#context.sender,
       {
         path: aside,
         keyOf: (compressed) => keptKey(one.path, scope, n, compressed),

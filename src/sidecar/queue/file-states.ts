@@ -1,6 +1,6 @@
 // The file states of a run as they are now, each a row: a task may write hundreds of thousands of files, and each of
 // them may come again. What is asked of all of them again and again is counted.
-import { isSettled } from '../../model/file/decide.ts';
+import { isDone } from '../../model/file/decide.ts';
 import type { FileState, FileRole } from '../../model/file/file-state.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
 import { fileStateRow } from '../../model/packed/file-states.ts';
@@ -83,7 +83,7 @@ export class FileStates {
   }
 
   /** Files whose content is not stored yet, or that somebody has open for writing. */
-  *unsettled(role: FileRole): Generator<FileState> {
+  *outstanding(role: FileRole): Generator<FileState> {
     for (const keys of [this.#blocked, this.#open])
       for (const key of keys) {
         const fileState = this.at(key);
@@ -118,5 +118,5 @@ export class FileStates {
 
 /** A drain has to wait for it. */
 export function isOpen(fileState: FileState): boolean {
-  return !isSettled(fileState) && !fileState.blocked;
+  return !isDone(fileState) && !fileState.blocked;
 }

@@ -175,8 +175,8 @@ export class Files {
   }
 
   /** Of them those that wait to be stored, or for their writer. */
-  unsettled(role: FileRole): Iterable<FileState> {
-    return this.#fileStates.unsettled(role);
+  outstanding(role: FileRole): Iterable<FileState> {
+    return this.#fileStates.outstanding(role);
   }
 
   /** The paths of all. */
@@ -188,7 +188,7 @@ export class Files {
    * Resolves when nothing is pending but what waits for a writer, or does not fit into the time that is left; or
    * when `signal` aborts. With a `role` only files of that role are waited for.
    */
-  async settled(signal: AbortSignal, role?: FileRole): Promise<void> {
+  async drained(signal: AbortSignal, role?: FileRole): Promise<void> {
     while (!signal.aborted && !this.#stopped && !this.#allSettled(role)) await this.#changes.next(signal);
   }
 

@@ -62,7 +62,7 @@ export class Lag {
     return !blocked;
   }
 
-  /** A close that may be a death's is not late before that is settled. */
+  /** A close that may be a death's is not late before that is known. */
   #mayBeSentFrom(fileState: FileState): number {
     const atMs = fileState.lastClose?.atMs ?? this.#now();
     return isDoubted(fileState) ? atMs + LATE_NEWS_MS : atMs;

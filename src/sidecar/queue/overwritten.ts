@@ -104,7 +104,7 @@ export async function pushOverwritten(
     baselines.delete(path);
     files.want(path, 'result');
   }
-  await files.settled(deadline);
+  await files.drained(deadline);
   for (const { path, push } of again) {
     if (ledger.results.get(path)?.push !== push) continue;
     left.push({ path, why: 'it was replaced in the store, or is gone from it, and it is not here any more' });

@@ -5,7 +5,7 @@ import type { FileState } from '../../model/file/file-state.ts';
 import { partialKey } from '../../model/format/keys.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { sendFile } from '../../upload/send.ts';
-import { type Context, senderOf } from '../run/context.ts';
+import type { Context } from '../run/context.ts';
 import { endedPush, type PushHandle } from './pusher.ts';
 
 /** Pushes the file as it is under its partial key. `why` it may be half-written is for the user. */
@@ -20,7 +20,7 @@ export async function pushPartial(
   const startedMs = now();
   const n = await freeNumber(context, path, how.signal);
   const sent = await sendFile(
-    senderOf(context),
+    context.sender,
     {
       path,
       keyOf: (compressed) => partialKey(path, scope, { attempt, n }, compressed),

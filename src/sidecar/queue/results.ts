@@ -12,7 +12,7 @@ import { formatBytes } from '../../model/units.ts';
 import { reached } from '../../native/failpoint.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../../upload/publish-result.ts';
 import type { Sent } from '../../upload/send.ts';
-import { type Context, senderOf } from '../run/context.ts';
+import type { Context } from '../run/context.ts';
 import { bornNsOf } from '../run/local-file.ts';
 import { LocalCopies, type LocalCopy } from './local-copies.ts';
 import { Confirmed } from './overwritten.ts';
@@ -57,7 +57,7 @@ export class Results {
     this.#confirmed = new Confirmed(context);
     this.#publishedMs = new PackedMap(numberRow, paths);
     this.#publisher = {
-      ...senderOf(context),
+      ...context.sender,
       scope,
       passFence: (anew, signal) => (anew ? fence.passAnew(signal) : fence.pass(signal)),
     };

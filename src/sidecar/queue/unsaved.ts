@@ -22,7 +22,7 @@ export interface UnsavedFile {
 }
 
 export interface UnsavedSources {
-  readonly files: Pick<Files, 'get' | 'unsettled'>;
+  readonly files: Pick<Files, 'get' | 'outstanding'>;
   readonly watcher: Pick<Watcher, 'unclosed'>;
 }
 
@@ -61,7 +61,7 @@ export class Unsaved {
     const { root, manifest } = this.#context;
     const { files, watcher } = this.#sources;
     const found = new Map<RelPath, boolean>();
-    for (const { path, blocked } of files.unsettled(role)) found.set(path, blocked);
+    for (const { path, blocked } of files.outstanding(role)) found.set(path, blocked);
     for (const path of watcher.unclosed()) {
       if (found.has(path) || !rolesToStore(manifest.rolesOf(path)).includes(role)) continue;
       if ((statMember(root, path)?.size ?? 0) > 0) found.set(path, true);

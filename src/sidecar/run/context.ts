@@ -1,4 +1,5 @@
-// What every part of the sidecar works with: one object made by sidecar/startup/start.ts, owned by sidecar.ts.
+// What the stages of the sidecar work with: one object, made by sidecar/startup/start.ts and owned by sidecar.ts. Each
+// stage says which of it it takes (`Pick`).
 import type { Log } from '../../log/log.ts';
 import type { History } from '../../model/checkpoint/history.ts';
 import type { Fingerprint } from '../../model/file/fingerprint.ts';
@@ -9,7 +10,6 @@ import type { Settings } from '../../model/format/settings.ts';
 import type { PathMap } from '../../model/packed/packed-map.ts';
 import type { Paths } from '../../model/packed/paths.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
-import type { Workers } from '../../read/workers.ts';
 import type { Reclaimer } from '../../reclaim/reclaim.ts';
 import type { Fence } from '../../records/fence.ts';
 import type { Ledger } from '../../records/ledger.ts';
@@ -20,7 +20,6 @@ import type { Alone } from './attempt-file.ts';
 import type { Baselines } from './baselines.ts';
 import type { Outage } from './outage.ts';
 import type { Progress } from './progress.ts';
-import type { SpoolFull } from './spool-full.ts';
 
 export interface Context {
   readonly settings: Settings;
@@ -40,7 +39,8 @@ export interface Context {
   readonly ledger: Ledger;
   readonly fence: Fence;
   readonly tidy: Tidy;
-  readonly workers: Workers;
+  /** Reads files, and sends them under this attempt's name. */
+  readonly sender: Sender;
   /** Undefined when nothing is ever reclaimed. */
   readonly reclaimer: Reclaimer | undefined;
   /** Content that needs no push: of stored results, and of inputs that were there before the task started. */
@@ -55,25 +55,5 @@ export interface Context {
   readonly signal: AbortSignal;
   readonly progress: Progress;
   readonly outage: Outage;
-  readonly spoolFull: SpoolFull;
   readonly now: () => number;
-  readonly newId: () => string;
-}
-
-/** What upload/send.ts needs of it. */
-export function senderOf(context: Context): Sender {
-  const { root, workers, store, attempt, newId, runToken, scope, settings, spoolFull } = context;
-  const { compression, identity } = settings;
-  return {
-    root,
-    workers,
-    store,
-    attempt,
-    newId,
-    runToken,
-    index: scope.index,
-    runId: identity.runId,
-    compression,
-    onSpoolFull: spoolFull,
-  };
 }

@@ -20,7 +20,7 @@ export interface Earlier {
 }
 
 /** `unfinished`: what came with the checkpoint, and the task has not gone on with. */
-export async function settleEarlier(
+export async function resolveEarlier(
   parts: FinishParts,
   unfinished: readonly RelPath[],
   signal: AbortSignal,

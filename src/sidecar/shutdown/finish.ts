@@ -2,7 +2,7 @@
 // reclaim, and say what was stored, what was left and why. The exit status it returns tells the truth.
 import { reasonOf } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
-import { isSettled } from '../../model/file/decide.ts';
+import { isDone } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import { type Ending, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
@@ -17,7 +17,7 @@ import { moveToPartial } from '../queue/partials.ts';
 import type { Context } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import { retryUntil } from './drain-window.ts';
-import { settleEarlier } from './earlier.ts';
+import { resolveEarlier } from './earlier.ts';
 import { finalScan } from './final-scan.ts';
 import { verdictWhenLost } from './lost-store.ts';
 import { warnOfNames } from './never-came.ts';
@@ -51,15 +51,15 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   context.outage.drains(window.lengthMs);
   showWaiting(parts);
   // What there is of a checkpoint is committed before results use up the time.
-  await files.settled(deadline, 'checkpoint');
+  await files.drained(deadline, 'checkpoint');
   const postponed = await lastGeneration(parts, ending);
-  await files.settled(deadline);
+  await files.drained(deadline);
   context.progress.end();
   await moveSuspects(parts, suspects);
   const isConfirmed = (path: RelPath): boolean => parts.results.isConfirmed(path);
   const looking = { files, isConfirmed, withEarlier: hasSucceeded(run), deadline };
   const overwritten = ending.clean ? await pushOverwritten(context, looking) : [];
-  reached('finish.settled');
+  reached('finish.drained');
   files.stop();
   await recorder.stop();
   const unsaved = [
@@ -70,7 +70,8 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   ];
   const left = [...unsaved, ...missingResults(parts, run, unsaved)];
   let verdict = verdictOf(outcomeOf(parts, run, left));
-  const earlier = verdict.kind === 'done' ? await settleEarlier(parts, unfinished, window.record) : undefined;
+  const earlier =
+    verdict.kind === 'done' ? await resolveEarlier(parts, unfinished, window.record) : undefined;
   const told = [...left, ...(earlier?.left ?? [])];
   const obsolete = dropStoredResults(context);
   reached('finish.before-record');
@@ -132,7 +133,7 @@ function showWaiting({ context, files }: FinishParts): void {
   let bytes = 0;
   for (const role of ['result', 'checkpoint'] as const) {
     for (const fileState of files.fileStates(role)) {
-      if (isSettled(fileState)) continue;
+      if (isDone(fileState)) continue;
       count += 1;
       bytes += statMember(context.root, fileState.path)?.size ?? 0;
     }

@@ -47,25 +47,30 @@ export interface Attempt {
   readonly ended: CaptureRecord | undefined;
 }
 
-/** Claims the next attempt (or goes on with the one given), then reads, then records what it has read. */
-export async function openAttempt(
-  options: AttemptOptions,
-  store: Store,
-  scope: KeyScope,
-  resumed: AttemptFile | undefined,
-  paths: Paths,
-): Promise<Attempt> {
-  const facts = await claimOrResume(options, store, scope, resumed);
-  options.log.ofAttempt(facts.attempt);
-  return { facts, ...(await openLedger(options, store, facts, paths)) };
+/** What the claim needs beside the options. */
+interface Opening extends AttemptOptions {
+  readonly store: Store;
+  readonly scope: KeyScope;
+  /** What the sidecar that is being replaced has left. */
+  readonly resumed: AttemptFile | undefined;
+  readonly paths: Paths;
 }
 
-async function claimOrResume(
-  { settings, attempt, signal }: AttemptOptions,
-  store: Store,
-  scope: KeyScope,
-  resumed: AttemptFile | undefined,
-): Promise<RunFacts> {
+/** Claims the next attempt (or goes on with the one given), then reads, then records what it has read. */
+export async function openAttempt(opening: Opening): Promise<Attempt> {
+  const facts = await claimOrResume(opening);
+  opening.log.ofAttempt(facts.attempt);
+  return { facts, ...(await openLedger(opening, facts)) };
+}
+
+async function claimOrResume({
+  settings,
+  attempt,
+  signal,
+  store,
+  scope,
+  resumed,
+}: Opening): Promise<RunFacts> {
   const { identity } = settings;
   const common = {
     scope,
@@ -119,10 +124,8 @@ function startedRecord(facts: RunFacts): { text: string; push: string } {
 }
 
 async function openLedger(
-  { settings, attempt, log, outage, onFenced, signal }: AttemptOptions,
-  store: Store,
+  { settings, attempt, log, outage, onFenced, signal, store, paths }: Opening,
   facts: RunFacts,
-  paths: Paths,
 ): Promise<Omit<Attempt, 'facts'>> {
   const { scope } = facts;
   // What this attempt has just claimed a listing must show: one that does not may hide all that is stored.
@@ -141,7 +144,8 @@ async function openLedger(
   const newMap = (): PackedMap<StoredFile> => new PackedMap(storedFileRow(facts.scope.index), paths);
   const history = unionOf(told, settings.identity.runId, newMap);
   warnAboutOtherMakers(history, settings, log);
-  if (attempt === undefined) tellOfSubmissions(history, facts.attempt, store, settings, log);
+  if (attempt === undefined)
+    tellOfSubmissions(history, { before: facts.attempt, url: store.url }, settings, log);
   const fence = new Fence(store, facts, { onFenced, onLooked: outage.looked });
   const base = told.findLast(({ record }) => record.runId === settings.identity.runId);
   const tidy = new Tidy(store, fence, (error) =>
@@ -172,13 +176,12 @@ async function openLedger(
 /** Other runs, or a run that was done, may have left results that this one replaces: said once, here. */
 function tellOfSubmissions(
   history: History,
-  before: number,
-  { url }: Store,
+  about: { readonly before: number; readonly url: string },
   { manifest }: Settings,
   log: Log,
 ): void {
   const { rolesOf } = compileManifest(manifest);
-  const note = submissionNote(history, { before, url, isResult: (path) => rolesOf(path).result });
+  const note = submissionNote(history, { ...about, isResult: (path) => rolesOf(path).result });
   if (note !== undefined) log[note.level](note.message, { hint: note.hint });
 }
 

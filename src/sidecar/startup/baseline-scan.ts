@@ -84,12 +84,12 @@ function inherit({ inherited }: Context, files: Files): void {
  * checkpoint (`restored`): that is stored as a part of the checkpoint, which goes, and not as a result.
  */
 async function hashStagedInputs(context: Context, restored: ReadonlySet<RelPath>): Promise<void> {
-  const { inherited, manifest, workers, baselines, signal } = context;
+  const { inherited, manifest, sender, baselines, signal } = context;
   const before = readLastAttemptFile(context.settings);
   for (const path of inherited.keys()) {
     const roles = manifest.rolesOf(path);
     if (!roles.input || !roles.result || restored.has(path)) continue;
-    const digest = await workers.md5(path, signal);
+    const digest = await sender.workers.md5(path, signal);
     if (digest.kind !== 'md5') continue;
     if (before !== undefined && before.baselines.get(path)?.md5 !== digest.md5) continue;
     if (await isUnrecorded(context, path)) continue;

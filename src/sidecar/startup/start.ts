@@ -1,8 +1,9 @@
-// Everything before the task may start: lock, settle, claim the attempt, read what earlier ones have stored,
+// Everything before the task may start: lock the work directory, claim the attempt, read what earlier ones have stored,
 // restore. Either it ends with a context that owns the index, or nothing was started and nothing changed.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import posix from 'node:path/posix';
+import type { Log } from '../../log/log.ts';
 import { generationName, judged } from '../../model/checkpoint/history.ts';
 import { fixedPart } from '../../model/file/fixed-part.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
@@ -14,14 +15,17 @@ import { PackedMap } from '../../model/packed/packed-map.ts';
 import { Paths } from '../../model/packed/paths.ts';
 import { encodePath } from '../../model/path.ts';
 import { clockMs } from '../../native/clock.ts';
+import type { WorkDir } from '../../native/work-dir.ts';
 import { openReclaimer } from '../../reclaim/reclaim.ts';
 import { describeSettled, settleReclaims } from '../../reclaim/recover.ts';
-import { listRecords } from '../../records/read.ts';
+import type { Ledger, RunFacts } from '../../records/ledger.ts';
+import { listRecords, type RecordListing } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
 import { storeDirectory } from '../../store/url.ts';
-import { readAttemptFile } from '../run/attempt-file.ts';
+import type { Sender } from '../../upload/send.ts';
+import { readAttemptFile, type AttemptFile } from '../run/attempt-file.ts';
 import { Baselines } from '../run/baselines.ts';
 import type { Context } from '../run/context.ts';
 import { openProgress } from '../run/progress.ts';
@@ -29,13 +33,14 @@ import { openSpoolFull } from '../run/spool-full.ts';
 import { openAttempt, type AttemptOptions } from './attempt.ts';
 import { doneAttempt } from './done-already.ts';
 import { leaveFor, restoredBefore } from './handover.ts';
+import type { Patience } from './patience.ts';
 import { refuseMissingInputs } from './inputs-told.ts';
 import { lockWorkdir } from './lock.ts';
-import type { Patience } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
 import { openSnapshotLanes } from './workers.ts';
 
 export interface Begun {
+  readonly kind: 'begun';
   readonly context: Context;
   readonly restored: Restored;
   /** The last record, when the sidecar that is being replaced died after it. */
@@ -49,122 +54,160 @@ export interface StartOptions extends AttemptOptions {
   readonly patience: Patience;
 }
 
-export type Beginning =
-  | ({ readonly kind: 'begun' } & Begun)
-  | { readonly kind: 'done-already'; readonly attempt: number };
+export type Beginning = Begun | { readonly kind: 'done-already'; readonly attempt: number };
+
+/** Closes in reverse order of opening, each before what it needs. */
+class Owned {
+  readonly #closes: (() => Promise<void> | void)[] = [];
+
+  /** `close` is to be called at the end. */
+  add<T>(one: T, close: (one: T) => Promise<void> | void): T {
+    this.#closes.push(() => close(one));
+    return one;
+  }
+
+  readonly close = async (): Promise<void> => {
+    for (const close of this.#closes.toReversed()) await close();
+  };
+}
 
 export async function begin(options: StartOptions): Promise<Beginning> {
-  const { settings, log, outage, patience } = options;
-  const { signal } = patience;
-  const owned: (() => Promise<void> | void)[] = [];
-  const close = async (): Promise<void> => {
-    // oxlint-disable-next-line no-await-in-loop -- in reverse order of opening, each after the one that needs it
-    for (const end of owned.toReversed()) await end();
-  };
-  owned.push(() => patience.close());
+  const owned = new Owned();
+  owned.add(options.patience, (patience) => patience.close());
   try {
-    const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
-    owned.push(() => fs.closeSync(fd));
-    const root = { fd, path: settings.workdir };
-    const store = patience.over(await openStore(settings.to, { onTry: outage.tried }));
-    owned.push(() => store.close());
-    const scope: KeyScope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
-    const listing = await listRecords(store, scope, signal);
-    if (settings.skipDone && options.attempt === undefined) {
-      const done = await doneAttempt(store, listing, settings, signal);
+    const place = await openPlace(options, owned);
+    const { settings, attempt, patience } = options;
+    if (settings.skipDone && attempt === undefined) {
+      const done = await doneAttempt(place.store, place.listing, settings, patience.signal);
       if (done !== undefined) {
-        await close();
+        await owned.close();
         return { kind: 'done-already', attempt: done };
       }
     }
-    const lock = lockWorkdir(settings.workdir, settings.sharedWorkdir);
-    owned.push(() => lock.close());
-    process.on('SIGIO', () => undefined); // a lease that a writer meets must not end us (fcntl(2))
-    if (!settings.sharedWorkdir) {
-      for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
-      await clearStaging(root);
-    }
-    const from =
-      settings.from === undefined
-        ? store
-        : patience.over(await openStore(settings.from, { onTry: outage.tried }));
-    if (from !== store) owned.push(() => from.close());
-    const manifest = compileManifest(settings.manifest, storeInside(settings));
-    if (options.attempt === undefined)
-      await refuseMissingInputs({ settings, scope, manifest, store, from, signal });
-    const paths = new Paths();
-    const resumed = options.attempt === undefined ? undefined : readAttemptFile(settings, options.attempt);
-    const { facts, history, ledger, fence, tidy, ended } = await openAttempt(
-      { ...options, signal },
-      store,
-      scope,
-      resumed,
-      paths,
-    );
-    // Of earlier attempts, or of the dead sidecar that this one replaces.
-    if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);
-    const progress = openProgress(log.draw);
-    const restored: Restored =
-      resumed === undefined
-        ? await restore({
-            settings,
-            scope,
-            manifest,
-            root,
-            store,
-            from,
-            history,
-            log,
-            signal,
-            progress,
-          })
-        : restoredBefore(resumed.alone?.restored, ledger.generations);
-    ledger.setGenerations(judged(ledger.generations, restored.judgements));
-    if (restored.generation !== undefined) ledger.restored = generationName(restored.generation);
-    const workers = openSnapshotLanes(settings, root, log);
-    owned.push(() => workers.close());
-    const reclaimer =
-      settings.reclaim === 'never' || settings.sharedWorkdir ? undefined : openReclaimer(root);
-    owned.push(() => reclaimer?.close());
-    const baselines = new Baselines(ledger);
-    for (const [path, baseline] of resumed?.baselines ?? [])
-      if (!ledger.results.has(path)) baselines.set(path, baseline);
-    const inherited = new PackedMap(fingerprintRow, paths);
-    for (const [path, fingerprint] of resumed?.inherited ?? []) inherited.set(path, fingerprint);
-    const context: Context = {
-      settings,
-      scope,
-      manifest,
-      store,
-      root,
-      log,
-      history,
-      ledger,
-      fence,
-      tidy,
-      workers,
-      reclaimer,
-      signal: options.signal,
-      attempt: facts.attempt,
-      runToken: facts.runToken,
-      startedAt: facts.startedAt,
-      baselines,
-      inherited,
-      lacking: resumed?.lacking ?? restored.lacking,
-      paths,
-      resumed: resumed === undefined ? undefined : resumed.alone?.restored ? 'handed-over' : 'replaced',
-      alone: options.alone === true ? leaveFor(settings) : undefined,
-      progress,
-      outage,
-      spoolFull: openSpoolFull(log, settings),
-      now: clockMs,
-      newId: randomUUID,
-    };
-    return { kind: 'begun', context, restored, ended, close };
+    await takeWorkdir(options, place.root, owned);
+    return await beginAttempt(options, place, owned);
   } catch (error) {
-    await close();
+    await owned.close();
     throw error;
   }
+}
+
+/** Where the files are, and where they go. */
+interface Place {
+  readonly root: WorkDir;
+  readonly store: Store;
+  readonly scope: KeyScope;
+  /** What was there before this attempt. */
+  readonly listing: RecordListing;
+}
+
+async function openPlace({ settings, outage, patience }: StartOptions, owned: Owned): Promise<Place> {
+  const { workdir, identity } = settings;
+  const { O_RDONLY, O_DIRECTORY } = fs.constants;
+  const fd = owned.add(fs.openSync(encodePath(workdir), O_RDONLY | O_DIRECTORY), fs.closeSync);
+  const opened = await openStore(settings.to, { onTry: outage.tried });
+  const store = owned.add(patience.over(opened), (one) => one.close());
+  const scope = { taskName: identity.taskName, index: keyIndex(identity) };
+  return {
+    root: { fd, path: workdir },
+    store,
+    scope,
+    listing: await listRecords(store, scope, patience.signal),
+  };
+}
+
+/** From here on the work directory is ours: what a dead sidecar had begun in it is ended. */
+async function takeWorkdir({ settings, log }: AttemptOptions, root: WorkDir, owned: Owned): Promise<void> {
+  owned.add(lockWorkdir(settings.workdir, settings.sharedWorkdir), (lock) => lock.close());
+  process.on('SIGIO', () => undefined); // a lease that a writer meets must not end us (fcntl(2))
+  if (settings.sharedWorkdir) return;
+  for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
+  await clearStaging(root);
+}
+
+async function beginAttempt(options: StartOptions, place: Place, owned: Owned): Promise<Begun> {
+  const { settings, log, outage, patience } = options;
+  const { signal } = patience;
+  const { root, store, scope } = place;
+  const from =
+    settings.from === undefined
+      ? store
+      : owned.add(patience.over(await openStore(settings.from, { onTry: outage.tried })), (one) =>
+          one.close(),
+        );
+  const manifest = compileManifest(settings.manifest, storeInside(settings));
+  const isNew = options.attempt === undefined;
+  if (isNew) await refuseMissingInputs({ settings, scope, manifest, store, from, signal });
+  const paths = new Paths();
+  const resumed = isNew ? undefined : readAttemptFile(settings, options.attempt);
+  const { ended, facts, ...records } = await openAttempt({
+    ...options,
+    signal,
+    store,
+    scope,
+    resumed,
+    paths,
+  });
+  // Of earlier attempts, or of the dead sidecar that this one replaces.
+  if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);
+  const { history, ledger } = records;
+  const common = { settings, scope, manifest, root, store, log, signal, progress: openProgress(log.draw) };
+  const restored =
+    resumed === undefined
+      ? await restore({ ...common, from, history })
+      : restoredBefore(resumed.alone?.restored, ledger.generations);
+  ledger.setGenerations(judged(ledger.generations, restored.judgements));
+  if (restored.generation !== undefined) ledger.restored = generationName(restored.generation);
+  const { attempt, runToken, startedAt } = facts;
+  const workers = owned.add(openSnapshotLanes(settings, root, log), (one) => one.close());
+  const context: Context = {
+    ...common,
+    ...records,
+    signal: options.signal,
+    outage,
+    paths,
+    attempt,
+    runToken,
+    startedAt,
+    ...knownBefore(resumed, ledger, paths),
+    lacking: resumed?.lacking ?? restored.lacking,
+    resumed: resumed === undefined ? undefined : resumed.alone?.restored ? 'handed-over' : 'replaced',
+    alone: options.alone === true ? leaveFor(settings) : undefined,
+    sender: { ...senderOf(settings, facts, log), root, store, workers },
+    reclaimer: owned.add(mayReclaim(settings) ? openReclaimer(root) : undefined, (one) => one?.close()),
+    now: clockMs,
+  };
+  return { kind: 'begun', context, restored, ended, close: owned.close };
+}
+
+/** What the objects of this attempt carry. */
+function senderOf(
+  settings: Settings,
+  { attempt, runToken, scope }: RunFacts,
+  log: Log,
+): Omit<Sender, 'root' | 'store' | 'workers'> {
+  const { compression, identity } = settings;
+  const onSpoolFull = openSpoolFull(log, settings);
+  const { runId } = identity;
+  return { attempt, runToken, index: scope.index, runId, compression, onSpoolFull, newId: randomUUID };
+}
+
+function mayReclaim({ reclaim, sharedWorkdir }: Settings): boolean {
+  return reclaim !== 'never' && !sharedWorkdir;
+}
+
+/** What the sidecar that is being replaced has left: content that needs no push, and what the task inherited. */
+function knownBefore(
+  resumed: AttemptFile | undefined,
+  ledger: Ledger,
+  paths: Paths,
+): Pick<Context, 'baselines' | 'inherited'> {
+  const baselines = new Baselines(ledger);
+  for (const [path, baseline] of resumed?.baselines ?? [])
+    if (!ledger.results.has(path)) baselines.set(path, baseline);
+  const inherited = new PackedMap(fingerprintRow, paths);
+  for (const [path, fingerprint] of resumed?.inherited ?? []) inherited.set(path, fingerprint);
+  return { baselines, inherited };
 }
 
 /** A store inside the work directory is never watched. */

@@ -22,13 +22,13 @@ export function openSnapshotLanes(settings: Settings, root: WorkDir, log: Log): 
 }
 
 /** The first worker takes a while to load: not while the first closed file waits for it. */
-export function warmUpLanes({ workers, settings, log }: Pick<Context, 'workers' | 'settings' | 'log'>): void {
+export function warmUpLanes({ sender, settings, log }: Pick<Context, 'sender' | 'settings' | 'log'>): void {
   const said = (name: string): void => {
     if (name !== 'none' || settings.compression.kind === 'none') return;
     log.warn('no zstd here: files are stored uncompressed', { hint: NO_ZSTD_HINT });
   };
   // A worker that cannot start says so to the first file that needs it; here the run may just be over.
-  workers.compressor().then(said, () => undefined);
+  sender.workers.compressor().then(said, () => undefined);
 }
 
 /** `--spool`, else the directory for temporary files; a run goes on without one. */

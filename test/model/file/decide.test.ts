@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decide, HOLD_MS, isSettled, MOST_DOUBT_MS, type FileEvent } from '../../../src/model/file/decide.ts';
+import { decide, HOLD_MS, isDone, MOST_DOUBT_MS, type FileEvent } from '../../../src/model/file/decide.ts';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
-import { isSuspect, type Ending } from '../../../src/model/file/suspect.ts';
 import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
-import { nextStep } from '../../../src/model/file/next-step.ts';
 import type { Fingerprint } from '../../../src/model/file/fingerprint.ts';
+import { nextStep } from '../../../src/model/file/next-step.ts';
+import { isSuspect, type Ending } from '../../../src/model/file/suspect.ts';
 
 const stateOf = (n: number): Fingerprint => ({
   dev: '1',
@@ -250,14 +250,14 @@ describe('a declared file', () => {
     expect(after(newFileState('r', 'result', false), { kind: 'adopt' }).pending).toBe(false);
   });
 
-  it('is settled but not durable when it was withdrawn', () => {
+  it('is done but not durable when it was withdrawn', () => {
     const fileState = after(
       newFileState('r', 'result', false),
       close(),
       { kind: 'push-started' },
       { kind: 'gone' },
     );
-    expect(isSettled(fileState)).toBe(true);
+    expect(isDone(fileState)).toBe(true);
     expect(fileState.durable).toBeUndefined();
   });
 });
@@ -320,7 +320,7 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
           happen('stored');
         }
         expect(world.stored).toBe(world.content);
-        expect(isSettled(fileState)).toBe(true);
+        expect(isDone(fileState)).toBe(true);
       }),
       { numRuns: 3000 },
     );

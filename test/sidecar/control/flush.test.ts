@@ -4,8 +4,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { StoredFile } from '../../../src/model/format/records.ts';
-import type { Files } from '../../../src/sidecar/queue/files.ts';
 import { openFlush, type FlushParts } from '../../../src/sidecar/control/flush.ts';
+import type { Files } from '../../../src/sidecar/queue/files.ts';
 import { filesThat, fingerprint, stored } from '../queue/pushes.ts';
 
 let dir: string;
@@ -70,7 +70,7 @@ function open(): Run {
         members: () => [],
         captureNow: () => Promise.resolve(true),
         commits: {
-          settleProven: () => {
+          recordProven: () => {
             run.settleFails -= 1;
             return Promise.resolve(run.settleFails < 0);
           },

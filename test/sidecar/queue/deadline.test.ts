@@ -86,7 +86,7 @@ describe('with a deadline', () => {
     expect(lab.begun).toEqual(['fits', 'not']);
     lab.passes(49_000);
     await lab.stores('not');
-    await lab.files.settled(new AbortController().signal);
+    await lab.files.drained(new AbortController().signal);
     expect(lab.begun).toEqual(['fits', 'not']);
     expect(lab.files.waiting).toBe(1);
   });
