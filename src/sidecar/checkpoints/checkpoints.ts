@@ -6,9 +6,12 @@ import { type FileFacts, type Fingerprint, sameFingerprint } from '../../model/f
 import { checkpointKey } from '../../model/format/keys.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
-import { type Sender, sendFile, type SendJob, type Sent } from '../../upload/send.ts';
+import { sendFile, type SendJob, type Sent } from '../../upload/send.ts';
 import { endedPush, failedPush, type PushHandle } from '../queue/pusher.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'scope' | 'log' | 'attempt' | 'ledger' | 'sender' | 'outage' | 'now'>;
 
 interface StoredMember {
   readonly file: StoredFile;
@@ -16,7 +19,7 @@ interface StoredMember {
 }
 
 export class Checkpoints {
-  readonly #context: Context;
+  readonly #context: Uses;
   readonly #stored = new Map<RelPath, StoredMember>();
   /** Every object of this attempt that may be in the store and is not on its way there, and those restored. */
   readonly #objects = new Set<string>();
@@ -25,7 +28,7 @@ export class Checkpoints {
   readonly #usedBy = new Map<RelPath, number>();
   bytesStored = 0;
 
-  constructor(context: Context) {
+  constructor(context: Uses) {
     this.#context = context;
     const own = context.ledger.generations.filter(({ attempt }) => attempt === context.attempt);
     this.#generation = 1 + Math.max(0, ...own.map((generation) => generation.generation));

@@ -13,9 +13,12 @@ import type { Companion, Generation, StoredFile } from '../../model/format/recor
 import type { RelPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { Ledger } from '../../records/ledger.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Companions } from './companions.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'log' | 'attempt' | 'ledger' | 'tidy' | 'signal' | 'now'>;
 
 export type Marks = Pick<Generation, 'suspect' | 'incomplete' | 'instant' | 'unproven'>;
 /** What the set is ahead of. */
@@ -46,7 +49,7 @@ export interface MadeGeneration {
 
 /** Resolves to the generation when it is recorded. Throws when it could not be. */
 export async function commitGeneration(
-  context: Context,
+  context: Uses,
   keepers: Keepers,
   { number, files, marks }: MadeGeneration,
 ): Promise<Generation> {
@@ -67,7 +70,7 @@ export async function commitGeneration(
 }
 
 /** Of this attempt's generations those that are proven by now lose their mark: the next record says so. */
-function asProvenNow({ ledger, attempt }: Context, { isProven }: Keepers): readonly Generation[] {
+function asProvenNow({ ledger, attempt }: Uses, { isProven }: Keepers): readonly Generation[] {
   return ledger.generations.map((one) =>
     one.unproven === true && one.attempt === attempt && isProven(one) ? { ...one, unproven: undefined } : one,
   );
@@ -77,7 +80,7 @@ function asProvenNow({ ledger, attempt }: Context, { isProven }: Keepers): reado
  * What is proven by now is said to be, and what was kept only until then is dropped. Throws when that could not be
  * recorded.
  */
-export async function recordProven(context: Context, keepers: Keepers): Promise<void> {
+export async function recordProven(context: Uses, keepers: Keepers): Promise<void> {
   const { ledger, settings } = context;
   const proven = asProvenNow(context, keepers);
   const kept = keptGenerations(proven, settings.generations, keepers.isProven);
@@ -88,7 +91,7 @@ export async function recordProven(context: Context, keepers: Keepers): Promise<
 
 /** Resolves to the generations that the store's newest record names no longer. */
 async function record(
-  { ledger, signal }: Context,
+  { ledger, signal }: Uses,
   kind: 'checkpoint' | 'stored',
   kept: readonly Generation[],
 ): Promise<readonly Generation[]> {
@@ -107,7 +110,7 @@ async function record(
 
 /** Deletes the objects of `dropped` generations, and those of this attempt, that nothing needs any more. */
 export async function deleteUnneeded(
-  context: Context,
+  context: Uses,
   { checkpoints, companions, inUse, mayBeCut }: Keepers,
   dropped: readonly Generation[],
 ): Promise<void> {
@@ -133,7 +136,7 @@ export async function deleteUnneeded(
  * marked.
  */
 export function markSuspect(
-  { ledger, log, attempt }: Context,
+  { ledger, log, attempt }: Uses,
   closedAtMs: ReadonlyMap<string, number>,
 ): boolean {
   const isOfDeath = (generation: Generation): boolean =>
@@ -157,7 +160,7 @@ export function markSuspect(
 }
 
 /** The task has ended, and what its end made suspect is marked: the others are proven. The last record says so. */
-export function markProven({ ledger, attempt }: Context): void {
+export function markProven({ ledger, attempt }: Uses): void {
   ledger.setGenerations(
     ledger.generations.map((one) => (one.attempt === attempt ? { ...one, unproven: undefined } : one)),
   );
@@ -176,7 +179,7 @@ export function isNewest(ledger: Ledger, members: readonly StoredFile[]): boolea
  * when there is nothing to name: it is an earlier attempt's, which the task may have cut its files back from,
  * or a companion does not go on from what it holds.
  */
-export function nameInNewest({ ledger, attempt }: Context, now: readonly Companion[]): boolean {
+export function nameInNewest({ ledger, attempt }: Uses, now: readonly Companion[]): boolean {
   const [newest, ...older] = ledger.generations;
   if (newest?.attempt !== attempt) return false;
   // A result that was closed since is none any more: as far as it was then it stays with the set.
@@ -198,7 +201,7 @@ export function isRenewed({ generations }: Ledger, companions: readonly Companio
  * Sets need not hold a result any more that has come to be stored under its key since. Gives the objects that nothing
  * names once the next record says so: the caller writes it, and deletes them.
  */
-export function dropStoredResults({ ledger }: Pick<Context, 'ledger'>): readonly string[] {
+export function dropStoredResults({ ledger }: Needs<'ledger'>): readonly string[] {
   const isStored = (generation: Generation, { path, closed }: Companion): boolean =>
     closed === true && (ledger.results.get(path)?.attempt ?? 0) >= generation.attempt;
   const before = ledger.generations;

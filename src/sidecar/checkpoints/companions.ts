@@ -9,10 +9,13 @@ import type { Companion, Generation, Segment } from '../../model/format/records.
 import { showPath, type RelPath } from '../../model/path.ts';
 import { sendSegment, type SegmentSent } from '../../upload/send-segment.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { OpenResults, ResultFound } from './open-results.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'scope' | 'manifest' | 'root' | 'log' | 'attempt' | 'ledger' | 'sender'>;
 
 /** Companions that are read at once: a checkpoint waits for all of them, results should not wait for any. */
 const PARALLEL = 2;
@@ -31,7 +34,7 @@ export interface Moment {
 }
 
 export class Companions {
-  readonly #context: Context;
+  readonly #context: Uses;
   readonly #walk: Walk;
   readonly #openResults: Pick<OpenResults, 'look' | 'isHurried'>;
   readonly #captured = new Map<RelPath, Captured>();
@@ -48,7 +51,7 @@ export class Companions {
 
   /** `before`: the generation whose companions stand in the work directory. */
   constructor(
-    context: Context,
+    context: Uses,
     before: Generation | undefined,
     openResults: Pick<OpenResults, 'look' | 'isHurried'>,
     checkpoints: Pick<Checkpoints, 'number'>,
@@ -215,7 +218,7 @@ export class Companions {
 }
 
 /** Only where companions can be: not through all the results. */
-function walkOf({ settings, manifest, root, log }: Context): Walk {
+function walkOf({ settings, manifest, root, log }: Uses): Walk {
   const alone = compileManifest({ ...settings.manifest, results: [], checkpoints: [], inputs: [] });
   return {
     root,

@@ -20,12 +20,15 @@ import type { FileFacts } from '../../model/file/fingerprint.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatMs } from '../../model/units.ts';
 import type { Files } from '../queue/files.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { lacksQuiet } from './coverage.ts';
 import { collectStates, membersAmong, openCounted } from './members.ts';
 
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'manifest' | 'root' | 'log' | 'resumed' | 'now'>;
+
 export interface CuttingOptions {
-  readonly context: Context;
+  readonly context: Uses;
   readonly files: Files;
   /** Delivers all closes that the kernel has queued at this moment. */
   readonly drainEvents: () => void;

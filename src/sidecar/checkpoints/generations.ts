@@ -12,7 +12,8 @@ import { commitLast, type Commit, type LastCut } from './last-generation.ts';
 import { PendingCut, type CutParts } from './pending-cut.ts';
 import { CutRefused } from './verify-cut.ts';
 
-export interface GenerationsOptions extends CutParts, CuttingOptions, Pick<CommitsOptions, 'behind'> {
+export interface GenerationsOptions
+  extends CutParts, Omit<CuttingOptions, 'context'>, Pick<CommitsOptions, 'behind'> {
   /** Asks for a record that also names what the commit makes obsolete. */
   readonly onCommitted: () => void;
 }

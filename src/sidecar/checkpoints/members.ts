@@ -9,8 +9,11 @@ import { lstatBeneath } from '../../native/beneath.ts';
 import { factsOf, fileFacts } from '../../native/facts.ts';
 import { openBeneath, writerState } from '../../native/files.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'manifest' | 'root'>;
 
 export type Collected =
   /** One moment at which no member had a writer. */
@@ -64,7 +67,7 @@ function linkState(root: WorkDir, path: RelPath): FileFacts | undefined {
 
 /** Of the declared checkpoint files those that exist, but for those that `--newest` or `isLeftOut` leaves out. */
 export function membersAmong(
-  { root, manifest, settings }: Context,
+  { root, manifest, settings }: Uses,
   declared: Iterable<RelPath>,
   rotationOf: Rotates,
   isLeftOut: (unit: string) => boolean = () => false,

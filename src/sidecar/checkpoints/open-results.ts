@@ -14,7 +14,7 @@ import type { FoundFile } from '../../watch/watcher.ts';
 import type { Witness } from '../../watch/witness.ts';
 import type { Files } from '../queue/files.ts';
 import type { Unsaved } from '../queue/unsaved.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 
 /** A program that updates a file in place writes to its header: these first bytes must be as they were. */
@@ -38,7 +38,7 @@ type Manner = { readonly ino: string } & (
 );
 
 export interface OpenResultsParts {
-  readonly context: Pick<Context, 'root' | 'manifest' | 'resumed' | 'ledger'>;
+  readonly context: Needs<'root' | 'manifest' | 'resumed' | 'ledger'>;
   readonly unsaved: Pick<Unsaved, 'look' | 'checkpointAtMs'>;
   readonly files: Pick<Files, 'get' | 'isHurried'>;
   /** At the end: those that are stored only beside their keys, as a death may have closed them. */

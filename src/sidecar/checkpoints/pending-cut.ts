@@ -4,14 +4,30 @@ import { sameFingerprint } from '../../model/file/fingerprint.ts';
 import type { Companion, StoredFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { Files } from '../queue/files.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Capture, Companions } from './companions.ts';
 import type { TakenCut } from './cutting.ts';
 
+/** What cuts, commits and captures take of the run. */
+type Uses = Needs<
+  | 'settings'
+  | 'manifest'
+  | 'root'
+  | 'log'
+  | 'attempt'
+  | 'resumed'
+  | 'ledger'
+  | 'tidy'
+  | 'lacking'
+  | 'signal'
+  | 'outage'
+  | 'now'
+>;
+
 export interface CutParts {
-  readonly context: Context;
+  readonly context: Uses;
   readonly files: Files;
   readonly checkpoints: Checkpoints;
   readonly companions: Companions;

@@ -4,11 +4,14 @@ import { generationName } from '../../model/checkpoint/history.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { whileLinked } from '../../model/linked-signal.ts';
 import { heldPath } from '../../native/beneath.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Marks } from './commit.ts';
 import { collectStates } from './members.ts';
 import { verify } from './verify.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'root' | 'log' | 'attempt' | 'signal'>;
 
 /** The set is not committed. `moved`: the task went on before the check had ended, and the next set may be. */
 export class CutRefused extends Error {
@@ -32,7 +35,7 @@ export type VerifyCut = (
   until: { readonly signal: AbortSignal; readonly isLast: boolean },
 ) => Promise<Marks>;
 
-export function openVerifyCut(context: Context, checkpoints: Checkpoints): VerifyCut {
+export function openVerifyCut(context: Uses, checkpoints: Checkpoints): VerifyCut {
   const { settings, root, attempt, signal, log } = context;
   if (settings.verify?.atCommit !== true) return async (_members, _generation, marks) => marks;
   const { command } = settings.verify;

@@ -3,16 +3,19 @@
 import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { flushedAnswer, type ControlAnswer, type ControlRequest } from '../../model/format/control.ts';
 import { whileLinked } from '../../model/linked-signal.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { openControl, type Control, type Serve } from './control.ts';
 import type { Flush } from './flush.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'log' | 'runToken' | 'signal'>;
 
 /**
  * Listens, from now on. Undefined when no place for the socket is found: the run goes on without, and says so.
  *
  * @throws CaptureError with status 64 when the place that the user named cannot be used.
  */
-export async function openAnswers(context: Context, flush: Flush): Promise<Control | undefined> {
+export async function openAnswers(context: Uses, flush: Flush): Promise<Control | undefined> {
   const { settings, runToken, log } = context;
   const serve: Serve = (request, signal) => answer(request, flush, signal, context.signal);
   try {

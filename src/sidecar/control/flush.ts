@@ -19,7 +19,10 @@ import type { Files } from '../queue/files.ts';
 import type { Need } from '../queue/needs.ts';
 import type { Recorder } from '../queue/recorder.ts';
 import type { Unsaved } from '../queue/unsaved.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'root' | 'ledger' | 'signal' | 'now'>;
 
 /** While files are still waited for, what is stored already is recorded this often. */
 const RECORD_EVERY_MS = 2000;
@@ -27,7 +30,7 @@ const RECORD_EVERY_MS = 2000;
 const RECORD_RETRY_MS = 500;
 
 export interface FlushParts {
-  readonly context: Context;
+  readonly context: Uses;
   readonly files: Files;
   readonly generations: Generations;
   readonly recorder: Recorder;

@@ -6,10 +6,13 @@ import { heldPath } from '../../native/beneath.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
 import { Lag } from '../queue/lag.ts';
 import type { Results } from '../queue/results.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import { Room } from './low-space.ts';
 import { openMinuteLine } from './minute-line.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'root' | 'log' | 'attempt' | 'ledger' | 'paths' | 'now'>;
 
 export interface Gauges {
   /** To be told of every change of a file state, with what it was before. */
@@ -21,7 +24,7 @@ export interface Gauges {
   close(): void;
 }
 
-export function openGauges(context: Context, results: Results): Gauges {
+export function openGauges(context: Uses, results: Results): Gauges {
   const { root, settings, log, now, paths, ledger, attempt } = context;
   const lag = new Lag(now, paths);
   let checkpoints = 0;

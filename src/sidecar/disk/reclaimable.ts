@@ -8,11 +8,14 @@ import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { Files } from '../queue/files.ts';
 import type { Reclaimable } from '../queue/results.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 
+/** What it takes of the run. */
+type Uses = Needs<'manifest' | 'root' | 'log' | 'ledger'>;
+
 export interface ReclaimableParts {
-  readonly context: Pick<Context, 'ledger' | 'manifest' | 'root'>;
+  readonly context: Needs<'ledger' | 'manifest' | 'root'>;
   readonly files: Pick<Files, 'get'>;
   readonly generations: Pick<Generations, 'members'>;
   readonly checkpoints: Pick<Checkpoints, 'objectOf'>;
@@ -41,7 +44,7 @@ export function checkpointsToReclaim({
 }
 
 /** False, with a warning, when the task has moved or removed it. */
-export function isInPlace({ root, log }: Context): boolean {
+export function isInPlace({ root, log }: Uses): boolean {
   switch (whereabouts(root)) {
     case 'here':
       return true;

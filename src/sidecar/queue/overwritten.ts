@@ -10,8 +10,13 @@ import { markRow } from '../../model/packed/codecs.ts';
 import { PackedMap } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import type { ObjectHead, ObjectMeta, Store } from '../../store/contract/store.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import type { Files } from './files.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<
+  'manifest' | 'store' | 'log' | 'attempt' | 'history' | 'ledger' | 'baselines' | 'paths' | 'signal'
+>;
 
 /** A look costs a round trip and no bytes. */
 const LOOKS_AT_ONCE = 16;
@@ -22,7 +27,7 @@ export function mayBeOverwritten({ attempts }: History): boolean {
 }
 
 /** True when the object of a result is no longer the one that was pushed, or not all of it. */
-export async function isOverwritten({ store, signal }: Context, file: StoredFile): Promise<boolean> {
+export async function isOverwritten({ store, signal }: Uses, file: StoredFile): Promise<boolean> {
   return !isObjectOf(file, await store.head(file.key, signal));
 }
 
@@ -76,7 +81,7 @@ export interface LookOptions {
  * results that an earlier attempt had pushed and not recorded. Resolves to what could not be.
  */
 export async function pushOverwritten(
-  context: Context,
+  context: Uses,
   { files, isConfirmed, withEarlier, deadline }: LookOptions,
 ): Promise<readonly LeftFile[]> {
   const { history, ledger, baselines, manifest, log, store, attempt, signal } = context;
@@ -118,10 +123,10 @@ function whyGone({ attempt }: StoredFile, there: Standing | undefined): string {
 }
 
 export class Confirmed {
-  readonly #context: Context;
+  readonly #context: Uses;
   readonly #paths: PackedMap<true>;
 
-  constructor(context: Context) {
+  constructor(context: Uses) {
     this.#context = context;
     this.#paths = new PackedMap(markRow, context.paths);
   }

@@ -5,12 +5,17 @@ import type { FileState } from '../../model/file/file-state.ts';
 import { partialKey } from '../../model/format/keys.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { sendFile } from '../../upload/send.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { endedPush, type PushHandle } from './pusher.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<
+  'scope' | 'store' | 'log' | 'attempt' | 'runToken' | 'ledger' | 'fence' | 'sender' | 'baselines' | 'now'
+>;
 
 /** Pushes the file as it is under its partial key. `why` it may be half-written is for the user. */
 export async function pushPartial(
-  context: Context,
+  context: Uses,
   fileState: FileState,
   how: PushHandle,
   why: string,
@@ -43,7 +48,7 @@ export async function pushPartial(
 }
 
 /** Moves a result that was published before the death was known to its partial key. */
-export async function moveToPartial(context: Context, path: RelPath, signal: AbortSignal): Promise<void> {
+export async function moveToPartial(context: Uses, path: RelPath, signal: AbortSignal): Promise<void> {
   const { ledger, store, scope, attempt, fence, log } = context;
   const file = ledger.results.get(path);
   if (file === undefined || file.attempt !== attempt) return;
@@ -66,7 +71,7 @@ export async function moveToPartial(context: Context, path: RelPath, signal: Abo
 
 /** Of the first key that is free, or ours already: the attempts of other tasks have the same numbers. */
 async function freeNumber(
-  { store, scope, attempt, runToken }: Context,
+  { store, scope, attempt, runToken }: Uses,
   path: RelPath,
   signal: AbortSignal,
 ): Promise<number> {

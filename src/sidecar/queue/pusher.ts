@@ -9,7 +9,10 @@ import type { Paths } from '../../model/packed/paths.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { StoreError } from '../../store/contract/store.ts';
 import type { Sent } from '../../upload/send.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'log' | 'outage' | 'now'>;
 
 /** Stands for one file in one role: a number, as there may be very many. */
 export type FileKey = number;
@@ -87,7 +90,7 @@ export function endedPush(
  * by outage.ts, of everything else here.
  */
 export function failedPush(
-  { log, outage, now }: Context,
+  { log, outage, now }: Uses,
   { path, failedTries }: FileState,
   error: unknown,
   givenUp: AbortSignal,

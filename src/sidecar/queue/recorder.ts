@@ -2,7 +2,10 @@
 // (a reclaim, the drain). A record that fails is tried again; what it would have named stays unreclaimed.
 import { pauseAfter, type BackOff } from '../../model/back-off.ts';
 import { reasonOf } from '../../model/errors.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'log' | 'ledger' | 'signal' | 'outage'>;
 
 const BACK_OFF: BackOff = { firstMs: 10_000, mostMs: 300_000 };
 /** With `--reclaim now` a record comes before each deletion: never more often than this. */
@@ -11,7 +14,7 @@ const EAGER: BackOff = { firstMs: 500, mostMs: 500 };
 const MOST_UNRECORDED = 4000;
 
 export class Recorder {
-  readonly #context: Context;
+  readonly #context: Uses;
   readonly #afterRecord: () => Promise<void>;
   readonly #backOff: BackOff;
   #pauses = 0;
@@ -20,7 +23,7 @@ export class Recorder {
   #stopped = false;
 
   /** `afterRecord` runs after each record: deletes obsolete objects, reclaims. */
-  constructor(context: Context, afterRecord: () => Promise<void>) {
+  constructor(context: Uses, afterRecord: () => Promise<void>) {
     this.#context = context;
     this.#afterRecord = afterRecord;
     this.#backOff = context.settings.reclaim === 'now' ? EAGER : BACK_OFF;

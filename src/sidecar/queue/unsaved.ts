@@ -8,7 +8,7 @@ import type { Behind } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { writerOf } from '../../native/files.ts';
 import type { Watcher } from '../../watch/watching.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import type { Files } from './files.ts';
 
@@ -27,13 +27,13 @@ export interface UnsavedSources {
 }
 
 export class Unsaved {
-  readonly #context: Pick<Context, 'root' | 'manifest' | 'ledger' | 'settings'>;
+  readonly #context: Needs<'root' | 'manifest' | 'ledger' | 'settings'>;
   readonly #sources: UnsavedSources;
   #checkpointAtMs = -Infinity;
   /** The newest last. One of these may have been opened again since. */
   readonly #recent: Readonly<Record<FileRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
 
-  constructor(context: Pick<Context, 'root' | 'manifest' | 'ledger' | 'settings'>, sources: UnsavedSources) {
+  constructor(context: Needs<'root' | 'manifest' | 'ledger' | 'settings'>, sources: UnsavedSources) {
     this.#context = context;
     this.#sources = sources;
   }

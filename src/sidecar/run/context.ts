@@ -57,3 +57,6 @@ export interface Context {
   readonly outage: Outage;
   readonly now: () => number;
 }
+
+/** What one stage takes of it. */
+export type Needs<Field extends keyof Context> = Pick<Context, Field>;

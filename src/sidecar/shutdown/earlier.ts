@@ -9,8 +9,13 @@ import { sortPartials } from '../../model/outcome/partials.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { unrecordedPartials } from '../queue/partial-objects.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import type { FinishParts } from './parts.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<
+  'scope' | 'manifest' | 'store' | 'log' | 'attempt' | 'history' | 'ledger' | 'fence' | 'lacking'
+>;
 
 export interface Earlier {
   /** What results lack, for the last record: the run itself has stored all that it closed. */
@@ -96,7 +101,7 @@ function tellLacking(log: Log, lacking: readonly Lacking[]): void {
 }
 
 /** False when it could not be: then it is as good as one that nobody knows to be whole. */
-async function promote(context: Context, partial: StoredFile, signal: AbortSignal): Promise<boolean> {
+async function promote(context: Uses, partial: StoredFile, signal: AbortSignal): Promise<boolean> {
   const { store, scope, fence, ledger, attempt, log } = context;
   const key = resultKey(partial.path, scope, partial.compressed);
   try {
@@ -112,7 +117,7 @@ async function promote(context: Context, partial: StoredFile, signal: AbortSigna
   }
 }
 
-function warnOfKept({ log, scope }: Context, kept: readonly StoredFile[]): void {
+function warnOfKept({ log, scope }: Uses, kept: readonly StoredFile[]): void {
   const [first] = kept;
   const more = kept.length > 1 ? `, and ${kept.length - 1} more` : '';
   log.warn(

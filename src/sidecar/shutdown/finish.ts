@@ -14,7 +14,7 @@ import { dropStoredResults } from '../checkpoints/commit.ts';
 import { checkpointsToReclaim, isInPlace } from '../disk/reclaimable.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
 import { moveToPartial } from '../queue/partials.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import { retryUntil } from './drain-window.ts';
 import { resolveEarlier } from './earlier.ts';
@@ -25,6 +25,9 @@ import { deleteOrphanedObjects } from './orphaned-objects.ts';
 import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf } from './outcome.ts';
 import type { FinishParts, RunEnd } from './parts.ts';
 import { lastLine, type LastLine, leftFiles } from './report.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'root' | 'log' | 'ledger' | 'tidy' | 'signal' | 'progress' | 'outage' | 'now'>;
 
 export interface Finished {
   readonly status: ExitStatus;
@@ -176,7 +179,7 @@ async function lastGeneration(parts: FinishParts, ending: Ending): Promise<reado
 
 /** After the last record: what results have left that are stored whole. A failure costs space only. */
 async function deleteObsolete(
-  { tidy, log }: Context,
+  { tidy, log }: Uses,
   keys: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {

@@ -9,7 +9,12 @@ import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { listRecords, readDropped, readNewest } from '../../records/read.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<
+  'settings' | 'scope' | 'manifest' | 'store' | 'log' | 'attempt' | 'runToken' | 'resumed' | 'ledger' | 'tidy'
+>;
 
 /** A listing costs a round trip. */
 const LISTINGS_AT_ONCE = 8;
@@ -18,7 +23,7 @@ const MOST_PATHS = 1000;
 
 /** `seen`: declared checkpoints and companions of this run. Never throws: what stays costs space and no more. */
 export async function deleteOrphanedObjects(
-  context: Context,
+  context: Uses,
   seen: Iterable<RelPath>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -47,7 +52,7 @@ interface Recorded {
 
 /** Of all attempts and run ids. Undefined when a record cannot be read: it may name anything. */
 async function readAll(
-  { store, scope, ledger, attempt, runToken }: Context,
+  { store, scope, ledger, attempt, runToken }: Uses,
   signal: AbortSignal,
 ): Promise<Recorded | undefined> {
   const listing = await listRecords(store, scope, signal);
@@ -60,7 +65,7 @@ async function readAll(
 
 /** A name alone does not tell: `a.b` of the task `c` and `a` of `b.c` have the same keys. */
 async function madeBy(
-  { store }: Context,
+  { store }: Uses,
   runs: ReadonlySet<string>,
   keys: readonly string[],
   signal: AbortSignal,
@@ -72,7 +77,7 @@ async function madeBy(
 }
 
 async function findStrays(
-  { store, scope, manifest, attempt, resumed }: Context,
+  { store, scope, manifest, attempt, resumed }: Uses,
   { generations, dropped }: Pick<Recorded, 'generations' | 'dropped'>,
   seen: Iterable<RelPath>,
   signal: AbortSignal,

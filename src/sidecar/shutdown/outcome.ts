@@ -17,8 +17,11 @@ import {
 } from '../../model/outcome/verdict.ts';
 import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import type { FinishParts, RunEnd } from './parts.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'manifest' | 'attempt' | 'history' | 'ledger'>;
 
 type OutcomeParts = Pick<FinishParts, 'context' | 'results' | 'files' | 'suspects'>;
 
@@ -95,7 +98,7 @@ export function outcomeOf(parts: OutcomeParts, run: RunEnd, left: readonly LeftF
 }
 
 /** `--max-attempts`: why no further attempt is worth it, or undefined. */
-function exhaustedBy({ settings, history, ledger, attempt }: Context): string | undefined {
+function exhaustedBy({ settings, history, ledger, attempt }: Uses): string | undefined {
   const { maxAttempts, verify } = settings;
   if (maxAttempts === undefined) return undefined;
   const verified = verify?.atRestore === true;

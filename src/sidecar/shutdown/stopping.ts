@@ -5,14 +5,17 @@ import { whileLinked } from '../../model/linked-signal.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { Flush } from '../control/flush.ts';
 import type { Files } from '../queue/files.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { RECORD_MARGIN_MS, type DrainWindow } from './drain-window.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'log' | 'signal'>;
 
 /** How often the launcher hears what the drain is measured to take; only while a deadline is known. */
 const TELL_EVERY_MS = 1000;
 
 export interface StoppingOptions {
-  readonly context: Context;
+  readonly context: Uses;
   readonly files: Files;
   readonly generations: Generations;
   readonly flush: Flush;

@@ -4,13 +4,16 @@ import { generationName } from '../../model/checkpoint/history.ts';
 import { firstLine } from '../../model/format/first-line.ts';
 import type { Generation } from '../../model/format/records.ts';
 import { formatAge } from '../../model/units.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 import { sayNothingRestored } from './other-names.ts';
 import type { Restored } from './restore.ts';
 
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'scope' | 'manifest' | 'store' | 'log' | 'attempt' | 'history' | 'now'>;
+
 /** Who this is, and what the task goes on from. The task may start now. */
 export async function sayOpening(
-  context: Context,
+  context: Uses,
   { generation, files }: Restored,
   signal: AbortSignal,
 ): Promise<void> {
@@ -24,13 +27,13 @@ export async function sayOpening(
 }
 
 /** Who this is. */
-function sayStart({ settings, log, attempt }: Context): void {
+function sayStart({ settings, log, attempt }: Uses): void {
   const { identity, to, workdir } = settings;
   const { taskName: task, runId: run } = identity;
   log.info(firstLine(settings, attempt), { event: 'start', task, run, to: to.url, workdir });
 }
 
-function sayResumed(generation: Generation, files: number, { log, now }: Context): void {
+function sayResumed(generation: Generation, files: number, { log, now }: Uses): void {
   const name = generationName(generation);
   const ageMs = Math.max(0, now() - Date.parse(generation.at));
   log.info(`resumed from checkpoint ${name} (${describeFiles(generation)}, ${formatAge(ageMs)} old)`, {

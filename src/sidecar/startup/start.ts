@@ -27,7 +27,7 @@ import { storeDirectory } from '../../store/url.ts';
 import type { Sender } from '../../upload/send.ts';
 import { readAttemptFile, type AttemptFile } from '../run/attempt-file.ts';
 import { Baselines } from '../run/baselines.ts';
-import type { Context } from '../run/context.ts';
+import type { Context, Needs } from '../run/context.ts';
 import { openProgress } from '../run/progress.ts';
 import { openSpoolFull } from '../run/spool-full.ts';
 import { openAttempt, type AttemptOptions } from './attempt.ts';
@@ -201,7 +201,7 @@ function knownBefore(
   resumed: AttemptFile | undefined,
   ledger: Ledger,
   paths: Paths,
-): Pick<Context, 'baselines' | 'inherited'> {
+): Needs<'baselines' | 'inherited'> {
   const baselines = new Baselines(ledger);
   for (const [path, baseline] of resumed?.baselines ?? [])
     if (!ledger.results.has(path)) baselines.set(path, baseline);

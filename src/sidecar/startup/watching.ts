@@ -4,7 +4,7 @@ import type { ClosedEvent } from '../../model/file/events.ts';
 import { openWatcher } from '../../watch/watcher.ts';
 import { type Watcher } from '../../watch/watching.ts';
 import type { Witness } from '../../watch/witness.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 
 export interface WatchListener {
   readonly onClosed: (event: ClosedEvent) => void;
@@ -20,7 +20,7 @@ export interface Watch {
 
 /** `witness`: undefined where nobody can see who closes a file. */
 export async function openWatch(
-  { root, manifest, settings, log }: Pick<Context, 'root' | 'manifest' | 'settings' | 'log'>,
+  { root, manifest, settings, log }: Needs<'root' | 'manifest' | 'settings' | 'log'>,
   witness: Witness | undefined,
 ): Promise<Watch> {
   let told: WatchListener | undefined;

@@ -8,7 +8,7 @@ import { encodePath, showPath } from '../../model/path.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
 import { openLanes, type Workers } from '../../read/workers.ts';
-import type { Context } from '../run/context.ts';
+import type { Needs } from '../run/context.ts';
 
 export function openSnapshotLanes(settings: Settings, root: WorkDir, log: Log): Workers {
   return openLanes({
@@ -22,7 +22,7 @@ export function openSnapshotLanes(settings: Settings, root: WorkDir, log: Log): 
 }
 
 /** The first worker takes a while to load: not while the first closed file waits for it. */
-export function warmUpLanes({ sender, settings, log }: Pick<Context, 'sender' | 'settings' | 'log'>): void {
+export function warmUpLanes({ sender, settings, log }: Needs<'sender' | 'settings' | 'log'>): void {
   const said = (name: string): void => {
     if (name !== 'none' || settings.compression.kind === 'none') return;
     log.warn('no zstd here: files are stored uncompressed', { hint: NO_ZSTD_HINT });
