@@ -4,9 +4,8 @@ import type { LogSettings, Settings } from '../model/format/settings.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
 import { parallelStep } from '../scheduler/parallel-step.ts';
-import { slurmJob, waitingBatchShell } from '../scheduler/slurm-job.ts';
 import { readCommandLine, type CommandLine } from './command-line.ts';
-import { mistypedVariables, withEnvironment } from './env.ts';
+import { withEnvironment } from './env.ts';
 import { helpText } from './help.ts';
 import { nearestWord } from './nearest.ts';
 import type { CommandName } from './options.ts';
@@ -63,13 +62,7 @@ export function parseCommandLine(
     all.push(...mistakesOfWatch(args, env, cwd, outside));
   if (all.length > 0) return { kind: 'mistakes', mistakes: all, log: settings.log };
 
-  const inBatch = command === 'run' && slurmJob(env) !== undefined;
-  const waited = inBatch ? waitingBatchShell(outside.parent()) : undefined;
-  const warnings = [
-    ...warningsOf(settings, command, given),
-    ...mistypedVariables(env),
-    ...(waited === undefined ? [] : [waited]),
-  ];
+  const warnings = warningsOf({ settings, command, given, env, outside });
   const asked: Asked = { settings, dryRun: given.has('dry-run'), warnings };
   if (command !== 'run') return { kind: command, ...asked };
   return { kind: 'run', task: { command: program ?? '', args: taskArgs }, ...asked };

@@ -13,7 +13,7 @@ import { sendingOf } from './options/sending.ts';
 import { startOf } from './options/start.ts';
 import { stopContradictions, stopOf } from './options/stop.ts';
 import { storeContradictions, storeOf } from './options/store.ts';
-import { valuesOf, type Place } from './options/values.ts';
+import { Values, type Place } from './options/values.ts';
 
 export interface SettingsInput extends Omit<Place, 'workdir'> {
   readonly given: GivenOptions;
@@ -27,7 +27,7 @@ export interface SettingsOutput {
 
 export function settingsOf(input: SettingsInput): SettingsOutput {
   const mistakes: Mistake[] = [];
-  const values = valuesOf(input.given, input.cwd, mistakes);
+  const values = new Values(input.given, input.cwd, mistakes);
   const workdir = workdirOf(values, input);
   const place: Place = { ...input, workdir };
   const files = filesOf(values, place);

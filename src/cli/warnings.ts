@@ -2,15 +2,27 @@
 import type { Settings } from '../model/format/settings.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
+import { slurmJob, waitingBatchShell } from '../scheduler/slurm-job.ts';
 import { storeDirectory } from '../store/url.ts';
 import type { GivenOptions } from './command-line.ts';
+import { mistypedVariables } from './env.ts';
 import type { CommandName } from './options.ts';
+import type { Outside } from './options/outside.ts';
 
-export function warningsOf(
-  settings: Settings,
-  command: CommandName,
-  given: GivenOptions,
-): readonly Mistake[] {
+export interface WarningsInput {
+  readonly settings: Settings;
+  readonly command: CommandName;
+  readonly given: GivenOptions;
+  readonly env: NodeJS.ProcessEnv;
+  readonly outside: Pick<Outside, 'parent'>;
+}
+
+export function warningsOf(input: WarningsInput): readonly Mistake[] {
+  return [...unkept(input), ...mistypedVariables(input.env), ...waitingShell(input)];
+}
+
+/** What the task makes may be lost: nothing is declared, or the store does not last. */
+function unkept({ settings, command, given }: WarningsInput): readonly Mistake[] {
   const { results, checkpoints, inputs, companions } = settings.manifest;
   const declared = results.length + checkpoints.length + inputs.length + companions.length;
   // A restore brings the stored checkpoint all the same: its record names the files.
@@ -33,4 +45,10 @@ export function warningsOf(
       hint: '--to s3://bucket/prefix',
     },
   ];
+}
+
+function waitingShell({ command, env, outside }: WarningsInput): readonly Mistake[] {
+  if (command !== 'run' || slurmJob(env) === undefined) return [];
+  const warning = waitingBatchShell(outside.parent());
+  return warning === undefined ? [] : [warning];
 }

@@ -13,7 +13,7 @@ import { setOpenFilesLimit } from '../native/processes.ts';
 import { findCommand } from './find-command.ts';
 import { readInherited, withoutShim } from './inherited.ts';
 import type { Inherited } from './inherited.ts';
-import { endLeftovers, holdWorkdir } from './leftovers.ts';
+import { describeStuck, endLeftovers, holdWorkdir } from './leftovers.ts';
 import type { HeldWorkdir } from './leftovers.ts';
 import { adoptOrphans } from './orphans.ts';
 import type { Orphans } from './orphans.ts';
@@ -131,7 +131,7 @@ async function run(launched: Launch): Promise<ExitStatus> {
     writersStoppedAtMs,
     reason: lastCall.reason(),
   });
-  const ending = supervision.isFenced ? await endedWithin(sidecar, FENCED_GOODBYE_MS) : await sidecar.ended;
+  const ending = supervision.isFenced ? await sidecar.endedWithin(FENCED_GOODBYE_MS) : await sidecar.ended;
   return supervision.isFenced ? EXIT.fenced : verdict(ending, statusOf(end), launched.settings);
 }
 
@@ -164,7 +164,7 @@ async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready'
         reason: error.message,
         preempted: false,
       });
-      await endedWithin(sidecar, settings.graceMs);
+      await sidecar.endedWithin(settings.graceMs);
     }
     throw error;
   }
@@ -191,13 +191,7 @@ async function endLeftBehind(
       supervision.isFenced ? 0 : (lastCall.taskDeadlineMs() ?? endedAtMs + settings.graceMs),
     killAtMs: () => lastCall.taskDeadlineMs(),
   });
-  if (stuck.length > 0) {
-    const what = `${stuck.length === 1 ? '1 process' : `${stuck.length} processes`} of the task (${stuck.join(', ')})`;
-    launched.say(
-      `${what} cannot be ended, not even by SIGKILL; the final scan goes on without waiting`,
-      'warn',
-    );
-  }
+  if (stuck.length > 0) launched.say(describeStuck(stuck), 'warn');
   return writersStoppedAtMs;
 }
 
@@ -209,20 +203,8 @@ async function endBeforeTask(launched: Launch, { what, signal }: EndRequest): Pr
   const reason = `${what} before the task was started`;
   say(`${reason}: nothing was started`, 'warn', { event: 'refused', status });
   sidecar.tell({ kind: 'task-not-started', status, reason, preempted });
-  await endedWithin(sidecar, settings.graceMs);
+  await sidecar.endedWithin(settings.graceMs);
   return status;
-}
-
-async function endedWithin(sidecar: SidecarProcess, ms: number): Promise<Ending> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<Ending>((resolve) => {
-    timer = setTimeout(() => resolve({ kind: 'lost' }), ms);
-  });
-  try {
-    return await Promise.race([sidecar.ended, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** If there is no sidecar at the end, nobody can say that everything is stored. */

@@ -70,6 +70,12 @@ export async function endLeftovers(options: LeftoverOptions): Promise<LeftoversE
   }
 }
 
+/** The warning about processes that could not be ended. */
+export function describeStuck(pids: readonly number[]): string {
+  const what = `${pids.length === 1 ? '1 process' : `${pids.length} processes`} of the task (${pids.join(', ')})`;
+  return `${what} cannot be ended, not even by SIGKILL; the final scan goes on without waiting`;
+}
+
 /** A stopped process only sees SIGTERM when it goes on. */
 function askToEnd(pid: number): void {
   sendSignal(pid, 'SIGTERM');

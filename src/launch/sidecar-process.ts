@@ -70,6 +70,19 @@ export class SidecarProcess {
     return this.#ended.promise;
   }
 
+  /** `lost` if that takes longer than `ms`. */
+  async endedWithin(ms: number): Promise<Ending> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<Ending>((resolve) => {
+      timer = setTimeout(() => resolve({ kind: 'lost' }), ms);
+    });
+    try {
+      return await Promise.race([this.ended, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   pid(): number | undefined {
     return this.#child?.pid;
   }

@@ -18,7 +18,7 @@ interface ZlibWithZstd {
 export async function* decompressWithZlib(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   if (!('createZstdDecompress' in zlib)) throw new NoZstdError();
   const zstd = zlib as unknown as ZlibWithZstd;
-  const input = openInput(source);
+  const input = new Input(source);
   try {
     // oxlint-disable-next-line no-await-in-loop -- one frame after the other
     do yield* decompressed(input, zstd.createZstdDecompress());
@@ -55,30 +55,33 @@ async function* frameOf(input: Input): AsyncGenerator<Uint8Array> {
 }
 
 /** A source that takes back what belongs to the next frame. */
-interface Input {
-  next(): Promise<Uint8Array | undefined>;
-  giveBack(rest: Uint8Array): void;
-  hasMore(): Promise<boolean>;
-  close(): Promise<void>;
-}
+class Input {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  #rest: Uint8Array | undefined;
 
-function openInput(source: AsyncIterable<Uint8Array>): Input {
-  const chunks = source[Symbol.asyncIterator]();
-  let rest: Uint8Array | undefined;
-  const next = async (): Promise<Uint8Array | undefined> => {
-    const kept = rest;
-    rest = undefined;
+  constructor(source: AsyncIterable<Uint8Array>) {
+    this.#chunks = source[Symbol.asyncIterator]();
+  }
+
+  async next(): Promise<Uint8Array | undefined> {
+    const kept = this.#rest;
+    this.#rest = undefined;
     if (kept !== undefined) return kept;
-    const { done, value } = await chunks.next();
+    const { done, value } = await this.#chunks.next();
     return done === true ? undefined : value;
-  };
-  const giveBack = (bytes: Uint8Array): void => {
-    rest = bytes.length === 0 ? undefined : bytes;
-  };
-  const hasMore = async (): Promise<boolean> => {
-    const found = await next();
-    if (found !== undefined) giveBack(found);
+  }
+
+  giveBack(bytes: Uint8Array): void {
+    this.#rest = bytes.length === 0 ? undefined : bytes;
+  }
+
+  async hasMore(): Promise<boolean> {
+    const found = await this.next();
+    if (found !== undefined) this.giveBack(found);
     return found !== undefined;
-  };
-  return { next, giveBack, hasMore, close: async () => void (await chunks.return?.()) };
+  }
+
+  async close(): Promise<void> {
+    await this.#chunks.return?.();
+  }
 }

@@ -1,9 +1,12 @@
-// Puts downloaded files where they belong, once all of them are whole: a set is placed entirely or not at all. A local
-// file is never overwritten: it is moved aside, and the user is told where it is and which of the two is newer.
+// Puts downloaded files where they belong, once all of them are whole: a set is placed entirely or not at all, and
+// taken out again if it fails the user's check. A local file is never overwritten: it is moved aside, and the user is
+// told where it is and which of the two is newer.
 import fs from 'node:fs';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { showPath, type RelPath } from '../model/path.ts';
+import type { Generation } from '../model/format/records.ts';
+import { isInside, showPath, type RelPath } from '../model/path.ts';
+import { beneath, lstatBeneath } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { systemError } from '../native/libc.ts';
 import { absolutePath, makeParents, moveAside, moveInside } from '../native/own-dir.ts';
@@ -88,4 +91,33 @@ function attempt<T>(root: WorkDir, { source }: Whole, step: () => T): T {
       cause: error,
     });
   }
+}
+
+/** A local file that was longer than what is stored of it, and where it is now. */
+export interface KeptAside {
+  readonly path: RelPath;
+  readonly aside: RelPath;
+}
+
+/**
+ * Takes a set that failed its check out of the work directory again, so that the task finds only what the set before it
+ * has. Deletes only bytes that are in the store. Of a companion a longer local file may have stayed (local.ts): it is
+ * moved aside.
+ */
+export function withdraw(root: WorkDir, { members, companions }: Generation): readonly KeptAside[] {
+  const kept: KeptAside[] = [];
+  const inside = <T extends { path: RelPath }>(files: readonly T[]): readonly T[] =>
+    files.filter(({ path }) => isInside(path));
+  for (const { path } of inside(members)) remove(root, path);
+  for (const { path, size } of inside(companions)) {
+    const there = lstatBeneath(root, path);
+    if (there === undefined) continue;
+    if (there.isFile() && there.size <= size) remove(root, path);
+    else kept.push({ path, aside: moveAside(root, path, path) });
+  }
+  return kept;
+}
+
+function remove(root: WorkDir, path: RelPath): void {
+  beneath(root, path, (full) => fs.rmSync(full, { force: true }));
 }

@@ -29,51 +29,65 @@ interface WithDefault<T> extends Readable<T> {
 /** `source` is what the text came from, for the message: `--to`, or `CAPTURE_TO`. */
 export type Parse<T> = (text: string, source: string) => T | Mistake;
 
-export interface Values {
-  given(option: Option): Given | undefined;
-  has(option: Option): boolean;
+export class Values {
+  readonly #given: GivenOf<string>;
+  readonly #cwd: string;
+  readonly #mistakes: Mistake[];
+
+  /** What is wrong is added to `mistakes`. */
+  constructor(given: GivenOf<string>, cwd: string, mistakes: Mistake[]) {
+    this.#given = given;
+    this.#cwd = cwd;
+    this.#mistakes = mistakes;
+  }
+
+  given({ name }: Option): Given | undefined {
+    return this.#given.get(name);
+  }
+
+  has({ name }: Option): boolean {
+    return this.#given.has(name);
+  }
+
   /** What was given last, or the default. */
   of<T>(option: WithDefault<T>): T;
   of<T>(option: Readable<T>): T | undefined;
+  of<T>(option: Readable<T>): T | undefined {
+    return this.parsed(option, parserOf(option.read))?.value;
+  }
+
   /** Of an option that may be repeated each value, or the default alone. */
-  each<T>(option: Readable<T>): readonly T[];
+  each<T>({ name, read, default: text }: Readable<T>): readonly T[] {
+    const none = { values: text === undefined ? [] : [text], source: '' };
+    const { values, source } = this.#given.get(name) ?? none;
+    const found = values.map((one) => parserOf(read)(one, source));
+    this.refuse(found.filter(isMistake));
+    return found.flatMap((one) => (isMistake(one) ? [] : [one.value]));
+  }
+
   /** Absolute: taken from the current directory. */
-  path(option: Readable<string>): string | undefined;
+  path(option: Readable<string>): string | undefined {
+    const file = this.of(option);
+    return file === undefined ? undefined : path.resolve(this.#cwd, file);
+  }
+
   /** As `of`, where a text alone does not say what it means. */
   parsed<T>(option: Option & { readonly default: string }, parse: Parse<T>): T;
   parsed<T>(option: Option, parse: Parse<T>): T | undefined;
-  refuse(mistakes: readonly Mistake[]): void;
-}
-
-export function valuesOf(given: GivenOf<string>, cwd: string, mistakes: Mistake[]): Values {
-  const parsed = <T>(option: Option, parse: Parse<T>): T | undefined => {
-    const { values, source } = given.get(option.name) ?? {};
+  parsed<T>(option: Option, parse: Parse<T>): T | undefined {
+    const { values, source } = this.#given.get(option.name) ?? {};
     const text = values?.at(-1);
     if (text !== undefined && source !== undefined) {
       const found = parse(text, source);
       if (!isMistake(found)) return found;
-      mistakes.push(found);
+      this.refuse([found]);
     }
     return option.default === undefined ? undefined : defaultOf(option, option.default, parse);
-  };
-  const of = <T>(option: Readable<T>): T | undefined => parsed(option, parserOf(option.read))?.value;
-  return {
-    given: ({ name }) => given.get(name),
-    has: ({ name }) => given.has(name),
-    of,
-    each: ({ name, read, default: text }) => {
-      const { values, source } = given.get(name) ?? { values: text === undefined ? [] : [text], source: '' };
-      const found = values.map((text) => parserOf(read)(text, source));
-      mistakes.push(...found.filter(isMistake));
-      return found.flatMap((one) => (isMistake(one) ? [] : [one.value]));
-    },
-    path: (option) => {
-      const file = of(option);
-      return file === undefined ? undefined : path.resolve(cwd, file);
-    },
-    parsed,
-    refuse: (found) => void mistakes.push(...found),
-  };
+  }
+
+  refuse(mistakes: readonly Mistake[]): void {
+    this.#mistakes.push(...mistakes);
+  }
 }
 
 /** In an object, as the value may itself be undefined. */
