@@ -10,6 +10,7 @@ import { retrying } from '../contract/retry.ts';
 import {
   StoreError,
   isLost,
+  type ListedObject,
   type OnTry,
   type PutOptions,
   type PutOutcome,
@@ -18,10 +19,9 @@ import {
 } from '../contract/store.ts';
 import { fileFailure } from './failure.ts';
 import { layoutOf, type Layout } from './layout.ts';
-import { listFileFolders, listFiles } from './list.ts';
 import { dropMeta } from './meta.ts';
 import { putFile, sweepTemporaries } from './put.ts';
-import { getFile, headFile } from './read.ts';
+import { getFile, headFile, listFileFolders, listFiles } from './read.ts';
 import { openRoot, type StoreRoot } from './root.ts';
 import { syncDirectory } from './sync.ts';
 
@@ -45,71 +45,27 @@ export async function openFileStore(
   onTry?: OnTry,
 ): Promise<Store> {
   const root = fileURLToPath(settings.url).replace(/(?<=.)\/+$/, '');
-  const layout = layoutOf(root);
-  const directory = openRoot(root);
-  const place = { layout, directory };
-  const run = <T>(
-    verb: keyof typeof USES,
-    key: string,
-    work: () => Promise<T>,
-    signal?: AbortSignal,
-    budget = budgetMs,
-  ) =>
-    retrying(
-      async () => {
-        try {
-          await directory.check();
-          const answer = await work();
-          // What is not found, and what was written, may be so in another directory.
-          await directory.check();
-          return answer;
-        } catch (error) {
-          throw await whyOf(place, verb, key, error);
-        }
-      },
-      { budgetMs: budget, signal, onTry: (error) => onTry?.(USES[verb], error) },
-    );
+  const place = { layout: layoutOf(root), directory: openRoot(root), budgetMs, onTry };
+  const { layout, directory } = place;
   const store: Store = {
     url: `file://${root}`,
     createsAtomically: true,
-    put: async (key, body, options) => {
-      if (body instanceof Uint8Array) {
-        return run('put', key, () => putInto(place, key, [body], options), options.signal);
-      }
-      const { chunks, failure } = watched(body);
-      // A body that was read in part cannot be read again: one try.
-      const put = run('put', key, () => putInto(place, key, chunks, options), options.signal, 0);
-      return put.catch((error: unknown) => {
-        throw failure()?.error ?? error;
-      });
-    },
-    get: (key, options = {}) => run('get', key, () => getFile(layout, key, options), options.signal),
-    head: (key, signal) => run('head', key, () => headFile(layout, key), signal),
-    list: async function* list(prefix, signal) {
-      try {
-        await directory.check();
-        yield* listFiles(layout, prefix, signal);
-        await directory.check();
-      } catch (error) {
-        throw await whyOf(place, 'list', prefix, error);
-      }
-    },
-    folders: (prefix, signal) => run('list', prefix, () => listFileFolders(layout, prefix), signal),
+    put: (key, body, options) => put(place, key, body, options),
+    get: (key, options = {}) =>
+      request(place, { verb: 'get', key, signal: options.signal }, () => getFile(layout, key, options)),
+    head: (key, signal) => request(place, { verb: 'head', key, signal }, () => headFile(layout, key)),
+    list: (prefix, signal) => list(place, prefix, signal),
+    folders: (prefix, signal) =>
+      request(place, { verb: 'list', key: prefix, signal }, () => listFileFolders(layout, prefix)),
     delete: async (keys, signal) => {
-      for (const key of keys) await run('delete', key, () => remove(layout, key), signal);
+      for (const key of keys)
+        await request(place, { verb: 'delete', key, signal }, () => remove(layout, key));
     },
-    copy: async (from, to, signal) => {
-      const source = await store.get(from, { signal });
-      if (source === undefined)
-        throw new StoreError('missing', `copy ${root}/${from}: there is no such object`);
-      try {
-        await store.put(to, source.body, { meta: source.meta, signal });
-      } finally {
-        await source.body[Symbol.asyncIterator]().return?.();
-      }
-    },
+    copy: (from, to, signal) => copy(store, layout, { from, to, signal }),
     sweep: (prefix, mine, signal) =>
-      run('sweep', prefix, () => sweepTemporaries(layout, prefix, mine, signal), signal),
+      request(place, { verb: 'sweep', key: prefix, signal }, () =>
+        sweepTemporaries(layout, prefix, mine, signal),
+      ),
     confirm: () =>
       directory.check().catch(async (error: unknown) => {
         throw await whyOf(place, 'look for', '', error);
@@ -122,6 +78,50 @@ export async function openFileStore(
 interface Place {
   readonly layout: Layout;
   readonly directory: StoreRoot;
+  readonly budgetMs: number;
+  readonly onTry: OnTry | undefined;
+}
+
+interface RequestOptions {
+  readonly verb: keyof typeof USES;
+  readonly key: string;
+  readonly signal?: AbortSignal | undefined;
+  /** Instead of the store's. */
+  readonly budgetMs?: number;
+}
+
+/** Does one operation, and again while that makes sense; throws a {@link StoreError}, or the signal's reason. */
+function request<T>(place: Place, options: RequestOptions, work: () => Promise<T>): Promise<T> {
+  const { verb, key, signal, budgetMs = place.budgetMs } = options;
+  const attempt = async (): Promise<T> => {
+    try {
+      await place.directory.check();
+      const answer = await work();
+      // What is not found, and what was written, may be so in another directory.
+      await place.directory.check();
+      return answer;
+    } catch (error) {
+      throw await whyOf(place, verb, key, error);
+    }
+  };
+  return retrying(attempt, { budgetMs, signal, onTry: (error) => place.onTry?.(USES[verb], error) });
+}
+
+async function put(
+  place: Place,
+  key: string,
+  body: Uint8Array | AsyncIterable<Uint8Array>,
+  options: PutOptions,
+): Promise<PutOutcome> {
+  const ask = { verb: 'put' as const, key, signal: options.signal };
+  if (body instanceof Uint8Array) return request(place, ask, () => putInto(place, key, [body], options));
+  const { chunks, failure } = watched(body);
+  try {
+    // A body that was read in part cannot be read again: one try.
+    return await request(place, { ...ask, budgetMs: 0 }, () => putInto(place, key, chunks, options));
+  } catch (error) {
+    throw failure()?.error ?? error;
+  }
 }
 
 async function putInto(
@@ -138,20 +138,18 @@ async function putInto(
   return there?.meta['push'] === options.meta['push'] ? 'stored' : 'exists';
 }
 
-/** The store's error for a failure. Whatever failed: that the directory is gone says why. */
-async function whyOf(
-  { layout, directory }: Place,
-  verb: string,
-  key: string,
-  error: unknown,
-): Promise<unknown> {
-  const where = `${layout.root}/${key}`;
+async function* list(
+  place: Place,
+  prefix: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ListedObject> {
   try {
-    await directory.check();
-  } catch (reason) {
-    if (isLost(reason)) return fileFailure(reason, verb, where);
+    await place.directory.check();
+    yield* listFiles(place.layout, prefix, signal);
+    await place.directory.check();
+  } catch (error) {
+    throw await whyOf(place, 'list', prefix, error);
   }
-  return fileFailure(error, verb, where);
 }
 
 async function remove(layout: Layout, key: string): Promise<void> {
@@ -165,4 +163,36 @@ async function remove(layout: Layout, key: string): Promise<void> {
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'ENOTDIR') throw error;
   }
+}
+
+interface Copy {
+  readonly from: string;
+  readonly to: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function copy(store: Store, { root }: Layout, { from, to, signal }: Copy): Promise<void> {
+  const source = await store.get(from, { signal });
+  if (source === undefined) throw new StoreError('missing', `copy ${root}/${from}: there is no such object`);
+  try {
+    await store.put(to, source.body, { meta: source.meta, signal });
+  } finally {
+    await source.body[Symbol.asyncIterator]().return?.();
+  }
+}
+
+/** The store's error for a failure. If the directory is gone, that is why, whatever failed. */
+async function whyOf(
+  { layout, directory }: Place,
+  verb: string,
+  key: string,
+  error: unknown,
+): Promise<unknown> {
+  const where = `${layout.root}/${key}`;
+  try {
+    await directory.check();
+  } catch (reason) {
+    if (isLost(reason)) return fileFailure(reason, verb, where);
+  }
+  return fileFailure(error, verb, where);
 }

@@ -1,14 +1,17 @@
-// How connections are made: with a time limit, and for TLS through a CONNECT tunnel where a proxy is set. The
-// handler's own limit would also count the wait for a free socket, and fail healthy requests on a slow link.
-import http from 'node:http';
+// How connections are made: with a time limit, and for TLS through a CONNECT tunnel where a proxy is set; and how they
+// are ended when an answer comes too slowly. The handler's own limit would also count the wait for a free socket, and
+// fail healthy requests on a slow link.
+import http, { ClientRequest } from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import tls from 'node:tls';
+import { SLOWEST_BYTES_PER_S } from '../contract/store.ts';
 import { proxyFor, proxyHeaders, type Environment } from './proxy.ts';
-import { endWhenSlow } from './slow.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
+/** A limit is only looked at so often. */
+const LOOKS = 3;
 
 type Created = Duplex | null | undefined;
 type Callback = (error: Error | null, stream: Duplex) => void;
@@ -92,4 +95,41 @@ async function connectThrough(proxy: URL, target: string): Promise<net.Socket> {
     request.once('error', (error) => fail(error.message));
     request.end();
   });
+}
+
+/**
+ * Ends `stream` when it brings less than 100 bytes a second of one answer for `limitMs`, but more than none. A server, or
+ * what stands before it, that sends a byte now and then does not stall, and does not answer: it must be tried again.
+ */
+function endWhenSlow<T extends Duplex>(stream: T, limitMs: number): T {
+  if (!(stream instanceof net.Socket)) return stream;
+  const socket: net.Socket = stream;
+  let before = { request: undefined as ClientRequest | undefined, read: 0, written: 0 };
+  let slowLooks = 0;
+  const look = (): void => {
+    const now = { request: requestOn(socket), read: socket.bytesRead, written: socket.bytesWritten };
+    const bytes = now.read - before.read;
+    const isAnswer =
+      now.request !== undefined && now.request === before.request && now.written === before.written;
+    // Of nothing at all the socket's own timeout takes care.
+    const isSlow = bytes > 0 && bytes < (SLOWEST_BYTES_PER_S * limitMs) / LOOKS / 1000;
+    slowLooks = isAnswer && isSlow && !mayTakeLong(now.request) ? slowLooks + 1 : 0;
+    before = now;
+    if (slowLooks < LOOKS) return;
+    socket.destroy(Object.assign(new Error('the answer comes a few bytes at a time'), { code: 'ETIMEDOUT' }));
+  };
+  const timer = setInterval(look, limitMs / LOOKS).unref();
+  socket.once('close', () => clearInterval(timer));
+  return stream;
+}
+
+/** Node sets it while a request has the socket (`_httpMessage`, not in the types). */
+function requestOn(socket: net.Socket): ClientRequest | undefined {
+  const request: unknown = Reflect.get(socket, '_httpMessage');
+  return request instanceof ClientRequest ? request : undefined;
+}
+
+/** S3 sends a space now and then while it completes an upload or copies (CompleteMultipartUpload, CopyObject). */
+function mayTakeLong(request: ClientRequest | undefined): boolean {
+  return request?.method === 'POST' || request?.getHeader('x-amz-copy-source') !== undefined;
 }

@@ -150,7 +150,7 @@ export async function request<Answer, Instead = never>(
         bucket.renew(client);
         return attempt(tries + 1);
       }
-      const told = storeError(bucket, options, failure, tries, error);
+      const told = storeError(bucket, options, { failure, tries, cause: error });
       // Before the look for what it has done after all: where nothing answers, that takes as long again.
       if (failure.lost) bucket.onTry?.(USES[options.operation], told);
       const instead = await onFailure?.(failure);
@@ -168,9 +168,7 @@ export async function request<Answer, Instead = never>(
 function storeError(
   bucket: Bucket,
   { operation, key }: Pick<RequestOptions<unknown>, 'operation' | 'key'>,
-  failure: Failure,
-  tries: number,
-  cause: unknown,
+  { failure, tries, cause }: { readonly failure: Failure; readonly tries: number; readonly cause: unknown },
 ): StoreError {
   const where = `s3://${bucket.name}/${bucket.prefix}${key}`;
   const hint =

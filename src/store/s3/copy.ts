@@ -16,28 +16,30 @@ export interface CopyLimits {
 
 const LIMITS: CopyLimits = { singleBytes: 5 * 2 ** 30, partBytes: 2 ** 30 };
 
+export interface Copy {
+  readonly from: string;
+  readonly to: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Copies one object; throws `missing` when it is not there. */
 export async function copyObject(
   bucket: Bucket,
-  from: string,
-  to: string,
-  signal: AbortSignal | undefined,
+  { from, to, signal }: Copy,
   limits: CopyLimits = LIMITS,
 ): Promise<void> {
   const source = await headObject(bucket, from, { signal });
   if (source === undefined) {
     throw new StoreError('missing', `CopyObject ${bucket.url}/${from}: there is no such object to copy`);
   }
-  const job = { bucket, to, source, copySource: copySource(bucket, from), signal };
+  const job = { bucket, from, to, source, copySource: copySource(bucket, from), signal };
   await (source.sizeBytes <= limits.singleBytes ? copyWhole(job) : copyInParts(job, limits.partBytes));
 }
 
-interface CopyJob {
+interface CopyJob extends Copy {
   readonly bucket: Bucket;
-  readonly to: string;
   readonly source: ObjectHead;
   readonly copySource: string;
-  readonly signal: AbortSignal | undefined;
 }
 
 /** The header x-amz-copy-source is a URL path. */

@@ -27,7 +27,7 @@ export async function openS3Store(settings: StoreSettings, budgetMs: number, onT
     list: (prefix, signal) => listObjects(bucket, prefix, signal),
     folders: (prefix, signal) => listFolders(bucket, prefix, signal),
     delete: (keys, signal) => deleteObjects(bucket, keys, signal),
-    copy: (from, to, signal) => copyObject(bucket, from, to, signal),
+    copy: (from, to, signal) => copyObject(bucket, { from, to, signal }),
     sweep: (prefix, mine, signal) => sweepUploads(bucket, prefix, mine, signal),
     confirm: async () => undefined,
     close: async () => bucket.close(),

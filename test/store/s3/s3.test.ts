@@ -326,10 +326,11 @@ describe('the S3 store', () => {
     await putParts();
     const bucket = await openBucket({ url: 's3://lab/run7', pathStyle: true, unfenced: false }, 20_000);
     server.fault = faulty('CompleteMultipartUpload', { kind: 'lose-answer' }, 2);
-    await copyObject(bucket, 'big.chk', 'copy of big', undefined, {
-      singleBytes: 6 * MIB,
-      partBytes: 6 * MIB,
-    });
+    await copyObject(
+      bucket,
+      { from: 'big.chk', to: 'copy of big' },
+      { singleBytes: 6 * MIB, partBytes: 6 * MIB },
+    );
     const [from] = server.versions('run7/big.chk');
     const [to] = server.versions('run7/copy of big');
     expect(to?.bytes?.equals(from?.bytes ?? Buffer.alloc(0))).toBe(true);

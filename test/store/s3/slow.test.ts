@@ -97,6 +97,6 @@ it('A copy that the server keeps alive with spaces is waited for', async () => {
     const facts = `ETag: "x"\r\nx-amz-meta-push: ${heads}\r\nContent-Length: 1`;
     return { atOnce: `HTTP/1.1 200 OK\r\n${facts}\r\n\r\n`, trickled: '' };
   };
-  await expect(copyObject(bucket, 'from', 'to', undefined)).resolves.toBeUndefined();
+  await expect(copyObject(bucket, { from: 'from', to: 'to' })).resolves.toBeUndefined();
   expect(heads).toBe(1);
 });
