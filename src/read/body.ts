@@ -13,14 +13,6 @@ export interface BodyPort {
   givenUp(): void;
 }
 
-/** The worker's end. After `end` or `fail` nothing more may come. */
-export interface BodyFeed {
-  readonly body: Body;
-  part(bytes: Bytes): void;
-  end(bytes: Bytes, proof: Proof): void;
-  fail(error: unknown): void;
-}
-
 interface Waiting {
   readonly resolve: (result: IteratorResult<Bytes, undefined>) => void;
   readonly reject: (error: unknown) => void;
@@ -28,72 +20,87 @@ interface Waiting {
 
 const FINISHED = { done: true, value: undefined } as const;
 
-export function openBody(head: BodyHead, port: BodyPort): BodyFeed {
-  const parts: Bytes[] = [];
-  const readers: Waiting[] = [];
+/** The worker's end. After `end` or `fail` nothing more may come. */
+export class BodyFeed {
+  readonly body: Body;
+  readonly #port: BodyPort;
+  readonly #parts: Bytes[] = [];
+  readonly #readers: Waiting[] = [];
   /** What the reader may give back: the worker has no use for a last part, which is of any size. */
-  const lent = new WeakMap<Uint8Array, Bytes>();
+  readonly #lent = new WeakMap<Uint8Array, Bytes>();
+  readonly #done = createDeferred<Proof>();
   /** Nothing more will come from the worker. */
-  let outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
-  let asked = 0;
-  const done = createDeferred<Proof>();
+  #outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
+  #asked = 0;
 
-  const fail = (error: unknown): void => {
-    if (outcome !== undefined) return;
-    outcome = { kind: 'failed', error };
-    parts.length = 0;
-    done.reject(error);
-    for (const reader of readers.splice(0)) reader.reject(error);
-  };
-  const give = (bytes: Bytes): void => {
-    const reader = readers.shift();
-    if (reader === undefined) parts.push(bytes);
-    else reader.resolve({ done: false, value: bytes });
-  };
+  constructor(head: BodyHead, port: BodyPort) {
+    this.#port = port;
+    this.body = { kind: 'body', ...head, parts: this.#iterator(), done: this.#done.promise };
+  }
 
-  const iterator: PartIterator = {
-    [Symbol.asyncIterator]: () => iterator,
-    next: () => {
-      const part = parts.shift();
-      asked += 1;
-      // The first part needs no asking, so that it is there when the upload begins.
-      if (asked > 1 && outcome === undefined) port.wanted();
-      if (part !== undefined) return Promise.resolve({ done: false, value: part });
-      if (outcome?.kind === 'ended') return Promise.resolve(FINISHED);
-      if (outcome?.kind === 'failed') return Promise.reject(outcome.error);
-      return new Promise((resolve, reject) => readers.push({ resolve, reject }));
-    },
-    release: (part) => {
-      const bytes = lent.get(part);
-      if (bytes === undefined) return;
-      lent.delete(part);
-      port.released(bytes);
-    },
-    return: () => {
-      if (outcome === undefined) {
-        port.givenUp();
-        fail(new Error('the reading was given up'));
-      }
-      parts.length = 0;
-      return Promise.resolve(FINISHED);
-    },
-  };
-
-  return {
-    body: { kind: 'body', ...head, parts: iterator, done: done.promise },
+  part(bytes: Bytes): void {
     // What was on its way when the reading was given up is dropped.
-    part: (bytes) => {
-      if (outcome !== undefined) return;
-      lent.set(bytes, bytes);
-      give(bytes);
-    },
-    fail,
-    end: (bytes, proof) => {
-      if (outcome !== undefined) return;
-      outcome = { kind: 'ended' };
-      give(bytes);
-      done.resolve(proof);
-      for (const reader of readers.splice(0)) reader.resolve(FINISHED);
-    },
-  };
+    if (this.#outcome !== undefined) return;
+    this.#lent.set(bytes, bytes);
+    this.#give(bytes);
+  }
+
+  end(bytes: Bytes, proof: Proof): void {
+    if (this.#outcome !== undefined) return;
+    this.#outcome = { kind: 'ended' };
+    this.#give(bytes);
+    this.#done.resolve(proof);
+    for (const reader of this.#readers.splice(0)) reader.resolve(FINISHED);
+  }
+
+  fail(error: unknown): void {
+    if (this.#outcome !== undefined) return;
+    this.#outcome = { kind: 'failed', error };
+    this.#parts.length = 0;
+    this.#done.reject(error);
+    for (const reader of this.#readers.splice(0)) reader.reject(error);
+  }
+
+  #give(bytes: Bytes): void {
+    const reader = this.#readers.shift();
+    if (reader === undefined) this.#parts.push(bytes);
+    else reader.resolve({ done: false, value: bytes });
+  }
+
+  #iterator(): PartIterator {
+    const iterator: PartIterator = {
+      [Symbol.asyncIterator]: () => iterator,
+      next: () => this.#next(),
+      release: (part) => this.#release(part),
+      return: () => this.#giveUp(),
+    };
+    return iterator;
+  }
+
+  #next(): Promise<IteratorResult<Bytes, undefined>> {
+    const part = this.#parts.shift();
+    this.#asked += 1;
+    // The first part needs no asking, so that it is there when the upload begins.
+    if (this.#asked > 1 && this.#outcome === undefined) this.#port.wanted();
+    if (part !== undefined) return Promise.resolve({ done: false, value: part });
+    if (this.#outcome?.kind === 'ended') return Promise.resolve(FINISHED);
+    if (this.#outcome?.kind === 'failed') return Promise.reject(this.#outcome.error);
+    return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
+  }
+
+  #release(part: Uint8Array): void {
+    const bytes = this.#lent.get(part);
+    if (bytes === undefined) return;
+    this.#lent.delete(part);
+    this.#port.released(bytes);
+  }
+
+  #giveUp(): Promise<IteratorResult<Bytes, undefined>> {
+    if (this.#outcome === undefined) {
+      this.#port.givenUp();
+      this.fail(new Error('the reading was given up'));
+    }
+    this.#parts.length = 0;
+    return Promise.resolve(FINISHED);
+  }
 }

@@ -4,10 +4,9 @@
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
-import type { PartBuffers } from './part-buffers.ts';
-import { partSizeBytes } from './parts.ts';
+import { partSizeBytes, type PartBuffers } from './parts.ts';
+import type { WorkerData } from './reading.ts';
 import { chunksBetween, chunksOf, readAt, type Snapshot } from './snapshot.ts';
-import type { WorkerData } from './worker-messages.ts';
 
 export interface Copy {
   /** The bytes from the start, as often as they are asked for. A chunk is valid until the next is asked for. */

@@ -1,7 +1,8 @@
-// Cuts what is to be stored into parts of one size. The last part is set apart by its type: it must not be
-// given out before the file is proven unchanged.
-import type { PartBuffers } from './part-buffers.ts';
-import type { Bytes } from './reading.ts';
+// From the bytes of a file to the parts that are stored: compressed where that is worth it, cut to one size, given out
+// as the reader asks for them. The last part is set apart by its type: it must not leave before the file is proven.
+import type { Compression } from '../model/format/settings.ts';
+import type { Compressor } from './compress.ts';
+import type { BodyHead, Bytes, Proof, WorkerAnswer } from './reading.ts';
 
 /** S3 takes at most 10,000 parts of at least 5 MiB; room is left for what grows when it is compressed. */
 const MIN_PART_BYTES = 8 * 2 ** 20;
@@ -16,7 +17,61 @@ export function partSizeBytes(sizeBytes: number): number {
   return Math.max(MIN_PART_BYTES, Math.ceil(sizeBytes / MOST_PARTS / MiB) * MiB);
 }
 
-/** A piece need stay valid only until the next one is asked for. */
+/** What gains less than 5 % is sent as it is: it would cost the reader more than it saves. */
+const WORTH_RATIO = 0.95;
+
+export interface Encoded {
+  readonly compressed: boolean;
+  readonly parts: Parts;
+}
+
+export interface Encoding {
+  readonly sizeBytes: number;
+  readonly compression: Compression;
+  /** Undefined where there is no zstd: then nothing is compressed. */
+  readonly compressor: Compressor | undefined;
+  readonly buffers: PartBuffers;
+}
+
+/** Reads the first chunk, and the rest as the parts are asked for. */
+export async function encode(
+  chunks: AsyncGenerator<Uint8Array, undefined>,
+  { sizeBytes, compression, compressor, buffers }: Encoding,
+): Promise<Encoded> {
+  const first = (await chunks.next()).value;
+  if (first === undefined) return { compressed: false, parts: onePart(new Uint8Array(0)) };
+
+  const packer = compression.kind === 'zstd' ? compressor : undefined;
+  const level = compression.kind === 'zstd' ? compression.level : 0;
+  const packed = await packer?.once(first, level);
+  const compressed = packed !== undefined && packed.length <= first.length * WORTH_RATIO;
+  if (first.length === sizeBytes) {
+    // The generator still has to see its end, where the hash and the abort are looked at.
+    await chunks.next();
+    return { compressed, parts: onePart(compressed ? packed : copyOf(first)) };
+  }
+  const whole = startingWith(first, chunks);
+  return {
+    compressed,
+    parts: gather(
+      compressed && packer !== undefined ? packer.stream(whole, level, sizeBytes) : whole,
+      partSizeBytes(sizeBytes),
+      buffers,
+    ),
+  };
+}
+
+/** In memory of its own, whatever `bytes` is a view of (a Buffer's `slice` would be one more view). */
+function copyOf(bytes: Uint8Array): Bytes {
+  return new Uint8Array(bytes);
+}
+
+async function* startingWith(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield first;
+  yield* rest;
+}
+
+/** Cuts to parts of one size. A piece need stay valid only until the next one is asked for. */
 export async function* gather(
   pieces: AsyncIterable<Uint8Array>,
   partBytes: number,
@@ -47,6 +102,94 @@ export async function* gather(
 
 /** A body that is one part. */
 // oxlint-disable-next-line require-yield -- it has no part but the last
-export async function* onePart(bytes: Bytes): Parts {
+async function* onePart(bytes: Bytes): Parts {
   return bytes;
+}
+
+/** One that is ready and two that are being sent; meanwhile one more is filled. */
+const MOST_SPARE = 3;
+
+/**
+ * The memory of parts, used again: the garbage collector sees 8 MiB as one small object, and would let some ten of them
+ * pile up before it looks.
+ */
+export interface PartBuffers {
+  /** Of exactly this size; what is in it is of no meaning. */
+  take(partBytes: number): Bytes;
+  /** The whole of what was taken, and nobody else's any more. */
+  giveBack(bytes: Bytes): void;
+}
+
+export function openPartBuffers(): PartBuffers {
+  let spare: Bytes[] = [];
+  return {
+    take: (partBytes) => {
+      // Files of another part size are rare: their buffers are not worth keeping.
+      spare = spare.filter((bytes) => bytes.length === partBytes);
+      return spare.pop() ?? new Uint8Array(partBytes);
+    },
+    giveBack: (bytes) => {
+      if (spare.length < MOST_SPARE) spare.push(bytes);
+    },
+  };
+}
+
+/** Where the parts before the last go. */
+export interface Outlet {
+  begin(head: BodyHead): void;
+  /** Resolves when the part was sent and one more may be; rejects when the job is given up. */
+  part(bytes: Bytes): Promise<void>;
+  /** Resolves when a part may be sent. */
+  ready(): Promise<void>;
+}
+
+/** All that is given out before the proof. */
+interface Given {
+  readonly head: BodyHead;
+  readonly isBegun: boolean;
+  readonly last: Bytes;
+  readonly storedBytes: number;
+}
+
+export async function giveParts(
+  { compressed, parts }: Encoded,
+  about: Omit<BodyHead, 'compressed'>,
+  outlet: Outlet,
+): Promise<Given> {
+  const head = { ...about, compressed };
+  let isBegun = false;
+  let storedBytes = 0;
+  const last = await eachPart(parts, async (part) => {
+    if (!isBegun) outlet.begin(head);
+    isBegun = true;
+    storedBytes += part.length;
+    await outlet.part(part);
+  });
+  return { head, isBegun, last, storedBytes: storedBytes + last.length };
+}
+
+/** The answer with the last part. To be asked for only when what was read is proven. */
+export async function giveLast(
+  { head, isBegun, last: bytes, storedBytes }: Given,
+  about: Omit<Proof, 'storedBytes'>,
+  outlet: Outlet,
+): Promise<WorkerAnswer> {
+  const proof = { ...about, storedBytes };
+  if (isBegun) await outlet.ready();
+  const whole = isBegun ? undefined : { ...head, md5: proof.md5 };
+  return { kind: 'end', head: whole, bytes, proof };
+}
+
+/** Hands every part but the last to `take`, and returns the last. */
+async function eachPart(parts: Parts, take: (part: Bytes) => Promise<void>): Promise<Bytes> {
+  try {
+    for (;;) {
+      const step = await parts.next();
+      if (step.done === true) return step.value;
+      await take(step.value);
+    }
+  } finally {
+    // What was given up in the middle still has a compressor at work.
+    await parts.return(new Uint8Array(0));
+  }
 }

@@ -3,20 +3,30 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { createMd5, type Md5 } from '../model/md5.ts';
-import type { Compressor } from './compressor.ts';
+import type { Compressor } from './compress.ts';
 import { copyToMemory, copyToSpool, type Copy } from './copy.ts';
-import { encode, type Encoding } from './encode.ts';
-import { pathOf } from './job.ts';
-import { giveLast, giveParts, type Outlet } from './outlet.ts';
-import type { PartBuffers } from './part-buffers.ts';
-import { partSizeBytes } from './parts.ts';
-import type { BodyHead, ReadJob } from './reading.ts';
-import { SnapshotMoved } from './snapshot-moved.ts';
+import {
+  encode,
+  giveLast,
+  giveParts,
+  partSizeBytes,
+  type Encoding,
+  type Outlet,
+  type PartBuffers,
+} from './parts.ts';
+import {
+  pathOf,
+  SnapshotMoved,
+  type BodyHead,
+  type ReadJob,
+  type WorkerAnswer,
+  type WorkerData,
+  type WorkerRequest,
+} from './reading.ts';
 import { chunksOf, movedSince, openSnapshot, type Snapshot } from './snapshot.ts';
-import type { WorkerAnswer, WorkerData, WorkerRequest } from './worker-messages.ts';
 
 /** What a worker has for all its jobs. */
-export interface Bench extends WorkerData {
+export interface Resources extends WorkerData {
   readonly compressor: Compressor | undefined;
   readonly buffers: PartBuffers;
   /** For one read(2) after the other. */
@@ -27,20 +37,20 @@ export type WholeFile = Exclude<WorkerRequest['work'], { kind: 'range' }>;
 
 /** Answers a request for a whole file. Throws what is no state of the file, and the signal's reason. */
 export async function readFile(
-  bench: Bench,
+  resources: Resources,
   { work, smallOnly, seen }: Omit<WorkerRequest, 'work'> & { readonly work: WholeFile },
   outlet: Outlet,
   signal: AbortSignal,
 ): Promise<WorkerAnswer> {
   const expected = work.kind === 'read' ? work.job.expected : undefined;
   const rules = { expected, seen, kernelRelease: os.release(), nowMs: Date.now() };
-  const snapshot = openSnapshot(bench.root, pathOf({ work }), rules);
+  const snapshot = openSnapshot(resources.root, pathOf(work), rules);
   if (snapshot.kind !== 'open') return snapshot;
   try {
     const { facts } = snapshot;
     if (smallOnly && isLarge(snapshot)) return { kind: 'large' };
-    if (work.kind === 'read') return await read({ bench, snapshot, job: work.job, outlet, signal });
-    const md5 = await digest(chunksOf(snapshot, bench.buffer, signal));
+    if (work.kind === 'read') return await read({ resources, snapshot, job: work.job, outlet, signal });
+    const md5 = await digest(chunksOf(snapshot, resources.buffer, signal));
     return unmoved(snapshot) ?? { kind: 'md5', md5, facts };
   } catch (error) {
     if (error instanceof SnapshotMoved) return { kind: movedSince(snapshot) ?? 'moved' };
@@ -52,7 +62,7 @@ export async function readFile(
 
 /** What one reading of a file works with. */
 interface Pass {
-  readonly bench: Bench;
+  readonly resources: Resources;
   readonly snapshot: Snapshot;
   readonly job: ReadJob;
   readonly outlet: Outlet;
@@ -60,11 +70,11 @@ interface Pass {
 }
 
 async function read(pass: Pass): Promise<WorkerAnswer> {
-  const { bench, snapshot, job, signal } = pass;
-  const { buffer, buffers } = bench;
+  const { resources, snapshot, job, signal } = pass;
+  const { buffer, buffers } = resources;
   if (!isLarge(snapshot)) return sendCopy(pass, copyToMemory(snapshot, buffers, buffer.length), 'unused');
   if (!job.spoolFirst) return stream(pass, 'unused');
-  const copy = await copyToSpool(snapshot, bench.spool, buffer, signal);
+  const copy = await copyToSpool(snapshot, resources.spool, buffer, signal);
   return copy === undefined ? stream(pass, 'full') : sendCopy(pass, copy, 'used');
 }
 
@@ -89,9 +99,9 @@ async function sendCopy(pass: Pass, copy: Copy, spool: BodyHead['spool']): Promi
 
 /** Reads the file itself as the parts are sent. */
 async function stream(pass: Pass, spool: BodyHead['spool']): Promise<WorkerAnswer> {
-  const { bench, snapshot, job, outlet, signal } = pass;
+  const { resources, snapshot, job, outlet, signal } = pass;
   const { facts } = snapshot;
-  const chunks = () => chunksOf(snapshot, bench.buffer, signal);
+  const chunks = () => chunksOf(snapshot, resources.buffer, signal);
   // What may be unchanged is not compressed for nothing.
   const known = job.baseline?.size === facts.size ? await digest(chunks()) : undefined;
   if (known !== undefined && known === job.baseline?.md5)
@@ -112,7 +122,7 @@ function isLarge({ facts: { size } }: Snapshot): boolean {
   return size > partSizeBytes(size);
 }
 
-function encodingOf({ bench: { compressor, buffers }, snapshot, job: { compression } }: Pass): Encoding {
+function encodingOf({ resources: { compressor, buffers }, snapshot, job: { compression } }: Pass): Encoding {
   return { sizeBytes: snapshot.facts.size, compression, compressor, buffers };
 }
 

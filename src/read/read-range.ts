@@ -6,18 +6,14 @@ import type { FileFacts } from '../model/file/fingerprint.ts';
 import { createMd5 } from '../model/md5.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath } from '../native/files.ts';
-import { encode } from './encode.ts';
-import { giveLast, giveParts, type Outlet } from './outlet.ts';
-import { partSizeBytes } from './parts.ts';
-import { hashed, type Bench } from './read-file.ts';
-import type { Obstacle, RangeJob } from './reading.ts';
-import { SnapshotMoved } from './snapshot-moved.ts';
+import { encode, giveLast, giveParts, partSizeBytes, type Outlet } from './parts.ts';
+import { hashed, type Resources } from './read-file.ts';
+import { SnapshotMoved, type Obstacle, type RangeJob, type WorkerAnswer } from './reading.ts';
 import { chunksBetween, obstacleOf } from './snapshot.ts';
-import type { WorkerAnswer } from './worker-messages.ts';
 
 /** One range of an open file. */
 interface Open {
-  readonly bench: Bench;
+  readonly resources: Resources;
   readonly job: RangeJob;
   readonly fd: number;
   readonly signal: AbortSignal;
@@ -25,14 +21,14 @@ interface Open {
 
 /** Answers the job. Throws what is no state of the file, and the signal's reason. */
 export async function readRange(
-  bench: Bench,
+  resources: Resources,
   { job, smallOnly }: { readonly job: RangeJob; readonly smallOnly: boolean },
   outlet: Outlet,
   signal: AbortSignal,
 ): Promise<WorkerAnswer> {
-  const opened = open(bench, job);
+  const opened = open(resources, job);
   if (typeof opened !== 'number') return opened;
-  const range: Open = { bench, job, fd: opened, signal };
+  const range: Open = { resources, job, fd: opened, signal };
   try {
     const facts = factsOf(opened);
     if (facts.dev !== job.file.dev || facts.ino !== job.file.ino) return { kind: 'moved' };
@@ -50,7 +46,7 @@ export async function readRange(
   }
 }
 
-function open({ root }: Bench, { path }: RangeJob): number | Obstacle {
+function open({ root }: Resources, { path }: RangeJob): number | Obstacle {
   try {
     return openBeneath(root, path);
   } catch (error) {
@@ -59,8 +55,8 @@ function open({ root }: Bench, { path }: RangeJob): number | Obstacle {
 }
 
 async function send(range: Open, first: number, facts: FileFacts, outlet: Outlet): Promise<WorkerAnswer> {
-  const { bench, job } = range;
-  const { buffers, compressor } = bench;
+  const { resources, job } = range;
+  const { buffers, compressor } = resources;
   const md5 = createMd5();
   const hashing = hashed(chunks(range, first, job.end), md5);
   const sizeBytes = job.end - first;
@@ -99,11 +95,11 @@ async function digest(range: Open, first: number, end: number): Promise<string> 
 }
 
 function chunks(
-  { bench, job, fd, signal }: Open,
+  { resources, job, fd, signal }: Open,
   first: number,
   end: number,
 ): AsyncGenerator<Uint8Array, undefined> {
-  return chunksBetween({ fd, path: job.path }, { first, end }, bench.buffer, signal);
+  return chunksBetween({ fd, path: job.path }, { first, end }, resources.buffer, signal);
 }
 
 function endOf(pieces: readonly Piece[]): number {

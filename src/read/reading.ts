@@ -1,8 +1,9 @@
-// What a worker is asked for and what it answers: the words that the upload and the reading share.
+// What a worker is asked for and what it answers: the words that the upload and both sides of the thread border share.
 import type { Piece } from '../model/checkpoint/companions.ts';
 import type { FileFacts, Fingerprint } from '../model/file/fingerprint.ts';
 import type { Compression } from '../model/format/settings.ts';
-import type { RelPath } from '../model/path.ts';
+import { showPath, type RelPath } from '../model/path.ts';
+import type { WorkDir } from '../native/work-dir.ts';
 
 /** The bytes are the receiver's: they were moved, not copied. */
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -58,8 +59,6 @@ export interface BodyHead {
   readonly compressed: boolean;
   /** Given when the whole file has been read already. */
   readonly md5?: string;
-  /** Stored size: exact of a body of one part, else an estimate from the first MiB. */
-  readonly sizeHintBytes: number;
   /** `full`: the spool was asked for and had no room, or could not be used; the body is read as it goes. */
   readonly spool: 'unused' | 'used' | 'full';
   /** Of a range: its first byte. */
@@ -93,3 +92,75 @@ export type Reading =
   | Obstacle;
 
 export type Digest = { readonly kind: 'md5'; readonly md5: string; readonly facts: FileFacts } | Obstacle;
+
+/** The file was changed while it was being read: what was read so far is of no single moment. */
+export class SnapshotMoved extends Error {
+  /** A writer has it open: its next close will tell. Without one, trying again is the only way. */
+  readonly hasWriter: boolean;
+
+  constructor(path: RelPath, hasWriter: boolean) {
+    super(`${showPath(path)} was changed while it was being read`);
+    this.name = 'SnapshotMoved';
+    this.hasWriter = hasWriter;
+  }
+}
+
+export type CompressorName = 'zstd-napi' | 'zlib' | 'none';
+
+/** What every job of a worker needs. */
+export interface WorkerData {
+  readonly root: WorkDir;
+  readonly spool: { readonly dir: string; readonly limitBytes: number } | undefined;
+}
+
+export interface WorkerRequest {
+  readonly work:
+    | { readonly kind: 'read'; readonly job: ReadJob }
+    | { readonly kind: 'range'; readonly job: RangeJob }
+    | { readonly kind: 'md5'; readonly path: RelPath };
+  /** A file above the part size is not wanted in this worker: the answer is then `large`. */
+  readonly smallOnly: boolean;
+  /** The state that a `fresh` answer named: when it still stands, it has been quiet for long enough. */
+  readonly seen: Fingerprint | undefined;
+}
+
+export function pathOf(work: WorkerRequest['work']): RelPath {
+  return work.kind === 'md5' ? work.path : work.job.path;
+}
+
+/**
+ * The messages of the two threads. A worker has one job at a time, and the next is sent only after the answer to the
+ * last: so no message carries a number.
+ */
+export type ToWorker =
+  | { readonly kind: 'job'; readonly request: WorkerRequest }
+  /** One more part may be sent. The first needs none. */
+  | { readonly kind: 'credit' }
+  /** A part's memory, which the reader no longer needs. */
+  | { readonly kind: 'give-back'; readonly bytes: Bytes }
+  /** Give the job up; answered with `cancelled`, unless its answer is under way. */
+  | { readonly kind: 'cancel' }
+  | { readonly kind: 'close' };
+
+export type WorkerAnswer =
+  | Obstacle
+  | { readonly kind: 'unchanged' | 'md5'; readonly md5: string; readonly facts: FileFacts }
+  | { readonly kind: 'large' }
+  /** Changed so lately that a further change could go unseen: to be asked for again after `waitMs`. */
+  | { readonly kind: 'fresh'; readonly waitMs: number; readonly facts: FileFacts }
+  /** The last part. With `head` it is the only one. */
+  | {
+      readonly kind: 'end';
+      readonly head: BodyHead | undefined;
+      readonly bytes: Bytes;
+      readonly proof: Proof;
+    };
+
+export type FromWorker =
+  | { readonly kind: 'hello'; readonly compressor: CompressorName }
+  | { readonly kind: 'begin'; readonly head: BodyHead }
+  | { readonly kind: 'part'; readonly bytes: Bytes }
+  /** The last message about a job, as are the next two. */
+  | { readonly kind: 'answer'; readonly answer: WorkerAnswer }
+  | { readonly kind: 'cancelled' }
+  | { readonly kind: 'failed'; readonly message: string; readonly code: string | undefined };

@@ -8,8 +8,7 @@ import { showPath, type RelPath } from '../model/path.ts';
 import { factsOf } from '../native/facts.ts';
 import { openBeneath, writerState, type WriterState } from '../native/files.ts';
 import type { WorkDir } from '../native/work-dir.ts';
-import type { Obstacle } from './reading.ts';
-import { SnapshotMoved } from './snapshot-moved.ts';
+import { SnapshotMoved, type Obstacle } from './reading.ts';
 
 /** Before Linux 6.13 two writes within one clock tick (up to 10 ms) have one mtime: git's "racy" rule. */
 const RACY_MS = 20;

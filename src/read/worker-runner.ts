@@ -1,15 +1,37 @@
 // One worker as the pool sees it: runs one task at a time on its thread, replaces a thread that died, and ends
 // one that has nothing to do but holds memory.
+import type { Fingerprint } from '../model/file/fingerprint.ts';
 import { showPath } from '../model/path.ts';
-import { openBody, type BodyFeed } from './body.ts';
-import { onAbort, pathOf, type Task } from './job.ts';
-import type { BodyHead } from './reading.ts';
-import { SnapshotMoved } from './snapshot-moved.ts';
-import type { CompressorName, FromLane, WorkerAnswer, WorkerData } from './worker-messages.ts';
-import { startLane, type WorkerThread } from './worker-thread.ts';
+import { BodyFeed } from './body.ts';
+import {
+  pathOf,
+  SnapshotMoved,
+  type BodyHead,
+  type CompressorName,
+  type Digest,
+  type FromWorker,
+  type Reading,
+  type WorkerAnswer,
+  type WorkerData,
+  type WorkerRequest,
+} from './reading.ts';
+import { startThread, type WorkerThread } from './worker-thread.ts';
 
 /** A new thread takes some 30 ms: less than anybody waits for who comes back after this. */
 const IDLE_MS = 30_000;
+
+/** One call to the workers on its way to its answer. Only the first answer counts. */
+export interface Task {
+  readonly work: WorkerRequest['work'];
+  /** The caller gives it up, wherever it is. */
+  readonly signal: AbortSignal | undefined;
+  /** The file is known to be of more than one part. */
+  large: boolean;
+  /** The state of the file in an earlier `fresh` answer. */
+  seen: Fingerprint | undefined;
+  resolve(answer: Reading | Digest): void;
+  reject(error: unknown): void;
+}
 
 export interface WorkerRunnerOptions {
   readonly entry: URL | string;
@@ -81,14 +103,14 @@ export class WorkerRunner {
   }
 
   #started(): WorkerThread {
-    this.#thread ??= startLane(this.#options.entry, this.#options.data, {
+    this.#thread ??= startThread(this.#options.entry, this.#options.data, {
       message: (message) => this.#receive(message),
       death: (error) => this.#died(error),
     });
     return this.#thread;
   }
 
-  #receive(message: FromLane): void {
+  #receive(message: FromWorker): void {
     switch (message.kind) {
       case 'hello':
         this.#compressor = message.compressor;
@@ -117,7 +139,7 @@ export class WorkerRunner {
     const post = (kind: 'credit' | 'cancel'): void => {
       if (this.#running === running) this.#thread?.post({ kind });
     };
-    running.feed = openBody(head, {
+    running.feed = new BodyFeed(head, {
       wanted: () => post('credit'),
       givenUp: () => post('cancel'),
       released: (bytes) => this.#thread?.post({ kind: 'give-back', bytes }),
@@ -141,7 +163,8 @@ export class WorkerRunner {
         return this.#options.onRetry(task, answer.waitMs);
       case 'writer':
       case 'moved':
-        if (feed !== undefined) return feed.fail(new SnapshotMoved(pathOf(task), answer.kind === 'writer'));
+        if (feed !== undefined)
+          return feed.fail(new SnapshotMoved(pathOf(task.work), answer.kind === 'writer'));
         return task.resolve(answer);
       case 'gone':
       case 'refused':
@@ -162,7 +185,7 @@ export class WorkerRunner {
     this.#compressor = undefined;
     this.#greet((greeter) => greeter.reject(error));
     if (this.#running === undefined) return;
-    const name = showPath(pathOf(this.#running.task));
+    const name = showPath(pathOf(this.#running.task.work));
     this.#fail(
       new Error(`cannot read ${name}: the thread that reads it died: ${error.message}`, { cause: error }),
     );
@@ -189,4 +212,11 @@ export class WorkerRunner {
     this.#holdsBuffers = false;
     void thread?.close();
   }
+}
+
+/** Calls `giveUp` when the caller aborts; the function that comes back ends that. */
+export function onAbort({ signal }: Task, giveUp: (reason: unknown) => void): () => void {
+  const listener = (): void => giveUp(signal?.reason);
+  signal?.addEventListener('abort', listener, { once: true });
+  return () => signal?.removeEventListener('abort', listener);
 }

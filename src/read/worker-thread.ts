@@ -1,7 +1,7 @@
 // The main thread's end of one worker: starts the thread, and tells when it died. Knows nothing of jobs.
 import fs from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import type { FromLane, WorkerData, ToLane } from './worker-messages.ts';
+import type { FromWorker, ToWorker, WorkerData } from './reading.ts';
 
 /** JavaScript's share only: buffers and zstd's memory do not count. A worker needs about 6 MiB of it. */
 const HEAP_MB = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 4 };
@@ -9,13 +9,13 @@ const HEAP_MB = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 4 };
 const CLOSE_MS = 2000;
 
 export interface WorkerThread {
-  post(message: ToLane): void;
+  post(message: ToWorker): void;
   /** Ends the job under way and then the thread. Never rejects. */
   close(): Promise<void>;
 }
 
 export interface WorkerEvents {
-  readonly message: (message: FromLane) => void;
+  readonly message: (message: FromWorker) => void;
   /** The thread is gone without having been asked to. */
   readonly death: (error: Error) => void;
 }
@@ -29,7 +29,7 @@ function leaveLostDirectory(): void {
   }
 }
 
-export function startLane(entry: URL | string, data: WorkerData, events: WorkerEvents): WorkerThread {
+export function startThread(entry: URL | string, data: WorkerData, events: WorkerEvents): WorkerThread {
   leaveLostDirectory();
   const worker = new Worker(entry, {
     workerData: data,
@@ -61,7 +61,7 @@ export function startLane(entry: URL | string, data: WorkerData, events: WorkerE
       worker.postMessage(message, message.kind === 'give-back' ? [message.bytes.buffer] : []),
     close: async () => {
       isClosing = true;
-      worker.postMessage({ kind: 'close' } satisfies ToLane);
+      worker.postMessage({ kind: 'close' } satisfies ToWorker);
       const timer = setTimeout(() => void worker.terminate(), CLOSE_MS);
       await gone;
       clearTimeout(timer);

@@ -3,11 +3,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { loadCompressor } from './compress.ts';
-import type { Outlet } from './outlet.ts';
-import { openPartBuffers } from './part-buffers.ts';
-import { readFile, type Bench } from './read-file.ts';
+import { openPartBuffers, type Outlet } from './parts.ts';
+import { readFile, type Resources } from './read-file.ts';
 import { readRange } from './read-range.ts';
-import type { FromLane, WorkerAnswer, WorkerData, WorkerRequest, ToLane } from './worker-messages.ts';
+import type { FromWorker, ToWorker, WorkerAnswer, WorkerData, WorkerRequest } from './reading.ts';
 
 const READ_BYTES = 2 ** 20;
 
@@ -22,7 +21,7 @@ interface Current {
 if (parentPort === null) throw new Error('worker is the entry of a worker thread');
 const port = parentPort;
 
-const bench: Bench = {
+const resources: Resources = {
   ...(workerData as WorkerData),
   compressor: await loadCompressor(),
   buffers: openPartBuffers(),
@@ -31,7 +30,7 @@ const bench: Bench = {
 let current: Current | undefined;
 let isClosing = false;
 
-port.on('message', (message: ToLane) => {
+port.on('message', (message: ToWorker) => {
   switch (message.kind) {
     case 'job':
       current = { giveUp: new AbortController(), credits: 1, wake: undefined };
@@ -42,7 +41,7 @@ port.on('message', (message: ToLane) => {
       current?.wake?.();
       return;
     case 'give-back':
-      return bench.buffers.giveBack(message.bytes);
+      return resources.buffers.giveBack(message.bytes);
     case 'cancel':
       current?.giveUp.abort();
       current?.wake?.();
@@ -54,11 +53,11 @@ port.on('message', (message: ToLane) => {
       if (current === undefined) port.close();
   }
 });
-send({ kind: 'hello', compressor: bench.compressor?.name ?? 'none' });
+send({ kind: 'hello', compressor: resources.compressor?.name ?? 'none' });
 
 async function work(request: WorkerRequest, job: Current): Promise<void> {
   const { signal } = job.giveUp;
-  let last: FromLane;
+  let last: FromWorker;
   try {
     last = { kind: 'answer', answer: await answerTo(request, outletOf(job), signal) };
   } catch (error) {
@@ -74,8 +73,8 @@ async function work(request: WorkerRequest, job: Current): Promise<void> {
 
 function answerTo(request: WorkerRequest, outlet: Outlet, signal: AbortSignal): Promise<WorkerAnswer> {
   const { work, smallOnly, seen } = request;
-  if (work.kind === 'range') return readRange(bench, { job: work.job, smallOnly }, outlet, signal);
-  return readFile(bench, { work, smallOnly, seen }, outlet, signal);
+  if (work.kind === 'range') return readRange(resources, { job: work.job, smallOnly }, outlet, signal);
+  return readFile(resources, { work, smallOnly, seen }, outlet, signal);
 }
 
 function outletOf(job: Current): Outlet {
@@ -98,7 +97,7 @@ function outletOf(job: Current): Outlet {
   };
 }
 
-function send(message: FromLane): void {
+function send(message: FromWorker): void {
   const bytes = message.kind === 'part' ? message.bytes : undefined;
   const lastBytes =
     message.kind === 'answer' && message.answer.kind === 'end' ? message.answer.bytes : undefined;

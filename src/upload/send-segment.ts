@@ -4,8 +4,7 @@ import type { Piece } from '../model/checkpoint/companions.ts';
 import type { FileFacts } from '../model/file/fingerprint.ts';
 import { mayCompress } from '../model/format/keys.ts';
 import type { Segment } from '../model/format/records.ts';
-import type { RangeJob } from '../read/reading.ts';
-import { SnapshotMoved } from '../read/snapshot-moved.ts';
+import { SnapshotMoved, type RangeJob } from '../read/reading.ts';
 import { discard, metaOf, type Sender } from './send.ts';
 
 export interface SegmentJob extends Omit<RangeJob, 'compression'> {

@@ -12,8 +12,7 @@ import { beneath, whereabouts } from '../native/beneath.ts';
 import { fileFacts } from '../native/facts.ts';
 import { reached } from '../native/failpoint.ts';
 import type { WorkDir } from '../native/work-dir.ts';
-import type { ReadJob } from '../read/reading.ts';
-import { SnapshotMoved } from '../read/snapshot-moved.ts';
+import { SnapshotMoved, type ReadJob } from '../read/reading.ts';
 import type { Workers } from '../read/workers.ts';
 import type { ObjectMeta, PutOptions, Store } from '../store/contract/store.ts';
 

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { openPartBuffers } from '../../src/read/part-buffers.ts';
-import { gather, partSizeBytes } from '../../src/read/parts.ts';
+import { openPartBuffers, gather, partSizeBytes } from '../../src/read/parts.ts';
 
 const MiB = 2 ** 20;
 

@@ -3,12 +3,10 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Compressor } from '../../src/read/compressor.ts';
-import type { Outlet } from '../../src/read/outlet.ts';
-import { openPartBuffers } from '../../src/read/part-buffers.ts';
-import { readFile, type Bench } from '../../src/read/read-file.ts';
-import type { BodyHead, ReadJob } from '../../src/read/reading.ts';
-import type { WorkerAnswer } from '../../src/read/worker-messages.ts';
+import type { Compressor } from '../../src/read/compress.ts';
+import { openPartBuffers, type Outlet } from '../../src/read/parts.ts';
+import { readFile, type Resources } from '../../src/read/read-file.ts';
+import type { BodyHead, ReadJob, WorkerAnswer } from '../../src/read/reading.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 import { incompressible, md5Of, MiB, ZSTD } from './read-all.ts';
 
@@ -43,7 +41,7 @@ function plainCompressor(onUse: () => void = () => undefined): Compressor {
   };
 }
 
-function benchOf(more: Partial<Bench> = {}): Bench {
+function resourcesOf(more: Partial<Resources> = {}): Resources {
   const spool = { dir: os.tmpdir(), limitBytes: 64 * MiB };
   const buffer = new Uint8Array(MiB);
   return { root: dir, spool, buffers: openPartBuffers(), buffer, compressor: plainCompressor(), ...more };
@@ -55,7 +53,11 @@ interface Given {
   readonly bytes: Buffer;
 }
 
-async function readWith(bench: Bench, more: Partial<ReadJob> = {}, whileRead?: () => void): Promise<Given> {
+async function readWith(
+  resources: Resources,
+  more: Partial<ReadJob> = {},
+  whileRead?: () => void,
+): Promise<Given> {
   const parts: Uint8Array[] = [];
   let begun: BodyHead | undefined;
   const outlet: Outlet = {
@@ -70,7 +72,7 @@ async function readWith(bench: Bench, more: Partial<ReadJob> = {}, whileRead?: (
   };
   const job = { path: 'k.chk', compression: ZSTD, spoolFirst: true, ...more };
   const request = { work: { kind: 'read', job }, smallOnly: false, seen: undefined } as const;
-  const reading = readFile(bench, request, outlet, new AbortController().signal);
+  const reading = readFile(resources, request, outlet, new AbortController().signal);
   whileRead?.();
   const answer = await reading;
   if (answer.kind === 'end') parts.push(answer.bytes);
@@ -87,7 +89,7 @@ describe('a file', () => {
     const content = incompressible(size);
     dir.write('k.chk', content);
     const compressor = plainCompressor(() => fs.writeFileSync(file, Buffer.alloc(size)));
-    const { answer, bytes } = await readWith(benchOf({ compressor }));
+    const { answer, bytes } = await readWith(resourcesOf({ compressor }));
     expect(answer).toMatchObject({ kind: 'end', proof: { md5: md5Of(content), storedBytes: size } });
     expect(bytes.equals(content)).toBe(true);
   });
@@ -99,7 +101,7 @@ describe('a file', () => {
       openForWriting();
       return buffers.take(partBytes);
     };
-    const { answer } = await readWith(benchOf({ buffers: { ...buffers, take } }));
+    const { answer } = await readWith(resourcesOf({ buffers: { ...buffers, take } }));
     expect(answer.kind).toBe('writer');
   });
 
@@ -112,7 +114,7 @@ describe('a file', () => {
   it.each(changes)('that %s while it is copied to the spool is not given out', async (_, change, kind) => {
     dir.write('k.chk', incompressible(40 * MiB));
     // It has read sixteen MiB when it first lets anybody else run.
-    const { answer, begun } = await readWith(benchOf(), {}, change);
+    const { answer, begun } = await readWith(resourcesOf(), {}, change);
     expect(answer.kind).toBe(kind);
     expect(begun).toBeUndefined();
   });
@@ -123,7 +125,7 @@ describe('a file', () => {
     let uses = 0;
     const compressor = plainCompressor(() => (uses += 1));
     const baseline = { md5: md5Of(content), size };
-    const { answer } = await readWith(benchOf({ compressor }), { baseline });
+    const { answer } = await readWith(resourcesOf({ compressor }), { baseline });
     expect(answer).toMatchObject({ kind: 'unchanged', md5: baseline.md5 });
     expect(uses).toBe(0);
   });
@@ -135,7 +137,7 @@ describe('a file', () => {
     fs.writeSync(fd, incompressible(MiB), 0, MiB, 20 * MiB + 7);
     fs.closeSync(fd);
     const spool = { dir: os.tmpdir(), limitBytes: 4 * MiB };
-    const { begun, bytes } = await readWith(benchOf({ spool }));
+    const { begun, bytes } = await readWith(resourcesOf({ spool }));
     expect(begun).toMatchObject({ spool: 'used', md5: md5Of(bytes) });
     expect(bytes.equals(fs.readFileSync(file))).toBe(true);
   });
@@ -167,7 +169,7 @@ it('ends the compressor of a body that is given up in the middle', async () => {
   };
   const job = { path: 'k.chk', compression: ZSTD, spoolFirst: false };
   const request = { work: { kind: 'read', job }, smallOnly: false, seen: undefined } as const;
-  const reading = readFile(benchOf({ compressor }), request, outlet, new AbortController().signal);
+  const reading = readFile(resourcesOf({ compressor }), request, outlet, new AbortController().signal);
   await expect(reading).rejects.toThrow('given up');
   expect(seen).toEqual([true]);
   expect(isAtWork).toBe(false);

@@ -2,9 +2,8 @@
 import fs from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TAIL_BYTES, type Piece } from '../../src/model/checkpoint/companions.ts';
-import { openLanes, type Workers } from '../../src/read/workers.ts';
-import type { RangeJob } from '../../src/read/reading.ts';
-import { SnapshotMoved } from '../../src/read/snapshot-moved.ts';
+import { openWorkers, type Workers } from '../../src/read/workers.ts';
+import { SnapshotMoved, type RangeJob } from '../../src/read/reading.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 import { bodyOf, compressible, incompressible, md5Of, MiB, RAW, readAll, ZSTD } from './read-all.ts';
@@ -21,7 +20,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   dir = testDir();
-  workers = openLanes({ root: dir, count: 2, entry, spoolLimitBytes: MiB });
+  workers = openWorkers({ root: dir, count: 2, entry, spoolLimitBytes: MiB });
   writer = fs.openSync(`${dir.path}/${NAME}`, 'w');
 });
 afterEach(async () => {

@@ -4,8 +4,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { SnapshotMoved } from '../../src/read/snapshot-moved.ts';
-import { openLanes, type Workers } from '../../src/read/workers.ts';
+import { SnapshotMoved } from '../../src/read/reading.ts';
+import { openWorkers, type Workers } from '../../src/read/workers.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 import { bodyOf, MiB, readAll, slightlyCompressible, ZSTD } from './read-all.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
 beforeEach(() => {
   dir = testDir();
   dir.write('k.chk', content);
-  workers = openLanes({ root: dir, count: 1, entry, spoolDir: dir.path, spoolLimitBytes: 64 * MiB });
+  workers = openWorkers({ root: dir, count: 1, entry, spoolDir: dir.path, spoolLimitBytes: 64 * MiB });
 });
 
 afterEach(async () => {
@@ -110,7 +110,7 @@ it.each([
   ['cannot be made', { spoolDir: '/nonexistent', spoolLimitBytes: 64 * MiB }],
   ['was not given', { spoolDir: undefined, spoolLimitBytes: 64 * MiB }],
 ])('reads as it goes, and says so, when the spool %s', async (_, spool) => {
-  const other = openLanes({ root: dir, count: 1, entry, ...spool });
+  const other = openWorkers({ root: dir, count: 1, entry, ...spool });
   const body = bodyOf(await other.read({ ...job, spoolFirst: true }));
   expect(body).toMatchObject({ spool: 'full', md5: undefined });
   expect((await readAll(body)).plain.equals(content)).toBe(true);

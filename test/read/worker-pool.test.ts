@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { openLanes, type Workers, type WorkersOptions } from '../../src/read/workers.ts';
+import { openWorkers, type Workers, type WorkersOptions } from '../../src/read/workers.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 import { bodyOf, incompressible, MiB, RAW, readAll, slightlyCompressible, ZSTD } from './read-all.ts';
@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 function open(options: Partial<WorkersOptions> = {}): Workers {
-  const workers = openLanes({ root: dir, count: 2, entry, spoolLimitBytes: 0, ...options });
+  const workers = openWorkers({ root: dir, count: 2, entry, spoolLimitBytes: 0, ...options });
   opened.push(workers);
   return workers;
 }

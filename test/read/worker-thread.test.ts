@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
-import type { FromLane } from '../../src/read/worker-messages.ts';
-import { startLane } from '../../src/read/worker-thread.ts';
+import type { FromWorker } from '../../src/read/reading.ts';
+import { startThread } from '../../src/read/worker-thread.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir } from '../support/work-dir.ts';
 
@@ -10,8 +10,8 @@ it('a worker is warned of nothing when it closes a file: what nobody reads would
   dir.write('file', 'x');
   const fd = fs.openSync(dir.path, 'r');
   const entry = await bundleEntry('test/read/fixtures/open-and-close.ts');
-  const said = await new Promise<FromLane>((message, death) => {
-    startLane(entry, { root: { fd, path: dir.path }, spool: undefined }, { message, death });
+  const said = await new Promise<FromWorker>((message, death) => {
+    startThread(entry, { root: { fd, path: dir.path }, spool: undefined }, { message, death });
   });
   expect(said).toEqual([]);
   fs.closeSync(fd);

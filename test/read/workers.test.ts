@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { getFrameContentSize } from 'zstd-napi/binding.js';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { decodePath } from '../../src/model/path.ts';
-import { openLanes, type Workers, type WorkersOptions } from '../../src/read/workers.ts';
+import { openWorkers, type Workers, type WorkersOptions } from '../../src/read/workers.ts';
 import type { ReadJob } from '../../src/read/reading.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
@@ -29,7 +29,7 @@ afterEach(async () => {
 });
 
 function open(options: Partial<WorkersOptions> = {}): Workers {
-  return openLanes({ root: dir, count: 2, entry, spoolLimitBytes: 64 * MiB, ...options });
+  return openWorkers({ root: dir, count: 2, entry, spoolLimitBytes: 64 * MiB, ...options });
 }
 
 function job(name: string, more: Partial<ReadJob> = {}): ReadJob {

@@ -7,11 +7,11 @@ import type { Settings } from '../../model/format/settings.ts';
 import { encodePath, showPath } from '../../model/path.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
-import { openLanes, type Workers } from '../../read/workers.ts';
+import { openWorkers, type Workers } from '../../read/workers.ts';
 import type { Needs } from '../run/context.ts';
 
 export function openSnapshotLanes(settings: Settings, root: WorkDir, log: Log): Workers {
-  return openLanes({
+  return openWorkers({
     root,
     count: settings.workers,
     // In the bundle its threads are workers (sidecar-entry.ts, build.mjs).

@@ -17,9 +17,9 @@ const file = path.join(dir, 'k.chk');
 
 await bundle();
 writeFloats(file, sizeMiB);
-const { openLanes } = await import(path.join(out, 'workers.mjs'));
+const { openWorkers } = await import(path.join(out, 'workers.mjs'));
 const fd = fs.openSync(dir, 'r');
-const workers = openLanes({
+const workers = openWorkers({
   root: { fd, path: dir },
   count: 2,
   entry: path.join(out, 'worker.mjs'),
@@ -33,7 +33,7 @@ zstdAlone();
 const idleMiB = rssMiB();
 try {
   for (let round = 1; round <= ROUNDS; round += 1) {
-    const worker = await measured(throughLane);
+    const worker = await measured(throughWorker);
     const alone = await measured(async () => zstdAlone());
     console.log(
       `round ${round}: worker ${worker.text}; zstd-${level} alone ${alone.text}; ` +
@@ -46,7 +46,7 @@ try {
   fs.rmSync(dir, { recursive: true });
 }
 
-async function throughLane() {
+async function throughWorker() {
   const compression = { kind: 'zstd', level };
   const body = await workers.read({ path: 'k.chk', compression, spoolFirst: false });
   for await (const part of body.parts) body.parts.release(part);
