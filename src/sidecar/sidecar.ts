@@ -22,7 +22,7 @@ import { sayOpening } from './startup/opening-lines.ts';
 import { Patience, startLimitMs } from './startup/patience.ts';
 import { begin, type Begun } from './startup/start.ts';
 import { openWatch } from './startup/watching.ts';
-import { warmUpLanes } from './startup/workers.ts';
+import { warmUpWorkers } from './startup/workers.ts';
 
 export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const { log } = options;
@@ -72,7 +72,7 @@ interface Stops {
 /** Watches from now on what the task closes. */
 async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise<Sidecar> {
   const { context, restored } = begun;
-  warmUpLanes(context);
+  warmUpWorkers(context);
   const witness = openWitness({ launcher: options.launcher, self: process.pid, token: context.runToken });
   const { watcher, listen } = await openWatch(context, witness);
   const stages = makeStages({ context, restored, watcher, witness });

@@ -37,7 +37,7 @@ import type { Patience } from './patience.ts';
 import { refuseMissingInputs } from './inputs-told.ts';
 import { lockWorkdir } from './lock.ts';
 import { restore, type Restored } from './restore.ts';
-import { openSnapshotLanes } from './workers.ts';
+import { openRunWorkers } from './workers.ts';
 
 export interface Begun {
   readonly kind: 'begun';
@@ -159,7 +159,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
   ledger.setGenerations(judged(ledger.generations, restored.judgements));
   if (restored.generation !== undefined) ledger.restored = generationName(restored.generation);
   const { attempt, runToken, startedAt } = facts;
-  const workers = owned.add(openSnapshotLanes(settings, root, log), (one) => one.close());
+  const workers = owned.add(openRunWorkers(settings, root, log), (one) => one.close());
   const context: Context = {
     ...common,
     ...records,

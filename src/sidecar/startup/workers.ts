@@ -10,7 +10,7 @@ import { NO_ZSTD_HINT } from '../../native/zstd.ts';
 import { openWorkers, type Workers } from '../../read/workers.ts';
 import type { Needs } from '../run/context.ts';
 
-export function openSnapshotLanes(settings: Settings, root: WorkDir, log: Log): Workers {
+export function openRunWorkers(settings: Settings, root: WorkDir, log: Log): Workers {
   return openWorkers({
     root,
     count: settings.workers,
@@ -22,7 +22,7 @@ export function openSnapshotLanes(settings: Settings, root: WorkDir, log: Log): 
 }
 
 /** The first worker takes a while to load: not while the first closed file waits for it. */
-export function warmUpLanes({ sender, settings, log }: Needs<'sender' | 'settings' | 'log'>): void {
+export function warmUpWorkers({ sender, settings, log }: Needs<'sender' | 'settings' | 'log'>): void {
   const said = (name: string): void => {
     if (name !== 'none' || settings.compression.kind === 'none') return;
     log.warn('no zstd here: files are stored uncompressed', { hint: NO_ZSTD_HINT });
