@@ -86,7 +86,7 @@ function ask(path: string, request: ControlRequest, withinMs: number): Promise<T
       const end = text.indexOf('\n');
       if (end === -1 && text.length <= LONGEST_LINE_BYTES) return;
       const answer = parseAnswer(text.slice(0, Math.max(0, end)));
-      if (answer === undefined) nothing('it speaks another language', false);
+      if (answer === undefined) nothing('its answer makes no sense', false);
       else resolve({ kind: 'answer', answer });
       socket.destroy();
     });
@@ -123,7 +123,7 @@ function tell(
 ): ExitStatus {
   const unsafe = strict && (incomplete !== undefined || open.some(({ checkpoint }) => checkpoint));
   if (incomplete !== undefined)
-    say(`the newest checkpoint files are no complete set yet: ${incomplete}`, unsafe ? 'error' : 'warn');
+    say(`the newest checkpoint files are not a complete set yet: ${incomplete}`, unsafe ? 'error' : 'warn');
   if (open.length > 0) {
     const named = open.map(({ path, checkpoint }) => (checkpoint ? `${path} (a checkpoint)` : path));
     say(`open, and not stored before the task closes it: ${listed(named)}`, unsafe ? 'error' : 'warn');

@@ -22,8 +22,8 @@ import { SidecarProcess } from './sidecar-process.ts';
 import type { Ending, Opening } from './sidecar-process.ts';
 import { blockable } from './signal-state.ts';
 import { listenForSignals } from './signals.ts';
-import { Supervision } from './supervise.ts';
-import type { EndRequest } from './supervise.ts';
+import { Supervision } from './supervision.ts';
+import type { EndRequest } from './supervision.ts';
 import { startTask, taskEnvironment } from './task.ts';
 import type { Task } from './task.ts';
 

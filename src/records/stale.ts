@@ -60,7 +60,7 @@ async function hidesMore(
 function staleError({ url }: Store, what: string, waitMs: number): CaptureError {
   return new CaptureError(
     EXIT.unavailable,
-    `the listing of ${url} does not show ${what}, though it is stored, not even after ${waitMs / 1000} s`,
+    `${waitMs / 1000} s later the listing of ${url} still does not show ${what}, though it is stored`,
     {
       hint: 'check what stands between here and the store (gateway, cache): what earlier attempts stored is not seen',
     },

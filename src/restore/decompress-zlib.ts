@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream';
 import zlib from 'node:zlib';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { FrameWalk } from './frame-walk.ts';
-import { NoZstdError } from './plain.ts';
+import { NoZstdError } from './failure.ts';
 
 /** What newer Nodes have and the types of the oldest supported one do not. */
 interface ZlibWithZstd {

@@ -4,7 +4,7 @@ import { createMd5 } from '../model/md5.ts';
 import { plural } from '../model/units.ts';
 import type { Store } from '../store/contract/store.ts';
 import { objectStream, type StreamOptions } from './object-stream.ts';
-import { CorruptError, noteFailure, orCorrupt } from './plain.ts';
+import { CorruptError, noteFailure, orCorrupt } from './failure.ts';
 import type { SegmentSource } from './source.ts';
 
 export interface JoinOptions extends Omit<StreamOptions, 'sizeHintBytes'> {

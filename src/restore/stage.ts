@@ -14,7 +14,7 @@ import { setMtime } from '../native/times.ts';
 import type { WorkDir } from '../native/work-dir.ts';
 import { NO_ZSTD_HINT } from '../native/zstd.ts';
 import { ObjectMissingError } from './object-stream.ts';
-import { CorruptError, NoZstdError, noteFailure, orCorrupt } from './plain.ts';
+import { CorruptError, NoZstdError, noteFailure, orCorrupt } from './failure.ts';
 import type { Source } from './source.ts';
 
 /** The text of a link is a path: PATH_MAX. */

@@ -83,7 +83,7 @@ describe('capture flush between the steps of a task', () => {
     );
     expect(await task.status, task.stderr()).toBe(0);
     expect(task.stdout()).toContain('half 0\n');
-    expect(task.stderr()).toContain('no complete set yet: more of it is still to be closed');
+    expect(task.stderr()).toContain('not a complete set yet: more of it is still to be closed');
     expect(task.stdout().match(/checkpoint\.json/g)).toHaveLength(1);
     expect(task.stdout()).toContain('whole 0\n');
     expect(place.records().at(-1)?.record.generations).toHaveLength(2);
