@@ -4,7 +4,7 @@ import type { StoreSettings } from '../model/format/settings.ts';
 import type { StoreKind } from './contract/kind.ts';
 import { StoreError, type OnTry, type Store } from './contract/store.ts';
 import { fileKind } from './file/url.ts';
-import { s3Kind } from './s3/url.ts';
+import { S3_FLAGS, s3Kind } from './s3/url.ts';
 
 /** By the scheme of its URLs, for those that look at URLs alone. */
 const KINDS = { s3: s3Kind, file: fileKind };
@@ -12,6 +12,9 @@ const DRIVERS: Readonly<Record<keyof typeof KINDS, () => Promise<OpenDriver>>> =
   s3: async () => (await import('./s3/s3.ts')).openS3Store,
   file: async () => (await import('./file/file.ts')).openFileStore,
 };
+
+/** Flags of the command line that one kind alone has, by name without dashes, and their help. */
+export const KIND_FLAGS = { ...S3_FLAGS };
 
 type OpenDriver = (settings: StoreSettings, budgetMs: number, onTry?: OnTry) => Promise<Store>;
 

@@ -15,7 +15,7 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['exclude', 'tmp/', { manifest: { exclude: ['tmp/'] } }],
   ['to', 's3://lab/run7/', { to: { url: 's3://lab/run7' }, perishableStore: false }],
   ['from', 'shared', { from: { url: 'file:///shared' } }],
-  ['path-style', '1', { to: { pathStyle: true } }],
+  ['path-style', '1', { to: { flags: ['path-style'] } }],
   ['unfenced', '1', { to: { unfenced: true } }],
   ['index', 'a-1', { identity: { index: 'a-1' } }],
   ['task-name', 'lj', { identity: { taskName: 'lj' } }],
@@ -114,7 +114,7 @@ describe('each option', () => {
 
   it('has its default', () => {
     expect(parsed(TASK).settings).toMatchObject({
-      to: { url: 'file:///capture-store', pathStyle: false, unfenced: false },
+      to: { url: 'file:///capture-store', flags: [], unfenced: false },
       perishableStore: true,
       from: undefined,
       identity: { taskName: 'task', index: undefined, runId: undefined, argv: ['./task', '-r', 'x'] },

@@ -36,7 +36,7 @@ const OTHERS = [
 ];
 /** As an attempt of this run would have sent it. */
 async function put(key: string, run: string): Promise<void> {
-  const store = await openStore({ url: `file://${place.store}`, pathStyle: false, unfenced: false });
+  const store = await openStore({ url: `file://${place.store}`, flags: [], unfenced: false });
   await store.put(key, Buffer.from('bytes'), { meta: { push: key, run } });
 }
 const found = (): readonly string[] => place.keys().filter((key) => STRAYS.includes(key));

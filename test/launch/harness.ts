@@ -206,7 +206,7 @@ function baseSettings(workdir: string): Settings {
       exclude: [],
       newest: undefined,
     },
-    to: { url: `file://${workdir}/store`, pathStyle: false, unfenced: false },
+    to: { url: `file://${workdir}/store`, flags: [], unfenced: false },
     perishableStore: false,
     from: undefined,
     identity: {

@@ -2,9 +2,19 @@
 import type { Settings } from '../../model/format/settings.ts';
 import type { Mistake } from '../../model/mistake.ts';
 import { showPath } from '../../model/path.ts';
+import { KIND_FLAGS } from '../../store/open.ts';
 import { parseStoreUrl, storeDirectory } from '../../store/url.ts';
-import { ALL, group, RESTORING } from './spec.ts';
+import { ALL, group, RESTORING, type OptionSpec } from './spec.ts';
 import type { Parse, Place, Values } from './values.ts';
+
+type KindFlag = keyof typeof KIND_FLAGS;
+
+const OF_KINDS = Object.fromEntries(
+  Object.entries(KIND_FLAGS).map(([name, help]) => [
+    name,
+    { flags: `--${name}`, kind: 'flag', help, on: ALL } as const,
+  ]),
+) as Readonly<Record<KindFlag, OptionSpec>>;
 
 export const STORE = group('Store:', {
   to: {
@@ -22,12 +32,7 @@ export const STORE = group('Store:', {
     on: RESTORING,
     otherwise: 'as --to',
   },
-  'path-style': {
-    flags: '--path-style',
-    kind: 'flag',
-    help: 'put the bucket into the path of the URL, not into the host name',
-    on: ALL,
-  },
+  ...OF_KINDS,
   unfenced: {
     flags: '--unfenced',
     kind: 'flag',
@@ -41,7 +46,10 @@ export function storeOf(
   { cwd, workdir }: Place,
 ): Pick<Settings, 'to' | 'from' | 'perishableStore'> {
   const url: Parse<string> = (text, source) => parseStoreUrl(text, source, cwd);
-  const how = { pathStyle: values.has(STORE['path-style']), unfenced: values.has(STORE.unfenced) };
+  const how = {
+    flags: (Object.keys(KIND_FLAGS) as KindFlag[]).filter((name) => values.has(STORE[name])),
+    unfenced: values.has(STORE.unfenced),
+  };
   const to = values.parsed(STORE.to, url);
   const from = values.parsed(STORE.from, url);
   return {

@@ -10,7 +10,8 @@ export type Compression = { readonly kind: 'zstd'; readonly level: number } | { 
 export interface StoreSettings {
   /** In the one form that its kind of store gives it (store/url.ts): `s3://bucket/prefix`. */
   readonly url: string;
-  readonly pathStyle: boolean;
+  /** The flags of its kind that were given; only its driver knows what they mean. */
+  readonly flags: readonly string[];
   /** Go on although the server ignores create-only puts: then nothing fences two attempts. */
   readonly unfenced: boolean;
 }

@@ -6,6 +6,7 @@ import { retrying } from '../contract/retry.ts';
 import { StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { openTransport, SILENT, type Transport, type TransportTuning } from './transport.ts';
+import { PATH_STYLE } from './url.ts';
 
 /** The requests that this driver sends, by their names in S3's documentation and in policies, and what each is for. */
 const USES = {
@@ -67,7 +68,8 @@ export async function openBucket(
   const prefix = path.replace(/^\/+|\/+$/g, '');
   const transport = openTransport(tuning);
   let region: string | undefined;
-  const newClient = (): S3Client => clientOf({ transport, region, pathStyle: settings.pathStyle });
+  const newClient = (): S3Client =>
+    clientOf({ transport, region, pathStyle: settings.flags.includes(PATH_STYLE) });
   region = await newClient()
     .config.region()
     .catch(() => DEFAULT_REGION);

@@ -7,6 +7,11 @@ import type { GivenUrl, StoreKind } from '../contract/kind.ts';
 const PREFIX_LIMIT_BYTES = 123;
 const FORM = 's3://bucket/prefix';
 
+/** For servers that have no host name for each bucket. */
+export const PATH_STYLE = 'path-style';
+/** The options that this kind alone has, and their help. */
+export const S3_FLAGS = { [PATH_STYLE]: 'put the bucket into the path of the URL, not into the host name' };
+
 export const s3Kind: StoreKind = {
   form: FORM,
   parse: parseBucket,

@@ -14,7 +14,7 @@ import { listOf, newMeta, storeContract, textOf } from '../contract.ts';
 const PARENT = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir();
 
 function openAt(dir: string, onTry?: OnTry): Promise<Store> {
-  return openStore({ url: `file://${dir}`, pathStyle: false, unfenced: false }, { budgetMs: 0, onTry });
+  return openStore({ url: `file://${dir}`, flags: [], unfenced: false }, { budgetMs: 0, onTry });
 }
 
 storeContract('the file store', async (onTry) => {
@@ -220,7 +220,7 @@ describe('the file store', () => {
     });
 
     it('comes back is the store again, and a put that waits for it is stored', async () => {
-      const patient = await openStore({ url: `file://${dir}`, pathStyle: false, unfenced: false });
+      const patient = await openStore({ url: `file://${dir}`, flags: [], unfenced: false });
       await patient.confirm();
       fs.renameSync(dir, `${dir}.moved`);
       const waiting = patient.put('r.dat', Buffer.from('x'), { meta: newMeta() });

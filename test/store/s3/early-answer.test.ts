@@ -30,7 +30,7 @@ beforeEach(async () => {
     AWS_ACCESS_KEY_ID: 'k',
     AWS_SECRET_ACCESS_KEY: 's',
   });
-  bucket = await openBucket({ url: 's3://lab/run7', pathStyle: true, unfenced: false }, 0);
+  bucket = await openBucket({ url: 's3://lab/run7', flags: ['path-style'], unfenced: false }, 0);
 });
 afterEach(() => {
   bucket.close();

@@ -311,9 +311,13 @@ describe('the S3 store', () => {
     const { openBucket } = await import('../../../src/store/s3/bucket.ts');
     const { headObject } = await import('../../../src/store/s3/read.ts');
     await put('bytes');
-    const bucket = await openBucket({ url: 's3://lab/run7', pathStyle: true, unfenced: false }, 20_000, {
-      stallMs: 200,
-    });
+    const bucket = await openBucket(
+      { url: 's3://lab/run7', flags: ['path-style'], unfenced: false },
+      20_000,
+      {
+        stallMs: 200,
+      },
+    );
     server.fault = faulty('HeadObject', { kind: 'stall' }, 2);
     expect((await headObject(bucket, 'r.dat'))?.sizeBytes).toBe(5);
     expect(count('HeadObject')).toBe(3);
@@ -324,7 +328,7 @@ describe('the S3 store', () => {
     const { openBucket } = await import('../../../src/store/s3/bucket.ts');
     const { copyObject } = await import('../../../src/store/s3/copy.ts');
     await putParts();
-    const bucket = await openBucket({ url: 's3://lab/run7', pathStyle: true, unfenced: false }, 20_000);
+    const bucket = await openBucket({ url: 's3://lab/run7', flags: ['path-style'], unfenced: false }, 20_000);
     server.fault = faulty('CompleteMultipartUpload', { kind: 'lose-answer' }, 2);
     await copyObject(
       bucket,

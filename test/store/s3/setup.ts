@@ -37,7 +37,7 @@ export function setEnv(env: Readonly<Record<string, string>>): () => void {
 }
 
 export function openS3(url: string, budgetMs?: number, onTry?: OnTry): Promise<Store> {
-  return openStore({ url, pathStyle: true, unfenced: false }, { budgetMs, onTry });
+  return openStore({ url, flags: ['path-style'], unfenced: false }, { budgetMs, onTry });
 }
 
 /** A server of its own for each test, and a store at s3://lab/run7: `take` gets them before each test. */

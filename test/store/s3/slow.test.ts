@@ -40,7 +40,7 @@ beforeEach(async () => {
     AWS_ACCESS_KEY_ID: 'k',
     AWS_SECRET_ACCESS_KEY: 's',
   });
-  const settings = { url: 's3://lab/run7', pathStyle: true, unfenced: false };
+  const settings = { url: 's3://lab/run7', flags: ['path-style'], unfenced: false };
   bucket = await openBucket(settings, 0, { stallMs: STALL_MS });
 });
 afterEach(() => {
