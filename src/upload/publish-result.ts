@@ -65,7 +65,6 @@ export async function publishResult(
         spoolFirst: job.spoolFirst,
         onSent: job.onSent,
         ifAbsent: replaced.kind === 'unknown',
-        skipEmpty: true,
         beforeSend: async (md5) => {
           if (replaced.kind === 'unknown') return;
           // What we did not push may be a later attempt's, which we slept through.

@@ -43,8 +43,6 @@ export interface SendJob {
   readonly urgent?: ReadJob['urgent'];
   /** Only create the object; what is there already is reported. */
   readonly ifAbsent: boolean;
-  /** An empty file is not sent. */
-  readonly skipEmpty: boolean;
   /** The store has so many bytes more. */
   readonly onSent?: PutOptions['onSent'];
   /** Awaited once the content is known to be new, before the first byte leaves; with its md5 where known. */
@@ -54,7 +52,6 @@ export interface SendJob {
 export type Sent =
   | { readonly kind: 'stored'; readonly file: StoredFile; readonly fingerprint: FileFacts }
   | { readonly kind: 'unchanged'; readonly md5: string; readonly fingerprint: FileFacts }
-  | { readonly kind: 'empty'; readonly fingerprint: FileFacts }
   /** `ifAbsent` was asked for and the key is taken. */
   | { readonly kind: 'exists'; readonly key: string }
   | { readonly kind: 'has-writer' | 'torn' | 'gone' }
@@ -98,10 +95,6 @@ type Body = Extract<Awaited<ReturnType<Workers['read']>>, { kind: 'body' }>;
 async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: AbortSignal): Promise<Sent> {
   // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
   body.done.catch(() => undefined);
-  if (job.skipEmpty && body.facts.size === 0) {
-    await discard(body.parts);
-    return { kind: 'empty', fingerprint: body.facts };
-  }
   if (body.spool === 'full') sender.onSpoolFull(job.path);
   const key = job.keyOf(body.compressed);
   const push = sender.newId();

@@ -56,11 +56,27 @@ describe('a result', () => {
     expect(fs.readFileSync(place.at('r.dat'), 'utf8')).toBe('staged');
   });
 
-  it('of size 0 is not pushed, and goes at the end', async () => {
+  it('of size 0 is stored as any other', async () => {
     const run = place.run(['-r', 'r.dat'], sh(': > r.dat'));
     expect(await run.status).toBe(0);
-    expect(place.keys()).toEqual([]);
+    expect(place.keys()).toEqual(['r.dat.0']);
+    expect(place.text('r.dat.0')).toBe('');
     expect(fs.existsSync(place.at('r.dat'))).toBe(false);
+  });
+
+  it('of size 0 that is an input, too, stays here and comes to the next attempt', async () => {
+    const stamp = ['-r', 'a.done', '-i', 'a.done'];
+    expect(await place.run(stamp, sh(': > a.done')).status).toBe(0);
+    expect(fs.existsSync(place.at('a.done'))).toBe(true);
+    place.freshWork();
+    expect(await place.run(stamp, sh('[ -e a.done ]')).status).toBe(0);
+  });
+
+  it('of size 0 never takes the place of what an earlier attempt stored: that is kept beside it', async () => {
+    expect(await place.run(['-r', 'r.dat'], sh('echo data > r.dat')).status).toBe(0);
+    place.freshWork();
+    expect(await place.run(['-r', 'r.dat'], sh(': > r.dat')).status).toBe(0);
+    expect(place.text('r.dat.0.~1~')).toBe('data\n');
   });
 
   it('is deleted as soon as it is durable with --reclaim now, while the task runs', async () => {

@@ -130,8 +130,6 @@ export class Checkpoints {
       case 'exists':
         // A dead sidecar of this attempt has sent it, or it is another task's: `a.b` of `c` and `a` of `b.c`.
         return { kind: 'failed', why: 'an object stands under its key', atMs: now() };
-      case 'empty':
-        throw new Error(`unexpected outcome for ${path}: ${sent.kind}`);
     }
     return endedPush(sent, startedMs, now());
   }
@@ -154,7 +152,6 @@ export class Checkpoints {
       urgent: true,
       onSent,
       ifAbsent: true,
-      skipEmpty: false,
     };
   }
 }

@@ -86,7 +86,7 @@ export class Reclaims {
       const now = statMember(root, path);
       if (now === undefined || !sameFingerprint(now, fingerprint)) return;
       const isSure = one.isOurs && (atEnd || !this.#isDoubtful());
-      if (!isSure && fingerprint.size > 0 && !(await this.#stillStored(path))) return;
+      if (!isSure && !(await this.#stillStored(path))) return;
       this.#results.noteReclaiming(path, true);
       const confirm = (): Promise<void> => fence.pass(signal);
       const outcome = await reclaimer?.reclaim(path, fingerprint, { atEnd, confirm }, signal);
@@ -127,7 +127,6 @@ export class Reclaims {
         baseline: baselines.get(one.path),
         spoolFirst: false,
         ifAbsent: true,
-        skipEmpty: false,
       },
       signal,
     );
@@ -176,5 +175,4 @@ function amountOf(ready: Iterable<Reclaimable>): Amount {
 function* allOf(results: Results, checkpoints: readonly Reclaimable[]): Generator<Reclaimable> {
   yield* results.readyToReclaim();
   yield* checkpoints;
-  for (const [path, fingerprint] of results.empty) yield { path, fingerprint, isOurs: false };
 }

@@ -6,11 +6,22 @@ import { partialKey } from '../../model/format/keys.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { sendFile } from '../../upload/send.ts';
 import type { Needs } from '../run/context.ts';
+import { statMember } from '../run/local-file.ts';
 import { endedPush, type PushHandle } from './pusher.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<
-  'scope' | 'store' | 'log' | 'attempt' | 'runToken' | 'ledger' | 'fence' | 'sender' | 'baselines' | 'now'
+  | 'root'
+  | 'scope'
+  | 'store'
+  | 'log'
+  | 'attempt'
+  | 'runToken'
+  | 'ledger'
+  | 'fence'
+  | 'sender'
+  | 'baselines'
+  | 'now'
 >;
 
 /** Pushes the file as it is under its partial key. `why` it may be half-written is for the user. */
@@ -23,6 +34,9 @@ export async function pushPartial(
   const { attempt, scope, ledger, log, now } = context;
   const { path } = fileState;
   const startedMs = now();
+  // Of an empty one nothing is left.
+  const facts = statMember(context.root, path);
+  if (facts?.size === 0) return { kind: 'unchanged', durable: { fingerprint: facts, md5: '', size: 0 } };
   const n = await freeNumber(context, path, how.signal);
   const sent = await sendFile(
     context.sender,
@@ -33,7 +47,6 @@ export async function pushPartial(
       spoolFirst: how.spoolFirst,
       onSent: how.onSent,
       ifAbsent: false,
-      skipEmpty: true,
     },
     how.signal,
   );

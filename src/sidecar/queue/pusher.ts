@@ -73,8 +73,6 @@ export function endedPush(
       const { fingerprint, md5 } = sent;
       return { kind: 'unchanged', durable: { fingerprint, md5, size: fingerprint.size } };
     }
-    case 'empty':
-      return { kind: 'unchanged', durable: { fingerprint: sent.fingerprint, md5: '', size: 0 } };
     case 'torn':
       return { kind: 'torn', atMs: nowMs };
     case 'gone':

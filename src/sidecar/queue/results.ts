@@ -31,8 +31,6 @@ export class Results {
   readonly #publisher: ResultPublisher;
   /** What stands locally and durably. */
   readonly copies: LocalCopies;
-  /** Local results without content: they go at the end of the run. */
-  readonly empty: PackedMap<Fingerprint>;
   /** Paths that were reclaimed in this run: what comes again may be an append to nothing. */
   readonly #reclaimed: PackedMap<true>;
   /** Paths whose older object had to be kept: never reclaimed any more. */
@@ -52,7 +50,6 @@ export class Results {
     const { scope, fence, paths, history, attempt } = context;
     this.#saidKept = expectsOlder(history, attempt);
     this.copies = new LocalCopies(paths);
-    this.empty = new PackedMap(fingerprintRow, paths);
     this.#reclaimed = new PackedMap(markRow, paths);
     this.#confirmed = new Confirmed(context);
     this.#publishedMs = new PackedMap(numberRow, paths);
@@ -90,7 +87,6 @@ export class Results {
     const { path } = fileState;
     const startedMs = context.now();
     this.copies.forget(path);
-    this.empty.delete(path);
     const known = context.ledger.results.get(path) ?? context.history.foreignResults.get(path);
     try {
       const { sent, kept, obsolete } = await publishResult(
@@ -117,9 +113,6 @@ export class Results {
         case 'unchanged':
           if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.push(fileState, how);
           this.#mayGo(fileState, sent.fingerprint, false);
-          break;
-        case 'empty':
-          this.empty.set(path, sent.fingerprint);
           break;
         case 'gone':
           context.log.debug(`${showPath(path)} was removed by the task before it was stored: withdrawn`, {

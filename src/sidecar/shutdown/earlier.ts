@@ -48,9 +48,7 @@ export async function resolveEarlier(
       (a, b) => a.attempt - b.attempt,
     ),
     resultOf: (path) => ledger.results.get(path),
-    isWrittenNow: (path) =>
-      !parts.suspects.has(path) &&
-      (files.get(path, 'result')?.durable !== undefined || results.empty.has(path)),
+    isWrittenNow: (path) => !parts.suspects.has(path) && files.get(path, 'result')?.durable !== undefined,
     isLacking: (path) => isLacking.has(path),
     generations: ledger.generations,
   });

@@ -107,10 +107,9 @@ function exhaustedBy({ settings, history, ledger, attempt }: Uses): string | und
   return `${plural(inVain, 'attempt')} without a newer checkpoint (--max-attempts ${maxAttempts})`;
 }
 
-/** Results that are safe, in this attempt or before, or that hold nothing; what a death left is none. */
-function* storedResults({ context, results, files, suspects }: OutcomeParts): Generator<RelPath> {
+/** Results that are safe, in this attempt or before; what a death left is none. */
+function* storedResults({ context, files, suspects }: OutcomeParts): Generator<RelPath> {
   yield* context.ledger.results.keys();
-  yield* results.empty.keys();
   for (const { path, durable } of files.fileStates('result'))
     if (durable !== undefined && !suspects.has(path)) yield path;
 }

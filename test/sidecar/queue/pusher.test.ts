@@ -26,10 +26,6 @@ test.each([
     { kind: 'unchanged', md5: 'm', fingerprint } as const,
     { kind: 'unchanged', durable: { fingerprint, md5: 'm', size: 3 } },
   ],
-  [
-    { kind: 'empty', fingerprint } as const,
-    { kind: 'unchanged', durable: { fingerprint, md5: '', size: 0 } },
-  ],
   [{ kind: 'torn' } as const, { kind: 'torn', atMs: 150 }],
   [{ kind: 'gone' } as const, { kind: 'gone' }],
   [{ kind: 'has-writer' } as const, { kind: 'has-writer' }],
