@@ -5,7 +5,7 @@ import type { FileState } from '../../model/file/file-state.ts';
 import { type Fingerprint, sameFingerprint } from '../../model/file/fingerprint.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { expectsOlder } from '../../model/outcome/other-runs.ts';
-import { fingerprintRow, markRow, numberRow } from '../../model/packed/codecs.ts';
+import { markRow, numberRow } from '../../model/packed/codecs.ts';
 import { PackedMap } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';

@@ -30,7 +30,7 @@ export async function resolveEarlier(
   unfinished: readonly RelPath[],
   signal: AbortSignal,
 ): Promise<Earlier> {
-  const { context, files, results } = parts;
+  const { context, files } = parts;
   const { ledger, history, log } = context;
   const lacking = stillLacking(context.lacking, (path) => ledger.results.get(path)?.attempt);
   tellLacking(log, lacking);
