@@ -1,6 +1,7 @@
 // File calls that keep capture inside the work directory and away from the task's writers: open beneath a
-// directory, ask for writers, rename without overwriting, lock. None of them ever blocks on a FIFO or device.
+// directory, ask for writers, rename without overwriting, lock, set times. None of them ever blocks on a FIFO or device.
 import fs from 'node:fs';
+import { errnoOf } from '../model/errors.ts';
 import { encodePath } from '../model/path.ts';
 import { lstatBeneath } from './beneath.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
@@ -13,13 +14,16 @@ const flock = libcFunction<[fd: number, operation: number]>('int flock(int, int)
 const renameat2 = libcFunction<[number, Buffer, number, Buffer, number]>(
   'int renameat2(int, const void*, int, const void*, unsigned int)',
 );
+const futimens = libcFunction<[fd: number, times: Buffer]>('int futimens(int, const void*)');
 
+const NS_PER_S = 1_000_000_000n;
 const F_SETLEASE = 1024;
 const F_RDLCK = 0;
 const F_UNLCK = 2;
 const LOCK_EX_NB = 2 | 4;
 const AT_FDCWD = -100;
 const RENAME_NOREPLACE = 1;
+
 export type WriterState = 'none' | 'writer' | 'unknown';
 
 /**
@@ -84,7 +88,7 @@ export function renameNoReplace(from: string, to: string): boolean {
   try {
     fs.linkSync(encodePath(from), encodePath(to));
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    if (errnoOf(error) === 'EEXIST') return false;
     throw error;
   }
   fs.unlinkSync(encodePath(from));
@@ -97,4 +101,19 @@ export function tryLock(fd: number): boolean {
   const code = lastErrno();
   if (code === 'EAGAIN') return false;
   throw systemError('flock', code);
+}
+
+/**
+ * Sets atime and mtime of an open file (futimens(2)); `mtimeNs` counts from the epoch, as a decimal string. Node's
+ * utimes takes a double: too coarse to give a file the very time that it had.
+ */
+export function setMtime(fd: number, mtimeNs: string): void {
+  const ns = BigInt.asIntN(64, BigInt(mtimeNs));
+  const rest = ((ns % NS_PER_S) + NS_PER_S) % NS_PER_S;
+  const times = Buffer.alloc(32); // struct timespec[2]: seconds, ns; atime, mtime
+  for (const at of [0, 16]) {
+    times.writeBigInt64LE((ns - rest) / NS_PER_S, at);
+    times.writeBigInt64LE(rest, at + 8);
+  }
+  if (futimens(fd, times) !== 0) throw systemError('futimens', lastErrno());
 }

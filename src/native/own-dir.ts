@@ -1,6 +1,7 @@
 // Our own directory in the work directory, `.capture/`, and the moves between it and the task's files. Every
 // directory is made or checked component by component: a link is never followed, a file never overwritten.
 import fs from 'node:fs';
+import { errnoOf } from '../model/errors.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../model/path.ts';
 import { heldPath } from './beneath.ts';
@@ -43,13 +44,24 @@ function makeDir(absolute: string | Buffer, mode: number): void {
     fs.mkdirSync(absolute, { mode });
   } catch (error) {
     // Another process was faster; the caller looks at what it made.
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    if (errnoOf(error) !== 'EEXIST') throw error;
   }
 }
 
 /** Renames inside the work directory; false, and nothing is changed, when the new name is taken. */
 export function moveInside(root: WorkDir, from: RelPath, to: RelPath): boolean {
   return renameNoReplace(`${heldPath(root)}/${from}`, `${heldPath(root)}/${to}`);
+}
+
+/** Moves a file back to where it was; false when the path is taken, or a file or link stands in place of a directory. */
+export function putBack(root: WorkDir, from: RelPath, path: RelPath): boolean {
+  try {
+    makeParents(root, path);
+    return moveInside(root, from, path);
+  } catch (error) {
+    if (errnoOf(error) === 'ENOTDIR') return false;
+    throw error;
+  }
 }
 
 /** Moves a file to `.capture/aside/<n>-<name of path>` with the first free n, and says where it is. */

@@ -47,7 +47,7 @@ export interface Journal {
   begin(entry: JournalEntry): Promise<void>;
   /** Nothing stands in `.capture/reclaim/` under this id any more. */
   done(id: string): void;
-  /** Something stays there for the next start to settle: from now on no line is overwritten. */
+  /** Something stays there, for the next start to recover: from now on no line is overwritten. */
   keep(): void;
   /** Takes the journal away, unless an entry is not done: the next start needs it. */
   close(): Promise<void>;
@@ -63,7 +63,7 @@ interface Waiting {
 const write = promisify(fs.write);
 const fdatasync = promisify(fs.fdatasync);
 
-/** Opens a new journal. Throws when there is one: it must be settled first. */
+/** Opens a new journal. Throws when there is one: it must be recovered first. */
 export function openJournal(root: WorkDir): Journal {
   const fd = createFile(root);
   const pending = new Set<string>();
@@ -139,7 +139,7 @@ function createFile(root: WorkDir): number {
     if (errnoOf(error) !== 'EEXIST') throw error;
     throw new CaptureError(
       EXIT.internal,
-      `cannot start a new ${JOURNAL} in ${root.path}: the old one is not settled`,
+      `cannot start a new ${JOURNAL} in ${root.path}: the old one was not recovered`,
     );
   }
   try {

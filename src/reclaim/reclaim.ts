@@ -49,7 +49,7 @@ export interface Reclaimer {
 }
 
 /**
- * Opens the reclaimer of a work directory, after settleReclaims. The process must handle SIGIO, whose default
+ * Opens the reclaimer of a work directory, after recoverReclaims. The process must handle SIGIO, whose default
  * action would end it when a writer meets our lease (fcntl(2)).
  */
 export function openReclaimer(root: WorkDir): Reclaimer {
@@ -92,10 +92,10 @@ export function openReclaimer(root: WorkDir): Reclaimer {
   return {
     reclaim: (path, pushed, options, signal) => {
       const work = limit(() => reclaimOne(path, pushed, options, signal));
-      const settled: Promise<unknown> = work
+      const over: Promise<unknown> = work
         .catch(() => undefined) // The caller has the error; here it only has to be over.
-        .finally(() => underWay.delete(settled));
-      underWay.add(settled);
+        .finally(() => underWay.delete(over));
+      underWay.add(over);
       return work;
     },
     discard: (aside, pushed) => discard(root, aside, pushed),

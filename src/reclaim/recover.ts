@@ -8,51 +8,50 @@ import { decodePath, showPath, type RelPath } from '../model/path.ts';
 import { factsOf } from '../native/facts.ts';
 import { reached } from '../native/failpoint.ts';
 import { openBeneath, writerState } from '../native/files.ts';
-import { absolutePath, moveAside, ownDir } from '../native/own-dir.ts';
+import { absolutePath, moveAside, ownDir, putBack } from '../native/own-dir.ts';
 import type { WorkDir } from '../native/work-dir.ts';
 import { JOURNAL, readJournal, type JournalEntry } from './journal.ts';
-import { putBack } from './put-back.ts';
 
 /**
  * What became of one file. `put-back`: it is where it was, a scan captures it again if it has to. `finished`:
  * its path was made anew, its own bytes are durable, it is deleted. `aside`: its path was made anew or is not
  * known, and its bytes may be stored nowhere: it is kept at `aside`.
  */
-export type Settled =
+export type Recovered =
   | { readonly kind: 'put-back' | 'finished'; readonly path: RelPath }
   | { readonly kind: 'aside'; readonly path: RelPath | undefined; readonly aside: RelPath };
 
 /**
- * Settles all reclaims that a dead process left, and takes its journal away. The caller holds the lock of the
+ * Puts an end to all reclaims that a dead process left, and takes its journal away. The caller holds the lock of the
  * work directory: no reclaimer is open. Throws when a file can neither go back nor aside; then the journal stays.
  */
-export async function settleReclaims(root: WorkDir): Promise<readonly Settled[]> {
+export async function recoverReclaims(root: WorkDir): Promise<readonly Recovered[]> {
   const dir = ownDir(root, 'reclaim');
   const entries = readJournal(root);
   const names = await fs.promises.readdir(absolutePath(root, dir), { encoding: 'buffer' });
-  const settled = names.map(decodePath).map((name) => {
+  const recovered = names.map(decodePath).map((name) => {
     const from = `${dir}/${name}`;
     try {
-      reached('settle.before-file');
-      return settle(root, from, entries.get(name));
+      reached('recover.before-file');
+      return recover(root, from, entries.get(name));
     } catch (error) {
       const what = `${from} of an earlier start`;
-      throw new CaptureError(EXIT.unavailable, `cannot settle ${what} in ${root.path}: ${reasonOf(error)}`, {
+      throw new CaptureError(EXIT.unavailable, `cannot recover ${what} in ${root.path}: ${reasonOf(error)}`, {
         hint: `check the rights in ${root.path}, or move the file away by hand`,
         cause: error,
       });
     }
   });
-  reached('settle.before-journal');
+  reached('recover.before-journal');
   await fs.promises.rm(absolutePath(root, JOURNAL), { force: true });
-  return settled;
+  return recovered;
 }
 
-function settle(root: WorkDir, from: RelPath, entry: JournalEntry | undefined): Settled {
+function recover(root: WorkDir, from: RelPath, entry: JournalEntry | undefined): Recovered {
   if (entry === undefined) return { kind: 'aside', path: undefined, aside: moveAside(root, from, from) };
   const { path } = entry;
   if (putBack(root, from, path)) {
-    reached('settle.after-file');
+    reached('recover.after-file');
     return { kind: 'put-back', path };
   }
   if (isDurable(root, from, entry)) {
@@ -75,15 +74,15 @@ function isDurable(root: WorkDir, from: RelPath, entry: JournalEntry): boolean {
 }
 
 /** The warning, as one line. */
-export function describeSettled(settled: Settled): string {
-  const name = settled.path === undefined ? 'a file whose name is lost' : showPath(settled.path);
+export function describeRecovered(recovered: Recovered): string {
+  const name = recovered.path === undefined ? 'a file whose name is lost' : showPath(recovered.path);
   const earlier = `${name} was being reclaimed when an earlier attempt was stopped`;
-  switch (settled.kind) {
+  switch (recovered.kind) {
     case 'put-back':
       return `${earlier}: it is in its place again`;
     case 'finished':
       return `${earlier}: it is stored, and there is a newer one in its place`;
     case 'aside':
-      return `${earlier}, and may not be stored: it is now ${showPath(settled.aside)}`;
+      return `${earlier}, and may not be stored: it is now ${showPath(recovered.aside)}`;
   }
 }

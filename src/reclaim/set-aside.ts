@@ -6,9 +6,8 @@ import { sameContentFingerprint, sameFingerprint } from '../model/file/fingerpri
 import type { RelPath } from '../model/path.ts';
 import { factsOf, fileFacts } from '../native/facts.ts';
 import { reached } from '../native/failpoint.ts';
-import { absolutePath, moveAside } from '../native/own-dir.ts';
+import { absolutePath, moveAside, putBack } from '../native/own-dir.ts';
 import type { WorkDir } from '../native/work-dir.ts';
-import { putBack } from './put-back.ts';
 import { refusalOf, type Pushed, type Refusal } from './refusal.ts';
 
 /** A writer that had the file open before we moved it has this long to show itself. */

@@ -10,7 +10,7 @@ import { decodePath, encodePath, showPath, type RelPath } from '../model/path.ts
 import { plural } from '../model/units.ts';
 import { reached } from '../native/failpoint.ts';
 import { absolutePath } from '../native/own-dir.ts';
-import { setMtime } from '../native/times.ts';
+import { setMtime } from '../native/files.ts';
 import type { WorkDir } from '../native/work-dir.ts';
 import { NO_ZSTD_HINT } from '../native/zstd.ts';
 import { ObjectMissingError } from './object-stream.ts';

@@ -266,8 +266,8 @@ test('close waits for what is under way', async () => {
   reclaimer = openReclaimer(dir);
 });
 
-test('a reclaimer does not open over a journal that nobody has settled', () => {
-  expect(() => openReclaimer(dir)).toThrow('the old one is not settled');
+test('a reclaimer does not open over a journal that nobody has recovered', () => {
+  expect(() => openReclaimer(dir)).toThrow('the old one was not recovered');
 });
 
 test('the store is looked at just before the deletion: one that is lost deletes nothing', async () => {

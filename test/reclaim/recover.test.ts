@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openJournal, readJournal, type JournalEntry } from '../../src/reclaim/journal.ts';
 import { openReclaimer } from '../../src/reclaim/reclaim.ts';
-import { settleReclaims } from '../../src/reclaim/recover.ts';
+import { recoverReclaims } from '../../src/reclaim/recover.ts';
 import { bundle } from '../support/bundle.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
@@ -41,24 +41,24 @@ async function diesAfterRename(name: string): Promise<string> {
 }
 
 describe('after a crash', () => {
-  test('before the rename, the file is where it was and there is nothing to settle', async () => {
+  test('before the rename, the file is where it was and there is nothing to recover', async () => {
     dir.write('out/r.dat', 'bytes');
     await diesAfterJournal('out/r.dat');
-    expect(await settleReclaims(dir)).toEqual([]);
+    expect(await recoverReclaims(dir)).toEqual([]);
     expect(dir.read('out/r.dat')).toBe('bytes');
   });
 
   test('after the rename, the file goes back where it was', async () => {
     dir.write('out/r.dat', 'bytes');
     await diesAfterRename('out/r.dat');
-    expect(await settleReclaims(dir)).toEqual([{ kind: 'put-back', path: 'out/r.dat' }]);
+    expect(await recoverReclaims(dir)).toEqual([{ kind: 'put-back', path: 'out/r.dat' }]);
     expect(dir.read('out/r.dat')).toBe('bytes');
   });
 
   test('the file goes back also when it was written after the rename', async () => {
     dir.write('r.dat', 'bytes');
     fs.appendFileSync(await diesAfterRename('r.dat'), ' and more');
-    expect(await settleReclaims(dir)).toEqual([{ kind: 'put-back', path: 'r.dat' }]);
+    expect(await recoverReclaims(dir)).toEqual([{ kind: 'put-back', path: 'r.dat' }]);
     expect(dir.read('r.dat')).toBe('bytes and more');
   });
 
@@ -66,14 +66,14 @@ describe('after a crash', () => {
     dir.write('out/r.dat', 'bytes');
     await diesAfterRename('out/r.dat');
     fs.rmdirSync(path.join(dir.path, 'out'));
-    expect(await settleReclaims(dir)).toEqual([{ kind: 'put-back', path: 'out/r.dat' }]);
+    expect(await recoverReclaims(dir)).toEqual([{ kind: 'put-back', path: 'out/r.dat' }]);
     expect(dir.read('out/r.dat')).toBe('bytes');
   });
 
-  test('after the deletion, there is nothing to settle', async () => {
+  test('after the deletion, there is nothing to recover', async () => {
     dir.write('r.dat', 'bytes');
     fs.rmSync(await diesAfterRename('r.dat'));
-    expect(await settleReclaims(dir)).toEqual([]);
+    expect(await recoverReclaims(dir)).toEqual([]);
     expect(dir.has('r.dat')).toBe(false);
   });
 });
@@ -83,7 +83,7 @@ describe('when the path was made anew', () => {
     dir.write('r.dat', 'old');
     await diesAfterRename('r.dat');
     dir.write('r.dat', 'new');
-    expect(await settleReclaims(dir)).toEqual([{ kind: 'finished', path: 'r.dat' }]);
+    expect(await recoverReclaims(dir)).toEqual([{ kind: 'finished', path: 'r.dat' }]);
     expect(dir.names('.capture/reclaim')).toEqual([]);
     expect(dir.read('r.dat')).toBe('new');
   });
@@ -97,7 +97,7 @@ describe('when the path was made anew', () => {
     dir.write('r.dat', 'old');
     change(await diesAfterRename('r.dat'));
     dir.write('r.dat', 'new');
-    expect(await settleReclaims(dir)).toEqual([
+    expect(await recoverReclaims(dir)).toEqual([
       { kind: 'aside', path: 'r.dat', aside: '.capture/aside/1-r.dat' },
     ]);
     expect(dir.read('.capture/aside/1-r.dat')).toContain('old');
@@ -108,7 +108,7 @@ describe('when the path was made anew', () => {
     dir.write('r.dat', 'old');
     const fd = fs.openSync(await diesAfterRename('r.dat'), 'r+');
     dir.write('r.dat', 'new');
-    expect(await settleReclaims(dir)).toEqual([
+    expect(await recoverReclaims(dir)).toEqual([
       { kind: 'aside', path: 'r.dat', aside: '.capture/aside/1-r.dat' },
     ]);
     fs.closeSync(fd);
@@ -121,7 +121,7 @@ describe('when the path was made anew', () => {
     fs.appendFileSync(aside, ' and more');
     fs.rmdirSync(path.join(dir.path, 'out'));
     fs.symlinkSync('/tmp', path.join(dir.path, 'out'));
-    expect(await settleReclaims(dir)).toEqual([
+    expect(await recoverReclaims(dir)).toEqual([
       { kind: 'aside', path: 'out/r.dat', aside: '.capture/aside/1-r.dat' },
     ]);
   });
@@ -130,7 +130,7 @@ describe('when the path was made anew', () => {
 describe('the journal', () => {
   test('a file that it does not name is kept aside', async () => {
     dir.write('.capture/reclaim/run-7', 'bytes');
-    expect(await settleReclaims(dir)).toEqual([
+    expect(await recoverReclaims(dir)).toEqual([
       { kind: 'aside', path: undefined, aside: '.capture/aside/1-run-7' },
     ]);
     expect(dir.read('.capture/aside/1-run-7')).toBe('bytes');
@@ -144,7 +144,7 @@ describe('the journal', () => {
     dir.write('.capture/journal', `${good.slice(0, 40)}\n${good}\n${evil}\n${good.slice(-30)}`);
     dir.write('.capture/reclaim/run-2', 'other');
     expect([...readJournal(dir).keys()]).toEqual(['run-1']);
-    expect(await settleReclaims(dir)).toEqual([
+    expect(await recoverReclaims(dir)).toEqual([
       { kind: 'put-back', path: 'r.dat' },
       { kind: 'aside', path: undefined, aside: '.capture/aside/1-run-2' },
     ]);
@@ -201,8 +201,8 @@ describe('a process that is killed while it reclaims 300 files', () => {
       await ended;
     }
     const before = [...dir.names('out'), ...dir.names('.capture/reclaim')];
-    const settled = await settleReclaims(dir);
-    expect(settled.every(({ kind }) => kind === 'put-back')).toBe(true);
+    const recovered = await recoverReclaims(dir);
+    expect(recovered.every(({ kind }) => kind === 'put-back')).toBe(true);
     // All that the kill left is there again under its own name, with its own bytes.
     expect(dir.names('out')).toHaveLength(before.length);
     for (const name of dir.names('out')) expect(dir.read(`out/${name}`)).toBe(`bytes of out/${name}`);

@@ -9,7 +9,7 @@ import { submissionNote } from '../../model/outcome/other-runs.ts';
 import { encodePath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
-import { describeSettled, settleReclaims } from '../../reclaim/recover.ts';
+import { describeRecovered, recoverReclaims } from '../../reclaim/recover.ts';
 import { listRecords, readNewest } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
@@ -61,7 +61,7 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
     try {
       forgetHandover(settings);
       if (!settings.sharedWorkdir) {
-        for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
+        for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
         await clearStaging(root);
       }
       const { generation, files } = await restore({

@@ -17,7 +17,7 @@ import { encodePath } from '../../model/path.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
 import { openReclaimer } from '../../reclaim/reclaim.ts';
-import { describeSettled, settleReclaims } from '../../reclaim/recover.ts';
+import { describeRecovered, recoverReclaims } from '../../reclaim/recover.ts';
 import type { Ledger, RunFacts } from '../../records/ledger.ts';
 import { listRecords, type RecordListing } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
@@ -121,7 +121,7 @@ async function takeWorkdir({ settings, log }: AttemptOptions, root: WorkDir, own
   owned.add(lockWorkdir(settings.workdir, settings.sharedWorkdir), (lock) => lock.close());
   process.on('SIGIO', () => undefined); // a lease that a writer meets must not end us (fcntl(2))
   if (settings.sharedWorkdir) return;
-  for (const one of await settleReclaims(root)) log.warn(describeSettled(one));
+  for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
   await clearStaging(root);
 }
 

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openBySteps } from '../../src/native/openat.ts';
-import { openBeneath } from '../../src/native/files.ts';
+import { openBeneath, setMtime } from '../../src/native/files.ts';
 import { processEntry } from '../../src/native/processes.ts';
 import type { WorkDir } from '../../src/native/work-dir.ts';
 
@@ -63,5 +63,14 @@ describe('openBeneath', () => {
     expect(() => openBeneath(root, 'p')).toThrow('not a regular file');
     expect(writer.exitCode).toBe(null);
     expect(execFileSync('timeout', ['10', 'cat', 'p'], { cwd: root.path, encoding: 'utf8' })).toBe('x\n');
+  });
+});
+
+describe('setMtime', () => {
+  it.each(['1700000000123456789', '0', '999999999', '-1', '-1500000000'])('keeps %s ns exactly', (ns) => {
+    const fd = fs.openSync(path.join(root.path, 'file'), 'w+');
+    setMtime(fd, ns);
+    expect(String(fs.fstatSync(fd, { bigint: true }).mtimeNs)).toBe(ns);
+    fs.closeSync(fd);
   });
 });
