@@ -44,26 +44,31 @@ export async function encode(
   const packer = compression.kind === 'zstd' ? compressor : undefined;
   const level = compression.kind === 'zstd' ? compression.level : 0;
   const packed = await packer?.once(first, level);
-  const compressed = packed !== undefined && packed.length <= first.length * WORTH_RATIO;
-  if (first.length === sizeBytes) {
-    // The generator still has to see its end, where the hash and the abort are looked at.
-    await chunks.next();
-    return { compressed, parts: onePart(compressed ? packed : copyOf(first)) };
-  }
+  const partBytes = partSizeBytes(sizeBytes);
   const whole = startingWith(first, chunks);
-  return {
-    compressed,
-    parts: gather(
-      compressed && packer !== undefined ? packer.stream(whole, level, sizeBytes) : whole,
-      partSizeBytes(sizeBytes),
-      buffers,
-    ),
-  };
+  if (packer === undefined || packed === undefined || packed.length > first.length * WORTH_RATIO) {
+    const isOne = sizeBytes <= partBytes;
+    const parts = isOne ? onePart(await joined(whole, sizeBytes)) : gather(whole, partBytes, buffers);
+    return { compressed: false, parts };
+  }
+  if (first.length < sizeBytes) {
+    const parts = gather(packer.stream(whole, level, sizeBytes), partBytes, buffers);
+    return { compressed: true, parts };
+  }
+  // The generator still has to see its end, where the hash and the abort are looked at.
+  await chunks.next();
+  return { compressed: true, parts: onePart(packed) };
 }
 
-/** In memory of its own, whatever `bytes` is a view of (a Buffer's `slice` would be one more view). */
-function copyOf(bytes: Uint8Array): Bytes {
-  return new Uint8Array(bytes);
+/** All bytes of a source of known size, in memory of that size and no more. */
+async function joined(source: AsyncIterable<Uint8Array>, sizeBytes: number): Promise<Bytes> {
+  const bytes = new Uint8Array(sizeBytes);
+  let at = 0;
+  for await (const piece of source) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
 }
 
 async function* startingWith(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -52,7 +52,7 @@ const PROGRAMS = {
     20,
     '0.02',
   ),
-  'a program with a database of SQLite in WAL mode': {
+  'a program with a large database of SQLite in WAL mode': {
     options: ['--index', '3', '-k', 'sim.db*'],
     task: ['./steps.py'],
     files: ['sqlite/steps.py'],
