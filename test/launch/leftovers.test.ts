@@ -29,6 +29,16 @@ describe('what the task leaves running', () => {
     expect(lab.lines('finished')).toEqual([]);
   });
 
+  test.each([
+    ['r.dat', true],
+    ['other.txt', false],
+  ])('says when it was told to end if it wrote a declared file: %s', async (name, writes) => {
+    const task = [fixture('leave-running.sh'), fixture('hold-open.sh'), name, 'never'];
+    await lab.capture(task, { settings: { graceMs: 300 } }).status;
+    const ended = lab.heard().find((message) => message.kind === 'task-ended');
+    expect(typeof ended?.writersStoppedAtMs).toBe(writes ? 'number' : 'undefined');
+  });
+
   test('is ended at once when it writes nothing that is declared', async () => {
     const task = [fixture('leave-running.sh'), fixture('hold-open.sh'), 'other.txt', 'never'];
     expect(await lab.capture(task, { settings: { graceMs: 600_000 } }).status).toBe(0);
