@@ -7,6 +7,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import zlib from 'node:zlib';
 import { decompress } from 'zstd-napi';
+import { errnoOf } from '../../src/model/errors.ts';
 import { parseRecord, type CaptureRecord } from '../../src/model/format/records.ts';
 import type { EventName } from '../../src/model/format/message-fields.ts';
 import { told } from '../support/messages.ts';
@@ -177,8 +178,14 @@ function storedBytes(store: string, key: string): Buffer {
 
 /** Undefined when the run that is still going on has pruned it since it was listed. */
 function recordOf(file: string): CaptureRecord | undefined {
-  if (!fs.existsSync(file)) return undefined;
-  const record = parseRecord(fs.readFileSync(file, 'utf8'));
+  let text: string;
+  try {
+    text = fs.readFileSync(file, 'utf8');
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+  const record = parseRecord(text);
   if ('invalid' in record) throw new Error(`${file}: ${record.invalid}`);
   return record;
 }
