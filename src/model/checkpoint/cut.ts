@@ -1,11 +1,11 @@
 // When is a set of checkpoint files to be cut, and what is the cut worth? Pure: is told of closes and of the time.
 // It never calls a cut proven between two files of one round, or with a directory that is still being written; and
 // while the task writes, what was closed never waits for longer than the bound.
-import { BOUND_MS, boundOf, instantDueMs, isLate } from '../bound.ts';
 import type { ClosedHow } from '../file/events.ts';
 import type { RelPath } from '../path.ts';
-import { closedInUnit, newUnits, unitsLost, unitsSaid, type OpenUnits } from './open-units.ts';
-import { hasStopped, newPace, paced, type Pace } from './pace.ts';
+import { BOUND_MS, boundOf, instantDueMs, isLate } from './bound.ts';
+import { closedInUnit, newUnits, type OpenUnits, unitsLost, unitsSaid } from './open-units.ts';
+import { hasStopped, newPace, type Pace, paced } from './pace.ts';
 import type { Rotates } from './rotation.ts';
 import {
   boundPassed,

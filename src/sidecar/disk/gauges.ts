@@ -4,10 +4,10 @@ import type { FileState } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import { heldPath } from '../../native/beneath.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
-import { Lag } from '../queue/lag.ts';
 import type { Results } from '../queue/results.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
+import { Lag } from './lag.ts';
 import { Room } from './low-space.ts';
 import { openMinuteLine } from './minute-line.ts';
 

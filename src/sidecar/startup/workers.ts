@@ -1,10 +1,12 @@
-// The workers of this run: where their program is, where they spool, and that they are loaded early.
+// The workers of this run: where their program is, where they spool, what is said when that is full, and that they are
+// loaded early.
 import fs from 'node:fs';
 import os from 'node:os';
 import type { Log } from '../../log/log.ts';
 import { reasonOf } from '../../model/errors.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import { encodePath, showPath } from '../../model/path.ts';
+import { encodePath, type RelPath, showPath } from '../../model/path.ts';
+import { formatBytes } from '../../model/units.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
 import { openWorkers, type Workers } from '../../read/workers.ts';
@@ -54,4 +56,19 @@ function problemOf(dir: string): string | undefined {
   } catch (error) {
     return reasonOf(error);
   }
+}
+
+export type SpoolFull = (path: RelPath) => void;
+
+export function openSpoolFull(log: Log, { spoolLimitBytes }: Pick<Settings, 'spoolLimitBytes'>): SpoolFull {
+  const said = new Set<RelPath>();
+  return (path) => {
+    if (said.has(path)) return;
+    said.add(path);
+    log.warn(
+      `the spool has no room for ${showPath(path)}, which was rewritten while it was sent: ` +
+        'it is read while it is sent again, and stored once it rests for so long',
+      { hint: `--spool <dir> with more room, or a --spool-limit above ${formatBytes(spoolLimitBytes)}` },
+    );
+  };
 }

@@ -1,6 +1,6 @@
 // How old the oldest closed content is that is not durable yet: what capture is behind by.
 import { isDoubted, isOver } from '../../model/file/decide.ts';
-import type { FileState, FileRole } from '../../model/file/file-state.ts';
+import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { LATE_NEWS_MS } from '../../model/file/suspect.ts';
 import { writeCount } from '../../model/packed/fields.ts';
 import { PackedMap, type RowCodec } from '../../model/packed/packed-map.ts';

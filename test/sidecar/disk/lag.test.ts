@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { decide, type FileEvent } from '../../../src/model/file/decide.ts';
-import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
-import { Lag } from '../../../src/sidecar/queue/lag.ts';
+import { type FileState, newFileState } from '../../../src/model/file/file-state.ts';
+import { Lag } from '../../../src/sidecar/disk/lag.ts';
 
 const durable = {
   fingerprint: { dev: '1', ino: '1', size: 1, mtimeNs: '1', ctimeNs: '1' },
