@@ -17,7 +17,7 @@ export const CHECKPOINTS = group('Checkpoints:', {
   'checkpoint-settle': {
     flags: '--checkpoint-settle <duration>',
     kind: 'value',
-    help: 'a set whose rounds are not known is complete after so long a pause',
+    help: 'a pause after which a set is complete, if the rounds of the task are not known',
     on: CAPTURING,
     read: durationMs(),
     default: '2s',
@@ -31,7 +31,7 @@ export const CHECKPOINTS = group('Checkpoints:', {
   generations: {
     flags: '--generations <n>',
     kind: 'value',
-    help: 'complete sets that are kept in the store',
+    help: 'how many complete sets are kept in the store',
     on: CAPTURING,
     read: count(1, 1000),
     default: '2',
@@ -39,7 +39,7 @@ export const CHECKPOINTS = group('Checkpoints:', {
   newest: {
     flags: '--newest <n>',
     kind: 'value',
-    help: 'of what the last star of a pattern names, only the n newest belong to a set',
+    help: 'of the files that differ in the last star of a pattern, only the n newest belong to a set',
     on: CAPTURING,
     read: count(1, Infinity),
     otherwise: 'all',
@@ -47,7 +47,7 @@ export const CHECKPOINTS = group('Checkpoints:', {
   'companion-interval': {
     flags: '--companion-interval <duration>',
     kind: 'value',
-    help: 'companions are stored so often between two checkpoints, at least 1s',
+    help: 'how often companions are stored between two checkpoints, at least 1s',
     on: CAPTURING,
     read: durationMs(1000),
     default: '1m',

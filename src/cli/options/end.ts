@@ -22,7 +22,7 @@ export const END = group('End of the task:', {
   'drain-timeout': {
     flags: '--drain-timeout <duration>',
     kind: 'value',
-    help: 'time for what is still to be stored after the task has ended by itself',
+    help: 'time to store what is left after the task has ended by itself',
     on: CAPTURING,
     read: durationMs(),
     default: '1h',
@@ -66,7 +66,7 @@ export const END = group('End of the task:', {
   'done-when': {
     flags: '--done-when <pattern>',
     kind: 'value',
-    help: 'the result that counts: without it a task that exits 0 is to be run again',
+    help: 'the result that counts: if it is missing, a task that exits 0 asks to be run again',
     on: CAPTURING,
   },
   'again-status': {
@@ -79,7 +79,7 @@ export const END = group('End of the task:', {
   'trust-exit': {
     flags: '--trust-exit <n>',
     kind: 'list',
-    help: 'exit status with which the task has closed its files itself, 1 to 255; repeatable',
+    help: 'exit status of the task that means "I have closed my files", 1 to 255; repeatable',
     on: CAPTURING,
     read: exitStatus,
   },

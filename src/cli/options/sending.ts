@@ -38,7 +38,7 @@ export const SENDING = group('Sending:', {
   spool: {
     flags: '--spool <dir>',
     kind: 'value',
-    help: 'where a file is copied that the task rewrites while it is being sent',
+    help: 'where capture copies a file that the task rewrites while it is sent',
     on: CAPTURING,
     read: filePath,
     otherwise: 'the directory for temporary files',
@@ -46,7 +46,7 @@ export const SENDING = group('Sending:', {
   'spool-limit': {
     flags: '--spool-limit <size>',
     kind: 'value',
-    help: 'the most that each of these copies takes, not compressed',
+    help: 'the largest such copy, not compressed',
     on: CAPTURING,
     read: sizeBytes,
     default: '1GiB',

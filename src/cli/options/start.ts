@@ -26,7 +26,7 @@ export const START = group('Start of the task:', {
   'on-local': {
     flags: '--on-local <which>',
     kind: 'value',
-    help: 'when a checkpoint is here and in the store: stored, or newest',
+    help: 'which one is used if a checkpoint is here and in the store: stored, or newest',
     on: RESTORING,
     read: choice('stored', 'newest'),
     default: 'stored',
