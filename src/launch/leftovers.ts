@@ -124,8 +124,6 @@ export interface HeldWorkdir {
 
 /** Held open from before the task starts: the task may move the directory, or make another one of its name. */
 export function holdWorkdir(path: string): HeldWorkdir {
-  const real = fs.realpathSync(path);
-  if (process.platform !== 'linux') return { now: () => real, close: () => undefined };
   const fd = fs.openSync(encodePath(path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
   return { now: () => currentPath(fd), close: () => fs.closeSync(fd) };
 }

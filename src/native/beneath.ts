@@ -14,7 +14,7 @@ export interface HeldDirectory {
 
 /** Absolute path that leads to the work directory, also when the task has renamed it. Not for messages. */
 export function heldPath(root: WorkDir): string {
-  return process.platform === 'linux' ? `/proc/self/fd/${root.fd}` : root.path;
+  return `/proc/self/fd/${root.fd}`;
 }
 
 /** What the task has done to its work directory. */
@@ -28,17 +28,16 @@ export function whereabouts({ fd, path }: WorkDir): Whereabouts {
   return currentPath(fd).endsWith(' (deleted)') ? 'removed' : 'moved';
 }
 
-/** Where an open directory stands now; Linux only. */
+/** Where an open directory stands now. */
 export function currentPath(fd: number): string {
   return decodePath(fs.readlinkSync(`/proc/self/fd/${fd}`, { encoding: 'buffer' }));
 }
 
 /**
  * Holds a directory; `''` is the work directory itself. Throws ENOENT, ENOTDIR, ELOOP (a link) when it is not there
- * (any more), EACCES. Elsewhere than on Linux nothing can be held: the components are looked at.
+ * (any more), EACCES.
  */
 export function holdDirectory(root: WorkDir, dir: RelPath): HeldDirectory {
-  if (process.platform !== 'linux') return { at: checkedPath(root, dir), close: () => undefined };
   if (dir === '') return { at: heldPath(root), close: () => undefined };
   // With a step behind it a link is ELOOP, and not what O_DIRECTORY says of it.
   const fd = openUnder(root, `${dir}/.`, O_PATH | fs.constants.O_DIRECTORY);
@@ -64,15 +63,4 @@ export function lstatBeneath(root: WorkDir, path: RelPath): fs.BigIntStats | und
     if (errnoOf(error) === 'ENOENT') return undefined;
     throw error;
   }
-}
-
-function checkedPath(root: WorkDir, dir: RelPath): string {
-  const parts = dir === '' ? [] : dir.split('/');
-  let at = root.path;
-  for (const part of parts) {
-    at = `${at}/${part}`;
-    if (!fs.lstatSync(encodePath(at)).isDirectory())
-      throw Object.assign(new Error(`ENOTDIR: '${dir}'`), { code: 'ENOTDIR' });
-  }
-  return at;
 }

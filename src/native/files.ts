@@ -32,7 +32,6 @@ export type WriterState = 'none' | 'writer' | 'unknown';
  * not work: another user's file, network file systems. The process must have a SIGIO handler.
  */
 export function writerState(fd: number): WriterState {
-  if (process.platform !== 'linux') return 'unknown';
   if (fcntl(fd, F_SETLEASE, 'int', F_RDLCK) === 0) {
     fcntl(fd, F_SETLEASE, 'int', F_UNLCK);
     return 'none';
@@ -79,12 +78,10 @@ function refuseSpecial(root: WorkDir, path: string): void {
  * system has no such flag, a hard link and an unlink do the same.
  */
 export function renameNoReplace(from: string, to: string): boolean {
-  if (process.platform === 'linux') {
-    if (renameat2(AT_FDCWD, withNul(from), AT_FDCWD, withNul(to), RENAME_NOREPLACE) === 0) return true;
-    const code = lastErrno();
-    if (code === 'EEXIST') return false;
-    if (code !== 'EINVAL' && code !== 'ENOSYS') throw systemError('renameat2', code, from);
-  }
+  if (renameat2(AT_FDCWD, withNul(from), AT_FDCWD, withNul(to), RENAME_NOREPLACE) === 0) return true;
+  const code = lastErrno();
+  if (code === 'EEXIST') return false;
+  if (code !== 'EINVAL' && code !== 'ENOSYS') throw systemError('renameat2', code, from);
   try {
     fs.linkSync(encodePath(from), encodePath(to));
   } catch (error) {

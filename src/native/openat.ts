@@ -1,7 +1,7 @@
 // The one way to open something below a directory that is held open: openat2(2) where it can be had, and the same
 // by steps of openat(2) where the kernel is older than 5.6 or a sandbox forbids it. Neither follows a link.
 import fs from 'node:fs';
-import { encodePath, pathBytes } from '../model/path.ts';
+import { pathBytes } from '../model/path.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
 import type { WorkDir } from './work-dir.ts';
 
@@ -36,7 +36,6 @@ export const O_PATH = 0o10000000;
  * ENOENT, ENOTDIR, ELOOP (a link), EXDEV (leads out), EACCES.
  */
 export function openUnder(root: WorkDir, path: string, flags: number): number {
-  if (process.platform !== 'linux') return openChecked(root.path, path, flags);
   return openWithOpenat2(root.fd, path, flags) ?? openBySteps(root.fd, path, flags);
 }
 
@@ -77,17 +76,6 @@ function openAt(dirfd: number, name: string, flags: number, path: string): numbe
   const fd = openat(dirfd, withNul(name), flags | fs.constants.O_NOFOLLOW | O_CLOEXEC);
   if (fd >= 0) return fd;
   throw systemError('openat', lastErrno(), path);
-}
-
-/** Every parent is looked at before: what other systems than Linux allow. */
-function openChecked(root: string, path: string, flags: number): number {
-  const parts = path.split('/');
-  for (let depth = 1; depth < parts.length; depth += 1) {
-    const parent = `${root}/${parts.slice(0, depth).join('/')}`;
-    if (!fs.lstatSync(encodePath(parent)).isDirectory())
-      throw systemError('open (link in the path)', 'ELOOP', path);
-  }
-  return fs.openSync(encodePath(`${root}/${path}`), flags | fs.constants.O_NOFOLLOW);
 }
 
 /** A path as libc wants it. */

@@ -12,12 +12,8 @@ const SO_PEERCRED = process.arch === 'ppc64' ? 21 : 17;
 const UCRED_FIELDS = 3;
 const UID_FIELD = 1;
 
-/**
- * The user id of the process that connected, when it did (unix(7), SO_PEERCRED). Undefined where there is no
- * such thing: then the socket's directory is what keeps others away.
- */
+/** The user id of the process that connected, when it did (unix(7), SO_PEERCRED). */
 export function peerUid(fd: number): number | undefined {
-  if (process.platform !== 'linux') return undefined;
   // In the machine's own byte order.
   const credentials = new Uint32Array(UCRED_FIELDS);
   const lengthBytes = Uint32Array.of(credentials.byteLength);

@@ -31,7 +31,6 @@ export interface Pidfd {
 
 /** Undefined when the process is gone, or the kernel has no such thing. */
 export function openPidfd(pid: number): Pidfd | undefined {
-  if (process.platform !== 'linux') return undefined;
   const fd = openPid(SYS_PIDFD_OPEN, 'long', pid, 'unsigned int', 0);
   if (fd < 0) return undefined;
   return {

@@ -26,7 +26,7 @@ const getrlimit = libcFunction<[resource: number, limit: Buffer]>('int getrlimit
 
 const PR_SET_CHILD_SUBREAPER = 36;
 const WNOHANG = 1;
-const RLIMIT_NOFILE = process.platform === 'darwin' ? 8 : 7;
+const RLIMIT_NOFILE = 7;
 
 /** One line of the process table (proc_pid_stat(5)). */
 export interface ProcessEntry {
@@ -38,23 +38,20 @@ export interface ProcessEntry {
 }
 
 /**
- * From now on a descendant whose parent dies becomes our child (prctl(2), PR_SET_CHILD_SUBREAPER).
- * False where the kernel has no such thing: then orphans go to init.
+ * From now on a descendant whose parent dies becomes our child (prctl(2), PR_SET_CHILD_SUBREAPER). Where the kernel has
+ * no such thing, orphans go to init.
  */
-export function becomeSubreaper(): boolean {
-  if (process.platform !== 'linux') return false;
-  return (
-    prctl(
-      PR_SET_CHILD_SUBREAPER,
-      'unsigned long',
-      1,
-      'unsigned long',
-      0,
-      'unsigned long',
-      0,
-      'unsigned long',
-      0,
-    ) === 0
+export function becomeSubreaper(): void {
+  prctl(
+    PR_SET_CHILD_SUBREAPER,
+    'unsigned long',
+    1,
+    'unsigned long',
+    0,
+    'unsigned long',
+    0,
+    'unsigned long',
+    0,
   );
 }
 

@@ -27,13 +27,11 @@ export function openTryWrite(fd: number): TryWrite {
   try {
     const stat = fs.fstatSync(fd);
     if (stat.isFile()) return (bytes) => written(() => fs.writeSync(fd, bytes), bytes);
-    if (process.platform === 'linux') {
-      if (stat.isSocket()) return (bytes) => sent(fd, bytes);
-      const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
-      // An open file of our own, with flags of its own (proc(5), /proc/pid/fd; open(2)).
-      const own = fs.openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
-      return (bytes) => written(() => fs.writeSync(own, bytes), bytes);
-    }
+    if (stat.isSocket()) return (bytes) => sent(fd, bytes);
+    const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
+    // An open file of our own, with flags of its own (proc(5), /proc/pid/fd; open(2)).
+    const own = fs.openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+    return (bytes) => written(() => fs.writeSync(own, bytes), bytes);
   } catch {
     // Another user's terminal, no /proc, a FIFO that has no reader now.
   }

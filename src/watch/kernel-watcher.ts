@@ -25,7 +25,6 @@ const LOOK_EVERY_MS = 2000;
 
 /** Throws when inotify cannot be used here; an errno is in the error's `code`. */
 export async function openKernelWatcher(options: WatcherOptions, system: WatchSystem): Promise<Watcher> {
-  if (system.platform !== 'linux') throw new Error('only Linux has inotify');
   const network = networkFileSystem(system.fileSystemType(options.root.path));
   const { reader, listen } = await openTestedReader(system, options.root.path);
   const watcher = new KernelWatcher(options, system.calls, reader, network);

@@ -85,9 +85,8 @@ async function subscribed(
   subscribe: Subscribe,
   onChanged: (error: Error | null, changed: readonly RelPath[]) => void,
 ): Promise<Awaited<ReturnType<Subscribe>> | undefined> {
-  // On Linux it needs an inotify instance of its own, and without one it never answers.
+  // It needs an inotify instance of its own, and without one it never answers.
   if (errnoOf(reason) === 'EMFILE') return undefined;
-  // macOS reports real paths (/private/tmp for /tmp).
   const real = fs.realpathSync(root.path);
   try {
     return await subscribe(real, (error, events) => {

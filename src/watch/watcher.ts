@@ -11,7 +11,6 @@ import type { Watcher, WatcherOptions, WatchSystem } from './watching.ts';
 export type { FoundFile } from './scan.ts';
 
 export const thisSystem: WatchSystem = {
-  platform: process.platform,
   calls: libcInotify,
   readers: [openEpollReader, openPollReader],
   fileSystemType,

@@ -53,7 +53,6 @@ export type Subscribe = (dir: string, onChange: SubscribeCallback) => Promise<As
 
 /** What a test replaces to be on another machine. */
 export interface WatchSystem {
-  readonly platform: NodeJS.Platform;
   readonly calls: InotifyCalls;
   /** In the order in which they are tried. */
   readonly readers: readonly OpenReader[];

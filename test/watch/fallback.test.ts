@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemError } from '../../src/native/libc.ts';
-import { libcInotify } from '../../src/watch/inotify.ts';
+import { libcInotify, type InotifyCalls } from '../../src/watch/inotify.ts';
 import { openEpollReader, openPollReader, type OpenReader } from '../../src/watch/reader.ts';
 import { everything, freshDirectory, watched } from './support.ts';
 
@@ -16,6 +16,9 @@ const deafReader: OpenReader = (calls, onBytes) =>
 function fails(call: string, code: string): never {
   throw systemError(call, code);
 }
+
+/** As a sandbox does that has no inotify at all. */
+const noInotify: InotifyCalls = { ...libcInotify, open: () => fails('inotify_init1', 'ENOSYS') };
 
 function noSubscription(): never {
   throw new Error('no inotify instance is left');
@@ -80,15 +83,15 @@ describe('when no instance is left', () => {
 });
 
 it('a machine without inotify has the portable watcher', async () => {
-  const { dir, watcher, heard, warnings } = await watched({ system: { platform: 'darwin' } });
-  expect(watcher).toMatchObject({ mode: 'portable', fallback: 'only Linux has inotify' });
+  const { dir, watcher, heard, warnings } = await watched({ system: { calls: noInotify } });
+  expect(watcher).toMatchObject({ mode: 'portable', fallback: 'ENOSYS: inotify_init1' });
   expect(warnings).toHaveLength(1);
   fs.writeFileSync(`${dir}/r.dat`, 'x');
   await heard((event) => event.path === 'r.dat');
 });
 
 it('the portable watcher waits while a file still changes', async () => {
-  const { dir, events, heard, watcher } = await watched({ system: { platform: 'darwin' } });
+  const { dir, events, heard, watcher } = await watched({ system: { calls: noInotify } });
   const fd = fs.openSync(`${dir}/r.dat`, 'w');
   const writing = setInterval(() => fs.writeSync(fd, 'more, '), 100);
   fs.writeFileSync(`${dir}/done`, 'x');
