@@ -203,7 +203,7 @@ export class Cutting {
 
   #membersWithout(units: ReadonlySet<string>): readonly RelPath[] {
     const { context, files } = this.#options;
-    return membersAmong(context, files.paths('checkpoint'), this.#rotationOf, (unit) => units.has(unit));
+    return membersAmong(context, files.standing, this.#rotationOf, (unit) => units.has(unit));
   }
 
   #tell(why: string, hint: string): void {

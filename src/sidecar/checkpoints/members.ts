@@ -9,6 +9,7 @@ import { lstatBeneath } from '../../native/beneath.ts';
 import { factsOf, fileFacts } from '../../native/facts.ts';
 import { openBeneath, writerState } from '../../native/files.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
+import type { Standing } from '../queue/standing.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 
@@ -68,14 +69,16 @@ function linkState(root: WorkDir, path: RelPath): FileFacts | undefined {
 /** Of the declared checkpoint files those that exist, but for those that `--newest` or `isLeftOut` leaves out. */
 export function membersAmong(
   { root, manifest, settings }: Uses,
-  declared: Iterable<RelPath>,
+  standing: Standing,
   rotationOf: Rotates,
   isLeftOut: (unit: string) => boolean = () => false,
 ): readonly RelPath[] {
   const candidates: Candidate[] = [];
-  for (const path of declared) {
+  for (const path of standing.paths()) {
     const unit = rotationOf(path)?.unit ?? path;
-    const facts = isLeftOut(unit) ? undefined : statMember(root, path);
+    if (isLeftOut(unit)) continue;
+    const facts = statMember(root, path);
+    standing.looked(path, facts !== undefined);
     if (facts !== undefined)
       candidates.push({
         path,

@@ -8,6 +8,7 @@ import { PackedMap } from '../../model/packed/packed-map.ts';
 import { Paths } from '../../model/packed/paths.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { FileKey } from './pusher.ts';
+import { Standing } from './standing.ts';
 
 const ROLES: readonly FileRole[] = ['result', 'checkpoint'];
 
@@ -17,10 +18,13 @@ export class FileStates {
   readonly #blocked = new Set<FileKey>();
   readonly #open = new Set<FileKey>();
   readonly #unproven = new Set<FileKey>();
+  /** Checkpoints that may be there. */
+  readonly standing: Standing;
 
   /** `paths`: shared with what else is known by path. */
   constructor(paths = new Paths()) {
     this.#paths = paths;
+    this.standing = new Standing(paths);
     this.#rows = {
       result: new PackedMap(fileStateRow('result'), paths),
       checkpoint: new PackedMap(fileStateRow('checkpoint'), paths),

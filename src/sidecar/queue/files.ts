@@ -16,6 +16,7 @@ import { Needs, type Need } from './needs.ts';
 import { Priority } from './priority.ts';
 import type { FileChange, FilesOptions, KnownOfClose } from './pusher.ts';
 import { Ready } from './ready.ts';
+import type { Standing } from './standing.ts';
 
 /** Pushes under way at once: enough to hide a store's latency, few enough for its memory. */
 const MOST_PUSHES = 8;
@@ -64,7 +65,7 @@ export class Files {
 
   /** Ms that sending what the task still holds open, and one more checkpoint, is measured to take. */
   get drainMs(): number | undefined {
-    const last = [...this.paths('checkpoint'), ...this.#fileStates.blockedResults()];
+    const last = [...this.standing.paths(), ...this.#fileStates.blockedResults()];
     return this.#priority.takesMs(last.reduce((bytes, path) => bytes + this.#options.sizeOf(path), 0));
   }
 
@@ -179,6 +180,11 @@ export class Files {
     return this.#fileStates.outstanding(role);
   }
 
+  /** Checkpoints that may be there: of very many that came most may be gone. */
+  get standing(): Standing {
+    return this.#fileStates.standing;
+  }
+
   /** The paths of all. */
   paths(role: FileRole): Iterable<RelPath> {
     return this.#fileStates.paths(role);
@@ -210,12 +216,14 @@ export class Files {
   }
 
   #set(change: FileChange): void {
-    const { fileState, before } = change;
+    const { fileState, before, event } = change;
     const key = this.#fileStates.keyOf(fileState);
     this.#fileStates.set(fileState);
     this.#waiting.cancel(key);
     if (fileState.pending && !fileState.pushing) this.#ready.add(key);
     if (fileState.closes > before.closes) this.#closes += 1;
+    if (fileState.role === 'checkpoint' && (event === undefined || event.kind === 'closed'))
+      this.standing.came(fileState.path);
     this.#needs.changed(key, fileState);
     this.#listener(change);
     this.#changes.notify();
