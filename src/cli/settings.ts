@@ -12,7 +12,7 @@ import { messagesOf } from './options/messages.ts';
 import { sendingOf } from './options/sending.ts';
 import { startOf } from './options/start.ts';
 import { stopContradictions, stopOf } from './options/stop.ts';
-import { storeContradictions, storeOf } from './options/store.ts';
+import { storeContradictions, storeOf, storesInside } from './options/store.ts';
 import { Values, type Place } from './options/values.ts';
 
 export interface SettingsInput extends Omit<Place, 'workdir'> {
@@ -46,6 +46,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
       // The result that counts is a result, whether or not another pattern says so.
       results: doneWhen === undefined ? files.results : [...new Set([...files.results, doneWhen])],
       newest,
+      skip: storesInside({ ...store, workdir }),
     },
     ...store,
     identity,

@@ -1,7 +1,7 @@
 // The options that say where objects go, and where inputs come from.
 import type { Settings } from '../../model/format/settings.ts';
 import type { Mistake } from '../../model/mistake.ts';
-import { showPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { KIND_FLAGS } from '../../store/open.ts';
 import { parseStoreUrl, storeDirectory } from '../../store/url.ts';
 import { ALL, group, RESTORING, type OptionSpec } from './spec.ts';
@@ -63,6 +63,19 @@ export function storeOf(
 function standsBelow(dir: string, url: string): boolean {
   const directory = storeDirectory(url);
   return directory !== undefined && `${directory}/`.startsWith(`${dir}/`);
+}
+
+/** Stores inside the work directory, by their paths there. */
+export function storesInside({
+  to,
+  from,
+  workdir,
+}: Pick<Settings, 'to' | 'from' | 'workdir'>): readonly RelPath[] {
+  const below = workdir === '/' ? '/' : `${workdir}/`;
+  return [to, from].flatMap((store) => {
+    const directory = store === undefined ? undefined : storeDirectory(store.url);
+    return directory?.startsWith(below) === true ? [directory.slice(below.length)] : [];
+  });
 }
 
 export function storeContradictions({ to, workdir }: Settings): readonly Mistake[] {

@@ -14,6 +14,8 @@ export interface ManifestPatterns {
   readonly exclude: readonly string[];
   /** Of these patterns only the newest n matches are members of a checkpoint generation; undefined: all. */
   readonly newest: number | undefined;
+  /** Paths that are never watched, whatever matches: stores inside the work directory. */
+  readonly skip?: readonly RelPath[];
 }
 
 /** A file may have several roles at once. */
@@ -44,8 +46,7 @@ export const NO_ROLES: Roles = { result: false, checkpoint: false, input: false,
 /** Our own directory in the work directory. */
 export const OWN_DIR = '.capture';
 
-/** `skip` are paths (a store inside the work directory) that are never watched, whatever matches. */
-export function compileManifest(patterns: ManifestPatterns, skip: readonly RelPath[] = []): Manifest {
+export function compileManifest(patterns: ManifestPatterns): Manifest {
   const results = compileList(patterns.results);
   const checkpoints = compileList(patterns.checkpoints);
   const inputs = compileList(patterns.inputs);
@@ -53,7 +54,7 @@ export function compileManifest(patterns: ManifestPatterns, skip: readonly RelPa
   const exclude = compileList(patterns.exclude);
   const lists = { results, checkpoints, inputs, companions, exclude };
   const declared = [results, checkpoints, inputs, companions];
-  const skipped = compileList([OWN_DIR, ...skip]);
+  const skipped = compileList([OWN_DIR, ...(patterns.skip ?? []).map(quoted)]);
   const rolesOf = (path: RelPath): Roles => {
     if (skipped.matches(path) || exclude.matches(path)) return NO_ROLES;
     return {
@@ -81,6 +82,11 @@ export function compileManifest(patterns: ManifestPatterns, skip: readonly RelPa
     },
     matchIndex: (list, path) => lists[list].indexOf(path),
   };
+}
+
+/** The pattern that means exactly this name. */
+function quoted(name: RelPath): string {
+  return name.replaceAll(/[\\!*+?@()[\]{}|]/g, '\\$&');
 }
 
 /** All patterns of one option. */

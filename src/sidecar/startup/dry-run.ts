@@ -19,6 +19,7 @@ import { openStore } from '../../store/open.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { doneAttempt } from './done-already.ts';
 import { missingInputs, neededOf, searchOf, type InputJob } from './inputs-told.ts';
+import { nameHint, type NameSearch } from './other-names.ts';
 import { Patience, startLimitMs } from './patience.ts';
 import { readHistory } from './restore-only.ts';
 
@@ -67,7 +68,7 @@ export async function dryRun(settings: Settings, given: AbortSignal): Promise<Dr
       ...unreadable.map((dir) => `cannot read ${showPath(dir)}`),
       ...matches(found, manifest, scope, newestAttempt + 1),
       ...inputs.lines,
-      ...restores(history, settings),
+      ...(await restores(settings, { store, scope, history, log: { debug: () => undefined }, signal })),
     ];
     return { text: `${lines.join('\n')}\n`, failure: inputs.failure };
   } finally {
@@ -144,11 +145,15 @@ async function fetches(
   };
 }
 
-function restores(history: History, settings: Settings): readonly string[] {
+async function restores(settings: Settings, search: NameSearch): Promise<readonly string[]> {
+  const { history } = search;
   if (!settings.restore) return ['restore: nothing (--no-restore)'];
   const order = restoreOrder(history.generations, settings.verify?.atRestore === true);
   const [newest] = afterFailures(order, history.attempts);
-  if (newest === undefined) return ['restore: no checkpoint is stored'];
+  if (newest === undefined) {
+    const hint = await nameHint(search);
+    return ['restore: no checkpoint is stored', ...(hint === undefined ? [] : [`  try: ${hint}`])];
+  }
   const members = [...newest.members, ...newest.companions].map(
     ({ path, size }) => `${showPath(path)} (${formatBytes(size)})`,
   );

@@ -20,24 +20,28 @@ export interface NameSearch {
   readonly store: Store;
   readonly scope: KeyScope;
   readonly history: History;
-  readonly log: Log;
+  readonly log: Pick<Log, 'debug'>;
   readonly signal: AbortSignal;
 }
 
 /** Where no set was restored: says that there is none, and under which name there is one. */
-export async function sayNothingRestored(search: NameSearch): Promise<void> {
+export async function sayNothingRestored(
+  search: NameSearch & { readonly log: Pick<Log, 'info'> },
+): Promise<void> {
   const { history, log } = search;
   if (history.generations.length > 0) {
     // `--on-local newest`: had none of them been whole, it would have ended with 69.
     log.info('the task goes on from the checkpoint that is here', { event: 'resumed' });
     return;
   }
-  const names = history.attempts.length > 0 ? [] : await otherNames(search);
-  const hint =
-    names.length === 0
-      ? undefined
-      : `--task-name ${names.map(showPath).join(' or ')}: this index has checkpoints under that name`;
-  log.info('nothing to resume from', { event: 'fresh', hint });
+  log.info('nothing to resume from', { event: 'fresh', hint: await nameHint(search) });
+}
+
+/** Under which name there is something to go on from, where this one has stored nothing at all. */
+export async function nameHint(search: NameSearch): Promise<string | undefined> {
+  const names = search.history.attempts.length > 0 ? [] : await otherNames(search);
+  if (names.length === 0) return undefined;
+  return `--task-name ${names.map(showPath).join(' or ')}: this index has checkpoints under that name`;
 }
 
 /** Other tasks that have checkpoints of this index: perhaps this one had another name. */

@@ -2,7 +2,6 @@
 // restore. Either it ends with a context that owns the index, or nothing was started and nothing changed.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
-import posix from 'node:path/posix';
 import type { Log } from '../../log/log.ts';
 import { generationName, judged } from '../../model/checkpoint/history.ts';
 import { fixedPart } from '../../model/file/fixed-part.ts';
@@ -23,7 +22,6 @@ import { listRecords, type RecordListing } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
-import { storeDirectory } from '../../store/url.ts';
 import type { Sender } from '../../upload/send.ts';
 import { type AttemptFile, readAttemptFile } from '../run/attempt-file.ts';
 import { Baselines } from '../run/baselines.ts';
@@ -134,7 +132,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
       : owned.add(patience.over(await openStore(settings.from, { onTry: outage.tried })), (one) =>
           one.close(),
         );
-  const manifest = compileManifest(settings.manifest, storeInside(settings));
+  const manifest = compileManifest(settings.manifest);
   const isNew = options.attempt === undefined;
   if (isNew) await refuseMissingInputs({ settings, scope, manifest, store, from, signal });
   const paths = new Paths();
@@ -207,14 +205,6 @@ function knownBefore(
   const inherited = new PackedMap(fingerprintRow, paths);
   for (const [path, fingerprint] of resumed?.inherited ?? []) inherited.set(path, fingerprint);
   return { baselines, inherited };
-}
-
-/** A store inside the work directory is never watched. */
-function storeInside({ to, workdir }: Settings): readonly string[] {
-  const directory = storeDirectory(to.url);
-  if (directory === undefined) return [];
-  const relative = posix.relative(workdir, directory);
-  return relative === '' || relative.startsWith('..') ? [] : [relative];
 }
 
 /** Removes the uploads that earlier attempts of this very index left half-done. */

@@ -13,8 +13,7 @@ const NONE: ManifestPatterns = {
   exclude: [],
   newest: undefined,
 };
-const manifestOf = (patterns: Partial<ManifestPatterns>, skip?: readonly string[]) =>
-  compileManifest({ ...NONE, ...patterns }, skip);
+const manifestOf = (patterns: Partial<ManifestPatterns>) => compileManifest({ ...NONE, ...patterns });
 const isResult = (pattern: string, path: string) => manifestOf({ results: [pattern] }).rolesOf(path).result;
 
 describe('a pattern', () => {
@@ -67,12 +66,16 @@ describe('the manifest', () => {
   });
 
   it('gives no role to what is excluded, to its own directory, or to a store inside the work directory', () => {
-    const manifest = manifestOf({ results: ['**'], exclude: ['tmp', '*.log'] }, ['deep/store']);
-    for (const path of ['tmp/a', 'x.log', '.capture/lock', 'deep/store/r.dat.0']) {
+    const manifest = manifestOf({
+      results: ['**'],
+      exclude: ['tmp', '*.log'],
+      skip: ['deep/store', 'run[1]*'],
+    });
+    for (const path of ['tmp/a', 'x.log', '.capture/lock', 'deep/store/r.dat.0', 'run[1]*/r.dat.0']) {
       expect(manifest.rolesOf(path)).toEqual(NO_ROLES);
       expect(manifest.wants(path)).toBe(false);
     }
-    expect(manifest.wants('deep/storefront')).toBe(true);
+    for (const path of ['deep/storefront', 'run1', 'run1x/r.dat']) expect(manifest.wants(path)).toBe(true);
     for (const dir of ['tmp', 'tmp/a', '.capture', 'deep/store']) expect(manifest.canHold(dir)).toBe(false);
     expect(manifest.canHold('deep')).toBe(true);
   });
