@@ -155,6 +155,18 @@ describe('a set that a death closed below a shell', () => {
     await run.status;
   });
 
+  it('is held back by no doubt, of names that are new each time and a child that ends before each close', async () => {
+    const script = 'i=0; until [ -e end ]; do i=$((i+1)); sleep 0.2; echo $i > m.$i.chk; done';
+    const run = place.run(['-k', 'm.*.chk', '--task-name', 't'], bash(script));
+    await until(() => generations().length >= 6, 'six sets');
+    const [newest] = place.records().at(-1)?.record.generations ?? [];
+    expect(newest).toMatchObject({ unproven: true });
+    expect(newest?.instant).toBeUndefined();
+    expect(newest?.members.length).toBeGreaterThanOrEqual(6);
+    killTree(run.pid);
+    await run.status;
+  });
+
   it('is marked before anything else is done when the shell ends with 137', async () => {
     const run = place.run(options, bash(`${whole}; echo 2 > a.chk; ${torn('b.chk')}; exit 137`));
     expect(await run.status, run.stderr()).toBe(137);
