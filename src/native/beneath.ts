@@ -1,5 +1,5 @@
-// Directories beneath the work directory, held open: what is looked at is in it, whatever the task renames or puts
-// in the place of a directory meanwhile. No component of a path is ever a link, and none leads out.
+// Directories beneath the work directory, held open: what we look at stays inside it, whatever the task renames or
+// replaces meanwhile. No component of a path is ever a link, and none leads out.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { decodePath, encodePath, type RelPath } from '../model/path.ts';
@@ -7,12 +7,12 @@ import { O_PATH, openUnder } from './openat.ts';
 import type { WorkDir } from './work-dir.ts';
 
 export interface HeldDirectory {
-  /** Absolute path that leads to this directory as long as it is held, also when its name is another's by then. */
+  /** Absolute path that leads to this directory while it is held, even if another one has its name by then. */
   readonly at: string;
   close(): void;
 }
 
-/** Absolute path that leads to the work directory, also when the task has renamed it. Not for messages. */
+/** Absolute path that leads to the work directory even if the task has renamed it. Not for messages. */
 export function heldPath(root: WorkDir): string {
   return `/proc/self/fd/${root.fd}`;
 }

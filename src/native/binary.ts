@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Undefined where it is not there, or not for this machine: then the package's own loader is to be asked. */
+/** Undefined if it is not there, or not for this machine: then ask the package's own loader. */
 export function loadBinary(file: string): unknown {
   let dir = path.dirname(fileURLToPath(import.meta.url));
   for (; ; dir = path.dirname(dir)) {

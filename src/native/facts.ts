@@ -1,4 +1,4 @@
-// fstat(2) as the core understands it.
+// fstat(2) as the model understands it.
 import fs from 'node:fs';
 import type { FileFacts } from '../model/file/fingerprint.ts';
 

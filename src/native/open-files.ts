@@ -1,5 +1,5 @@
-// Which files a process has open for writing, as proc_pid_fd(5) and proc_pid_fdinfo(5) tell it. Of a process that is
-// gone, or another user's, nothing is known.
+// Which files a process has open for writing, as proc_pid_fd(5) and proc_pid_fdinfo(5) tell it. Nothing is known of a
+// process that is gone, or is another user's.
 import fs from 'node:fs';
 import { readProc } from './processes.ts';
 

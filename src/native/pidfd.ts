@@ -1,6 +1,6 @@
-// How a process ended that is not our child: as a zombie it says so itself (proc_pid_stat(5), exit_code), and once
-// somebody has waited for it a pidfd that was opened before still knows (pidfd_open(2), PIDFD_GET_INFO of
-// linux/pidfd.h, Linux 6.15).
+// How a process ended that is not our child. A zombie says so itself (proc_pid_stat(5), exit_code). Once somebody has
+// waited for it, a pidfd that was opened before still knows (pidfd_open(2), PIDFD_GET_INFO of linux/pidfd.h, Linux
+// 6.15).
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { libcFunction } from './libc.ts';

@@ -4,7 +4,9 @@ import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { lastErrno, libcFunction } from './libc.ts';
 
-/** Bytes taken: fewer than given, or 0, when the reader has no room now. What nobody can read any more is taken. */
+/**
+ * Bytes taken: fewer than given, or 0, when the reader has no room now. What nobody can read any more counts as taken.
+ */
 export type TryWrite = (bytes: Buffer) => number;
 
 const send = libcFunction<[fd: number, bytes: Buffer, length: number, flags: number]>(

@@ -1,5 +1,5 @@
-// The journal of reclaims, `.capture/journal`: which path each file in `.capture/reclaim/` had, written and
-// synced before the rename. It has no "done" lines: an entry whose file no longer stands there is over.
+// The journal of reclaims, `.capture/journal`: which path each file in `.capture/reclaim/` had, written and synced
+// before the rename. It has no "done" lines: an entry is over when its file no longer stands there.
 import fs from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -16,8 +16,8 @@ import type { WorkDir } from '../native/work-dir.ts';
 export const JOURNAL: RelPath = `${OWN_DIR}/journal`;
 
 /**
- * Written full of empty lines at the start, and then over them: files are reclaimed when space runs short, and
- * then there may be none left for a journal that grows. Some 500 entries, and a few of the longest path.
+ * Filled with empty lines at the start; entries are written over them. Files are reclaimed when space runs short: then
+ * a journal that grows may find none. Some 500 entries, and a few of the longest path.
  */
 const RESERVE_BYTES = 128 * 1024;
 
@@ -75,7 +75,7 @@ export function openJournal(root: WorkDir): Journal {
   const commitAll = async (): Promise<void> => {
     await nextTurn(); // Whoever reclaims many files at once gets one fsync for them.
     while (queue.length > 0) {
-      // Over lines that are done it writes anew; what is left of them names no file that stands there.
+      // All entries are done, so their lines are written over: what is left of one names no file that stands there.
       if (pending.size === 0) endBytes = 0;
       const batch = queue.splice(0, fitting(queue, grows ? Infinity : RESERVE_BYTES - endBytes));
       // The reserve is full: the next entries wait until those under way are done.

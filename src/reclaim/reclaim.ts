@@ -21,7 +21,7 @@ export type { ReclaimOutcome } from './set-aside.ts';
 
 /** Files set aside at once, at most: each holds a descriptor for 100 ms. */
 const AT_ONCE = 256;
-/** Of the descriptors that a node allows, for what else is open: many allow 1,024, some far fewer. */
+/** Of the descriptors that a node allows; the others are for what else is open. Many allow 1,024, some far fewer. */
 const SHARE_OF_OPEN_FILES = 1 / 8;
 
 export interface ReclaimOptions {

@@ -55,7 +55,7 @@ export async function setAsideAndDelete(
     if (outcome.kind === 'remade') return outcome;
     throw error;
   }
-  // The rename moved ctime; since then it shows also what a writer hides who sets mtime back.
+  // The rename changed ctime. If it changed again, somebody has written, even if mtime was set back.
   const after = refusalOf(
     held,
     (now, pushed) => sameContentFingerprint(now, pushed) && now.ctimeNs === ctimeNs,

@@ -7,11 +7,11 @@ import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 
 export interface EventQueue {
-  /** Without `evidence` it is still to be found out: {@link judge}. */
+  /** Without `evidence`, {@link judge} gives it later. */
   add(path: RelPath, how: ClosedHow, evidence?: Evidence): void;
-  /** True while something that waits is not judged. */
+  /** True while something waits that has no evidence yet. */
   readonly isUnjudged: boolean;
-  /** What is not judged yet is this. */
+  /** Gives this evidence to all that have none yet. */
   judge(evidence: Evidence): void;
   /** Hands out everything that waits. When the receiver throws, the rest goes with the next call. */
   deliver(): void;
@@ -20,7 +20,7 @@ export interface EventQueue {
 export function openEventQueue(onClosed: (event: ClosedEvent) => void): EventQueue {
   let waiting: (Omit<ClosedEvent, 'evidence'> & { evidence?: Evidence | undefined })[] = [];
   let next = 0;
-  /** From here on there may be some that are not judged. */
+  /** All before this one have their evidence. */
   let unjudged = 0;
   return {
     add: (path, how, evidence) => {

@@ -26,7 +26,7 @@ export interface KernelEventsOptions {
 /** `#<inode>`: what the kernel calls a file that was opened with O_TMPFILE, even once it has a name. */
 const TMPFILE_NAME = /^#\d+$/;
 
-/** A dying process renames and links nothing; what stands in a directory that is new was closed since it is there. */
+/** A dying process renames and links nothing: what was put into its place was put there on purpose. */
 function evidenceFrom(how: ClosedHow): Evidence | undefined {
   return isPlaced(how) ? 'clean' : undefined;
 }
@@ -71,8 +71,8 @@ export class KernelEvents {
   };
 
   /**
-   * Decides about what the next event did not explain: new names without a close, directories that were moved
-   * away for good. `readAll` must take what the kernel has queued: a close that is waiting there explains.
+   * Decides about what no event has explained: new names without a close, directories that were moved away for good.
+   * `readAll` must take what the kernel has queued: the close that explains a name may wait there.
    */
   resolvePending(readAll: () => void): void {
     const { links, finished } = this.#newNames.review((path) => this.#options.interest.wants(path));

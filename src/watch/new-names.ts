@@ -14,8 +14,8 @@ export interface NewNames {
   /** Names that somebody holds open since they were made: a file that was closed, renamed or is gone is none. */
   unclosed(): readonly RelPath[];
   /**
-   * Looks at what waits. `links` have all that they will ever get: tell them. `finished` have bytes and no
-   * writer: their close is in the kernel's queue already, or will never come (O_TMPFILE); they go on waiting.
+   * Looks at what waits. `links` get no other event: tell them. `finished` have bytes and no writer: their close is in
+   * the kernel's queue already, or will never come (O_TMPFILE). They go on waiting.
    */
   review(wants: (path: RelPath) => boolean): { readonly links: RelPath[]; readonly finished: RelPath[] };
   /** True, once, for a name that still waits. */
@@ -79,7 +79,7 @@ export function openNewNames(root: WorkDir): NewNames {
   };
 }
 
-/** Without a lease (another user's file, some file systems) nobody can tell: then the name is told as it is. */
+/** Without a lease (another user's file, some file systems) nobody can tell: then nobody counts as its writer. */
 function isBeingWritten(root: WorkDir, path: RelPath): boolean {
   try {
     return writerOf(root, path) === 'writer';

@@ -1,5 +1,5 @@
-// The watcher where inotify cannot be had: @parcel/watcher says that something changed, quiet time stands for
-// the close, and scans find what neither told. It is late, never wrong: the snapshot still proves each file.
+// The watcher where inotify does not work: @parcel/watcher says that something changed, quiet time stands for the
+// close, and scans find what neither told. It is late, never wrong: the snapshot still proves each file.
 import fs from 'node:fs';
 import path from 'node:path';
 import { errnoOf, reasonOf } from '../model/errors.ts';

@@ -131,7 +131,7 @@ async function lookAtPiece(
   }
 }
 
-/** Its directory may be listed and not be entered: then what is in it is as little seen as if it could not. */
+/** A directory may be listed and not entered: then nothing in it can be seen, as if it could not be listed. */
 function outOfReach(walk: Walk, path: RelPath, error: unknown): undefined {
   if (errnoOf(error) === 'EACCES') walk.onUnreadable(directoryOf(path), error);
   else if (!hasVanished(error)) throw error;

@@ -1,5 +1,5 @@
-// Asks a reader for a proof, before anything relies on it: a file is closed in a directory of our own, and
-// its event must come by way of the event loop. Leaves neither file nor watch behind.
+// Proves that a reader works before anything relies on it: a file is closed in a directory of our own, and its event
+// must come by way of the event loop. Leaves neither file nor watch behind.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';

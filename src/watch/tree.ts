@@ -3,7 +3,7 @@
 import { joinPath, type RelPath } from '../model/path.ts';
 
 export interface WatchedDir {
-  /** undefined: only a step on the way to others; its own watch could not be had. */
+  /** undefined: it could not be watched, and is only a step on the way to others. */
   readonly watch: number | undefined;
   /** undefined while loose: moved away, and nothing has said yet where to. */
   path: RelPath | undefined;

@@ -1,6 +1,6 @@
-// Read this first. The watcher tells which declared files were closed: by inotify where it works, with scans
-// beside it where events are not enough, and without it where it cannot be had. It never reads a file and
-// never decides whether one is whole: that is the snapshot's.
+// Read this first. The watcher tells which declared files were closed: by inotify where it works, with scans beside it
+// where events are not enough, and without it where there is none. It never reads a file and never decides whether one
+// is whole: the snapshot does.
 import { fileSystemType } from '../native/network-files.ts';
 import { libcInotify } from './inotify.ts';
 import { openKernelWatcher } from './kernel-watcher.ts';

@@ -24,13 +24,13 @@ const SIGCHLD_BIT = 1 << 16;
  * kernel's workers that end what io_uring(7) had open.
  */
 const AFTER_DEATH_MS = 1000;
-/** Looks may take one part in so many of the time. */
+/** Looks take at most one part in so many of the time. */
 const SHARE = 50;
 /** Closes wait no longer than this for a look that they share. */
 const MOST_PAUSE_MS = 250;
 
 export interface Witness {
-  /** What the closes are that were read since the look before. Looks now. */
+  /** Looks now, and says what this tells of the closes that were read since the last look. */
   judge(): Evidence;
   /** When the next look is due, as `performance.now()`: until then more closes may come together. */
   readonly nextMs: number;
@@ -40,7 +40,7 @@ export interface Witness {
 }
 
 interface TaskProcesses {
-  /** Everything of the task descends from this process, but for those that carry {@link token}. */
+  /** All processes of the task descend from this one, or carry {@link token}. */
   readonly launcher: number;
   /** Ourselves: we and what we start are no part of the task. */
   readonly self: number;
@@ -109,7 +109,7 @@ function lookAt(reader: ProcReader, task: TaskProcesses, before: Look): Look {
       return;
     }
     const seen = seenAs(facts);
-    // Dying it adopts nobody any more.
+    // A launcher that is dying adopts nobody any more.
     if (pid === task.launcher && seen.life !== 'alive') return;
     processes.set(pid, seen);
     isBlind ||= facts.children === undefined || (facts.ignores & SIGCHLD_BIT) !== 0;
@@ -149,7 +149,7 @@ function visitRemote(
 
 function seenAs({ state, flags, threads, startTicks, childFaults }: ProcessFacts): Seen {
   const isOver = state === 'Z' || state === 'X';
-  // A main thread may end before the others: they still have the files.
+  // A main thread may end before the others: they still have the files open.
   const life = isOver && threads <= 1 ? 'dead' : isOver || (flags & PF_EXITING) !== 0 ? 'exiting' : 'alive';
   return { startTicks, life, reaped: childFaults };
 }

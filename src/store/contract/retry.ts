@@ -36,7 +36,7 @@ export async function retrying<T>(attempt: (tries: number) => Promise<T>, rules:
   }
 }
 
-/** A directory that is gone may be one that is mounted again in a moment. */
+/** A directory that is gone may be mounted again in a moment. */
 function mayMend({ kind }: StoreError): boolean {
   return kind === 'transient' || kind === 'lost';
 }

@@ -21,7 +21,7 @@ export interface ListedObject {
   readonly sizeBytes: number;
 }
 
-/** Of an answer. Slower is no link: the headers alone would take ten seconds. */
+/** Of an answer. No real link is slower: the headers alone would take ten seconds. */
 export const SLOWEST_BYTES_PER_S = 100;
 
 export interface PutOptions {
@@ -30,7 +30,7 @@ export interface PutOptions {
   readonly ifAbsent?: boolean;
   /** Told as the store takes bytes: so many more than before. What is sent twice is told twice. */
   readonly onSent?: ((bytes: number) => void) | undefined;
-  /** Told of chunks that the store needs no more; others it keeps. */
+  /** Called with each chunk that the store no longer needs; it may keep some. */
   readonly release?: (chunk: Uint8Array) => void;
   readonly signal?: AbortSignal;
 }
@@ -62,12 +62,12 @@ export interface Store {
   readonly createsAtomically: boolean;
 
   /**
-   * Makes an object visible under `key`, whole or not at all: no reader ever sees a part of it, a failed or
-   * aborted put leaves the earlier object as it was. A body that throws aborts the put and its error comes
-   * out unchanged. Chunks of an iterable body are parts: each at least 5 MiB but the last, at most 10,000.
-   * The store keeps a chunk that was given until it says otherwise (`release`): before, it must not be written to.
-   * A body is iterated once; it is not read at all when `exists` can be said without.
-   * `meta.push` must be unique to this call: it tells whether a put whose answer was lost took place.
+   * Makes an object visible under `key`, whole or not at all: no reader ever sees a part of it, a failed or aborted put
+   * leaves the earlier object as it was. A body that throws aborts the put and its error comes out unchanged. Chunks of
+   * an iterable body are parts: each at least 5 MiB but the last, at most 10,000. The store keeps a chunk that was
+   * given until it says otherwise (`release`): before, it must not be written to. A body is iterated once; it may be
+   * left unread when the outcome is `exists`. `meta.push` must be unique to this call: it tells whether a put whose
+   * answer was lost took place.
    */
   put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<PutOutcome>;
   /**
@@ -90,15 +90,15 @@ export interface Store {
   /** Removes what interrupted puts of keys for which `mine` is true have left behind (parts, temporaries). */
   sweep(prefix: string, mine: (key: string) => boolean, signal?: AbortSignal): Promise<void>;
   /**
-   * Throws `lost` when what this machine can see of it is no longer the store that was opened: another directory, or
-   * none, stands at its path. Sends no request; every other method looks as well, and before a put says `stored` it
-   * looks again. What only the server knows, the caller's own claim tells (records/fence.ts).
+   * Throws `lost` when this machine can see that the store is no longer the one that was opened: its path leads to
+   * another directory, or to none. Sends no request. Every other method checks the same, and a put checks again before
+   * it says `stored`. What only the server knows, the caller's own claim tells (records/fence.ts).
    */
   confirm(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What a try was for: each may fail while the others work. `remove` is also the looking for what is to be removed. */
+/** What a try was for: each may fail while the others work. `remove` includes the search for what is to be removed. */
 export type StoreUse = 'read' | 'write' | 'remove';
 
 /** Told how one try of an operation went; undefined is a success. Must not throw. */
@@ -113,10 +113,10 @@ export interface GotObject extends ObjectHead {
 }
 
 /**
- * Why a store operation failed. `transient` ones were retried until the budget ran out; `denied` is one of
- * credentials or rights; `expired` credentials ran out; `missing` is the bucket or the source of a copy;
- * `refused` is anything else that a retry cannot mend. `lost`: another store, or none, stands in its place, and what was
- * stored is not in it; it may come back, as a file system that is mounted again.
+ * Why a store operation failed. `transient`: it was retried until the budget ran out. `denied`: the credentials or
+ * their rights do not suffice. `expired`: the credentials ran out. `missing`: there is no such bucket, or no source of
+ * a copy. `full`: there is no room. `lost`: another store, or none, stands in its place, and what was stored is not in
+ * it; it may come back, as a file system that is mounted again. `refused`: anything else that a retry cannot mend.
  */
 export type StoreErrorKind = 'transient' | 'denied' | 'expired' | 'missing' | 'full' | 'lost' | 'refused';
 

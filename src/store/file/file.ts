@@ -97,7 +97,7 @@ function request<T>(place: Place, options: RequestOptions, work: () => Promise<T
     try {
       await place.directory.check();
       const answer = await work();
-      // What is not found, and what was written, may be so in another directory.
+      // If another directory stands there now, what we found or wrote may be in that one.
       await place.directory.check();
       return answer;
     } catch (error) {
@@ -133,7 +133,7 @@ async function putInto(
   await directory.make();
   const outcome = await putFile(layout, key, body, options);
   if (outcome === 'stored') return outcome;
-  // Ours, when the directory was gone for a moment after it was written.
+  // It is ours if the directory was gone for a moment after we wrote it, so that the put was tried again.
   const there = await headFile(layout, key);
   return there?.meta['push'] === options.meta['push'] ? 'stored' : 'exists';
 }

@@ -77,7 +77,7 @@ async function place(
   reached('file-put.placed');
   await syncDirectory(dirname(path));
   reached('file-put.synced');
-  // Only that of the object that we replaced: another writer may have prepared its own meanwhile.
+  // Only the metadata of the object that we replaced: another writer may have prepared its own meanwhile.
   if (replaced !== undefined) await dropMeta(layout, key, replaced);
   return 'stored';
 }
@@ -92,9 +92,9 @@ async function inodeOf(path: string): Promise<bigint | undefined> {
 }
 
 /**
- * Removes the temporaries of interrupted puts of keys that are `mine`, and the note of a put that was killed before
- * it could write its key: nothing follows that one. A put that is just about to write it does not need it; only if
- * it is killed, too, its temporary stays.
+ * Removes the temporaries of interrupted puts of keys that are `mine`. A note without a key is of a put that was killed
+ * before it wrote one: it has no temporary, and goes, too. A put that is just about to write its key does not need the
+ * note; only if it is killed as well, its temporary stays.
  */
 export async function sweepTemporaries(
   layout: Layout,

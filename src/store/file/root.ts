@@ -1,5 +1,5 @@
 // The directory of a file store, held open from the first time that it is seen: while the descriptor is open no other
-// directory gets its inode. Once it was there it is never made anew: what stood in it would be lost without a word.
+// directory gets its inode. Once it was seen it is never made again: what it held would be lost without a word.
 import fs from 'node:fs';
 import { errnoOf } from '../../model/errors.ts';
 import { StoreError } from '../contract/store.ts';
@@ -50,7 +50,7 @@ export function openRoot(path: string): StoreRoot {
   };
   return {
     check,
-    // One at a time: two that find nothing would each hold what they made.
+    // One at a time: two that found nothing would each make a directory and hold it.
     make: () => (making ??= make().finally(() => (making = undefined))),
     close: async () => {
       if (held !== undefined) fs.closeSync(held.fd);

@@ -20,7 +20,7 @@ export async function syncDirectory(path: string): Promise<void> {
   try {
     await dir.sync();
   } catch (error) {
-    // Some network file systems cannot sync a directory: there it is the server's.
+    // Some network file systems cannot sync a directory: their server does it.
     if (errnoOf(error) !== 'EINVAL' && errnoOf(error) !== 'ENOTSUP') throw error;
   } finally {
     await dir.close();

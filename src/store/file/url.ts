@@ -20,7 +20,7 @@ function parseFile({ text, source, shown }: GivenUrl): string | Mistake {
     const directory = fileURLToPath(new URL(text));
     if (/^file:\/\/\//i.test(text)) return fileUrl(path.resolve('/', directory));
   } catch {
-    // A host, or an escape that is none: the same answer as below.
+    // A host, or a broken escape: the same answer as below.
   }
   return {
     message: `${shown}: not the URL of a local directory`,

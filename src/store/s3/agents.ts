@@ -10,7 +10,7 @@ import { SLOWEST_BYTES_PER_S } from '../contract/store.ts';
 import { proxyFor, proxyHeaders, type Environment } from './proxy.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** A limit is only looked at so often. */
+/** How often we look within the limit. */
 const LOOKS = 3;
 
 type Created = Duplex | null | undefined;
@@ -111,7 +111,7 @@ function endWhenSlow<T extends Duplex>(stream: T, limitMs: number): T {
     const bytes = now.read - before.read;
     const isAnswer =
       now.request !== undefined && now.request === before.request && now.written === before.written;
-    // Of nothing at all the socket's own timeout takes care.
+    // If nothing comes at all, the socket's own timeout ends it.
     const isSlow = bytes > 0 && bytes < (SLOWEST_BYTES_PER_S * limitMs) / LOOKS / 1000;
     slowLooks = isAnswer && isSlow && !mayTakeLong(now.request) ? slowLooks + 1 : 0;
     before = now;

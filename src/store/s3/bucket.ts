@@ -39,11 +39,11 @@ export interface Bucket {
   isAws(): boolean;
   /** The server of the last request, for messages. */
   endpoint(): string;
-  /** Calls `then` when nothing reads the body of an answered request any more; for some, never. */
+  /** Calls `then` once nothing reads the body of an answered request any more; for some requests that never comes. */
   onceLeft(body: Uint8Array, then: () => void): void;
   readonly budgetMs: number;
   readonly onTry: OnTry | undefined;
-  /** The client of the moment: it is made anew when its credentials have expired. */
+  /** The client to use now: there is a new one once the credentials have expired. */
   client(): S3Client;
   renew(expired: S3Client): void;
   close(): void;
@@ -153,7 +153,7 @@ export async function request<Answer, Instead = never>(
         return attempt(tries + 1);
       }
       const told = storeError(bucket, options, { failure, tries, cause: error });
-      // Before the look for what it has done after all: where nothing answers, that takes as long again.
+      // Told before we look what the request has done after all: if nothing answers, the look takes as long again.
       if (failure.lost) bucket.onTry?.(USES[options.operation], told);
       const instead = await onFailure?.(failure);
       if (instead !== undefined) return instead;

@@ -80,7 +80,7 @@ function describedBy({
   return { meta, modifiedMs: modified?.getTime() };
 }
 
-/** Whatever a gateway answers is no object: S3 names an ETag, and no other server makes up our metadata. */
+/** An answer with neither an ETag nor our metadata is no object: some gateway has answered. */
 function anObject<T extends Described & { readonly Body?: unknown }>(answer: T): T {
   if (Object.keys(answer.Metadata ?? {}).length === 0 && !answer.ETag) {
     if (answer.Body instanceof Readable) answer.Body.destroy();

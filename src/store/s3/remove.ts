@@ -33,7 +33,7 @@ async function deleteObject(bucket: Bucket, key: string, signal: AbortSignal | u
     const target = { Bucket: bucket.name, Key: bucket.prefix + key };
     const { $metadata } = await client.send(new DeleteObjectCommand(target), http);
     if ($metadata.httpStatusCode === 204) return;
-    // "200 OK" is what anything may answer.
+    // Only S3 says 204; anything may say 200.
     if ((await headObject(bucket, key, { signal, budgetMs: 0 })) !== undefined) throw new NotFromS3('effect');
   });
 }

@@ -9,7 +9,7 @@ import { proxyFor, proxyHeaders } from './proxy.ts';
 
 /** Each socket in use holds a part in memory; more of them are no faster on one link. */
 const MOST_SOCKETS = 8;
-/** A request that moves no byte, or of its answer hardly any, for this long is dead: it is ended and tried again. */
+/** A request that moves no byte for so long, or hardly any of its answer, is dead: it is ended and tried again. */
 const STALL_MS = 30_000;
 
 /** The SDK's own logger would write to the terminal of the task. */
