@@ -9,7 +9,7 @@ import { KernelEvents } from './kernel-events.ts';
 import { openPasses, type Passes, type PassKind } from './passes.ts';
 import type { OnBytes, Reader } from './reader.ts';
 import { findInTurns, listTreeInTurns, lookAt, type FoundFile, type LookOn, type Walk } from './scan.ts';
-import { openSeen, type Seen } from './seen.ts';
+import { openLastSeen, type LastSeen } from './last-seen.ts';
 import { openTestedReader, type TestedReader } from './self-test.ts';
 import { forbidden, networkFiles, noEvents, openWarnings, type Warning } from './warnings.ts';
 import type { Watcher, WatcherOptions, WatchSystem } from './watching.ts';
@@ -52,7 +52,7 @@ class KernelWatcher implements Watcher {
   readonly #closing = new AbortController();
   readonly #looks: NodeJS.Timeout | undefined;
   /** Only where scans are needed beside the events. */
-  #seen: Seen | undefined;
+  #lastSeen: LastSeen | undefined;
   #pendingTimer: NodeJS.Timeout | undefined;
   #lookTimer: NodeJS.Timeout | undefined;
   #ended: Promise<void> | undefined;
@@ -70,8 +70,8 @@ class KernelWatcher implements Watcher {
     this.#events = openEventQueue((event) => {
       if (this.#closing.signal.aborted) return;
       // Before the receiver looks at the file: what changes from here on is new to the next scan.
-      const file = this.#seen === undefined ? undefined : lookAt(root, event.path);
-      if (file !== undefined) this.#seen?.note(event.path, file.facts);
+      const file = this.#lastSeen === undefined ? undefined : lookAt(root, event.path);
+      if (file !== undefined) this.#lastSeen?.note(event.path, file.facts);
       options.onClosed(event);
     });
     this.#kernel = new KernelEvents({
@@ -97,9 +97,9 @@ class KernelWatcher implements Watcher {
       this.#warn(networkFiles(root.path, this.#network, rescanMs));
       this.#scanFromNowOn();
     }
-    if (this.#seen === undefined) return;
+    if (this.#lastSeen === undefined) return;
     for await (const files of findInTurns(this.#kernel.walk, this.#lookOn))
-      for (const file of files) this.#seen.note(file.path, file.facts);
+      for (const file of files) this.#lastSeen.note(file.path, file.facts);
   }
 
   look(): void {
@@ -121,7 +121,7 @@ class KernelWatcher implements Watcher {
   }
 
   missesCloses(): boolean {
-    return this.#seen !== undefined || this.#passes.isRunning();
+    return this.#lastSeen !== undefined || this.#passes.isRunning();
   }
 
   scan(
@@ -191,18 +191,18 @@ class KernelWatcher implements Watcher {
   }
 
   #scanFromNowOn(): void {
-    this.#seen ??= openSeen();
+    this.#lastSeen ??= openLastSeen();
     this.#passes.repeat(this.#options.rescanMs);
   }
 
   /**
-   * Tells all declared files as `scan`, or only those that {@link Seen} does not know in this state. Each directory
+   * Tells all declared files as `scan`, or only those that {@link LastSeen} does not know in this state. Each directory
    * gets its watch before it is read, so that what is made meanwhile causes an event; at the end the watches of
    * directories that are gone are given back.
    */
   async #rescan(kind: PassKind, signal: AbortSignal): Promise<void> {
     this.#kernel.beginPass();
-    if (kind === 'new' && this.#seen !== undefined) await this.#tellNew(this.#seen, signal);
+    if (kind === 'new' && this.#lastSeen !== undefined) await this.#tellNew(this.#lastSeen, signal);
     else await this.#tellAll(signal);
     this.#kernel.endPass();
   }
@@ -214,7 +214,7 @@ class KernelWatcher implements Watcher {
     }
   }
 
-  async #tellNew(seen: Seen, signal: AbortSignal): Promise<void> {
+  async #tellNew(seen: LastSeen, signal: AbortSignal): Promise<void> {
     // Looked at once more: its event may have been told since the pool looked, and then this is old news.
     const isNewNow = ({ path, facts }: FoundFile): boolean => {
       if (!seen.isNew(path, facts)) return false;

@@ -8,7 +8,7 @@ import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import { openPasses } from './passes.ts';
 import { findAll, findInTurns, listTree, lookAt, type FoundFile, type Walk } from './scan.ts';
-import { openSeen } from './seen.ts';
+import { openLastSeen } from './last-seen.ts';
 import { forbidden, noInotify, openWarnings, scansAlone } from './warnings.ts';
 import type { Subscribe, Watcher, WatcherOptions } from './watching.ts';
 
@@ -29,7 +29,7 @@ export async function openPortable(
   subscribe: Subscribe,
 ): Promise<Watcher> {
   const warn = openWarnings(options.onWarning);
-  const seen = openSeen();
+  const seen = openLastSeen();
   const walk: Walk = {
     root: options.root,
     interest: options.interest,

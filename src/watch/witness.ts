@@ -63,14 +63,14 @@ export function openWitness(options: WitnessOptions, now = () => performance.now
     reader.close();
     return undefined;
   }
-  let before = lookAt(reader, task, NOBODY);
+  let before = lookAtTask(reader, task, NOBODY);
   let diedAtMs = -Infinity;
   /** Without a launcher nobody adopts orphans where we look: after one more death some may have gone unseen. */
   let isLost = false;
   let nextMs = now();
   const look = (): Evidence => {
     const startMs = now();
-    const seen = lookAt(reader, task, before);
+    const seen = lookAtTask(reader, task, before);
     const hasLauncher = seen.processes.has(task.launcher);
     const evidence = evidenceOf(hasLauncher ? before : without(before, task.launcher), seen);
     before = seen;
@@ -96,7 +96,7 @@ function without({ processes, isBlind }: Look, launcher: number): Look {
   return { processes: new Map([...processes].filter(([pid]) => pid !== launcher)), isBlind };
 }
 
-function lookAt(reader: ProcReader, task: TaskProcesses, before: Look): Look {
+function lookAtTask(reader: ProcReader, task: TaskProcesses, before: Look): Look {
   const processes = new Map<number, Seen>();
   let isBlind = false;
   let hasRemote = false;

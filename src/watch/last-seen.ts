@@ -3,7 +3,7 @@
 import type { Fingerprint } from '../model/file/fingerprint.ts';
 import type { RelPath } from '../model/path.ts';
 
-export interface Seen {
+export interface LastSeen {
   /** True unless this is the state that was noted last. */
   isNew(path: RelPath, facts: Fingerprint): boolean;
   note(path: RelPath, facts: Fingerprint): void;
@@ -11,7 +11,7 @@ export interface Seen {
   forgetGone(): void;
 }
 
-export function openSeen(): Seen {
+export function openLastSeen(): LastSeen {
   const states = new Map<RelPath, string>();
   const there = new Set<RelPath>();
   return {

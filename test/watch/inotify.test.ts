@@ -1,0 +1,32 @@
+// The bytes of the kernel, as events.
+import { describe, expect, it } from 'vitest';
+import { encodePath } from '../../src/model/path.ts';
+import { IN, parseEvents } from '../../src/watch/inotify.ts';
+
+describe('parseEvents', () => {
+  it('reads each event of a buffer, names as the kernel padded them', () => {
+    const bytes = Buffer.alloc(96);
+    const words = new Uint32Array(bytes.buffer, bytes.byteOffset);
+    words.set([7, IN.closeWrite, 0, 16]);
+    bytes.write('r.dat', 16);
+    words.set([0xffffffff, IN.queueOverflow, 0, 0], 8);
+    words.set([8, IN.movedTo | IN.isDir, 99, 32], 12);
+    bytes.write('sixteen-letters!é', 64);
+    const events: unknown[] = [];
+    parseEvents(bytes, 96, (...event) => events.push(event));
+    expect(events).toEqual([
+      [7, IN.closeWrite, 0, 'r.dat'],
+      [-1, IN.queueOverflow, 0, ''],
+      [8, IN.movedTo | IN.isDir, 99, 'sixteen-letters!é'],
+    ]);
+  });
+
+  it('loses no byte of a name that is not UTF-8', () => {
+    const bytes = Buffer.alloc(32);
+    new Uint32Array(bytes.buffer, bytes.byteOffset).set([1, IN.create, 0, 16]);
+    bytes.set([0x61, 0xff, 0xc3, 0x28], 16);
+    const names: string[] = [];
+    parseEvents(bytes, 32, (_watch, _mask, _cookie, name) => names.push(name));
+    expect(encodePath(names[0] ?? '')).toEqual(Buffer.of(0x61, 0xff, 0xc3, 0x28));
+  });
+});
