@@ -1,6 +1,9 @@
 // The manifests and the image under examples/ and Containerfile: whole, safe, and with command lines that capture
 // understands.
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from '../cli/given.ts';
 import { parseFlushLine } from '../../src/cli/flush-line.ts';
@@ -14,6 +17,7 @@ interface Container {
   readonly image: string;
   readonly args?: readonly string[];
   readonly command?: readonly string[];
+  readonly env?: readonly Yaml[];
   readonly restartPolicy?: string;
   readonly startupProbe?: {
     readonly exec: { readonly command: readonly string[] };
@@ -79,6 +83,22 @@ describe.each(MANIFESTS)('%s', (name) => {
       expect(watch.settings[key]).toEqual(restore.settings[key]);
     expect(watch.settings.identity).toMatchObject({ index: '3', taskName: 'sim' });
     expect(watch.settings.graceMs).toBeLessThan(pod.terminationGracePeriodSeconds * 1000);
+  });
+
+  it('has a prefix for each submission, the same for each of its pods, and inputs come from the one above', () => {
+    for (const which of ['restore', 'capture']) {
+      const { args = [], env = [] } = named(which);
+      // What makes a Job another one, also under the same name; each of its pods has it as a label.
+      expect(env).toContainEqual({
+        name: 'SUBMISSION',
+        valueFrom: { fieldRef: { fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']" } },
+      });
+      const given = args.map((word) => word.replace('$(SUBMISSION)', 'uid-12'));
+      const to = { url: 's3://my-bucket/sim/uid-12' };
+      // The watch fetches no inputs.
+      const from = which === 'restore' ? { url: 's3://my-bucket/sim' } : undefined;
+      expect(parse(given, POD)).toMatchObject({ settings: { to, from } });
+    }
   });
 
   it('gives the restore all options of the watch, so that a wrong one is found before anything starts', () => {
@@ -163,20 +183,46 @@ it('the native sidecar starts after the restore, and the task when it watches', 
   if (line.kind === 'ask') expect(line.timeoutMs).toBeLessThan((probe?.timeoutSeconds ?? 0) * 1000);
 });
 
-it('the AWS Batch job retries 75 and a lost host, and nothing else', () => {
-  const definition = JSON.parse(read('examples/aws-batch/job-definition.json')) as {
-    readonly retryStrategy: { readonly evaluateOnExit: readonly Record<string, string>[] };
-    readonly containerProperties: { readonly command: readonly string[] };
-  };
-  const [program, ...args] = definition.containerProperties.command.map((word) =>
-    word.replace('Ref::run', '7'),
-  );
-  expect(program).toBe('capture');
-  expect(parse(args, { AWS_BATCH_JOB_ID: 'j:3', AWS_BATCH_JOB_ARRAY_INDEX: '3' })).toMatchObject({
+interface JobDefinition {
+  readonly retryStrategy: { readonly evaluateOnExit: readonly Record<string, string>[] };
+  readonly containerProperties: { readonly command: readonly string[] };
+}
+const definition = JSON.parse(read('examples/aws-batch/job-definition.json')) as JobDefinition;
+
+/** What capture is given by the job's command in this environment: a program of that name prints its words. */
+function givenByBatch(env: NodeJS.ProcessEnv): readonly string[] {
+  const bin = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-batch-'));
+  try {
+    fs.writeFileSync(path.join(bin, 'capture'), '#!/bin/sh\nprintf "%s\\0" "$@"\n', { mode: 0o755 });
+    const [program = '', ...args] = definition.containerProperties.command;
+    const PATH = `${bin}:${process.env['PATH']}`;
+    return execFileSync(program, args, { env: { PATH, ...env }, encoding: 'utf8' })
+      .split('\0')
+      .slice(0, -1);
+  } finally {
+    fs.rmSync(bin, { recursive: true });
+  }
+}
+
+it.each([
+  ['is one for each submission', { AWS_BATCH_JOB_ID: 'job-12:3' }, 'job-12'],
+  ['is the same in the next attempt', { AWS_BATCH_JOB_ID: 'job-12:3', AWS_BATCH_JOB_ATTEMPT: '2' }, 'job-12'],
+  ['is another for the next submission', { AWS_BATCH_JOB_ID: 'job-13:3' }, 'job-13'],
+  ['is the earlier one when that is asked for', { AWS_BATCH_JOB_ID: 'job-13:3', RUN: 'job-12' }, 'job-12'],
+])('the prefix of the AWS Batch job %s, and inputs come from the one above', (_, env, prefix) => {
+  const AWS_BATCH_JOB_ARRAY_INDEX = env.AWS_BATCH_JOB_ID.split(':')[1];
+  expect(parse(givenByBatch(env), { ...env, AWS_BATCH_JOB_ARRAY_INDEX })).toMatchObject({
     kind: 'run',
     warnings: [],
-    settings: { identity: { index: '3', runId: '7' } },
+    settings: {
+      identity: { index: '3', taskName: 'lmp' },
+      to: { url: `s3://my-bucket/melt/${prefix}` },
+      from: { url: 's3://my-bucket/melt' },
+    },
   });
+});
+
+it('the AWS Batch job retries 75 and a lost host, and nothing else', () => {
   expect(definition.retryStrategy.evaluateOnExit).toEqual([
     { onExitCode: '76', action: 'EXIT' },
     { onExitCode: '75', action: 'RETRY' },

@@ -92,15 +92,12 @@ it('the command of examples/aws-batch has no warning', async () => {
     readonly containerProperties: { readonly command: readonly string[] };
   };
   const command = containerProperties.command.map((word) =>
-    word
-      .replace('Ref::run', '1')
-      .replace('s3://my-bucket/melt', place.store)
-      .replace(/^\/scratch$/, place.work),
+    word.replaceAll('s3://my-bucket/melt', place.store).replace(/^\/scratch$/, place.work),
   );
   // The machine of the tests is in no cloud, or in one that answers as it likes.
-  const job = { AWS_BATCH_JOB_ID: 'j:3', AWS_BATCH_JOB_ARRAY_INDEX: '3', CAPTURE_NOTICE: 'none' };
+  const job = { AWS_BATCH_JOB_ID: 'job-12:3', AWS_BATCH_JOB_ARRAY_INDEX: '3', CAPTURE_NOTICE: 'none' };
   await isHealthy(place.exec(command, { PATH, ...job }));
-  expect(place.keys().some((key) => key.endsWith('final.data.3'))).toBe(true);
+  expect(place.keys()).toContain('job-12/final.data.3');
 });
 
 interface Container {
@@ -124,13 +121,15 @@ it.each(['native-sidecar', 'second-container'])(
       };
     };
     const pod = job.spec.template.spec;
-    const env = { PATH, JOB_COMPLETION_INDEX: '3', KUBERNETES_SERVICE_HOST: '10.0.0.1', CAPTURE_RUN: 'job' };
+    const env = { PATH, JOB_COMPLETION_INDEX: '3', KUBERNETES_SERVICE_HOST: '10.0.0.1' };
     const start = (which: string): Run => {
       const one = [...pod.initContainers, ...pod.containers].find((container) => container.name === which);
       const words = [...(which === 'task' ? [] : ['capture']), ...(one?.command ?? []), ...(one?.args ?? [])];
       const here = words.map((word) =>
         word
-          .replaceAll(/s3:\/\/my-bucket\/sim/g, place.store)
+          .replaceAll('s3://my-bucket/sim', place.store)
+          // The kubelet puts in the value of the container's environment.
+          .replaceAll('$(SUBMISSION)', 'job-12')
           .replaceAll(/\/scratch\b/g, place.work)
           .replaceAll('/tmp/control', path.join(place.dir, 'control')),
       );
@@ -142,6 +141,6 @@ it.each(['native-sidecar', 'second-container'])(
     const task = start('task');
     expect(await task.status, task.stderr()).toBe(0);
     await isHealthy(watch);
-    await until(() => place.keys().some((key) => key.includes('frame.3.dat')), 'the last frame');
+    await until(() => place.keys().includes('job-12/frame.3.dat.3'), 'the last frame');
   },
 );

@@ -13,6 +13,8 @@ import { openNode, type Container, type Node } from './node.ts';
 const SIDECAR = 1500;
 const TASK = 2500;
 const STEPS = 40;
+/** The uid of the Job. */
+const SUBMISSION = '5f0c2a1e-7d1b-4c1e-9a55-0d6f1c2b3a49';
 
 /** Counts to 40 from where the checkpoint says; told to end, it writes where it is and exits 85. */
 const SIMULATE = `#!/bin/sh
@@ -49,7 +51,11 @@ function containersOf(name: string): Readonly<Record<string, Spec>> {
   const file = path.resolve(import.meta.dirname, '../../examples/kubernetes', name);
   const { spec } = parseYaml(fs.readFileSync(file, 'utf8')) as unknown as Manifest;
   const here = (word: string): string =>
-    word.replace('s3://my-bucket/sim', `file://${node.store}`).replace(/^\/scratch/, node.work);
+    word
+      .replace('s3://my-bucket/sim', `file://${node.store}`)
+      .replace(/^\/scratch/, node.work)
+      // The kubelet puts in the value of the container's environment.
+      .replace('$(SUBMISSION)', SUBMISSION);
   const { initContainers, containers } = spec.template.spec;
   return Object.fromEntries(
     [...initContainers, ...containers].map((one) => {
@@ -60,7 +66,7 @@ function containersOf(name: string): Readonly<Record<string, Spec>> {
   );
 }
 
-const ENV = { JOB_COMPLETION_INDEX: '3' };
+const ENV = { JOB_COMPLETION_INDEX: '3', SUBMISSION };
 
 function capture(spec: Spec | undefined, uid = SIDECAR): Container {
   return node.run({ uid, command: [node.capture, ...(spec?.args ?? [])], env: ENV });
@@ -87,9 +93,9 @@ const reached = (step: number): Promise<void> =>
     return fs.existsSync(file) && Number(fs.readFileSync(file, 'utf8')) >= step;
   }, `step ${step}`);
 
-const stored = (name: string): string => fs.readFileSync(path.join(node.store, name), 'utf8');
+const stored = (name: string): string => fs.readFileSync(path.join(node.store, SUBMISSION, name), 'utf8');
 function records(): readonly CaptureRecord[] {
-  const dir = path.join(node.store, '.capture/sim/3');
+  const dir = path.join(node.store, SUBMISSION, '.capture/sim/3');
   return fs
     .readdirSync(dir)
     .toSorted()
