@@ -18,8 +18,7 @@ import {
   type StoreUse,
 } from '../contract/store.ts';
 import { fileFailure } from './failure.ts';
-import { layoutOf, type Layout } from './layout.ts';
-import { dropMeta } from './meta.ts';
+import { dropMeta, layoutOf, type Layout } from './layout.ts';
 import { putFile, sweepTemporaries } from './put.ts';
 import { getFile, headFile, listFileFolders, listFiles } from './read.ts';
 import { openRoot, type StoreRoot } from './root.ts';

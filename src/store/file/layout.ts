@@ -1,8 +1,16 @@
-// Where the file store keeps things: an object is a plain file under its key, so that people can use the
-// directory without us; what belongs to us stands apart and can never be taken for an object.
+// What stands where in the file store. An object is a plain file under its key, so that people can use the directory
+// without us. What belongs to us stands apart and is never taken for an object: temporaries, and the metadata of each
+// object, in a file that names its inode. Metadata is written before the object becomes visible and removed after the
+// object is gone: a kill in between leaves rubbish, never a lie.
+import type { BigIntStats } from 'node:fs';
+import fs from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { z } from 'zod';
+import { errnoOf } from '../../model/errors.ts';
 import { md5Of } from '../../model/md5.ts';
 import { isInside } from '../../model/path.ts';
-import { StoreError } from '../contract/store.ts';
+import { StoreError, type ObjectMeta } from '../contract/store.ts';
+import { makeDirectory, syncDirectory, writeDurably } from './sync.ts';
 
 /** At the root of the store. Keys of capture begin with `.capture/`, never with this. */
 const OURS = '.capture-store';
@@ -35,4 +43,52 @@ export function layoutOf(root: string): Layout {
     },
     isOurs: (name, dir) => name === OURS && dir === root,
   };
+}
+
+/** Size and time tell an object from a later file that got its inode, or was written over it by hand. */
+const metaSchema = z.object({
+  key: z.string(),
+  size: z.string(),
+  mtimeNs: z.string(),
+  meta: z.record(z.string(), z.string()),
+});
+
+/** Stores the metadata of a file that is to become the object `key`. */
+export async function writeMeta(
+  layout: Layout,
+  key: string,
+  file: BigIntStats,
+  meta: ObjectMeta,
+): Promise<void> {
+  const path = layout.metaPath(key, file.ino);
+  const text = JSON.stringify({ key, size: String(file.size), mtimeNs: String(file.mtimeNs), meta });
+  await makeDirectory(dirname(path), layout.root);
+  // Never half-written under its name: an inode that is used again finds the old file in its place.
+  await writeDurably(`${path}.new`, Buffer.from(text));
+  await fs.rename(`${path}.new`, path);
+  await syncDirectory(dirname(path));
+}
+
+/** The metadata that belongs to this file; undefined when there is none, as for files put there by hand. */
+export async function readMeta(
+  layout: Layout,
+  key: string,
+  file: BigIntStats,
+): Promise<ObjectMeta | undefined> {
+  let text: string;
+  try {
+    text = await fs.readFile(layout.metaPath(key, file.ino), 'utf8');
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+  const parsed = metaSchema.parse(JSON.parse(text));
+  const same =
+    parsed.key === key && parsed.size === String(file.size) && parsed.mtimeNs === String(file.mtimeNs);
+  return same ? parsed.meta : undefined;
+}
+
+/** Removes the metadata of an object that is no longer there. */
+export async function dropMeta(layout: Layout, key: string, ino: bigint): Promise<void> {
+  await fs.rm(layout.metaPath(key, ino), { force: true });
 }

@@ -8,8 +8,7 @@ import { errnoOf } from '../../model/errors.ts';
 import { reached } from '../../native/failpoint.ts';
 import { renameNoReplace } from '../../native/files.ts';
 import type { PutOptions, PutOutcome } from '../contract/store.ts';
-import type { Layout } from './layout.ts';
-import { dropMeta, writeMeta } from './meta.ts';
+import { dropMeta, writeMeta, type Layout } from './layout.ts';
 import { makeDirectory, syncDirectory } from './sync.ts';
 
 /** Beside each temporary: the key that it was meant for. */

@@ -13,8 +13,7 @@ import {
   type ObjectHead,
   type ObjectMeta,
 } from '../contract/store.ts';
-import type { Layout } from './layout.ts';
-import { readMeta } from './meta.ts';
+import { readMeta, type Layout } from './layout.ts';
 
 const CHUNK_BYTES = 2 ** 20;
 
