@@ -24,7 +24,7 @@ export interface Sender {
   readonly attempt: number;
   readonly newId: () => string;
   /** Told when a file was to be spooled and is read while it is sent, for want of room. */
-  readonly onSpoolFull: (path: RelPath) => void;
+  readonly onSpoolFull: (path: RelPath, sizeBytes: number) => void;
   /** Of the run of the task: the same for every sidecar that serves it. */
   readonly runToken: string;
   /** As it stands in keys. */
@@ -95,7 +95,7 @@ type Body = Extract<Awaited<ReturnType<Workers['read']>>, { kind: 'body' }>;
 async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: AbortSignal): Promise<Sent> {
   // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
   body.done.catch(() => undefined);
-  if (body.spool === 'full') sender.onSpoolFull(job.path);
+  if (body.spool === 'full') sender.onSpoolFull(job.path, body.facts.size);
   const key = job.keyOf(body.compressed);
   const push = sender.newId();
   try {

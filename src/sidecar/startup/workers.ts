@@ -58,17 +58,22 @@ function problemOf(dir: string): string | undefined {
   }
 }
 
-export type SpoolFull = (path: RelPath) => void;
+export type SpoolFull = (path: RelPath, sizeBytes: number) => void;
 
 export function openSpoolFull(log: Log, { spoolLimitBytes }: Pick<Settings, 'spoolLimitBytes'>): SpoolFull {
   const said = new Set<RelPath>();
-  return (path) => {
+  return (path, sizeBytes) => {
     if (said.has(path)) return;
     said.add(path);
+    const isOverLimit = sizeBytes > spoolLimitBytes;
     log.warn(
-      `the spool has no room for ${showPath(path)}, which was rewritten while it was sent: ` +
+      `the spool has no room for ${showPath(path)} (${formatBytes(sizeBytes)}), which was rewritten while it was sent: ` +
         'it is read while it is sent again, and stored once it rests for so long',
-      { hint: `--spool <dir> with more room, or a --spool-limit above ${formatBytes(spoolLimitBytes)}` },
+      {
+        hint: isOverLimit
+          ? `--spool-limit: it is ${formatBytes(spoolLimitBytes)}; more than the size of the file is needed`
+          : '--spool <dir> with more room',
+      },
     );
   };
 }

@@ -1,7 +1,7 @@
 import os from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { Log } from '../../../src/log/log.ts';
-import { spoolDirOf } from '../../../src/sidecar/startup/workers.ts';
+import { openSpoolFull, spoolDirOf } from '../../../src/sidecar/startup/workers.ts';
 
 const said: string[] = [];
 const log = {
@@ -35,4 +35,17 @@ describe('the directory of the spool', () => {
     expect(spoolDirOf({ spoolDir: '/no/such' }, log)).toBe('/no/such');
     expect(said).toEqual([expect.stringMatching(/^cannot write in \/no\/such \(--spool\): ENOENT/)]);
   });
+});
+
+it('a file that has no room in the spool is named once, with what is too small', () => {
+  said.length = 0;
+  const MiB = 2 ** 20;
+  const spoolFull = openSpoolFull(log, { spoolLimitBytes: 8 * MiB });
+  spoolFull('k.chk', 40 * MiB);
+  spoolFull('k.chk', 40 * MiB);
+  spoolFull('s.chk', 5 * MiB);
+  expect(said).toEqual([
+    expect.stringMatching(/has no room for k\.chk \(40\.0 MiB\), .* \| --spool-limit: it is 8\.0 MiB; /),
+    expect.stringMatching(/has no room for s\.chk \(5\.0 MiB\), .* \| --spool <dir> with more room$/),
+  ]);
 });
