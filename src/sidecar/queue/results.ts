@@ -39,6 +39,10 @@ export class Results {
   #saidKept: boolean;
   /** Objects in a form that is no longer used, by the path whose record must come first. */
   readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
+  /** Paths whose obsolete object is being deleted. */
+  readonly #deleting = new Map<RelPath, Promise<unknown>>();
+  /** Paths that are being pushed. */
+  readonly #underWay = new Set<RelPath>();
   /** By path when its newest stored content began to be read. */
   readonly #publishedMs: PackedMap<number>;
   readonly #confirmed: Confirmed;
@@ -81,7 +85,19 @@ export class Results {
     this.copies.forget(path);
   }
 
+  /** A path is never pushed while its obsolete object is deleted: its new content may go to that very key. */
   async push(fileState: FileState, how: PushHandle): Promise<FileEvent> {
+    const { path } = fileState;
+    this.#underWay.add(path);
+    try {
+      await this.#deleting.get(path);
+      return await this.#push(fileState, how);
+    } finally {
+      this.#underWay.delete(path);
+    }
+  }
+
+  async #push(fileState: FileState, how: PushHandle): Promise<FileEvent> {
     const { spoolFirst, signal, onSent } = how;
     const context = this.#context;
     const { path } = fileState;
@@ -111,7 +127,7 @@ export class Results {
           this.#stored(fileState, sent, obsolete, startedMs);
           break;
         case 'unchanged':
-          if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.push(fileState, how);
+          if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.#push(fileState, how);
           this.#mayGo(fileState, sent.fingerprint, false);
           break;
         case 'gone':
@@ -140,13 +156,18 @@ export class Results {
     return this.#confirmed.has(path) || this.#publishedMs.has(path);
   }
 
-  /** After a record has been written: objects in the other form go. */
+  /** After a record has been written: objects in the other form go. That of a path under way waits for the next time. */
   async deleteObsolete(): Promise<void> {
     const { ledger, tidy, signal } = this.#context;
     for (const [path, { key, file }] of this.#obsolete) {
-      if (!ledger.isRecorded(file)) continue;
+      if (!ledger.isRecorded(file) || this.#underWay.has(path)) continue;
       this.#obsolete.delete(path);
-      await tidy.delete([key], signal);
+      const deletion = tidy.delete([key], signal);
+      this.#deleting.set(
+        path,
+        deletion.catch(() => undefined),
+      );
+      await deletion.finally(() => this.#deleting.delete(path));
     }
   }
 
