@@ -87,15 +87,28 @@ async function findExact(
   ofOtherRuns: Map<RelPath, OtherRunsResult>,
 ): Promise<Source | undefined> {
   const { store, scope, signal } = search;
+  let found: { readonly head: ObjectHead; readonly compressed: boolean } | undefined;
   for (const { key, compressed } of inputKeys(path, scope)) {
+    // Of a result there may be a second object, in the other form: it comes next.
+    if (found !== undefined && !compressed) break;
     // oxlint-disable-next-line no-await-in-loop -- the first that is there wins
     const head = await store.head(key, signal);
     if (head === undefined) continue;
     const origin = originOf(key, head.meta);
-    if (origin === undefined || isVisible(search, origin)) return sourceOfObject(path, head, compressed);
-    ofOtherRuns.set(path, { path, runId: origin.runId });
+    if (origin !== undefined && !isVisible(search, origin)) {
+      ofOtherRuns.set(path, { path, runId: origin.runId });
+      continue;
+    }
+    if (found === undefined || (origin !== undefined && isNewer(head, found.head)))
+      found = { head, compressed };
+    if (origin === undefined) break;
   }
-  return undefined;
+  return found && sourceOfObject(path, found.head, found.compressed);
+}
+
+/** An attempt that died may have left a result compressed that is stored as it is now, or the other way round. */
+function isNewer({ modifiedMs = 0 }: ObjectHead, than: ObjectHead): boolean {
+  return modifiedMs >= (than.modifiedMs ?? 0);
 }
 
 /** What a listing below the pattern's fixed part offers: the index's own form of a path before the plain one. */
@@ -104,7 +117,7 @@ async function findMatching(
   pattern: string,
   ofOtherRuns: Map<RelPath, OtherRunsResult>,
 ): Promise<Pick<FoundInputs, 'sources' | 'leftOut'>> {
-  const found = new Map<RelPath, Source & { readonly own: boolean }>();
+  const found = new Map<RelPath, Source & { readonly own: boolean; readonly head: ObjectHead }>();
   let leftOut = 0;
   const take = ({ head, candidates }: Looked): void => {
     const origin = originOf(head.key, head.meta);
@@ -114,8 +127,11 @@ async function findMatching(
     for (const { path, compressed, own } of usable) {
       if (origin !== undefined && !isVisible(search, origin))
         ofOtherRuns.set(path, { path, runId: origin.runId });
-      else if (own || found.get(path)?.own !== true)
-        found.set(path, { ...sourceOfObject(path, head, compressed), own });
+      else {
+        const other = found.get(path);
+        if (other?.own !== true || (own && isNewer(head, other.head)))
+          found.set(path, { ...sourceOfObject(path, head, compressed), own, head });
+      }
     }
   };
   let recorded: ReadonlySet<string> | undefined;

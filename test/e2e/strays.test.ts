@@ -57,6 +57,15 @@ describe('what a killed attempt had sent and never recorded', () => {
     expect(run.stderr()).toContain('deleted 4 objects that killed attempts had sent');
   });
 
+  it('is deleted, too, if it is a result in the form in which it is not stored any more', async () => {
+    const made = place.records().at(-1)?.record.runToken ?? '';
+    await put('r.dat.0', made);
+    const run = place.run(OPTIONS, sh('seq 9999 > r.dat'));
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(place.keys()).toContain('r.dat.0.zst');
+    expect(place.keys()).not.toContain('r.dat.0');
+  });
+
   it('stays when the attempt is not done', async () => {
     expect(await place.run(OPTIONS, sh('echo 2 > k.chk; exit 3')).status).toBe(3);
     expect(found()).toEqual(STRAYS.toSorted());

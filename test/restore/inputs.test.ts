@@ -91,6 +91,24 @@ describe('inputs below a directory', () => {
   });
 });
 
+describe('an input that is a result in both forms, as an attempt died between them', () => {
+  it.each([
+    ['own.2', ['own'], 'own.2', 'own.2.zst'],
+    ['own.2.zst', ['own'], 'own.2.zst', 'own.2'],
+    ['own.2', ['ow*'], 'own.2', 'own.2.zst'],
+    ['own.2.zst', ['ow*'], 'own.2.zst', 'own.2'],
+  ])('is the one that was put there last: %s for %j', async (_, patterns, newer, older) => {
+    const store = memoryStore();
+    const bytes = Buffer.from('x');
+    store.objects.set(older, { bytes, meta: ours('2'), modifiedMs: 5000 });
+    store.objects.set(newer, { bytes, meta: ours('2'), modifiedMs: 6000 });
+    const { search } = searching(store);
+    const inputs = compileManifest({ ...DECLARED, results: [], inputs: patterns });
+    const { sources } = await findInputs({ ...search, manifest: inputs }, patterns);
+    expect(sources.map(({ key }) => key)).toEqual([newer]);
+  });
+});
+
 describe('an input that was uploaded by hand', () => {
   const names = ['x.zst', '50%.dat', 'a%20b', 'data/50%/y.zst', 'x.zst.2'];
 

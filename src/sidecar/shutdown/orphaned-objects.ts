@@ -4,16 +4,17 @@
 import pLimit from 'p-limit';
 import { keysOf } from '../../model/checkpoint/retention.ts';
 import { reasonOf } from '../../model/errors.ts';
-import { momentPrefix, parseMoment } from '../../model/format/keys.ts';
+import { mayCompress, momentPrefix, parseMoment, resultKey } from '../../model/format/keys.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { listRecords, readDropped, readNewest } from '../../records/read.ts';
+import { mayBeOverwritten } from '../queue/overwritten.ts';
 import type { Needs } from '../run/context.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<
-  'settings' | 'scope' | 'manifest' | 'store' | 'log' | 'attempt' | 'runToken' | 'resumed' | 'ledger' | 'tidy'
+  'history' | 'scope' | 'manifest' | 'store' | 'log' | 'attempt' | 'runToken' | 'resumed' | 'ledger' | 'tidy'
 >;
 
 /** A listing costs a round trip. */
@@ -27,14 +28,14 @@ export async function deleteOrphanedObjects(
   seen: Iterable<RelPath>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { attempt, resumed, settings, log, tidy } = context;
-  const { checkpoints, companions } = settings.manifest;
-  if (checkpoints.length + companions.length === 0 || (attempt === 1 && !resumed)) return;
+  const { attempt, resumed, history, log, tidy } = context;
+  if (attempt === 1 && !resumed) return;
   try {
     const recorded = await readAll(context, signal);
     if (recorded === undefined) return;
     const found = await findStrays(context, recorded, seen, signal);
-    const strays = await madeBy(context, recorded.runs, found, signal);
+    const twins = resumed || mayBeOverwritten(history) ? otherForms(context) : [];
+    const strays = await madeBy(context, recorded.runs, [...found, ...twins], signal);
     if (strays.length === 0 || !(await tidy.delete(strays, signal))) return;
     log.info(`deleted ${plural(strays.length, 'object')} that killed attempts had sent and never recorded`);
   } catch (error) {
@@ -46,7 +47,7 @@ interface Recorded {
   readonly generations: readonly Generation[];
   /** As far as older records still tell of them. */
   readonly dropped: readonly Generation[];
-  /** Of each attempt of this task and index: what its objects carry as `run`. */
+  /** Of each attempt of this task and index, but for later ones: what its objects carry as `run`. */
   readonly runs: ReadonlySet<string>;
 }
 
@@ -60,7 +61,16 @@ async function readAll(
   if (problems.length > 0) return undefined;
   const generations = [...records.flatMap(({ record }) => record.generations), ...ledger.generations];
   const dropped = await readDropped(store, listing, { before: attempt, signal });
-  return { generations, dropped, runs: new Set([...records.map(({ record }) => record.runToken), runToken]) };
+  const before = records.filter(({ record }) => record.attempt <= attempt);
+  return { generations, dropped, runs: new Set([...before.map(({ record }) => record.runToken), runToken]) };
+}
+
+/** A dead attempt may have stored a result uncompressed that is stored compressed now, or the other way round. */
+function otherForms({ ledger, scope }: Uses): readonly string[] {
+  const keys: string[] = [];
+  for (const { path, compressed } of ledger.results.values())
+    if (mayCompress(path)) keys.push(resultKey(path, scope, !compressed));
+  return keys;
 }
 
 /** A name alone does not tell: `a.b` of the task `c` and `a` of `b.c` have the same keys. */
