@@ -284,6 +284,20 @@ describe('what a death left of a result, and its attempt was killed before it co
     expect(place.keys()).toContain('b.dat.0.partial-1');
   });
 
+  it.each([
+    ['a glob', ['-r', '*.dat'], 'echo whole > a.dat'],
+    ['a directory', ['-r', './'], 'echo whole > a.dat'],
+  ])(
+    'is named also when only %s matches the result, and nobody has written it again',
+    async (_, options, script) => {
+      const second = await run(options, script, 0);
+      expect(second.stderr()).toContain('not written again: b.dat.0.partial-1\n');
+      expect(second.stderr().match(/not written again/g)).toHaveLength(1);
+      expect(place.records().at(-1)?.record.left).toMatchObject([{ path: 'b.dat' }]);
+      expect(place.keys()).toContain('b.dat.0.partial-1');
+    },
+  );
+
   it('goes when the result is stored whole', async () => {
     await run(['-r', '*.dat'], 'echo whole > b.dat', 0);
     expect(place.keys()).toEqual(['b.dat.0']);

@@ -254,6 +254,8 @@ describe('a root file system that cannot be written', () => {
     const specs = containersOf('second-container.yaml');
     const args = specs['capture']?.args ?? [];
     const options = args.filter((word, at) => word !== '--control' && args[at - 1] !== '--control');
+    // No restore has brought it.
+    fs.writeFileSync(`${node.work}/in.dat`, 'input\n', { mode: 0o644 });
     const sidecar = node.run({ uid: SIDECAR, command: [node.capture, ...options], env: ENV, noTmp: true });
     await until(() => sidecar.output().includes('task sim'), `the watch: ${sidecar.output()}`);
     const run = task(specs['task']);

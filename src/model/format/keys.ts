@@ -49,6 +49,17 @@ export function parsePartial(rest: string): number | undefined {
   return match === null ? undefined : Number(match[1]);
 }
 
+/** The path and attempt of what a death has left of a result of this index; undefined for every other key. */
+export function partialOfKey(
+  key: string,
+  { index }: KeyScope,
+): { readonly path: RelPath; readonly attempt: number } | undefined {
+  const mark = `.${index}.partial-`;
+  const cut = key.lastIndexOf(mark);
+  const attempt = cut === -1 ? undefined : parsePartial(key.slice(cut + mark.length));
+  return attempt === undefined ? undefined : { path: pathOfKey(key.slice(0, cut)), attempt };
+}
+
 /** `<path>.<index>.~<n>~[.zst]`: an older object of a result that came again. */
 export function keptKey(path: RelPath, scope: KeyScope, n: number, compressed: boolean): string {
   return withSuffix(path, `.${scope.index}.~${n}~`, compressed);

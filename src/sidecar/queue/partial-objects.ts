@@ -2,7 +2,14 @@
 // path that is asked for, and none where every earlier attempt has written its last record.
 import pLimit from 'p-limit';
 import type { History } from '../../model/checkpoint/history.ts';
-import { parsePartial, partialPrefix, type KeyScope } from '../../model/format/keys.ts';
+import { fixedPart } from '../../model/file/fixed-part.ts';
+import {
+  escapePath,
+  parsePartial,
+  partialOfKey,
+  partialPrefix,
+  type KeyScope,
+} from '../../model/format/keys.ts';
 import { isLast, type StoredFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { Store } from '../../store/contract/store.ts';
@@ -12,6 +19,8 @@ import { factsOfMeta } from './overwritten.ts';
 const LISTINGS_AT_ONCE = 8;
 /** Of very many results the first so many are looked at. */
 const MOST_PATHS = 1000;
+/** Of a prefix with very many objects, of all indices, the first so many are looked at: a hundred requests. */
+const MOST_KEYS = 100_000;
 
 export interface PartialSearch {
   readonly store: Store;
@@ -25,34 +34,74 @@ export async function unrecordedPartials(
   { store, scope, history, signal }: PartialSearch,
   paths: Iterable<RelPath>,
 ): Promise<readonly StoredFile[]> {
-  const silent = history.attempts.filter(({ kind, sameRun }) => sameRun && !isLast(kind));
-  if (silent.length === 0) return [];
-  const runs = new Map(silent.map(({ attempt, runToken }) => [attempt, runToken]));
-  const recorded = new Set(history.partials.map(({ key }) => key));
+  const isSilent = silentOf(history);
+  if (isSilent === undefined) return [];
   const find = async (path: RelPath): Promise<readonly StoredFile[]> => {
     const prefix = partialPrefix(path, scope);
     const found: StoredFile[] = [];
     for await (const { key } of store.list(prefix, signal)) {
       const attempt = parsePartial(key.slice(prefix.length));
-      const run = attempt === undefined ? undefined : runs.get(attempt);
-      if (attempt === undefined || run === undefined || recorded.has(key)) continue;
-      const head = await store.head(key, signal);
-      // Attempts of other tasks have the same numbers.
-      if (head?.meta['run'] !== run) continue;
-      found.push({
-        ...UNKNOWN,
-        ...factsOfMeta(head.meta),
-        path,
-        key,
-        attempt,
-        compressed: key.endsWith('.zst'),
-      });
+      if (attempt !== undefined) found.push(...(await isSilent(store, { key, path, attempt }, signal)));
     }
     return found;
   };
   const some = new Set<RelPath>();
   for (const path of paths) if (some.add(path).size === MOST_PATHS) break;
-  const found = (await pLimit(LISTINGS_AT_ONCE).map(some, find)).flat();
+  return byAttempt((await pLimit(LISTINGS_AT_ONCE).map(some, find)).flat());
+}
+
+/** The same of all paths that only `patterns` tell: one listing of what stands below them, of all indices. */
+export async function unrecordedPartialsBelow(
+  { store, scope, history, signal }: PartialSearch,
+  patterns: readonly string[],
+  wants: (path: RelPath) => boolean,
+): Promise<readonly StoredFile[]> {
+  const isSilent = silentOf(history);
+  if (isSilent === undefined) return [];
+  const found: StoredFile[] = [];
+  let keys = 0;
+  for (const prefix of outermost(patterns.map((pattern) => escapePath(fixedPart(pattern)))))
+    for await (const { key } of store.list(prefix, signal)) {
+      if ((keys += 1) > MOST_KEYS) return byAttempt(found);
+      const partial = partialOfKey(key, scope);
+      if (partial !== undefined && wants(partial.path))
+        found.push(...(await isSilent(store, { key, ...partial }, signal)));
+    }
+  return byAttempt(found);
+}
+
+interface Named {
+  readonly key: string;
+  readonly path: RelPath;
+  readonly attempt: number;
+}
+
+type Unrecorded = (store: Store, named: Named, signal: AbortSignal) => Promise<readonly StoredFile[]>;
+
+/** Tells whether an attempt that never said its end has left it, and no record names it; undefined: all have said it. */
+function silentOf(history: History): Unrecorded | undefined {
+  const silent = history.attempts.filter(({ kind, sameRun }) => sameRun && !isLast(kind));
+  if (silent.length === 0) return undefined;
+  const runs = new Map(silent.map(({ attempt, runToken }) => [attempt, runToken]));
+  const recorded = new Set(history.partials.map(({ key }) => key));
+  return async (store, { key, path, attempt }, signal) => {
+    const run = runs.get(attempt);
+    if (run === undefined || recorded.has(key)) return [];
+    const head = await store.head(key, signal);
+    // Attempts of other tasks have the same numbers.
+    if (head?.meta['run'] !== run) return [];
+    const compressed = key.endsWith('.zst');
+    return [{ ...UNKNOWN, ...factsOfMeta(head.meta), path, key, attempt, compressed }];
+  };
+}
+
+/** Without those below another one. */
+function outermost(prefixes: readonly string[]): readonly string[] {
+  const isBelow = (prefix: string, other: string): boolean => prefix !== other && prefix.startsWith(other);
+  return [...new Set(prefixes)].filter((prefix) => !prefixes.some((other) => isBelow(prefix, other)));
+}
+
+function byAttempt(found: readonly StoredFile[]): readonly StoredFile[] {
   return found.toSorted((a, b) => a.attempt - b.attempt);
 }
 

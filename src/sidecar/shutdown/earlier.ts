@@ -8,7 +8,7 @@ import type { Lacking, LeftFile, StoredFile } from '../../model/format/records.t
 import { sortPartials } from '../../model/outcome/partials.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import { unrecordedPartials } from '../queue/partial-objects.ts';
+import { unrecordedPartials, unrecordedPartialsBelow } from '../queue/partial-objects.ts';
 import type { Needs } from '../run/context.ts';
 import type { FinishParts } from './parts.ts';
 
@@ -68,14 +68,20 @@ async function unrecorded(
   { context, files }: FinishParts,
   signal: AbortSignal,
 ): Promise<readonly StoredFile[]> {
-  const { store, scope, history, manifest, ledger, log } = context;
+  const { store, scope, history, manifest, ledger, log, settings } = context;
+  const search = { store, scope, history, signal };
+  const globs = settings.manifest.results.filter((pattern) => !manifest.exact.results.includes(pattern));
   function* paths(): Generator<RelPath> {
     yield* manifest.exact.results;
     yield* files.paths('result');
     yield* ledger.results.keys();
   }
   try {
-    return await unrecordedPartials({ store, scope, history, signal }, paths());
+    const found = [
+      ...(await unrecordedPartials(search, paths())),
+      ...(await unrecordedPartialsBelow(search, globs, (path) => manifest.rolesOf(path).result)),
+    ];
+    return [...new Map(found.map((one) => [one.key, one])).values()];
   } catch (error) {
     log.debug(`nobody knows what deaths have left and no record names: ${reasonOf(error)}`);
     return [];
