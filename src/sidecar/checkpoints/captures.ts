@@ -1,13 +1,13 @@
-// Companions between two checkpoints: captured by their clock, when the task is to be stopped, and for a flush. What
-// they have grown by is named in the newest generation; without any checkpoint they are one of their own.
+// Companions between two checkpoints: captured at intervals, before the task is stopped, and for a flush. The newest
+// generation then names the new segments; if there is no checkpoint, the companions are a generation of their own.
 import { reasonOf } from '../../model/errors.ts';
 import { type GenerationFiles, isRenewed, nameInNewest } from './commit.ts';
 import type { CutParts } from './pending-cut.ts';
 
 export interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'> {
-  /** Carries out `step` when the commits before it are over. */
+  /** Runs `step` once the commits before it are over. */
   readonly inTurn: (step: () => Promise<void>) => Promise<void>;
-  /** Commits a generation; to be called in turn. */
+  /** Commits a generation; call it inside `inTurn`. */
   readonly write: (files: GenerationFiles) => Promise<void>;
   /** Aborts when only the last cut is still to come. */
   readonly ending: AbortSignal;
@@ -16,7 +16,7 @@ export interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'
 export interface Captures {
   /** A generation was committed: its companions are of this moment. */
   readonly committed: () => void;
-  /** Captures them, unless it is being done. */
+  /** Captures them, unless a capture is under way. */
   readonly soon: () => void;
   /** Resolves to true when all that companions hold by now is stored and recorded. Never rejects. */
   readonly now: () => Promise<boolean>;
@@ -58,7 +58,7 @@ export function openCaptures(options: CapturesOptions): Captures {
 export interface CompanionClock {
   /** They were captured just now. */
   captured(): void;
-  /** Captures them at once, unless it is being done. */
+  /** Captures them at once, unless a capture is under way. */
   now(): void;
   /** No capture begins any more. */
   close(): void;

@@ -1,5 +1,5 @@
-// Checkpoint objects: pushes members as they close, each push a new object, and remembers which object holds
-// which state of which member. generations.ts makes committed sets of them.
+// Checkpoint objects: pushes members as they close, each push as a new object, and remembers which object holds which
+// state of which member. generations.ts makes committed sets of them.
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import { type FileFacts, type Fingerprint, sameFingerprint } from '../../model/file/fingerprint.ts';
@@ -21,9 +21,12 @@ interface StoredMember {
 export class Checkpoints {
   readonly #context: Uses;
   readonly #stored = new Map<RelPath, StoredMember>();
-  /** Every object of this attempt that may be in the store and is not on its way there, and those restored. */
+  /**
+   * The objects of this attempt that may be in the store and are not on their way there, and those that were
+   * restored.
+   */
   readonly #objects = new Set<string>();
-  /** Number of the generation that is being made; grows, never reused for another content of a path. */
+  /** Number of the generation that is being made. It only grows: no number stands for two contents of a path. */
   #generation: number;
   readonly #usedBy = new Map<RelPath, number>();
   bytesStored = 0;
@@ -34,7 +37,7 @@ export class Checkpoints {
     this.#generation = 1 + Math.max(0, ...own.map((generation) => generation.generation));
   }
 
-  /** A member that restore placed: the state on disk is that of an object that is stored already. */
+  /** Restore placed this member: its state on disk is that of an object that is already stored. */
   noteRestored(file: StoredFile, fingerprint: Fingerprint): void {
     this.#stored.set(file.path, { file, fingerprint });
     this.#objects.add(file.key);
@@ -51,19 +54,19 @@ export class Checkpoints {
     return this.#stored.get(path)?.file;
   }
 
-  /** Of the generation that is being made. */
+  /** Number of the generation that is being made. */
   get number(): number {
     return this.#generation;
   }
 
-  /** The number for a generation that is committed now; the next push begins a new one. */
+  /** The number for the generation that is committed now; the next push begins a new one. */
   takeNumber(): number {
     const taken = this.#generation;
     this.#generation += 1;
     return taken;
   }
 
-  /** Objects that are in the store, as far as this attempt knows; who needs them is not known here. */
+  /** The objects in the store, as far as this attempt knows. It does not know which are still needed. */
   get objects(): readonly string[] {
     return [...this.#objects];
   }
@@ -73,7 +76,7 @@ export class Checkpoints {
     return new Set([...paths].flatMap((path) => this.#stored.get(path)?.file.key ?? []));
   }
 
-  /** They are deleted. A file whose object is gone is sent anew when a set needs it. */
+  /** They are deleted. If a set needs a file whose object is gone, the file is sent again. */
   forget(keys: readonly string[]): void {
     const gone = new Set(keys);
     for (const key of keys) this.#objects.delete(key);
@@ -128,7 +131,8 @@ export class Checkpoints {
         log.warn(`checkpoint ${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
         break;
       case 'exists':
-        // A dead sidecar of this attempt has sent it, or it is another task's: `a.b` of `c` and `a` of `b.c`.
+        // A dead sidecar of this attempt sent it, or it is another task's: `a.b` of `c` and `a` of `b.c` have the
+        // same key.
         return { kind: 'failed', why: 'an object stands under its key', atMs: now() };
     }
     return endedPush(sent, startedMs, now());
@@ -146,7 +150,7 @@ export class Checkpoints {
         named.push(key);
         return key;
       },
-      // Touched but not changed: the generation names the older object.
+      // If it was touched but not changed, the generation names the older object.
       baseline: before === undefined ? undefined : { md5: before.md5, size: before.size },
       spoolFirst,
       urgent: true,

@@ -1,5 +1,5 @@
-// The commit of one generation: one record, after every member is durable; then what no kept generation needs
-// any more is deleted. Nothing is deleted before the record stands.
+// The commit of one generation: writes one record once every member is durable, then deletes what no kept generation
+// needs any more. Deletes nothing before the record stands.
 import { goOn, sameCompanions } from '../../model/checkpoint/companions.ts';
 import { preferenceLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
@@ -21,7 +21,7 @@ import type { Companions } from './companions.ts';
 type Uses = Needs<'settings' | 'log' | 'attempt' | 'ledger' | 'tidy' | 'signal' | 'now'>;
 
 export type Marks = Pick<Generation, 'suspect' | 'incomplete' | 'instant' | 'unproven'>;
-/** What the set is ahead of. */
+/** What results the set is ahead of, and what they lack. */
 export type Losses = Pick<Generation, 'behind' | 'lacking'>;
 
 export interface GenerationFiles {
@@ -29,15 +29,15 @@ export interface GenerationFiles {
   readonly companions: readonly Companion[];
 }
 
-/** Who knows which objects are still needed. */
+/** Says which objects are still needed. */
 export interface Keepers {
   readonly checkpoints: Checkpoints;
   readonly companions: Companions;
-  /** Objects of cuts that are on their way. */
+  /** Objects of cuts that are under way. */
   readonly inUse: () => readonly string[];
   /** Files that the next cut may hold. */
   readonly mayBeCut: () => ReadonlySet<RelPath>;
-  /** No death that comes to light later makes it suspect. */
+  /** True if no death that comes to light later can make it suspect. */
   readonly isProven: (generation: Generation) => boolean;
 }
 
@@ -47,7 +47,7 @@ export interface MadeGeneration {
   readonly marks: Marks & Losses;
 }
 
-/** Resolves to the generation when it is recorded. Throws when it could not be. */
+/** Resolves to the generation once it is recorded. Throws if it could not be recorded. */
 export async function commitGeneration(
   context: Uses,
   keepers: Keepers,
@@ -69,7 +69,7 @@ export async function commitGeneration(
   return generation;
 }
 
-/** Of this attempt's generations those that are proven by now lose their mark: the next record says so. */
+/** This attempt's generations that are proven by now lose their mark; the next record says so. */
 function asProvenNow({ ledger, attempt }: Uses, { isProven }: Keepers): readonly Generation[] {
   return ledger.generations.map((one) =>
     one.unproven === true && one.attempt === attempt && isProven(one) ? { ...one, unproven: undefined } : one,
@@ -77,8 +77,8 @@ function asProvenNow({ ledger, attempt }: Uses, { isProven }: Keepers): readonly
 }
 
 /**
- * What is proven by now is said to be, and what was kept only until then is dropped. Throws when that could not be
- * recorded.
+ * Records which generations are proven by now, and drops those that were kept only until then. Throws if that could
+ * not be recorded.
  */
 export async function recordProven(context: Uses, keepers: Keepers): Promise<void> {
   const { ledger, settings } = context;
@@ -89,7 +89,7 @@ export async function recordProven(context: Uses, keepers: Keepers): Promise<voi
   await deleteUnneeded(context, keepers, await record(context, 'stored', kept));
 }
 
-/** Resolves to the generations that the store's newest record names no longer. */
+/** Resolves to the generations that the newest record no longer names. */
 async function record(
   { ledger, signal }: Uses,
   kind: 'checkpoint' | 'stored',
@@ -108,7 +108,7 @@ async function record(
   return droppedGenerations(before, kept);
 }
 
-/** Deletes the objects of `dropped` generations, and those of this attempt, that nothing needs any more. */
+/** Deletes the objects of `dropped` generations, and objects of this attempt, unless something still needs them. */
 export async function deleteUnneeded(
   context: Uses,
   { checkpoints, companions, inUse, mayBeCut }: Keepers,
@@ -131,9 +131,9 @@ export async function deleteUnneeded(
 }
 
 /**
- * They were committed before the death of a writer was known: the next record says so. `closedAtMs`: by object when
- * the close came that may be the death's; what was committed before it holds another's content. True when any was
- * marked.
+ * Marks generations as suspect that were committed before anybody knew of a writer's death; the next record says so.
+ * `closedAtMs`: for each object the time of the close that the death may have made. A generation that was committed
+ * before that close holds older content. True if any generation was marked.
  */
 export function markSuspect(
   { ledger, log, attempt }: Uses,
@@ -159,7 +159,10 @@ export function markSuspect(
   return true;
 }
 
-/** The task has ended, and what its end made suspect is marked: the others are proven. The last record says so. */
+/**
+ * The task has ended, and what its end made suspect is marked, so the other generations are proven. The last record
+ * says so.
+ */
 export function markProven({ ledger, attempt }: Uses): void {
   ledger.setGenerations(
     ledger.generations.map((one) => (one.attempt === attempt ? { ...one, unproven: undefined } : one)),
@@ -175,14 +178,14 @@ export function isNewest(ledger: Ledger, members: readonly StoredFile[]): boolea
 }
 
 /**
- * Makes the newest generation name what companions have grown by since; the caller writes the record. False
- * when there is nothing to name: it is an earlier attempt's, which the task may have cut its files back from,
- * or a companion does not go on from what it holds.
+ * Makes the newest generation name the segments that companions got since; the caller writes the record. False if
+ * there is nothing to name: the generation is an earlier attempt's, and the task may have cut its files back since,
+ * or a companion does not continue what the generation holds.
  */
 export function nameInNewest({ ledger, attempt }: Uses, now: readonly Companion[]): boolean {
   const [newest, ...older] = ledger.generations;
   if (newest?.attempt !== attempt) return false;
-  // A result that was closed since is none any more: as far as it was then it stays with the set.
+  // A result that was closed since is no companion any more; the set keeps it as far as it was written then.
   const closed = newest.companions.filter(
     ({ path, result }) => result === true && !now.some((companion) => companion.path === path),
   );
@@ -192,14 +195,14 @@ export function nameInNewest({ ledger, attempt }: Uses, now: readonly Companion[
   return true;
 }
 
-/** True when there are companions, and the newest generation has not all that they hold. */
+/** True if there are companions, and the newest generation lacks some of what they hold. */
 export function isRenewed({ generations }: Ledger, companions: readonly Companion[]): boolean {
   return companions.length > 0 && !sameCompanions(generations[0]?.companions ?? [], companions);
 }
 
 /**
- * Sets need not hold a result any more that has come to be stored under its key since. Gives the objects that nothing
- * names once the next record says so: the caller writes it, and deletes them.
+ * Sets no longer need to hold a result that has been stored under its key since. Returns the objects that nothing
+ * names once the next record says so; the caller writes that record and deletes them.
  */
 export function dropStoredResults({ ledger }: Needs<'ledger'>): readonly string[] {
   const isStored = (generation: Generation, { path, closed }: Companion): boolean =>

@@ -1,5 +1,5 @@
-// One record of generations after the other: commits sets, and later says that they are proven and drops what was
-// kept until then. What a set is, and when it is complete, is not known here.
+// Writes the records of generations one after the other: commits sets, and later records that they are proven and
+// drops what was kept until then. Does not know what a set is, or when it is complete.
 import pLimit from 'p-limit';
 import { committedLine, generationBytes, preferenceLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
@@ -24,9 +24,9 @@ import { Spare } from './spare.ts';
 import { openVerifyCut, type VerifyCut } from './verify-cut.ts';
 
 export interface CommitsOptions extends CutParts {
-  /** Objects of cuts that are on their way. */
+  /** Objects of cuts that are under way. */
   readonly inUse: () => readonly string[];
-  /** Results that a set which is committed now is ahead of. */
+  /** Results that a set is ahead of if it is committed now. */
   readonly behind: () => readonly Behind[];
   /** Files that the next cut may hold. */
   readonly mayBeCut: () => ReadonlySet<RelPath>;
@@ -39,7 +39,7 @@ export class Commits {
   readonly #keepers: Keepers;
   readonly #spare: Spare;
   readonly #verified: VerifyCut;
-  /** Carries out a step when those before it are over. */
+  /** Runs a step once those before it are over. */
   readonly inTurn = pLimit(1);
   #isMarkDue = false;
   count = 0;
@@ -51,12 +51,12 @@ export class Commits {
     this.#verified = openVerifyCut(options.context, options.checkpoints);
   }
 
-  /** Resolves when all that was begun is over. */
+  /** Resolves when every step that was begun is over. */
   idle(): Promise<void> {
     return this.inTurn(async () => undefined);
   }
 
-  /** To be called in turn. Rejects when it could not be recorded; `until` as for {@link VerifyCut}. */
+  /** Call it inside `inTurn`. Rejects if it could not be recorded; `until` as for {@link VerifyCut}. */
   async write(files: GenerationFiles, marks: Marks, until: Parameters<VerifyCut>[3]): Promise<void> {
     const { context, checkpoints, onCommitted } = this.#options;
     const number = checkpoints.takeNumber();
@@ -79,7 +79,7 @@ export class Commits {
     };
   }
 
-  /** The first one shows that all is well; the others are counted, once a minute. */
+  /** The first commit is announced, to show that all is well. The others are counted, and told of once a minute. */
   #say(generation: Generation): void {
     const { log, ledger } = this.#options.context;
     const { suspect = false, incomplete = false, unproven = false, instant = false } = generation;
@@ -104,15 +104,15 @@ export class Commits {
   }
 
   /**
-   * A death has come to light: what it may have left half-written of `paths` is marked in the store before anything
-   * else is done about it. Rejects when that could not be recorded.
+   * A death has come to light: before anything else is done about it, the store gets a mark on the sets that may hold
+   * a file of `paths` half-written. Rejects if that could not be recorded.
    */
   markDeath(paths: readonly RelPath[], signal: AbortSignal): Promise<void> {
     const { context, files, checkpoints } = this.#options;
     return this.inTurn(async () => {
       if (context.settings.verify?.atCommit === true) return;
       const objects = paths.flatMap((path) => checkpoints.newestOf(path) ?? []);
-      // Also what an earlier try has marked and could not record.
+      // This includes what an earlier try marked and could not record.
       this.#isMarkDue = markSuspect(context, closesOf(objects, files)) || this.#isMarkDue;
       if (this.#isMarkDue) await context.ledger.write('stored', {}, signal);
       this.#isMarkDue = false;
@@ -125,8 +125,8 @@ export class Commits {
   }
 
   /**
-   * Nothing is committed any more: objects that no generation names go. `well`: also what was kept in case the task
-   * had not ended so. Never rejects.
+   * Nothing is committed any more: deletes objects that no generation names, and if the task ended `well`, also what
+   * was kept in case it did not. Never rejects.
    */
   async end(well: boolean): Promise<void> {
     const { context } = this.#options;
@@ -138,7 +138,7 @@ export class Commits {
     });
   }
 
-  /** Resolves to false when it could not be recorded: that costs space, and the next commit tries again. */
+  /** Resolves to false if it could not be recorded. That only costs space, and the next commit tries again. */
   async recordProven(): Promise<boolean> {
     const { context } = this.#options;
     let isRecorded = true;

@@ -1,5 +1,5 @@
-// Companions while the task holds them open: finds them, sends what has been written since the last time, and
-// remembers which segments hold which file. Never waits for a close, and never reads beyond what it has seen.
+// Companions while the task holds them open: finds them, sends what was written since the last time, and remembers
+// which segments hold which file. Never waits for a close, and never reads further than the size it has seen.
 import pLimit from 'p-limit';
 import { planSegments, type Captured, type SegmentPlan } from '../../model/checkpoint/companions.ts';
 import { sameFingerprint } from '../../model/file/fingerprint.ts';
@@ -17,15 +17,15 @@ import type { OpenResults, ResultFound } from './open-results.ts';
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'scope' | 'manifest' | 'root' | 'log' | 'attempt' | 'ledger' | 'sender'>;
 
-/** Companions that are read at once: a checkpoint waits for all of them, results should not wait for any. */
+/** Companions that are read at once. A checkpoint waits for all of them, and they must not hold up results. */
 const PARALLEL = 2;
 
 export type Capture =
   | { readonly kind: 'captured'; readonly companions: readonly Companion[] }
-  /** A file was cut back or replaced between the look at it and its reading: to be looked at again. */
+  /** A file was cut back or replaced after we looked at it and before we read it: look again. */
   | { readonly kind: 'moved'; readonly path: RelPath };
 
-/** `closed`: the task had closed it, so that its content has to be of one moment. */
+/** `closed`: the task had closed it, so its content must be of one moment. */
 type Found = FoundFile & Partial<Pick<ResultFound, 'closed'>>;
 
 export interface Moment {
@@ -38,15 +38,15 @@ export class Companions {
   readonly #walk: Walk;
   readonly #openResults: Pick<OpenResults, 'look' | 'isHurried'>;
   readonly #captured = new Map<RelPath, Captured>();
-  /** Every segment of this attempt that may be in the store and is not on its way there. */
+  /** The segments of this attempt that may be in the store and are not on their way there. */
   readonly #objects = new Set<string>();
-  /** By path the highest number that a segment of this attempt has. */
+  /** For each path the highest segment number of this attempt. */
   readonly #numbers = new Map<RelPath, number>();
   readonly #refused = new Set<RelPath>();
   readonly #checkpoints: Pick<Checkpoints, 'number'>;
   readonly #inTurn = pLimit(1);
   bytesStored = 0;
-  /** Every companion that there has been; undefined while nobody has looked. */
+  /** Every companion that was ever seen; undefined until somebody looks. */
   seen: Set<RelPath> | undefined;
 
   /** `before`: the generation whose companions stand in the work directory. */
@@ -70,7 +70,7 @@ export class Companions {
     return this.#context.settings.manifest.companions.length > 0;
   }
 
-  /** There is something to capture: declared companions, or results that are open and only appended to. */
+  /** True if there is something to capture: declared companions, or results that are open and only appended to. */
   get areDue(): boolean {
     return this.areDeclared || this.#openResults.look(false).length > 0;
   }
@@ -80,12 +80,12 @@ export class Companions {
     return this.areDeclared && this.#context.settings.manifest.checkpoints.length === 0;
   }
 
-  /** Every one that was captured or looked for. */
+  /** Every companion that was captured or looked for. */
   get known(): ReadonlySet<RelPath> {
     return new Set([...this.#captured.keys(), ...(this.seen ?? [])]);
   }
 
-  /** What is stored now, in the order of paths. */
+  /** What is stored now, ordered by path. */
   get current(): readonly Companion[] {
     return [...this.#captured.values()]
       .map(({ companion }) => companion)
@@ -93,9 +93,9 @@ export class Companions {
   }
 
   /**
-   * Stores what all companions hold from now on, at least. `atCheckpoint`: the task has closed a checkpoint, so
-   * it has cut its files back to where it resumed and from here on only appends. `ended`: a death may have closed
-   * results that were open. Throws what the store throws.
+   * Stores what all companions hold now, or more. `atCheckpoint`: the task has closed a checkpoint, so it has cut its
+   * files back to where it resumed, and only appends from here on. `ended`: a death may have closed results that were
+   * open. Throws the store's errors.
    */
   capture(moment: Moment, signal: AbortSignal): Promise<Capture> {
     return this.#inTurn(() => this.#capture(moment, signal));
@@ -130,7 +130,7 @@ export class Companions {
     return { kind: 'captured', companions: this.current };
   }
 
-  /** False when the file moved. */
+  /** False if the file was cut back or replaced. */
   async #captureOne(found: Found, atCheckpoint: boolean, signal: AbortSignal): Promise<boolean> {
     const { path, facts } = found;
     const before = this.#captured.get(path);
@@ -156,18 +156,18 @@ export class Companions {
     try {
       const sent = await sendSegment(this.#context.sender, { path, file, ...plan, keyOf }, signal);
       if (sent.kind === 'refused') this.#refuse(path, sent.why);
-      // It was opened again, or replaced: no content of one moment. The set does not wait for one.
+      // It was opened again, or replaced, so its content is not of one moment. The set does not wait for it.
       const isLost = found.closed === true && !this.#isStill(found);
       if (isLost) this.#captured.delete(path);
       else if (sent.kind === 'stored') this.#note(found, plan, sent, atCheckpoint);
       return isLost || sent.kind !== 'moved';
     } finally {
-      // Not before: what is on its way is nobody's garbage.
+      // Not earlier: what is still on its way is nobody's garbage.
       for (const key of named) this.#objects.add(key);
     }
   }
 
-  /** What was closed is not only appended to: any change while it was read may have torn it. */
+  /** A closed file may change anywhere, not only at its end: any change while it was read may have torn it. */
   #isStill({ path, facts }: Found): boolean {
     const now = statMember(this.#context.root, path);
     return now !== undefined && sameFingerprint(now, facts);
@@ -184,7 +184,7 @@ export class Companions {
     this.bytesStored += segment?.size ?? 0;
     this.#captured.set(found.path, {
       companion: this.#companionOf(found, segments),
-      // Before its first checkpoint a resumed task may still cut the file back.
+      // Before its first checkpoint, a resumed task may still cut the file back.
       source: { fingerprint: found.facts, tail: atCheckpoint ? tail : undefined },
     });
   }
@@ -217,7 +217,7 @@ export class Companions {
   }
 }
 
-/** Only where companions can be: not through all the results. */
+/** Only where companions can be, so that it does not walk through all results. */
 function walkOf({ settings, manifest, root, log }: Uses): Walk {
   const alone = compileManifest({ ...settings.manifest, results: [], checkpoints: [], inputs: [] });
   return {

@@ -1,5 +1,5 @@
-// How much of what was closed stands in a committed checkpoint generation: what a flush asks about a set.
-// Knows closes by their number only; takes no cut and commits nothing.
+// How much of what was closed is in a committed checkpoint generation: a flush asks this about a set. Counts closes;
+// takes no cut and commits nothing.
 import { formatMs } from '../../model/units.ts';
 import { Changes } from '../queue/changes.ts';
 
@@ -10,10 +10,10 @@ export type Covered =
   /** The signal aborted first. */
   | { readonly kind: 'late' };
 
-/** A flush waits for so much quiet; what needs more is incomplete: something is probably still to come. */
+/** A flush waits for this much quiet. A set that needs more is incomplete: something is probably still to come. */
 const AWAITED_QUIET_MS = 5000;
 
-/** What a set lacks that is complete when it has been quiet for so long; undefined when that is awaited. */
+/** What a set lacks that is complete after being quiet for this long; undefined if a flush waits for that. */
 export function lacksQuiet(forMs: number): string | undefined {
   return forMs <= AWAITED_QUIET_MS ? undefined : `it must be quiet for ${formatMs(forMs)} more`;
 }
@@ -36,7 +36,7 @@ export class Coverage {
     this.#changes.notify();
   }
 
-  /** A cut was taken, and covers this many closes: none that is new if it is not of all files. */
+  /** A cut was taken. Returns how many closes it covers; no new one if it does not hold all files. */
   cutTaken(isWhole: boolean): number {
     this.#cutsUnderWay += 1;
     return isWhole ? this.#closes : this.#committedCloses;
@@ -48,13 +48,13 @@ export class Coverage {
     this.#changes.notify();
   }
 
-  /** The cut did not hold or could not be recorded: another one is due, with no close in between. */
+  /** The cut did not hold or could not be recorded: another one is due, even without a further close. */
   givenUp(): void {
     this.#cutsUnderWay -= 1;
     this.looked(undefined);
   }
 
-  /** Waits until a committed generation covers every close that was counted before this call, or none is due. */
+  /** Waits until a committed generation covers every close counted before this call, or until none is due. */
   async wait(signal: AbortSignal): Promise<Covered> {
     const closes = this.#closes;
     const isCovered = (): boolean => this.#committedCloses >= closes;

@@ -1,4 +1,4 @@
-// Takes the cuts that model/checkpoint/cut asks for: looks which members exist, and at the states of all of them at one instant
+// Takes the cuts that model/checkpoint/cut asks for: finds out which members exist, and their states at one instant
 // at which none has a writer. Sends and commits nothing.
 import { type BackOff, pauseAfter } from '../../model/back-off.ts';
 import {
@@ -30,7 +30,7 @@ type Uses = Needs<'settings' | 'manifest' | 'root' | 'log' | 'resumed' | 'now'>;
 export interface CuttingOptions {
   readonly context: Uses;
   readonly files: Files;
-  /** Delivers all closes that the kernel has queued at this moment. */
+  /** Delivers all closes that the kernel has queued by now. */
   readonly drainEvents: () => void;
   readonly isLast: (path: RelPath) => boolean;
   /** Members of the generation that was restored. */
@@ -42,7 +42,7 @@ export interface TakenCut {
   readonly kind: 'cut';
   readonly states: ReadonlyMap<RelPath, FileFacts>;
   readonly proof: Proof;
-  /** False when directories that are still being written are not in it. */
+  /** False if it leaves out directories that are still being written. */
   readonly isWhole: boolean;
   readonly before: CutState;
   readonly atMs: number;
@@ -50,10 +50,10 @@ export interface TakenCut {
 
 export type Look =
   | TakenCut
-  /** `lacks`: why no proven cut can be taken before something more is closed. `forMs`: to be looked at again then. */
+  /** `lacks`: why no proven cut can be taken before something more is closed. `forMs`: look again after this time. */
   | { readonly kind: 'wait'; readonly forMs: number | undefined; readonly lacks: string | undefined };
 
-/** While a member is written each time that a cut of an instant is due. */
+/** How long to wait while a member is being written each time that a cut of an instant is due. */
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000 };
 
 export class Cutting {
@@ -62,7 +62,7 @@ export class Cutting {
   readonly #counts: (path: RelPath, how: ClosedHow) => boolean;
   #state: CutState;
   #sendMs = 0;
-  /** Looks in a row that found a member being written. */
+  /** How many looks in a row found a member being written. */
   #busyLooks = 0;
   #told = false;
 
@@ -91,12 +91,12 @@ export class Cutting {
     return this.#state;
   }
 
-  /** What sending a set was measured to take. */
+  /** How long sending a set takes, as measured. */
   get sendMs(): number {
     return this.#sendMs;
   }
 
-  /** True when it counts as a step of its round. */
+  /** True if it counts as a step of its round. */
   closed(path: RelPath, how: ClosedHow, atMs: number): boolean {
     if (!this.#counts(path, how)) return false;
     const { lastDirectory } = this.#state;
@@ -137,7 +137,7 @@ export class Cutting {
     return new Set([...this.members(), ...(open === undefined ? [] : this.#membersWithout(open))]);
   }
 
-  /** Takes a cut if one is due. To be called when all closes of this moment have been told. */
+  /** Takes a cut if one is due. Call it once all closes of this moment have been told. */
   look(): Look {
     const nowMs = this.#options.context.now();
     const at = { nowMs, sendMs: this.#sendMs };
@@ -168,7 +168,7 @@ export class Cutting {
     }
   }
 
-  /** `path` undefined: there is no member. */
+  /** `path` is undefined if there is no member. */
   #take(
     { proof, without }: Extract<Plan, { kind: 'cut' }>,
     nowMs: number,
@@ -180,7 +180,7 @@ export class Cutting {
     if (collected.kind === 'busy') return collected;
     const before = this.#state;
     drainEvents();
-    // A close that was still on its way belongs to these states: what was counted is not what was seen.
+    // A close that was still on its way belongs to these states: we saw more than we had counted.
     if (this.#state !== before) return { kind: 'wait', forMs: 0, lacks: undefined };
     this.#state = cutTaken(before, proof, nowMs);
     this.#busyLooks = 0;
@@ -214,7 +214,7 @@ export class Cutting {
     log.warn(`the newest checkpoint is older than what was closed ${formatMs(forMs)} ago: ${why}`, { hint });
   }
 
-  /** Nothing of this happens when the file is the last one. */
+  /** Warns once that something is closed after the file of `--checkpoint-last`. */
   #tellAfterLast(): void {
     const { afterLast } = this.#state;
     if (this.#told || afterLast === undefined) return;

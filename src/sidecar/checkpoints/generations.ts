@@ -1,4 +1,4 @@
-// Commits checkpoint generations: when a cut of all members was taken, waits until objects hold exactly the states of
+// Commits checkpoint generations: once a cut of all members is taken, waits until objects hold exactly the states of
 // that moment, and writes the one record that commits them.
 import { reasonOf } from '../../model/errors.ts';
 import type { ClosedHow } from '../../model/file/events.ts';
@@ -25,7 +25,7 @@ export class Generations {
   readonly #options: GenerationsOptions;
   readonly #cutting: Cutting;
   #cut: PendingCut | undefined;
-  /** Cuts whose objects must stay: under way, or being committed. */
+  /** Cuts whose objects must stay: they are under way, or being committed. */
   readonly #held = new Set<PendingCut>();
   readonly #captures: Captures;
   readonly #commits: Commits;
@@ -66,13 +66,13 @@ export class Generations {
     this.evaluate();
   }
 
-  /** A push of a member ended: a cut that waits for it may hold now, or has to be given up. */
+  /** A push of a member ended: a cut that waits for it may be complete now, or must be given up. */
   memberPushed(): void {
     this.#advance();
     this.evaluate();
   }
 
-  /** No cut begins any more but the final one. */
+  /** No cut begins any more but the last one. */
   pause(): void {
     this.#ending.abort();
     clearTimeout(this.#timer);
@@ -80,7 +80,7 @@ export class Generations {
     this.#commits.pause();
   }
 
-  /** We are to be stopped: what companions hold is sent now. `atMs`: when the task was asked to end, if it was. */
+  /** We are about to be stopped: sends what companions hold now. `atMs`: when the task was asked to end, if it was. */
   stopping(atMs?: number): void {
     if (atMs !== undefined) this.#commits.signalled(atMs);
     this.#captures.soon();
@@ -99,7 +99,7 @@ export class Generations {
     }
   }
 
-  /** Why no proven cut can be taken before something more is closed; undefined when one is under way or due. */
+  /** Why no proven cut can be taken before something more is closed; undefined if one is under way or due. */
   #consider(): string | undefined {
     const look = this.#cutting.look();
     if (look.kind === 'wait') {
@@ -114,7 +114,7 @@ export class Generations {
   }
 
   /**
-   * Waits as {@link Coverage.wait} does; members that are all gone are not waited for. `said`: it is the program that
+   * Waits as {@link Coverage.wait} does; does not wait for members that are all gone. `said`: the program itself
    * asks, and so says that what it has closed is whole.
    */
   async covered(signal: AbortSignal, said: boolean): Promise<Covered> {
@@ -153,7 +153,7 @@ export class Generations {
 
   #failed(cut: PendingCut, error: unknown): void {
     const { log, outage, signal } = this.#options.context;
-    // Once the end has come the last cut does better.
+    // Once the end has come, the last cut does better.
     if (signal.aborted || this.#ending.signal.aborted) return;
     if (error instanceof CutRefused) return this.#refused(cut, error);
     if (!outage.isKnown)
@@ -161,7 +161,9 @@ export class Generations {
     this.#again(cut, COMMIT_RETRY_MS);
   }
 
-  /** The same files would be refused again: the next close is waited for, unless it has made the next cut. */
+  /**
+   * The same files would be refused again, so it waits for the next close, unless that has made the next cut already.
+   */
   #refused(cut: PendingCut, error: CutRefused): void {
     this.#held.delete(cut);
     if (error.moved && this.#held.size === 0) return this.#again(cut, 0);
@@ -185,7 +187,7 @@ export class Generations {
     return this.#commits.write(files, marks, until);
   }
 
-  /** Stores what companions hold by now. False when it could not be. */
+  /** Stores what companions hold by now. False if that failed. */
   captureNow(): Promise<boolean> {
     return this.#captures.now();
   }
@@ -195,7 +197,7 @@ export class Generations {
     this.#timer = setTimeout(() => this.evaluate(), Math.max(1, afterMs));
   }
 
-  /** The last cut, when the task and all its writers are gone: what another waited for is part of it. */
+  /** The last cut, when the task and all its writers are gone. It includes what a pending cut waited for. */
   async final(ending: Omit<LastCut, 'members' | 'cutting'>): Promise<readonly RelPath[]> {
     this.pause();
     await this.#commits.idle();

@@ -1,5 +1,5 @@
-// The last cut, when the task and all its writers are gone and every push has ended: commits what there is if
-// it differs from the newest generation. What is missing is said, and marked in the generation.
+// The last cut, when the task and all its writers are gone and every push has ended: commits what there is, if it
+// differs from the newest generation. Says what is missing, and marks it in the generation.
 import { worthAtEnd } from '../../model/checkpoint/cut.ts';
 import { reasonOf } from '../../model/errors.ts';
 import type { Companion, StoredFile } from '../../model/format/records.ts';
@@ -17,21 +17,21 @@ import type { Cutting } from './cutting.ts';
 import type { CutParts } from './pending-cut.ts';
 
 export interface LastCut {
-  /** Declared checkpoint files that are there. */
+  /** Declared checkpoint files that exist. */
   readonly members: readonly RelPath[];
   readonly cutting: Cutting;
   readonly clean: boolean;
-  /** The member's last close may be a death's. */
+  /** True if a death may have made the member's last close. */
   readonly suspect: (path: RelPath) => boolean;
   readonly nowMs: number;
-  /** Aborts when no more files are sent. */
+  /** Aborts when no more files may be sent. */
   readonly deadline: AbortSignal;
 }
 
-/** Rejects when it could not be recorded. */
+/** Rejects if it could not be recorded. */
 export type Commit = (generation: GenerationFiles, marks: Marks) => Promise<void>;
 
-/** Resolves to the members that are not stored. Throws when the generation could not be recorded. */
+/** Resolves to the members that are not stored. Throws if the generation could not be recorded. */
 export async function commitLast(
   { context, files, checkpoints, companions }: CutParts,
   last: LastCut,
@@ -45,17 +45,17 @@ export async function commitLast(
   });
   const missing = members.filter((_, at) => objects[at] === undefined);
   const whole = objects.filter((object) => object !== undefined);
-  // Inherited and never touched: nothing new to commit.
+  // Inherited and never touched: there is nothing new to commit.
   const fresh = [...files.fileStates('checkpoint')].some(
     (fileState) => fileState.closes > 0 || (clean && fileState.durable !== undefined),
   );
   const suspects = members.filter(last.suspect);
   const suspect = suspects.length > 0;
-  // What was cut at an instant is whole after all when the task ends well.
+  // A set that was cut at an instant proves to be whole if the task ends well.
   const committed = isNewest(ledger, whole) && !(clean && ledger.generations[0]?.instant === true);
-  // What passed its check before it was committed is good, whatever closed it.
+  // What passed its check before the commit is good, whatever closed it.
   const ofDeath = whole.filter(({ path }) => suspects.includes(path));
-  // Committed while the death came to light: the mark waits for nothing that follows, as for what was there before.
+  // If it was committed while the death came to light, the mark is due at once, as for what was there before.
   if (settings.verify?.atCommit !== true && markSuspect(context, closesOf(ofDeath, files)))
     await ledger.write('stored', {}, context.signal);
   const isNew = fresh && whole.length > 0 && !committed;
@@ -86,7 +86,7 @@ export async function commitLast(
   return missing;
 }
 
-/** By object of a suspect member when the close came that made it suspect. */
+/** For each object of a suspect member the time of the close that made it suspect. */
 export function closesOf(
   objects: readonly StoredFile[],
   files: CutParts['files'],
@@ -98,7 +98,7 @@ export function closesOf(
 
 interface LastCapture {
   readonly companions: readonly Companion[];
-  /** They are as long as the files are now. */
+  /** Every companion is stored up to its present size. */
   readonly isWhole: boolean;
 }
 

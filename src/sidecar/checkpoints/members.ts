@@ -22,8 +22,8 @@ export type Collected =
   | { readonly kind: 'busy'; readonly path: RelPath };
 
 /**
- * The states of all members at one moment: collected twice, and taken only when nothing differs, so that
- * every state held at the instant between the two. A member with a writer, or one that vanished, is `busy`.
+ * The states of all members at one moment: collected twice, and taken only if nothing differs, so that every state
+ * held at the instant in between. `busy`: a member has a writer, or vanished.
  */
 export function collectStates(root: WorkDir, members: readonly RelPath[]): Collected {
   const first = collectOnce(root, members);
@@ -47,7 +47,7 @@ function collectOnce(root: WorkDir, members: readonly RelPath[]): Collected {
   return { kind: 'cut', states };
 }
 
-/** The state of one member, undefined while it has a writer or is gone. */
+/** The state of one member; undefined while it has a writer, or if it is gone. */
 function stateOf(root: WorkDir, path: RelPath): FileFacts | undefined {
   try {
     const fd = openBeneath(root, path);
@@ -66,7 +66,7 @@ function linkState(root: WorkDir, path: RelPath): FileFacts | undefined {
   return stat?.isSymbolicLink() === true ? fileFacts(stat) : undefined;
 }
 
-/** Of the declared checkpoint files those that exist, but for those that `--newest` or `isLeftOut` leaves out. */
+/** The declared checkpoint files that exist, without those that `--newest` or `isLeftOut` leaves out. */
 export function membersAmong(
   { root, manifest, settings }: Uses,
   standing: Standing,

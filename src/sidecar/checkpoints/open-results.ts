@@ -1,7 +1,7 @@
-// Results that are not stored when a checkpoint is: it takes them along as companions, for a resume goes on behind what
-// they hold. They are those that the task holds open and only appends to, and those that it had closed before the
-// checkpoint and that wait until it is known that no death closed them. What is open and written anywhere else than at
-// its end is never taken for one of these.
+// Results that are not stored yet when a checkpoint is: it takes them along as companions, because a resume continues
+// after what they hold. They are results that the task holds open and only appends to, and results that it closed
+// before the checkpoint and that wait until it is known that no death closed them. A result that is open and written
+// anywhere but at its end is never taken along.
 import fs from 'node:fs';
 import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import { awaitsProof } from '../../model/file/decide.ts';
@@ -17,16 +17,16 @@ import type { Unsaved } from '../queue/unsaved.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 
-/** A program that updates a file in place writes to its header: these first bytes must be as they were. */
+/** A program that updates a file in place writes to its header: these first bytes must be unchanged. */
 const HEAD_BYTES = 4096;
-/** Of more results that are open at once, or wait, the others are only named. */
+/** If more results than this are open or wait at once, the others are only named. */
 const MOST_OPEN = 100;
 const MOST_CLOSED = 1000;
-/** Of those that wait together: the checkpoint is not to wait for more. */
+/** Bytes of waiting results in all: the checkpoint must not wait for more. */
 const MOST_CLOSED_BYTES = 8 * 2 ** 20;
 
 export interface ResultFound extends FoundFile {
-  /** The task had closed it: whole, or not at all. */
+  /** The task had closed it: it is taken whole, or not at all. */
   readonly closed: boolean;
 }
 
@@ -41,9 +41,9 @@ export interface OpenResultsParts {
   readonly context: Needs<'root' | 'manifest' | 'resumed' | 'ledger'>;
   readonly unsaved: Pick<Unsaved, 'look' | 'checkpointAtMs'>;
   readonly files: Pick<Files, 'get' | 'isHurried'>;
-  /** At the end: those that are stored only beside their keys, as a death may have closed them. */
+  /** At the end of the run: results that are stored only under partial keys, because a death may have closed them. */
   readonly suspects: ReadonlyMap<RelPath, string>;
-  /** Knows the processes of the task; undefined where nobody can see them. */
+  /** Knows the processes of the task; undefined if nobody can see them. */
   readonly witness: Pick<Witness, 'pids'> | undefined;
   readonly restored: Generation | undefined;
 }
@@ -51,30 +51,32 @@ export interface OpenResultsParts {
 export class OpenResults {
   readonly #parts: OpenResultsParts;
   readonly #manners = new Map<RelPath, Manner>();
-  /** Whether the task had closed it, for certain. */
+  /** True if the task had certainly closed it. */
   readonly #restored: ReadonlyMap<RelPath, boolean>;
 
   constructor(parts: OpenResultsParts) {
     this.#parts = parts;
     const { resumed, ledger } = parts.context;
-    // A sidecar that replaces another one: nobody tells it what was restored, but a record names it.
+    // A sidecar that replaces another one is not told what was restored, but a record names it.
     const before = parts.restored ?? (resumed === undefined ? undefined : ledger.generations[0]);
     const results = before?.companions.filter(({ result }) => result === true) ?? [];
     const isProven = before !== undefined && isProofOfLife(before);
     this.#restored = new Map(results.map(({ path, closed }) => [path, closed === true && isProven]));
   }
 
-  /** The time is short: what had been closed is pushed now, and not sent a second time for a checkpoint. */
+  /** The time is short: closed results are pushed now, and not sent a second time for a checkpoint. */
   get isHurried(): boolean {
     return this.#parts.files.isHurried;
   }
 
-  /** Of those that came with the checkpoint as far as they were written then, those that the task has not gone on with. */
+  /**
+   * The results that came with the checkpoint as far as they were written then, and that the task has not continued.
+   */
   unfinished(): readonly RelPath[] {
     return this.#untouched().filter((path) => this.#restored.get(path) === false);
   }
 
-  /** What a set that is made now takes along. `ended`: also what the death of its writer has closed. */
+  /** What a set that is made now takes along. `ended`: including what the death of its writer closed. */
   look(ended: boolean): readonly ResultFound[] {
     const { unsaved, suspects } = this.#parts;
     const outstanding = unsaved.look('result').map(({ path }) => path);
@@ -96,7 +98,7 @@ export class OpenResults {
     return [...done, ...along];
   }
 
-  /** Those that came with the checkpoint, still stand there, and that the task has not closed since. */
+  /** Results that came with the checkpoint, are still there, and that the task has not closed since. */
   #untouched(): readonly RelPath[] {
     const { context, files } = this.#parts;
     return [...this.#restored.keys()].filter((path) => {
@@ -117,7 +119,7 @@ export class OpenResults {
 
   /**
    * Closed before the last close of a checkpoint, so that a resume does not write it again, and not stored under its
-   * key. A task that went on to close a checkpoint had done with it.
+   * key. The task went on to close a checkpoint, so it was done with this file.
    */
   #isClosed(path: RelPath): boolean {
     const { files, suspects, unsaved } = this.#parts;
@@ -144,7 +146,7 @@ export class OpenResults {
     return false;
   }
 
-  /** From the places where the task's next writes go: it appends if each of them is at the end. */
+  /** Learns how each file is written from where the task's next writes go: it appends if all of them go to the end. */
   #learn(files: readonly FoundFile[]): void {
     if (files.length === 0) return;
     const byInode = new Map(files.map(({ path, facts }) => [`${facts.dev}:${facts.ino}`, { path, facts }]));
@@ -153,7 +155,7 @@ export class OpenResults {
       for (const descriptor of writableDescriptors(pid)) {
         const file = byInode.get(inodeOf(descriptor) ?? '');
         if (file === undefined) continue;
-        // The file may have grown since it was looked at, and its writer's place with it.
+        // The file, and its writer's position with it, may have grown since we looked.
         const appends = descriptor.appends || descriptor.position >= file.facts.size;
         manners.set(file.path, appends && manners.get(file.path) !== false);
       }

@@ -1,5 +1,5 @@
-// One cut on its way to its commit: the states of all members at one moment, the objects that hold exactly
-// these, and the companions from that moment on. It never takes another state for one that it waits for.
+// One cut until its commit: the states of all members at one moment, the objects that hold exactly these states, and
+// the companions from that moment on. Never takes another state for one that it waits for.
 import { sameFingerprint } from '../../model/file/fingerprint.ts';
 import type { Companion, StoredFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -43,21 +43,21 @@ export interface WholeCut {
 export type CutProgress =
   | WholeCut
   | { readonly kind: 'waiting' }
-  /** A state passed before it was read. */
+  /** A state was overwritten before it was read. */
   | { readonly kind: 'lost'; readonly path: RelPath }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 export class PendingCut {
   readonly #parts: CutParts;
-  /** Found objects stay found, also when the task has gone on to the next state meanwhile. */
+  /** An object that was found stays found, even if the task has gone on to the next state. */
   readonly #objects = new Map<RelPath, StoredFile>();
   #capture: Capture | { readonly kind: 'waiting' } | { readonly kind: 'failed'; readonly error: unknown };
 
   readonly taken: TakenCut;
-  /** Closes that it covers. */
+  /** How many closes it covers. */
   readonly closes: number;
 
-  /** `onCaptured` is called when the companions are stored or cannot be. */
+  /** Calls `onCaptured` once the companions are stored or cannot be. */
   constructor(parts: CutParts, taken: TakenCut, closes: number, onCaptured: () => void) {
     this.#parts = parts;
     this.taken = taken;
@@ -76,7 +76,7 @@ export class PendingCut {
       .catch((error: unknown) => context.log.error('a checkpoint could not go on', { err: error }));
   }
 
-  /** Objects that must not be deleted while the cut is not committed. */
+  /** Objects that must not be deleted until the cut is committed. */
   get keys(): readonly string[] {
     const companions = this.#capture.kind === 'captured' ? this.#capture.companions : [];
     return [

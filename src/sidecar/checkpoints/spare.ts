@@ -1,6 +1,6 @@
-// Which generations are proven, and when the next one will be. As long as none is, more are kept than
-// `--generations` says: a death can come to light seconds after the set that it left half-written was committed. It
-// never drops or marks anything itself.
+// Which generations are proven, and when the next one will be. Until one is, more are kept than `--generations` says:
+// a death can come to light seconds after the commit of the set that it left half-written. Never drops or marks
+// anything itself.
 import { keptGenerations } from '../../model/checkpoint/retention.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
 import type { StoredFile } from '../../model/format/records.ts';
@@ -18,7 +18,7 @@ export class Spare {
   #clean = false;
   #timer: LongTimer | undefined;
 
-  /** `onProven` is called when a generation is proven, if that lets another go, or takes the mark from one. */
+  /** Calls `onProven` when a generation is proven, if that lets another one go or takes a mark away. */
   constructor(parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>, onProven: () => void) {
     this.#parts = parts;
     this.#onProven = onProven;
@@ -27,7 +27,7 @@ export class Spare {
   readonly isProven = (generation: Members): boolean =>
     this.#clean || this.#provenFromMs(generation) <= this.#parts.context.now();
 
-  /** True while a close that made one of these files may have been a death's. */
+  /** True while a death may have made the close of one of these files. */
   isDoubtful({ members }: Members): boolean {
     const { files } = this.#parts;
     const doubtful = members.filter(
@@ -36,7 +36,7 @@ export class Spare {
     return !this.isProven({ members: doubtful });
   }
 
-  /** A generation was committed: asks for a look when the next one is proven, if that changes anything. */
+  /** A generation was committed. Asks to be called when the next one is proven, if that changes anything. */
   committed(): void {
     this.#timer?.cancel();
     const { ledger, settings, now } = this.#parts.context;
@@ -50,7 +50,7 @@ export class Spare {
     if (nextMs < Infinity) this.#timer = startTimer(nextMs - nowMs, this.#onProven);
   }
 
-  /** The task was asked to end: what it closes from now on is proven by its end only. */
+  /** The task was asked to end: from now on only its end proves what it closes. */
   signalled(atMs: number): void {
     this.#signalledAtMs ??= atMs;
   }
@@ -64,12 +64,12 @@ export class Spare {
     this.#timer?.cancel();
   }
 
-  /** 0 for at once, Infinity for not before the end; ms since the epoch. */
+  /** When it is proven, ms since the epoch: 0 for at once, Infinity for not before the end. */
   #provenFromMs({ members }: Members): number {
     const { files, checkpoints } = this.#parts;
     const from = members.map(({ path, key }) => {
       const newest = checkpoints.newestOf(path);
-      // The task has closed the file anew since: the close that made this object was no death.
+      // The task has closed the file again since, so no death made the close of this object.
       if (newest !== undefined && newest.key !== key) return 0;
       return provenFromMs(files.get(path, 'checkpoint')?.lastClose, this.#signalledAtMs);
     });

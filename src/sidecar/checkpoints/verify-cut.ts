@@ -1,5 +1,5 @@
-// Before a commit, if the user asks for it: runs the check on the set as it stands in the work directory, and
-// believes it only when nothing moved meanwhile.
+// Before a commit, if the user asks for it: runs the check on the set in the work directory, and believes it only if
+// nothing changed meanwhile.
 import { generationName } from '../../model/checkpoint/history.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { whileLinked } from '../../model/linked-signal.ts';
@@ -13,7 +13,7 @@ import { verify } from './verify.ts';
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'root' | 'log' | 'attempt' | 'signal'>;
 
-/** The set is not committed. `moved`: the task went on before the check had ended, and the next set may be. */
+/** The set is not committed. `moved`: the task went on before the check ended; the next set may be committed. */
 export class CutRefused extends Error {
   readonly moved: boolean;
 
@@ -25,8 +25,8 @@ export class CutRefused extends Error {
 }
 
 /**
- * Resolves to the marks that the generation gets; throws {@link CutRefused}, and when `until` aborts. The last cut
- * is never refused: what does not pass in time is marked suspect, and what passes is not.
+ * Resolves to the marks for the generation. Throws {@link CutRefused}, or when `until` aborts. The last cut is never
+ * refused: it is marked suspect if it does not pass in time, and not marked if it passes.
  */
 export type VerifyCut = (
   members: readonly StoredFile[],
@@ -58,7 +58,7 @@ export function openVerifyCut(context: Uses, checkpoints: Checkpoints): VerifyCu
     until: AbortSignal,
   ): Promise<void> => {
     const keys = members.map(({ key }) => key).join('\n');
-    // A store that refused the record is no reason to check the same set again.
+    // If the set passed and the store refused its record, it is not checked again.
     if (keys === passed) return;
     if (!stands(members)) throw new CutRefused(undefined);
     const name = generationName({ attempt, generation });

@@ -1,11 +1,11 @@
-// The user's own check of a set of checkpoint files (`--verify-checkpoint`), run in the work directory. It never
-// outlives its time limit, and its output never goes where the task's results go.
+// The user's own check of a set of checkpoint files (`--verify-checkpoint`), run in the work directory. It never runs
+// longer than its time limit, and its output never goes where the task's results go.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { reasonOf } from '../../model/errors.ts';
 import { formatMs } from '../../model/units.ts';
 
-/** A check reads what one checkpoint holds; one that takes longer than this hangs. */
+/** A check reads one checkpoint; one that takes longer than this hangs. */
 const LIMIT_MS = 600_000;
 
 export interface VerifyJob {
@@ -19,8 +19,8 @@ export interface VerifyJob {
 }
 
 /**
- * Undefined when the set is good, else why it is not, as `its check ended with 3`. Throws the signal's reason
- * when that aborts, and when no shell could be started.
+ * Undefined if the set is good, else why it is not, as `its check ended with 3`. Throws the signal's reason if that
+ * aborts, and if no shell could be started.
  */
 export async function verify(job: VerifyJob): Promise<string | undefined> {
   const { command, workdir, generation, limitMs = LIMIT_MS, signal } = job;
@@ -29,7 +29,7 @@ export async function verify(job: VerifyJob): Promise<string | undefined> {
     cwd: workdir,
     env: { ...process.env, CAPTURED_GENERATION: generation },
     stdio: ['ignore', 'ignore', 2],
-    // A group of its own, so that all that it starts can be ended with it.
+    // A process group of its own, so that everything it starts can be ended with it.
     detached: true,
   });
   let isLate = false;
