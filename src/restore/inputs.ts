@@ -121,8 +121,11 @@ async function findMatching(
   let leftOut = 0;
   const take = ({ head, candidates }: Looked): void => {
     const origin = originOf(head.key, head.meta);
-    // A result stands for the path that it was stored from; nobody means the name of its object.
-    const usable = candidates.filter(({ own }) => origin === undefined || (own && origin.kind === 'result'));
+    // A result stands for the path that it was stored from; nobody means the name of its object. If its key is
+    // shortened, that path is in its record alone: nothing else in the work directory may get a name made of a key.
+    const usable = candidates.filter(
+      ({ own, path }) => origin === undefined || (own && origin.kind === 'result' && origin.path === path),
+    );
     if (usable.length === 0) leftOut += 1;
     for (const { path, compressed, own } of usable) {
       if (origin !== undefined && !isVisible(search, origin))

@@ -66,6 +66,16 @@ describe('what a killed attempt had sent and never recorded', () => {
     expect(place.keys()).not.toContain('r.dat.0');
   });
 
+  it('is no result, though one may be called as a checkpoint is', async () => {
+    const options = ['-k', 'x', '-r', 'x*', '--task-name', 't', '--index', '1', '--run', 'names'];
+    const first = place.run(options, sh('echo 1 > x; echo 2 > x.t.1.1-1'));
+    expect(await first.status, first.stderr()).toBe(0);
+    expect(place.keys()).toContain('x.t.1%2E1-1.1');
+    const second = place.run(options, sh('true'));
+    expect(await second.status, second.stderr()).toBe(0);
+    expect(place.keys()).toContain('x.t.1%2E1-1.1');
+  });
+
   it('stays when the attempt is not done', async () => {
     expect(await place.run(OPTIONS, sh('echo 2 > k.chk; exit 3')).status).toBe(3);
     expect(found()).toEqual(STRAYS.toSorted());

@@ -1,9 +1,19 @@
 import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileManifest } from '../../src/model/file/manifest.ts';
+import {
+  checkpointKey,
+  keptKey,
+  mayCompress,
+  partialKey,
+  resultKey,
+  segmentKey,
+} from '../../src/model/format/keys.ts';
 import { findInputs, type InputSearch } from '../../src/restore/inputs.ts';
 import { recordedKeys } from '../../src/sidecar/startup/inputs-told.ts';
 import type { Store } from '../../src/store/contract/store.ts';
+import { anyPath } from '../support/any-path.ts';
 import { memoryStore } from '../support/memory-store.ts';
 
 const NEVER = new AbortController().signal;
@@ -88,6 +98,53 @@ describe('inputs below a directory', () => {
     expect(sources.find(({ path }) => path === 'data/part.3')).toMatchObject({ size: 4, md5: undefined });
     expect(requests.get).toBe(most.get);
     expect(requests.head).toBeLessThanOrEqual(most.head);
+  });
+});
+
+describe('what capture has stored itself', () => {
+  const inputs = compileManifest({ ...DECLARED, results: [], inputs: ['o/'] });
+
+  it('is an input of a directory under the name of its file or not at all, whatever that is called', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(anyPath, { minLength: 1, maxLength: 6 }),
+        fc.boolean(),
+        async (names, zst) => {
+          const store = memoryStore();
+          const { search } = searching(store);
+          const at = { attempt: 1, generation: 2 };
+          const paths = names.map((name) => `o/${name}`).filter((path) => !path.includes('/.capture/'));
+          for (const path of paths) {
+            const compressed = zst && mayCompress(path);
+            for (const key of [
+              resultKey(path, search.scope, compressed),
+              checkpointKey(path, search.scope, at, compressed),
+              segmentKey(path, search.scope, { ...at, segment: 1 }, compressed),
+              partialKey(path, search.scope, { attempt: 1, n: 0 }, compressed),
+              keptKey(path, search.scope, 1, compressed),
+            ])
+              store.objects.set(key, { bytes: Buffer.from('x'), meta: ours('2') });
+          }
+          const { sources } = await findInputs({ ...search, manifest: inputs }, ['o/']);
+          expect(paths).toEqual(expect.arrayContaining(sources.map(({ path }) => path)));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('under a shortened key is an input if it is named exactly', async () => {
+    const path = `o/${'a'.repeat(201)}`;
+    const store = memoryStore();
+    const { search } = searching(store);
+    const key = resultKey(path, search.scope, false);
+    store.objects.set(key, { bytes: Buffer.from('x'), meta: ours('2') });
+    const exactly = compileManifest({ ...DECLARED, results: [], inputs: [path] });
+    expect((await findInputs({ ...search, manifest: exactly }, [path])).sources).toMatchObject([
+      { path, key },
+    ]);
+    const { sources, leftOut } = await findInputs({ ...search, manifest: inputs }, ['o/']);
+    expect([sources, leftOut]).toEqual([[], 1]);
   });
 });
 

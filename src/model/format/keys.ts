@@ -5,6 +5,8 @@ import { decodePath, pathBytes, type RelPath } from '../path.ts';
 
 /** S3 allows 1,024 bytes; what is left is for the prefix of the user. */
 const KEY_LIMIT_BYTES = 900;
+/** Of a path in a key; what is left is for the longest of our suffixes, so that all keys of a path begin alike. */
+const PATH_LIMIT_BYTES = 720;
 /** File systems allow 255 bytes for a component; what is left is for our suffixes. */
 const COMPONENT_LIMIT_BYTES = 200;
 /** Readable beginning of a shortened component, bytes. */
@@ -108,14 +110,14 @@ export function parseSegmentKey(key: string): { attempt: number; segment: number
  * (`aws s3 cp`) stands under its plain name, which nobody has escaped.
  */
 export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: string; compressed: boolean }[] {
-  const plain = isPlainKey(path) && escapePath(path) !== path ? [path] : [];
+  const plain = isPlainKey(path) && stemOf(path) !== path ? [path] : [];
   const own = [resultKey(path, scope, false), ...plain.map((name) => `${name}.${scope.index}`)];
   return [
     ...own.flatMap((key) => [
       { key, compressed: false },
       { key: `${key}${COMPRESSED}`, compressed: true },
     ]),
-    ...[...plain, escapePath(path)].map((key) => ({ key, compressed: false })),
+    ...[...plain, stemOf(path)].map((key) => ({ key, compressed: false })),
   ];
 }
 
@@ -163,10 +165,15 @@ function pad(value: number, width: number): string {
 }
 
 function withSuffix(path: RelPath, suffix: string, compressed: boolean): string {
-  const tail = compressed ? `${suffix}${COMPRESSED}` : suffix;
-  const key = escapePath(path) + tail;
-  if (Buffer.byteLength(key) <= KEY_LIMIT_BYTES) return key;
-  return `${shorten(escapePath(path).replaceAll('/', '%2F'), path)}${tail}`;
+  return `${stemOf(path)}${suffix}${compressed ? COMPRESSED : ''}`;
+}
+
+/** What all keys of a path begin with. */
+function stemOf(path: RelPath): string {
+  const escaped = escapePath(path);
+  if (Buffer.byteLength(escaped) > PATH_LIMIT_BYTES) return shorten(escaped.replaceAll('/', '%2F'), path);
+  // A file that is called as a checkpoint object is: with an index behind it, it would be a segment.
+  return escaped.replace(/(\.[\w-]+)\.(\d+-\d+)$/, '$1%2E$2');
 }
 
 /**
@@ -185,8 +192,16 @@ export function escapePath(path: RelPath): string {
 
 /** The path that a key stands for: one that capture would not write so is the plain name of a file. */
 export function pathOfKey(key: string): RelPath {
-  const path = unescapeKey(key);
-  return escapePath(path) === key ? path : key;
+  return pathOfOwnKey(key) ?? key;
+}
+
+/**
+ * The path whose keys begin so; undefined when it was shortened, which cannot be undone, and for what capture never
+ * writes.
+ */
+export function pathOfOwnKey(escaped: string): RelPath | undefined {
+  const path = unescapeKey(escaped);
+  return stemOf(path) === escaped ? path : undefined;
 }
 
 /** The path that a key's path part stands for. A shortened one cannot be undone: it comes back as it is. */

@@ -1,13 +1,19 @@
-// Whose object is it? capture's own objects say so in their metadata; a listing of inputs leaves them out. Pure.
-import { TASKS_PREFIX } from './keys.ts';
+// Whose object is it, and of which file? capture's own objects say so in their metadata; a listing of inputs leaves
+// them out, but for the results of its own index. Pure.
+import type { RelPath } from '../path.ts';
+import { pathOfOwnKey, TASKS_PREFIX } from './keys.ts';
 
-/** An object that capture itself stored under this very key. */
-export interface Origin {
-  /** `result`: the newest one of its index. `other`: a checkpoint, a segment, a partial, an older object. */
-  readonly kind: 'result' | 'other';
-  /** `--run` of the attempt that stored it. */
-  readonly runId: string | undefined;
-}
+/** An object that capture itself stored under this very key, with `--run` of the attempt that stored it. */
+export type Origin = { readonly runId: string | undefined } & (
+  | {
+      /** The newest one of its index. */
+      readonly kind: 'result';
+      /** The file that it is; undefined when the key is shortened: then only its record knows. */
+      readonly path: RelPath | undefined;
+    }
+  /** A checkpoint, a segment, a partial, an older object. */
+  | { readonly kind: 'other' }
+);
 
 /** randomUUID's form: other programs write metadata of the same name. */
 const PUSH_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -22,8 +28,8 @@ export function originOf(key: string, meta: Readonly<Record<string, string>>): O
   // What earlier versions stored carries no index.
   const index = /^[\w-]+$/.test(meta['index'] ?? '') ? meta['index'] : '\\d+';
   if (new RegExp(`\\.${index}(${NOT_A_RESULT})(\\.zst)?$`).test(key)) return { kind: 'other', runId };
-  if (new RegExp(`\\.${index}(\\.zst)?$`).test(key)) return { kind: 'result', runId };
-  return undefined;
+  const [, escaped] = new RegExp(`^(.+)\\.${index}(\\.zst)?$`, 's').exec(key) ?? [];
+  return escaped === undefined ? undefined : { kind: 'result', path: pathOfOwnKey(escaped), runId };
 }
 
 /** What follows the index in the keys of model/format/keys that are no result's. */

@@ -214,7 +214,7 @@ async function sweepOwn(
   scope: KeyScope,
   signal: AbortSignal,
 ): Promise<void> {
-  const result = new RegExp(`\\.${scope.index}(\\.partial-\\d+|\\.~\\d+~)?(\\.zst)?$`);
+  const result = new RegExp(`\\.${scope.index}(\\.partial-\\d+)?(\\.~\\d+~)?(\\.zst)?$`);
   const checkpoint = `.${scope.taskName}.${scope.index}.`;
   const record = recordPrefix(scope);
   const mine = (key: string): boolean =>

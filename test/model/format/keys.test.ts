@@ -7,6 +7,8 @@ import {
   pathOfKey,
   keptKey,
   mayCompress,
+  momentPrefix,
+  parseMoment,
   parsePartial,
   parseRecordKey,
   partialKey,
@@ -14,9 +16,11 @@ import {
   recordKey,
   recordPrefix,
   resultKey,
+  segmentKey,
   unescapeKey,
 } from '../../../src/model/format/keys.ts';
 import { decodePath } from '../../../src/model/path.ts';
+import { anyPath } from '../../support/any-path.ts';
 
 const scope = { taskName: 'lmp', index: '7' };
 
@@ -111,6 +115,70 @@ describe('object keys', () => {
         expect(all(a).some((key) => all(b).includes(key))).toBe(false);
       }),
       { numRuns: 5000 },
+    );
+  });
+});
+
+describe('two files of one index', () => {
+  it('never share a key, even if one is called as an object of the other', () => {
+    const pieces = ['x', '.t', '.7', '.1-1', '.3-2', '.2', '.zst', '.~1~', '.partial-1', '%2E', '/'];
+    const path = fc
+      .array(fc.constantFrom(...pieces), { maxLength: 6 })
+      .map((some) => `x${some.join('').replace(/\/+/g, '/').replace(/\/$/, '')}`);
+    const keysOf = (one: string, at: { taskName: string; index: string }): readonly string[] =>
+      [false, ...(mayCompress(one) ? [true] : [])].flatMap((zst) => [
+        resultKey(one, at, zst),
+        partialKey(one, at, { attempt: 1, n: 0 }, zst),
+        partialKey(one, at, { attempt: 1, n: 1 }, zst),
+        keptKey(one, at, 1, zst),
+        ...[1, 3].flatMap((attempt) =>
+          [1, 2].flatMap((generation) => [
+            checkpointKey(one, at, { attempt, generation }, zst),
+            ...[2, 7].map((segment) => segmentKey(one, at, { attempt, generation, segment }, zst)),
+          ]),
+        ),
+      ]);
+    // Half of the pairs differ only by an ending.
+    const pair = fc.oneof(
+      fc.tuple(path, path),
+      fc
+        .tuple(path, fc.array(fc.constantFrom(...pieces.slice(0, -1)), { minLength: 1, maxLength: 4 }))
+        .map(([one, more]): [string, string] => [one, one + more.join('')]),
+    );
+    fc.assert(
+      fc.property(pair, fc.constantFrom('7', '1-1', '2'), ([a, b], index) => {
+        fc.pre(a !== b);
+        const at = { taskName: 't', index };
+        const taken = new Set(keysOf(a, at));
+        expect(keysOf(b, at).filter((key) => taken.has(key))).toEqual([]);
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+});
+
+describe('all keys of a path', () => {
+  it('begin alike, so that a listing finds them, however long the path is', () => {
+    const nearLimit = fc
+      .integer({ min: 600, max: 900 })
+      .map((length) => `${'d'.repeat(150)}/`.repeat(6).slice(0, length));
+    const path = fc.oneof(
+      anyPath,
+      nearLimit.map((text) => text.replace(/\/$/, 'd')),
+    );
+    fc.assert(
+      fc.property(path, fc.boolean(), (one, zst) => {
+        const at = { attempt: 1234, generation: 567_890, segment: 12_345 };
+        const wide = { taskName: 't'.repeat(64), index: 'i'.repeat(64) };
+        const moment = segmentKey(one, wide, at, zst);
+        expect(moment.startsWith(momentPrefix(one, wide))).toBe(true);
+        expect(parseMoment(moment.slice(momentPrefix(one, wide).length))?.attempt).toBe(1234);
+        expect(partialKey(one, wide, { attempt: 1234, n: 5 }, zst).startsWith(partialPrefix(one, wide))).toBe(
+          true,
+        );
+        expect(Buffer.byteLength(moment)).toBeLessThanOrEqual(900);
+      }),
+      { numRuns: 1000 },
     );
   });
 });
