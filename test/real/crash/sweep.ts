@@ -84,12 +84,12 @@ const REPLACED: readonly Failpoint[] = [
 ];
 
 /** Only a running task's sidecar is replaced; before the task starts its death ends the run. */
-const BEFORE_THE_TASK = /^(attempt-file|claim|settle|restore)\./;
+const BEFORE_THE_TASK = /^(attempt-file|claim|recover|restore)\./;
 
 /** With a long one records and deletions come while the task runs, with a short one all comes at its end. */
 const PAUSES_MS = [0, 60, 250];
 const LONG_PAUSE_MS = 250;
-const IN_RECLAIM = /^(reclaim|settle)\./;
+const IN_RECLAIM = /^(reclaim|recover)\./;
 
 /** Longer chains end less often with two runs that nothing kills; shorter ones say more when one fails. */
 const LINKS_IN_CHAIN = 12;
@@ -131,9 +131,9 @@ function linksAt(at: Failpoint, nth: number, random: () => number): readonly Gro
     pauseMs: IN_RECLAIM.test(at) ? LONG_PAUSE_MS : pick(PAUSES_MS, random),
     fresh,
   });
-  // Only a death in the middle of a reclaim leaves something for the next start to settle.
+  // Only a death in the middle of a reclaim leaves something for the next start to recover.
   const setAside: Death = { kind: 'failpoint', at: 'reclaim.set-aside', nth: 1, victim: 'all' };
-  const before = at.startsWith('settle.') ? [link(false, setAside)] : [];
+  const before = at.startsWith('recover.') ? [link(false, setAside)] : [];
   const isEarly = BEFORE_THE_TASK.test(at);
   const last = isEarly || nth > 1 ? [death('all')] : [another(), death('all')];
   return [
