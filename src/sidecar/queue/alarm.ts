@@ -9,13 +9,13 @@ export class Alarm {
   #timer: NodeJS.Timeout | undefined;
   #timerMs = Infinity;
 
-  /** `onDue` is told the keys whose instant has come. */
+  /** Calls `onDue` with the keys whose instant has come. */
   constructor(now: () => number, onDue: (keys: readonly FileKey[]) => void) {
     this.#now = now;
     this.#onDue = onDue;
   }
 
-  /** Keys that wait. */
+  /** How many keys wait. */
   get size(): number {
     return this.#untilMs.size;
   }

@@ -1,5 +1,5 @@
-// Lets somebody wait for the next change of something, whatever it is: each looks again by itself. Keeps no
-// timer, and nothing of a change that nobody waited for.
+// Lets callers wait for the next change of something, whatever it is; each then looks again by itself. Keeps no
+// timer, and remembers no change that nobody waited for.
 
 export class Changes {
   #listeners: (() => void)[] = [];

@@ -1,5 +1,5 @@
-// The file states of a run as they are now, each a row: a task may write hundreds of thousands of files, and each of
-// them may come again. What is asked of all of them again and again is counted.
+// The present file states of a run, each a row, because a task may write hundreds of thousands of files, and each may
+// come again. It keeps counts of what is often asked about all of them.
 import { isDone } from '../../model/file/decide.ts';
 import type { FileState, FileRole } from '../../model/file/file-state.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
@@ -21,7 +21,7 @@ export class FileStates {
   /** Checkpoints that may be there. */
   readonly standing: Standing;
 
-  /** `paths`: shared with what else is known by path. */
+  /** `paths`: shared with everything else that is known by path. */
   constructor(paths = new Paths()) {
     this.#paths = paths;
     this.standing = new Standing(paths);
@@ -75,13 +75,13 @@ export class FileStates {
     for (const role of ROLES) yield* this.of(role);
   }
 
-  /** There before the task started, and not closed since; but for `others`. */
+  /** Files that were there before the task started and were not closed since, except `others`. */
   *inherited(others: ReadonlySet<RelPath>): Generator<FileState> {
     for (const fileState of this.all())
       if (fileState.inherited !== undefined && !others.has(fileState.path)) yield fileState;
   }
 
-  /** Those that the store has refused. */
+  /** Files that the store has refused. */
   *refused(): Generator<FileState> {
     for (const fileState of this.all()) if (fileState.pending && fileState.failedTries > 0) yield fileState;
   }
@@ -103,7 +103,7 @@ export class FileStates {
     }
   }
 
-  /** Files whose last close may be a death's, however long ago it was. */
+  /** Files whose last close a death may have made, however long ago it was. */
   *unproven(): Generator<FileState> {
     for (const key of this.#unproven) {
       const fileState = this.at(key);
@@ -111,7 +111,7 @@ export class FileStates {
     }
   }
 
-  /** The closes of those whose content is not durable yet, by key. */
+  /** By key the closes of the files whose content is not durable yet. */
   behind(): ReadonlyMap<FileKey, number> {
     const behind = new Map<FileKey, number>();
     for (const fileState of this.all())
@@ -120,7 +120,7 @@ export class FileStates {
   }
 }
 
-/** A drain has to wait for it. */
+/** True if a drain has to wait for it. */
 export function isOpen(fileState: FileState): boolean {
   return !isDone(fileState) && !fileState.blocked;
 }

@@ -1,6 +1,6 @@
-// The declared files of this run: feeds what happened to decide(), and carries out what it says. Bounded
-// pushes, one in flight for each file and role, one timer for all that waits. With a deadline the most urgent
-// go first, and what does not fit is not begun.
+// The declared files of this run: passes what happened to decide(), and carries out what it says. Pushes are bounded,
+// one in flight for each file and role, with one timer for all that waits. With a deadline the most urgent files go
+// first, and what does not fit is not begun.
 import { reasonOf } from '../../model/errors.ts';
 import { byUrgency, type Sending } from '../../model/file/deadline.ts';
 import { decide, type FileEvent } from '../../model/file/decide.ts';
@@ -18,7 +18,7 @@ import type { FileChange, FilesOptions, KnownOfClose } from './pusher.ts';
 import { Ready } from './ready.ts';
 import type { Standing } from './standing.ts';
 
-/** Pushes under way at once: enough to hide a store's latency, few enough for its memory. */
+/** Pushes under way at once: enough to hide the store's latency, few enough for its memory. */
 const MOST_PUSHES = 8;
 
 export class Files {
@@ -49,12 +49,12 @@ export class Files {
     });
   }
 
-  /** `listener` is told each change from now on, before anything follows from it. */
+  /** Calls `listener` for each change from now on, before anything follows from it. */
   listen(listener: (change: FileChange) => void): void {
     this.#listener = listener;
   }
 
-  /** From now on the most urgent files go first; nothing is sent after `atMs`, ms since the epoch, if it is set. */
+  /** From now on the most urgent files go first. If `atMs` (ms since the epoch) is set, nothing is sent after it. */
   deadline(atMs: number | undefined): void {
     this.#priority.deadlineMs = atMs;
     if (atMs !== undefined)
@@ -63,7 +63,7 @@ export class Files {
     this.#pump();
   }
 
-  /** Ms that sending what the task still holds open, and one more checkpoint, is measured to take. */
+  /** How many ms it takes, as measured, to send what the task still holds open and one more checkpoint. */
   get drainMs(): number | undefined {
     const last = [...this.standing.paths(), ...this.#fileStates.blockedResults()];
     return this.#priority.takesMs(last.reduce((bytes, path) => bytes + this.#options.sizeOf(path), 0));
@@ -84,14 +84,14 @@ export class Files {
     this.#pump();
   }
 
-  /** The task ended with 0: inherited files count as its own, but for `others`. */
+  /** The task ended with 0: inherited files count as its own, except `others`. */
   adoptInherited(others: ReadonlySet<RelPath>): void {
     for (const fileState of this.#fileStates.inherited(others)) this.#apply(fileState, { kind: 'adopt' });
     this.#pump();
   }
 
   /**
-   * This state of the file is needed now: pushed without pacing even if it counts as known. False when it
+   * Somebody needs this state of the file now: it is pushed without pacing, even if it counts as known. False if it
    * cannot be pushed.
    */
   want(path: RelPath, role: FileRole): boolean {
@@ -101,18 +101,18 @@ export class Files {
     return this.get(path, role)?.left === undefined;
   }
 
-  /** The time is short: we are to be stopped, or the task has ended. */
+  /** The time is short: we are about to be stopped, or the task has ended. */
   get isHurried(): boolean {
     return this.#urgent || this.#hold || this.#priority.deadlineMs !== undefined;
   }
 
-  /** From now on pacing and holding no longer count. */
+  /** From now on nothing is paced or held back. */
   hurry(): void {
     this.#urgent = true;
     this.retryNow();
   }
 
-  /** What the store has refused is tried again at once. */
+  /** Tries at once what the store has refused. */
   retryNow(): void {
     for (const fileState of this.#fileStates.refused()) this.#apply(fileState, { kind: 'retry-now' });
     this.#wakeAll();
@@ -123,12 +123,12 @@ export class Files {
     return this.#fileStates.open;
   }
 
-  /** Closes of declared files up to now: who sees the same number twice has missed none. */
+  /** Closes of declared files up to now. If the number has not changed, no close came in between. */
   get closes(): number {
     return this.#closes;
   }
 
-  /** All that was closed by now is pushed without pacing, and what failed again. `vouched`: the task itself asks. */
+  /** Pushes all that was closed by now without pacing, and tries again what failed. `vouched`: the task itself asks. */
   needAll(vouched = true): Need {
     const wanted = this.#fileStates.behind();
     const need = this.#needs.need(wanted, (key) => this.#fileStates.at(key), vouched);
@@ -146,7 +146,7 @@ export class Files {
       if (isAtRest(fileState)) this.#apply(fileState, { kind: 'vouched' });
   }
 
-  /** After SIGTERM results that would replace something wait for the task's end. */
+  /** After SIGTERM, results that would replace something wait for the task's end. */
   holdReplacing(hold: boolean): void {
     this.#hold = hold;
     for (const fileState of this.#fileStates.all())
@@ -170,17 +170,17 @@ export class Files {
     return this.#fileStates.get(path, role);
   }
 
-  /** One after the other: there may be very many. */
+  /** One after the other, because there may be very many. */
   fileStates(role: FileRole): Iterable<FileState> {
     return this.#fileStates.of(role);
   }
 
-  /** Of them those that wait to be stored, or for their writer. */
+  /** Those of them that wait to be stored, or for their writer. */
   outstanding(role: FileRole): Iterable<FileState> {
     return this.#fileStates.outstanding(role);
   }
 
-  /** Checkpoints that may be there: of very many that came most may be gone. */
+  /** Checkpoints that may be there: if very many came, most may be gone. */
   get standing(): Standing {
     return this.#fileStates.standing;
   }
@@ -191,8 +191,8 @@ export class Files {
   }
 
   /**
-   * Resolves when nothing is pending but what waits for a writer, or does not fit into the time that is left; or
-   * when `signal` aborts. With a `role` only files of that role are waited for.
+   * Resolves when nothing is pending, except what waits for a writer or does not fit into the time that is left; or
+   * when `signal` aborts. With a `role` it waits only for files of that role.
    */
   async drained(signal: AbortSignal, role?: FileRole): Promise<void> {
     while (!signal.aborted && !this.#stopped && !this.#allSettled(role)) await this.#changes.next(signal);

@@ -1,5 +1,5 @@
-// Results whose bytes are durable and that still stand in the work directory: what could be reclaimed. Knows how
-// much it is at any time without looking at each.
+// Results whose bytes are durable and that are still in the work directory, so that they could be reclaimed. Knows
+// their number and size at any time without looking at each.
 import type { Fingerprint } from '../../model/file/fingerprint.ts';
 import {
   FINGERPRINT_BYTES,
@@ -14,9 +14,9 @@ import type { RelPath } from '../../model/path.ts';
 export interface LocalCopy {
   /** As it was pushed. */
   readonly fingerprint: Fingerprint;
-  /** Closes since the task started, when it was read. */
+  /** Closes since the task started, as counted when it was read. */
   readonly closes: number;
-  /** This attempt pushed it; else the bytes were durable before (an unchanged baseline). */
+  /** True if this attempt pushed it; else the bytes were durable before (an unchanged baseline). */
   readonly isOurs: boolean;
 }
 
@@ -41,7 +41,7 @@ const copyRow: RowCodec<LocalCopy> = {
   }),
 };
 
-/** Never reopened after a close: it will hardly be wanted again. */
+/** True if it was not reopened after a close: it will hardly be needed again. */
 export function isClosedOnce({ closes }: LocalCopy): boolean {
   return closes <= 1;
 }
@@ -59,7 +59,7 @@ export class LocalCopies {
     return this.#bytes;
   }
 
-  /** Of those that were closed once. */
+  /** Those that were closed once. */
   get once(): Amount {
     return this.#once;
   }

@@ -1,24 +1,24 @@
-// What flushes wait for: the content that declared files had at one moment. It says which files are pushed
-// without pacing, and resolves each wait as soon as the last of its files is over; a task that goes on writing
-// cannot keep it waiting.
+// What flushes wait for: the content that declared files had at one moment. Says which files are pushed without
+// pacing, and resolves each wait as soon as its last file is over. A task that goes on writing cannot prolong the
+// wait.
 import { createDeferred } from '../../model/deferred.ts';
 import { isOver } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import type { FileKey } from './pusher.ts';
 
-/** One moment's content, waited for by one flush or by several that came at the same moment. */
+/** The content of one moment. One flush waits for it, or several that came at the same moment. */
 export interface Need {
-  /** Resolves to true when nothing of it is waited for any more, durable or not; to false when `signal` aborts. */
+  /** Resolves to true once nothing of it is waited for any more, durable or not; to false when `signal` aborts. */
   met(signal: AbortSignal): Promise<boolean>;
   /** Of the files that it began with, those whose content is not durable, as they are now. */
   unmet(): readonly FileState[];
-  /** Nothing is hurried for it any more. */
+  /** Ends it: no file is hurried for it any more. */
   close(): void;
 }
 
 interface Wait {
   readonly vouched: boolean;
-  /** By key: the closes whose content is needed. */
+  /** By key the number of closes whose content is needed. */
   readonly open: Map<FileKey, number>;
   readonly done: () => void;
 }
@@ -27,7 +27,7 @@ export class Needs {
   readonly #waits = new Set<Wait>();
   readonly #isHeld: (fileState: FileState) => boolean;
 
-  /** Held files are not waited for: they are pushed only when the task has ended. */
+  /** Held files are not waited for: they are pushed only after the task has ended. */
   constructor(isHeld: (fileState: FileState) => boolean) {
     this.#isHeld = isHeld;
   }
@@ -38,13 +38,13 @@ export class Needs {
     return false;
   }
 
-  /** True while the task itself waits for it. */
+  /** True while the task itself waits for this file. */
   vouches(key: FileKey): boolean {
     for (const { open, vouched } of this.#waits) if (vouched && open.has(key)) return true;
     return false;
   }
 
-  /** To be told of every change of a file state. */
+  /** Call it with every change of a file state. */
   changed(key: FileKey, fileState: FileState): void {
     for (const wait of this.#waits) {
       const closes = wait.open.get(key);
@@ -54,7 +54,10 @@ export class Needs {
     }
   }
 
-  /** `wanted`: closes by key; `now` gives a file state as it is when it is asked. `vouched`: the task itself asks. */
+  /**
+   * `wanted`: number of closes by key. `now`: gives a file state as it is when asked. `vouched`: the task itself
+   * asks.
+   */
   need(
     wanted: ReadonlyMap<FileKey, number>,
     now: (key: FileKey) => FileState | undefined,

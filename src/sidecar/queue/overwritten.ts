@@ -1,6 +1,6 @@
-// What stands under a result's key need not be what its record says: an attempt may die between a push and the
-// record of it, or only stall, and wake up when a later one has pushed the same key; and an object may have been
-// deleted or cut since. Looks at push ids and sizes, and never says that all is stored when it could not look.
+// Is the object under a result's key still what its record says? It need not be: an attempt may die between a push
+// and its record, or stall and wake up after a later attempt has pushed the same key; and somebody may have deleted
+// or cut the object. Looks at push ids and sizes, and never says that all is stored if it could not look.
 import { forEachAtOnce } from '../../model/at-once.ts';
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -21,26 +21,26 @@ type Uses = Needs<
 /** A look costs a round trip and no bytes. */
 const LOOKS_AT_ONCE = 16;
 
-/** True when an earlier attempt ended without a word: it may be dead, or only stalled. */
+/** True if an earlier attempt never said how it ended: it may be dead, or only stalled. */
 export function mayBeOverwritten({ attempts }: History): boolean {
   return attempts.some(({ kind }) => !isLast(kind));
 }
 
-/** True when the object of a result is no longer the one that was pushed, or not all of it. */
+/** True if the object of a result is no longer the one that was pushed, or not all of it. */
 export async function isOverwritten({ store, signal }: Uses, file: StoredFile): Promise<boolean> {
   return !isObjectOf(file, await store.head(file.key, signal));
 }
 
-/** The put that the record names has made this object: S3 changes metadata only with the object. */
+/** True if this object was made by the put that the record names. S3 changes metadata only together with the object. */
 function isObjectOf({ push, storedSize }: StoredFile, head: ObjectHead | undefined): boolean {
   if (head?.meta['push'] !== push) return false;
   return storedSize === undefined || head.sizeBytes === storedSize;
 }
 
-/** What a push has written beside the bytes; the md5 is missing where it was not known before they left. */
+/** What a push has written beside the bytes; without the md5 if it was not known before they were sent. */
 export type Standing = Omit<StoredFile, 'md5'> & Partial<Pick<StoredFile, 'md5'>>;
 
-/** The whole object that stands under the key of `file`; `file` itself when it is the one of the record. */
+/** The whole object that stands under the key of `file`; `file` itself if it is the one of the record. */
 export async function standing(
   store: Store,
   file: StoredFile,
@@ -49,7 +49,7 @@ export async function standing(
   const head = await store.head(file.key, signal);
   if (head === undefined) return undefined;
   if (isObjectOf(file, head)) return file;
-  // Cut short, it still carries what it was.
+  // It was cut short, and still carries the metadata of the whole.
   if (head.meta['push'] === file.push) return undefined;
   return { ...file, md5: undefined, storedSize: head.sizeBytes, ...factsOfMeta(head.meta) };
 }
@@ -71,14 +71,14 @@ export interface LookOptions {
   readonly files: Files;
   /** Paths of results whose object this attempt has pushed or looked at. */
   readonly isConfirmed: (path: RelPath) => boolean;
-  /** Only where the record may become `done`: what earlier attempts stored is looked for, too. */
+  /** True only if the record may become `done`: then it also looks for what earlier attempts stored. */
   readonly withEarlier: boolean;
   readonly deadline: AbortSignal;
 }
 
 /**
- * Before the last record: pushes again what is not in the store any more and still here, and notes as they stand
- * results that an earlier attempt had pushed and not recorded. Resolves to what could not be.
+ * Before the last record: pushes again what is no longer in the store and is still here, and notes results, as they
+ * stand, that an earlier attempt pushed and did not record. Resolves to what could not be pushed.
  */
 export async function pushOverwritten(
   context: Uses,
@@ -102,7 +102,7 @@ export async function pushOverwritten(
       left.push({ path: file.path, why: `nobody knows whether it is still stored: ${reasonOf(error)}` });
     }
   };
-  // Never all of them at once: there may be very many.
+  // One after the other, because there may be very many.
   await forEachAtOnce(ledger.results.values(), LOOKS_AT_ONCE, look);
   for (const { path } of again) {
     log.warn(`${showPath(path)} was replaced in the store, or is gone from it: it is pushed again`);
@@ -136,8 +136,8 @@ export class Confirmed {
   }
 
   /**
-   * Looks, once, for the object of a result whose content came again; `known` is what was stored. False when it is not
-   * there as it was: then that content is no reason not to push any more.
+   * Looks, once, for the object of a result whose content came again; `known` is what was stored. False if it is no
+   * longer there as it was: then this content must be pushed.
    */
   async isStored(known: StoredFile | undefined, md5: string): Promise<boolean> {
     const { attempt, baselines, log } = this.#context;

@@ -1,5 +1,5 @@
-// What deaths have left of results, and no record names: the attempt was killed after it had sent it. A listing for each
-// path that is asked for, and none where every earlier attempt has written its last record.
+// Partial results that no record names, because the attempt was killed after it had sent them. One listing for each
+// path that is asked for, and none if every earlier attempt has written its last record.
 import pLimit from 'p-limit';
 import type { History } from '../../model/checkpoint/history.ts';
 import { fixedPart } from '../../model/file/fixed-part.ts';
@@ -17,9 +17,9 @@ import { factsOfMeta } from './overwritten.ts';
 
 /** A listing costs a round trip. */
 const LISTINGS_AT_ONCE = 8;
-/** Of very many results the first so many are looked at. */
+/** If there are very many results, only the first ones are looked at. */
 const MOST_PATHS = 1000;
-/** Of a prefix with very many objects, of all indices, the first so many are looked at: a hundred requests. */
+/** If very many objects of all indices stand below a prefix, only the first ones are looked at: a hundred requests. */
 const MOST_KEYS = 100_000;
 
 export interface PartialSearch {
@@ -29,7 +29,7 @@ export interface PartialSearch {
   readonly signal: AbortSignal;
 }
 
-/** In the order of attempts. `md5` is '' where nobody knows it. */
+/** Ordered by attempt. `md5` is '' if nobody knows it. */
 export async function unrecordedPartials(
   { store, scope, history, signal }: PartialSearch,
   paths: Iterable<RelPath>,
@@ -50,7 +50,7 @@ export async function unrecordedPartials(
   return byAttempt((await pLimit(LISTINGS_AT_ONCE).map(some, find)).flat());
 }
 
-/** The same of all paths that only `patterns` tell: one listing of what stands below them, of all indices. */
+/** The same for all paths that only `patterns` name: one listing of what stands below them, of all indices. */
 export async function unrecordedPartialsBelow(
   { store, scope, history, signal }: PartialSearch,
   patterns: readonly string[],
@@ -78,7 +78,10 @@ interface Named {
 
 type Unrecorded = (store: Store, named: Named, signal: AbortSignal) => Promise<readonly StoredFile[]>;
 
-/** Tells whether an attempt that never said its end has left it, and no record names it; undefined: all have said it. */
+/**
+ * Tells whether an object was left by an attempt that never said how it ended, and is named by no record. Undefined
+ * if every attempt has said so.
+ */
 function silentOf(history: History): Unrecorded | undefined {
   const silent = history.attempts.filter(({ kind, sameRun }) => sameRun && !isLast(kind));
   if (silent.length === 0) return undefined;
@@ -95,7 +98,7 @@ function silentOf(history: History): Unrecorded | undefined {
   };
 }
 
-/** Without those below another one. */
+/** Without those that lie below another one. */
 function outermost(prefixes: readonly string[]): readonly string[] {
   const isBelow = (prefix: string, other: string): boolean => prefix !== other && prefix.startsWith(other);
   return [...new Set(prefixes)].filter((prefix) => !prefixes.some((other) => isBelow(prefix, other)));
@@ -105,7 +108,7 @@ function byAttempt(found: readonly StoredFile[]): readonly StoredFile[] {
   return found.toSorted((a, b) => a.attempt - b.attempt);
 }
 
-/** Where the metadata do not say. */
+/** For what the metadata do not say. */
 const UNKNOWN = {
   kind: 'file',
   push: '',

@@ -1,5 +1,5 @@
-// What a death left of results: stored beside the good ones as `<path>.<index>.partial-<attempt>`, never over
-// them, and kept in the work directory.
+// Partial results: if a death may have left a result half-written, it is stored as
+// `<path>.<index>.partial-<attempt>`, beside the good ones and never over them, and stays in the work directory.
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import { partialKey } from '../../model/format/keys.ts';
@@ -24,7 +24,7 @@ type Uses = Needs<
   | 'now'
 >;
 
-/** Pushes the file as it is under its partial key. `why` it may be half-written is for the user. */
+/** Pushes the file as it is under its partial key. `why`, for the user: why it may be half-written. */
 export async function pushPartial(
   context: Uses,
   fileState: FileState,
@@ -34,7 +34,7 @@ export async function pushPartial(
   const { attempt, scope, ledger, log, now } = context;
   const { path } = fileState;
   const startedMs = now();
-  // Of an empty one nothing is left.
+  // If it is empty, there is nothing to keep.
   const facts = statMember(context.root, path);
   if (facts?.size === 0) return { kind: 'unchanged', durable: { fingerprint: facts, md5: '', size: 0 } };
   const n = await freeNumber(context, path, how.signal);
@@ -82,7 +82,7 @@ export async function moveToPartial(context: Uses, path: RelPath, signal: AbortS
   );
 }
 
-/** Of the first key that is free, or ours already: the attempts of other tasks have the same numbers. */
+/** The first number whose key is free, or already ours: the attempts of other tasks have the same numbers. */
 async function freeNumber(
   { store, scope, attempt, runToken }: Uses,
   path: RelPath,

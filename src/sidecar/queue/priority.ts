@@ -1,5 +1,5 @@
-// The pushes under way, how fast their bytes go, and with a deadline which file is still begun and which push
-// is given up, by the rules of model/file/deadline. Without a deadline every push is begun and none given up.
+// The pushes under way, and how fast their bytes go. With a deadline it also says which file is still begun and which
+// push is given up, by the rules of model/file/deadline; without one every push is begun and none is given up.
 import { isBegun, LinkRate, PART_BYTES, type Sending, tooLate } from '../../model/file/deadline.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -18,16 +18,16 @@ export class Priority {
   readonly #rate = new LinkRate();
   readonly #underWay = new Map<FileKey, UnderWay>();
   #deadlineMs: number | undefined;
-  /** Stored bytes of each byte of a file. */
+  /** Stored bytes for each byte of a file. */
   #ratio = 1;
 
-  /** `sizeOf`: of the local file, in bytes; 0 when it is gone. */
+  /** `sizeOf`: size of the local file in bytes; 0 if it is gone. */
   constructor(sizeOf: (path: RelPath) => number, now: () => number) {
     this.#sizeOf = sizeOf;
     this.#now = now;
   }
 
-  /** What is not sent by then is not sent, ms since the epoch; undefined: there is time. */
+  /** What is not sent by then is never sent, ms since the epoch; undefined: there is time. */
   set deadlineMs(atMs: number | undefined) {
     this.#deadlineMs = atMs;
   }
@@ -37,13 +37,13 @@ export class Priority {
     return { role: fileState.role, bytes: this.#sizeOf(fileState.path) * this.#ratio };
   }
 
-  /** Ms that sending so many bytes of files is measured to take; undefined: nothing is measured. */
+  /** How many ms it takes, as measured, to send so many bytes of files; undefined if nothing was measured. */
   takesMs(fileBytes: number): number | undefined {
     const rate = this.#rate.bytesPerMs(this.#now());
     return rate === undefined ? undefined : (fileBytes * this.#ratio) / rate;
   }
 
-  /** With a deadline a checkpoint does not wait until others have ended. */
+  /** With a deadline a checkpoint does not wait for other pushes to end. */
   isUrgent(role: FileRole): boolean {
     return this.#deadlineMs !== undefined && role === 'checkpoint';
   }
@@ -85,11 +85,11 @@ export class Priority {
     }
   }
 
-  /** Gives up results that cannot be sent in time, so that those can that fit. */
+  /** Gives up results that cannot be sent in time, in favour of those that can. */
   giveUpLate(): void {
     if (this.#deadlineMs === undefined) return;
     const pushes = [...this.#underWay.values()].map((push) => ({ ...this.#left(push), stop: push.stop }));
-    // The measure lags behind by what the store has not acknowledged: right after a burst began by nearly all.
+    // The measure lacks what the store has not acknowledged: right after a burst began, nearly all of it.
     const unheardBytes = pushes.reduce((sum, { bytes }) => sum + Math.min(bytes, PART_BYTES), 0);
     const nowMs = this.#now();
     const bytesPerMs = this.#rate.bytesPerMsWith(unheardBytes, nowMs);

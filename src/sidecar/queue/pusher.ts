@@ -1,5 +1,5 @@
-// What files.ts and those who push for it say to each other: what is to be pushed, and what the push came to. What else
-// follows from it, such as a record or a reclaim, is the business of the one who pushed.
+// What files.ts and those who push for it tell each other: what to push, and how the push ended. Other consequences,
+// such as a record or a reclaim, are left to the one who pushed.
 import { reasonOf } from '../../model/errors.ts';
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { Evidence } from '../../model/file/evidence.ts';
@@ -14,12 +14,12 @@ import type { Needs } from '../run/context.ts';
 /** What it takes of the run. */
 type Uses = Needs<'log' | 'outage' | 'now'>;
 
-/** Stands for one file in one role: a number, as there may be very many. */
+/** Stands for one file in one role. A number, because there may be very many. */
 export type FileKey = number;
 
 /** What a push needs to know of this run, and tells it. */
 export interface PushHandle {
-  /** It was torn once: copied to the spool first. */
+  /** It was torn once: copy it to the spool first. */
   readonly spoolFirst: boolean;
   /** Aborts when the push is given up, or the sidecar gives everything up. */
   readonly signal: AbortSignal;
@@ -27,14 +27,14 @@ export interface PushHandle {
   readonly onSent: (bytes: number) => void;
 }
 
-/** Carries out one push of a file and says how it ended. It never throws for a state of the file. */
+/** Carries out one push of a file and says how it ended. Never throws because of a state of the file. */
 export type Pusher = (fileState: FileState, how: PushHandle) => Promise<FileEvent>;
 
 /** What is known of a close beside its path and time. */
 export interface KnownOfClose {
-  /** Of the sight of a scan: a state that is known already is no close. */
+  /** For what a scan saw: a state that is known already is no close. */
   readonly fingerprint?: Fingerprint | undefined;
-  /** `unknown` when it is left out. */
+  /** `unknown` if it is left out. */
   readonly evidence?: Evidence;
 }
 
@@ -44,7 +44,7 @@ export interface FilesOptions {
   readonly push: Pusher;
   readonly rolesOf: (path: RelPath) => readonly FileRole[];
   readonly replaces: (path: RelPath) => boolean;
-  /** Bytes of the local file; 0 when it is gone. */
+  /** Size of the local file in bytes; 0 if it is gone. */
   readonly sizeOf: (path: RelPath) => number;
   readonly now: () => number;
 }
@@ -57,7 +57,7 @@ export interface FileChange {
   readonly event: FileEvent | undefined;
 }
 
-/** How a push that began at `startedMs` has ended. What `exists` means the one who pushed knows. */
+/** How a push that began at `startedMs` has ended. Only the one who pushed knows what `exists` means. */
 export function endedPush(
   sent: Exclude<Sent, { readonly kind: 'exists' }>,
   startedMs: number,
@@ -84,8 +84,8 @@ export function endedPush(
 }
 
 /**
- * A push that threw: the file stays pending and is tried again. The user reads of it once: of an outage of the store
- * by outage.ts, of everything else here.
+ * A push that threw: the file stays pending and is tried again. The user is told once: by outage.ts if the store is
+ * out of service, else here.
  */
 export function failedPush(
   { log, outage, now }: Uses,

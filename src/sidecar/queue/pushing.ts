@@ -1,5 +1,5 @@
-// Where the push of a file goes: a checkpoint to an object of its own, a result to its key, and what a death may have
-// left of a result beside that key. Each push ends when it is given up, or the whole run is.
+// Where a file is pushed to: a checkpoint to an object of its own, a result to its key, and a result that a death may
+// have left half-written to its partial key. Each push ends when it is given up, or the whole run is.
 import { whileLinked } from '../../model/linked-signal.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { Context } from '../run/context.ts';

@@ -1,5 +1,5 @@
-// The files that may have something to do: first come, first served, until the time is short and they are
-// ranked. May be changed while it is iterated.
+// The files that may have something to do: first come, first served, until the time is short and they are ranked. It
+// may be changed while it is iterated.
 import type { FileKey } from './pusher.ts';
 
 interface Entry<Rank> {
@@ -7,15 +7,15 @@ interface Entry<Rank> {
   readonly rank: Rank;
 }
 
-/** So many served keys are not worth making the queue anew. */
+/** The queue is made anew only after this many served keys. */
 const FEW_SERVED = 4096;
 
 export class Ready<Rank> {
-  /** By key: 1 for one that waits. A Set of so many would take ten times as much. */
+  /** By key: 1 for one that waits. A Set of that many would take ten times the memory. */
   #waits = new Uint8Array(1024);
   #rankOf: ((key: FileKey) => Rank) | undefined;
   #compare: (a: Rank, b: Rank) => number = () => 0;
-  /** As they came; what does not wait any more is passed over, and all that is before `#first`. */
+  /** In the order in which they came. Everything before `#first`, and what no longer waits, is passed over. */
   #queue: FileKey[] = [];
   #first = 0;
   /** In the order of ranks; what is no longer in `#entries` is passed over. */
@@ -41,11 +41,11 @@ export class Ready<Rank> {
   delete(key: FileKey): void {
     if (this.#has(key)) this.#waits[key] = 0;
     this.#entries.delete(key);
-    // At once: what is added again stands at the end, never where it stood.
+    // At once: what is added again must stand at the end, not where it stood before.
     while (this.#first < this.#queue.length && !this.#has(this.#queue[this.#first] ?? -1)) this.#first += 1;
   }
 
-  /** From now on the order is that of `compare`; a key's rank is taken when it is added. */
+  /** From now on `compare` gives the order; the rank of a key is taken when it is added. */
   rank(rankOf: (key: FileKey) => Rank, compare: (a: Rank, b: Rank) => number): void {
     if (this.#rankOf !== undefined) return;
     const keys = [...this.#inTurn()];
@@ -70,7 +70,7 @@ export class Ready<Rank> {
     return this.#waits[key] === 1;
   }
 
-  /** Begins behind what was served: to pass over it each time would cost more with each file. */
+  /** Begins after what was served: to pass over it each time would cost more with each file. */
   *#inTurn(): Generator<FileKey> {
     if (this.#first > FEW_SERVED && this.#first * 2 > this.#queue.length) {
       this.#queue = this.#queue.slice(this.#first);
@@ -83,7 +83,7 @@ export class Ready<Rank> {
     }
   }
 
-  /** Behind its equals. */
+  /** After those of equal rank. */
   #place(rank: Rank): number {
     let low = 0;
     let high = this.#ranked.length;

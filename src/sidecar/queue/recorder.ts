@@ -1,5 +1,5 @@
-// When `stored` records are written: coalesced while nobody waits for them, at once when somebody does
-// (a reclaim, the drain). A record that fails is tried again; what it would have named stays unreclaimed.
+// When `stored` records are written: together while nobody waits for them, at once if somebody does (a reclaim, the
+// drain). A record that fails is tried again; until then what it would have named is not reclaimed.
 import { pauseAfter, type BackOff } from '../../model/back-off.ts';
 import { reasonOf } from '../../model/errors.ts';
 import type { Needs } from '../run/context.ts';
@@ -8,9 +8,9 @@ import type { Needs } from '../run/context.ts';
 type Uses = Needs<'settings' | 'log' | 'ledger' | 'signal' | 'outage'>;
 
 const BACK_OFF: BackOff = { firstMs: 10_000, mostMs: 300_000 };
-/** With `--reclaim now` a record comes before each deletion: never more often than this. */
+/** With `--reclaim now` a record comes before each deletion, but never more often than this. */
 const EAGER: BackOff = { firstMs: 500, mostMs: 500 };
-/** So many results are recorded at once: what no record names is kept in memory. */
+/** Results that are recorded at once: what no record names is kept in memory. */
 const MOST_UNRECORDED = 4000;
 
 export class Recorder {
@@ -22,7 +22,7 @@ export class Recorder {
   #writing: Promise<void> | undefined;
   #stopped = false;
 
-  /** `afterRecord` runs after each record: deletes obsolete objects, reclaims. */
+  /** Calls `afterRecord` after each record: deletes obsolete objects, reclaims. */
   constructor(context: Uses, afterRecord: () => Promise<void>) {
     this.#context = context;
     this.#afterRecord = afterRecord;
@@ -42,7 +42,7 @@ export class Recorder {
     }, pauseMs);
   }
 
-  /** Writes what is not recorded yet. Resolves when it is written or has failed; never throws. */
+  /** Writes what is not recorded yet. Resolves once it is written or has failed; never throws. */
   async now(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -55,7 +55,7 @@ export class Recorder {
     await this.#writing;
   }
 
-  /** No more records of its own accord; the one under way is finished. */
+  /** No more records are begun here; the one under way is finished. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
@@ -68,7 +68,7 @@ export class Recorder {
       if (ledger.unrecordedCount > 0) await ledger.write('stored', {}, signal);
       await this.#afterRecord();
     } catch (error) {
-      // Of an outage the user has read already.
+      // An outage has been told to the user already.
       if (!signal.aborted && !outage.isKnown)
         log.warn(`a record could not be written and is tried again: ${reasonOf(error)}`);
     }

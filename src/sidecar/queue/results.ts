@@ -1,5 +1,5 @@
-// Pushes results as files.ts asks for them, notes them in the ledger, and says when a record is due and
-// what may be reclaimed after it.
+// Pushes results as files.ts asks for them, notes them in the ledger, and says when a record is due and what may be
+// reclaimed after it.
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import { type Fingerprint, sameFingerprint } from '../../model/file/fingerprint.ts';
@@ -18,35 +18,35 @@ import { LocalCopies, type LocalCopy } from './local-copies.ts';
 import { Confirmed } from './overwritten.ts';
 import { endedPush, failedPush, type PushHandle } from './pusher.ts';
 
-/** A stored result whose local copy may go once a record names it. */
+/** A stored result whose local copy may be deleted once a record names it. */
 export interface Reclaimable {
   readonly path: RelPath;
   readonly fingerprint: Fingerprint;
-  /** This attempt stored it; else the bytes were durable before (an unchanged baseline). */
+  /** True if this attempt stored it; else the bytes were durable before (an unchanged baseline). */
   readonly isOurs: boolean;
 }
 
 export class Results {
   readonly #context: Context;
   readonly #publisher: ResultPublisher;
-  /** What stands locally and durably. */
+  /** What is both here and durable. */
   readonly copies: LocalCopies;
-  /** Paths that were reclaimed in this run: what comes again may be an append to nothing. */
+  /** Paths that were reclaimed in this run. If such a path comes again, the task may have appended to an empty file. */
   readonly #reclaimed: PackedMap<true>;
-  /** Paths whose older object had to be kept: never reclaimed any more. */
+  /** Paths whose older object had to be kept: they are never reclaimed any more. */
   readonly #keepLocal = new Set<RelPath>();
-  /** It was said that older objects are kept: at the start, or of the first one. */
+  /** The user has been told that older objects are kept: at the start, or with the first one. */
   #saidKept: boolean;
-  /** Objects in a form that is no longer used, by the path whose record must come first. */
+  /** By path the object in a form that is no longer used; it goes once the path's new record is written. */
   readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
   /** Paths whose obsolete object is being deleted. */
   readonly #deleting = new Map<RelPath, Promise<unknown>>();
   /** Paths that are being pushed. */
   readonly #underWay = new Set<RelPath>();
-  /** By path when its newest stored content began to be read. */
+  /** By path the time at which we began to read its newest stored content. */
   readonly #publishedMs: PackedMap<number>;
   readonly #confirmed: Confirmed;
-  /** Paths of which it was said that they cannot be stored as they are. */
+  /** Paths of which the user was told that they cannot be stored as they are. */
   readonly #refused = new Set<RelPath>();
 
   constructor(context: Context) {
@@ -64,17 +64,17 @@ export class Results {
     };
   }
 
-  /** True when a push of this path would replace an object that is known. */
+  /** True if a push of this path would replace an object that is known. */
   replaces(path: RelPath): boolean {
     return this.#context.ledger.results.has(path) || this.#context.history.foreignResults.has(path);
   }
 
-  /** True when what stands under the path's key was read at or after this instant, in this run. */
+  /** True if what stands under the path's key was read at or after this instant, in this run. */
   publishedSince(path: RelPath, atMs: number): boolean {
     return (this.#publishedMs.get(path) ?? -Infinity) >= atMs;
   }
 
-  /** From the moment that the file is out of the task's sight, what it makes there is an append to nothing. */
+  /** From the moment that the file is out of the task's sight, the task would append to an empty file. */
   noteReclaiming(path: RelPath, begins: boolean): void {
     if (begins) this.#reclaimed.set(path, true);
     else this.#reclaimed.delete(path);
@@ -156,7 +156,7 @@ export class Results {
     return this.#confirmed.has(path) || this.#publishedMs.has(path);
   }
 
-  /** After a record has been written: objects in the other form go. That of a path under way waits for the next time. */
+  /** After a record: deletes the objects in the other form. That of a path under way waits for the next record. */
   async deleteObsolete(): Promise<void> {
     const { ledger, tidy, signal } = this.#context;
     for (const [path, { key, file }] of this.#obsolete) {
@@ -172,8 +172,8 @@ export class Results {
   }
 
   /**
-   * What a record names (or always named) and whose local copy may be deleted, those first that came first. `which`
-   * says which are wanted.
+   * Files that a record names (or always named) and whose local copy may be deleted, in the order in which they came.
+   * `which` says which of them are wanted.
    */
   *readyToReclaim(which: (copy: LocalCopy) => boolean = () => true): Generator<Reclaimable> {
     const { ledger } = this.#context;
@@ -222,7 +222,7 @@ export class Results {
     this.copies.note(path, { fingerprint, closes, isOurs });
   }
 
-  /** What this run has stored and what still stands: files and their newest bytes, however often each was pushed. */
+  /** What this run has stored and still stands: files and their newest bytes, however often each was pushed. */
   get stored(): { readonly files: number; readonly bytes: number } {
     const { ledger, attempt } = this.#context;
     let files = 0;
@@ -236,7 +236,7 @@ export class Results {
     return { files, bytes };
   }
 
-  /** How many paths have an older object that this run has kept. */
+  /** For how many paths this run has kept an older object. */
   get olderKept(): number {
     return this.#keepLocal.size;
   }
@@ -258,8 +258,8 @@ export class Results {
 }
 
 /**
- * True when the sidecar that this one replaces may have reclaimed the file: what stands there now was made after
- * what is stored was written (statx(2), stx_btime; 0 where the file system does not know it).
+ * True if the sidecar that this one replaces may have reclaimed the file: what is there now was created after what is
+ * stored was written (statx(2), stx_btime; 0 if the file system does not know it).
  */
 function isMadeAnew(
   { resumed, reclaimer, attempt, root }: Context,

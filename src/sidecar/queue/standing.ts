@@ -1,11 +1,11 @@
-// Which of the checkpoint files that ever came may stand in the work directory. A task may write 100,000 names, each a
-// new one, and remove the older ones: what is looked at at each cut is what is there.
+// Which of the checkpoint files that ever came may still be in the work directory. A task may write 100,000 names,
+// each a new one, and remove the older ones: a cut looks only at what is there.
 import type { Paths } from '../../model/packed/paths.ts';
 import type { RelPath } from '../../model/path.ts';
 
 /**
- * So many names that are gone are looked at all the same, those that went last: a program may remove a file before it
- * writes it anew, and no cut may be taken without it then.
+ * This many of the names that are gone are still looked at, those that went last: a program may remove a file before
+ * it writes it anew, and no cut may be taken without it then.
  */
 const MOST_GONE = 200;
 
@@ -26,12 +26,12 @@ export class Standing {
     this.#there.add(id);
   }
 
-  /** In the order in which they came first. */
+  /** In the order in which they first came. */
   paths(): readonly RelPath[] {
     return [...this.#there, ...this.#gone].toSorted((a, b) => a - b).map((id) => this.#paths.pathOf(id));
   }
 
-  /** A look has found it, or found nothing of that name. */
+  /** Somebody has looked for it, and found it or not. */
   looked(path: RelPath, isThere: boolean): void {
     if (isThere) return this.came(path);
     const id = this.#paths.idOf(path);

@@ -1,5 +1,5 @@
-// Declared files that hold content which the store has not got: closed and on its way, or still open. Looks when it
-// is asked, at a checkpoint or a flush, and only at what can be so: never at all files of the work directory.
+// Declared files with content that the store does not have: closed and on its way, or still open. Looks only when
+// asked, at a checkpoint or a flush, and only at the files that can be unsaved, never at the whole work directory.
 import { MOST_BEHIND } from '../../model/checkpoint/lacking.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { sameContentFingerprint } from '../../model/file/fingerprint.ts';
@@ -12,12 +12,12 @@ import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import type { Files } from './files.ts';
 
-/** So many of the files that were closed or inherited last are looked at: a task may have closed 200,000. */
+/** Only so many of the files that were closed or inherited last are looked at: a task may have closed 200,000. */
 const MOST_WATCHED = 200;
 
 export interface UnsavedFile {
   readonly path: RelPath;
-  /** Somebody has it open for writing, or nobody has closed it since it was changed. */
+  /** Somebody has it open for writing, or has changed it and not closed it since. */
   readonly open: boolean;
 }
 
@@ -30,7 +30,7 @@ export class Unsaved {
   readonly #context: Needs<'root' | 'manifest' | 'ledger' | 'settings'>;
   readonly #sources: UnsavedSources;
   #checkpointAtMs = -Infinity;
-  /** The newest last. One of these may have been opened again since. */
+  /** The newest last. Any of these may have been opened again since. */
   readonly #recent: Readonly<Record<FileRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
 
   constructor(context: Needs<'root' | 'manifest' | 'ledger' | 'settings'>, sources: UnsavedSources) {
@@ -38,13 +38,13 @@ export class Unsaved {
     this.#sources = sources;
   }
 
-  /** When a checkpoint was closed last. A set of companions alone is of the moment at which they are captured. */
+  /** When a checkpoint was last closed. A set of companions alone is of the moment at which they are captured. */
   get checkpointAtMs(): number {
     const { checkpoints, companions } = this.#context.settings.manifest;
     return checkpoints.length === 0 && companions.length > 0 ? Infinity : this.#checkpointAtMs;
   }
 
-  /** To be told of every change of a file state. */
+  /** Call it with every change of a file state. */
   changed({ path, role, closes, inherited, lastClose }: FileState, before: FileState): void {
     if (closes === before.closes && inherited === before.inherited) return;
     if (role === 'checkpoint' && lastClose !== undefined)
@@ -71,7 +71,7 @@ export class Unsaved {
     return [...found].map(([path, open]) => ({ path, open }));
   }
 
-  /** What a checkpoint that is committed now is ahead of. */
+  /** Results that a set is ahead of if it is committed now. */
   behind(): readonly Behind[] {
     const { results } = this.#context.ledger;
     return this.look('result')
@@ -82,7 +82,7 @@ export class Unsaved {
       });
   }
 
-  /** Written since its content was stored, or since before the task started, without a close. */
+  /** Written, without a close, since its content was stored or since before the task started. */
   #isChanged(path: RelPath, role: FileRole): boolean {
     const fileState = this.#sources.files.get(path, role);
     const known = fileState?.inherited ?? fileState?.durable?.fingerprint;
