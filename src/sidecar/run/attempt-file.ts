@@ -1,5 +1,5 @@
-// What a restarted sidecar of the same attempt must know and cannot find out: which files were there before
-// the task started. Written before the task starts, in .capture/ of the work directory; never believed as it is.
+// What a restarted sidecar of the same attempt must know and cannot find out: which files were there before the task
+// started. Written before the task starts, in .capture/ of the work directory; checked before it is believed.
 import fs from 'node:fs';
 import { z } from 'zod';
 import type { Fingerprint } from '../../model/file/fingerprint.ts';
@@ -67,7 +67,7 @@ export interface AttemptFile {
   readonly alone?: Alone | undefined;
 }
 
-/** The same as it is written. */
+/** The same, as it is written. */
 export type AttemptFacts = Omit<AttemptFile, 'inherited' | 'baselines'> & {
   readonly inherited: Iterable<readonly [RelPath, Fingerprint]>;
   readonly baselines: Iterable<readonly [RelPath, Baseline]>;
@@ -91,18 +91,18 @@ export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): v
   reached('attempt-file.written');
 }
 
-/** Without what else a state of a file may carry. */
+/** Only these fields: a file state may carry more. */
 export function plain({ dev, ino, size, mtimeNs, ctimeNs }: Fingerprint): Fingerprint {
   return { dev, ino, size, mtimeNs, ctimeNs };
 }
 
-/** Undefined when there is none, or it is of another attempt. */
+/** Undefined if there is none, or it is of another attempt. */
 export function readAttemptFile(settings: AttemptPlace, attempt: number): AttemptFile | undefined {
   const file = readLastAttemptFile(settings);
   return file?.attempt === attempt ? file : undefined;
 }
 
-/** Of the last attempt whose task was started in this work directory; undefined when there is none. */
+/** Of the last attempt whose task was started in this work directory; undefined if there is none. */
 export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undefined {
   let text: string;
   try {
@@ -119,7 +119,7 @@ export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undef
   };
 }
 
-/** The task may have put something else there, a FIFO too: to read that would be to wait for ever (fifo(7)). */
+/** The task may have put something else there, such as a FIFO; reading that would block for ever (fifo(7)). */
 function readRegular(path: string | Buffer): string {
   const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK);
   try {
@@ -129,7 +129,7 @@ function readRegular(path: string | Buffer): string {
   }
 }
 
-/** A file that a power failure cut short is none. */
+/** A file that a power failure cut short counts as none. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -138,7 +138,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** In a shared work directory each task of each index has its own. */
+/** In a shared work directory each task of each index has a file of its own. */
 function pathOf({ workdir, sharedWorkdir, identity }: AttemptPlace): string {
   const whose = sharedWorkdir ? `-${identity.taskName}.${keyIndex(identity)}` : '';
   return `${workdir}/${OWN_DIR}/attempt${whose}.json`;

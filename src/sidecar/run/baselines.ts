@@ -1,4 +1,4 @@
-// Content that needs no push: that of stored results, which the ledger knows, and of inputs that were there
+// Content that needs no push: that of stored results, which the ledger knows, and that of inputs that were there
 // before the task started.
 import type { RelPath } from '../../model/path.ts';
 import type { Ledger } from '../../records/ledger.ts';
@@ -10,7 +10,7 @@ export interface Baseline {
 
 export class Baselines {
   readonly #ledger: Pick<Ledger, 'results'>;
-  /** What is not as the ledger has it; undefined: none. */
+  /** Entries that differ from the ledger; undefined: this path has no baseline. */
   readonly #own = new Map<RelPath, Baseline | undefined>();
 
   constructor(ledger: Pick<Ledger, 'results'>) {
@@ -26,17 +26,17 @@ export class Baselines {
     this.#own.set(path, baseline);
   }
 
-  /** Whatever it holds, it is pushed. */
+  /** From now on the file is pushed, whatever it holds. */
   delete(path: RelPath): void {
     this.#own.set(path, undefined);
   }
 
-  /** From now on it is what the ledger says. */
+  /** From now on the ledger's entry counts. */
   stored(path: RelPath): void {
     this.#own.delete(path);
   }
 
-  /** Of inputs, for whoever takes over. */
+  /** The baselines of inputs, for whoever takes over. */
   *inputs(isInput: (path: RelPath) => boolean): Generator<[RelPath, Baseline]> {
     for (const [path, own] of this.#own) if (own !== undefined) yield [path, own];
     for (const path of this.#ledger.results.keys()) {

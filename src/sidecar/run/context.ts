@@ -31,7 +31,10 @@ export interface Context {
   readonly attempt: number;
   readonly runToken: string;
   readonly startedAt: string;
-  /** The attempt was begun before: by a sidecar that died, or by `capture restore --handoff`. The task may run. */
+  /**
+   * Set if this attempt was begun before: by a sidecar that died, or by `capture restore --handoff`. Its task may be
+   * running.
+   */
   readonly resumed: 'replaced' | 'handed-over' | undefined;
   /** What to leave for the next `capture watch` of this attempt; undefined below a launcher. */
   readonly alone: Alone | undefined;
@@ -41,15 +44,15 @@ export interface Context {
   readonly tidy: Tidy;
   /** Reads files, and sends them under this attempt's name. */
   readonly sender: Sender;
-  /** Undefined when nothing is ever reclaimed. */
+  /** Undefined if nothing is ever reclaimed. */
   readonly reclaimer: Reclaimer | undefined;
-  /** Content that needs no push: of stored results, and of inputs that were there before the task started. */
+  /** Content that needs no push: that of stored results, and of inputs that were there before the task started. */
   readonly baselines: Baselines;
   /** Declared files that were there before the task started, as they were. */
   readonly inherited: PathMap<Fingerprint>;
   /** What results have lost by the resume of this attempt, or of one before it. */
   readonly lacking: readonly Lacking[];
-  /** What is known by path shares them: there may be very many. */
+  /** Shared by everything that is known by path, because there may be very many. */
   readonly paths: Paths;
   /** Aborted when the sidecar gives everything up (fenced). */
   readonly signal: AbortSignal;

@@ -5,18 +5,18 @@ import { lstatBeneath } from '../../native/beneath.ts';
 import { fileFacts } from '../../native/facts.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
 
-/** lstat of a path, undefined when it is gone. */
+/** lstat of a path; undefined if it is gone. */
 export function statMember(root: WorkDir, path: RelPath): FileFacts | undefined {
   try {
     const stat = lstatBeneath(root, path);
     return stat === undefined || stat.isDirectory() ? undefined : fileFacts(stat);
   } catch {
-    // ENOTDIR, ELOOP: a parent was replaced; the path no longer names a declared file.
+    // ENOTDIR, ELOOP: a parent was replaced, so the path no longer names a declared file.
     return undefined;
   }
 }
 
-/** When the inode under a path was made, ns since the epoch; 0 when nobody knows. */
+/** When the inode under a path was created, ns since the epoch; 0 if nobody knows. */
 export function bornNsOf(root: WorkDir, path: RelPath): bigint {
   try {
     return lstatBeneath(root, path)?.birthtimeNs ?? 0n;

@@ -1,16 +1,16 @@
-// Notices from the tries of all store operations that the store has stopped working: says so once, with how
-// many files wait and what to do, and once that it works again. Never says it for each file.
+// Learns from the tries of all store operations that the store has stopped working. Says so once, with how many files
+// wait and what to do, and says once that it works again; never for each file.
 import type { Log } from '../../log/log.ts';
 import { formatMs, plural } from '../../model/units.ts';
 import type { OnTry, StoreError, StoreUse } from '../../store/contract/store.ts';
 
-/** A failure that a retry mends is no outage before it has lasted for this long. */
+/** A failure that a retry mends counts as an outage only after it has lasted this long. */
 const QUIET_MS = 3000;
 
-/** A store that is gone is waited for at the end of the run for as long as one operation is tried again, ms. */
+/** How long the end of the run waits for a store that is gone, in ms: as long as one operation is retried. */
 export const LOST_WAIT_MS = 60_000;
 
-/** What an outage means to the run, once there is one. */
+/** What an outage means to the run, once the run has begun. */
 export interface OutageRun {
   /** Files that wait for the store. */
   readonly waiting: () => number;
@@ -21,7 +21,7 @@ export interface OutageRun {
 export class Outage {
   readonly #log: Log;
   readonly #now: () => number;
-  /** By use: a read that succeeds does not end the trouble of the writes. */
+  /** By use: a read that succeeds does not end a failure of the writes. */
   readonly #troubles = new Map<StoreUse, StoreError>();
   readonly #lasting = new Set<string>();
   #run: OutageRun | undefined;
@@ -31,7 +31,7 @@ export class Outage {
   #said = false;
   #claimLost = false;
 
-  /** Until `runs` is called nothing has been started: the store is waited for, and then it is an error. */
+  /** Until `runs` is called nothing has been started: the start waits for the store, then fails. */
   constructor(log: Log, now: () => number) {
     this.#log = log;
     this.#now = now;
@@ -50,7 +50,7 @@ export class Outage {
     else this.#arm();
   };
 
-  /** For the fence's `onLooked`: our claim is gone from the store, or was found. */
+  /** For the fence's `onLooked`: our claim is gone from the store, or is there again. */
   readonly looked = (lost: StoreError | undefined): void => {
     if (lost === undefined) {
       if (this.#claimLost) this.#log.info('the claim of this attempt is in the store again');
@@ -61,7 +61,7 @@ export class Outage {
     }
   };
 
-  /** True when the user has been told that the store does not work: each failure of it is no news. */
+  /** True if the user has been told that the store does not work, so that no single failure need be told. */
   get isKnown(): boolean {
     return this.#said || this.#claimLost;
   }
@@ -71,18 +71,18 @@ export class Outage {
     return this.#claimLost || [...this.#troubles.values()].some(({ kind }) => kind === 'lost');
   }
 
-  /** Why the store does not work, as far as a try has ended. */
+  /** Why the store does not work, as far as the tries have shown. */
   get trouble(): StoreError | undefined {
     const [error] = this.#troubles.values();
     return error;
   }
 
-  /** From now on an outage costs only time. */
+  /** From now on an outage only costs time. */
   runs(run: OutageRun): void {
     this.#run = run;
   }
 
-  /** The task has ended, and what waits is tried again for so long at most. */
+  /** The task has ended; what waits is retried for this long at most. */
   drains(forMs: number): void {
     this.#drainMs = forMs;
     if (this.#said) this.#sayBegin('the task has ended, and the store does not work');
@@ -108,7 +108,7 @@ export class Outage {
     this.#timer ??= setTimeout(() => this.#sayBegin('the store does not work'), QUIET_MS).unref();
   }
 
-  /** A right that is missing for some keys only would begin and end an outage with each of the others. */
+  /** If a right is missing for some keys only, each success with another key would end the outage and begin it anew. */
   #sayLasting(error: StoreError): void {
     if (this.#lasting.has(error.message)) return;
     this.#lasting.add(error.message);

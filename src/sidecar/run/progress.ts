@@ -1,14 +1,14 @@
-// A progress line for what takes longer than a second, where somebody looks on at a terminal. Each drawing leaves the
-// cursor at the beginning of the line, so that whoever speaks next, another process too, writes over it; messages
-// erase the rest of their line (model/format/message-line). So neither is ever mixed with the other.
+// A progress line for what takes longer than a second, on a terminal. Each drawing leaves the cursor at the beginning
+// of the line, so that the next message, even one of another process, is written over it; messages erase the rest of
+// their line (model/format/message-line). So the two never mix.
 import { progressLine, type FileProgress } from '../../model/format/progress-line.ts';
 
 const QUIET_MS = 1000;
 const EVERY_MS = 250;
 
 /**
- * Without wrapping (DECAWM, xterm's "Control Sequences") one line is one line on any terminal, and \r goes back to its
- * beginning.
+ * With wrapping off (DECAWM, xterm's "Control Sequences") a line stays one line on any terminal, and \r goes back to
+ * its beginning.
  */
 const drawn = (text: string): string => `\u001b[?7lcapture: ${text}\u001b[K\r\u001b[?7h`;
 const ERASED = '\u001b[K';
@@ -16,12 +16,12 @@ const ERASED = '\u001b[K';
 export interface Progress {
   /** A file is on its way, whether or not a piece of work is shown. */
   file(): FileProgress;
-  /** Begins a piece of work: `bytes` of so many files are to come; undefined when nobody knows. */
+  /** Begins a piece of work: so many files with `bytes` in all are to come; undefined if nobody knows. */
   begin(what: string, files: number, bytes: number | undefined): void;
   end(): void;
 }
 
-/** `draw` writes to the terminal; undefined where there is none. */
+/** `draw` writes to the terminal; undefined if there is none. */
 export function openProgress(draw: ((text: string) => void) | undefined): Progress {
   const onTheirWay = new Map<FileProgress, number>();
   let filesDone = 0;

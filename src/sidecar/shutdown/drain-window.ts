@@ -1,18 +1,18 @@
-// The time that the end of the run has: until the instant at which we are killed, where one is known, else
-// `--drain-timeout`. A SIGTERM in the middle of it shortens it; nothing makes it longer.
+// The time that the end of the run has: until the instant at which we are killed, if one is known, else
+// `--drain-timeout`. A SIGTERM during the drain shortens it; nothing makes it longer.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BackOff, pauseAfter } from '../../model/back-off.ts';
 import { linkSignals } from '../../model/linked-signal.ts';
 import { type LongTimer, startTimer } from '../../native/clock.ts';
 import { StoreError } from '../../store/contract/store.ts';
 
-/** Kept of a known window for the last record, ms. */
+/** Time kept for the last record if the end is known, ms. */
 export const RECORD_MARGIN_MS = 1000;
-/** After `--drain-timeout` nobody kills us: the record that names what is left gets this long. */
+/** After `--drain-timeout` nobody kills us: the record that names what is left gets this much time. */
 const RECORD_EXTRA_MS = 10_000;
 
 export interface DrainWindow {
-  /** Aborts when no more files are sent. */
+  /** Aborts when no more files may be sent. */
   readonly files: AbortSignal;
   /** Aborts when there is no time left for the last record either. */
   readonly record: AbortSignal;
@@ -23,18 +23,18 @@ export interface DrainWindow {
 }
 
 export interface DrainWindowOptions {
-  /** Ms since the epoch at which we are killed, if known. */
+  /** Ms since the epoch at which we are killed, if that is known. */
   readonly deadlineMs: number | undefined;
   readonly drainTimeoutMs: number;
   readonly now: () => number;
-  /** Everything is given up with it: when the run is fenced, and when the window is over. */
+  /** Aborts everything: when the run is fenced, and when the window is over. */
   readonly stop: AbortController;
 }
 
 export function openDrainWindow({ deadlineMs, drainTimeoutMs, now, stop }: DrainWindowOptions): DrainWindow {
   const files = openLimit('no time was left to send files', stop.signal);
   const record = openLimit('no time was left for the last record', stop.signal);
-  // Requests that are still tried again, and reclaims, must not hold up the exit.
+  // Requests that are still retried, and reclaims, must not delay the exit.
   record.signal.addEventListener('abort', () => stop.abort(record.signal.reason));
   const endBy = (atMs: number): void => {
     files.endIn(atMs - now() - RECORD_MARGIN_MS);
@@ -61,7 +61,7 @@ interface Limit {
   close(): void;
 }
 
-/** The earliest of all the ends that it was given. */
+/** Aborts at the earliest of the ends that it was given. */
 function openLimit(reason: string, signal: AbortSignal): Limit {
   const stop = new AbortController();
   const timers: LongTimer[] = [];
@@ -82,7 +82,7 @@ function openLimit(reason: string, signal: AbortSignal): Limit {
 
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 15_000 };
 
-/** Resolves to what `step` returns; throws its last error when `signal` has aborted or no retry can help. */
+/** Resolves to what `step` returns. Throws its last error once `signal` has aborted, or if a retry cannot help. */
 export async function retryUntil<T>(step: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (let tries = 0; ; tries += 1) {
     try {

@@ -1,5 +1,6 @@
-// When the index is done: what deaths of earlier attempts have left of results. Nothing of it is passed over: whole
-// bytes get their good name, what is missing for good is said by name, and what was stored whole since is deleted.
+// When the index is done: deals with all partial results of earlier attempts. Those that are whole get their good
+// name, those of results that are missing for good are named to the user, and those of results stored whole since are
+// deleted.
 import type { Log } from '../../log/log.ts';
 import { leftOf, namesOf, stillLacking } from '../../model/checkpoint/lacking.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -18,13 +19,13 @@ type Uses = Needs<
 >;
 
 export interface Earlier {
-  /** What results lack, for the last record: the run itself has stored all that it closed. */
+  /** What results lack, for the last record. The run itself has stored everything that it closed. */
   readonly left: readonly LeftFile[];
   /** Keys that nobody needs once the last record is written. */
   readonly obsolete: readonly string[];
 }
 
-/** `unfinished`: what came with the checkpoint, and the task has not gone on with. */
+/** `unfinished`: results that came with the checkpoint, and that the task has not continued. */
 export async function resolveEarlier(
   parts: FinishParts,
   unfinished: readonly RelPath[],
@@ -63,7 +64,7 @@ export async function resolveEarlier(
   };
 }
 
-/** A failure leaves them where they are. */
+/** If this fails, they stay where they are. */
 async function unrecorded(
   { context, files }: FinishParts,
   signal: AbortSignal,
@@ -104,7 +105,7 @@ function tellLacking(log: Log, lacking: readonly Lacking[]): void {
     );
 }
 
-/** False when it could not be: then it is as good as one that nobody knows to be whole. */
+/** False if it failed: then the partial result counts as one that may not be whole. */
 async function promote(context: Uses, partial: StoredFile, signal: AbortSignal): Promise<boolean> {
   const { store, scope, fence, ledger, attempt, log } = context;
   const key = resultKey(partial.path, scope, partial.compressed);

@@ -1,5 +1,5 @@
-// The look at the whole tree when the task and all its writers are gone: finds what no event told of. A missed
-// event costs time, never a file; what could not be looked at is reported as left, never passed over.
+// The last look at the whole tree, when the task and all its writers are gone: finds what no event told of. So a
+// missed event costs time, but never a file. What cannot be looked at is reported as left.
 import { reasonOf } from '../../model/errors.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -7,7 +7,7 @@ import { lstatBeneath } from '../../native/beneath.ts';
 import type { WorkDir } from '../../native/work-dir.ts';
 import type { FinishParts } from './parts.ts';
 
-/** Tells all that it finds as closed; resolves to what may hold declared files and could not be seen. */
+/** Reports all that it finds as closed. Resolves to what may hold declared files and could not be looked at. */
 export async function finalScan(
   { context, files, watcher }: Pick<FinishParts, 'context' | 'files' | 'watcher'>,
   deadline: AbortSignal,
@@ -27,7 +27,7 @@ export async function finalScan(
   return [...unseen].map(([path, why]) => ({ path, why }));
 }
 
-/** A directory of somebody else (lost+found) that we may not read is none that the task has written in. */
+/** A directory that we may not read and that belongs to somebody else (lost+found) is none that the task wrote in. */
 function isOurs(root: WorkDir, dir: RelPath): boolean {
   try {
     return Number(lstatBeneath(root, dir)?.uid) === process.getuid?.();

@@ -1,5 +1,5 @@
-// The end of the run: scan, make everything durable, commit the last checkpoint, write the last record,
-// reclaim, and say what was stored, what was left and why. The exit status it returns tells the truth.
+// The end of the run: scans, makes everything durable, commits the last checkpoint, writes the last record, reclaims,
+// and says what was stored, what was left and why. The exit status that it returns tells the truth.
 import { reasonOf } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { isDone } from '../../model/file/decide.ts';
@@ -48,7 +48,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   for (const fileState of files.fileStates('result'))
     if (isSuspect(fileState.lastClose, ending)) suspects.push(fileState);
   for (const { path } of suspects) parts.suspects.set(path, 'nothing says that the task closed it itself');
-  // Only now: what was held back because it may be a death's is not published as if it were whole.
+  // Only now: what was held back because it may be a death's must not be published as if it were whole.
   files.holdReplacing(false);
   files.hurry();
   context.outage.drains(window.lengthMs);
@@ -98,8 +98,9 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
 }
 
 /**
- * What the task inherited and did not touch is its result, too; but not what came with the checkpoint as far as it was
- * written then: nobody has finished that. Resolves to those of which nothing else is stored.
+ * Results that the task inherited and did not touch are its own, too; but not those that came with the checkpoint as
+ * far as they were written then, because nobody has finished them. Returns those of the latter of which nothing else
+ * is stored.
  */
 function adoptWhatStands({ context, files, openResults, suspects }: FinishParts): readonly RelPath[] {
   const unfinished = openResults.unfinished();
@@ -110,7 +111,7 @@ function adoptWhatStands({ context, files, openResults, suspects }: FinishParts)
   return alone;
 }
 
-/** First of all: whatever becomes of us now, the next attempt must not take what a death left for good. */
+/** Before anything else: whatever happens to us now, the next attempt must not take for good what a death left. */
 async function markDeath(parts: FinishParts, ending: Ending): Promise<void> {
   const { context, files, generations, watcher, window } = parts;
   watcher.drainNow();
@@ -144,7 +145,7 @@ function showWaiting({ context, files }: FinishParts): void {
   context.progress.begin('storing', count, bytes);
 }
 
-/** What was published before the death was known stands under a key for whole results: it is moved. */
+/** A result that was published before the death was known stands under the key of a whole one: it is moved. */
 async function moveSuspects(
   { context, results, window }: FinishParts,
   suspects: readonly FileState[],
@@ -177,7 +178,7 @@ async function lastGeneration(parts: FinishParts, ending: Ending): Promise<reado
   }
 }
 
-/** After the last record: what results have left that are stored whole. A failure costs space only. */
+/** After the last record: deletes the partial results of what is stored whole. A failure only costs space. */
 async function deleteObsolete(
   { tidy, log }: Uses,
   keys: readonly string[],

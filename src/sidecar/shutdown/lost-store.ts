@@ -1,5 +1,5 @@
-// The end of a run whose store is gone, or is another one now. A file system may be mounted again, so it is waited for
-// like any outage, but not for all of `--drain-timeout`: what the store held will hardly come back by itself.
+// The end of a run whose store is gone, or is another one now. A file system may be mounted again, so we wait for it
+// as in any outage, but not for all of `--drain-timeout`: what the store held will hardly come back by itself.
 import { EXIT } from '../../model/exit-status.ts';
 import type { Verdict } from '../../model/outcome/verdict.ts';
 import { LOST_WAIT_MS, type Outage } from '../run/outage.ts';
@@ -25,7 +25,7 @@ export function endWhenLost(
   return { close: () => clearInterval(timer) };
 }
 
-/** Another attempt would find nothing of this one: that is neither success nor "run me again". */
+/** Another attempt would find nothing of this one: so the exit status is neither success nor "run me again". */
 export function verdictWhenLost(verdict: Verdict): Verdict {
   if (verdict.status !== EXIT.ok && verdict.kind !== 'preempted') return verdict;
   return { kind: 'failed', status: EXIT.notStored, reason: 'what was stored is not in the store any more' };

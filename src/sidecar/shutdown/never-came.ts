@@ -1,5 +1,5 @@
-// What was declared and never came, in this run or before it: a mistyped name is found out on the day that the
-// task ends well, not on the day that its checkpoint is needed.
+// What was declared and never came, in this run or before it: so the user learns of a mistyped name on the day that
+// the task ends well, not on the day that its checkpoint is needed.
 import { unmatched } from '../../model/outcome/unmatched.ts';
 import { showPath, type RelPath } from '../../model/path.ts';
 import type { FinishParts } from './parts.ts';
@@ -9,7 +9,7 @@ type NeverParts = Pick<FinishParts, 'context' | 'files' | 'companions'>;
 export interface NeverCame {
   readonly pattern: string;
   readonly list: 'results' | 'checkpoints' | 'companions';
-  /** Without a wildcard: a file that is expected. */
+  /** Without a wildcard: this very file is expected. */
   readonly isName: boolean;
 }
 
@@ -37,7 +37,7 @@ export function neverCame({ context, files, companions }: NeverParts): readonly 
   ];
 }
 
-/** After a task that ended well: one warning for all names. A glob may stay without a match. */
+/** After a task that ended well: one warning for all names. A glob may have no match. */
 export function warnOfNames(parts: NeverParts): void {
   const names = neverCame(parts).filter(({ isName }) => isName);
   if (names.length === 0) return;

@@ -1,6 +1,6 @@
-// After a run that is done: deletes what earlier attempts of this index had sent and never recorded, or had dropped and
-// not deleted yet, because they were killed in between. Never deletes what the newest record of any attempt names, nor
-// anything of a later attempt.
+// Orphaned objects: after a run that is done, deletes what earlier attempts of this index sent and never recorded, or
+// dropped and did not delete, because they were killed in between. Never deletes what the newest record of any
+// attempt names, nor anything of a later attempt.
 import pLimit from 'p-limit';
 import { keysOf } from '../../model/checkpoint/retention.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -19,10 +19,10 @@ type Uses = Needs<
 
 /** A listing costs a round trip. */
 const LISTINGS_AT_ONCE = 8;
-/** Of a task that gives each checkpoint a name of its own, the first so many names are looked at. */
+/** If a task gives each checkpoint a name of its own, only the first names are looked at. */
 const MOST_PATHS = 1000;
 
-/** `seen`: declared checkpoints and companions of this run. Never throws: what stays costs space and no more. */
+/** `seen`: declared checkpoints and companions of this run. Never throws: what stays only costs space. */
 export async function deleteOrphanedObjects(
   context: Uses,
   seen: Iterable<RelPath>,
@@ -45,13 +45,13 @@ export async function deleteOrphanedObjects(
 
 interface Recorded {
   readonly generations: readonly Generation[];
-  /** As far as older records still tell of them. */
+  /** Dropped generations, as far as older records still tell of them. */
   readonly dropped: readonly Generation[];
-  /** Of each attempt of this task and index, but for later ones: what its objects carry as `run`. */
+  /** The `run` that objects carry, for each attempt of this task and index but later ones. */
   readonly runs: ReadonlySet<string>;
 }
 
-/** Of all attempts and run ids. Undefined when a record cannot be read: it may name anything. */
+/** Of all attempts and run ids. Undefined if a record cannot be read: it may name anything. */
 async function readAll(
   { store, scope, ledger, attempt, runToken }: Uses,
   signal: AbortSignal,
@@ -65,7 +65,7 @@ async function readAll(
   return { generations, dropped, runs: new Set([...before.map(({ record }) => record.runToken), runToken]) };
 }
 
-/** A dead attempt may have stored a result uncompressed that is stored compressed now, or the other way round. */
+/** A dead attempt may have stored a result uncompressed that is now stored compressed, or the other way round. */
 function otherForms({ ledger, scope }: Uses): readonly string[] {
   const keys: string[] = [];
   for (const { path, compressed } of ledger.results.values())
@@ -73,7 +73,7 @@ function otherForms({ ledger, scope }: Uses): readonly string[] {
   return keys;
 }
 
-/** A name alone does not tell: `a.b` of the task `c` and `a` of `b.c` have the same keys. */
+/** The key alone does not tell: `a.b` of the task `c` and `a` of `b.c` have the same keys. */
 async function madeBy(
   { store }: Uses,
   runs: ReadonlySet<string>,
@@ -103,13 +103,13 @@ async function findStrays(
     ...recorded.map(({ path }) => path),
     ...seen,
   ];
-  // What this attempt sent and did not name it has deleted itself, but for what a dead sidecar of it had sent.
+  // This attempt itself has deleted what it sent and did not name, except what a dead sidecar of it sent.
   const newest = resumed ? attempt : attempt - 1;
   const find = async (path: RelPath): Promise<readonly string[]> => {
     const roles = manifest.rolesOf(path);
     const prefix = momentPrefix(path, scope);
     const found: string[] = [];
-    // A result that was open may have been captured as a companion is.
+    // A result that was open may have been captured as a companion.
     const hasSegments = roles.companion || roles.result;
     if (!roles.checkpoint && !hasSegments) return found;
     for await (const { key } of store.list(prefix, signal)) {

@@ -1,4 +1,4 @@
-// What the end of the run was, in the words of model/outcome/verdict and model/file/suspect: how the task ended, whether its
+// How the run ended, in the words of model/outcome/verdict and model/file/suspect: how the task ended, whether its
 // closes can be trusted, and whether what must be there is stored. Decides nothing.
 import os from 'node:os';
 import { EXIT } from '../../model/exit-status.ts';
@@ -32,7 +32,7 @@ export function endingOf(
 ): Ending {
   const task = taskOutcome(seen ?? end);
   return {
-    // `watch` without word from the task: nothing says that it was killed.
+    // `watch` without a word from the task: nothing says that it was killed.
     clean: task === undefined || closedItsFiles(task, rules),
     endedAtMs: end?.atMs ?? nowMs,
     signalledAtMs,
@@ -41,13 +41,13 @@ export function endingOf(
   };
 }
 
-/** True unless it is known that the task ended otherwise than with 0. */
+/** True unless it is known that the task did not end with 0. */
 export function hasSucceeded({ end }: RunEnd): boolean {
   const task = taskOutcome(end);
   return task === undefined || statusOfTask(task) === EXIT.ok;
 }
 
-/** Files that are not whole although the task succeeded: the processes that wrote them had to be stopped. */
+/** Files that are not whole although the task succeeded, because the processes that wrote them had to be stopped. */
 export function halfWritten({ files }: OutcomeParts, run: RunEnd, ending: Ending): readonly LeftFile[] {
   if (!hasSucceeded(run)) return [];
   const why = 'its writer was still at work after the task and had to be stopped';
@@ -59,7 +59,7 @@ export function halfWritten({ files }: OutcomeParts, run: RunEnd, ending: Ending
   return left;
 }
 
-/** With `--require-results`: patterns of results that no file ever matched, though the task succeeded. */
+/** With `--require-results`: the patterns of results that no file ever matched, although the task succeeded. */
 export function missingResults(
   parts: OutcomeParts,
   run: RunEnd,
@@ -97,7 +97,7 @@ export function outcomeOf(parts: OutcomeParts, run: RunEnd, left: readonly LeftF
   };
 }
 
-/** `--max-attempts`: why no further attempt is worth it, or undefined. */
+/** `--max-attempts`: why a further attempt is not worth it, or undefined. */
 function exhaustedBy({ settings, history, ledger, attempt }: Uses): string | undefined {
   const { maxAttempts, verify } = settings;
   if (maxAttempts === undefined) return undefined;
@@ -107,7 +107,7 @@ function exhaustedBy({ settings, history, ledger, attempt }: Uses): string | und
   return `${plural(inVain, 'attempt')} without a newer checkpoint (--max-attempts ${maxAttempts})`;
 }
 
-/** Results that are safe, in this attempt or before; what a death left is none. */
+/** Results that are safe, in this attempt or before. Partial results are not. */
 function* storedResults({ context, files, suspects }: OutcomeParts): Generator<RelPath> {
   yield* context.ledger.results.keys();
   for (const { path, durable } of files.fileStates('result'))

@@ -24,21 +24,21 @@ export interface FinishParts {
   readonly reclaims: Reclaims;
   readonly watcher: Watcher;
   readonly openResults: OpenResults;
-  /** Paths whose pushes go to the partial key from now on, and why. */
+  /** Paths that are pushed to their partial key from now on, and why. */
   readonly suspects: Map<RelPath, string>;
   readonly window: DrainWindow;
 }
 
 export interface RunEnd {
-  /** Undefined when nobody knows how the task ended (`watch`). */
+  /** Undefined if nobody knows how the task ended (`watch`). */
   readonly end: TaskEnd | undefined;
-  /** How it ended as far as anybody saw, where `end` is not that: what it closed last is judged by it. */
+  /** How it ended as far as anybody saw, if `end` does not say it: what it closed last is judged by this. */
   readonly seen?: TaskEnd | undefined;
   readonly preempted: boolean;
   readonly signalledAtMs: number | undefined;
-  /** Ms since the epoch at which we are killed, if known. */
+  /** Ms since the epoch at which we are killed, if that is known. */
   readonly deadlineMs: number | undefined;
-  /** When processes that the task left behind, and that still wrote a declared file, were told to end. */
+  /** When processes were told to end that the task left behind and that still wrote a declared file. */
   readonly writersStoppedAtMs?: number | undefined;
   /** Why the task did not end in the usual way, for the record. */
   readonly reason?: string;

@@ -12,7 +12,7 @@ import type { WorkDir } from '../../native/work-dir.ts';
 import { neverCame } from './never-came.ts';
 import type { FinishParts, RunEnd } from './parts.ts';
 
-/** Names in the last line before it says how many more there are. */
+/** Names in the last line; of further ones it gives the number. */
 const NAMED_LEFT = 10;
 
 /** The last line, for the log. */
@@ -22,7 +22,7 @@ export interface LastLine {
   readonly fields: MessageFields;
 }
 
-/** Declared files that were closed, are still there, and are not stored. */
+/** Declared files that were closed, still exist, and are not stored. */
 export function leftFiles(
   { files, context }: FinishParts,
   postponed: readonly RelPath[],
@@ -38,7 +38,10 @@ export function leftFiles(
   return [...left].map(([path, why]) => ({ path, why }));
 }
 
-/** What the task removed alone, or put something else in the place of, is withdrawn; what we cannot see is not. */
+/**
+ * False if the task removed this file, or put something else in its place. True if its directory is gone, or cannot
+ * be read.
+ */
 function mayBeThere(root: WorkDir, path: RelPath): boolean {
   if (whereabouts(root) === 'removed') return true;
   try {
@@ -75,7 +78,7 @@ export function lastLine(
   if (bytesStored > 0) said.push(`companions (${formatBytes(bytesStored)})`);
   if (reclaims.reclaimed > 0) said.push(`${plural(reclaims.reclaimed, 'local file')} reclaimed`);
   if (results.olderKept > 0) said.push(`${plural(results.olderKept, 'older result')} kept as .~n~`);
-  // Of names that did not come to a task that ended well there is a warning.
+  // After a task that ended well there is a warning for names that never came.
   const never = neverCame(parts).filter(
     ({ pattern, isName }) =>
       !left.some(({ path }) => path === pattern) && !(isName && verdict.kind === 'done'),

@@ -1,5 +1,5 @@
-// What changes once it is known that we will be stopped, while the task still runs: what is closed goes without
-// pacing and in the order of its worth, companions are sent, and the launcher is told how long the rest takes.
+// What changes once we know that we will be stopped, while the task still runs: closed files are pushed without
+// pacing and the most important first, companions are sent, and the launcher is told how long the rest takes.
 import { reasonOf } from '../../model/errors.ts';
 import { whileLinked } from '../../model/linked-signal.ts';
 import type { Generations } from '../checkpoints/generations.ts';
@@ -11,7 +11,7 @@ import { RECORD_MARGIN_MS, type DrainWindow } from './drain-window.ts';
 /** What it takes of the run. */
 type Uses = Needs<'log' | 'signal'>;
 
-/** How often the launcher hears what the drain is measured to take; only while a deadline is known. */
+/** How often the launcher is told how long the drain takes; only while a deadline is known. */
 const TELL_EVERY_MS = 1000;
 
 export interface StoppingOptions {
@@ -19,20 +19,20 @@ export interface StoppingOptions {
   readonly files: Files;
   readonly generations: Generations;
   readonly flush: Flush;
-  /** What sending the task's last files is measured to take, ms. */
+  /** How long sending the task's last files takes, as measured, ms. */
   readonly onDrainTakes: (ms: number) => void;
 }
 
 export interface Stopping {
-  /** When the task was first told to end, ms since the epoch. */
+  /** When the task was first asked to end, ms since the epoch. */
   readonly signalledAtMs: number | undefined;
   /** A signal that asks the task to end is on its way to it. */
   taskSignalled(atMs: number): void;
-  /** We will be stopped at this instant, ms since the epoch; undefined: not after all. */
+  /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
   noticed(deadlineMs: number | undefined): void;
-  /** Nothing is certain, but what is closed by now had better be safe. */
+  /** Nothing is certain yet, but what is closed by now should be made safe. */
   advised(): void;
-  /** The drain has begun: a deadline is one for it. */
+  /** The drain has begun; a deadline from now on is a deadline for it. */
   drains(window: DrainWindow): void;
   close(): void;
 }
@@ -64,7 +64,7 @@ export function openStopping({
       return signalledAtMs;
     },
     taskSignalled: (atMs) => {
-      // With the task gone nothing is a death's any more.
+      // Once the task is gone, no close can be a death's any more.
       if (window !== undefined) return;
       signalledAtMs ??= atMs;
       files.holdReplacing(true);

@@ -1,12 +1,12 @@
-// Is any process of the task left? Asked only when the launcher, whose business it is, is gone.
+// Is any process of the task left? Asked only if the launcher is gone, whose task it is to know.
 import fs from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pauseAfter, type BackOff } from '../../model/back-off.ts';
 
-/** Nobody tells us of the end of processes that are not our children: looked at again after a growing pause. */
+/** Nobody tells us of the end of processes that are not our children: we look again after a growing pause. */
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000, factor: 1.5 };
 
-/** Resolves when no process of the task's group and none that carries its CAPTURED_RUN is left. */
+/** Resolves once no process of the task's group and none that carries its CAPTURED_RUN is left. */
 export async function taskIsGone(runToken: string, taskPid: number | undefined): Promise<void> {
   for (let looks = 0; await isAlive(runToken, taskPid); looks += 1) await sleep(pauseAfter(BACK_OFF, looks));
 }
@@ -22,7 +22,7 @@ async function isAlive(runToken: string, taskPid: number | undefined): Promise<b
 async function belongs(pid: string, runToken: string, taskPid: number | undefined): Promise<boolean> {
   try {
     const stat = await fs.readFile(`/proc/${pid}/stat`, 'utf8');
-    // After the name, which may hold anything: state, parent, group (proc(5)).
+    // After the name, which may hold any character: state, parent, group (proc(5)).
     const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (state === 'Z' || state === 'X') return false;
     if (taskPid !== undefined && Number(pid) === taskPid) return true;
