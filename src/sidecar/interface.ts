@@ -10,8 +10,8 @@ export interface SidecarOptions {
   readonly settings: Settings;
   /** Set when a dead sidecar of this attempt is being replaced. */
   readonly attempt: number | undefined;
-  /** No launcher would replace this sidecar. */
-  readonly alone?: boolean;
+  /** `capture watch`: there is no launcher that would replace this sidecar. */
+  readonly standalone?: boolean;
   /** The pid of the process that the task descends from; undefined: nobody knows which processes are the task's. */
   readonly launcher?: number | undefined;
   readonly log: Log;

@@ -84,7 +84,7 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   const control = await openAnswers(context, flush);
   const stopping = openStopping({ ...stages, flush, onDrainTakes: options.onDrainTakes });
   // Below a launcher the user has read it before a sidecar is replaced.
-  if (options.attempt === undefined || options.alone === true)
+  if (options.attempt === undefined || options.standalone === true)
     await sayOpening(context, restored, stops.patience.signal);
   stops.patience.close();
   let window: DrainWindow | undefined;

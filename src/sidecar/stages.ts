@@ -56,7 +56,7 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
     await reclaims.whileRunning();
   });
   // Under pressure a record is not waited for: what it names may go.
-  const pressureWatch = new PressureWatch({ look: () => reclaims.pressure(), relieve: () => recorder.now() });
+  const pressureWatch = new PressureWatch({ look: () => reclaims.pressure(), reclaim: () => recorder.now() });
   const gauges = openGauges(context, results);
   const unsaved = new Unsaved(context, { files, watcher });
   const openResults = new OpenResults({

@@ -8,7 +8,7 @@ export interface SortedPartials {
   /** Nothing else is stored of the result, and these bytes are proven whole. */
   readonly whole: readonly StoredFile[];
   /** Nothing else is stored of the result, and nobody knows whether these bytes are all. */
-  readonly alone: readonly StoredFile[];
+  readonly unproven: readonly StoredFile[];
 }
 
 export interface PartialsQuestion {
@@ -35,11 +35,11 @@ export function sortPartials(question: PartialsQuestion): SortedPartials {
     else if (result === undefined) newest.set(path, partial);
   }
   const isWhole = isInGoodSet(generations);
-  const alone = [...newest.values()];
+  const onlyCopies = [...newest.values()];
   return {
     obsolete,
-    whole: alone.filter(isWhole),
-    alone: alone.filter((partial) => !isWhole(partial)),
+    whole: onlyCopies.filter(isWhole),
+    unproven: onlyCopies.filter((partial) => !isWhole(partial)),
   };
 }
 

@@ -33,7 +33,7 @@ export function openCaptures(options: CapturesOptions): Captures {
       if (capture.kind === 'moved' || ending.aborted) return false;
       await inTurn(async () => {
         const { current } = companions;
-        if (companions.standAlone) {
+        if (companions.areWholeSet) {
           if (isRenewed(ledger, current)) await write({ members: [], companions: current });
         } else if (nameInNewest(context, current)) await ledger.write('stored', {}, signal);
       });

@@ -75,8 +75,8 @@ export class Companions {
     return this.areDeclared || this.#openResults.look(false).length > 0;
   }
 
-  /** No checkpoint is declared: then companions alone are what a resume needs. */
-  get standAlone(): boolean {
+  /** No checkpoint is declared, so companions are all that a resume needs. */
+  get areWholeSet(): boolean {
     return this.areDeclared && this.#context.settings.manifest.checkpoints.length === 0;
   }
 
@@ -219,12 +219,12 @@ export class Companions {
 
 /** Only where companions can be, so that it does not walk through all results. */
 function walkOf({ settings, manifest, root, log }: Uses): Walk {
-  const alone = compileManifest({ ...settings.manifest, results: [], checkpoints: [], inputs: [] });
+  const companions = compileManifest({ ...settings.manifest, results: [], checkpoints: [], inputs: [] });
   return {
     root,
     interest: {
       wants: (path) => manifest.rolesOf(path).companion,
-      canHold: (dir) => alone.canHold(dir) && manifest.canHold(dir),
+      canHold: (dir) => companions.canHold(dir) && manifest.canHold(dir),
     },
     onUnreadable: (dir) => log.warn(`cannot read ${showPath(dir)}: companions in it are not stored`),
   };

@@ -60,8 +60,8 @@ export async function commitLast(
     await ledger.write('stored', {}, context.signal);
   const isNew = fresh && whole.length > 0 && !committed;
   const held =
-    isNew || !clean || companions.standAlone ? await lastCapture(companions, last, log) : undefined;
-  if (companions.standAlone && held !== undefined) {
+    isNew || !clean || companions.areWholeSet ? await lastCapture(companions, last, log) : undefined;
+  if (companions.areWholeSet && held !== undefined) {
     if (isRenewed(ledger, held.companions))
       await commit({ members: [], companions: held.companions }, held.isWhole ? {} : { incomplete: true });
     return missing;

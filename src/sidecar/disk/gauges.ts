@@ -8,7 +8,7 @@ import type { Results } from '../queue/results.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import { Lag } from './lag.ts';
-import { Room } from './low-space.ts';
+import { LowSpace } from './low-space.ts';
 import { openMinuteLine } from './minute-line.ts';
 
 /** What it takes of the run. */
@@ -39,7 +39,7 @@ export function openGauges(context: Uses, results: Results): Gauges {
       lag: lag.oldest(),
     };
   });
-  const room = new Room({
+  const lowSpace = new LowSpace({
     dir: heldPath(root),
     reclaim: settings.reclaim,
     log,
@@ -51,7 +51,7 @@ export function openGauges(context: Uses, results: Results): Gauges {
   return {
     changed: (fileState, before) => {
       if (lag.changed(fileState)) minute.changed();
-      if (fileState.closes > before.closes || (before.pushing && !fileState.pushing)) room.changed();
+      if (fileState.closes > before.closes || (before.pushing && !fileState.pushing)) lowSpace.changed();
     },
     stored: () => minute.changed(),
     committed: () => {
@@ -60,7 +60,7 @@ export function openGauges(context: Uses, results: Results): Gauges {
     },
     close: () => {
       minute.close();
-      room.close();
+      lowSpace.close();
     },
   };
 }

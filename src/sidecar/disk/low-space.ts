@@ -31,7 +31,7 @@ export interface RoomOptions {
   readonly uses?: (dir: string) => Promise<readonly Use[]>;
 }
 
-export class Room {
+export class LowSpace {
   readonly #options: RoomOptions;
   readonly #said = new Set<Use['of']>();
   #timer: NodeJS.Timeout | undefined;

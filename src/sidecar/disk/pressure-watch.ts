@@ -8,22 +8,22 @@ const LOOK_EVERY_MS = 1000;
 /** While more than half is in use and something could go. */
 const NEAR_EVERY_MS = 5000;
 
-export interface ReliefOptions {
+export interface PressureWatchOptions {
   /** How short the space is, for what could be reclaimed. */
   readonly look: () => Promise<Pressure>;
   /** Reclaims what can go. */
-  readonly relieve: () => Promise<void>;
+  readonly reclaim: () => Promise<void>;
 }
 
 export class PressureWatch {
-  readonly #options: ReliefOptions;
+  readonly #options: PressureWatchOptions;
   #timer: NodeJS.Timeout | undefined;
   #dueMs = Infinity;
   #lookedMs = -Infinity;
   #looking = false;
   #closed = false;
 
-  constructor(options: ReliefOptions) {
+  constructor(options: PressureWatchOptions) {
     this.#options = options;
   }
 
@@ -51,7 +51,7 @@ export class PressureWatch {
     this.#lookedMs = performance.now();
     // A directory that cannot be asked gives no reason to delete anything.
     const pressure = await this.#options.look().catch(() => 'none' as const);
-    if (pressure === 'high') await this.#options.relieve();
+    if (pressure === 'high') await this.#options.reclaim();
     this.#looking = false;
     if (pressure !== 'none') this.#lookAt(performance.now() + NEAR_EVERY_MS);
   }

@@ -72,14 +72,14 @@ export class Files {
   /** A declared file that was there before the task started. */
   inherit(path: RelPath, fingerprint: Fingerprint): void {
     for (const role of this.#options.rolesOf(path)) {
-      const fileState = this.#trackOf(path, role);
+      const fileState = this.#stateOf(path, role);
       this.#set({ fileState: { ...fileState, inherited: fingerprint }, before: fileState, event: undefined });
     }
   }
 
   closed(path: RelPath, how: ClosedHow, atMs: number, known: KnownOfClose = {}): void {
     for (const role of this.#options.rolesOf(path)) {
-      this.#apply(this.#trackOf(path, role), { kind: 'closed', how, atMs, ...known });
+      this.#apply(this.#stateOf(path, role), { kind: 'closed', how, atMs, ...known });
     }
     this.#pump();
   }
@@ -95,7 +95,7 @@ export class Files {
    * cannot be pushed.
    */
   want(path: RelPath, role: FileRole): boolean {
-    const fileState = this.#trackOf(path, role);
+    const fileState = this.#stateOf(path, role);
     this.#apply(fileState, { kind: 'wanted' });
     this.#pump();
     return this.get(path, role)?.left === undefined;
@@ -205,7 +205,7 @@ export class Files {
     return true;
   }
 
-  #trackOf(path: RelPath, role: FileRole): FileState {
+  #stateOf(path: RelPath, role: FileRole): FileState {
     return (
       this.get(path, role) ?? newFileState(path, role, role === 'result' && this.#options.replaces(path))
     );
@@ -268,7 +268,7 @@ export class Files {
       .then((event) => {
         this.#running -= 1;
         this.#priority.ended(key, event.kind === 'stored');
-        this.#apply(this.#trackOf(fileState.path, fileState.role), event);
+        this.#apply(this.#stateOf(fileState.path, fileState.role), event);
         this.#pump();
       });
   }

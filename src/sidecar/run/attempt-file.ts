@@ -33,16 +33,17 @@ const restoredFacts = z.object({
 });
 export type RestoredFacts = Readonly<z.infer<typeof restoredFacts>>;
 
-/** For which `capture watch` an attempt is to be gone on with. */
-const alone = z.object({
-  /** Of the kernel that runs: after a restart of the machine every process of the task is dead. */
+/** Which `capture watch` may continue an attempt that has no launcher. */
+const handover = z.object({
+  /** Boot id of the kernel: after a restart of the machine every process of the task is dead. */
   boot: z.string(),
   who: z.object({ to: z.string(), taskName: z.string(), index: z.string(), run: z.string() }),
-  /** Until the first one has taken it. */
+  /** Until the first `capture watch` has taken it. */
   restored: restoredFacts.optional(),
 });
-export type Alone = Readonly<z.infer<typeof alone>>;
+export type Handover = Readonly<z.infer<typeof handover>>;
 
+/** A file of the work directory: names of fields stay as they are. */
 const schema = z.object({
   attempt: z.int().positive(),
   runToken: z.string(),
@@ -50,7 +51,7 @@ const schema = z.object({
   inherited: fingerprints,
   baselines: z.array(z.tuple([z.string(), z.object({ md5: z.string(), size: z.number() })])),
   lacking: z.array(lackingSchema).optional(),
-  alone: alone.optional(),
+  alone: handover.optional(),
 });
 
 /** Where it stands follows from these. */
@@ -63,8 +64,8 @@ export interface AttemptFile {
   readonly inherited: ReadonlyMap<RelPath, Fingerprint>;
   readonly baselines: ReadonlyMap<RelPath, Baseline>;
   readonly lacking?: readonly Lacking[] | undefined;
-  /** Undefined in the work directory of a launcher: it tells the sidecar that replaces a dead one. */
-  readonly alone?: Alone | undefined;
+  /** `alone` in the file. Undefined below a launcher, which itself tells the next sidecar which attempt to continue. */
+  readonly handover?: Handover | undefined;
 }
 
 /** The same, as it is written. */
@@ -75,7 +76,7 @@ export type AttemptFacts = Omit<AttemptFile, 'inherited' | 'baselines'> & {
 
 export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): void {
   const path = pathOf(settings);
-  const { attempt, runToken, startedAt, baselines, lacking, alone: left } = facts;
+  const { attempt, runToken, startedAt, baselines, lacking, handover: alone } = facts;
   const text = JSON.stringify({
     attempt,
     runToken,
@@ -83,7 +84,7 @@ export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): v
     inherited: [...facts.inherited].map(([name, fingerprint]) => [name, plain(fingerprint)]),
     baselines: [...baselines],
     lacking,
-    alone: left,
+    alone,
   });
   fs.writeFileSync(encodePath(`${path}.new`), text, { mode: 0o600 });
   reached('attempt-file.before-rename');
@@ -112,10 +113,12 @@ export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undef
   }
   const parsed = schema.safeParse(parseJson(text));
   if (!parsed.success) return undefined;
+  const { alone, inherited, baselines, ...facts } = parsed.data;
   return {
-    ...parsed.data,
-    inherited: new Map(parsed.data.inherited),
-    baselines: new Map(parsed.data.baselines),
+    ...facts,
+    inherited: new Map(inherited),
+    baselines: new Map(baselines),
+    handover: alone,
   };
 }
 

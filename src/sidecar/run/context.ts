@@ -16,7 +16,7 @@ import type { Ledger } from '../../records/ledger.ts';
 import type { Tidy } from '../../records/tidy.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { Sender } from '../../upload/send.ts';
-import type { Alone } from './attempt-file.ts';
+import type { Handover } from './attempt-file.ts';
 import type { Baselines } from './baselines.ts';
 import type { Outage } from './outage.ts';
 import type { Progress } from './progress.ts';
@@ -36,8 +36,8 @@ export interface Context {
    * running.
    */
   readonly resumed: 'replaced' | 'handed-over' | undefined;
-  /** What to leave for the next `capture watch` of this attempt; undefined below a launcher. */
-  readonly alone: Alone | undefined;
+  /** What is left for the next `capture watch` of this attempt; undefined below a launcher. */
+  readonly handover: Handover | undefined;
   readonly history: History;
   readonly ledger: Ledger;
   readonly fence: Fence;

@@ -44,7 +44,7 @@ export async function resolveEarlier(
     );
   }
   const isLacking = new Set(lacking.map(({ path }) => path));
-  const { obsolete, whole, alone } = sortPartials({
+  const { obsolete, whole, unproven } = sortPartials({
     partials: [...history.partials, ...(await unrecorded(parts, signal))].toSorted(
       (a, b) => a.attempt - b.attempt,
     ),
@@ -55,7 +55,7 @@ export async function resolveEarlier(
   });
   const unnamed: StoredFile[] = [];
   for (const partial of whole) if (!(await promote(context, partial, signal))) unnamed.push(partial);
-  const kept = [...alone, ...unnamed];
+  const kept = [...unproven, ...unnamed];
   if (kept.length > 0) warnOfKept(context, kept);
   const left = [...kept.map(leftAs), ...unfinished.map(leftUnfinished), ...lacking.map(leftOf)];
   return {

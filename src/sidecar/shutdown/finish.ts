@@ -105,10 +105,10 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
 function adoptWhatStands({ context, files, openResults, suspects }: FinishParts): readonly RelPath[] {
   const unfinished = openResults.unfinished();
   const isStored = (path: RelPath): boolean => context.ledger.results.has(path);
-  const alone = unfinished.filter((path) => !isStored(path));
-  for (const path of alone) suspects.set(path, 'the task has not gone on with it after the resume');
+  const notStored = unfinished.filter((path) => !isStored(path));
+  for (const path of notStored) suspects.set(path, 'the task has not gone on with it after the resume');
   files.adoptInherited(new Set(unfinished.filter(isStored)));
-  return alone;
+  return notStored;
 }
 
 /** Before anything else: whatever happens to us now, the next attempt must not take for good what a death left. */

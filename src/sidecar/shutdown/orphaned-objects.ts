@@ -33,11 +33,11 @@ export async function deleteOrphanedObjects(
   try {
     const recorded = await readAll(context, signal);
     if (recorded === undefined) return;
-    const found = await findStrays(context, recorded, seen, signal);
-    const twins = resumed || mayBeOverwritten(history) ? otherForms(context) : [];
-    const strays = await madeBy(context, recorded.runs, [...found, ...twins], signal);
-    if (strays.length === 0 || !(await tidy.delete(strays, signal))) return;
-    log.info(`deleted ${plural(strays.length, 'object')} that killed attempts had sent and never recorded`);
+    const found = await findOrphans(context, recorded, seen, signal);
+    const inOtherForm = resumed || mayBeOverwritten(history) ? otherForms(context) : [];
+    const orphans = await madeBy(context, recorded.runs, [...found, ...inOtherForm], signal);
+    if (orphans.length === 0 || !(await tidy.delete(orphans, signal))) return;
+    log.info(`deleted ${plural(orphans.length, 'object')} that killed attempts had sent and never recorded`);
   } catch (error) {
     if (!signal.aborted) log.warn(`what killed attempts have left in the store stays: ${reasonOf(error)}`);
   }
@@ -86,7 +86,7 @@ async function madeBy(
   return keys.filter((_, at) => isOurs[at]);
 }
 
-async function findStrays(
+async function findOrphans(
   { store, scope, manifest, attempt, resumed }: Uses,
   { generations, dropped }: Pick<Recorded, 'generations' | 'dropped'>,
   seen: Iterable<RelPath>,

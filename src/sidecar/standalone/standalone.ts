@@ -83,7 +83,7 @@ async function open({ settings, log, stops, notices, exitFile, onFenced }: Openi
     openSidecar({
       settings,
       attempt,
-      alone: true,
+      standalone: true,
       log,
       giveUp: giveUp.signal,
       onFenced: (message) => {

@@ -29,8 +29,8 @@ export interface AttemptOptions {
   readonly settings: Settings;
   /** A dead sidecar of this attempt is being replaced. */
   readonly attempt: number | undefined;
-  /** Nobody replaces this sidecar by the attempt's number: it is to be found in the work directory. */
-  readonly alone?: boolean;
+  /** No launcher knows the attempt's number: the next `capture watch` finds it in the work directory. */
+  readonly standalone?: boolean;
   readonly log: Log;
   readonly outage: Outage;
   readonly onFenced: (error: FencedError) => void;

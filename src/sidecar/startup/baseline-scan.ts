@@ -10,7 +10,12 @@ import type { FoundFile } from '../../watch/watcher.ts';
 import type { Watcher } from '../../watch/watching.ts';
 import type { Files } from '../queue/files.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
-import { readLastAttemptFile, writeAttemptFile, type Alone, type AttemptFacts } from '../run/attempt-file.ts';
+import {
+  readLastAttemptFile,
+  writeAttemptFile,
+  type Handover,
+  type AttemptFacts,
+} from '../run/attempt-file.ts';
 import type { Context } from '../run/context.ts';
 import type { Restored } from './restore.ts';
 
@@ -24,7 +29,8 @@ export async function scanBaseline(
   if (context.resumed !== undefined) {
     inherit(context, files);
     // From now on it is a sidecar that was replaced: what was restored may be the task's by then.
-    if (context.alone !== undefined) writeAttemptFile(context.settings, factsOf(context, context.alone));
+    if (context.handover !== undefined)
+      writeAttemptFile(context.settings, factsOf(context, context.handover));
     // The task is running: listen first, so that what the scan comes too early for is told.
     listen();
     let count = 0;
@@ -38,31 +44,31 @@ export async function scanBaseline(
     });
     return;
   }
-  if (context.alone !== undefined) sayWhatIsMissing(context);
-  await recordStock(context, restored, watcher.scan(context.signal), context.alone);
+  if (context.handover !== undefined) sayWhatIsMissing(context);
+  await recordInherited(context, restored, watcher.scan(context.signal), context.handover);
   inherit(context, files);
   listen();
 }
 
 /** Before the task starts: what is here is not its work. Leaves it in the attempt file. */
-export async function recordStock(
+export async function recordInherited(
   context: Context,
   { generation }: Pick<Restored, 'generation'>,
   found: AsyncIterable<readonly FoundFile[]>,
-  alone: Alone | undefined,
+  handover: Handover | undefined,
 ): Promise<void> {
   for await (const some of found) for (const { path, facts } of some) context.inherited.set(path, facts);
   await hashStagedInputs(context, new Set(generation === undefined ? [] : pathsOf(generation)));
-  writeAttemptFile(context.settings, factsOf(context, alone));
+  writeAttemptFile(context.settings, factsOf(context, handover));
 }
 
 function pathsOf({ members, companions }: Generation): readonly RelPath[] {
   return [...members, ...companions].map(({ path }) => path);
 }
 
-function factsOf(context: Context, alone: Alone | undefined): AttemptFacts {
+function factsOf(context: Context, handover: Handover | undefined): AttemptFacts {
   const { manifest, baselines } = context;
-  return { ...context, alone, baselines: baselines.inputs((path) => manifest.rolesOf(path).input) };
+  return { ...context, handover, baselines: baselines.inputs((path) => manifest.rolesOf(path).input) };
 }
 
 function sayWhatIsMissing({ attempt, history: { generations }, log }: Context): void {

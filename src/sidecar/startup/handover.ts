@@ -11,22 +11,22 @@ import { showPath } from '../../model/path.ts';
 import {
   readLastAttemptFile,
   writeAttemptFile,
-  type Alone,
+  type Handover,
   type RestoredFacts,
 } from '../run/attempt-file.ts';
 import type { Restored } from './restore.ts';
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
-const OPTION_OF: Readonly<Record<keyof Alone['who'], string>> = {
+const OPTION_OF: Readonly<Record<keyof Handover['who'], string>> = {
   to: '--to',
   taskName: '--task-name',
   index: '--index',
   run: '--run',
 };
 
-/** What a watch leaves for the one that comes after it. */
-export function leaveFor(settings: Settings): Alone {
+/** What a `capture watch` leaves for the one that follows it. */
+export function handoverFor(settings: Settings): Handover {
   const { taskName, runId = '' } = settings.identity;
   const who = { to: settings.to.url, taskName, index: keyIndex(settings.identity), run: runId };
   return { boot: bootId(), who };
@@ -39,10 +39,10 @@ export function leaveFor(settings: Settings): Alone {
 export function attemptLeft(settings: Settings): number | undefined {
   if (settings.sharedWorkdir) return undefined;
   const file = readLastAttemptFile(settings);
-  const here = leaveFor(settings);
-  if (file?.alone === undefined || file.alone.boot !== here.boot) return undefined;
-  const { who, restored } = file.alone;
-  const names = Object.keys(OPTION_OF) as (keyof Alone['who'])[];
+  const here = handoverFor(settings);
+  if (file?.handover === undefined || file.handover.boot !== here.boot) return undefined;
+  const { who, restored } = file.handover;
+  const names = Object.keys(OPTION_OF) as (keyof Handover['who'])[];
   const other = names.find((name) => who[name] !== here.who[name]);
   if (other === undefined) return file.attempt;
   // One that no task has used: to begin another attempt beside it would leave what was restored unused.
@@ -58,7 +58,7 @@ export function attemptLeft(settings: Settings): number | undefined {
 /** What stands here now is a plain restore's: the `capture watch` that comes next begins an attempt of its own. */
 export function forgetHandover(settings: Settings): void {
   const file = readLastAttemptFile(settings);
-  if (file?.alone !== undefined) writeAttemptFile(settings, { ...file, alone: undefined });
+  if (file?.handover !== undefined) writeAttemptFile(settings, { ...file, handover: undefined });
 }
 
 /** What `capture restore --handoff` has restored. `facts` undefined: nobody knows any more what became of it. */

@@ -11,8 +11,8 @@ import { findInTurns } from '../../watch/scan.ts';
 import { plain, type RestoredFacts } from '../run/attempt-file.ts';
 import type { Context } from '../run/context.ts';
 import { Outage } from '../run/outage.ts';
-import { recordStock } from './baseline-scan.ts';
-import { leaveFor } from './handover.ts';
+import { recordInherited } from './baseline-scan.ts';
+import { handoverFor } from './handover.ts';
 import { sayNothingRestored } from './other-names.ts';
 import { Patience, startLimitMs } from './patience.ts';
 import type { Restored } from './restore.ts';
@@ -64,5 +64,5 @@ async function record(context: Context, before: Restored): Promise<void> {
     judgements: [...judgements],
   };
   const found = findInTurns(walk, 'thread', signal);
-  await recordStock(context, before, found, { ...leaveFor(settings), restored });
+  await recordInherited(context, before, found, { ...handoverFor(settings), restored });
 }

@@ -29,7 +29,7 @@ import type { Context, Needs } from '../run/context.ts';
 import { openProgress } from '../run/progress.ts';
 import { type AttemptOptions, openAttempt } from './attempt.ts';
 import { doneAttempt } from './done-already.ts';
-import { leaveFor, restoredBefore } from './handover.ts';
+import { handoverFor, restoredBefore } from './handover.ts';
 import { refuseMissingInputs } from './inputs-told.ts';
 import { lockWorkdir } from './lock.ts';
 import type { Patience } from './patience.ts';
@@ -152,7 +152,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
   const restored =
     resumed === undefined
       ? await restore({ ...common, from, history })
-      : restoredBefore(resumed.alone?.restored, ledger.generations);
+      : restoredBefore(resumed.handover?.restored, ledger.generations);
   ledger.setGenerations(judged(ledger.generations, restored.judgements));
   if (restored.generation !== undefined) ledger.restored = generationName(restored.generation);
   const { attempt, runToken, startedAt } = facts;
@@ -168,8 +168,8 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
     startedAt,
     ...knownBefore(resumed, ledger, paths),
     lacking: resumed?.lacking ?? restored.lacking,
-    resumed: resumed === undefined ? undefined : resumed.alone?.restored ? 'handed-over' : 'replaced',
-    alone: options.alone === true ? leaveFor(settings) : undefined,
+    resumed: resumed === undefined ? undefined : resumed.handover?.restored ? 'handed-over' : 'replaced',
+    handover: options.standalone === true ? handoverFor(settings) : undefined,
     sender: { ...senderOf(settings, facts, log), root, store, workers },
     reclaimer: owned.add(mayReclaim(settings) ? openReclaimer(root) : undefined, (one) => one?.close()),
     now: clockMs,

@@ -37,7 +37,7 @@ it('is obsolete when the result was stored by a later attempt, or written by thi
   ]);
   expect(
     sorted({ partials, resultOf: (path) => results.get(path), isWrittenNow: (path) => path === 'now' }),
-  ).toEqual({ obsolete: ['later.0.partial-2', 'now.0.partial-2'], whole: [], alone: [] });
+  ).toEqual({ obsolete: ['later.0.partial-2', 'now.0.partial-2'], whole: [], unproven: [] });
 });
 
 it('stays when the later attempt has only written the rest of the result', () => {
@@ -45,7 +45,7 @@ it('stays when the later attempt has only written the rest of the result', () =>
   expect(sorted({ partials, resultOf: () => file('traj', 2), isLacking: () => true })).toEqual({
     obsolete: [],
     whole: [],
-    alone: [],
+    unproven: [],
   });
 });
 
@@ -57,7 +57,7 @@ it.each([
   const generations = [{ attempt: 1, generation: 1, at: '', members: [member], companions: [], ...marks }];
   expect(sorted({ partials: [file('a', 1)], generations })).toMatchObject({
     whole: [],
-    alone: ['a.0.partial-1'],
+    unproven: ['a.0.partial-1'],
   });
 });
 
@@ -74,5 +74,5 @@ it('is all there is of a result: the newest one counts, and is whole when a good
   };
   expect(
     sorted({ partials, generations: [torn, { attempt: 1, generation: 1, at: '', members, companions: [] }] }),
-  ).toEqual({ obsolete: [], whole: ['state.0.partial-1'], alone: ['a.0.partial-2', 'torn.0.partial-1'] });
+  ).toEqual({ obsolete: [], whole: ['state.0.partial-1'], unproven: ['a.0.partial-2', 'torn.0.partial-1'] });
 });

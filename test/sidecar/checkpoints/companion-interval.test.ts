@@ -22,7 +22,7 @@ function opened() {
   const companions = {
     areDeclared: true,
     areDue: true,
-    standAlone: true,
+    areWholeSet: true,
     current: [{ ...log, segments: [...log.segments] }] as unknown as readonly Companion[],
     capture: async () => ({ kind: 'captured', companions: companions.current }),
     isCurrent: () => true,

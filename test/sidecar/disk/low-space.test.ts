@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { usesOf, type Use } from '../../../src/reclaim/pressure.ts';
-import { Room } from '../../../src/sidecar/disk/low-space.ts';
+import { LowSpace } from '../../../src/sidecar/disk/low-space.ts';
 
 let said: { message: string; hint: unknown }[] = [];
 let use: Use = { of: 'space', used: 0, limit: 1000 * 2 ** 20 };
 let looks = 0;
-let room: Room;
+let lowSpace: LowSpace;
 const silent = (): void => undefined;
 
 beforeEach(() => {
   vi.useFakeTimers();
   said = [];
   looks = 0;
-  room = new Room({
+  lowSpace = new LowSpace({
     dir: '/nowhere',
     reclaim: 'auto',
     held: () => ({ storedBytes: 3 * 2 ** 20, waitingBytes: 2 ** 20 }),
@@ -32,13 +32,13 @@ beforeEach(() => {
   });
 });
 afterEach(() => {
-  room.close();
+  lowSpace.close();
   vi.useRealTimers();
 });
 
 async function filled(percent: number): Promise<void> {
   use = { of: 'space', used: percent * 10 * 2 ** 20, limit: 1000 * 2 ** 20 };
-  room.changed();
+  lowSpace.changed();
   await vi.advanceTimersByTimeAsync(5000);
 }
 
@@ -69,7 +69,7 @@ describe('a work directory that is nearly full', () => {
   });
 
   it('is looked for after something happened, seldom in a burst, and its last change is seen', async () => {
-    for (let n = 0; n < 1000; n += 1) room.changed();
+    for (let n = 0; n < 1000; n += 1) lowSpace.changed();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(looks).toBe(2);
     expect(vi.getTimerCount()).toBe(0);

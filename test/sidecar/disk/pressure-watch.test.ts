@@ -15,7 +15,7 @@ beforeEach(() => {
       looks += 1;
       return pressure;
     },
-    relieve: async () => void (relieved += 1),
+    reclaim: async () => void (relieved += 1),
   });
 });
 afterEach(() => {
