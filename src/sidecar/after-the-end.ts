@@ -1,5 +1,5 @@
-// A sidecar that replaces one which died after the attempt's last record: all that this record names is stored.
-// Local files are half reclaimed by now, so what is here must not be taken for what the task left.
+// A sidecar that replaces one that died after the attempt's last record: everything that this record names is stored.
+// Local files may be half reclaimed by now, so what is here no longer shows what the task left.
 import { EXIT } from '../model/exit-status.ts';
 import type { CaptureRecord } from '../model/format/records.ts';
 import type { Sidecar } from './interface.ts';

@@ -1,4 +1,4 @@
-// What the sidecar's file begins with: the process is the sidecar, and its threads are workers.
+// The start of the sidecar's bundle: the process is the sidecar, and its threads are workers.
 import { isMainThread } from 'node:worker_threads';
 
 await (isMainThread ? import('./main.ts') : import('../read/worker.ts'));

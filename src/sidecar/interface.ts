@@ -1,4 +1,4 @@
-// What a sidecar is to whoever runs it: the launcher's child process, or `capture watch`.
+// What a sidecar offers to whoever runs it: the launcher, or `capture watch`.
 import type { Log } from '../log/log.ts';
 import type { RecordKind } from '../model/format/records.ts';
 import type { Settings } from '../model/format/settings.ts';
@@ -8,27 +8,27 @@ import type { Stopping } from './shutdown/stopping.ts';
 
 export interface SidecarOptions {
   readonly settings: Settings;
-  /** Set when a dead sidecar of this attempt is being replaced. */
+  /** Set if a dead sidecar of this attempt is being replaced. */
   readonly attempt: number | undefined;
   /** `capture watch`: there is no launcher that would replace this sidecar. */
   readonly standalone?: boolean;
   /** The pid of the process that the task descends from; undefined: nobody knows which processes are the task's. */
   readonly launcher?: number | undefined;
   readonly log: Log;
-  /** Gives up an opening that is still under way; means nothing afterwards. */
+  /** Gives up a start that is still under way; means nothing afterwards. */
   readonly giveUp?: AbortSignal;
-  /** Another attempt has taken the index over: the task must be stopped. */
+  /** Another attempt has taken over the index: the task must be stopped. */
   readonly onFenced: (message: string) => void;
-  /** While we are being stopped: what sending the task's last files is measured to take, ms. */
+  /** While we are being stopped: how long sending the task's last files takes, as measured, ms. */
   readonly onDrainTakes: (ms: number) => void;
 }
 
 export interface Sidecar {
   readonly attempt: number;
-  /** Generation that was restored, as `<attempt>-<generation>`; '' when none. */
+  /** Generation that was restored, as `<attempt>-<generation>`; '' if none was. */
   readonly restored: string;
   readonly runToken: string;
-  /** The attempt's last record, when it had been written before: nothing is watched any more. */
+  /** The attempt's last record, if a sidecar that died had written it: nothing is watched any more. */
   readonly endedAs?: RecordKind;
   /** Path of the control socket, for CAPTURED_SOCKET. */
   readonly socket: string | undefined;
@@ -36,11 +36,11 @@ export interface Sidecar {
   taskStarted(): void;
   /** A signal that asks the task to end is on its way to it. */
   readonly taskSignalled: Stopping['taskSignalled'];
-  /** We will be stopped at this instant, ms since the epoch; undefined: not after all. */
+  /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
   readonly noticed: Stopping['noticed'];
-  /** What is closed by now had better be safe. */
+  /** What is closed by now should be made safe. */
   readonly advised: Stopping['advised'];
-  /** The task has ended: everything is made durable and the last record written. Called once. */
+  /** The task has ended: makes everything durable and writes the last record. Called once. */
   finish(end: RunEnd): Promise<Finished>;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
-// The sidecar's process, started by the launcher: signals are reported and not obeyed, the channel gives the
-// orders. When the launcher is gone it goes on until no process of the task is left, and says so in the record.
+// The sidecar's process, started by the launcher. It reports signals and does not obey them; its orders come over the
+// channel. If the launcher is gone, it goes on until no process of the task is left, and says so in the record.
 import os from 'node:os';
 import { openLog, type Log } from '../log/log.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
@@ -17,13 +17,13 @@ import type { RunEnd } from './shutdown/parts.ts';
 import { taskIsGone } from './shutdown/task-left.ts';
 import { openSidecar } from './sidecar.ts';
 
-/** What schedulers and terminals send to every process of a job. */
+/** Schedulers and terminals send these to every process of a job. */
 const NOT_OBEYED = JOB_SIGNALS.filter(isReported);
-/** What a terminal sends to a background process that speaks: it must not stop us (termios(3), TOSTOP). */
+/** A terminal sends these to a background process that writes; they must not stop us (termios(3), TOSTOP). */
 const IGNORED = ['SIGTTIN', 'SIGTTOU'] as const;
-/** A start that is not needed any more gets this long to end well: it may wait for a store that is away. */
+/** A start that is no longer needed gets this long to end well: it may be waiting for a store that is down. */
 const UNNEEDED_START_MS = 1000;
-/** CPU time goes to the task first: setpriority(2), 0 to 19. */
+/** The task comes first for CPU time: setpriority(2), 0 to 19. */
 const NICENESS = 10;
 
 interface Life {
@@ -124,13 +124,13 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
   }
 }
 
-/** Our messages stand before the launcher's last ones, and then the process ends. */
+/** Sends our messages before the launcher's last ones; then the process ends. */
 async function sayLast(life: Life, message: FromSidecar): Promise<void> {
   await life.log?.close();
   tell(message, end);
 }
 
-/** Sources of notices are asked here, so that the launcher stays small; what they mean is for the launcher. */
+/** Sources of notices are asked here, so that the launcher stays small. The launcher decides what they mean. */
 function listen(choices: readonly NoticeChoice[], life: Life, log: Log): Notices {
   return openNotices({
     choices,
@@ -164,12 +164,12 @@ async function finish(
   await life.notices?.done();
   life.notices?.close();
   await life.sidecar.close();
-  // What was never started needs no account of what it stored: the launcher says why.
+  // A start that failed stored nothing, so there is nothing to sum up: the launcher says why it failed.
   if (life.taskPid !== undefined) life.log?.[last.level](last.text, last.fields);
   await sayLast(life, { kind: 'ended', status });
 }
 
-/** The results matter more than the recorder's parent: wait for the task, then drain. */
+/** The launcher is gone, and the results matter more: waits for the task, then drains. */
 async function launcherLost(life: Life): Promise<void> {
   await life.opening;
   const { sidecar, log } = life;
@@ -179,7 +179,8 @@ async function launcherLost(life: Life): Promise<void> {
   await taskIsGone(sidecar.runToken, life.taskPid);
   const atMs = clockMs();
   const ended = life.task?.ended();
-  // Where nobody saw how the task ended, a close that may be a death's stays one; what it closed itself is whole.
+  // Nobody saw how the task ended: a close that may be a death's stays one, and what the task surely closed itself is
+  // whole.
   const seen =
     ended === undefined ? undefined : { code: ended.code, signal: nameOfSignal(ended.signalNumber), atMs };
   await finish(life, { code: EXIT.internal, signal: undefined, atMs }, { reason: 'launcher lost', seen });
@@ -198,7 +199,7 @@ function tell(message: FromSidecar, then?: () => void): void {
   process.send(message, undefined, undefined, () => then?.());
 }
 
-/** A bug, or something that no stage could handle: the launcher starts another sidecar, which rescans. */
+/** A bug, or something that no stage could handle: the launcher starts another sidecar, which scans again. */
 function giveUp(life: Life, error: unknown): void {
   const hint = error instanceof CaptureError ? error.hint : undefined;
   life.log?.error(`the sidecar failed: ${reasonOf(error)}`, { hint, err: error });
@@ -213,6 +214,6 @@ function lowerPriority(): void {
   try {
     os.setPriority(NICENESS);
   } catch {
-    // A sandbox may forbid it: then the sidecar competes as the task does.
+    // A sandbox may forbid it: then the sidecar competes with the task as an equal.
   }
 }

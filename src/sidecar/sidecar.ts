@@ -1,6 +1,6 @@
-// Read this first. The sidecar joins the stages: it takes the attempt, restores, watches; each close goes
-// through decide() to a push, a record and at last a reclaim; and it ends with the one record that says how
-// it went. It knows nothing of processes and signals: the launcher, or `capture watch`, tells it of the task.
+// Read this first. The sidecar joins the stages: it claims the attempt, restores, watches; each close goes through
+// decide() to a push, a record and at last a reclaim; the one last record says how it went. It knows nothing of
+// processes and signals: the launcher, or `capture watch`, tells it of the task.
 import { setMaxListeners } from 'node:events';
 import { generationName } from '../model/checkpoint/history.ts';
 import { EXIT } from '../model/exit-status.ts';
@@ -27,12 +27,12 @@ import { warmUpWorkers } from './startup/workers.ts';
 export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const { log } = options;
   const stop = new AbortController();
-  // Every push under way listens: that is no leak.
+  // Every push under way listens to this signal: that is no leak.
   setMaxListeners(0, stop.signal);
   const fenced = new AbortController();
   const outage = new Outage(log, clockMs);
   options.giveUp?.addEventListener('abort', () => stop.abort(options.giveUp?.reason));
-  // The task that a replaced sidecar serves is running already.
+  // If a sidecar is replaced, its task is running already.
   const limitMs = options.attempt === undefined ? startLimitMs(options.settings) : undefined;
   const patience = new Patience({ limitMs, signal: stop.signal, outage });
   const beginning = await begin({
@@ -61,11 +61,11 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
 
 /** How a run is stopped from within. */
 interface Stops {
-  /** Gives up all that is under way. */
+  /** Gives up everything that is under way. */
   readonly stop: AbortController;
-  /** Ends the wait for a store that gives no answer, until the task may start. */
+  /** Until the task may start: ends the wait for a store that gives no answer. */
   readonly patience: Patience;
-  /** Aborted, with the words for the user, when another attempt has taken the index over. */
+  /** Aborted, with the message for the user, when another attempt has taken over the index. */
   readonly fenced: AbortSignal;
 }
 
@@ -83,7 +83,7 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   const flush = openFlush(stages);
   const control = await openAnswers(context, flush);
   const stopping = openStopping({ ...stages, flush, onDrainTakes: options.onDrainTakes });
-  // Below a launcher the user has read it before a sidecar is replaced.
+  // If a launcher replaces a sidecar, the user has read it already.
   if (options.attempt === undefined || options.standalone === true)
     await sayOpening(context, restored, stops.patience.signal);
   stops.patience.close();
@@ -131,7 +131,7 @@ async function drain(parts: FinishParts, end: RunEnd): Promise<Finished> {
   }
 }
 
-/** Whatever this attempt came to: the index is another's now. */
+/** However this attempt ended, the index is another attempt's now. */
 function endedFenced({ last }: Finished, fenced: AbortSignal): Finished {
   const text = `${String(fenced.reason)}; ${last.text}`;
   return { status: EXIT.fenced, last: { ...last, level: 'error', text } };

@@ -1,4 +1,4 @@
-// The stages of a run, each made of those before it, and who is told when something has happened. Nothing runs before
+// The stages of a run, each made of those before it, and who is told when something has happened. Nothing runs until
 // the watch is listened to.
 import picomatch from 'picomatch';
 import { rolesToStore } from '../model/file/manifest.ts';
@@ -55,7 +55,7 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
     await results.deleteObsolete();
     await reclaims.whileRunning();
   });
-  // Under pressure a record is not waited for: what it names may go.
+  // Under pressure there is a record at once: what it names may be deleted.
   const pressureWatch = new PressureWatch({ look: () => reclaims.pressure(), reclaim: () => recorder.now() });
   const gauges = openGauges(context, results);
   const unsaved = new Unsaved(context, { files, watcher });
@@ -87,7 +87,7 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
   return { context, watcher, suspects, unsaved, pressureWatch, gauges, ...stages };
 }
 
-/** Who hears of the change of a file. */
+/** Who is told when a file changes. */
 export function connect({ context, files, gauges, unsaved, ...stages }: Stages): void {
   const { generations, recorder, pressureWatch } = stages;
   files.listen(({ fileState, before, event }) => {
@@ -104,11 +104,11 @@ export function connect({ context, files, gauges, unsaved, ...stages }: Stages):
   });
 }
 
-/** What the watch tells. */
+/** What follows from each event of the watch. */
 export function listenerOf({ context, files, generations }: Stages): WatchListener {
   return {
     onClosed: ({ path, how, atMs, evidence }) => {
-      // A scan tells every declared file that it sees, also those that nobody touched.
+      // A scan reports every declared file that it sees, even if nobody has touched it.
       const fingerprint = how === 'scan' || how === 'quiet' ? statMember(context.root, path) : undefined;
       files.closed(path, how, atMs, { fingerprint, evidence });
     },

@@ -1,5 +1,5 @@
-// Answers what comes over the control socket, in the name of this run. Its questions change nothing about the
-// run but the order of its work.
+// Answers the questions that come over the control socket, for this run. A question changes nothing about the run but
+// the order of its work.
 import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { flushedAnswer, type ControlAnswer, type ControlRequest } from '../../model/format/control.ts';
 import { whileLinked } from '../../model/linked-signal.ts';
@@ -11,9 +11,9 @@ import type { Flush } from './flush.ts';
 type Uses = Needs<'settings' | 'log' | 'runToken' | 'signal'>;
 
 /**
- * Listens, from now on. Undefined when no place for the socket is found: the run goes on without, and says so.
+ * Listens from now on. Undefined if there is no place for the socket: the run goes on without it, and says so.
  *
- * @throws CaptureError with status 64 when the place that the user named cannot be used.
+ * @throws CaptureError with status 64 if the place that the user named cannot be used.
  */
 export async function openAnswers(context: Uses, flush: Flush): Promise<Control | undefined> {
   const { settings, runToken, log } = context;

@@ -1,6 +1,6 @@
-// The control socket: hears `capture flush` of the task's scripts and answers. It listens and waits, so that
-// nobody pays for it who does not ask; it answers our own user only, and never more than one request a time
-// on a connection.
+// The control socket: takes the requests of `capture flush` from the task's scripts, and answers them. It only
+// listens, so it costs nothing if nobody asks. It answers our own user only, and one request at a time on a
+// connection.
 import { setMaxListeners } from 'node:events';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -20,9 +20,9 @@ import {
 import { encodePath } from '../../model/path.ts';
 import { peerUid } from '../../native/peer.ts';
 
-/** A client that says nothing for so long is none. */
+/** A client that says nothing for this long is cut off. */
 const REQUEST_WITHIN_MS = 10_000;
-/** Of more connections at once the later ones are closed at once. */
+/** Further connections are closed at once. */
 const MOST_CONNECTIONS = 512;
 const ROOT_UID = 0;
 
@@ -32,20 +32,20 @@ export type Serve = (request: ControlRequest, signal: AbortSignal) => Promise<Co
 export interface ControlOptions {
   readonly workdir: string;
   readonly runToken: string;
-  /** `--control`: there and nowhere else. */
+  /** `--control`: the socket stands there and nowhere else. */
   readonly path: string | undefined;
   readonly serve: Serve;
-  /** Says who connected; the kernel's word where there is one. */
+  /** Says who connected, as the kernel knows it where it does. */
   readonly uidOf?: (fd: number) => number | undefined;
 }
 
 export interface Control {
   readonly path: string;
-  /** Answers what is still asked as things are now, and removes the socket. */
+  /** Answers open requests as things are now, and removes the socket. */
   close(): Promise<void>;
 }
 
-/** @throws CaptureError with status 64 when `path` cannot be used, an Error when no other place can. */
+/** @throws CaptureError with status 64 if `path` cannot be used; an Error if no other place can be used. */
 export async function openControl(options: ControlOptions): Promise<Control> {
   if (options.path !== undefined) return openNamed(options.path, options);
   let reason: unknown = new Error('every path for it is too long');
@@ -75,7 +75,7 @@ async function openNamed(path: string, options: ControlOptions): Promise<Control
   }
 }
 
-/** Only a file that nobody listens at may be replaced. */
+/** Only a file that nobody listens on may be replaced. */
 async function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = net.connect(path, () => resolve(true));
@@ -85,7 +85,7 @@ async function answers(path: string): Promise<boolean> {
 
 async function listen(path: string, options: ControlOptions): Promise<Control> {
   const closing = new AbortController();
-  // Every connection listens: that is no leak.
+  // Every connection listens to this signal: that is no leak.
   setMaxListeners(0, closing.signal);
   const connections = new Set<Promise<void>>();
   const server = net.createServer((socket) => {
@@ -93,7 +93,7 @@ async function listen(path: string, options: ControlOptions): Promise<Control> {
     connections.add(connection);
   });
   server.maxConnections = MOST_CONNECTIONS;
-  // Made beside its place and renamed over what a dead one left: there is no moment without a socket.
+  // Made under another name and renamed over the one that a dead sidecar left: there is always a socket.
   const made = `${path}.new`;
   fs.rmSync(made, { force: true });
   await new Promise<void>((resolve, reject) => {
@@ -115,7 +115,7 @@ async function listen(path: string, options: ControlOptions): Promise<Control> {
   };
 }
 
-/** Never rejects: what goes wrong with a client is the client's. */
+/** Never rejects: if something fails with one client, only that client is affected. */
 async function answer(socket: net.Socket, options: ControlOptions, closing: AbortSignal): Promise<void> {
   const gone = new AbortController();
   const closed = new Promise<void>((resolve) => {
@@ -124,13 +124,13 @@ async function answer(socket: net.Socket, options: ControlOptions, closing: Abor
       resolve();
     });
   });
-  // A client that is killed: its close says all.
+  // A client that is killed: its close says enough.
   socket.on('error', () => undefined);
   closing.addEventListener('abort', () => gone.abort(), { signal: gone.signal });
   try {
     const said = await reply(socket, options, gone.signal);
     if (said === undefined) socket.destroy();
-    // What the client has not said yet must find a socket that is still there, or it never reads this answer.
+    // The client must be able to finish its request, or it never reads this answer.
     else socket.end(controlLine(said));
   } catch {
     socket.destroy();
@@ -140,7 +140,7 @@ async function answer(socket: net.Socket, options: ControlOptions, closing: Abor
   await closed;
 }
 
-/** Undefined when nothing was asked. */
+/** Undefined if nothing was asked. */
 async function reply(
   socket: net.Socket,
   { serve, uidOf = peerUid }: ControlOptions,
@@ -148,7 +148,7 @@ async function reply(
 ): Promise<ControlAnswer | undefined> {
   const uid = uidOf(descriptorOf(socket));
   if (uid !== undefined && uid !== process.getuid?.() && uid !== ROOT_UID) {
-    // Read and thrown away, so that the answer is not lost with what was never read.
+    // Read and thrown away: with unread bytes left the answer would be lost.
     socket.resume();
     return { kind: 'refused', why: `it answers its own user (${process.getuid?.()}), and you are ${uid}` };
   }
@@ -158,7 +158,7 @@ async function reply(
   return request === undefined ? { kind: 'refused', why: 'this is no request' } : serve(request, signal);
 }
 
-/** Node does not tell a socket's descriptor in any other way. */
+/** Node offers no other way to a socket's descriptor. */
 function descriptorOf(socket: net.Socket): number {
   const { _handle: handle } = socket as unknown as { readonly _handle: { readonly fd: number } | null };
   if (handle === null) throw new Error('the client is gone');
@@ -182,17 +182,17 @@ async function readLine(socket: net.Socket, signal: AbortSignal): Promise<string
   });
 }
 
-/** A directory that was made for the socket alone goes with it. */
+/** Removes the directory if it was made only for the socket. */
 function removeOwn(dir: string): void {
   if (posix.basename(dir) !== OWN_DIR) fs.rmSync(dir, { recursive: true, force: true });
 }
 
-/** Enough of the run's token to be alone with. */
+/** Enough characters of the run's token to be unique. */
 const TOKEN_LENGTH = 12;
 
 /**
- * The places that can be tried, best first. Beside the task's files: a container that has the work directory
- * has the socket, too. In the directory for temporary files: a name that always fits.
+ * The places that can be tried, best first. Beside the task's files: a container that has the work directory has the
+ * socket, too. In the directory for temporary files: a name that always fits.
  */
 export function socketPlaces(
   workdir: string,
@@ -207,13 +207,13 @@ export function socketPlaces(
   return [...new Set(places)].filter(fits);
 }
 
-/** Room for `.new` behind it, the name under which it is made; Node knows no paths that are not UTF-8. */
+/** There must be room for `.new` at its end, the name under which it is made; Node supports only UTF-8 paths here. */
 function fits(path: string): boolean {
   const bytes = encodePath(`${path}.new`);
   return typeof bytes === 'string' && Buffer.byteLength(bytes) <= LONGEST_SOCKET_PATH_BYTES;
 }
 
-/** Makes the directory of a place, or sees that it is ours alone. Throws when it is not. */
+/** Makes the directory of a place, or checks that it belongs to us only. Throws if it does not. */
 export function claimDirectory(dir: string): void {
   fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
   const stat = fs.lstatSync(dir);

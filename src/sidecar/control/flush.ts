@@ -1,5 +1,5 @@
-// Makes durable what was closed by now, while the task runs: hurries the files, waits for their pushes and for a
-// checkpoint set that is complete, and writes the record. If the task asks, what it has closed is no death's.
+// Makes durable what is closed by now, while the task runs: hurries the files, waits for their pushes and for a
+// complete checkpoint set, and writes the record. If the task itself asks, what it has closed counts as whole.
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoOf } from '../../model/errors.ts';
@@ -26,7 +26,7 @@ type Uses = Needs<'root' | 'ledger' | 'signal' | 'now'>;
 
 /** While files are still waited for, what is stored already is recorded this often. */
 const RECORD_EVERY_MS = 2000;
-/** Before a record that could not be written is tried again. */
+/** Pause before a record that could not be written is tried again. */
 const RECORD_RETRY_MS = 500;
 
 export interface FlushParts {
@@ -39,23 +39,23 @@ export interface FlushParts {
   readonly watcher: Watcher;
 }
 
-/** What it has come to when it is over, or when its signal aborts. */
+/** The state once it is over, or when its signal aborts. */
 export interface FlushEnd {
-  /** Closed before, and not durable and recorded. */
+  /** Closed before, and not both durable and recorded. */
   readonly left: readonly LeftFile[];
-  /** Why the checkpoint files are no complete set yet. */
+  /** Why the checkpoint files are not a complete set yet. */
   readonly incomplete: string | undefined;
-  /** What the task holds open; but for what was captured as it is. */
+  /** What the task holds open, except what was captured as it is. */
   readonly open: readonly OpenFile[];
 }
 
 /**
- * Never rejects before its signal aborts. `vouched`: the task asks for it, and by that says that what it has closed is
- * whole: whatever becomes of the task, these closes were no death's. Nobody else can say so.
+ * Does not reject before its signal aborts. `vouched`: the task itself asks, and so says that what it has closed is
+ * whole: whatever becomes of the task, no death made these closes. Nobody else can say so.
  */
 export type Flush = (signal: AbortSignal, vouched?: boolean) => Promise<FlushEnd>;
 
-/** One moment, waited for by every flush that came before anything more was closed. */
+/** One moment, shared by every flush that comes before anything more is closed. */
 interface Pass {
   readonly atCloses: number;
   readonly vouched: boolean;
@@ -66,7 +66,7 @@ interface Pass {
   covered: Covered;
   /** What companions held is stored. */
   captured: boolean;
-  /** Stored, and named by no record yet. */
+  /** Stored, but named by no record yet. */
   unrecorded: readonly Pick<StoredFile, 'path' | 'push'>[];
 }
 
@@ -98,7 +98,7 @@ async function hearAll(
   vouched: boolean,
 ): Promise<void> {
   watcher.drainNow();
-  // What the scan finds may have been closed after the call: nobody has vouched for that.
+  // A scan may find what was closed after the call: the task has not vouched for that.
   if (vouched) files.vouch((fileState) => isAtRest(context.root, fileState));
   if (!watcher.missesCloses()) return;
   for await (const found of watcher.scan(signal))
@@ -106,8 +106,8 @@ async function hearAll(
 }
 
 /**
- * The task can vouch for it: nobody writes it. Where no lease can tell, what a scan has found may still be open. Of a
- * file that is gone only what is stored is left.
+ * True if nobody is writing the file, so that the task can vouch for it. Where no lease can tell, a file that a scan
+ * found may still be open. Of a file that is gone only what is stored is left.
  */
 function isAtRest(root: WorkDir, { path, lastClose }: FileState): boolean {
   try {
@@ -129,7 +129,7 @@ function begin(parts: FlushParts, vouched: boolean): Pass {
     covered: { kind: 'late' },
     captured: false,
     unrecorded: [],
-    // Not before `pass` is there.
+    // Only once `pass` is defined.
     done: Promise.resolve().then(() =>
       whileLinked([stop.signal, parts.context.signal], (signal) => carryOut(parts, pass, signal)),
     ),
@@ -148,7 +148,7 @@ async function capture({ generations }: FlushParts, pass: Pass): Promise<void> {
 
 async function commit({ generations }: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
   const covered = await generations.covered(signal, pass.vouched);
-  // A set that was committed before the task has vouched for its files says that it is unproven.
+  // A set that was committed before the task vouched for its files is recorded as unproven.
   while (pass.vouched && !(await generations.commits.recordProven())) {
     await retryPause(signal);
     if (signal.aborted) return;
@@ -170,7 +170,7 @@ async function store(parts: FlushParts, pass: Pass, signal: AbortSignal): Promis
 async function record({ context: { ledger }, recorder }: FlushParts, pass: Pass): Promise<void> {
   pass.unrecorded = ledger.unrecorded();
   const left = (): Pass['unrecorded'] => pass.unrecorded.filter((file) => !ledger.isRecorded(file));
-  // The first may join a record that was begun before the last of these was stored.
+  // The first write may join a record that was begun before the last of these files was stored.
   for (let n = 0; n < 2 && pass.unrecorded.length > 0; n += 1) {
     await recorder.now();
     pass.unrecorded = left();

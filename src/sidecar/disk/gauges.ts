@@ -1,5 +1,5 @@
-// What a run says about itself while it goes on, without being asked: how far it is, and that space runs
-// out. Knows the files by what it is told of them, and changes nothing.
+// What a run says of itself without being asked: how far it is, and that space runs out. Learns of files only by what
+// it is told, and changes nothing.
 import type { FileState } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import { heldPath } from '../../native/beneath.ts';
@@ -15,7 +15,7 @@ import { openMinuteLine } from './minute-line.ts';
 type Uses = Needs<'settings' | 'root' | 'log' | 'attempt' | 'ledger' | 'paths' | 'now'>;
 
 export interface Gauges {
-  /** To be told of every change of a file state, with what it was before. */
+  /** Call it with every change of a file state, and the state before it. */
   changed(fileState: FileState, before: FileState): void;
   /** A result was stored. */
   stored(): void;

@@ -1,4 +1,4 @@
-// How old the oldest closed content is that is not durable yet: what capture is behind by.
+// How far capture is behind: the age of the oldest closed content that is not durable yet.
 import { isDoubted, isOver } from '../../model/file/decide.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { LATE_NEWS_MS } from '../../model/file/suspect.ts';
@@ -10,7 +10,7 @@ import type { RelPath } from '../../model/path.ts';
 interface Waiting {
   readonly sinceMs: number;
   readonly durableCloses: number;
-  /** What somebody writes again is not closed. */
+  /** While somebody writes the file again, it does not count as closed. */
   readonly blocked: boolean;
 }
 
@@ -40,13 +40,13 @@ export class Lag {
     };
   }
 
-  /** Closed files whose content is not durable, with a writer or without. */
+  /** Closed files whose content is not durable, with or without a writer. */
   *paths(): Generator<RelPath> {
     yield* this.#waiting.result.keys();
     yield* this.#waiting.checkpoint.keys();
   }
 
-  /** To be told of every change of a file state; true when its content waits for the store. */
+  /** Call it with every change of a file state. True if its content waits for the store. */
   changed(fileState: FileState): boolean {
     const waiting = this.#waiting[fileState.role];
     if (isOver(fileState, fileState.closes)) {
@@ -62,13 +62,13 @@ export class Lag {
     return !blocked;
   }
 
-  /** A close that may be a death's is not late before that is known. */
+  /** A close that may be a death's is not late until that is known. */
   #mayBeSentFrom(fileState: FileState): number {
     const atMs = fileState.lastClose?.atMs ?? this.#now();
     return isDoubted(fileState) ? atMs + LATE_NEWS_MS : atMs;
   }
 
-  /** Of what waits for nothing but the store; undefined when nothing does. */
+  /** Of the files that wait for nothing but the store; undefined if there is none. */
   oldest(): { readonly ms: number; readonly files: number; readonly path: RelPath } | undefined {
     let files = 0;
     let oldest: readonly [RelPath, Waiting] | undefined;

@@ -1,14 +1,14 @@
-// Says that the work directory is about to be full, and what of ours holds the space, before the task's own
-// writes fail. Looks only after something was closed or sent: an idle run is never woken for it.
+// Warns that the work directory is nearly full, and says how much of it is ours, before the task's own writes fail.
+// Looks only after something was closed or sent: an idle run is never woken for it.
 import type { Log } from '../../log/log.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { formatBytes } from '../../model/units.ts';
 import { usesOf, type Use } from '../../reclaim/pressure.ts';
 
-/** Above this share it is said; once more only after it was below the other one. */
+/** Warns above this share; warns again only after it was below the other one. */
 const FULL = 0.9;
 const ROOM_AGAIN = 0.85;
-/** Looks come at least this far apart; the last change of a burst is looked at, too. */
+/** Looks are at least this far apart; one always follows the last change of a burst. */
 const LOOK_EVERY_MS = 2000;
 
 const NAMES = {
@@ -17,7 +17,7 @@ const NAMES = {
   memory: 'the memory that this job may use, with a work directory in it,',
 } as const;
 
-/** What of the work directory's space capture knows, in bytes. */
+/** How much of the work directory's space capture knows of, in bytes. */
 export interface Held {
   readonly storedBytes: number;
   readonly waitingBytes: number;
@@ -58,7 +58,7 @@ export class LowSpace {
       if (this.#changed) this.#look();
     }, LOOK_EVERY_MS);
     const { uses = usesOf, dir } = this.#options;
-    // A directory that cannot be asked is nobody's trouble but the task's.
+    // If the directory cannot be asked, that is for the task to find out.
     uses(dir).then(
       (all) => all.forEach((use) => this.#judge(use)),
       () => undefined,

@@ -1,13 +1,13 @@
-// What a run says of itself while all goes well: at most one line a minute, and only when something has happened.
-// Its one timer is armed by a change; a task that writes nothing has none.
+// What a run says of itself while all goes well: at most one line a minute, and only if something has happened. A
+// change arms its only timer; a task that writes nothing has none.
 import type { Log } from '../../log/log.ts';
 import { formatAge, formatBytes, formatMs, plural } from '../../model/units.ts';
 
 const EVERY_MS = 60_000;
-/** From here on it is said what waits. */
+/** From this age on, the line says what waits. */
 const NAMED_FROM_MS = 10_000;
 
-/** What this attempt has stored by now, and how old the oldest closed content is that it has not. */
+/** What this attempt has stored by now, and the age of the oldest closed content that it has not stored. */
 export interface SoFar {
   readonly checkpoints: number;
   readonly newestAgeMs: number;
@@ -39,7 +39,10 @@ export function openMinuteLine(log: Log, soFar: () => SoFar): MinuteLine {
   return { changed: arm, close: () => clearTimeout(timer) };
 }
 
-/** `12 checkpoints safe, newest 8 s old; 340 results stored, 2.1 GiB; behind by 300 ms`; '' when there is nothing. */
+/**
+ * `12 checkpoints safe, newest 8 s old; 340 results stored, 2.1 GiB; behind by 300 ms`; '' if there is nothing to
+ * say.
+ */
 export function minuteLine({ checkpoints, newestAgeMs, results, bytes, lag }: SoFar): string {
   const said: string[] = [];
   if (checkpoints > 0) {

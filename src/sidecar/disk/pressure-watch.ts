@@ -1,15 +1,15 @@
-// When the space is looked at for a reclaim under pressure: after results were stored, and again from time to
-// time while it may run short, as the task fills it with files that are none of ours. An idle run with room
-// enough is never woken.
+// Disk pressure: when to look at the free space for a reclaim. After results were stored, and from time to time while
+// space may run short, because the task also fills it with files that are not ours. An idle run with enough space is
+// never woken.
 import type { Pressure } from '../../reclaim/pressure.ts';
 
-/** Looks come at least this far apart; the last result of a burst is looked at, too. */
+/** Looks are at least this far apart; one always follows the last result of a burst. */
 const LOOK_EVERY_MS = 1000;
-/** While more than half is in use and something could go. */
+/** The interval while more than half is in use and something could be reclaimed. */
 const NEAR_EVERY_MS = 5000;
 
 export interface PressureWatchOptions {
-  /** How short the space is, for what could be reclaimed. */
+  /** How short the space is, compared with what could be reclaimed. */
   readonly look: () => Promise<Pressure>;
   /** Reclaims what can go. */
   readonly reclaim: () => Promise<void>;
@@ -49,7 +49,7 @@ export class PressureWatch {
     this.#dueMs = Infinity;
     this.#looking = true;
     this.#lookedMs = performance.now();
-    // A directory that cannot be asked gives no reason to delete anything.
+    // If the directory cannot be asked, that is no reason to delete anything.
     const pressure = await this.#options.look().catch(() => 'none' as const);
     if (pressure === 'high') await this.#options.reclaim();
     this.#looking = false;

@@ -1,5 +1,5 @@
-// What may go from the work directory at the end of the run beside stored results: checkpoints that a good generation
-// holds exactly as they stand, and that nobody needs here; nothing if the directory is not where it was.
+// Which checkpoints may be deleted from the work directory at the end of the run, beside stored results: those that a
+// good generation holds exactly as they are, and that nobody needs here. None if the directory is not where it was.
 import { isGood } from '../../model/checkpoint/restore-order.ts';
 import { sameFingerprint } from '../../model/file/fingerprint.ts';
 import { showPath } from '../../model/path.ts';
@@ -33,7 +33,7 @@ export function checkpointsToReclaim({
     const facts = statMember(context.root, path);
     const object = facts === undefined ? undefined : checkpoints.objectOf(path, facts);
     if (facts === undefined || object === undefined || !named.has(object.key)) return [];
-    // Restored and not touched since, or somebody's input: it stays.
+    // If it was restored and not touched since, or is somebody's input, it stays.
     const closes = files.get(path, 'checkpoint')?.closes ?? 0;
     const roles = context.manifest.rolesOf(path);
     if (closes === 0 || roles.input) return [];
@@ -43,7 +43,7 @@ export function checkpointsToReclaim({
   });
 }
 
-/** False, with a warning, when the task has moved or removed it. */
+/** False, with a warning, if the task has moved or removed it. */
 export function isInPlace({ root, log }: Uses): boolean {
   switch (whereabouts(root)) {
     case 'here':

@@ -1,4 +1,5 @@
-// When local copies go: the policy of `--reclaim`. The deletion itself, with its proofs, is reclaim/reclaim.ts.
+// When local copies are deleted: the policy of `--reclaim`. The deletion itself, with its proofs, is
+// reclaim/reclaim.ts.
 import pLimit from 'p-limit';
 import { forEachAtOnce } from '../../model/at-once.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -17,7 +18,7 @@ import type { Reclaimable, Results } from '../queue/results.ts';
 import type { Context } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 
-/** Each takes 100 ms of waiting and some KiB: so 10,000 go in a second, and a hundred thousand take no more memory. */
+/** Each one waits 100 ms and takes some KiB: so 10,000 are deleted in a second, and 100,000 take no more memory. */
 const MOST_AT_ONCE = 1000;
 
 export class Reclaims {
@@ -39,17 +40,17 @@ export class Reclaims {
     return files === 0 ? 'none' : pressureOn(heldPath(root), bytes, files);
   }
 
-  /** While the task runs, after a record: `now` takes all that a record names, `auto` only under pressure. */
+  /** While the task runs, after a record: `now` deletes everything that a record names, `auto` only under pressure. */
   whileRunning(): Promise<void> {
     return this.#inTurn(async () => {
       const { settings, manifest, root, reclaimer } = this.#context;
       if (reclaimer === undefined) return;
       const isFree = ({ path }: Reclaimable): boolean => !manifest.rolesOf(path).companion;
-      // What may be pushed again at the end stays until then, while there is room for it.
+      // While there is enough space, what may be pushed again at the end stays until then.
       if (settings.reclaim === 'now' && !this.#isDoubtful())
         return this.#reclaimAll(only(this.#results.readyToReclaim(), isFree), false);
       if (this.#isReserved()) return;
-      // Never one that was reopened after a close: it may be wanted again.
+      // Never a file that was reopened after a close: it may be needed again.
       const ready = (): Iterable<Reclaimable> => only(this.#results.readyToReclaim(isClosedOnce), isFree);
       const { files, bytes } = amountOf(ready());
       if (files > 0 && (await pressureOn(heldPath(root), bytes, files)) === 'high')
@@ -67,7 +68,7 @@ export class Reclaims {
     });
   }
 
-  /** `auto` deletes nothing for a store that goes with the machine, nor where other nodes see the same files. */
+  /** `auto` deletes nothing if the store goes with the machine, or if other nodes see the same files. */
   #isReserved(): boolean {
     const { settings, root } = this.#context;
     if (settings.reclaim !== 'auto') return false;
@@ -102,7 +103,7 @@ export class Reclaims {
         log.debug(`${showPath(path)} stays in the work directory: ${outcome.kind}`);
       }
     } catch (error) {
-      // Then none may go, and one message is enough.
+      // Then none may be deleted, and one message is enough.
       if (isLost(error) || error instanceof FencedError) {
         this.#results.noteReclaiming(path, false);
         throw error;
@@ -112,8 +113,8 @@ export class Reclaims {
   }
 
   /**
-   * The task made the path anew while its older file was set aside, and that one is no longer what was pushed:
-   * its bytes get a name of their own before they go.
+   * The task made the path anew while its older file was set aside, and that file is no longer what was pushed: its
+   * bytes get a name of their own before it is deleted.
    */
   async #keepRemade(one: Reclaimable, aside: RelPath): Promise<void> {
     const { ledger, scope, log, signal, reclaimer, baselines } = this.#context;
@@ -147,7 +148,7 @@ export class Reclaims {
     return mayBeOverwritten(this.#context.history);
   }
 
-  /** A baseline of an earlier attempt: the object must still be the one that the record names. */
+  /** For a baseline of an earlier attempt: the object must still be the one that the record names. */
   async #stillStored(path: RelPath): Promise<boolean> {
     const file = this.#context.ledger.results.get(path);
     return file !== undefined && !(await isOverwritten(this.#context, file));
@@ -171,7 +172,7 @@ function amountOf(ready: Iterable<Reclaimable>): Amount {
   return { files, bytes };
 }
 
-/** What may go at the end of the run. */
+/** What may be deleted at the end of the run. */
 function* allOf(results: Results, checkpoints: readonly Reclaimable[]): Generator<Reclaimable> {
   yield* results.readyToReclaim();
   yield* checkpoints;

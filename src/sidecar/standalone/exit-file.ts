@@ -1,6 +1,6 @@
-// `--exit-file`: how `capture watch` learns that the task of another container has ended, and with what. The
-// task's side writes its exit status as decimal text, in place or by rename. Never follows a link, never opens
-// what is no regular file, never reads more than a status is long.
+// `--exit-file`: how `capture watch` learns that the task of another container has ended, and with what status. The
+// task's side writes its exit status as decimal text, in place or by rename. Never follows a link, opens only a
+// regular file, and never reads more than a status is long.
 import fs from 'node:fs';
 import path from 'node:path';
 import { createDeferred } from '../../model/deferred.ts';
@@ -10,27 +10,27 @@ import { encodePath, showPath } from '../../model/path.ts';
 
 /** `255`, blanks around it and the end of the line. */
 const LIMIT_BYTES = 16;
-/** What does not end with a line's end may not be all of it: it is, when it stands so long. */
+/** Text without a line end may be incomplete; it counts as complete once it has stood this long. */
 const SETTLED_MS = 500;
-/** Should the kernel tell nothing (no inotify instance is left, the directory was moved): looked at again. */
+/** If the kernel reports nothing (no inotify instance is left, the directory was moved), we look again. */
 const LOOK_AGAIN_MS = 5000;
 
 export interface TaskStatus {
-  /** 0 to 255; 64 when the file says none. */
+  /** 0 to 255; 64 if the file holds no status. */
   readonly code: number;
-  /** Why the file says none. */
+  /** Why the file holds no status. */
   readonly reason: string | undefined;
 }
 
 export interface ExitFile {
   /** Resolves when the file says how the task ended; never rejects. */
   readonly said: Promise<{ readonly status: TaskStatus }>;
-  /** Looks at once: true when the file says it already. */
+  /** Looks at once: true if the file says it already. */
   look(): boolean;
   close(): void;
 }
 
-/** Throws status 64 when the directory of the file is not there. */
+/** Throws status 64 if the directory of the file does not exist. */
 export function openExitFile(file: string): ExitFile {
   const dir = path.dirname(file);
   if (!fs.statSync(encodePath(dir), { throwIfNoEntry: false })?.isDirectory()) {
@@ -88,12 +88,12 @@ function watchDirectory(dir: string, onChange: (name: string | null) => void): f
   }
 }
 
-/** Undefined while there is nothing to read; what is no file of a status reads as a text that is none. */
+/** Undefined while there is nothing to read. What cannot be a status file reads as text that is no status. */
 function readText(file: string): string | undefined {
   const bytes = Buffer.alloc(LIMIT_BYTES + 1);
   let fd: number;
   try {
-    // To open a FIFO would let its writer go on (fifo(7)): only what is regular is opened.
+    // Opening a FIFO would wake its writer (fifo(7)), so only a regular file is opened.
     const stat = fs.lstatSync(encodePath(file), { throwIfNoEntry: false });
     if (stat === undefined) return undefined;
     if (!stat.isFile()) return 'no regular file\n';
@@ -102,7 +102,7 @@ function readText(file: string): string | undefined {
       fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK,
     );
   } catch (error) {
-    // Renamed at this moment.
+    // It was renamed at this moment.
     return errnoOf(error) === 'ENOENT' ? undefined : `${reasonOf(error)}\n`;
   }
   try {

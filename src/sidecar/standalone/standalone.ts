@@ -1,5 +1,5 @@
-// `capture watch`: the sidecar beside a task that somebody else runs. It goes on until it is told to stop, or
-// until `--exit-file` says how the task ended; without that word its last record is `ended`, never `done`.
+// `capture watch`: the sidecar beside a task that somebody else runs. It goes on until it is told to stop, or until
+// `--exit-file` says how the task ended; without that its last record is `ended`, never `done`.
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log/log.ts';
@@ -17,14 +17,14 @@ import { openExitFile, type ExitFile, type TaskStatus } from './exit-file.ts';
 import { openStops, type Stops } from './stops.ts';
 import { openWatchNotices, type WatchNotices } from './watch-notices.ts';
 
-/** The task's share of `--grace` when both are told to stop at once; the rest is for the drain. */
+/** The task's share of `--grace` if both are told to stop at once; the rest is for the drain. */
 const TASK_SHARE = 2 / 3;
-/** Told to stop while it still opens, it has this share of `--grace` to come to where it can drain. */
+/** If it is told to stop while it still opens, it has this share of `--grace` to become able to drain. */
 const OPENING_SHARE = 1 / 2;
 /** From the end of the task's container to the signal for a native sidecar: the kubelet looks once a second. */
 const OURS_NEXT_MS = 5000;
 
-/** Resolves to the exit status when everything is stored, or cannot be in the time that is left. */
+/** Resolves to the exit status once everything is stored, or cannot be in the time that is left. */
 export async function runStandalone(settings: Settings, log: Log): Promise<ExitStatus> {
   const stops = openStops();
   const exitFile = settings.exitFile === undefined ? undefined : openExitFile(settings.exitFile);
@@ -43,7 +43,7 @@ export async function runStandalone(settings: Settings, log: Log): Promise<ExitS
     const { sidecar } = opened;
     notices.listen(sidecar);
     const end = await taskEnd({ settings, log, sidecar, stops, notices, exitFile, fenced: fenced.promise });
-    // With the task gone each one says that the time is short.
+    // Each further stop says that the time is short.
     stops.onEach(({ atMs }) => sidecar.noticed(atMs + settings.graceMs));
     const { status, last } = await sidecar.finish(end);
     await notices.done();
@@ -68,7 +68,7 @@ interface Opening {
   readonly onFenced: (message: string) => void;
 }
 
-/** Goes on with the attempt that was left for it; else with one of its own. */
+/** Continues the attempt that was left for it; else begins one of its own. */
 async function open({ settings, log, stops, notices, exitFile, onFenced }: Opening): Promise<Opened> {
   const giveUp = new AbortController();
   let fencedBy: string | undefined;
@@ -96,7 +96,7 @@ async function open({ settings, log, stops, notices, exitFile, onFenced }: Openi
     const left = attemptLeft(settings);
     const opened = await begin(left);
     if (opened.kind !== 'open' || opened.sidecar.endedAs === undefined) return opened;
-    // Only the word of the task says that it has ended and is not at work again.
+    // Only the task itself can say that it has ended and is not running again.
     if (opened.sidecar.endedAs !== 'ended' && exitFile?.look() === true) return opened;
     await opened.sidecar.close();
     return await begin(undefined);
@@ -129,7 +129,7 @@ interface Waiting {
   readonly fenced: Promise<string>;
 }
 
-/** Waits for the end of the task, or of the time that there is. */
+/** Waits for the end of the task, or of the time that is left. */
 async function taskEnd(waiting: Waiting): Promise<RunEnd> {
   const { settings, log, sidecar, stops, notices, exitFile, fenced } = waiting;
   if (sidecar.endedAs !== undefined) return NOBODY_KNOWS;
@@ -140,14 +140,14 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
     return { ...NOBODY_KNOWS, deadlineMs: clockMs() + settings.graceMs };
   }
   if ('status' in why) return told(why.status, waiting);
-  // Nobody was told: how the task ends, nobody will know.
+  // Nobody told us how the task ended, and nobody will.
   if ('what' in why)
     return { ...NOBODY_KNOWS, preempted: true, reason: why.what, deadlineMs: why.deadlineMs };
   const deadlineMs = Math.min(why.atMs + settings.graceMs, notices.deadlineMs ?? Infinity);
   if (exitFile === undefined) return { ...NOBODY_KNOWS, deadlineMs };
-  // A native sidecar is told when the task's container has ended: its word is there, and came first.
+  // A native sidecar is told when the task's container has ended: the exit file is there before.
   if (exitFile.look()) return said.then(({ status }) => told(status, waiting));
-  // A second container is told together with the task, which may write its last checkpoint now.
+  // A second container is told at the same time as the task, which may be writing its last checkpoint now.
   sidecar.taskSignalled(why.atMs);
   sidecar.noticed(deadlineMs);
   const shareMs = Math.max(0, Math.round((deadlineMs - why.atMs) * TASK_SHARE));
@@ -162,7 +162,7 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
 async function told(status: TaskStatus, { settings, log, stops }: Waiting): Promise<RunEnd> {
   const end = { ...NOBODY_KNOWS, ...endOf(status, log) };
   if (status.code !== statusOfSignal(os.constants.signals.SIGTERM)) return end;
-  // Somebody has stopped the task; when we are next, it was all of the pod.
+  // Somebody stopped the task. If we are told next, the whole pod is being stopped.
   const stop = await Promise.race([stops.first, sleep(OURS_NEXT_MS, undefined, { ref: false })]);
   return stop === undefined ? end : { ...end, preempted: true, deadlineMs: stop.atMs + settings.graceMs };
 }

@@ -1,5 +1,5 @@
-// The signals that tell `capture watch`, or a restore, to stop. Process 1 of a container ignores what it does
-// not handle (pid_namespaces(7)): so all of them are handled, from the first moment on.
+// The signals that tell `capture watch`, or a restore, to stop. Process 1 of a container ignores every signal that it
+// does not handle (pid_namespaces(7)), so all of them are handled from the start.
 import os from 'node:os';
 import { clockMs } from '../../native/clock.ts';
 
@@ -14,9 +14,9 @@ export interface Stop {
 
 export interface Stops {
   readonly first: Promise<Stop>;
-  /** Somebody is in a hurry. */
+  /** A second signal: somebody is in a hurry. */
   readonly second: Promise<Stop>;
-  /** Called at each one from now on, until what is returned is called. */
+  /** Calls `listener` at each one from now on, until the returned function is called. */
   onEach(listener: (stop: Stop) => void): () => void;
   close(): void;
 }

@@ -1,5 +1,5 @@
-// What a notice means for `capture watch`: the task is somebody else's, so nobody is told. Everything closed goes
-// at once, and when just the time is left that the rest is measured to take, the watch ends.
+// What a notice means for `capture watch`. The task is somebody else's, so nobody is told. Everything closed is
+// pushed at once, and the watch ends when only the time is left that the rest takes, as measured.
 import type { Log } from '../../log/log.ts';
 import { createDeferred } from '../../model/deferred.ts';
 import { deadlineOf, drainReserveMs } from '../../model/file/deadline.ts';
@@ -17,7 +17,7 @@ export interface TakenAway {
 
 export interface WatchNotices {
   readonly takenAway: Promise<TakenAway>;
-  /** The earliest deadline that a notice has set, ms since the epoch. */
+  /** The earliest deadline that any notice has set, ms since the epoch. */
   readonly deadlineMs: number | undefined;
   /** From now on notices are for this sidecar. */
   listen(sidecar: Pick<Sidecar, 'noticed' | 'advised'>): void;

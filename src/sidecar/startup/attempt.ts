@@ -27,7 +27,7 @@ import { refuseUnreadable } from './unreadable.ts';
 
 export interface AttemptOptions {
   readonly settings: Settings;
-  /** A dead sidecar of this attempt is being replaced. */
+  /** Set if a dead sidecar of this attempt is being replaced. */
   readonly attempt: number | undefined;
   /** No launcher knows the attempt's number: the next `capture watch` finds it in the work directory. */
   readonly standalone?: boolean;
@@ -43,7 +43,7 @@ export interface Attempt {
   readonly ledger: Ledger;
   readonly fence: Fence;
   readonly tidy: Tidy;
-  /** The last record of this very attempt: the sidecar that is being replaced died after it. */
+  /** The last record of this very attempt, if the sidecar that is being replaced died after writing it. */
   readonly ended: CaptureRecord | undefined;
 }
 
@@ -56,7 +56,7 @@ interface Opening extends AttemptOptions {
   readonly paths: Paths;
 }
 
-/** Claims the next attempt (or goes on with the one given), then reads, then records what it has read. */
+/** Claims the next attempt (or continues the given one), then reads, then records what it has read. */
 export async function openAttempt(opening: Opening): Promise<Attempt> {
   const facts = await claimOrResume(opening);
   opening.log.ofAttempt(facts.attempt);
@@ -92,7 +92,7 @@ async function claimOrResume({
   return { ...common, attempt: claimed };
 }
 
-/** The run of an attempt that was claimed before, where its own file does not tell. */
+/** The run token of an attempt that was claimed before, if its own file does not tell it. */
 async function claimedBy(
   store: Store,
   scope: KeyScope,
@@ -128,7 +128,7 @@ async function openLedger(
   facts: RunFacts,
 ): Promise<Omit<Attempt, 'facts'>> {
   const { scope } = facts;
-  // What this attempt has just claimed a listing must show: one that does not may hide all that is stored.
+  // The listing must show what this attempt has just claimed: one that does not may hide everything that is stored.
   const listing =
     attempt === undefined
       ? await listWithClaim(store, scope, facts.attempt, { signal })
@@ -137,9 +137,9 @@ async function openLedger(
   const read = await readNewest(store, listing, { before, signal, paths });
   const { records, problems } = read;
   for (const problem of problems) log.warn(problem);
-  // The task that a replaced sidecar serves is running already.
+  // If a sidecar is replaced, its task is running already.
   if (attempt === undefined) refuseUnreadable(read, settings);
-  // An attempt that died between its claim and its first record of all that it knows says nothing.
+  // An attempt that died between its claim and its first full record says nothing.
   const told = records.filter(({ record }) => record.seq > 0);
   const newMap = (): PackedMap<StoredFile> => new PackedMap(storedFileRow(facts.scope.index), paths);
   const history = unionOf(told, settings.identity.runId, newMap);
@@ -173,7 +173,7 @@ async function openLedger(
   return { history, ledger, fence, tidy, ended };
 }
 
-/** Other runs, or a run that was done, may have left results that this one replaces: said once, here. */
+/** Results of other runs, or of a run that was done, may be replaced by this one: said once, here. */
 function tellOfSubmissions(
   history: History,
   about: { readonly before: number; readonly url: string },

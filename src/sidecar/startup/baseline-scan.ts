@@ -1,5 +1,5 @@
-// What stands in the work directory when the watch begins: before the task it is inherited; for a restarted
-// sidecar it is what the task may have closed meanwhile.
+// The first scan of the work directory. Before the task starts, what is there is inherited; for a restarted sidecar
+// it is what the task may have closed meanwhile.
 import { generationName } from '../../model/checkpoint/history.ts';
 import { resultKey } from '../../model/format/keys.ts';
 import { originOf } from '../../model/format/origin.ts';
@@ -19,7 +19,7 @@ import {
 import type { Context } from '../run/context.ts';
 import type { Restored } from './restore.ts';
 
-/** `listen` is called at the moment from which closes are the task's. */
+/** Calls `listen` at the moment from which closes are the task's. */
 export async function scanBaseline(
   context: Context,
   { files, restored }: { readonly files: Files; readonly restored: Restored },
@@ -28,10 +28,10 @@ export async function scanBaseline(
 ): Promise<void> {
   if (context.resumed !== undefined) {
     inherit(context, files);
-    // From now on it is a sidecar that was replaced: what was restored may be the task's by then.
+    // From now on this sidecar counts as one that was replaced: the task may already have changed what was restored.
     if (context.handover !== undefined)
       writeAttemptFile(context.settings, factsOf(context, context.handover));
-    // The task is running: listen first, so that what the scan comes too early for is told.
+    // The task is running: listen first, so that no event is missed for a file that the scan has already passed.
     listen();
     let count = 0;
     for await (const found of watcher.scan(context.signal)) {
@@ -50,7 +50,7 @@ export async function scanBaseline(
   listen();
 }
 
-/** Before the task starts: what is here is not its work. Leaves it in the attempt file. */
+/** Before the task starts: what is here is not its work. Notes it in the attempt file. */
 export async function recordInherited(
   context: Context,
   { generation }: Pick<Restored, 'generation'>,
@@ -85,9 +85,10 @@ function inherit({ inherited }: Context, files: Files): void {
 }
 
 /**
- * A result that is an input and comes out unchanged is not pushed: its md5 is taken while it is the input. What
- * the task of a dead attempt made of it here is no input: it may be stored nowhere. Nor is what came with the
- * checkpoint (`restored`): that is stored as a part of the checkpoint, which goes, and not as a result.
+ * A result that is an input and comes out unchanged is not pushed: its md5 is taken while it is the input. A file
+ * that the task of a dead attempt made here is no input, because it may be stored nowhere. Nor is a file that came
+ * with the checkpoint (`restored`): it is stored as a part of the checkpoint, which may be deleted, and not as a
+ * result.
  */
 async function hashStagedInputs(context: Context, restored: ReadonlySet<RelPath>): Promise<void> {
   const { inherited, manifest, sender, baselines, signal } = context;
@@ -103,7 +104,7 @@ async function hashStagedInputs(context: Context, restored: ReadonlySet<RelPath>
   }
 }
 
-/** An earlier attempt stored it and died before a record named it: it came as an input, and is pushed as ours. */
+/** An earlier attempt stored it and died before a record named it: it came as an input, and is pushed as our result. */
 async function isUnrecorded(context: Context, path: RelPath): Promise<boolean> {
   const { history, ledger, store, scope, settings, signal } = context;
   if (ledger.results.has(path) || !mayBeOverwritten(history)) return false;

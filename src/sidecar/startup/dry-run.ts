@@ -1,5 +1,6 @@
-// `--dry-run`: who this would be, what matches now, under which keys it would go, what would be fetched and restored.
-// Reads the store and the work directory, writes nothing; ends as the real run would, as far as reading tells.
+// `--dry-run`: who this would be, what matches now, under which keys it would be stored, what would be fetched and
+// restored. Reads the store and the work directory, and writes nothing. Its exit status is that of the real run, as
+// far as reading can tell.
 import fs from 'node:fs';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
 import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
@@ -25,7 +26,7 @@ import { readHistory } from './restore-only.ts';
 
 export interface DryRun {
   readonly text: string;
-  /** Why the run would start nothing. */
+  /** Why the run would not start. */
   readonly failure: CaptureError | undefined;
 }
 

@@ -1,6 +1,6 @@
-// An attempt that goes from one process to the next without a launcher: from `capture restore --handoff` to
-// `capture watch`, and from a watch that died to the one that its container starts again. What is found in the
-// work directory is checked before it is believed; the claim itself stands in the store.
+// An attempt that passes from one process to the next without a launcher: from `capture restore --handoff` to
+// `capture watch`, and from a watch that died to the one that its container starts again. What is found in the work
+// directory is checked before it is believed; the claim itself is in the store.
 import fs from 'node:fs';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { CaptureError } from '../../model/errors.ts';
@@ -33,8 +33,8 @@ export function handoverFor(settings: Settings): Handover {
 }
 
 /**
- * The attempt that a `capture watch` in this work directory goes on with; undefined: none was left for it.
- * Throws status 64 when one was handed over to somebody else.
+ * The attempt that a `capture watch` in this work directory continues; undefined if none was left for it. Throws
+ * status 64 if one was left for somebody else.
  */
 export function attemptLeft(settings: Settings): number | undefined {
   if (settings.sharedWorkdir) return undefined;
@@ -45,7 +45,7 @@ export function attemptLeft(settings: Settings): number | undefined {
   const names = Object.keys(OPTION_OF) as (keyof Handover['who'])[];
   const other = names.find((name) => who[name] !== here.who[name]);
   if (other === undefined) return file.attempt;
-  // One that no task has used: to begin another attempt beside it would leave what was restored unused.
+  // No task was started in it. A new attempt beside it would leave unused what was restored.
   if (restored === undefined) return undefined;
   throw new CaptureError(
     EXIT.usage,
@@ -55,7 +55,7 @@ export function attemptLeft(settings: Settings): number | undefined {
   );
 }
 
-/** What stands here now is a plain restore's: the `capture watch` that comes next begins an attempt of its own. */
+/** A plain restore has changed what is here: the next `capture watch` begins an attempt of its own. */
 export function forgetHandover(settings: Settings): void {
   const file = readLastAttemptFile(settings);
   if (file?.handover !== undefined) writeAttemptFile(settings, { ...file, handover: undefined });
@@ -74,7 +74,7 @@ export function restoredBefore(
   return { generation, members, files: members.length, judgements: facts?.judgements ?? [], lacking: [] };
 }
 
-/** '' where it cannot be read, as in a sandbox without /proc/sys. */
+/** '' if it cannot be read, as in a sandbox without /proc/sys. */
 function bootId(): string {
   try {
     return fs.readFileSync(BOOT_ID, 'utf8').trim();

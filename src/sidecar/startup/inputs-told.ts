@@ -1,5 +1,5 @@
-// How the inputs of a run are looked for, and what is said of those that are not there or that it does not use. Objects
-// of the run's own are no inputs. Brings nothing: restore.ts does, and --dry-run only wants to know.
+// How the inputs of a run are looked for, and what the user is told of those that are missing or not used. Objects of
+// the run's own are no inputs. Fetches nothing: restore.ts does that, and --dry-run only wants to know.
 import pLimit from 'p-limit';
 import type { Log } from '../../log/log.ts';
 import { CaptureError } from '../../model/errors.ts';
@@ -19,7 +19,7 @@ import {
 } from '../../restore/inputs.ts';
 import type { Store } from '../../store/contract/store.ts';
 
-/** Names in a message before it says how many more there are. */
+/** Names in a message; of further ones it gives the number. */
 const NAMED = 5;
 
 export interface InputJob {
@@ -34,13 +34,13 @@ export interface InputJob {
 /** `store` is the one of `--from` or of `--to`. */
 export function searchOf(job: InputJob, store: Store, known: ReadonlySet<RelPath>): InputSearch {
   const { settings, scope, manifest, signal } = job;
-  // Another store is named by the user: what any run has left there is an input.
+  // The user has named another store: what any run has left there is an input.
   const run = store.url === job.store.url ? { id: settings.identity.runId } : undefined;
   const recorded = (): Promise<ReadonlySet<string>> => recordedKeys(store, signal);
   return { store, scope, manifest, root: settings.workdir, known, run, recorded, signal };
 }
 
-/** Exactly named inputs without which the task cannot start: no attempt makes them. */
+/** Exactly named inputs without which the task cannot start, and which no attempt produces. */
 export function neededOf(missing: readonly RelPath[], manifest: Manifest): readonly RelPath[] {
   return missing.filter((path) => {
     const { result, checkpoint } = manifest.rolesOf(path);
@@ -49,7 +49,7 @@ export function neededOf(missing: readonly RelPath[], manifest: Manifest): reado
 }
 
 /**
- * Before an attempt is claimed: a start that cannot be is none, and uses up no number (`--max-attempts` counts them).
+ * Called before an attempt is claimed: a start that cannot succeed uses up no number (`--max-attempts` counts them).
  * Throws status 66.
  */
 export async function refuseMissingInputs(job: InputJob): Promise<void> {
@@ -96,12 +96,12 @@ export function tellWhatIsNotUsed(
 
 const READ_AT_ONCE = 8;
 
-/** Keys of results by the newest record of each index of each task. What it does not name is nobody's by that. */
+/** Keys of results that the newest record of each index of each task names. */
 export async function recordedKeys(store: Store, signal: AbortSignal): Promise<ReadonlySet<string>> {
   const newest = new Map<string, string>();
   for await (const { key } of store.list(TASKS_PREFIX, signal)) {
     const at = parseRecordKey(key);
-    // The claim of an attempt, its first, names nothing.
+    // The claim of an attempt, its first record, names nothing.
     if (at === undefined || at.seq === 0 || at.kind === 'list') continue;
     newest.set(key.slice(0, key.lastIndexOf('/')), key);
   }

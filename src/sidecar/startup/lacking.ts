@@ -1,5 +1,5 @@
-// What results lack because this attempt goes on from a checkpoint set that is ahead of them: said by name at the
-// start, and kept in every record from then on. A file that stands here, or was stored after the set, lacks nothing.
+// What results lack because this attempt resumes from a checkpoint set that is ahead of them: named at the start, and
+// kept in every record from then on. A file that is here, or was stored after the set, lacks nothing.
 import pLimit from 'p-limit';
 import type { Log } from '../../log/log.ts';
 import type { History } from '../../model/checkpoint/history.ts';
@@ -25,7 +25,7 @@ export interface LackingJob {
   readonly signal: AbortSignal;
 }
 
-/** `generation`: the one that stands in the work directory now. */
+/** `generation`: the one that is in the work directory now. */
 export async function findLacking(job: LackingJob, generation: Generation): Promise<readonly Lacking[]> {
   const behind = behindOf(generation).filter((one) => !stands(job, one));
   const saved = await pLimit(LOOKS_AT_ONCE).map(behind, (one) => isStored(job, one));
@@ -59,13 +59,13 @@ function tellLost(log: Log, generation: Generation, lost: readonly Lacking[]): v
     );
 }
 
-/** The local file is more than what was restored of it: the task goes on with what it had. */
+/** True if the local file is more than what was restored of it: the task continues it. */
 function stands({ root, history }: LackingJob, { path }: Behind): boolean {
   const here = statMember(root, path);
   return here !== undefined && here.size > 0 && here.size !== history.results.get(path)?.size;
 }
 
-/** Also when that attempt died before it could record the push. */
+/** Includes a push that its attempt did not live to record. */
 async function isStored({ store, scope, history, signal }: LackingJob, one: Behind): Promise<boolean> {
   const { path, push } = one;
   if (history.results.get(path)?.push !== push) return true;

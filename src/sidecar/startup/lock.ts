@@ -1,4 +1,4 @@
-// One capture per work directory. The lock is the kernel's: it ends with the process, however that ends.
+// One capture per work directory. The kernel holds the lock, so it ends with the process, however that ends.
 import fs from 'node:fs';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
@@ -10,12 +10,12 @@ export interface WorkdirLock {
   close(): void;
 }
 
-/** No space, no inode, no quota: the node's fault, not the command line's. */
+/** No space, no inode, no quota: the fault lies with the node, not with the command line. */
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
 
 /**
- * Makes `.capture/` and takes the lock in it. Throws status 64 when the directory cannot be written, or
- * another capture has it and `shared` is false; 69 when it is full.
+ * Makes `.capture/` and takes the lock in it. Throws status 64 if the directory cannot be written, or if another
+ * capture has it and `shared` is false; 69 if it is full.
  */
 export function lockWorkdir(workdir: string, shared: boolean): WorkdirLock {
   let fd: number;

@@ -1,4 +1,4 @@
-// The first lines for the user: who this is and what the task goes on from.
+// The first lines for the user: who this is and what the task resumes from.
 import { describeFiles, generationBytes } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import { firstLine } from '../../model/format/first-line.ts';
@@ -11,7 +11,7 @@ import type { Restored } from './restore.ts';
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'scope' | 'manifest' | 'store' | 'log' | 'attempt' | 'history' | 'now'>;
 
-/** Who this is, and what the task goes on from. The task may start now. */
+/** Who this is, and what the task resumes from. The task may start now. */
 export async function sayOpening(
   context: Uses,
   { generation, files }: Restored,
@@ -21,7 +21,7 @@ export async function sayOpening(
   if (generation !== undefined) return sayResumed(generation, files, context);
   const { restore, manifest } = context.settings;
   const { checkpoints, companions } = manifest;
-  // `--no-restore`, `capture watch`, and a task that declares nothing to resume from.
+  // `--no-restore`, `capture watch`, or a task that declares nothing to resume from.
   if (!restore || (checkpoints.length === 0 && companions.length === 0)) return;
   await sayNothingRestored({ ...context, signal });
 }

@@ -1,5 +1,5 @@
-// When there is nothing to go on from: has this index checkpoints under another task name? A task that was renamed, or
-// a command that was not told the name, would otherwise start from nothing without a word.
+// If there is nothing to resume from: does this index have checkpoints under another task name? If a task was
+// renamed, or a command was not told its name, it would otherwise start from nothing without a word.
 import type { Log } from '../../log/log.ts';
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
@@ -13,7 +13,7 @@ import {
 import { showPath } from '../../model/path.ts';
 import type { Store } from '../../store/contract/store.ts';
 
-/** Names that are looked at: one request each. */
+/** Names that are looked at, with one request each. */
 const MOST_NAMES = 5;
 
 export interface NameSearch {
@@ -24,27 +24,27 @@ export interface NameSearch {
   readonly signal: AbortSignal;
 }
 
-/** Where no set was restored: says that there is none, and under which name there is one. */
+/** If no set was restored: says that there is none, and under which name there is one. */
 export async function sayNothingRestored(
   search: NameSearch & { readonly log: Pick<Log, 'info'> },
 ): Promise<void> {
   const { history, log } = search;
   if (history.generations.length > 0) {
-    // `--on-local newest`: had none of them been whole, it would have ended with 69.
+    // With `--on-local newest`: if none of them had been whole, the start would have failed with 69.
     log.info('the task goes on from the checkpoint that is here', { event: 'resumed' });
     return;
   }
   log.info('nothing to resume from', { event: 'fresh', hint: await nameHint(search) });
 }
 
-/** Under which name there is something to go on from, where this one has stored nothing at all. */
+/** Under which other name there is something to resume from, if this one has stored nothing at all. */
 export async function nameHint(search: NameSearch): Promise<string | undefined> {
   const names = search.history.attempts.length > 0 ? [] : await otherNames(search);
   if (names.length === 0) return undefined;
   return `--task-name ${names.map(showPath).join(' or ')}: this index has checkpoints under that name`;
 }
 
-/** Other tasks that have checkpoints of this index: perhaps this one had another name. */
+/** Other tasks that have checkpoints of this index: perhaps it had another name. */
 async function otherNames({ store, scope, log, signal }: NameSearch): Promise<readonly string[]> {
   try {
     const folders = await store.folders(TASKS_PREFIX, signal);

@@ -1,5 +1,6 @@
-// How long the start waits for a store that gives nothing: one deadline for all that it asks, which each answer moves on,
-// and bytes do at some pace. Time in which nothing is asked (a user's check, a slow disk) does not count.
+// How long the start waits for a store that gives no answer: one deadline for all its requests. Each answer moves it
+// on, and so do bytes that come fast enough. Time in which nothing is asked (a user's check, a slow disk) does not
+// count.
 import { formatMs } from '../../model/units.ts';
 import {
   SLOWEST_BYTES_PER_S,
@@ -11,31 +12,31 @@ import {
 } from '../../store/contract/store.ts';
 import { LOST_WAIT_MS, type Outage } from '../run/outage.ts';
 
-/** However short the time for the drain is, a store can answer. */
+/** The store gets at least this long, however short the time for the drain is. */
 const LEAST_MS = 1000;
 
 export interface PatienceOptions {
-  /** Undefined: whatever is asked has its own time. */
+  /** Undefined: each request has its own time. */
   readonly limitMs: number | undefined;
-  /** What ends the start for other reasons. */
+  /** Ends the start for other reasons. */
   readonly signal: AbortSignal;
-  /** What the last tries came to. */
+  /** Why the last tries failed. */
   readonly outage: Partial<Pick<Outage, 'trouble'>>;
 }
 
-/** An outage costs as much at the start as at the end, and a minute at most. */
+/** An outage may cost as much at the start as at the end, but a minute at most. */
 export function startLimitMs({ drainTimeoutMs }: { readonly drainTimeoutMs: number }): number {
   return Math.max(LEAST_MS, Math.min(drainTimeoutMs, LOST_WAIT_MS));
 }
 
-/** The start asks `over(store)`, with `signal`. Once it is closed the store is as any other. */
+/** The start makes its requests of `over(store)`, with `signal`. After close() the store behaves as any other. */
 export class Patience {
   readonly #options: PatienceOptions;
   readonly #limitMs: number;
   readonly #end = new AbortController();
   readonly #stop: () => void;
   #asking = 0;
-  /** Without an answer: up to `#sinceMs`, and on from there while something is asked. */
+  /** Time without an answer: up to `#sinceMs`, and from there on while something is asked. */
   #waitedMs = 0;
   #sinceMs = 0;
   #bytes = 0;
@@ -81,7 +82,7 @@ export class Patience {
     };
   }
 
-  /** How much of a body has left is not known before all of it has: a large one has its own time. */
+  /** Nobody knows how much of a body has been sent before all of it has: a large one is not timed here. */
   async #put(
     store: Store,
     key: string,
@@ -92,7 +93,7 @@ export class Patience {
     return body instanceof Uint8Array && body.length < this.#leastBytes ? this.#answer(put) : put();
   }
 
-  /** The object is an answer when all of it is here. */
+  /** The answer has come once all of the object is here. */
   async #get(
     store: Store,
     key: string,
@@ -129,7 +130,7 @@ export class Patience {
     }
   }
 
-  /** Of a body, within the limit: fewer come over no link. */
+  /** Fewer bytes of a body within the limit mean that the link is down. */
   get #leastBytes(): number {
     return (SLOWEST_BYTES_PER_S * this.#limitMs) / 1000;
   }
@@ -163,7 +164,7 @@ export class Patience {
   }
 }
 
-/** The same items; `take` is told of each wait for one. What an unread one holds is given up as before. */
+/** The same items; calls `take` for each wait for one. An item that was not read is given up as before. */
 function stepwise<T>(
   items: AsyncIterable<T>,
   take: (next: () => Promise<IteratorResult<T, unknown>>) => Promise<IteratorResult<T, unknown>>,

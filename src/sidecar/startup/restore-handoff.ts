@@ -1,5 +1,5 @@
-// `capture restore --handoff`: begins the attempt that a `capture watch` in the same work directory then goes on
-// with (start/handover.ts). It ends with the claim in the store and one file in the work directory, nothing else.
+// `capture restore --handoff`: begins the attempt that a `capture watch` in the same work directory then continues
+// (startup/handover.ts). It leaves the claim in the store and one file in the work directory, nothing else.
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
@@ -36,7 +36,7 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
     if (begun.kind === 'done-already') return `done already in attempt ${begun.attempt}`;
     const { context, restored, close } = begun;
     try {
-      // An earlier task's word, of a pod whose containers all began again: the watch would end at once.
+      // All containers of the pod were started again, and the file is an earlier task's: the watch would end at once.
       if (settings.exitFile !== undefined) fs.rmSync(encodePath(settings.exitFile), { force: true });
       await record(context, restored);
       if (restored.generation === undefined)
@@ -56,7 +56,7 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
 async function record(context: Context, before: Restored): Promise<void> {
   const { generation, members, judgements } = before;
   const { root, manifest, settings, signal } = context;
-  // What cannot be read now is looked at by the watch.
+  // What cannot be read now is left to the watch.
   const walk = { root, interest: manifest, onUnreadable: () => undefined };
   const restored: RestoredFacts = {
     generation: generation === undefined ? '' : generationName(generation),

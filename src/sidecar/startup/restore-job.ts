@@ -1,4 +1,4 @@
-// What everything that brings files before the task works with, and the order in which checkpoints are tried.
+// What everything needs that fetches files before the task starts, and the order in which checkpoints are tried.
 import type { Log } from '../../log/log.ts';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
 import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';

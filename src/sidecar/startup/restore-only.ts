@@ -1,4 +1,4 @@
-// `capture restore`: what a run does before its task, and nothing else. Claims no attempt, writes no record.
+// `capture restore`: does what a run does before its task, and nothing else. Claims no attempt, writes no record.
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { generationName, unionOf, type History } from '../../model/checkpoint/history.ts';
@@ -40,7 +40,7 @@ export async function readHistory(
   return { history: unionOf(told, settings.identity.runId), scope, newestAttempt: listing.newestAttempt };
 }
 
-/** Brings inputs and the newest good checkpoint into the work directory; resolves to what it did. */
+/** Fetches inputs and the newest good checkpoint into the work directory; resolves to what it did. */
 export async function restoreOnly(settings: Settings, log: Log, given: AbortSignal): Promise<string> {
   const outage = new Outage(log, clockMs);
   const patience = new Patience({ limitMs: startLimitMs(settings), signal: given, outage });
@@ -54,7 +54,7 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
     const root = { fd, path: settings.workdir };
     const read = await readHistory(store, settings, (problem) => log.warn(problem), signal);
     const { history, scope, newestAttempt: before } = read;
-    // It replaces no result: only what other runs have left is said.
+    // It replaces no result, so it only says what other runs have left.
     const note = submissionNote(history, { before: before + 1, url: store.url, isResult: () => false });
     if (note !== undefined) log[note.level](note.message, { hint: note.hint });
     const lock = lockWorkdir(settings.workdir, settings.sharedWorkdir);

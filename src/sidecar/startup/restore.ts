@@ -1,5 +1,5 @@
-// Before the task starts: inputs, results that are inputs, and the newest checkpoint generation that is whole
-// come into the work directory. Nothing is placed before all of it has been verified.
+// Before the task starts: fetches inputs, results that are inputs, and the newest checkpoint generation that is whole
+// into the work directory. Places nothing before all of it has been verified.
 import { generationName, type Judgement } from '../../model/checkpoint/history.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
@@ -25,14 +25,14 @@ import { resumedInputs } from './resumed-inputs.ts';
 const PARALLEL = 4;
 
 export interface Restored {
-  /** The generation that stands in the work directory now. */
+  /** The generation that is in the work directory now. */
   readonly generation: Generation | undefined;
   /** Members as they were placed: their states are those of stored objects. */
   readonly members: readonly { readonly file: StoredFile; readonly facts: Fingerprint }[];
   readonly files: number;
   /** What was found out about the generations that were tried. */
   readonly judgements: readonly Judgement[];
-  /** What results have lost by it. */
+  /** What results have lost by resuming from it. */
   readonly lacking: readonly Lacking[];
 }
 
@@ -74,7 +74,7 @@ async function restoreInputs(job: RestoreJob): Promise<number> {
   return resumed + here;
 }
 
-/** Fetches and places files of which each may come or stay by itself. Returns how many came. */
+/** Fetches and places files, each independently of the others. Returns how many were fetched. */
 async function bring(
   job: RestoreJob,
   store: Store,
@@ -100,7 +100,7 @@ async function bring(
   }
 }
 
-/** The generation that came; undefined when the local files stay. Throws when none is whole. */
+/** The generation that was placed; undefined if the local files stay. Throws if none is whole. */
 async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'generation' | 'judgements'>> {
   const { history, settings, store, log } = job;
   const judgements: Judgement[] = [];
@@ -142,7 +142,7 @@ async function tryGeneration(job: RestoreJob, generation: Generation): Promise<T
     signal,
   });
   if (surveyed.some(({ decision, local }) => decision === 'keep' && local === 'differs')) {
-    // A set is of one moment: either all of it is the stored one or all of it is the local one.
+    // A set is of one moment: all of it must be the stored one, or all of it the local one.
     log.warn('the local checkpoint is newer than the stored one and stays (--on-local newest)');
     return { kind: 'local-stays' };
   }
@@ -162,7 +162,7 @@ async function tryGeneration(job: RestoreJob, generation: Generation): Promise<T
   return failure === undefined ? { kind: 'restored' } : { kind: 'broken', why: failure };
 }
 
-/** Why the user's own check refuses the generation that stands in the work directory; its files are gone then. */
+/** Why the user's own check refuses the generation in the work directory, whose files are then removed. */
 async function verifyRestored(
   { settings, root, signal, log }: RestoreJob,
   generation: Generation,

@@ -1,5 +1,5 @@
-// Results that are inputs, as a resume has to bring them: what an attempt pushed last before it died is newer
-// than its record. A record that is behind must not keep a task from ever starting again.
+// Results that are inputs, as a resume must fetch them: what an attempt pushed last before it died is newer than its
+// record. An outdated record must not keep a task from ever starting again.
 import { keptKey } from '../../model/format/keys.ts';
 import { originOf } from '../../model/format/origin.ts';
 import type { StoredFile } from '../../model/format/records.ts';
@@ -8,7 +8,7 @@ import type { Source } from '../../restore/source.ts';
 import { mayBeOverwritten, standing } from '../queue/overwritten.ts';
 import type { RestoreJob } from './restore-job.ts';
 
-/** The files as they stand in the store; one that is gone is looked for as any other input is. */
+/** The files as they are in the store; one that is gone is looked for like any other input. */
 export async function resumedInputs(
   job: RestoreJob,
   files: readonly StoredFile[],
@@ -27,7 +27,7 @@ export async function resumedInputs(
   return sources;
 }
 
-/** Another run may have stored its own under the same key: then ours was kept beside it. Undefined: nowhere. */
+/** Another run may have stored its own result under the same key; then ours was kept beside it. Undefined: nowhere. */
 async function ownCopy(
   { store, scope, history, settings, signal }: RestoreJob,
   file: StoredFile,

@@ -1,5 +1,5 @@
-// Everything before the task may start: lock the work directory, claim the attempt, read what earlier ones have stored,
-// restore. Either it ends with a context that owns the index, or nothing was started and nothing changed.
+// Everything before the task may start: locks the work directory, claims the attempt, reads what earlier ones have
+// stored, restores. Ends with a context that owns the index, or with nothing started and nothing changed.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
@@ -40,24 +40,24 @@ export interface Begun {
   readonly kind: 'begun';
   readonly context: Context;
   readonly restored: Restored;
-  /** The last record, when the sidecar that is being replaced died after it. */
+  /** The last record, if the sidecar that is being replaced died after writing it. */
   readonly ended: CaptureRecord | undefined;
   /** Closes everything that start opened, in the right order. */
   readonly close: () => Promise<void>;
 }
 
-/** What is asked of the store before the task waits no longer than `patience` does. */
+/** Requests to the store before the task starts wait no longer than `patience` allows. */
 export interface StartOptions extends AttemptOptions {
   readonly patience: Patience;
 }
 
 export type Beginning = Begun | { readonly kind: 'done-already'; readonly attempt: number };
 
-/** Closes in reverse order of opening, each before what it needs. */
+/** Closes in reverse order of opening: each before what it needs. */
 class Owned {
   readonly #closes: (() => Promise<void> | void)[] = [];
 
-  /** `close` is to be called at the end. */
+  /** Calls `close` at the end. */
   add<T>(one: T, close: (one: T) => Promise<void> | void): T {
     this.#closes.push(() => close(one));
     return one;
@@ -94,7 +94,7 @@ interface Place {
   readonly root: WorkDir;
   readonly store: Store;
   readonly scope: KeyScope;
-  /** What was there before this attempt. */
+  /** What the store held before this attempt. */
   readonly listing: RecordListing;
 }
 
@@ -113,7 +113,7 @@ async function openPlace({ settings, outage, patience }: StartOptions, owned: Ow
   };
 }
 
-/** From here on the work directory is ours: what a dead sidecar had begun in it is ended. */
+/** From here on the work directory is ours: ends what a dead sidecar had begun in it. */
 async function takeWorkdir({ settings, log }: AttemptOptions, root: WorkDir, owned: Owned): Promise<void> {
   owned.add(lockWorkdir(settings.workdir, settings.sharedWorkdir), (lock) => lock.close());
   process.on('SIGIO', () => undefined); // a lease that a writer meets must not end us (fcntl(2))
@@ -145,7 +145,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
     resumed,
     paths,
   });
-  // Of earlier attempts, or of the dead sidecar that this one replaces.
+  // Left by earlier attempts, or by the dead sidecar that this one replaces.
   if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);
   const { history, ledger } = records;
   const common = { settings, scope, manifest, root, store, log, signal, progress: openProgress(log.draw) };
@@ -207,7 +207,7 @@ function knownBefore(
   return { baselines, inherited };
 }
 
-/** Removes the uploads that earlier attempts of this very index left half-done. */
+/** Removes the unfinished uploads of earlier attempts of this very index. */
 async function sweepOwn(
   store: Store,
   settings: Settings,

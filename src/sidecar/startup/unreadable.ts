@@ -1,5 +1,5 @@
-// Records that exist and cannot be read are no fresh start: a checkpoint may be stored that only they name. Decides
-// before anything is restored; damage to some of them only costs what those alone said.
+// If records exist and cannot be read, the task must not start anew: only they may name a stored checkpoint. Decides
+// before anything is restored. If only some records are damaged, only what they alone said is lost.
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import type { Settings } from '../../model/format/settings.ts';
@@ -7,8 +7,8 @@ import { plural } from '../../model/units.ts';
 import type { ReadRecords } from '../../records/read.ts';
 
 /**
- * Throws status 69 when earlier attempts of this run have recorded something and not one whole record is left.
- * A claim that can still be read tells which run its attempt was of.
+ * Throws status 69 if earlier attempts of this run have recorded something and not one whole record is left. A claim
+ * that can still be read tells which run its attempt belonged to.
  */
 export function refuseUnreadable(
   { records, problems, unreadable }: ReadRecords,

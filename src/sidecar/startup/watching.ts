@@ -1,5 +1,5 @@
-// Opens the watcher of a run. What it tells before somebody listens is dropped: until the baseline scan, files come
-// and go that are not the task's.
+// Opens the watcher of a run. What it reports before somebody listens is dropped: until the baseline scan, files that
+// come and go are not the task's.
 import type { ClosedEvent } from '../../model/file/events.ts';
 import { openWatcher } from '../../watch/watcher.ts';
 import { type Watcher } from '../../watch/watching.ts';
@@ -8,7 +8,7 @@ import type { Needs } from '../run/context.ts';
 
 export interface WatchListener {
   readonly onClosed: (event: ClosedEvent) => void;
-  /** Closes were lost; all declared files are told again. */
+  /** Closes were lost; all declared files are reported again. */
   readonly onOverflow: () => void;
 }
 
@@ -18,7 +18,7 @@ export interface Watch {
   readonly listen: (listener: WatchListener) => void;
 }
 
-/** `witness`: undefined where nobody can see who closes a file. */
+/** `witness`: undefined if nobody can see who closes a file. */
 export async function openWatch(
   { root, manifest, settings, log }: Needs<'root' | 'manifest' | 'settings' | 'log'>,
   witness: Witness | undefined,

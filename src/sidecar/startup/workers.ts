@@ -1,5 +1,5 @@
-// The workers of this run: where their program is, where they spool, what is said when that is full, and that they are
-// loaded early.
+// The workers of this run: where their program is, where their spool is, the warning when that is full, and their
+// early loading.
 import fs from 'node:fs';
 import os from 'node:os';
 import type { Log } from '../../log/log.ts';
@@ -23,13 +23,13 @@ export function openRunWorkers(settings: Settings, root: WorkDir, log: Log): Wor
   });
 }
 
-/** The first worker takes a while to load: not while the first closed file waits for it. */
+/** The first worker takes a while to load; the first closed file should not wait for that. */
 export function warmUpWorkers({ sender, settings, log }: Needs<'sender' | 'settings' | 'log'>): void {
   const said = (name: string): void => {
     if (name !== 'none' || settings.compression.kind === 'none') return;
     log.warn('no zstd here: files are stored uncompressed', { hint: NO_ZSTD_HINT });
   };
-  // A worker that cannot start says so to the first file that needs it; here the run may just be over.
+  // If a worker cannot start, the first file that needs it says so; here the run may just be over.
   sender.workers.compressor().then(said, () => undefined);
 }
 
@@ -47,7 +47,7 @@ export function spoolDirOf({ spoolDir }: Pick<Settings, 'spoolDir'>, log: Log): 
   return dir;
 }
 
-/** access(2) knows of a read-only file system, too. */
+/** access(2) detects a read-only file system, too. */
 function problemOf(dir: string): string | undefined {
   try {
     if (!fs.statSync(encodePath(dir)).isDirectory()) return 'it is not a directory';
