@@ -4,6 +4,7 @@ import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import type { LogSettings } from '../model/format/settings.ts';
 import { guardInspector } from '../native/inspector.ts';
+import { ownArguments, ownEnvironment } from '../native/start.ts';
 import { carryOut, type Asked, type Say } from './commands.ts';
 import { parseCommandLine, type Parsed } from './parse.ts';
 import { allSaid, print, say } from './say.ts';
@@ -16,7 +17,7 @@ process.exit(status);
 
 async function main(): Promise<ExitStatus> {
   try {
-    const parsed = parseCommandLine(process.argv.slice(2), process.env, currentDirectory());
+    const parsed = parseCommandLine(ownArguments(), ownEnvironment(), currentDirectory());
     switch (parsed.kind) {
       case 'help':
       case 'version':

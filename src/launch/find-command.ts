@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { CaptureError, errnoOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { showPath } from '../model/path.ts';
+import { encodePath, showPath } from '../model/path.ts';
 
 /** What execvp(3) searches when PATH is not set. */
 const DEFAULT_PATH = '/bin:/usr/bin';
@@ -43,8 +43,8 @@ export function findCommand(command: string, workdir: string, searchPath = DEFAU
 
 function stateOf(file: string): 'runnable' | 'denied' | 'missing' {
   try {
-    if (!fs.statSync(file).isFile()) return 'denied';
-    fs.accessSync(file, fs.constants.X_OK);
+    if (!fs.statSync(encodePath(file)).isFile()) return 'denied';
+    fs.accessSync(encodePath(file), fs.constants.X_OK);
     return 'runnable';
   } catch (error) {
     const code = errnoOf(error);

@@ -10,6 +10,7 @@ import type { MessageFields } from '../model/format/message-fields.ts';
 import type { TaskEnd } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { setOpenFilesLimit } from '../native/processes.ts';
+import { ownEnvironment } from '../native/start.ts';
 import { findCommand } from './find-command.ts';
 import { readInherited, withoutShim } from './inherited.ts';
 import type { Inherited } from './inherited.ts';
@@ -143,7 +144,13 @@ async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready'
       ...launched.task,
       file: launched.file,
       workdir: settings.workdir,
-      env: taskEnvironment(process.env, { index: settings.identity.index, attempt, restored, token, socket }),
+      env: taskEnvironment(ownEnvironment(), {
+        index: settings.identity.index,
+        attempt,
+        restored,
+        token,
+        socket,
+      }),
       sharesGroup: launched.sharesGroup,
       ignoredSignals: launched.ignoredSignals,
       blockedSignals: blockable(launched.inherited.blockedSignals, (line, hint) =>

@@ -9,6 +9,7 @@ import type { TaskEnd } from '../model/format/messages.ts';
 import { showPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
+import { withBytes } from './byte-words.ts';
 import { SHIM_VARIABLES } from './inherited.ts';
 import { withSignalState } from './signal-state.ts';
 
@@ -45,7 +46,7 @@ export interface Task {
 
 /** @throws CaptureError with status 126 or 127 when the kernel does not start it. */
 export async function startTask(options: TaskOptions): Promise<Task> {
-  const { file, argv0, args } = withSignalState(options);
+  const { file, argv0, args } = withSignalState(withBytes(options));
   let child: ChildProcess;
   try {
     child = spawn(file, args, {

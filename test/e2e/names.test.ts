@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer';
 import fs from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openPlace, type Place } from './support.ts';
+import { BIN, openPlace, type Place } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -65,4 +65,14 @@ it('every name is stored as a result under a key of its own', async () => {
   ).toEqual(all.map((_, n) => `content ${n}`).toSorted());
   const recorded = place.records().at(-1)?.record.results ?? [];
   expect(new Set(recorded.map(({ path }) => path)).size).toBe(all.length);
+});
+
+it('bytes that are no UTF-8 reach the options and the task, by arguments and by variables', async () => {
+  const script = `k=$(printf 'k\\377'); r=$(printf 'r\\376'); export CAPTURE_RESULTS="$r" SEEN="$(printf 'v\\351\\\\n')"
+    exec "$0" --to "$1" --task-name t -k "$k" -- \
+      sh -c 'printf x > "$1"; printf "%s|" "$3" "$4" "$5" "$SEEN" > "$2"' zero "$k" "$r" "$(printf 'l\\377\\nend\\n.')" '' 'é\\0101'`;
+  const task = place.exec(['sh', '-c', script, BIN, place.store]);
+  expect(await task.status, task.stderr()).toBe(0);
+  expect(place.keys().toSorted()).toEqual(['k%FF.t.0.1-1', 'r%FE.0']);
+  expect(place.stored('r%FE.0').toString('latin1')).toBe('l\xFF\nend\n.||\xC3\xA9\\0101|v\xE9\\n|');
 });
