@@ -1,7 +1,7 @@
-// One thing done for very many items, a few at a time. It takes an item only when its turn comes; p-limit, which all
-// that has fewer uses, keeps each one that waits.
+// Does one thing for very many items, a few at a time. It takes an item only when its turn comes; p-limit, which
+// everything with fewer items uses, keeps each one that waits.
 
-/** Does it for each, at most `most` at once, and takes the next only when its turn comes: there may be very many. */
+/** Calls `act` for each item, at most `most` at once, and takes the next only when its turn comes. */
 export async function forEachAtOnce<T>(
   items: Iterable<T>,
   most: number,

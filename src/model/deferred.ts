@@ -1,5 +1,5 @@
-// A promise that is settled from outside: for what several callbacks decide together.
-// Promise.withResolvers does the same from Node 22 on.
+// A promise that is settled from outside, where several callbacks decide together. Promise.withResolvers does the
+// same from Node 22 on.
 
 export interface Deferred<T> {
   readonly promise: Promise<T>;

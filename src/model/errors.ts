@@ -1,16 +1,16 @@
-// The one error of the project: it carries what the exit status and the message on the terminal need.
-// Everything below the edge throws it; only the edge prints it.
+// The one error of the project: it carries what the exit status and the message on the terminal need. Everything
+// below the edge throws it; only the edge prints it.
 import type { ExitStatus } from './exit-status.ts';
 
 /**
- * A failure that a user can read: `message` says what failed, on what and why; `hint` says what to do.
- * `status` is the exit status that capture ends with when nothing handles it.
+ * A failure that a user can read: `message` says what failed, on what and why; `hint` says what to do. `status` is
+ * the exit status of capture if nothing handles the error.
  */
 export class CaptureError extends Error {
   readonly status: ExitStatus;
   readonly hint: string | undefined;
 
-  /** By its name: each file of the program has a class of its own (build.mjs). */
+  /** Compares names: each file of the program has a class of its own (build.mjs). */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return value instanceof Error && value.name === 'CaptureError';
   }

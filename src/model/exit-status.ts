@@ -1,5 +1,5 @@
-// Every exit status that capture itself can end with; anything else is the task's own.
-// The numbers follow sysexits.h where it has a word for it.
+// Every exit status that capture itself can end with; any other is the task's own. The numbers follow sysexits.h
+// where it has a name for the case.
 
 export const EXIT = {
   ok: 0,
@@ -23,7 +23,7 @@ export const EXIT = {
 
 export type ExitStatus = number;
 
-/** As a shell has it: 128+N when signal N ended the process. */
+/** As a shell reports it: 128+N if signal N ended the process. */
 export function statusOfSignal(signalNumber: number): ExitStatus {
   return 128 + signalNumber;
 }

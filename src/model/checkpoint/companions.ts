@@ -1,15 +1,15 @@
-// Companions: append-only files that the task keeps open, stored as segments that a restore joins. Pure: says
-// which stored segments still stand and what is to be read anew. It never lets the list of segments grow
-// without bound, nor send the same bytes again more than a few times for that.
+// Companions: append-only files that the task keeps open, stored as segments that a restore joins. Pure: says which
+// stored segments still stand and what must be read anew. Never lets the list of segments grow without bound, nor
+// sends the same bytes more than a few times to prevent that.
 import type { Fingerprint } from '../file/fingerprint.ts';
 import type { Companion, Segment } from '../format/records.ts';
 
-/** Bytes before the end of the stored part that must be as they were for the file to count as appended to. */
+/** For the file to count as appended to, so many bytes before the end of the stored part must be unchanged. */
 export const TAIL_BYTES = 64 * 2 ** 10;
-/** Segments of one companion: every record lists all of them. */
+/** Segments of one companion: every record lists them all. */
 export const MOST_SEGMENTS = 100;
 
-/** Bytes `first` to `first + size` of a file, by their md5. */
+/** The bytes `first` to `first + size` of a file, by their md5. */
 export interface Piece {
   readonly first: number;
   readonly size: number;
@@ -19,21 +19,21 @@ export interface Piece {
 /** What is stored of a companion, and the state of the file that it was read from. */
 export interface Captured {
   readonly companion: Companion;
-  /** Undefined for a companion of an earlier attempt: which local file holds it is not known. */
+  /** Undefined for a companion of an earlier attempt: nobody knows which local file holds it. */
   readonly source: { readonly fingerprint: Fingerprint; readonly tail: Piece | undefined } | undefined;
 }
 
-/** What is to be read. */
+/** What must be read. */
 export interface SegmentPlan {
   /** Stored segments, in order, that stay if the file still holds their bytes. */
   readonly known: readonly Segment[];
-  /** If these bytes are as they were, the known ones are taken to be; undefined: each is looked at. */
+  /** If these bytes are unchanged, the known segments count as unchanged; undefined: each is checked. */
   readonly tail: Piece | undefined;
   /** One past the last byte to read. */
   readonly end: number;
 }
 
-/** Undefined when nothing has changed since. */
+/** Undefined if nothing has changed since. */
 export function planSegments(
   captured: Captured | undefined,
   now: Fingerprint,
@@ -54,9 +54,9 @@ export function planSegments(
 }
 
 /**
- * The segments that stay beside a new one up to `end`. When they become too many, only those at the front stay
- * of which each is larger than all that follows; the rest is sent again as one. So sizes at least halve from one
- * to the next, and no byte is sent more often than the size of the whole has binary digits.
+ * The segments that stay beside a new one up to `end`. If they become too many, only those at the front stay that are
+ * each larger than everything after them; the rest is sent again as one. So sizes at least halve from one to the
+ * next, and no byte is sent more often than the size of the whole has binary digits.
  */
 function stayingSegments(segments: readonly Segment[], end: number, most: number): readonly Segment[] {
   if (segments.length < most) return segments;
@@ -64,7 +64,7 @@ function stayingSegments(segments: readonly Segment[], end: number, most: number
   return segments.slice(0, firstSmall === -1 ? segments.length : firstSmall);
 }
 
-/** True when every companion of `before` goes on in `now`: nothing was cut, made anew or removed. */
+/** True if every companion of `before` continues in `now`: none was cut, made anew or removed. */
 export function goOn(before: readonly Companion[], now: readonly Companion[]): boolean {
   const byPath = new Map(now.map((companion) => [companion.path, companion]));
   return before.every(({ path, segments }) => {
@@ -73,7 +73,7 @@ export function goOn(before: readonly Companion[], now: readonly Companion[]): b
   });
 }
 
-/** True when both name the same objects: nothing has been stored in between. */
+/** True if both name the same objects: nothing has been stored in between. */
 export function sameCompanions(a: readonly Companion[], b: readonly Companion[]): boolean {
   return keysOf(a) === keysOf(b);
 }

@@ -1,6 +1,6 @@
-// When is a set of checkpoint files to be cut, and what is the cut worth? Pure: is told of closes and of the time.
-// It never calls a cut proven between two files of one round, or with a directory that is still being written; and
-// while the task writes, what was closed never waits for longer than the bound.
+// When is a set of checkpoint files cut, and what is the cut worth? Pure: it is told of closes and of the time. Never
+// calls a cut proven if it lies between two files of one round, or holds a directory that is still being written.
+// While the task writes, what was closed never waits for longer than the bound.
 import type { ClosedHow } from '../file/events.ts';
 import type { RelPath } from '../path.ts';
 import { BOUND_MS, boundOf, instantDueMs, isLate } from './bound.ts';
@@ -27,23 +27,25 @@ export interface CutRules {
 export interface CutState {
   readonly rules: CutRules;
   readonly rounds: Rounds;
-  /** Instead of rounds, where all checkpoints are in directories that rotate. */
+  /** Used instead of rounds if all checkpoints are in directories that rotate. */
   readonly units: OpenUnits | undefined;
-  /** Exactly one file is declared, or was restored: each of its closes is a whole set. */
+  /** Set if exactly one file is declared, or was restored: then each of its closes is a whole set. */
   readonly single: RelPath | undefined;
   readonly lastCloseMs: number;
   readonly pace: Pace;
-  /** The newest close was of a file that matches `--checkpoint-last`. */
+  /** True if the newest close was of a file that matches `--checkpoint-last`. */
   readonly lastMatched: boolean;
   /** The directory of that file, if directories rotate. */
   readonly lastDirectory: string | undefined;
-  /** What was closed after that file: in its own directory, or before a cut could be taken. */
+  /** A file that was closed after that file: in its own directory, or before a cut could be taken. */
   readonly afterLast: RelPath | undefined;
-  /** The program itself has said that all that it has closed is whole, and has closed nothing since. */
+  /** The program itself has said that everything that it has closed is whole, and has closed nothing since. */
   readonly said: boolean;
-  /** When the oldest close came that no cut covers; undefined: all is covered. */
+  /** The time of the oldest close that no cut covers; undefined: all are covered. */
   readonly staleSinceMs: number | undefined;
-  /** When the oldest close came since a set was proven, or since what was not closed is waited for no longer. */
+  /**
+   * The time of the oldest close since a set was proven, or since we stopped waiting for files that were not closed.
+   */
   readonly unprovenSinceMs: number | undefined;
   /** When a proven set was cut last. */
   readonly provenCutMs: number;
@@ -54,11 +56,11 @@ export interface CutState {
 export interface Known {
   /** Exactly named files, or those of the generation that was restored. */
   readonly members: readonly RelPath[];
-  /** They are all that there will be. */
+  /** There will be no other members. */
   readonly complete: boolean;
   /** All checkpoints are declared by one pattern whose star names a directory. */
   readonly inUnits: boolean;
-  /** The task has run before: nobody saw where its round began. */
+  /** The task ran before we watched: nobody saw where its round began. */
   readonly inMidst: boolean;
 }
 
@@ -93,7 +95,7 @@ export interface MemberClose {
 export function memberClosed(state: CutState, { path, how, atMs, isLast }: MemberClose): CutState {
   const { rules, rounds, units, lastMatched } = state;
   const rotation = rules.rotationOf(path);
-  // What a walk finds comes in the order of the directory.
+  // A walk finds files in the order of the directory, not in that of their closes.
   const isFound = how === 'scan' || how === 'dir-rename';
   const isSameDirectory = rotation?.kind === 'directory' && rotation.unit === state.lastDirectory;
   const comesAfter = !isLast && !isFound && (lastMatched || isSameDirectory);
@@ -102,7 +104,7 @@ export function memberClosed(state: CutState, { path, how, atMs, isLast }: Membe
   const next =
     units === undefined ? closedInRound(rounds, path, sinceMs >= rules.settleMs, kinOf(rules)) : rounds;
   const pace = paced(state.pace, sinceMs, next);
-  // It was suspended, and has written nothing for which the bound could count.
+  // The task was suspended meanwhile, and has written nothing that the bound could count for.
   const isResumed = sinceMs >= BOUND_MS && hasStopped(state.pace, sinceMs) && pace.at === 'middle';
   return {
     ...state,
@@ -119,7 +121,7 @@ export function memberClosed(state: CutState, { path, how, atMs, isLast }: Membe
   };
 }
 
-/** After a queue overflow the order of closes is lost. */
+/** After a queue overflow the order of closes is unknown. */
 export function closesLost(state: CutState, atMs: number): CutState {
   const { rounds, rules, units, staleSinceMs } = state;
   return {
@@ -140,22 +142,22 @@ export function programSaid(state: CutState): CutState {
   return { ...state, said: staleSinceMs !== undefined, units: units && unitsSaid(units) };
 }
 
-/** How it is known that a set is whole; `instant`: it is not, but all its files were closed at one instant. */
+/** How we know that a set is whole. `instant`: we do not, but all its files were closed at one instant. */
 export type Proof = 'single' | 'round' | 'unit' | 'named' | 'said' | 'rest' | 'instant';
 
 export type Plan =
-  /** A cut of all members, but for those in the directories of `without`: they are still being written. */
+  /** A cut of all members, except those in the directories of `without`: these are still being written. */
   | { readonly kind: 'cut'; readonly proof: Proof; readonly without: ReadonlySet<string> }
-  /** Nothing more has to be closed for a proven set: only time has to pass. */
+  /** Nothing more has to be closed for a proven set: it only takes time. */
   | { readonly kind: 'rest'; readonly untilMs: number }
-  /** A proven set needs more closes; at the latest then there is one of an instant, if not only after the next close. */
+  /** A proven set needs more closes. At `untilMs` a cut of an instant is due; undefined: only after the next close. */
   | { readonly kind: 'wait'; readonly untilMs: number | undefined }
-  /** All that was closed is covered. */
+  /** Everything that was closed is covered. */
   | { readonly kind: 'covered' };
 
 export interface PlanAt {
   readonly nowMs: number;
-  /** What sending a set was measured to take. */
+  /** How long sending a set takes, as measured. */
   readonly sendMs: number;
   /** A proven set was tried just now, and a member was being written. */
   readonly tried: boolean;
@@ -187,12 +189,12 @@ function proofOf(state: CutState, nowMs: number): Proof | undefined {
   return lastCloseMs + rules.settleMs <= nowMs ? 'rest' : undefined;
 }
 
-/** True when a pause, or the program's word, is all that a proven set still needs. */
+/** True if a proven set only needs a pause, or the word of the program. */
 function restProves({ rules, rounds, units }: CutState): boolean {
   return !rules.byLast && units === undefined && mayRest(rounds);
 }
 
-/** What was closed waits for longer than the bound; with some time for what is on its way. */
+/** True if what was closed has waited for longer than the bound, with some time for what is on its way. */
 export function isOverdue({ staleSinceMs }: CutState, nowMs: number, sendMs: number): boolean {
   return staleSinceMs !== undefined && isLate(staleSinceMs, nowMs, sendMs);
 }
@@ -200,8 +202,9 @@ export function isOverdue({ staleSinceMs }: CutState, nowMs: number, sendMs: num
 type Worth = 'proven' | 'instant' | 'incomplete';
 
 /**
- * What all members are worth as they stand at the end of a task that failed or was stopped. In the middle of a round
- * they are known to be of two, and a proven set that is younger than the bound is worth more than any instant.
+ * What all members are worth as they are at the end of a task that failed or was stopped. In the middle of a round
+ * they are known to be of two rounds, and then a proven set that is younger than the bound is worth more than any
+ * instant.
  */
 export function worthAtEnd(state: CutState, nowMs: number, sendMs: number): Worth {
   const { staleSinceMs, coveredBy, units, rounds, provenCutMs } = state;
@@ -223,7 +226,7 @@ export function cutTaken(state: CutState, proof: Proof, nowMs: number): CutState
     units: units && { ...(proof === 'named' ? unitsSaid(units) : units), sealed: false },
     lastMatched: false,
     said: false,
-    // The directory that has begun is not in it.
+    // The cut does not hold the directory that has begun.
     staleSinceMs: isOpen ? state.lastCloseMs : undefined,
     unprovenSinceMs: proof === 'instant' && isAwaited ? unprovenSinceMs : undefined,
     provenCutMs: proof === 'instant' ? state.provenCutMs : nowMs,

@@ -1,4 +1,5 @@
-// How the user reads of a set of checkpoint files: what is in it, whether it is good, which one restore prefers. Pure.
+// What the user reads about a set of checkpoint files: what is in it, whether it is good, which one restore prefers.
+// Pure.
 import type { Generation } from '../format/records.ts';
 import { formatBytes, plural } from '../units.ts';
 import { generationName } from './history.ts';
@@ -6,7 +7,7 @@ import { restoreOrder } from './restore-order.ts';
 
 type Files = Pick<Generation, 'members' | 'companions'>;
 
-/** Bytes of all its files, as they are in the work directory. */
+/** Bytes of all its files, at their size in the work directory. */
 export function generationBytes({ members, companions }: Files): number {
   return [...members, ...companions].reduce((sum, { size }) => sum + size, 0);
 }
@@ -21,7 +22,10 @@ export function describeFiles(generation: Files): string {
   ].join(', ');
 }
 
-/** `checkpoint 1-4 is safe (1 file, 1.2 MiB)`; what may be half-written, or of several moments, is never called safe. */
+/**
+ * `checkpoint 1-4 is safe (1 file, 1.2 MiB)`. A set that may be half-written, or of several moments, is never called
+ * safe.
+ */
 export function committedLine(generation: Generation): string {
   return `checkpoint ${generationName(generation)} ${howStored(generation)} (${describeFiles(generation)})`;
 }

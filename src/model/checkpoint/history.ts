@@ -1,18 +1,18 @@
-// What earlier attempts have stored: the union of their last records. Pure: the restore stage reads the
-// records, this file says what they mean together.
+// What earlier attempts have stored: the union of their last records. Pure: src/records reads them, this file says
+// what they mean together.
 import type { CaptureRecord, Generation, StoredFile } from '../format/records.ts';
 import type { PathMap } from '../packed/packed-map.ts';
 
 export interface History {
   /** Newest stored result of each path, of the same run id. */
   readonly results: PathMap<StoredFile>;
-  /** The same of other run ids: never restored, but never silently replaced either. */
+  /** The same of other run ids: never restored, but never replaced without a word either. */
   readonly foreignResults: PathMap<StoredFile>;
   /** How many checkpoint sets of other run ids are recorded. */
   readonly foreignCheckpoints: number;
   /** By path the highest n of its `.~n~` objects. */
   readonly kept: ReadonlyMap<string, number>;
-  /** What deaths have left of results, of the same run id, in the order of attempts. */
+  /** Partial results of the same run id, ordered by attempt. */
   readonly partials: readonly StoredFile[];
   /** Newest first, of the same run id. */
   readonly generations: readonly Generation[];
@@ -20,31 +20,31 @@ export interface History {
   readonly attempts: readonly AttemptEnd[];
 }
 
-/** How an earlier attempt was last heard of. */
+/** How an earlier attempt ended, as far as its records say. */
 export interface AttemptEnd {
   readonly attempt: number;
   readonly kind: CaptureRecord['kind'];
   readonly status: number | undefined;
   readonly sameRun: boolean;
   readonly runId: string | undefined;
-  /** What its objects carry as `run`. */
+  /** The `run` that its objects carry. */
   readonly runToken: string;
   readonly host: string;
   readonly argv: readonly string[];
-  /** {@link generationName} of what it began with; undefined: of nothing, or it never said. */
+  /** {@link generationName} of the one it resumed from; undefined: it resumed from none, or never said. */
   readonly restored?: string | undefined;
 }
 
 /** A record whose list segments have been read. */
 export interface WholeRecord {
   readonly record: CaptureRecord;
-  /** Segments first, then the record's own: a later entry of a path replaces an earlier one. */
+  /** List segments first, then the record's own: a later entry of a path replaces an earlier one. */
   readonly results: Iterable<StoredFile>;
 }
 
 /**
- * `records`: of each earlier attempt the newest readable one, in ascending order of attempts. `newMap`: makes what
- * the results are kept in, as they may be very many.
+ * `records`: the newest readable one of each earlier attempt, in ascending order of attempts. `newMap`: makes the map
+ * for the results, as there may be very many.
  */
 export function unionOf(
   records: readonly WholeRecord[],
@@ -60,8 +60,8 @@ export function unionOf(
   for (const { record, results: stored } of records) {
     const sameRun = record.runId === runId;
     for (const file of stored) (sameRun ? results : foreignResults).set(file.path, file);
-    // A result that turned out to be a death's was moved away; a list segment may still name it. What an earlier
-    // attempt had stored under its key is gone with it.
+    // A result that turned out to be a death's was moved away; a list segment may still name it. It had replaced what
+    // an earlier attempt had stored under its key.
     const moved = new Map(record.partials.map(({ path, push }) => [path, push]));
     const named = new Set<string>();
     if (moved.size > 0) for (const { path } of stored) if (moved.has(path)) named.add(path);
@@ -102,14 +102,14 @@ export function generationName(generation: { attempt: number; generation: number
   return `${generation.attempt}-${generation.generation}`;
 }
 
-/** What a restore found out about a generation: `good` passed its check, the other is broken or failed it. */
+/** What a restore found out about a generation: a `good` one passed its check; any other is broken or failed it. */
 export interface Judgement {
   /** {@link generationName} */
   readonly generation: string;
   readonly good: boolean;
 }
 
-/** The generations as they are to be recorded now: a good one is suspect no more, a broken one is. */
+/** The generations as they are to be recorded now: a good one is no longer suspect, a broken one is. */
 export function judged(
   generations: readonly Generation[],
   judgements: readonly Judgement[],

@@ -1,12 +1,12 @@
-// What results have lost for good when a resume goes on from a checkpoint set: content that the store did not have
-// when the set was committed, and that the task will not write again. Pure: from records to names.
+// What results have lost for good because a resume continues from a checkpoint set: content that the store did not
+// have when the set was committed, and that the task will not write again. Pure: from records to names.
 import type { Behind, Generation, Lacking, LeftFile, StoredFile } from '../format/records.ts';
 import { showPath } from '../path.ts';
 
 /** More names than anybody reads: further ones are only counted. */
 export const MOST_BEHIND = 1000;
 
-/** Results that the set is ahead of; what its companions hold comes back with it. */
+/** Results that the set is ahead of, except those that come back with its companions. */
 export function behindOf({ behind = [], companions }: Generation): readonly Behind[] {
   const captured = new Set(companions.map(({ path }) => path));
   return behind.filter(({ path }) => !captured.has(path));
@@ -22,7 +22,7 @@ export function lackingAfter(generation: Generation, lost: readonly Behind[]): r
 }
 
 /**
- * What is lacking still. A file that had been closed and was stored again by a later attempt is whole; of one that
+ * What is still lacking. A file that had been closed and was stored again by a later attempt is whole; of one that
  * was open a later attempt has only written the rest. `storedBy`: the attempt that stored a result.
  */
 export function stillLacking(
@@ -32,7 +32,7 @@ export function stillLacking(
   return lacking.filter(({ path, open, attempt }) => open || (storedBy(path) ?? 0) <= attempt);
 }
 
-/** Each with the object in which the death of its attempt left the result, where there is one. */
+/** Each with its partial result, the object that its attempt's death left, if there is one. */
 export function withPartials(
   lacking: readonly Lacking[],
   partials: Iterable<Pick<StoredFile, 'path' | 'attempt' | 'key'>>,
@@ -44,7 +44,7 @@ export function withPartials(
   });
 }
 
-/** As it stands in the last record. */
+/** As it is written in the last record. */
 export function leftOf({ path, open, attempt, key }: Lacking): LeftFile {
   const state = open ? 'still open' : 'not stored yet';
   const where = key === undefined ? 'is lost' : `is only in ${key}`;
@@ -54,7 +54,7 @@ export function leftOf({ path, open, attempt, key }: Lacking): LeftFile {
   };
 }
 
-/** `traj.xtc (open), frame.3.dat`; with the object that a death left, `traj.xtc (open): traj.xtc.3.partial-1` */
+/** `traj.xtc (open), frame.3.dat`; with its partial result, `traj.xtc (open): traj.xtc.3.partial-1` */
 export function namesOf(lacking: readonly Lacking[], most = 10): string {
   const named = lacking
     .slice(0, most)

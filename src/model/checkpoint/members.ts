@@ -7,11 +7,11 @@ export interface Candidate {
   readonly mtimeNs: string;
   /** Index of the pattern that declares it. */
   readonly pattern: number;
-  /** The directory or file that the pattern's last star names; the path where there is none. */
+  /** The directory or file that the pattern's last star names; the path if there is none. */
   readonly unit: string;
 }
 
-/** All of them, or with `newest` of each pattern's directories or files only the n newest (names that rotate). */
+/** All of them; with `newest` only the newest n directories or files of each pattern (names that rotate). */
 export function chooseMembers(
   candidates: readonly Candidate[],
   newest: number | undefined,

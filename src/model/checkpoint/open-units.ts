@@ -1,5 +1,5 @@
 // Directories that rotate and are written file by file: which of them are still being written. Pure. One is whole
-// when the next one begins, when the program says so, or when it was renamed into place; a pause proves nothing.
+// once the next one begins, the program says so, or it was renamed into place; a pause proves nothing.
 import { growingSet, type GrowingSet } from '../growing-set.ts';
 
 export interface OpenUnits {
@@ -15,7 +15,7 @@ export function newUnits(begun: Iterable<string>): OpenUnits {
   return { begun: growingSet(begun), open: new Set(), sealed: false };
 }
 
-/** `inPlace`: the directory was renamed there, with all that is in it. */
+/** `inPlace`: the directory was renamed there, with everything in it. */
 export function closedInUnit({ begun, open, sealed }: OpenUnits, unit: string, inPlace: boolean): OpenUnits {
   if (begun.has(unit)) {
     if (inPlace) return { begun, open: without(open, unit), sealed: open.size === 0 || sealed };

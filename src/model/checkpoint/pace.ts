@@ -1,14 +1,14 @@
-// How a program times the files of its rounds: whether it writes them together, so that it has stopped if the next one
-// does not come. Pure; what a round is, is model/checkpoint/rounds'.
+// How a program times the files of its rounds: does it write them together, so that it must have stopped if the next
+// one does not come? Pure; model/checkpoint/rounds knows what a round is.
 import { isMidRound, type Rounds } from './rounds.ts';
 
 /** Files come together if they are closer to one another than to the next round by this factor. */
 const TOGETHER = 2;
 
 export interface Pace {
-  /** Less than this is no pause. */
+  /** Anything shorter is no pause. */
   readonly settleMs: number;
-  /** The longest time between two files of a known round, but for pauses. */
+  /** The longest time between two files of a known round, not counting pauses. */
   readonly gapMs: number;
   /** The shortest time between two known rounds. */
   readonly restMs: number;
@@ -22,7 +22,7 @@ export function newPace(settleMs: number): Pace {
   return { settleMs, gapMs: 0, restMs: Infinity, isSeen: false, at: 'unknown' };
 }
 
-/** The pace after a close that came `sinceMs` after the one before it and has made the rounds what they are now. */
+/** The pace after a close that came `sinceMs` after the one before it. `rounds`: as they are after this close. */
 export function paced(pace: Pace, sinceMs: number, rounds: Rounds): Pace {
   const { settleMs, gapMs, restMs, isSeen } = pace;
   if (!rounds.confirmed) return newPace(settleMs);
@@ -40,8 +40,8 @@ export function paced(pace: Pace, sinceMs: number, rounds: Rounds): Pace {
 }
 
 /**
- * True for a task that has stopped in the middle of a known round, and closed nothing for `sinceMs`. Never where files
- * may take turns, and each of them alone be a checkpoint: then one comes as long after another as the next round does.
+ * True if the task has stopped in the middle of a known round, and closed nothing for `sinceMs`. Never true if files
+ * may take turns, each being a checkpoint by itself: then the next file comes as late as the next round does.
  */
 export function hasStopped({ settleMs, gapMs, restMs, isSeen, at }: Pace, sinceMs: number): boolean {
   return at === 'middle' && isSeen && TOGETHER * gapMs <= restMs && sinceMs > Math.max(settleMs, gapMs);

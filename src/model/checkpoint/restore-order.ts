@@ -2,7 +2,7 @@
 import type { Generation } from '../format/records.ts';
 import { generationName, newestFirst, type AttemptEnd } from './history.ts';
 
-/** So many attempts that failed from one generation, and the one before it is tried. */
+/** After this many failed attempts from one generation, the one before it is tried. */
 const TRIES_EACH = 2;
 
 /** Proven to be whole and of one moment. Such generations are what `--generations` counts. */
@@ -10,20 +10,20 @@ export function isGood(generation: Generation): boolean {
   return rankOf(generation) === 0 && generation.instant !== true;
 }
 
-/** No death has closed a member: whatever was closed before it was closed by a task that lived on. */
+/** True if no death closed a member: a task that lived on closed whatever was closed earlier. */
 export function isProofOfLife(generation: Generation): boolean {
   return rankOf(generation) === 0;
 }
 
 /**
- * The order in which restore tries generations: good ones newest first, then unproven ones (the close that made
- * them may have been a death's, and their attempt never said that it was not), then incomplete, then suspect.
+ * The order in which restore tries generations: good ones newest first, then unproven ones (a death may have made the
+ * close that made them, and their attempt never said that it had not), then incomplete, then suspect.
  *
  * An `instant` one stands among the good ones by its age: it is only ever committed when the newest good one is older
- * than the bound (model/checkpoint/cut), so no clocks of different machines have to be compared here. A good one that follows
- * it is preferred, because it is newer.
+ * than the bound (model/checkpoint/cut), so no clocks of different machines have to be compared here. A good one that
+ * follows it is preferred, because it is newer.
  *
- * When each is verified (`--verify-checkpoint`) a doubtful one is tried in its turn: it may be whole all the same.
+ * If each is verified (`--verify-checkpoint`), a doubtful one is tried in its turn: it may be whole all the same.
  */
 export function restoreOrder(generations: readonly Generation[], verified = false): readonly Generation[] {
   const rank = (g: Generation): number => rankOf(verified ? { incomplete: g.incomplete } : g);
@@ -38,7 +38,7 @@ function rankOf({ suspect, incomplete, unproven }: Partial<Generation>): number 
 
 /**
  * The same order, but generations from which the last attempts failed twice, without a newer checkpoint, come after
- * those that were tried less often. Attempts that were stopped from outside, or vanished, prove nothing.
+ * those that were tried less often. Attempts that were stopped from outside, or vanished, do not count.
  *
  * @param attempts in ascending order.
  */

@@ -1,14 +1,14 @@
-// What may be deleted from the store. Pure, and careful: an object goes only when no kept generation of any
-// listed record names it, a record only when a newer one says all that it said.
+// What may be deleted from the store. Pure, and careful: an object may go only if no kept generation of any listed
+// record names it, and a record only if a newer one says everything that it said.
 import { parseRecordKey } from '../format/keys.ts';
 import type { Generation } from '../format/records.ts';
 import { generationName } from './history.ts';
 import { isGood } from './restore-order.ts';
 
 /**
- * The generations to keep, newest first: the newest `keep` good ones, older good ones until one of those kept is
- * proven (a death that comes to light later may take all the others), and every other one that is newer than the
- * newest good one (it may be all that a resume has), but of instant ones the newest `keep`.
+ * The generations to keep, newest first: the newest `keep` good ones; older good ones until one of those kept is
+ * proven (a death that comes to light later may take all the others); and every other one that is newer than the
+ * newest good one (it may be all that a resume has), but only the newest `keep` instant ones.
  */
 export function keptGenerations(
   newestFirst: readonly Generation[],
@@ -56,8 +56,8 @@ export function droppedGenerations(
 }
 
 /**
- * Of one attempt's own record keys (ascending) those that may go: never `000000.started`, the newest
- * `checkpoint`, a terminal record, or the two newest. List segments are named by records and stay.
+ * Which of an attempt's own record keys (ascending) may go: never `000000.started`, the newest `checkpoint`, a
+ * terminal record, or the two newest. List segments are named by records and stay.
  */
 export function prunableRecords(keys: readonly string[]): readonly string[] {
   const parsed = keys.flatMap((key) => {

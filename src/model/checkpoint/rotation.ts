@@ -1,13 +1,13 @@
-// Names that rotate: what of a path is the unit that a pattern's last star names (`step-*/**`: the directory,
-// `melt.*.rst`: the file), and what of it stays the same from one unit to the next. Pure.
+// Names that rotate: which part of a path is the unit that a pattern's last star names (`step-*/**`: the directory,
+// `melt.*.rst`: the file), and which part is the same in each unit. Pure.
 import type { RelPath } from '../path.ts';
 
 export interface Rotation {
   /** What the star names: a directory that is written file by file, or a file. */
   readonly kind: 'directory' | 'file';
-  /** The name of the unit, alike wherever else in the pattern it stands: `100` of `processor3/100/U`. */
+  /** The name of the unit, the same wherever it stands in the path: `100` of `processor3/100/U`. */
   readonly unit: string;
-  /** The path with what tells units apart taken out; the path itself where nobody can say what that is. */
+  /** The path without what tells units apart; the whole path if nobody can say what that is. */
   readonly kin: string;
 }
 
@@ -16,10 +16,10 @@ const MAGIC = /[*?[\](){}]+/;
 /** Undefined for a path that is named without a star. */
 export type Rotates = (path: RelPath) => Rotation | undefined;
 
-/** What the star of a pattern names: a directory by its place in the path, from the work directory on. */
+/** What the star of a pattern names; a directory by its place in the path, counted from the work directory. */
 type Starred = { readonly kind: 'file' } | { readonly kind: 'directory'; readonly at: number };
 
-/** `**`, and a final `*` behind another star, name nothing: it is all that is in a directory. */
+/** `**`, and a final `*` after another star, name nothing: they stand for all that is in a directory. */
 function starOf(pattern: string): Starred | undefined {
   const parts = pattern.split('/').filter((part) => part !== '');
   const stars = parts.flatMap((part, at) => (part !== '**' && isStar(part) ? [at] : []));
@@ -27,7 +27,7 @@ function starOf(pattern: string): Starred | undefined {
   const last = stars.at(isAll ? -2 : -1);
   if (last === undefined) return parts.includes('**') ? { kind: 'file' } : undefined;
   const isFile = last === parts.length - 1 && !pattern.endsWith('/');
-  // Behind a `**`, or a group with a slash, nobody can say at which place a directory stands.
+  // After a `**`, or a group with a slash, nobody can say at which place a directory stands.
   const isAnywhere = parts.slice(0, last).includes('**') || /[{(][^})]*\//.test(pattern);
   return isFile || isAnywhere ? { kind: 'file' } : { kind: 'directory', at: last };
 }
@@ -52,8 +52,8 @@ export function compileRotation(pattern: string): Rotates {
 }
 
 /**
- * A name with one number where the pattern has its star is kin to the same name with another number. Of several, as in
- * a date or with the rank of a process, nobody can say which of them counts.
+ * A name with one number where the pattern has its star is kin to the same name with another number. If there are
+ * several, as in a date or with the rank of a process, nobody can say which of them counts.
  */
 function fileUnit(pattern: string): (path: RelPath) => Rotation {
   const part = pattern.slice(pattern.lastIndexOf('/') + 1);
@@ -76,7 +76,7 @@ function isStar(part: string): boolean {
   return MAGIC.test(part.replaceAll(/\\./g, ''));
 }
 
-/** Of all checkpoint patterns; `matchIndex` says which of them a path is declared by. */
+/** Of all checkpoint patterns; `matchIndex` says which of them declares a path. */
 export function compileRotations(
   patterns: readonly string[],
   matchIndex: (path: RelPath) => number,

@@ -4,18 +4,21 @@ import { growingSet, type GrowingSet } from '../growing-set.ts';
 import type { RelPath } from '../path.ts';
 
 /**
- * A round is what is closed before a file is closed again while every other one has been closed, too. What is learned
- * so is believed when the next round has ended like it. Where the members are known beforehand (exactly named, or
- * restored) the first time that each of them was closed teaches the round at once.
+ * A round is everything that is closed until a file is closed again and every other one has been closed, too. What
+ * was learned this way is believed once the next round has ended like it. If the members are known beforehand
+ * (exactly named, or restored), the first time that all of them have been closed teaches the round at once.
  *
  * Names that are new each time (`ck.7`, `ck.8`) stand for one another in a round, until one of them is written again.
  */
 export interface Rounds {
-  /** The paths that are closed in a round as far as anybody knows; a round is not over before each of them was. */
+  /**
+   * The paths that are closed in a round, as far as anybody knows; a round is not over before each of them was
+   * closed.
+   */
   readonly awaited: ReadonlySet<string>;
   /** `awaited` was known beforehand, and no round has been learned yet. */
   readonly taught: boolean;
-  /** Closes from the beginning of a round on, of which no round is known yet; undefined: nobody knows where one begins. */
+  /** Closes since the beginning of a round, while no round is known; undefined: nobody knows where one begins. */
   readonly log: readonly RelPath[] | undefined;
   readonly counts: ReadonlyMap<string, number>;
   /** How often each is closed in a round. */
@@ -33,12 +36,12 @@ export interface Rounds {
   readonly heard: ReadonlySet<string>;
 }
 
-/** A round has fewer closes. */
+/** A round has fewer closes than this. */
 const LOG_LIMIT = 1000;
 
 export type KinOf = (path: RelPath) => string;
 
-/** `known`: exactly named or restored; `complete` when they are all that will ever be in a round. */
+/** `known`: exactly named or restored; `complete` if they are all that will ever be in a round. */
 export function newRounds(known: Iterable<RelPath>, complete: boolean, kinOf: KinOf): Rounds {
   const seen = growingSet(known);
   const awaited = new Set([...seen].map(kinOf));
@@ -60,7 +63,7 @@ export function closedInRound(rounds: Rounds, path: RelPath, afterPause: boolean
   const heard = new Set(rounds.heard).add(idOf(rounds, path, kinOf));
   const next = { ...rounds, seen: rounds.seen.with(path), heard, ended: false };
   const kin = kinOf(path);
-  // A name that comes again: from now on each name of its kin stands for itself, in what is known already, too.
+  // A name that comes again: from now on each name of its kin stands for itself, also in what is known already.
   if (kin !== path && rounds.seen.has(path) && !rounds.rewritten.has(kin)) {
     const rewritten = new Set(rounds.rewritten).add(kin);
     const names = [...next.seen].filter((other) => kinOf(other) === kin);
@@ -69,7 +72,7 @@ export function closedInRound(rounds: Rounds, path: RelPath, afterPause: boolean
     const known = { rewritten, awaited: renamed(rounds.awaited), heard: renamed(heard) };
     return fold({ ...next, ...known }, [...(rounds.log ?? []), path], kinOf);
   }
-  // A file that no round has known, between two rounds: nobody can say to which of them it belongs.
+  // A file that no known round has, between two rounds: nobody can say to which of them it belongs.
   const id = idOf(next, path, kinOf);
   const isBetween = rounds.confirmed && rounds.counts.size === 0;
   if (isBetween && rounds.pattern?.has(id) === false)
@@ -87,8 +90,8 @@ export function orderLost(rounds: Rounds): Rounds {
 const FRESH = { counts: new Map<string, number>(), pattern: undefined, confirmed: false, ended: false };
 
 /**
- * The bound has passed, and no round has ended: who has not been closed in all that time is not waited for, and what
- * was learned with it is forgotten, unless a second round has shown that it is so.
+ * The bound has passed, and no round has ended: files that were not closed in all that time are no longer waited for,
+ * and what was learned with them is forgotten, unless a second round has confirmed it.
  */
 export function boundPassed(rounds: Rounds, kinOf: KinOf): Rounds {
   const { confirmed, heard, log, guessed } = rounds;
@@ -99,7 +102,7 @@ export function boundPassed(rounds: Rounds, kinOf: KinOf): Rounds {
   return { ...fold(next, since, kinOf), ended: false };
 }
 
-/** True when a pause proves that a round is over: nobody knows of anything that is still to come in it. */
+/** True if a pause proves that a round is over: nobody knows of anything that is still to come in it. */
 export function mayRest(rounds: Rounds): boolean {
   const { log, pattern, counts, awaited, guessed } = rounds;
   if (log === undefined || guessed) return false;
@@ -107,7 +110,7 @@ export function mayRest(rounds: Rounds): boolean {
   return counts.size === 0 || timesOf(counts, pattern) !== undefined;
 }
 
-/** True while rounds are known, and one has begun that lacks a file. */
+/** True while rounds are known, and one has begun and lacks a file. */
 export function isMidRound({ confirmed, counts }: Rounds): boolean {
   return confirmed && counts.size > 0;
 }
@@ -118,7 +121,10 @@ export function restTaken(rounds: Rounds): Rounds {
   return { ...rounds, pattern: rounds.counts, taught: false };
 }
 
-/** Where rounds are told by pauses: what came before this one is a round if it had all, and was as the one before it. */
+/**
+ * If pauses separate rounds: what came before this pause is a round if it had every file, and was like the one before
+ * it.
+ */
 function pauseSeen(rounds: Rounds, kinOf: KinOf): Rounds {
   const { counts, pattern, awaited } = rounds;
   if (pattern === undefined && [...awaited].every((id) => counts.has(id)))
@@ -153,7 +159,7 @@ function step(rounds: Rounds, path: RelPath, kinOf: KinOf): Rounds {
   return timesOf(counts, pattern) === undefined ? next : roundEnded(next, pattern, kinOf);
 }
 
-/** What has been closed up to here is needed no more, unless names may still turn out not to be new each time. */
+/** What was closed up to here is no longer needed, unless names may still turn out not to be new each time. */
 function roundEnded(rounds: Rounds, pattern: ReadonlyMap<string, number>, kinOf: KinOf): Rounds {
   const log = rounds.log ?? [];
   const isCertain = log.every((path) => idOf(rounds, path, kinOf) === path) || log.length > LOG_LIMIT / 2;
@@ -161,7 +167,7 @@ function roundEnded(rounds: Rounds, pattern: ReadonlyMap<string, number>, kinOf:
   return { ...rounds, ...known, guessed: false, log: isCertain ? [] : log };
 }
 
-/** The number of rounds that the counts are, if each file stands at the end of the same one. */
+/** How many rounds the counts are, if each file stands at the end of the same one. */
 function timesOf(
   counts: ReadonlyMap<string, number>,
   pattern: ReadonlyMap<string, number>,
@@ -171,7 +177,7 @@ function timesOf(
   return first >= 1 && Number.isInteger(first) && times.every((n) => n === first) ? first : undefined;
 }
 
-/** It was closed in the next round although another one has not ended this. */
+/** It was closed in the next round although another file has not ended this one. */
 function isAhead(
   counts: ReadonlyMap<string, number>,
   pattern: ReadonlyMap<string, number>,

@@ -1,34 +1,38 @@
-// The last seconds before the machine is taken away: when they end, how fast the link is, in which order files go, which
-// of them still fit, and when the task must be gone. Pure; the launcher and sidecar/queue carry it out.
+// The last seconds before the machine is taken away: when they end, how fast the link is, in which order files are
+// sent, which of them still fit, and when the task must be gone. Pure; the launcher and sidecar/queue act on it.
 import type { FileRole } from './file-state.ts';
 
-/** Kept of an instant that a source names: clocks differ, and the exit itself takes time. */
+/**
+ * We aim to be done this long before the instant that a source names: clocks differ, and the exit itself takes time.
+ */
 export const NOTICE_MARGIN_MS = 2000;
 /** The drain has at least this long after the task, and at most its share of the window. */
 const LEAST_DRAIN_MS = 3000;
 const DRAIN_SHARE = 1 / 3;
-/** The task may close more at its end than it does now, and the link may be slower then. */
+/** At its end the task may close more than it has open now, and the link may be slower then. */
 const DRAIN_SAFETY = 1.5;
-/** More than the link carries in this time is not under way at once: what shares the link ends late together. */
+/** What the link cannot carry in this time is not sent at once: what shares the link ends late together. */
 const KEPT_BUSY_MS = 1000;
-/** One may be read, or wait for the store's answer, while the other sends. */
+/** While one is read, or waits for the store's answer, the other can be sent. */
 const LEAST_UNDER_WAY = 2;
-/** A push under way is given up only when it is clearly too late: its bytes would be sent in vain. */
+/** A push under way is given up only if it is clearly too late: its bytes would be sent in vain. */
 const LATE = 1.25;
-/** Of the time that is left, for a result whose end a checkpoint may have to wait for. */
+/** Share of the time that is left, for a result that a checkpoint may have to wait for. */
 const BESIDE_CHECKPOINT = 0.5;
-/** Of one push so much may be all but acknowledged: the size of a part (read/parts.ts). */
+/** Of one push so many bytes may be nearly acknowledged: the size of a part (read/parts.ts). */
 export const PART_BYTES = 8 * 2 ** 20;
 
 /**
- * When everything must be over, ms since the epoch. `atMs` is the instant that the source names; one that lies
- * in the past, like none, leaves the grace from now on.
+ * When everything must be over, ms since the epoch. `atMs` is the instant that the source names. If there is none, or
+ * it lies in the past, the grace counts from now on.
  */
 export function deadlineOf(atMs: number | undefined, nowMs: number, graceMs: number): number {
   return atMs === undefined || atMs <= nowMs ? nowMs + graceMs : Math.max(nowMs, atMs - NOTICE_MARGIN_MS);
 }
 
-/** How long before the deadline the task must be gone; `drainMs`: what sending its last files is measured to take. */
+/**
+ * How long before the deadline the task must be gone. `drainMs`: how long sending its last files takes, as measured.
+ */
 export function drainReserveMs(windowMs: number, drainMs: number | undefined): number {
   const mostMs = Math.max(0, windowMs) * DRAIN_SHARE;
   if (drainMs === undefined) return mostMs;
@@ -38,11 +42,14 @@ export function drainReserveMs(windowMs: number, drainMs: number | undefined): n
 /** A file on its way to the store, or waiting to go. */
 export interface Sending {
   readonly role: FileRole;
-  /** Bytes that are still to be sent, as far as that can be told. */
+  /** Bytes that are still to be sent, as far as anybody can tell. */
   readonly bytes: number;
 }
 
-/** The time that is left, and what was measured to be sent in a millisecond; undefined: nothing yet. */
+/**
+ * The time that is left, and how many bytes are sent in a millisecond, as measured; undefined: nothing was measured
+ * yet.
+ */
 export interface Window {
   readonly leftMs: number;
   readonly bytesPerMs: number | undefined;
@@ -55,9 +62,9 @@ export function byUrgency(a: Sending, b: Sending): number {
 }
 
 /**
- * Is this file begun beside what is under way? A checkpoint always is. A result is when all of them can end in
- * time, and they do not keep the link busy for long anyway: a checkpoint has it nearly for itself. On an idle link
- * it always is: the measure may be wrong, and nothing else would use the time.
+ * Is this file begun beside what is under way? A checkpoint always is. A result is begun if all of them can end in
+ * time, and will not keep the link busy for long: a checkpoint needs the link nearly for itself. On an idle link it
+ * is always begun: the measure may be wrong, and nothing else would use the time.
  */
 export function isBegun(
   next: Sending,
@@ -67,7 +74,7 @@ export function isBegun(
   if (leftMs <= 0) return false;
   if (bytesPerMs === undefined || next.role === 'checkpoint' || underWay.length === 0) return true;
   const fittingBytes = bytesPerMs * leftMs;
-  // What cannot end in time in any case is given up for this one.
+  // What cannot end in time anyway is given up for this one.
   const hopeful = underWay.filter(({ role, bytes }) => role === 'checkpoint' || bytes <= fittingBytes * LATE);
   const bytes = totalBytes(hopeful);
   if (bytes + next.bytes > fittingBytes) return false;
@@ -75,9 +82,9 @@ export function isBegun(
 }
 
 /**
- * Results under way that cannot end in time, and take the link from those that can. Never all of them, unless they
- * stand in a checkpoint's way: beside one a result has half of the time, and of a link of which nothing is known
- * none but what is nearly sent.
+ * Results under way that cannot end in time, and take the link from those that can. Never all of them, unless a
+ * checkpoint is waiting for the link: beside one, results get half of the time; and if nothing is known of the link,
+ * only those stay that are nearly sent.
  */
 export function tooLate<T extends Sending>(
   underWay: readonly T[],
@@ -101,11 +108,11 @@ function totalBytes(sendings: readonly Sending[]): number {
   return sendings.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** After so much busy time a measure counts half. */
+/** After this much busy time a measure counts half. */
 const HALF_LIFE_MS = 15_000;
-/** Less busy time than this says nothing. */
+/** Less busy time than this proves nothing. */
 const LEAST_BUSY_MS = 100;
-/** Nor do fewer bytes: a few small files measure how soon the store answers, not what the link carries. */
+/** Nor do fewer bytes: a few small files measure how fast the store answers, not what the link carries. */
 const LEAST_BYTES = 2 ** 19;
 
 export class LinkRate {
@@ -113,7 +120,7 @@ export class LinkRate {
   #foldedAtMs = 0;
   #busyMs = 0;
   #bytes = 0;
-  /** Of all time. */
+  /** In all the time. */
   #heardBytes = 0;
 
   began(nowMs: number): void {
@@ -140,7 +147,7 @@ export class LinkRate {
       : this.#bytes / this.#busyMs;
   }
 
-  /** The same if `moreBytes` were acknowledged now: what is on its way may be all but there. */
+  /** The same, as if `moreBytes` were acknowledged now: what is on its way may be nearly there. */
   bytesPerMsWith(moreBytes: number, nowMs: number): number | undefined {
     const bytesPerMs = this.bytesPerMs(nowMs);
     return bytesPerMs === undefined ? undefined : bytesPerMs + moreBytes / this.#busyMs;

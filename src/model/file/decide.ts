@@ -1,6 +1,6 @@
-// What to do about one declared file in one role: a pure function of its state and what happened.
-// It promises that the last closed content is pushed or reported as left, that an unchanged baseline is
-// never pushed, and that nothing counts as durable before the store has said so.
+// What to do about one declared file in one role: a pure function of its state and what happened. It promises that
+// the last closed content is pushed or reported as left, that an unchanged baseline is never pushed, and that nothing
+// counts as durable before the store has said so.
 import { pauseAfter, type BackOff } from '../back-off.ts';
 import type { ClosedHow } from './events.ts';
 import type { Evidence } from './evidence.ts';
@@ -10,7 +10,9 @@ import { LATE_NEWS_MS, provenFromMs } from './suspect.ts';
 
 /** A close of a result that would replace something stored waits this long, if nobody saw who closed it. */
 export const HOLD_MS = 2000;
-/** Closes in quick succession move that on by no more than this, so that a steady writer is stored at all. */
+/**
+ * Closes in quick succession prolong that by no more than this, so that the file of a steady writer is stored at all.
+ */
 export const MOST_HOLD_MS = 10_000;
 /** The same for closes of a result that may each be a death's. */
 export const MOST_DOUBT_MS = 60_000;
@@ -23,7 +25,7 @@ export type FileEvent =
       readonly kind: 'closed';
       readonly how: ClosedHow;
       readonly atMs: number;
-      /** `unknown` when it is left out. */
+      /** `unknown` if it is left out. */
       readonly evidence?: Evidence | undefined;
       readonly fingerprint?: Fingerprint;
     }
@@ -37,13 +39,16 @@ export type FileEvent =
   | { readonly kind: 'failed'; readonly why: string; readonly atMs: number }
   /** It can never be pushed as it is (a link out of the work directory, another user's secret). */
   | { readonly kind: 'refused'; readonly why: string }
-  /** A checkpoint generation needs this very content: no pacing. A torn file still waits for its next try. */
+  /** A checkpoint generation needs exactly this content: no pacing. A torn file still waits for its next try. */
   | { readonly kind: 'wanted' }
-  /** Somebody waits for it: no pacing, no hold but for a doubt, and a refused push or a writer is tried again now. */
+  /**
+   * Somebody waits for it: no pacing, and no hold unless the close is in doubt; after a refused push or a writer it
+   * is tried again now.
+   */
   | { readonly kind: 'hurried' }
-  /** The task itself says that what it has closed is whole (`capture flush`): whoever closed it, it was no death. */
+  /** The task itself says that what it has closed is whole (`capture flush`): so no death closed it. */
   | { readonly kind: 'vouched' }
-  /** The store works again, or there is little time: what failed is tried at once, and soon again. */
+  /** The store works again, or time is short: what failed is tried at once, and again soon. */
   | { readonly kind: 'retry-now' }
   /** The task ended with 0: what it inherited and did not touch is its result, too. */
   | { readonly kind: 'adopt' };
@@ -60,7 +65,7 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
     case 'unchanged':
       return nowDurable(fileState, event.durable);
     case 'has-writer':
-      // A close that came while the push looked means that this writer may be gone already: look again.
+      // A close came while the push looked, so this writer may be gone already: look again.
       return { ...ended(fileState), pending: true, blocked: !fileState.closedAgain };
     case 'torn':
       return torn(fileState, event.atMs);
@@ -156,13 +161,15 @@ function vouched(fileState: FileState): FileState {
   };
 }
 
-/** A file that was torn is tried again at once when it is closed anew, and an older close holds up no newer one. */
+/** A torn file is tried again at once if it is closed anew; a pause for an older close never delays a newer one. */
 function pacedUntilMs(fileState: FileState): number {
   const { tornTries, notBeforeMs } = fileState;
   return tornTries > 0 || notBeforeMs <= heldUntilMs(fileState) ? 0 : notBeforeMs;
 }
 
-/** Until when the last close is held: for what it would replace, or because it may be a death's; 0 for neither. */
+/**
+ * Until when the last close is held: because of what it would replace, or because it may be a death's; 0 for neither.
+ */
 function heldUntilMs(fileState: FileState): number {
   const { role, replaces, pendingSinceMs, lastClose } = fileState;
   if (role !== 'result' || lastClose === undefined || provenFromMs(lastClose, undefined) === 0) return 0;
@@ -170,17 +177,20 @@ function heldUntilMs(fileState: FileState): number {
   return replaces ? Math.min(lastClose.atMs + HOLD_MS, pendingSinceMs + MOST_HOLD_MS) : 0;
 }
 
-/** True for a result whose last close may be a death's: under its good name it must not stand before that is known. */
+/** True for a result whose last close may be a death's: until that is known it must not stand under its good name. */
 export function isDoubted({ role, lastClose }: Pick<FileState, 'role' | 'lastClose'>): boolean {
   return role === 'result' && lastClose?.evidence === 'doubtful';
 }
 
-/** True for a closed result that is not sent before it is known that no death closed it, or is only just being sent. */
+/**
+ * True for a closed result that is not sent until it is known that no death closed it, or that is only now being
+ * sent.
+ */
 export function awaitsProof(fileState: FileState): boolean {
   return !isDone(fileState) && !fileState.blocked && heldUntilMs(fileState) > 0;
 }
 
-/** The same for a close that came during the push which ends now: it may be a death's as well as any other. */
+/** The same for a close that came during the push that ends now: it may be a death's like any other. */
 function heldBehindMs(fileState: FileState): number {
   return fileState.closedAgain ? heldUntilMs(fileState) : 0;
 }
@@ -193,15 +203,15 @@ function stored(
   return { ...nowDurable(fileState, durable), replaces: true, notBeforeMs };
 }
 
-/** A scan sees files that nobody touched since we last knew them. */
+/** A scan also sees files that nobody has touched since we last knew them. */
 function isKnown(fileState: FileState, fingerprint: Fingerprint): boolean {
   const known = fileState.inherited ?? (fileState.pending ? undefined : fileState.durable?.fingerprint);
   return known !== undefined && sameFingerprint(known, fingerprint);
 }
 
 /**
- * What waits to be pushed, or is on its way, is no new close because a scan sees it too: only what was written
- * after the last close is. A push that reads right now must not miss any change; else its content counts.
+ * A file that waits to be pushed, or is on its way, has no new close just because a scan sees it: only a write after
+ * the last close makes one. A push that reads now must not miss any change; otherwise its content counts.
  */
 function isTold(fileState: FileState, seen: Fingerprint | undefined): boolean {
   const { lastClose, pending, pushing } = fileState;
@@ -233,12 +243,12 @@ function retried(fileState: FileState, tries: Partial<FileState>, atMs: number, 
   return { ...ended(fileState), ...tries, pending: true, notBeforeMs };
 }
 
-/** True when the content of this many closes is durable or withdrawn, or can never be stored as it is. */
+/** True if the content of this many closes is durable or withdrawn, or can never be stored as it is. */
 export function isOver(fileState: FileState, closes: number): boolean {
   return fileState.durableCloses >= closes || (isDone(fileState) && fileState.left !== undefined);
 }
 
-/** True when nothing of this file is waited for any more: it is durable, withdrawn, or given up for a reason. */
+/** True if nothing of this file is waited for any more: it is durable, withdrawn, or given up for a reason. */
 export function isDone(fileState: FileState): boolean {
   return !fileState.pending && !fileState.pushing;
 }

@@ -1,16 +1,16 @@
-// What the watcher tells: one event flows one way, from the kernel's bytes to decide().
+// What the watcher reports. Events flow one way, from the kernel's bytes to decide().
 import type { RelPath } from '../path.ts';
 import type { Evidence } from './evidence.ts';
 
 /**
  * How a file came to be closed. `close`: IN_CLOSE_WRITE. `rename`: IN_MOVED_TO of the file; `dir-rename`: of a
- * directory above it, so that all that is in it came at once. `link`: a new hard or symbolic link, or an O_TMPFILE
+ * directory above it, so that everything in it came at once. `link`: a new hard or symbolic link, or an O_TMPFILE
  * file linked in. `scan`: found by a scan. `quiet`: the portable fallback saw no change for a while. None proves that
  * no writer is left: the snapshot does.
  */
 export type ClosedHow = 'close' | 'rename' | 'link' | 'scan' | 'quiet' | 'dir-rename';
 
-/** A dying process renames and links nothing: a file that came so was put there by one that lived on. */
+/** A dying process renames and links nothing: a process that lived on put the file there. */
 export function isPlaced(how: ClosedHow): boolean {
   return how === 'rename' || how === 'dir-rename' || how === 'link';
 }
@@ -24,7 +24,7 @@ export interface ClosedEvent {
   readonly evidence: Evidence;
 }
 
-/** What decides where to look: compiled from the manifest. */
+/** Where to look: compiled from the manifest. */
 export interface Interest {
   /** True for a path that has a role. */
   wants(path: RelPath): boolean;

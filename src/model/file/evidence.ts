@@ -3,7 +3,8 @@
 
 /**
  * `clean`: no process of the task died since the look before, so whoever closed it lives on. `doubtful`: one died,
- * and the close may be its death. `unknown`: the task's processes cannot be seen, or the close itself was not.
+ * and its death may have made the close. `unknown`: nobody can see the task's processes, or the close itself was not
+ * seen.
  */
 export type Evidence = 'clean' | 'doubtful' | 'unknown';
 
@@ -11,16 +12,19 @@ export type Evidence = 'clean' | 'doubtful' | 'unknown';
 export interface Seen {
   /** When it started, in clock ticks since boot: a pid is used again, this is not. */
   readonly startTicks: number;
-  /** `exiting`: it closes its files, or soon will. `dead`: it has closed them, and only its parent can still ask. */
+  /**
+   * `exiting`: it closes its files, or soon will. `dead`: it has closed them, and its parent has not waited for it
+   * yet.
+   */
   readonly life: 'alive' | 'exiting' | 'dead';
-  /** Minor faults of the children that it has waited for: more of them is one more that ended. */
+  /** Minor faults of the children that it has waited for: if the number has grown, one more has ended. */
   readonly reaped: number;
 }
 
 /** The task's processes by pid, and those that wait for them. */
 export interface Look {
   readonly processes: ReadonlyMap<number, Seen>;
-  /** Some of them may not be seen, or may end without a trace. */
+  /** Some of them cannot be seen, or may end without a trace. */
   readonly isBlind: boolean;
 }
 
@@ -32,10 +36,11 @@ export const NOBODY: Look = { processes: new Map(), isBlind: false };
  *
  * Let X be a process whose death closed a file, and let that event be read before the second look began. X had its
  * PF_EXITING before the event was queued. Then the look finds one of these:
- * - X was known as alive or exiting: it is exiting now, or dead, or gone.
+ * - X was known as alive or exiting: it is now exiting, or dead, or gone.
  * - X was born since, and nobody has waited for it: it stands among the children of a process that is looked at.
- * - X was born since, and its parent has waited for it: the parent's count has grown, or is not 0 if it is new. If the
- *   parent is gone too, the same holds for it; the last in this line is the launcher, which adopts orphans.
+ * - X was born since, and its parent has waited for it: the parent's count has grown, or is not 0 if the parent is
+ *   new. If the parent is gone too, the same holds for the parent; the last in this line is the launcher, which
+ *   adopts orphans.
  */
 export function evidenceOf(before: Look, now: Look): Evidence {
   for (const [pid, seen] of before.processes)

@@ -23,29 +23,29 @@ export interface Close {
 export interface FileState {
   readonly path: RelPath;
   readonly role: FileRole;
-  /** There before the task started and not closed since. */
+  /** Set if it was there before the task started and was not closed since. */
   readonly inherited: Fingerprint | undefined;
   /** There is content that was closed and is not known to be durable. */
   readonly pending: boolean;
   /** When the oldest close that waits for a push came. */
   readonly pendingSinceMs: number;
-  /** A push is under way; closes that arrive meanwhile become one more. */
+  /** A push is under way; all closes that arrive meanwhile lead to one more push. */
   readonly pushing: boolean;
   readonly closedAgain: boolean;
-  /** Somebody has it open for writing: its close will come, or the final scan. */
+  /** Somebody has it open for writing: it is looked at again at its close, or by the final scan. */
   readonly blocked: boolean;
   /** No push before this instant: pacing, hold or retry. */
   readonly notBeforeMs: number;
   readonly tornTries: number;
-  /** It was torn once: from then on it is copied to the spool first, so that a slow link cannot starve it. */
+  /** It was torn once: from now on it is copied to the spool first, so that it gets stored even over a slow link. */
   readonly spoolFirst: boolean;
   readonly failedTries: number;
   readonly lastClose: Close | undefined;
   /** Closes since the task started. */
   readonly closes: number;
-  /** Of these, how many the push under way covers: what was closed before it began to read. */
+  /** How many of these the push under way covers: those that came before it began to read. */
   readonly readingCloses: number;
-  /** And how many are behind us: their content, or newer, is durable, or the task has withdrawn it. */
+  /** How many of these are over: their content, or newer content, is durable, or the task has withdrawn it. */
   readonly durableCloses: number;
   /** A push would replace an object that is stored under the result's key. */
   readonly replaces: boolean;
@@ -54,7 +54,7 @@ export interface FileState {
   readonly left: string | undefined;
 }
 
-/** A file of which nothing has been told yet. `replaces`: something is stored under the result's key. */
+/** A file of which nothing has been reported yet. `replaces`: something is stored under the result's key. */
 export function newFileState(path: RelPath, role: FileRole, replaces: boolean): FileState {
   return {
     path,

@@ -1,5 +1,5 @@
-// What tells one state of a file from another without reading it. The nanosecond times matter: two writes
-// in one millisecond are two states.
+// Tells one state of a file from another without reading it. The nanosecond times matter: two writes in one
+// millisecond make two states.
 
 /** fstat(2) of a regular file. Times are ns since the epoch as decimal strings, exact and JSON-safe. */
 export interface Fingerprint {
@@ -10,7 +10,7 @@ export interface Fingerprint {
   readonly ctimeNs: string;
 }
 
-/** A fingerprint with what else a push needs to know. */
+/** A fingerprint, and what else a push needs to know. */
 export interface FileFacts extends Fingerprint {
   /** Permission bits only. */
   readonly mode: number;
@@ -21,7 +21,7 @@ export function sameFingerprint(a: Fingerprint, b: Fingerprint): boolean {
   return sameContentFingerprint(a, b) && a.ctimeNs === b.ctimeNs;
 }
 
-/** Without ctime, which a rename or a chmod moves although the bytes stay. */
+/** Without ctime, which a rename or a chmod changes although the bytes stay. */
 export function sameContentFingerprint(a: Fingerprint, b: Fingerprint): boolean {
   return a.dev === b.dev && a.ino === b.ino && a.size === b.size && a.mtimeNs === b.mtimeNs;
 }

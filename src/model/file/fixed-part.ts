@@ -1,4 +1,4 @@
-// The part of a pattern before its first wildcard: all that a listing of the store can be narrowed to.
+// The part of a pattern before its first wildcard: a listing of the store can be narrowed to this and no further.
 import picomatch from 'picomatch';
 
 /** `data/*.csv` → `data/`, `data/` → `data/`, `*.csv` → ``. */

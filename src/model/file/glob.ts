@@ -1,9 +1,9 @@
-// One pattern: a name, or a picomatch glob. Pure; says what matches and which directories are worth entering,
-// and never gives up a directory in which a match could lie.
+// One pattern: a name, or a picomatch glob. Pure; says what matches and which directories are worth entering, and
+// never skips a directory in which a match could be.
 import picomatch from 'picomatch';
 import { ancestorsOf, type RelPath } from '../path.ts';
 
-/** A path without wildcards. `directory`: it ended in `/`, only what is below it is meant. */
+/** A path without wildcards. `directory`: it ended in `/`, so only what is below it is meant. */
 export interface Named {
   readonly kind: 'named';
   readonly name: RelPath;
@@ -12,11 +12,11 @@ export interface Named {
 
 export interface Glob {
   matches(path: RelPath): boolean;
-  /** True when a match can lie below the directory, at any depth; '' is the work directory. */
+  /** True if a match can be below the directory, at any depth; '' is the work directory. */
   reaches(dir: RelPath): boolean;
 }
 
-/** Names that begin with a dot match like others, and a line feed is a character of a name like others. */
+/** Names that begin with a dot match like others, and a line feed counts as a character like others. */
 const OPTIONS = { dot: true, nonegate: true, flags: 's' } as const;
 
 export function parsePattern(text: string): Named | { readonly kind: 'glob'; readonly text: string } {
@@ -30,7 +30,7 @@ export function compileGlob(text: string): Glob {
   const base = literal(picomatch.scan(whole, { nonegate: true }).base);
   const above = new Set(ancestorsOf(base));
   const below = `${base}/`;
-  // `**` reaches any depth, and so does a group that repeats a slash; else each slash is one level.
+  // `**` reaches any depth, and so does a group that repeats a slash; otherwise each slash is one level.
   const depth = /\*\*|\(/.test(whole) ? Infinity : whole.split('/').length;
   return {
     matches: picomatch(whole, OPTIONS),

@@ -1,11 +1,11 @@
-// Whether a symbolic link stays inside the work directory, told from its text alone: it must hold before the
-// link is made, and for what the link may meet later.
+// Does a symbolic link stay inside the work directory? Told from its text alone, because it must hold before the link
+// is made, and whatever the link may lead through later.
 import type { RelPath } from '../path.ts';
 
 /**
- * True when a link at `path` with this target can lead nowhere but below the work directory: relative, and
- * with `..` only at its beginning, no more often than the link is deep. A `..` further on could follow a
- * directory that is itself a link, and come out elsewhere than the text says (path_resolution(7)).
+ * True if a link at `path` with this target can only lead to somewhere below the work directory: it is relative, and
+ * has `..` only at its beginning, no more often than the link is deep. A `..` further on could follow a directory
+ * that is itself a link, and so end elsewhere than the text says (path_resolution(7)).
  */
 export function linkStaysInside(path: RelPath, target: string): boolean {
   if (target === '' || target.startsWith('/') || target.includes('\0')) return false;

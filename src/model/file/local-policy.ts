@@ -1,5 +1,5 @@
-// What a restore does where a file of that name is in the work directory already. Pure: the restore stage
-// looks, this decides.
+// What a restore does if a file of that name is already in the work directory. Pure: the restore stage looks, this
+// decides.
 
 /** `same`: the bytes of the stored file. `differs`: anything else of that name. */
 export type LocalState = 'absent' | 'same' | 'differs';
@@ -13,7 +13,7 @@ export type LocalDecision = 'fetch' | 'keep' | 'replace';
 export interface LocalQuestion {
   readonly role: RestoreRole;
   readonly local: LocalState;
-  /** The local file was modified after the stored one; false when that is not known. */
+  /** The local file was modified after the stored one; false if that is not known. */
   readonly localIsNewer: boolean;
   readonly onLocal: 'stored' | 'newest';
 }

@@ -1,4 +1,4 @@
-// The manifest: which paths the user declared, and as what. Pure; compiled once, asked for every event, so
+// The manifest: which paths the user declared, and as what. Pure; it is compiled once and asked for every event, so
 // names without wildcards are looked up and only globs are tried one after the other.
 import { ancestorsOf, type RelPath } from '../path.ts';
 import type { Interest } from './events.ts';
@@ -12,7 +12,7 @@ export interface ManifestPatterns {
   readonly inputs: readonly string[];
   readonly companions: readonly string[];
   readonly exclude: readonly string[];
-  /** Of these patterns only the newest n matches are members of a checkpoint generation; undefined: all. */
+  /** Only the newest n matches of these patterns are members of a checkpoint generation; undefined: all. */
   readonly newest: number | undefined;
   /** Paths that are never watched, whatever matches: stores inside the work directory. */
   readonly skip?: readonly RelPath[];
@@ -35,7 +35,10 @@ export interface Manifest extends Interest {
     readonly inputs: readonly RelPath[];
     readonly companions: readonly RelPath[];
   };
-  /** Index of the pattern of `list` that the path matches, -1: none. For `--newest` and never-matched patterns. */
+  /**
+   * Index of the pattern of `list` that the path matches, -1 if none. For `--newest`, and for patterns without a
+   * match.
+   */
   matchIndex(list: keyof PatternLists, path: RelPath): number;
 }
 
@@ -93,11 +96,11 @@ function quoted(name: RelPath): string {
 interface PatternList {
   readonly exact: readonly RelPath[];
   matches(path: RelPath): boolean;
-  /** Of the first pattern in the user's order that matches, -1: none. */
+  /** The first pattern in the user's order that matches, -1 if none. */
   indexOf(path: RelPath): number;
-  /** True when some match can lie below the directory. */
+  /** True if a match can be below the directory. */
   reaches(dir: RelPath): boolean;
-  /** True when everything below the directory matches, by a name without wildcards. */
+  /** True if a name without wildcards declares everything below the directory. */
   coversAll(dir: RelPath): boolean;
 }
 
@@ -119,17 +122,17 @@ function compileList(texts: readonly string[]): PatternList {
   };
 }
 
-/** A file may be named by itself, or by any directory above it: at most one look-up for each component. */
+/** A file may be named by itself, or by any directory above it: this takes one look-up for each component at most. */
 function indexNames(parsed: readonly (Named | { readonly kind: 'glob' })[]): {
   indexOf(path: RelPath): number;
-  /** Of the pattern that holds everything below `dir`. */
+  /** The pattern that declares everything below `dir`. */
   below(dir: RelPath): number;
 } {
   const files = new Map<RelPath, number>();
   const directories = new Map<RelPath, number>();
   parsed.forEach((pattern, index) => {
     if (pattern.kind === 'glob') return;
-    // A name without a final slash is that file, or everything below it when it is a directory.
+    // A name without a final slash is that file, or everything below it if it is a directory.
     if (!directories.has(pattern.name)) directories.set(pattern.name, index);
     if (!pattern.directory && !files.has(pattern.name)) files.set(pattern.name, index);
   });
@@ -149,7 +152,7 @@ function globIndex(globs: readonly (Glob & { readonly index: number })[], path: 
   return globs.find((glob) => glob.matches(path))?.index ?? -1;
 }
 
-/** The smaller of two indices of which -1 is none. */
+/** The smaller of two indices; -1 stands for none. */
 function firstOf(a: number, b: number): number {
   if (a === -1 || b === -1) return Math.max(a, b);
   return Math.min(a, b);

@@ -1,14 +1,17 @@
-// When a file that decide() knows to be pending is pushed, and why one is not stored: pure, asked each time that
-// something may have changed. It never starts a second push of a file.
+// When a pending file is pushed, and why one is not stored: pure, asked each time that something may have changed.
+// Never starts a second push of a file.
 import { isDoubted, isDone } from './decide.ts';
 import type { FileState } from './file-state.ts';
 
-/** What is true of the whole run when a push is considered. */
+/** The state of the whole run when a push is considered. */
 export interface PushContext {
   readonly nowMs: number;
-  /** A flush, a notice or the end of the run: pacing and holding no longer count, retries do. */
+  /** A flush, a notice or the end of the run: nothing is paced or held back, but retries still wait. */
   readonly urgent: boolean;
-  /** The task itself asks for it (a flush), or has ended: what may be a death's need not wait until that is known. */
+  /**
+   * The task itself asks for it (a flush), or has ended: a close that may be a death's need not wait until that is
+   * known.
+   */
   readonly vouched: boolean;
   /** After SIGTERM until the task has ended: its closes may be a death's. */
   readonly holdReplacing: boolean;
@@ -31,13 +34,13 @@ export function nextStep(fileState: FileState, context: PushContext): NextStep {
   return { kind: 'push', spoolFirst: fileState.spoolFirst };
 }
 
-/** True while a push would put what may be a death's over a stored object, or where a good one is to stand. */
+/** True while a push would put what may be a death's over a stored object, or where a good one should be. */
 export function isHeldBack(fileState: FileState, holdReplacing: boolean): boolean {
   if (!holdReplacing || fileState.role !== 'result') return false;
   return isDoubted(fileState) || (fileState.replaces && fileState.lastClose?.evidence !== 'clean');
 }
 
-/** `otherwise`: why it is not stored although nothing stands in its way. */
+/** `otherwise`: why it is not stored if nothing prevents it. */
 export function whyLeft(fileState: FileState, otherwise = 'no time was left'): string | undefined {
   if (fileState.left !== undefined) return fileState.left;
   if (fileState.blocked) return 'another process still has it open for writing';

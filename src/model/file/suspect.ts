@@ -1,11 +1,11 @@
-// A death is not a close: the kernel also closes the files of a process that is killed, half-written.
-// Pure: says which closes prove nothing, while the task runs and once it has not ended with 0.
+// A death is not a close: the kernel also closes the files of a process that is killed, half-written. Pure: says
+// which closes prove nothing, while the task runs and once it has not ended with 0.
 import { isPlaced } from './events.ts';
 import type { Close } from './file-state.ts';
 
 /** An exit status may be a wrapper's, which passes on a death that is this old. */
 export const LATE_NEWS_MS = 10_000;
-/** The main process itself was killed: that is known at once, but for a busy machine. */
+/** If the main process itself was killed, we know at once, apart from delays on a busy machine. */
 const PROMPT_NEWS_MS = 1000;
 /** A task that lives on this long after a signal that it handled has closed its files itself. */
 const HANDLED_LIFE_MS = 200;
@@ -14,37 +14,38 @@ export interface Ending {
   /** Exit code 0, or one that the user trusts. */
   readonly clean: boolean;
   readonly endedAtMs: number;
-  /** When the first signal that asks it to end went to the task: what it closed before was no death. */
+  /** When the first signal that asks it to end was sent to the task: no death closed what was closed before. */
   readonly signalledAtMs: number | undefined;
-  /** When processes that the task left behind, and that still wrote, were told to end. */
+  /** When processes were told to end that the task left behind and that still wrote. */
   readonly writersStoppedAtMs: number | undefined;
   /** The main process ended by a signal: it handled nothing. */
   readonly killed: boolean;
 }
 
 /**
- * From when on no death that comes to light can make the last close of a file suspect: ms since the epoch, 0 for
- * at once. After a signal that asks the task to end nothing but a clean close is certain before the end.
+ * From when on no death that comes to light can make the last close of a file suspect: ms since the epoch, 0 for at
+ * once. After a signal that asks the task to end, only a clean close is certain before the end.
  */
 export function provenFromMs(close: Close | undefined, signalledAtMs: number | undefined): number {
   if (close === undefined || isProof(close)) return 0;
   return signalledAtMs !== undefined && close.atMs >= signalledAtMs ? Infinity : close.atMs + LATE_NEWS_MS;
 }
 
-/** A dying process renames and links nothing; and while nobody died, whoever closed the file lives on. */
+/** A dying process renames and links nothing; and if nobody died, whoever closed the file lives on. */
 function isProof({ how, evidence }: Close): boolean {
   return isPlaced(how) || evidence === 'clean';
 }
 
-/** True when the last close of a file may have been its writer's death. */
+/** True if its writer's death may have made the last close of a file. */
 export function isSuspect(close: Close | undefined, ending: Ending): boolean {
   if (close === undefined || isPlaced(close.how)) return false;
   const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, killed } = ending;
-  // However well the task ended, and whether it closed the file itself: this writer had to be stopped.
+  // This writer had to be stopped, so it does not matter how well the task ended, or whether it closed the file
+  // itself.
   if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;
   if (clean || isProof(close)) return false;
   const isUnsignalled = signalledAtMs === undefined || close.atMs < signalledAtMs;
-  // A process has died: whatever ended the task afterwards, nothing has shown since that it was not this one.
+  // A process has died. Whatever ended the task afterwards, nothing has shown since that it was not this death.
   if (close.evidence === 'doubtful' && isUnsignalled) return endedAtMs - close.atMs < LATE_NEWS_MS;
   if (signalledAtMs === undefined) return close.atMs >= endedAtMs - (killed ? PROMPT_NEWS_MS : LATE_NEWS_MS);
   if (close.atMs < signalledAtMs) return false;
