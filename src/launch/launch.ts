@@ -1,6 +1,5 @@
 // Read this first. Runs one task with capture beside it, from the search for its program to the exit status.
 // It stays tiny: no parser, no logger and no store is ever loaded here.
-import os from 'node:os';
 import tty from 'node:tty';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT, statusOfSignal } from '../model/exit-status.ts';
@@ -11,6 +10,7 @@ import type { TaskEnd } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { setOpenFilesLimit } from '../native/processes.ts';
 import { ownEnvironment } from '../native/start.ts';
+import { numberOfSignal } from '../native/wait-status.ts';
 import { findCommand } from './find-command.ts';
 import { readInherited, withoutShim } from './inherited.ts';
 import type { Inherited } from './inherited.ts';
@@ -48,8 +48,8 @@ interface Launch extends LaunchOptions {
   readonly workdir: HeldWorkdir;
   readonly inherited: Inherited;
   readonly sharesGroup: boolean;
-  /** Running children that Node waits for. */
-  readonly nodeChildren: Set<number>;
+  /** Running children that we started ourselves. */
+  readonly ownChildren: Set<number>;
   readonly orphans: Orphans;
   readonly sidecar: SidecarProcess;
   readonly supervision: Supervision;
@@ -70,11 +70,11 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   // With a terminal the task stays in our group, where the terminal's keys and job control reach it; without
   // one it gets a session of its own, whose whole group can be signalled. The sidecar stands where it stands.
   const sharesGroup = tty.isatty(0);
-  const nodeChildren = new Set<number>();
-  const orphans = adoptOrphans(nodeChildren);
+  const ownChildren = new Set<number>();
+  const orphans = adoptOrphans(ownChildren);
   const entry = options.sidecarEntry;
   const env = withoutShim(process.env);
-  const sidecar = new SidecarProcess({ entry, settings, sharesGroup, env, nodeChildren });
+  const sidecar = new SidecarProcess({ entry, settings, sharesGroup, env, ownChildren });
   const say: LaunchOptions['say'] = (line, level, fields) =>
     options.say(line, level, { attempt: sidecar.attempt(), ...fields });
   const tell: SidecarProcess['tell'] = (message) => sidecar.tell(message);
@@ -92,7 +92,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
       workdir,
       inherited,
       sharesGroup,
-      nodeChildren,
+      ownChildren,
       orphans,
       sidecar,
       supervision,
@@ -100,7 +100,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     // Here, while signals are still heard: requeueing ends the job, and us with it.
     if (status === settings.preemptedStatus && settings.requeue !== undefined) {
       const deadlineMs = supervision.lastCall.deadlineMs();
-      await requeue(settings.requeue, { nodeChildren, deadlineMs, say });
+      await requeue(settings.requeue, { ownChildren, deadlineMs, say });
     }
     return status;
   } finally {
@@ -158,7 +158,7 @@ async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready'
       ),
       fds: launched.inherited.fds,
       members: () => launched.orphans.members(sidecar.pid()),
-      nodeChildren: launched.nodeChildren,
+      ownChildren: launched.ownChildren,
     });
     sidecar.tell({ kind: 'task-started', pid: task.pid });
     supervision.taskRuns(task);
@@ -206,7 +206,7 @@ async function endLeftBehind(
 async function endBeforeTask(launched: Launch, { what, signal }: EndRequest): Promise<ExitStatus> {
   const { settings, sidecar, say } = launched;
   const preempted = signal === undefined || signal === 'SIGTERM';
-  const status = preempted ? settings.preemptedStatus : statusOfSignal(os.constants.signals[signal]);
+  const status = preempted ? settings.preemptedStatus : statusOfSignal(numberOfSignal(signal));
   const reason = `${what} before the task was started`;
   say(`${reason}: nothing was started`, 'warn', { event: 'refused', status });
   sidecar.tell({ kind: 'task-not-started', status, reason, preempted });
@@ -226,6 +226,5 @@ function verdict(
 }
 
 function statusOf(end: TaskEnd): ExitStatus {
-  if (end.signal === undefined) return end.code ?? EXIT.internal;
-  return statusOfSignal(os.constants.signals[end.signal as NodeJS.Signals]);
+  return end.code ?? statusOfSignal(numberOfSignal(end.signal));
 }

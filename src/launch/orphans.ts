@@ -1,5 +1,5 @@
 // Makes the launcher the parent of every process that the task leaves behind, and takes their exit statuses, so that no
-// zombie stays. It never touches Node's own children: their statuses belong to Node.
+// zombie stays. It never touches what we started ourselves: whoever started it takes its status.
 import { becomeSubreaper, childPids, descendants, reapChild } from '../native/processes.ts';
 
 export interface Orphans {
@@ -11,16 +11,16 @@ export interface Orphans {
 }
 
 /**
- * To be called before anything is started. `nodeChildren` are the running children that Node itself waits for; whoever
+ * To be called before anything is started. `ownChildren` are the running children that we started ourselves; whoever
  * starts one adds it in the same turn of the event loop.
  */
-export function adoptOrphans(nodeChildren: ReadonlySet<number>): Orphans {
+export function adoptOrphans(ownChildren: ReadonlySet<number>): Orphans {
   // A shell that starts something in the background and then becomes capture leaves it as our child.
   const before = childPids();
   becomeSubreaper();
   const waiting = new Set<() => void>();
   const reap = (): void => {
-    for (const pid of childPids()) if (!nodeChildren.has(pid)) reapChild(pid);
+    for (const pid of childPids()) if (!ownChildren.has(pid)) reapChild(pid);
     for (const wake of waiting) wake();
   };
   process.on('SIGCHLD', reap);

@@ -23,8 +23,8 @@ const SURVIVING = 'trap "" TERM HUP; exec scontrol "$@"';
 type Say = (line: string, level: 'info' | 'warn', fields?: MessageFields) => void;
 
 export interface RequeueOptions {
-  /** Running children that Node waits for; kept up to date here. */
-  readonly nodeChildren: Set<number>;
+  /** Running children that we started ourselves; kept up to date here. */
+  readonly ownChildren: Set<number>;
   /** When we are killed, ms since the epoch, if that is known. */
   readonly deadlineMs: number | undefined;
   readonly say: Say;
@@ -32,10 +32,10 @@ export interface RequeueOptions {
 
 export async function requeue(
   job: SlurmJob,
-  { nodeChildren, deadlineMs, say }: RequeueOptions,
+  { ownChildren, deadlineMs, say }: RequeueOptions,
 ): Promise<void> {
   const endByMs = Math.min(clockMs() + ANSWERS_WITHIN_MS, (deadlineMs ?? Infinity) + AFTER_DEADLINE_MS);
-  const ask = { nodeChildren, endByMs };
+  const ask = { ownChildren, endByMs };
   try {
     switch (requeueRule(await scontrol(['-o', 'show', 'job', job.id], ask), job)) {
       case 'requeued':
@@ -55,7 +55,7 @@ export async function requeue(
 /** What it prints. Throws with its message if it fails, or does not answer. */
 async function scontrol(
   args: readonly string[],
-  { nodeChildren, endByMs }: { readonly nodeChildren: Set<number>; readonly endByMs: number },
+  { ownChildren, endByMs }: { readonly ownChildren: Set<number>; readonly endByMs: number },
 ): Promise<string> {
   const timeout = Math.max(LEAST_MS, endByMs - clockMs());
   const child = spawn('/bin/sh', ['-c', SURVIVING, 'scontrol', ...args], {
@@ -64,7 +64,7 @@ async function scontrol(
   });
   const { pid } = child;
   // Otherwise the reaper of orphans would take its exit status.
-  if (pid !== undefined) nodeChildren.add(pid);
+  if (pid !== undefined) ownChildren.add(pid);
   const said = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
@@ -80,6 +80,6 @@ async function scontrol(
     throw new Error(said.stderr.trim().split('\n', 1)[0] || `scontrol ${args.join(' ')}: ${how}`);
   } finally {
     clearTimeout(late);
-    if (pid !== undefined) nodeChildren.delete(pid);
+    if (pid !== undefined) ownChildren.delete(pid);
   }
 }

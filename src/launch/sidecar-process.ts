@@ -36,8 +36,8 @@ export interface SidecarOptions {
   /** In our process group, as the task is. */
   readonly sharesGroup: boolean;
   readonly env: NodeJS.ProcessEnv;
-  /** Running children that Node waits for; kept up to date here. */
-  readonly nodeChildren: Set<number>;
+  /** Running children that we started ourselves; kept up to date here. */
+  readonly ownChildren: Set<number>;
 }
 
 export interface SidecarEvents {
@@ -190,8 +190,8 @@ function spawnSidecar(options: SidecarOptions): ChildProcess {
   });
   const { pid } = child;
   if (pid !== undefined) {
-    options.nodeChildren.add(pid);
-    child.once('exit', () => options.nodeChildren.delete(pid));
+    options.ownChildren.add(pid);
+    child.once('exit', () => options.ownChildren.delete(pid));
   }
   return child;
 }

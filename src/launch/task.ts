@@ -2,11 +2,11 @@
 // descriptors and never open a stream on them (libuv would make a shared pipe non-blocking).
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { TaskEnd } from '../model/format/messages.ts';
 import { showPath } from '../model/path.ts';
+import { endOfChild } from '../native/child-end.ts';
 import { clockMs } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
 import { withBytes } from './byte-words.ts';
@@ -30,8 +30,8 @@ export interface TaskOptions {
   readonly fds: readonly number[];
   /** Every living process that belongs to the task. */
   readonly members: () => readonly number[];
-  /** Running children that Node waits for; kept up to date here. */
-  readonly nodeChildren: Set<number>;
+  /** Running children that we started ourselves; kept up to date here. */
+  readonly ownChildren: Set<number>;
 }
 
 export interface Task {
@@ -59,24 +59,17 @@ export async function startTask(options: TaskOptions): Promise<Task> {
   } catch (error) {
     throw startFailure(options, error); // E2BIG and ENOMEM are thrown at once, ENOENT and the like are emitted
   }
-  const pid = child.pid ?? 0;
-  options.nodeChildren.add(pid);
-  const ended = new Promise<TaskEnd>((resolve) => {
-    child.once('exit', (code, signal) => {
-      options.nodeChildren.delete(pid);
-      resolve({ code: code ?? undefined, signal: signal ?? undefined, atMs: clockMs() });
-    });
-  });
-  try {
-    await once(child, 'spawn');
-  } catch (error) {
-    options.nodeChildren.delete(pid);
-    throw startFailure(options, error);
-  }
+  const ended = endOfChild(child);
+  const { pid } = child;
+  if (pid === undefined) throw startFailure(options, await ended.catch((error: unknown) => error));
+  options.ownChildren.add(pid);
   return {
     pid,
     sharesGroup: options.sharesGroup,
-    ended,
+    ended: ended.then((how) => {
+      options.ownChildren.delete(pid);
+      return { ...how, atMs: clockMs() };
+    }),
     members: options.members,
     signal: (signal) => {
       if (options.sharesGroup) for (const member of options.members()) sendSignal(member, signal);

@@ -30,7 +30,7 @@ export function fromTimeOfDay(atMs: number): number {
 }
 
 /** The longest delay of a Node timer, which takes 32 bits of milliseconds (Node, "Timers"). */
-const LONGEST_MS = 2 ** 31 - 1;
+export const LONGEST_MS = 2 ** 31 - 1;
 
 export interface LongTimer {
   cancel(): void;

@@ -3,7 +3,9 @@
 // 6.15).
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
+import type { Ended } from '../model/format/messages.ts';
 import { libcFunction } from './libc.ts';
+import { endOf } from './wait-status.ts';
 
 /** The same number on every architecture. */
 const SYS_PIDFD_OPEN = 434;
@@ -16,12 +18,6 @@ const EXIT_CODE = 60;
 
 const openPid = libcFunction<[number, 'long', number, 'unsigned int', number]>('long syscall(long, ...)');
 const ioctl = libcFunction<[number, number, 'void*', Buffer]>('int ioctl(int, unsigned long, ...)');
-
-/** A wait status (waitpid(2)): exactly one is set. */
-export interface Ended {
-  readonly code: number | undefined;
-  readonly signalNumber: number | undefined;
-}
 
 export interface Pidfd {
   /** Undefined while the process runs, and where the kernel does not tell. */
@@ -63,11 +59,4 @@ function zombieStatus(pid: number): number | undefined {
     if (errnoOf(error) === undefined) throw error;
     return undefined;
   }
-}
-
-function endOf(status: number): Ended {
-  const signalNumber = status & 0x7f;
-  return signalNumber === 0
-    ? { code: (status >> 8) & 0xff, signalNumber: undefined }
-    : { code: undefined, signalNumber };
 }

@@ -1,8 +1,10 @@
 // Processes as the kernel knows them: the table in /proc, orphans that come to us, and waiting for them.
-// Never waits for any child (waitpid of -1): that would take the exit statuses of Node's own children.
+// Never waits for any child (waitpid of -1): that would take exit statuses that somebody else waits for.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
+import type { Ended } from '../model/format/messages.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
+import { endOf } from './wait-status.ts';
 
 const prctl =
   libcFunction<
@@ -18,9 +20,7 @@ const prctl =
       number,
     ]
   >('int prctl(int, ...)');
-const waitpid = libcFunction<[pid: number, status: Buffer | null, options: number]>(
-  'int waitpid(int, void*, int)',
-);
+const waitpid = libcFunction<[pid: number, status: Buffer, options: number]>('int waitpid(int, void*, int)');
 const setrlimit = libcFunction<[resource: number, limit: Buffer]>('int setrlimit(int, const void*)');
 const getrlimit = libcFunction<[resource: number, limit: Buffer]>('int getrlimit(int, void*)');
 
@@ -55,9 +55,10 @@ export function becomeSubreaper(): void {
   );
 }
 
-/** Takes the exit status of a child that has ended (waitpid(2), WNOHANG); false while it runs. */
-export function reapChild(pid: number): boolean {
-  return waitpid(pid, null, WNOHANG) === pid;
+/** Takes the exit status of a child that has ended (waitpid(2), WNOHANG); undefined while it runs or is stopped. */
+export function reapChild(pid: number): Ended | undefined {
+  const status = Buffer.alloc(4);
+  return waitpid(pid, status, WNOHANG) === pid ? endOf(status.readInt32LE(0)) : undefined;
 }
 
 /** Our own children, of all threads, zombies too (proc_pid_task(5)); empty without /proc. */

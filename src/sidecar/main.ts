@@ -181,13 +181,8 @@ async function launcherLost(life: Life): Promise<void> {
   const ended = life.task?.ended();
   // Nobody saw how the task ended: a close that may be a death's stays one, and what the task surely closed itself is
   // whole.
-  const seen =
-    ended === undefined ? undefined : { code: ended.code, signal: nameOfSignal(ended.signalNumber), atMs };
+  const seen = ended === undefined ? undefined : { ...ended, atMs };
   await finish(life, { code: EXIT.internal, signal: undefined, atMs }, { reason: 'launcher lost', seen });
-}
-
-function nameOfSignal(number: number | undefined): string | undefined {
-  return Object.entries(os.constants.signals).find(([, one]) => one === number)?.[0];
 }
 
 function tell(message: FromSidecar, then?: () => void): void {

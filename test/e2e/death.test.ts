@@ -85,6 +85,19 @@ describe('a program that is killed in the middle of a write', () => {
     expect(newest()).toBe(true);
     expect(await resumedFrom()).toBe('half\n');
   });
+
+  // Node has no name for it, and tells it as it tells an exit with 0.
+  it.each([34, 40, 64])('by the real-time signal %i is no success', async (number) => {
+    const script = `exec 3> r.dat; echo half >&3; kill -${number} $$`;
+    const run = place.run(OPTIONS, ['sh', '-c', script]);
+    expect(await run.status, run.stderr()).toBe(128 + number);
+    expect(place.keys()).toEqual(['r.dat.0.partial-1']);
+    expect(fs.readFileSync(place.at('r.dat'), 'utf8')).toBe('half\n');
+    const { kind, end } = place.records().at(-1)?.record ?? {};
+    expect(kind).toBe('failed');
+    expect(end).toMatchObject({ signal: `SIG${number}`, status: 128 + number });
+    expect(run.stderr()).toContain(`failed: SIG${number} ended the task, exit ${128 + number}`);
+  });
 });
 
 describe('with --generations 1', () => {

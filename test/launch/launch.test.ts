@@ -13,6 +13,8 @@ describe('exit status', () => {
     ["passes the task's own status through", ['sh', '-c', 'exit 7'], 7],
     ['is 128+N when signal N ended the task', ['sh', '-c', 'kill -KILL $$'], 137],
     ['is 128+N for a signal without a core', ['sh', '-c', 'kill -USR1 $$'], 138],
+    ['is 128+N for the first real-time signal', ['sh', '-c', 'kill -34 $$'], 162],
+    ['is 128+N for the last real-time signal', ['sh', '-c', 'kill -64 $$'], 192],
     ['is 0 for success', ['true'], 0],
   ])('%s', async (_, task, expected) => {
     expect(await lab.capture(task).status).toBe(expected);

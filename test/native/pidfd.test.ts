@@ -11,9 +11,10 @@ const tells = major > 6 || (major === 6 && minor >= 15);
 
 describe('a pidfd', () => {
   it.each([
-    ['exit 7', { code: 7, signalNumber: undefined }],
-    ['exit 0', { code: 0, signalNumber: undefined }],
-    ['kill -9 $$', { code: undefined, signalNumber: 9 }],
+    ['exit 7', { code: 7, signal: undefined }],
+    ['exit 0', { code: 0, signal: undefined }],
+    ['kill -34 $$', { code: undefined, signal: 'SIG34' }],
+    ['kill -9 $$', { code: undefined, signal: 'SIGKILL' }],
   ])('says how a process ended that somebody else waited for: %s', async (script, ended) => {
     const child = spawn('sh', ['-c', `read go; ${script}`], { stdio: ['pipe', 'ignore', 'inherit'] });
     const pidfd = openPidfd(child.pid ?? 0);
@@ -25,8 +26,8 @@ describe('a pidfd', () => {
   });
 
   it.each([
-    ['exit 7', { code: 7, signalNumber: undefined }],
-    ['kill -9 $$', { code: undefined, signalNumber: 9 }],
+    ['exit 7', { code: 7, signal: undefined }],
+    ['kill -9 $$', { code: undefined, signal: 'SIGKILL' }],
   ])('says how a process ended that nobody has waited for yet: %s', async (script, ended) => {
     // `exec sleep` never waits for what the shell has started.
     const parent = spawn('sh', ['-c', `sh -c 'sleep 0.1; ${script}' & echo $!; exec sleep 3600`]);

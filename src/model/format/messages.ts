@@ -4,14 +4,16 @@ import type { ExitStatus } from '../exit-status.ts';
 import type { Notice } from './notice.ts';
 import type { Settings } from './settings.ts';
 
-/** How the task's main process ended. `code` and `signal` as waitpid(2) has them: exactly one is set. */
-export interface TaskEnd {
-  readonly code: number | undefined;
-  /** `SIGTERM`, ... */
-  readonly signal: string | undefined;
+/** How a process ended, as waitpid(2) has it. A signal is `SIGTERM`, ..., and `SIG34` where it has no other name. */
+export type Ended =
+  | { readonly code: number; readonly signal: undefined }
+  | { readonly code: undefined; readonly signal: string };
+
+/** How the task's main process ended. */
+export type TaskEnd = Ended & {
   /** When the launcher learnt of it, ms since the epoch. */
   readonly atMs: number;
-}
+};
 
 export type ToSidecar =
   /** The first message. `attempt` is set when a dead sidecar is being replaced: it must not claim anew. */

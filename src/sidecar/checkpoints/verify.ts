@@ -1,9 +1,9 @@
 // The user's own check of a set of checkpoint files (`--verify-checkpoint`), run in the work directory. It never runs
 // longer than its time limit, and its output never goes where the task's results go.
 import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { reasonOf } from '../../model/errors.ts';
 import { formatMs } from '../../model/units.ts';
+import { endOfChild } from '../../native/child-end.ts';
 
 /** A check reads one checkpoint; one that takes longer than this hangs. */
 const LIMIT_MS = 600_000;
@@ -40,13 +40,13 @@ export async function verify(job: VerifyJob): Promise<string | undefined> {
   }, limitMs);
   signal.addEventListener('abort', kill, { once: true });
   try {
-    const [code, name]: unknown[] = await once(child, 'exit');
+    const ended = await endOfChild(child);
     signal.throwIfAborted();
     if (isLate) return `its check took longer than ${formatMs(limitMs)}`;
-    if (code === 0) return undefined;
-    return typeof code === 'number'
-      ? `its check ended with ${code}`
-      : `its check was ended by ${String(name)}`;
+    if (ended.code === 0) return undefined;
+    return ended.code === undefined
+      ? `its check was ended by ${ended.signal}`
+      : `its check ended with ${ended.code}`;
   } catch (error) {
     signal.throwIfAborted();
     throw new Error(`cannot run --verify-checkpoint: ${reasonOf(error)}`, { cause: error });

@@ -1,6 +1,5 @@
 // How the run ended, in the words of model/outcome/verdict and model/file/suspect: how the task ended, whether its
 // closes can be trusted, and whether what must be there is stored. Decides nothing.
-import os from 'node:os';
 import { EXIT } from '../../model/exit-status.ts';
 import { isSuspect, type Ending } from '../../model/file/suspect.ts';
 import type { TaskEnd } from '../../model/format/messages.ts';
@@ -17,6 +16,7 @@ import {
 } from '../../model/outcome/verdict.ts';
 import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
+import { numberOfSignal } from '../../native/wait-status.ts';
 import type { Needs } from '../run/context.ts';
 import type { FinishParts, RunEnd } from './parts.ts';
 
@@ -116,7 +116,5 @@ function* storedResults({ context, files, suspects }: OutcomeParts): Generator<R
 
 function taskOutcome(end: TaskEnd | undefined): TaskOutcome | undefined {
   if (end === undefined) return undefined;
-  if (end.code !== undefined) return { code: end.code };
-  const numbers: Readonly<Record<string, number | undefined>> = os.constants.signals;
-  return { signalNumber: numbers[end.signal ?? ''] ?? 0 };
+  return end.code === undefined ? { signalNumber: numberOfSignal(end.signal) } : { code: end.code };
 }

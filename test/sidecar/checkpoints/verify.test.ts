@@ -41,6 +41,7 @@ describe('the check', () => {
     ['fails with its status', 'exit 3', 'its check ended with 3'],
     ['fails when it cannot be found', 'no-such-program 2>&-', 'its check ended with 127'],
     ['fails when a signal ends it', 'kill -9 $$', 'its check was ended by SIGKILL'],
+    ['fails when a real-time signal ends it', 'kill -34 $$', 'its check was ended by SIG34'],
   ])('%s', async (_, command, why) => {
     expect(await verify(job(command))).toBe(why);
   });

@@ -1,0 +1,68 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import os from 'node:os';
+import { describe, expect, it } from 'vitest';
+import { endOfChild } from '../../src/native/child-end.ts';
+import { processEntry, sendSignal } from '../../src/native/processes.ts';
+import { until } from '../launch/harness.ts';
+
+const shell = (script: string): ChildProcess => spawn('sh', ['-c', script], { stdio: 'ignore' });
+const numbers = (from: number, to: number): readonly number[] =>
+  Array.from({ length: to - from + 1 }, (_, n) => from + n);
+/** What stops a process, or leaves it alone (signal(7)). */
+const { SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH } = os.constants.signals;
+const harmless = new Set([SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH]);
+const SLEEP = new Int32Array(new SharedArrayBuffer(4));
+const nameOf = (number: number): string =>
+  Object.entries(os.constants.signals).find(([, one]) => one === number)?.[0] ?? `SIG${number}`;
+
+describe('the end of a child', () => {
+  it.each([0, 1, 34, 64, 127, 128, 162, 255])('is its exit status: %i', async (code) => {
+    expect(await endOfChild(shell(`exit ${code}`))).toEqual({ code, signal: undefined });
+  });
+
+  it('is the signal that ended it, each from 1 to 64', async () => {
+    for (const number of numbers(1, 64).filter((one) => !harmless.has(one))) {
+      const child = shell(`ulimit -c 0; kill -${number} $$`);
+      expect(await endOfChild(child)).toEqual({ code: undefined, signal: nameOf(number) });
+    }
+  });
+
+  it('is told when the child ended before anybody looked', async () => {
+    const child = shell('kill -40 $$');
+    // In this turn of the event loop: libuv must not see it.
+    while (processEntry(child.pid ?? 0)?.state !== 'Z') Atomics.wait(SLEEP, 0, 0, 5);
+    expect(await endOfChild(child)).toEqual({ code: undefined, signal: 'SIG40' });
+  });
+
+  it.each(['SIGSTOP', 'SIGTSTP'] as const)('is not that it is stopped by %s', async (signal) => {
+    const child = shell(`kill -${signal.slice(3)} $$; exit 7`);
+    const { pid = 0 } = child;
+    let isOver = false;
+    const ended = endOfChild(child).finally(() => (isOver = true));
+    await until('stopped', () => processEntry(pid)?.state === 'T');
+    // A SIGCHLD for a child that ended and one for this one, which stopped, look the same.
+    await endOfChild(shell('exit 0'));
+    expect(isOver).toBe(false);
+    sendSignal(pid, 'SIGCONT');
+    expect(await ended).toEqual({ code: 7, signal: undefined });
+  });
+
+  it('takes no other child of Node from it', async () => {
+    const mine = Promise.all(numbers(1, 8).map(() => endOfChild(shell('kill -64 $$'))));
+    const others = await Promise.all(numbers(1, 8).map((code) => once(shell(`exit ${code}`), 'exit')));
+    expect(others.map(([code]: unknown[]) => code)).toEqual(numbers(1, 8));
+    expect(new Set((await mine).map(({ signal }) => signal))).toEqual(new Set(['SIG64']));
+  });
+
+  it('is the error of one that could not be started', async () => {
+    await expect(endOfChild(spawn('/no/such/program'))).rejects.toMatchObject({ code: 'ENOENT' });
+    await expect(endOfChild(spawn('/etc/passwd'))).rejects.toMatchObject({ code: 'EACCES' });
+  });
+
+  it('leaves no listener behind', async () => {
+    const before = process.listenerCount('SIGCHLD');
+    await endOfChild(shell('exit 0'));
+    expect(process.listenerCount('SIGCHLD')).toBe(before);
+  });
+});
