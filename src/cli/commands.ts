@@ -1,11 +1,14 @@
 // What each command does, once the command line is understood. Modules are loaded on first use: thousands of array
 // tasks start at once, and --help needs none of these modules.
+import os from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Log } from '../log/log.ts';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT, statusOfSignal, type ExitStatus } from '../model/exit-status.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
+import { clockMs } from '../native/clock.ts';
 import type { Parsed } from './parse.ts';
+import type { DryRunLine } from './standalone.ts';
 import { print, type SayLevel } from './say.ts';
 
 /** What was asked for, when it is neither help nor a mistake. */
@@ -61,11 +64,21 @@ async function dryRun(asked: Asked): Promise<ExitStatus> {
   }
   const { dryRun: look } = await import('./standalone.ts');
   return untilStopped(async (signal) => {
-    const { text, failure } = await look(settings, signal);
-    print(text);
+    const { lines, failure } = await look(settings, signal);
+    for (const line of lines) print(settings.log.format === 'json' ? asJson(line) : asText(line));
     if (failure !== undefined) throw failure;
     return EXIT.ok;
   });
+}
+
+function asText({ text, hint }: DryRunLine): string {
+  return hint === undefined ? `${text}\n` : `${text}\n  try: ${hint}\n`;
+}
+
+/** As the log writes its lines (log/log.ts), but to stdout: it is what was asked for. */
+function asJson({ text: msg, hint }: DryRunLine): string {
+  const common = { level: 30, time: clockMs(), pid: process.pid, hostname: os.hostname() };
+  return `${JSON.stringify({ ...common, event: 'dry-run', hint, msg })}\n`;
 }
 
 /** A signal ends it, also if it is process 1 of a container: it has begun nothing that must be finished. */

@@ -64,7 +64,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     ...localContradictions(values, settings),
     ...checkpointsContradictions(values),
     ...stopContradictions(values),
-    ...endContradictions(values, settings),
+    ...endContradictions(values, settings, input.command),
   );
   return { settings, mistakes };
 }

@@ -3,6 +3,6 @@ export { openLog } from '../log/log.ts';
 export { openStops } from '../sidecar/standalone/stops.ts';
 export { runStandalone } from '../sidecar/standalone/standalone.ts';
 export { describeFailure } from '../sidecar/run/failure.ts';
-export { dryRun } from '../sidecar/startup/dry-run.ts';
+export { dryRun, type DryRunLine } from '../sidecar/startup/dry-run.ts';
 export { handOver } from '../sidecar/startup/restore-handoff.ts';
 export { restoreOnly } from '../sidecar/startup/restore-only.ts';

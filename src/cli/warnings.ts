@@ -1,4 +1,5 @@
 // What is allowed, but probably not meant. Pure. Each warning is said once, and the run starts all the same.
+import { signalOfStatus } from '../model/exit-status.ts';
 import type { Settings } from '../model/format/settings.ts';
 import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
@@ -18,7 +19,12 @@ export interface WarningsInput {
 }
 
 export function warningsOf(input: WarningsInput): readonly Mistake[] {
-  return [...unkept(input), ...mistypedVariables(input.env), ...waitingShell(input)];
+  return [
+    ...unkept(input),
+    ...mistypedVariables(input.env),
+    ...waitingShell(input),
+    ...trustedSignals(input),
+  ];
 }
 
 /** What the task makes may be lost: nothing is declared, or the store does not last. */
@@ -51,4 +57,23 @@ function waitingShell({ command, env, outside }: WarningsInput): readonly Mistak
   if (command !== 'run' || slurmJob(env) === undefined) return [];
   const warning = waitingBatchShell(outside.parent());
   return warning === undefined ? [] : [warning];
+}
+
+/** 137 is a shell's word for SIGKILL: what that has cut short would count as whole. */
+function trustedSignals({ settings, given }: WarningsInput): readonly Mistake[] {
+  const { trustedStatuses, againStatuses } = settings.endRules;
+  const named = [
+    ...trustedStatuses.map((status) => ({ status, source: given.get('trust-exit')?.source })),
+    ...againStatuses.map((status) => ({ status, source: given.get('again-status')?.source })),
+  ];
+  return named.flatMap(({ status, source }) => {
+    const signal = signalOfStatus(status);
+    if (signal === undefined) return [];
+    return [
+      {
+        message: `${source} ${status} is also what a task ends with that signal ${signal} has killed: what this cut short would count as whole`,
+        hint: 'let the task close its files and end with a status of its own, 1 to 125',
+      },
+    ];
+  });
 }

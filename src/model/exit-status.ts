@@ -27,3 +27,8 @@ export type ExitStatus = number;
 export function statusOfSignal(signalNumber: number): ExitStatus {
   return 128 + signalNumber;
 }
+
+/** The signal that a status may stand for, as a shell has it; undefined for one that a program chooses itself. */
+export function signalOfStatus(status: ExitStatus): number | undefined {
+  return status > 128 && status <= statusOfSignal(64) ? status - 128 : undefined;
+}

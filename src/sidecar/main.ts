@@ -13,7 +13,7 @@ import { openPidfd, type Pidfd } from '../native/pidfd.ts';
 import { openNotices, type Notices } from '../notices/notices.ts';
 import { type Sidecar } from './interface.ts';
 import { describeFailure } from './run/failure.ts';
-import type { RunEnd } from './shutdown/parts.ts';
+import { LAUNCHER_LOST, type RunEnd } from './shutdown/parts.ts';
 import { taskIsGone } from './shutdown/task-left.ts';
 import { openSidecar } from './sidecar.ts';
 
@@ -182,7 +182,7 @@ async function launcherLost(life: Life): Promise<void> {
   // Nobody saw how the task ended: a close that may be a death's stays one, and what the task surely closed itself is
   // whole.
   const seen = ended === undefined ? undefined : { ...ended, atMs };
-  await finish(life, { code: EXIT.internal, signal: undefined, atMs }, { reason: 'launcher lost', seen });
+  await finish(life, { code: EXIT.internal, signal: undefined, atMs }, { reason: LAUNCHER_LOST, seen });
 }
 
 function tell(message: FromSidecar, then?: () => void): void {

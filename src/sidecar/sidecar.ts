@@ -85,7 +85,7 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   const stopping = openStopping({ ...stages, flush, onDrainTakes: options.onDrainTakes });
   // If a launcher replaces a sidecar, the user has read it already.
   if (options.attempt === undefined || options.standalone === true)
-    await sayOpening(context, restored, stops.patience.signal);
+    await sayOpening(context, begun, stops.patience.signal);
   stops.patience.close();
   let window: DrainWindow | undefined;
   return {

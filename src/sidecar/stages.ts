@@ -13,6 +13,7 @@ import { type Gauges, openGauges } from './disk/gauges.ts';
 import { PressureWatch } from './disk/pressure-watch.ts';
 import { Reclaims } from './disk/reclaims.ts';
 import { Files } from './queue/files.ts';
+import type { Doubt } from './queue/partials.ts';
 import { openPusher } from './queue/pushing.ts';
 import { Recorder } from './queue/recorder.ts';
 import { Results } from './queue/results.ts';
@@ -38,7 +39,7 @@ export interface StagesOptions {
 
 export function makeStages({ context, restored, watcher, witness }: StagesOptions): Stages {
   const { settings, manifest, root, now, paths } = context;
-  const suspects = new Map<RelPath, string>();
+  const suspects = new Map<RelPath, Doubt>();
   const results = new Results(context);
   const checkpoints = new Checkpoints(context);
   for (const { file, facts } of restored.members) checkpoints.noteRestored(file, facts);

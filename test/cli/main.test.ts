@@ -96,7 +96,11 @@ describe('capture', () => {
     const uid = process.getuid?.() === 0 ? NOBODY : undefined;
     const { status, stderr } = capture(['--workdir', closed, '--', './task'], { uid });
     expect(status).toBe(64);
-    expect(stderr).toContain(`capture: cannot work in ${closed}: permission denied`);
+    expect(stderr).toContain(
+      `capture: cannot work in ${closed}: permission denied: its owner is user ${process.getuid?.()}, its mode 555, and you are user ${uid ?? process.getuid?.()}`,
+    );
+    expect(stderr).toContain(uid === undefined ? `try: chmod u+rwx ${closed}` : 'name one with --workdir');
+    expect(stderr).not.toContain('mkdir');
   });
 
   it('refuses to start in a directory that is gone', () => {

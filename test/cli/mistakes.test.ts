@@ -67,6 +67,16 @@ describe('a mistake', () => {
     [['--preempted-status', '0', ...TASK], 'not a whole number, 1 to 255'],
     [['--preempted-status', '256', ...TASK], 'not a whole number, 1 to 255'],
     [['--again-status', '0', ...TASK], "--again-status '0': not a whole number, 1 to 255"],
+    [
+      ['watch', '-r', 'r', '--again-status', '3'],
+      '--again-status: without --exit-file nobody tells capture watch how the task ended | --exit-file <path>',
+    ],
+    [
+      ['watch', '-r', 'r', '--trust-exit', '3', '--done-when', 'r'],
+      '--done-when, --trust-exit: without --exit-file',
+    ],
+    [['watch', '-r', 'r', '--preempted-status', '85'], '--preempted-status: without --exit-file'],
+    [['restore', '--handoff', '-r', 'r', '--again-status', '3'], '--again-status: without --exit-file'],
     [['--trust-exit', '3', '--trust-exit', 'SIGTERM', ...TASK], "--trust-exit 'SIGTERM': not a whole number"],
     [
       ['--again-status', '3', '--trust-exit', '3', ...TASK],

@@ -89,7 +89,7 @@ describe('each option', () => {
         if (['shared-workdir', 'keep', 'notice', 'notice-on'].includes(name)) return [];
         return OPTIONS[name].on.includes('run') ? [isFlag(name) ? `--${name}` : `--${name}=${text}`] : [];
       });
-      const { settings } = parsed([command, ...argv, '--requeue=slurm']);
+      const { settings } = parsed([command, ...argv, '--exit-file=e', '--requeue=slurm']);
       const idle = { skipDone: false, maxAttempts: undefined, requeue: undefined };
       expect(settings).toMatchObject(idle);
       expect(parsed([command, '--on-local=newest', '--no-restore']).settings).toMatchObject({
@@ -328,6 +328,14 @@ describe('a warning', () => {
         message: expect.stringContaining('/capture-store, which goes away'),
         hint: '--to s3://bucket/prefix',
       },
+    ]);
+  });
+
+  it('is given for a status that a shell has of a signal', () => {
+    const line = ['-r', 'a', '--to', 's3://lab', '--trust-exit', '137', '--again-status', '143', ...TASK];
+    expect(parsed(line).warnings.map(({ message }) => message)).toEqual([
+      '--trust-exit 137 is also what a task ends with that signal 9 has killed: what this cut short would count as whole',
+      '--again-status 143 is also what a task ends with that signal 15 has killed: what this cut short would count as whole',
     ]);
   });
 

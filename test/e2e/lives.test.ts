@@ -3,6 +3,7 @@ import { unstamped } from '../support/messages.ts';
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
+  BIN,
   childrenOf,
   isAlive,
   noise,
@@ -83,6 +84,22 @@ describe('a sidecar that is killed', () => {
     expect(place.text('late.dat.0')).toBe('late\n');
     expect(lastRecord()?.name).toMatch(/^0001-\d+\.done$/);
     expect(lastRecord()?.record.generations[0]?.members).toHaveLength(1);
+  });
+
+  it('is replaced by one that counts what both have stored', async () => {
+    const task = `n=0; for step in one two; do
+        for i in 1 2; do n=$((n + 1)); echo $n > r.$n; echo $n > k; "${BIN}" flush || exit 9; done
+        echo step $step; until [ -e $step ]; do sleep 0.02; done
+      done`;
+    const run = place.run(['-r', 'r.*', '-k', 'k'], sh(task));
+    await run.says('step one');
+    await replaceSidecar(run);
+    await run.says('looked at again');
+    fs.writeFileSync(place.at('one'), '');
+    await run.says('step two');
+    fs.writeFileSync(place.at('two'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stderr()).toContain('stored 4 results (8 B); 4 checkpoints; 5 local files reclaimed');
   });
 
   it('leaves results that its replacement knows to be of the same task: none is kept beside the newer one', async () => {

@@ -101,6 +101,17 @@ describe('a run that goes well', () => {
   });
 });
 
+describe('the first checkpoint of a task whose process has just ended', () => {
+  it('is said at info when it is proven, and not before', async () => {
+    const committed = 'until ls ../store/.capture/sh/3 | grep -q checkpoint; do :; done; echo committed >&2';
+    const said = lines(await run(`/bin/true; echo 1 > k.chk; ${committed}`));
+    const at = said.findIndex((line) => line.startsWith('capture: checkpoint 1-1 is safe (1 file'));
+    expect(at).toBeGreaterThan(said.indexOf('committed'));
+    expect(said).toContain('committed');
+    expect(said.filter((line) => line.includes('checkpoint 1-1'))).toHaveLength(1);
+  });
+});
+
 describe('the last line of a task that fails', () => {
   it.each([
     ['exit 3', 'capture: failed: the task ended with 3; stored '],

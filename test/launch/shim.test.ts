@@ -132,7 +132,8 @@ describe('bin/capture', () => {
   });
 
   test.each([
-    ['there is no Node', (): NodeJS.ProcessEnv => ({ CAPTURE_NODE: 'no-such-node' }), 127, 'no-such-node'],
+    ['there is no Node', (): NodeJS.ProcessEnv => ({ CAPTURE_NODE: 'no-such-node' }), 70, 'no-such-node'],
+    ['Node is another program', (): NodeJS.ProcessEnv => ({ CAPTURE_NODE: 'false' }), 70, 'false'],
     [
       'it is not built',
       () => (fs.rmSync(path.join(dir, 'package/dist'), { recursive: true }), {}),

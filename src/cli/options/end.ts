@@ -5,7 +5,7 @@ import { defaultGraceMs } from '../../scheduler/grace.ts';
 import { slurmJob } from '../../scheduler/slurm-job.ts';
 import { checkPattern } from './patterns.ts';
 import { choice, count, durationMs, filePath } from './readers.ts';
-import { CAPTURING, group, RUN } from './spec.ts';
+import { CAPTURING, group, RUN, type CommandName } from './spec.ts';
 import type { Place, Values } from './values.ts';
 
 const exitStatus = count(1, 255);
@@ -107,8 +107,36 @@ export function endOf(values: Values, { env, workdir }: Place): EndSettings {
   };
 }
 
-export function endContradictions(values: Values, settings: Settings): readonly Mistake[] {
-  return [...statuses(values, settings), ...requeue(values, settings), ...maxAttempts(values, settings)];
+export function endContradictions(
+  values: Values,
+  settings: Settings,
+  command: CommandName,
+): readonly Mistake[] {
+  return [
+    ...withoutExitFile(values, settings, command),
+    ...statuses(values, settings),
+    ...requeue(values, settings),
+    ...maxAttempts(values, settings),
+  ];
+}
+
+/**
+ * `watch` alone never learns how the task ended: what an end means would be obeyed by nobody. Variables are for all
+ * containers of a pod, also for one without the file.
+ */
+function withoutExitFile(values: Values, { exitFile }: Settings, command: CommandName): readonly Mistake[] {
+  if (command !== 'watch' || exitFile !== undefined) return [];
+  const given = [END['preempted-status'], END['done-when'], END['again-status'], END['trust-exit']]
+    .flatMap((option) => values.given(option)?.source ?? [])
+    .filter((source) => source.startsWith('--'))
+    .join(', ');
+  if (given === '') return [];
+  return [
+    {
+      message: `${given}: without --exit-file nobody tells capture watch how the task ended`,
+      hint: `--exit-file <path>, where the task's side writes its exit status; or leave out ${given}`,
+    },
+  ];
 }
 
 /** `--again-status` implies `--trust-exit`; a status of `--trust-exit` alone is passed on as it is. */

@@ -60,16 +60,8 @@ export const LOCAL = group('Local files:', {
 export function workdirOf(values: Values, { cwd, outside }: Omit<Place, 'workdir'>): string {
   const workdir = values.path(LOCAL.workdir) ?? cwd;
   const problem = outside.workdirProblem(workdir);
-  if (problem !== undefined) {
-    values.refuse([
-      {
-        message: `cannot work in ${showPath(workdir)}: ${problem}`,
-        hint: values.has(LOCAL.workdir)
-          ? `make the directory first: mkdir -p ${showPath(workdir)}`
-          : 'start capture in a directory that can be written, or name one with --workdir',
-      },
-    ]);
-  }
+  if (problem !== undefined)
+    values.refuse([{ message: `cannot work in ${showPath(workdir)}: ${problem.why}`, hint: problem.hint }]);
   return workdir;
 }
 

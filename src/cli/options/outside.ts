@@ -1,15 +1,20 @@
 // All that the reading of a command line needs from the file system; the rest of it is pure.
 import fs from 'node:fs';
 import { errnoOf, reasonOf } from '../../model/errors.ts';
-import { decodePath, encodePath } from '../../model/path.ts';
+import { decodePath, encodePath, showPath } from '../../model/path.ts';
 import { readProc } from '../../native/processes.ts';
 import type { ParentProcess } from '../../scheduler/slurm-job.ts';
+
+export interface WorkdirProblem {
+  readonly why: string;
+  readonly hint: string;
+}
 
 export interface Outside {
   /** The text of a file, names in it without loss; throws as node:fs does. */
   readonly readText: (file: string) => string;
-  /** Why a task cannot work in the directory, or undefined. */
-  readonly workdirProblem: (dir: string) => string | undefined;
+  /** Why a task cannot work in the directory, and what helps; or undefined. */
+  readonly workdirProblem: (dir: string) => WorkdirProblem | undefined;
   /** Who started us; undefined where /proc does not say. */
   readonly parent: () => ParentProcess | undefined;
 }
@@ -17,23 +22,14 @@ export interface Outside {
 export const realOutside: Outside = {
   readText: (file) => decodePath(fs.readFileSync(encodePath(file))),
   workdirProblem: (dir) => {
+    const path = encodePath(dir);
     try {
-      if (!fs.statSync(encodePath(dir)).isDirectory()) return 'it is not a directory';
-      fs.accessSync(encodePath(dir), fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
+      const stat = fs.statSync(path);
+      if (!stat.isDirectory()) return { why: 'it is not a directory', hint: ELSEWHERE };
+      fs.accessSync(path, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
       return undefined;
     } catch (error) {
-      switch (errnoOf(error)) {
-        case 'ENOENT':
-          return 'no such directory';
-        case 'ENOTDIR':
-          return 'it is not a directory';
-        case 'EACCES':
-          return 'permission denied, it must be readable and writable';
-        case 'EROFS':
-          return 'the file system is read-only';
-        default:
-          return reasonOf(error);
-      }
+      return problemOf(error, dir);
     }
   },
   parent: () => {
@@ -44,3 +40,35 @@ export const realOutside: Outside = {
       : { argv, catches: BigInt(`0x${catches}`) };
   },
 };
+
+const ELSEWHERE = 'start capture in a directory that can be written, or name one with --workdir';
+
+function problemOf(error: unknown, dir: string): WorkdirProblem {
+  switch (errnoOf(error)) {
+    case 'ENOENT':
+      return { why: 'no such directory', hint: `make the directory first: mkdir -p ${showPath(dir)}` };
+    case 'ENOTDIR':
+      return { why: 'it is not a directory', hint: ELSEWHERE };
+    case 'EACCES':
+      return denied(dir);
+    case 'EROFS':
+      return { why: 'the file system is read-only', hint: ELSEWHERE };
+    default:
+      return { why: reasonOf(error), hint: ELSEWHERE };
+  }
+}
+
+/** Says who may do what there, unless the directory above hides it. */
+function denied(dir: string): WorkdirProblem {
+  const us = process.geteuid?.();
+  try {
+    const { uid, mode } = fs.statSync(encodePath(dir));
+    const octal = (mode & 0o777).toString(8).padStart(3, '0');
+    return {
+      why: `permission denied: its owner is user ${uid}, its mode ${octal}, and you are user ${us}; the task must read, write and enter it`,
+      hint: uid === us ? `chmod u+rwx ${showPath(dir)}` : ELSEWHERE,
+    };
+  } catch {
+    return { why: 'permission denied by a directory above it', hint: ELSEWHERE };
+  }
+}

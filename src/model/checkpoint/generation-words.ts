@@ -1,6 +1,6 @@
 // What the user reads about a set of checkpoint files: what is in it, whether it is good, which one restore prefers.
 // Pure.
-import type { Generation } from '../format/records.ts';
+import type { Companion, Generation } from '../format/records.ts';
 import { formatBytes, plural } from '../units.ts';
 import { generationName } from './history.ts';
 import { restoreOrder } from './restore-order.ts';
@@ -12,30 +12,56 @@ export function generationBytes({ members, companions }: Files): number {
   return [...members, ...companions].reduce((sum, { size }) => sum + size, 0);
 }
 
-/** `2 files, 1 companion, 18.0 MiB` */
+/** `2 files, 1 companion, 1 open result, 18.0 MiB`: companions are what the user declared as such. */
 export function describeFiles(generation: Files): string {
   const { members, companions } = generation;
-  return [
-    ...(members.length > 0 || companions.length === 0 ? [plural(members.length, 'file')] : []),
-    ...(companions.length > 0 ? [plural(companions.length, 'companion')] : []),
-    formatBytes(generationBytes(generation)),
-  ].join(', ');
+  const counts = [
+    { count: members.length, what: 'file' },
+    { count: companions.filter(({ result }) => result !== true).length, what: 'companion' },
+    { count: companions.filter(isOpenResult).length, what: 'open result' },
+    { count: companions.filter(({ closed }) => closed === true).length, what: 'waiting result' },
+  ].filter(({ count }) => count > 0);
+  const files = counts.map(({ count, what }) => plural(count, what));
+  return [...(files.length > 0 ? files : [plural(0, 'file')]), formatBytes(generationBytes(generation))].join(
+    ', ',
+  );
+}
+
+function isOpenResult({ result, closed }: Companion): boolean {
+  return result === true && closed !== true;
 }
 
 /**
  * `checkpoint 1-4 is safe (1 file, 1.2 MiB)`. A set that may be half-written, or of several moments, is never called
  * safe.
+ * `refused`: why the user's own check made it suspect.
  */
-export function committedLine(generation: Generation): string {
-  return `checkpoint ${generationName(generation)} ${howStored(generation)} (${describeFiles(generation)})`;
+export function committedLine(generation: Generation, refused?: string): string {
+  return `checkpoint ${generationName(generation)} ${howStored(generation, refused)} (${describeFiles(generation)})`;
 }
 
-function howStored({ suspect, incomplete, unproven, instant }: Generation): string {
+function howStored(
+  { suspect, incomplete, unproven, instant }: Generation,
+  refused: string | undefined,
+): string {
+  if (refused !== undefined) return `is stored, and marked suspect, as ${refused}`;
   if (suspect === true) return 'is stored and may be half-written';
   if (incomplete === true) return 'is stored, and incomplete';
-  if (unproven === true)
-    return 'is stored, and not proven yet, as a process of the task ended when it was closed';
+  if (unproven === true) return 'is stored, and not proven yet: a process of the task had just ended';
   return instant === true ? 'is stored as its files were at one instant' : 'is safe';
+}
+
+/**
+ * What the user has to know of a set that a restore takes although it is not known to be whole; undefined of any other.
+ * What is `unproven` is told apart: there another one may be newer.
+ */
+export function doubtLine({ suspect, incomplete, ...generation }: Generation): string | undefined {
+  const restored = `checkpoint ${generationName(generation)} is restored, as no better one is left, and`;
+  if (suspect === true)
+    return `${restored} may be half-written: a dying process may have closed a file of it, or --verify-checkpoint refused it`;
+  if (incomplete === true)
+    return `${restored} is incomplete: a file of it is not stored, or the task failed between two of its files`;
+  return undefined;
 }
 
 /** Which of them a restore takes, now that some may be half-written. */

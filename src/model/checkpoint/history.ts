@@ -102,6 +102,14 @@ export function generationName(generation: { attempt: number; generation: number
   return `${generation.attempt}-${generation.generation}`;
 }
 
+/** The number of the newest generation of an attempt, 0 when it has none. */
+export function newestOf(generations: readonly Generation[], attempt: number): number {
+  return Math.max(
+    0,
+    ...generations.filter((one) => one.attempt === attempt).map(({ generation }) => generation),
+  );
+}
+
 /** What a restore found out about a generation: a `good` one passed its check; any other is broken or failed it. */
 export interface Judgement {
   /** {@link generationName} */

@@ -7,9 +7,9 @@ const SHOWN = 5;
 
 /**
  * `task lmp, index 3, attempt 2 -> s3://b/lj; results: r.dat; checkpoints: k.chk; in /dev/shm/x; reclaim: auto`.
- * `attempt` is undefined where none has been claimed.
+ * `attempt` is undefined where none has been claimed; `newStore` says so of a store that was not there.
  */
-export function firstLine(settings: Settings, attempt: number | undefined): string {
+export function firstLine(settings: Settings, attempt: number | undefined, newStore?: string): string {
   const { identity, manifest } = settings;
   const who = [
     `task ${showPath(identity.taskName)}`,
@@ -25,7 +25,7 @@ export function firstLine(settings: Settings, attempt: number | undefined): stri
     ...patterns('exclude', manifest.exclude),
   ];
   return [
-    `${who.join(', ')} -> ${showPath(settings.to.url)}`,
+    `${who.join(', ')} -> ${showPath(settings.to.url)}${newStore === undefined ? '' : ` (${newStore})`}`,
     ...(declared.length === 0 ? ['nothing declared'] : declared),
     `in ${showPath(settings.workdir)}`,
     `reclaim: ${settings.reclaim}`,

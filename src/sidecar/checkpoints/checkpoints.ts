@@ -1,5 +1,6 @@
 // Checkpoint objects: pushes members as they close, each push as a new object, and remembers which object holds which
 // state of which member. generations.ts makes committed sets of them.
+import { newestOf } from '../../model/checkpoint/history.ts';
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import { type FileFacts, type Fingerprint, sameFingerprint } from '../../model/file/fingerprint.ts';
@@ -33,8 +34,7 @@ export class Checkpoints {
 
   constructor(context: Uses) {
     this.#context = context;
-    const own = context.ledger.generations.filter(({ attempt }) => attempt === context.attempt);
-    this.#generation = 1 + Math.max(0, ...own.map((generation) => generation.generation));
+    this.#generation = 1 + newestOf(context.ledger.generations, context.attempt);
   }
 
   /** Restore placed this member: its state on disk is that of an object that is already stored. */

@@ -133,11 +133,12 @@ export async function deleteUnneeded(
 /**
  * Marks generations as suspect that were committed before anybody knew of a writer's death; the next record says so.
  * `closedAtMs`: for each object the time of the close that the death may have made. A generation that was committed
- * before that close holds older content. True if any generation was marked.
+ * before that close holds older content. `hint`: what the user can say against it. True if any generation was marked.
  */
 export function markSuspect(
   { ledger, log, attempt }: Uses,
   closedAtMs: ReadonlyMap<string, number>,
+  hint?: string,
 ): boolean {
   const isOfDeath = (generation: Generation): boolean =>
     generation.attempt === attempt &&
@@ -154,7 +155,7 @@ export function markSuspect(
   log.warn(`checkpoint ${names} may be half-written: ${preferenceLine(ledger.generations)}`, {
     event: 'half-written',
     generations: marked.map(generationName),
-    hint: 'a task that closes its files before it exits says so: --trust-exit <status> or --again-status <status>',
+    hint,
   });
   return true;
 }

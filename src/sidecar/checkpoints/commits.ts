@@ -2,7 +2,7 @@
 // drops what was kept until then. Does not know what a set is, or when it is complete.
 import pLimit from 'p-limit';
 import { committedLine, generationBytes, preferenceLine } from '../../model/checkpoint/generation-words.ts';
-import { generationName } from '../../model/checkpoint/history.ts';
+import { generationName, newestOf } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import type { Behind, Generation } from '../../model/format/records.ts';
@@ -42,10 +42,16 @@ export class Commits {
   /** Runs a step once those before it are over. */
   readonly inTurn = pLimit(1);
   #isMarkDue = false;
-  count = 0;
+  /** The user knows of a set that is whole. */
+  #isSaid: boolean;
+  /** Of this attempt, with those that a sidecar committed that this one replaces. */
+  count: number;
 
   constructor(options: CommitsOptions) {
     this.#options = options;
+    const { ledger, attempt } = options.context;
+    this.count = newestOf(ledger.generations, attempt);
+    this.#isSaid = this.count > 0;
     this.#spare = new Spare(options, () => void this.recordProven());
     this.#keepers = { ...options, isProven: this.#spare.isProven };
     this.#verified = openVerifyCut(options.context, options.checkpoints);
@@ -62,9 +68,11 @@ export class Commits {
     const number = checkpoints.takeNumber();
     const doubted: Marks = this.#spare.isDoubtful(files) ? { ...marks, unproven: true } : marks;
     const verified = await this.#verified(files.members, number, doubted, until);
-    const made = { number, files, marks: { ...verified, ...this.#losses() } };
+    const made = { number, files, marks: { ...verified.marks, ...this.#losses() } };
+    const before = context.ledger.generations;
     const generation = await commitGeneration(context, this.#keepers, made);
-    this.#say(generation);
+    this.#sayProven(before);
+    this.#say(generation, verified.refused);
     this.count += 1;
     this.#spare.committed();
     onCommitted();
@@ -79,8 +87,11 @@ export class Commits {
     };
   }
 
-  /** The first commit is announced, to show that all is well. The others are counted, and told of once a minute. */
-  #say(generation: Generation): void {
+  /**
+   * The first one that is known to be whole shows that all is well; the others are counted, once a minute. `refused`:
+   * why its check made it suspect.
+   */
+  #say(generation: Generation, refused: string | undefined): void {
     const { log, ledger } = this.#options.context;
     const { suspect = false, incomplete = false, unproven = false, instant = false } = generation;
     const fields: MessageFields = {
@@ -93,9 +104,29 @@ export class Commits {
       unproven,
       instant,
     };
-    const line = committedLine(generation);
+    const line = committedLine(generation, refused);
     if (suspect) log.warn(`${line}: ${preferenceLine(ledger.generations)}`, fields);
-    else log[incomplete || this.count === 0 ? 'info' : 'debug'](line, fields);
+    else if (incomplete) log.info(line, fields);
+    else if (unproven) log.debug(line, fields);
+    else log[this.#firstLevel()](line, fields);
+  }
+
+  /** What was not proven when it was committed, and is now. `before`: as the last record had them. */
+  #sayProven(before: readonly Generation[]): void {
+    const { log, ledger } = this.#options.context;
+    const doubted = new Set(before.filter(({ unproven }) => unproven === true).map(generationName));
+    for (const generation of ledger.generations) {
+      const { unproven, suspect, incomplete } = generation;
+      const name = generationName(generation);
+      if (!doubted.has(name) || unproven === true || suspect === true || incomplete === true) continue;
+      log[this.#firstLevel()](committedLine(generation), { event: 'proven', generation: name });
+    }
+  }
+
+  #firstLevel(): 'info' | 'debug' {
+    const level = this.#isSaid ? 'debug' : 'info';
+    this.#isSaid = true;
+    return level;
   }
 
   /** The task was asked to end. */
@@ -104,16 +135,17 @@ export class Commits {
   }
 
   /**
+  /**
    * A death has come to light: before anything else is done about it, the store gets a mark on the sets that may hold
-   * a file of `paths` half-written. Rejects if that could not be recorded.
+   * a file of `paths` half-written. `hint`: what the user can say against it. Rejects if that could not be recorded.
    */
-  markDeath(paths: readonly RelPath[], signal: AbortSignal): Promise<void> {
+  markDeath(paths: readonly RelPath[], signal: AbortSignal, hint: string | undefined): Promise<void> {
     const { context, files, checkpoints } = this.#options;
     return this.inTurn(async () => {
       if (context.settings.verify?.atCommit === true) return;
       const objects = paths.flatMap((path) => checkpoints.newestOf(path) ?? []);
       // This includes what an earlier try marked and could not record.
-      this.#isMarkDue = markSuspect(context, closesOf(objects, files)) || this.#isMarkDue;
+      this.#isMarkDue = markSuspect(context, closesOf(objects, files), hint) || this.#isMarkDue;
       if (this.#isMarkDue) await context.ledger.write('stored', {}, signal);
       this.#isMarkDue = false;
     });
@@ -130,7 +162,9 @@ export class Commits {
    */
   async end(well: boolean): Promise<void> {
     const { context } = this.#options;
+    const before = context.ledger.generations;
     markProven(context);
+    this.#sayProven(before);
     if (well) this.#spare.endedWell();
     if (well) await this.recordProven();
     await this.inTurn(() => deleteUnneeded(context, this.#keepers, [])).catch((error: unknown) => {
@@ -142,7 +176,11 @@ export class Commits {
   async recordProven(): Promise<boolean> {
     const { context } = this.#options;
     let isRecorded = true;
-    await this.inTurn(() => recordProven(context, this.#keepers)).catch((error: unknown) => {
+    await this.inTurn(async () => {
+      const before = context.ledger.generations;
+      await recordProven(context, this.#keepers);
+      this.#sayProven(before);
+    }).catch((error: unknown) => {
       context.log.debug(`an older checkpoint is still kept: ${reasonOf(error)}`);
       isRecorded = false;
     });

@@ -45,7 +45,8 @@ export class Companions {
   readonly #refused = new Set<RelPath>();
   readonly #checkpoints: Pick<Checkpoints, 'number'>;
   readonly #inTurn = pLimit(1);
-  bytesStored = 0;
+  /** Of segments: of companions as the user declared them, and of results that were open or waited. */
+  readonly bytesStored = { declared: 0, results: 0 };
   /** Every companion that was ever seen; undefined until somebody looks. */
   seen: Set<RelPath> | undefined;
 
@@ -181,9 +182,10 @@ export class Companions {
   ): void {
     const known = plan.known.filter((before) => before.first + before.size <= first);
     const segments = segment === undefined ? known : [...known, segment];
-    this.bytesStored += segment?.size ?? 0;
+    const companion = this.#companionOf(found, segments);
+    this.bytesStored[companion.result === true ? 'results' : 'declared'] += segment?.size ?? 0;
     this.#captured.set(found.path, {
-      companion: this.#companionOf(found, segments),
+      companion,
       // Before its first checkpoint, a resumed task may still cut the file back.
       source: { fingerprint: found.facts, tail: atCheckpoint ? tail : undefined },
     });
@@ -213,7 +215,8 @@ export class Companions {
     this.#captured.delete(path);
     if (this.#refused.has(path)) return;
     this.#refused.add(path);
-    this.#context.log.warn(`companion ${showPath(path)} is not stored: ${why}`);
+    const what = this.#context.manifest.rolesOf(path).companion ? 'companion' : 'open result';
+    this.#context.log.warn(`${what} ${showPath(path)} is not stored: ${why}`);
   }
 }
 

@@ -42,7 +42,7 @@ export interface OpenResultsParts {
   readonly unsaved: Pick<Unsaved, 'look' | 'checkpointAtMs'>;
   readonly files: Pick<Files, 'get' | 'isHurried'>;
   /** At the end of the run: results that are stored only under partial keys, because a death may have closed them. */
-  readonly suspects: ReadonlyMap<RelPath, string>;
+  readonly suspects: ReadonlyMap<RelPath, unknown>;
   /** Knows the processes of the task; undefined if nobody can see them. */
   readonly witness: Pick<Witness, 'pids'> | undefined;
   readonly restored: Generation | undefined;

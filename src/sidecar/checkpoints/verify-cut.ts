@@ -11,14 +11,14 @@ import { collectStates } from './members.ts';
 import { verify } from './verify.ts';
 
 /** What it takes of the run. */
-type Uses = Needs<'settings' | 'root' | 'log' | 'attempt' | 'signal'>;
+type Uses = Needs<'settings' | 'root' | 'attempt' | 'signal'>;
 
 /** The set is not committed. `moved`: the task went on before the check ended; the next set may be committed. */
 export class CutRefused extends Error {
   readonly moved: boolean;
 
   constructor(why: string | undefined) {
-    super(why ?? 'it changed while it was checked');
+    super(why ?? 'it changed while --verify-checkpoint looked at it');
     this.name = 'CutRefused';
     this.moved = why === undefined;
   }
@@ -33,11 +33,17 @@ export type VerifyCut = (
   generation: number,
   marks: Marks,
   until: { readonly signal: AbortSignal; readonly isLast: boolean },
-) => Promise<Marks>;
+) => Promise<Verified>;
+
+/** `refused`: why the last set is suspect, as nothing but its check says so. */
+export interface Verified {
+  readonly marks: Marks;
+  readonly refused?: string;
+}
 
 export function openVerifyCut(context: Uses, checkpoints: Checkpoints): VerifyCut {
-  const { settings, root, attempt, signal, log } = context;
-  if (settings.verify?.atCommit !== true) return async (_members, _generation, marks) => marks;
+  const { settings, root, attempt, signal } = context;
+  if (settings.verify?.atCommit !== true) return async (_members, _generation, marks) => ({ marks });
   const { command } = settings.verify;
   let passed = '';
 
@@ -68,15 +74,14 @@ export function openVerifyCut(context: Uses, checkpoints: Checkpoints): VerifyCu
     passed = keys;
   };
   return async (members, generation, marks, until) => {
-    if (members.length === 0) return marks;
+    if (members.length === 0) return { marks };
     try {
       await whileLinked([signal, until.signal], (either) => check(members, generation, either));
-      return { ...marks, suspect: undefined, instant: undefined, unproven: undefined };
+      return { marks: { ...marks, suspect: undefined, instant: undefined, unproven: undefined } };
     } catch (error) {
       if (!until.isLast || signal.aborted) throw error;
-      const why = error instanceof CutRefused ? error.message : 'no time was left for its check';
-      log.warn(`the last checkpoint is marked suspect: ${why}`);
-      return { ...marks, suspect: true };
+      const why = error instanceof CutRefused ? error.message : 'no time was left for --verify-checkpoint';
+      return { marks: { ...marks, suspect: true }, refused: why };
     }
   };
 }

@@ -1,5 +1,6 @@
 // What a run says of itself without being asked: how far it is, and that space runs out. Learns of files only by what
 // it is told, and changes nothing.
+import { newestOf } from '../../model/checkpoint/history.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import { heldPath } from '../../native/beneath.ts';
@@ -27,7 +28,7 @@ export interface Gauges {
 export function openGauges(context: Uses, results: Results): Gauges {
   const { root, settings, log, now, paths, ledger, attempt } = context;
   const lag = new Lag(now, paths);
-  let checkpoints = 0;
+  let checkpoints = newestOf(ledger.generations, attempt);
   const minute = openMinuteLine(log, () => {
     const { stored } = results;
     const newest = ledger.generations.find((generation) => generation.attempt === attempt);

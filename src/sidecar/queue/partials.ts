@@ -24,12 +24,18 @@ type Uses = Needs<
   | 'now'
 >;
 
-/** Pushes the file as it is under its partial key. `why`, for the user: why it may be half-written. */
+/** Why a result may be half-written, for the user; and what to do about it. */
+export interface Doubt {
+  readonly why: string;
+  readonly hint?: string | undefined;
+}
+
+/** Pushes the file as it is under its partial key. */
 export async function pushPartial(
   context: Uses,
   fileState: FileState,
   how: PushHandle,
-  why: string,
+  { why, hint }: Doubt,
 ): Promise<FileEvent> {
   const { attempt, scope, ledger, log, now } = context;
   const { path } = fileState;
@@ -54,14 +60,19 @@ export async function pushPartial(
   if (sent.kind === 'stored') {
     ledger.notePartial({ ...sent.file, suspect: true }, false);
     const { key, size: bytes } = sent.file;
-    const told = { event: 'half-written', path, key, bytes } as const;
+    const told = { event: 'half-written', path, key, bytes, hint } as const;
     log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${key}`, told);
   }
   return endedPush(sent, startedMs, now());
 }
 
 /** Moves a result that was published before the death was known to its partial key. */
-export async function moveToPartial(context: Uses, path: RelPath, signal: AbortSignal): Promise<void> {
+export async function moveToPartial(
+  context: Uses,
+  path: RelPath,
+  { why, hint }: Doubt,
+  signal: AbortSignal,
+): Promise<void> {
   const { ledger, store, scope, attempt, fence, log } = context;
   const file = ledger.results.get(path);
   if (file === undefined || file.attempt !== attempt) return;
@@ -71,15 +82,8 @@ export async function moveToPartial(context: Uses, path: RelPath, signal: AbortS
   await store.copy(file.key, key, signal);
   await store.delete([file.key], signal);
   ledger.notePartial({ ...file, key, suspect: true }, true);
-  log.warn(
-    `${showPath(path)} may be half-written, as nothing says that the task closed it itself: moved to ${key}`,
-    {
-      event: 'half-written',
-      path,
-      key,
-      bytes: file.size,
-    },
-  );
+  const told = { event: 'half-written', path, key, bytes: file.size, hint } as const;
+  log.warn(`${showPath(path)} may be half-written, as ${why}: moved to ${key}`, told);
 }
 
 /** The first number whose key is free, or already ours: the attempts of other tasks have the same numbers. */

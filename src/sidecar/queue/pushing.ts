@@ -3,7 +3,7 @@
 import { whileLinked } from '../../model/linked-signal.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { Context } from '../run/context.ts';
-import { pushPartial } from './partials.ts';
+import { pushPartial, type Doubt } from './partials.ts';
 import type { Pusher } from './pusher.ts';
 
 export interface PushingParts {
@@ -11,7 +11,7 @@ export interface PushingParts {
   readonly checkpoints: { readonly push: Pusher };
   readonly results: { readonly push: Pusher };
   /** Results that may be half-written, and why. */
-  readonly suspects: ReadonlyMap<RelPath, string>;
+  readonly suspects: ReadonlyMap<RelPath, Doubt>;
 }
 
 export function openPusher({ context, checkpoints, results, suspects }: PushingParts): Pusher {
@@ -23,14 +23,14 @@ export function openPusher({ context, checkpoints, results, suspects }: PushingP
         progress.moved(bytes);
       };
       const handle = { ...how, signal, onSent };
-      const why = suspects.get(fileState.path);
+      const doubt = suspects.get(fileState.path);
       try {
         const event =
           fileState.role === 'checkpoint'
             ? await checkpoints.push(fileState, handle)
-            : why === undefined
+            : doubt === undefined
               ? await results.push(fileState, handle)
-              : await pushPartial(context, fileState, handle, why);
+              : await pushPartial(context, fileState, handle, doubt);
         if (event.kind === 'stored' || event.kind === 'unchanged') progress.done(event.durable.size);
         return event;
       } finally {

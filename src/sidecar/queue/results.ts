@@ -222,12 +222,13 @@ export class Results {
     this.copies.note(path, { fingerprint, closes, isOurs });
   }
 
-  /** What this run has stored and still stands: files and their newest bytes, however often each was pushed. */
+  /** What this attempt has stored and still stands: files and their newest bytes, however often each was pushed. */
   get stored(): { readonly files: number; readonly bytes: number } {
-    const { ledger, attempt } = this.#context;
+    const { ledger, attempt, resumed } = this.#context;
     let files = 0;
     let bytes = 0;
-    for (const path of this.#publishedMs.keys()) {
+    // What a dead sidecar pushed only its records tell. Else what earlier attempts have stored need not be looked through.
+    for (const path of resumed === undefined ? this.#publishedMs.keys() : ledger.results.keys()) {
       const file = ledger.results.get(path);
       if (file?.attempt !== attempt) continue;
       files += 1;

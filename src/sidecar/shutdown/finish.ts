@@ -13,7 +13,7 @@ import { isLost, StoreError } from '../../store/contract/store.ts';
 import { dropStoredResults } from '../checkpoints/commit.ts';
 import { checkpointsToReclaim, isInPlace } from '../disk/reclaimable.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
-import { moveToPartial } from '../queue/partials.ts';
+import { moveToPartial, type Doubt } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import { retryUntil } from './drain-window.ts';
@@ -22,7 +22,7 @@ import { finalScan } from './final-scan.ts';
 import { verdictWhenLost } from './lost-store.ts';
 import { warnOfNames } from './never-came.ts';
 import { deleteOrphanedObjects } from './orphaned-objects.ts';
-import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf } from './outcome.ts';
+import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf, trustHint } from './outcome.ts';
 import type { FinishParts, RunEnd } from './parts.ts';
 import { lastLine, type LastLine, leftFiles } from './report.ts';
 
@@ -34,20 +34,19 @@ export interface Finished {
   readonly last: LastLine;
 }
 
+const UNVOUCHED: Doubt = { why: 'nothing says that the task closed it itself' };
+
 export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished> {
   const { context, files, generations, recorder, window } = parts;
   const ending = endingOf(run, context.settings.endRules, context.now());
   const deadline = window.files;
   context.ledger.until(window.record);
   generations.pause();
-  await markDeath(parts, ending);
+  await markDeath(parts, run, ending);
   const unseen = await finalScan(parts, deadline);
   reached('finish.scanned');
   const unfinished = hasSucceeded(run) ? adoptWhatStands(parts) : [];
-  const suspects: FileState[] = [];
-  for (const fileState of files.fileStates('result'))
-    if (isSuspect(fileState.lastClose, ending)) suspects.push(fileState);
-  for (const { path } of suspects) parts.suspects.set(path, 'nothing says that the task closed it itself');
+  const suspects = doubtResults(parts, run, ending);
   // Only now: what was held back because it may be a death's must not be published as if it were whole.
   files.holdReplacing(false);
   files.hurry();
@@ -106,13 +105,14 @@ function adoptWhatStands({ context, files, openResults, suspects }: FinishParts)
   const unfinished = openResults.unfinished();
   const isStored = (path: RelPath): boolean => context.ledger.results.has(path);
   const notStored = unfinished.filter((path) => !isStored(path));
-  for (const path of notStored) suspects.set(path, 'the task has not gone on with it after the resume');
+  for (const path of notStored)
+    suspects.set(path, { why: 'the task has not gone on with it after the resume' });
   files.adoptInherited(new Set(unfinished.filter(isStored)));
   return notStored;
 }
 
 /** Before anything else: whatever happens to us now, the next attempt must not take for good what a death left. */
-async function markDeath(parts: FinishParts, ending: Ending): Promise<void> {
+async function markDeath(parts: FinishParts, run: RunEnd, ending: Ending): Promise<void> {
   const { context, files, generations, watcher, window } = parts;
   watcher.drainNow();
   const ofDeath = generations
@@ -120,7 +120,8 @@ async function markDeath(parts: FinishParts, ending: Ending): Promise<void> {
     .filter((path) => isSuspect(files.get(path, 'checkpoint')?.lastClose, ending));
   if (ofDeath.length === 0) return;
   try {
-    await retryUntil(() => generations.commits.markDeath(ofDeath, context.signal), window.record);
+    const hint = trustHint(run);
+    await retryUntil(() => generations.commits.markDeath(ofDeath, context.signal, hint), window.record);
   } catch (error) {
     if (!context.signal.aborted)
       context.log.warn(`a checkpoint that may be half-written could not be marked: ${reasonOf(error)}`);
@@ -145,15 +146,30 @@ function showWaiting({ context, files }: FinishParts): void {
   context.progress.begin('storing', count, bytes);
 }
 
+/** Results that a death may have closed: from now on they are pushed beside the good ones. The first alone has a hint. */
+function doubtResults({ files, suspects }: FinishParts, run: RunEnd, ending: Ending): readonly FileState[] {
+  const ofDeath: FileState[] = [];
+  for (const fileState of files.fileStates('result'))
+    if (isSuspect(fileState.lastClose, ending)) ofDeath.push(fileState);
+  const hints = [
+    "call 'capture flush' after each step: it vouches for what is closed by then",
+    trustHint(run),
+  ];
+  const hint = hints.filter((one) => one !== undefined).join('; ');
+  for (const [at, { path }] of ofDeath.entries())
+    suspects.set(path, at === 0 ? { ...UNVOUCHED, hint } : UNVOUCHED);
+  return ofDeath;
+}
+
 /** A result that was published before the death was known stands under the key of a whole one: it is moved. */
 async function moveSuspects(
-  { context, results, window }: FinishParts,
-  suspects: readonly FileState[],
+  { context, results, suspects, window }: FinishParts,
+  ofDeath: readonly FileState[],
 ): Promise<void> {
-  for (const { path, lastClose } of suspects) {
+  for (const { path, lastClose } of ofDeath) {
     if (lastClose === undefined || !results.publishedSince(path, lastClose.atMs)) continue;
     try {
-      await moveToPartial(context, path, window.record);
+      await moveToPartial(context, path, suspects.get(path) ?? UNVOUCHED, window.record);
       results.copies.forget(path);
     } catch (error) {
       context.log.warn(

@@ -1,6 +1,6 @@
 // How the run ended, in the words of model/outcome/verdict and model/file/suspect: how the task ended, whether its
 // closes can be trusted, and whether what must be there is stored. Decides nothing.
-import { EXIT } from '../../model/exit-status.ts';
+import { EXIT, signalOfStatus } from '../../model/exit-status.ts';
 import { isSuspect, type Ending } from '../../model/file/suspect.ts';
 import type { TaskEnd } from '../../model/format/messages.ts';
 import type { LeftFile } from '../../model/format/records.ts';
@@ -18,7 +18,7 @@ import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { numberOfSignal } from '../../native/wait-status.ts';
 import type { Needs } from '../run/context.ts';
-import type { FinishParts, RunEnd } from './parts.ts';
+import { LAUNCHER_LOST, type FinishParts, type RunEnd } from './parts.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'manifest' | 'attempt' | 'history' | 'ledger'>;
@@ -39,6 +39,17 @@ export function endingOf(
     writersStoppedAtMs,
     killed: end?.signal !== undefined,
   };
+}
+
+/**
+ * How the user can say that such an end leaves nothing half-written; undefined where no program could promise that:
+ * it was killed, or its shell passed a death on, or nobody saw its end.
+ */
+export function trustHint({ end, reason, writersStoppedAtMs }: RunEnd): string | undefined {
+  const code = end?.code ?? EXIT.ok;
+  if (code === EXIT.ok || reason === LAUNCHER_LOST || writersStoppedAtMs !== undefined) return undefined;
+  if (signalOfStatus(code) !== undefined) return undefined;
+  return `if the task has always closed its files itself when it ends with ${code}: --trust-exit ${code}`;
 }
 
 /** True unless it is known that the task did not end with 0. */

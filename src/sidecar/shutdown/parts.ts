@@ -9,6 +9,7 @@ import type { OpenResults } from '../checkpoints/open-results.ts';
 import type { Reclaims } from '../disk/reclaims.ts';
 import type { Files } from '../queue/files.ts';
 import type { Recorder } from '../queue/recorder.ts';
+import type { Doubt } from '../queue/partials.ts';
 import type { Results } from '../queue/results.ts';
 import type { Context } from '../run/context.ts';
 import type { DrainWindow } from './drain-window.ts';
@@ -25,9 +26,12 @@ export interface FinishParts {
   readonly watcher: Watcher;
   readonly openResults: OpenResults;
   /** Paths that are pushed to their partial key from now on, and why. */
-  readonly suspects: Map<RelPath, string>;
+  readonly suspects: Map<RelPath, Doubt>;
   readonly window: DrainWindow;
 }
+
+/** The reason of a run whose launcher is gone: its `end` is not the task's. */
+export const LAUNCHER_LOST = 'launcher lost';
 
 export interface RunEnd {
   /** Undefined if nobody knows how the task ended (`watch`). */

@@ -72,10 +72,11 @@ export function lastLine(
   if (!recorded) said.push('the last record is NOT written');
   said.push(`stored ${plural(stored.files, 'result')} (${formatBytes(stored.bytes)})`);
   if (generations.commits.count > 0) {
-    said.push(`${plural(generations.commits.count, 'checkpoint')} (${formatBytes(checkpoints.bytesStored)})`);
+    // Nobody has counted what a dead sidecar sent of them.
+    const sent = context.resumed === 'replaced' ? '' : ` (${formatBytes(checkpoints.bytesStored)})`;
+    said.push(`${plural(generations.commits.count, 'checkpoint')}${sent}`);
   }
-  const { bytesStored } = parts.companions;
-  if (bytesStored > 0) said.push(`companions (${formatBytes(bytesStored)})`);
+  if (context.resumed !== 'replaced') said.push(...besideCheckpoints(parts.companions.bytesStored));
   if (reclaims.reclaimed > 0) said.push(`${plural(reclaims.reclaimed, 'local file')} reclaimed`);
   if (results.olderKept > 0) said.push(`${plural(results.olderKept, 'older result')} kept as .~n~`);
   // After a task that ended well there is a warning for names that never came.
@@ -99,6 +100,16 @@ export function lastLine(
       recorded,
     },
   };
+}
+
+function besideCheckpoints({
+  declared,
+  results,
+}: FinishParts['companions']['bytesStored']): readonly string[] {
+  return [
+    ...(declared > 0 ? [`companions (${formatBytes(declared)})`] : []),
+    ...(results > 0 ? [`open results (${formatBytes(results)})`] : []),
+  ];
 }
 
 function notStored(left: readonly LeftFile[]): readonly string[] {

@@ -3,11 +3,11 @@
 // far as reading can tell.
 import fs from 'node:fs';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
-import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
 import type { CaptureError } from '../../model/errors.ts';
 import { compileManifest, type Manifest } from '../../model/file/manifest.ts';
 import { firstLine } from '../../model/format/first-line.ts';
 import { checkpointKey, resultKey, segmentKey, type KeyScope } from '../../model/format/keys.ts';
+import type { MessageFields } from '../../model/format/message-fields.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
 import { encodePath, showPath } from '../../model/path.ts';
@@ -20,12 +20,20 @@ import { openStore } from '../../store/open.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { doneAttempt } from './done-already.ts';
 import { missingInputs, neededOf, searchOf, type InputJob } from './inputs-told.ts';
+import { isMissing } from './new-store.ts';
 import { nameHint, type NameSearch } from './other-names.ts';
 import { Patience, startLimitMs } from './patience.ts';
+import { orderOf, tellDoubt } from './restore-job.ts';
 import { readHistory } from './restore-only.ts';
 
-export interface DryRun {
+/** `hint`: what to do about it. */
+export interface DryRunLine {
   readonly text: string;
+  readonly hint?: string | undefined;
+}
+
+export interface DryRun {
+  readonly lines: readonly DryRunLine[];
   /** Why the run would not start. */
   readonly failure: CaptureError | undefined;
 }
@@ -40,7 +48,7 @@ export async function dryRun(settings: Settings, given: AbortSignal): Promise<Dr
       const asked: KeyScope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
       const done = await doneAttempt(store, await listRecords(store, asked, signal), settings, signal);
       if (done !== undefined)
-        return { text: `done already in attempt ${done} (--skip-done)\n`, failure: undefined };
+        return { lines: [{ text: `done already in attempt ${done} (--skip-done)` }], failure: undefined };
     }
     const problems: string[] = [];
     const { history, scope, newestAttempt } = await readHistory(
@@ -62,16 +70,17 @@ export async function dryRun(settings: Settings, given: AbortSignal): Promise<Dr
       isResult: (path) => manifest.rolesOf(path).result,
     });
     const inputs = await fetches({ settings, scope, manifest, store, from, signal }, history);
-    const lines = [
-      firstLine(settings, newestAttempt + 1),
-      ...problems,
-      ...(note === undefined ? [] : [note.message]),
-      ...unreadable.map((dir) => `cannot read ${showPath(dir)}`),
-      ...matches(found, manifest, scope, newestAttempt + 1),
-      ...inputs.lines,
+    const newStore = isMissing(settings.to.url) ? 'there is no such directory: the run makes it' : undefined;
+    const asLine = (text: string): DryRunLine => ({ text });
+    const lines: readonly DryRunLine[] = [
+      ...[firstLine(settings, newestAttempt + 1, newStore), ...problems].map(asLine),
+      ...(note === undefined ? [] : [{ text: note.message, hint: note.hint }]),
+      ...unreadable.map((dir) => asLine(`cannot read ${showPath(dir)}`)),
+      ...matches(found, manifest, scope, newestAttempt + 1).map(asLine),
+      ...inputs.lines.map(asLine),
       ...(await restores(settings, { store, scope, history, log: { debug: () => undefined }, signal })),
     ];
-    return { text: `${lines.join('\n')}\n`, failure: inputs.failure };
+    return { lines, failure: inputs.failure };
   } finally {
     patience.close();
     if (from !== store) await from.close();
@@ -146,17 +155,21 @@ async function fetches(
   };
 }
 
-async function restores(settings: Settings, search: NameSearch): Promise<readonly string[]> {
+async function restores(settings: Settings, search: NameSearch): Promise<readonly DryRunLine[]> {
   const { history } = search;
-  if (!settings.restore) return ['restore: nothing (--no-restore)'];
-  const order = restoreOrder(history.generations, settings.verify?.atRestore === true);
-  const [newest] = afterFailures(order, history.attempts);
-  if (newest === undefined) {
-    const hint = await nameHint(search);
-    return ['restore: no checkpoint is stored', ...(hint === undefined ? [] : [`  try: ${hint}`])];
-  }
+  if (!settings.restore) return [{ text: 'restore: nothing (--no-restore)' }];
+  const said: DryRunLine[] = [];
+  const log = {
+    warn: (text: string, told?: MessageFields) => void said.push({ text, hint: told?.hint }),
+  };
+  const isVerified = settings.verify?.atRestore === true;
+  const [newest] = orderOf(history, isVerified, log);
+  if (newest === undefined)
+    return [{ text: 'restore: no checkpoint is stored', hint: await nameHint(search) }];
+  tellDoubt(newest, isVerified, log);
   const members = [...newest.members, ...newest.companions].map(
     ({ path, size }) => `${showPath(path)} (${formatBytes(size)})`,
   );
-  return [`restore: checkpoint ${generationName(newest)} of ${newest.at}: ${members.join(', ')}`];
+  const text = `restore: checkpoint ${generationName(newest)} of ${newest.at}: ${members.join(', ')}`;
+  return [...said, { text }];
 }

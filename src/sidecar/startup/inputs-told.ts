@@ -18,6 +18,7 @@ import {
   type OtherRunsResult,
 } from '../../restore/inputs.ts';
 import type { Store } from '../../store/contract/store.ts';
+import { isMissing } from './new-store.ts';
 
 /** Names in a message; of further ones it gives the number. */
 const NAMED = 5;
@@ -63,7 +64,7 @@ export async function refuseMissingInputs(job: InputJob): Promise<void> {
 }
 
 export function missingInputs(
-  { settings, from }: InputJob,
+  { settings, store, from }: InputJob,
   needed: readonly RelPath[],
   ofOtherRuns: readonly OtherRunsResult[],
 ): CaptureError {
@@ -72,9 +73,13 @@ export function missingInputs(
     there === undefined
       ? 'put it into the work directory, store it under its plain name, or name its store with --from'
       : `${describeRun(there.runId)} has stored ${showPath(there.path)}, which another run does not see: use its --run, or store it under its plain name`;
+  const stores = [...new Set([from.url, store.url])].map(
+    (url) => `in ${url}${isMissing(url) ? ' (there is no such directory)' : ''}`,
+  );
+  const names = needed.slice(0, NAMED).map(showPath).join(', ');
   return new CaptureError(
     EXIT.inputMissing,
-    `${plural(needed.length, 'input')} neither in ${settings.workdir} nor in ${from.url}: ${needed.slice(0, NAMED).map(showPath).join(', ')}`,
+    `${plural(needed.length, 'input')} neither in ${settings.workdir} nor ${stores.join(' nor ')}: ${names}`,
     { hint },
   );
 }

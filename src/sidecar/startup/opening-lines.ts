@@ -6,7 +6,7 @@ import type { Generation } from '../../model/format/records.ts';
 import { formatAge } from '../../model/units.ts';
 import type { Needs } from '../run/context.ts';
 import { sayNothingRestored } from './other-names.ts';
-import type { Restored } from './restore.ts';
+import type { Begun } from './start.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'scope' | 'manifest' | 'store' | 'log' | 'attempt' | 'history' | 'now'>;
@@ -14,10 +14,10 @@ type Uses = Needs<'settings' | 'scope' | 'manifest' | 'store' | 'log' | 'attempt
 /** Who this is, and what the task resumes from. The task may start now. */
 export async function sayOpening(
   context: Uses,
-  { generation, files }: Restored,
+  { storeWasMissing, restored: { generation, files } }: Pick<Begun, 'storeWasMissing' | 'restored'>,
   signal: AbortSignal,
 ): Promise<void> {
-  sayStart(context);
+  sayStart(context, storeWasMissing);
   if (generation !== undefined) return sayResumed(generation, files, context);
   const { restore, manifest } = context.settings;
   const { checkpoints, companions } = manifest;
@@ -27,10 +27,11 @@ export async function sayOpening(
 }
 
 /** Who this is. */
-function sayStart({ settings, log, attempt }: Uses): void {
+function sayStart({ settings, log, attempt }: Uses, storeWasMissing: boolean): void {
   const { identity, to, workdir } = settings;
   const { taskName: task, runId: run } = identity;
-  log.info(firstLine(settings, attempt), { event: 'start', task, run, to: to.url, workdir });
+  const note = storeWasMissing ? 'a new directory' : undefined;
+  log.info(firstLine(settings, attempt, note), { event: 'start', task, run, to: to.url, workdir });
 }
 
 function sayResumed(generation: Generation, files: number, { log, now }: Uses): void {

@@ -1,5 +1,6 @@
 // What everything needs that fetches files before the task starts, and the order in which checkpoints are tried.
 import type { Log } from '../../log/log.ts';
+import { doubtLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
 import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
 import type { Manifest } from '../../model/file/manifest.ts';
@@ -24,8 +25,20 @@ export interface RestoreJob {
   readonly signal: AbortSignal;
 }
 
+/** What the user is told of the choice: a log, or the lines of `--dry-run`. */
+export type Teller = Pick<Log, 'warn'>;
+
+/** Says when a set is restored that is not known to be whole. */
+export function tellDoubt(generation: Generation, isVerified: boolean, log: Teller): void {
+  const doubt = isVerified ? undefined : doubtLine(generation);
+  if (doubt === undefined) return;
+  log.warn(doubt, {
+    hint: '--no-restore starts from nothing; --verify-checkpoint has a check of your own decide',
+  });
+}
+
 /** `isVerified`: each is checked before it is believed. */
-export function orderOf(history: History, isVerified: boolean, log: Log): readonly Generation[] {
+export function orderOf(history: History, isVerified: boolean, log: Teller): readonly Generation[] {
   const order = restoreOrder(history.generations, isVerified);
   const tried = afterFailures(order, history.attempts);
   const [best, first] = [order[0], tried[0]];

@@ -18,6 +18,7 @@ import { Outage } from '../run/outage.ts';
 import { openProgress } from '../run/progress.ts';
 import { forgetHandover } from './handover.ts';
 import { lockWorkdir } from './lock.ts';
+import { isMissing } from './new-store.ts';
 import { sayNothingRestored } from './other-names.ts';
 import { Patience, startLimitMs } from './patience.ts';
 import { restore } from './restore.ts';
@@ -79,7 +80,8 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
       if (generation === undefined) await sayNothingRestored({ store, scope, history, log, signal });
       const checkpoint =
         generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
-      return `restored ${checkpoint} (${plural(files, 'file')} in all) from ${store.url}`;
+      const where = isMissing(settings.to.url) ? `${store.url}: there is no such directory` : store.url;
+      return `restored ${checkpoint} (${plural(files, 'file')} in all) from ${where}`;
     } finally {
       lock.close();
     }

@@ -18,7 +18,7 @@ import { verify } from '../checkpoints/verify.ts';
 import { statMember } from '../run/local-file.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
 import { findLacking } from './lacking.ts';
-import { orderOf, type RestoreJob } from './restore-job.ts';
+import { orderOf, tellDoubt, type RestoreJob } from './restore-job.ts';
 import { resumedInputs } from './resumed-inputs.ts';
 
 /** Requests under way at once. */
@@ -111,6 +111,7 @@ async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'gener
     const name = generationName(generation);
     if (tried.kind === 'local-stays') return { generation: undefined, judgements };
     if (tried.kind === 'restored') {
+      tellDoubt(generation, isVerified, log);
       if (isVerified) judgements.push({ generation: name, good: true });
       return { generation, judgements };
     }

@@ -32,6 +32,7 @@ import { doneAttempt } from './done-already.ts';
 import { handoverFor, restoredBefore } from './handover.ts';
 import { refuseMissingInputs } from './inputs-told.ts';
 import { lockWorkdir } from './lock.ts';
+import { isMissing } from './new-store.ts';
 import type { Patience } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
 import { openRunWorkers, openSpoolFull } from './workers.ts';
@@ -40,6 +41,8 @@ export interface Begun {
   readonly kind: 'begun';
   readonly context: Context;
   readonly restored: Restored;
+  /** The store is a directory that this attempt has made. */
+  readonly storeWasMissing: boolean;
   /** The last record, if the sidecar that is being replaced died after writing it. */
   readonly ended: CaptureRecord | undefined;
   /** Closes everything that start opened, in the right order. */
@@ -96,12 +99,14 @@ interface Place {
   readonly scope: KeyScope;
   /** What the store held before this attempt. */
   readonly listing: RecordListing;
+  readonly storeWasMissing: boolean;
 }
 
 async function openPlace({ settings, outage, patience }: StartOptions, owned: Owned): Promise<Place> {
   const { workdir, identity } = settings;
   const { O_RDONLY, O_DIRECTORY } = fs.constants;
   const fd = owned.add(fs.openSync(encodePath(workdir), O_RDONLY | O_DIRECTORY), fs.closeSync);
+  const storeWasMissing = isMissing(settings.to.url);
   const opened = await openStore(settings.to, { onTry: outage.tried });
   const store = owned.add(patience.over(opened), (one) => one.close());
   const scope = { taskName: identity.taskName, index: keyIndex(identity) };
@@ -110,6 +115,7 @@ async function openPlace({ settings, outage, patience }: StartOptions, owned: Ow
     store,
     scope,
     listing: await listRecords(store, scope, patience.signal),
+    storeWasMissing,
   };
 }
 
@@ -125,7 +131,7 @@ async function takeWorkdir({ settings, log }: AttemptOptions, root: WorkDir, own
 async function beginAttempt(options: StartOptions, place: Place, owned: Owned): Promise<Begun> {
   const { settings, log, outage, patience } = options;
   const { signal } = patience;
-  const { root, store, scope } = place;
+  const { root, store, scope, storeWasMissing } = place;
   const from =
     settings.from === undefined
       ? store
@@ -174,7 +180,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
     reclaimer: owned.add(mayReclaim(settings) ? openReclaimer(root) : undefined, (one) => one?.close()),
     now: clockMs,
   };
-  return { kind: 'begun', context, restored, ended, close: owned.close };
+  return { kind: 'begun', context, restored, storeWasMissing, ended, close: owned.close };
 }
 
 /** What the objects of this attempt carry. */

@@ -1,6 +1,7 @@
 // The directory of a file store, held open from the first time that it is seen: while the descriptor is open no other
 // directory gets its inode. Once it was seen it is never made again: what it held would be lost without a word.
 import fs from 'node:fs';
+import { dirname } from 'node:path';
 import { errnoOf } from '../../model/errors.ts';
 import { StoreError } from '../contract/store.ts';
 import { makeDirectory } from './sync.ts';
@@ -34,7 +35,7 @@ export function openRoot(path: string): StoreRoot {
       try {
         return hold();
       } catch (error) {
-        return unlessMissing(error);
+        return unlessMissing(asNoDirectory(error, path));
       }
     }
     const { dev, ino } = held;
@@ -62,4 +63,23 @@ export function openRoot(path: string): StoreRoot {
 function unlessMissing(error: unknown): undefined {
   if (errnoOf(error) === 'ENOENT') return undefined;
   throw error;
+}
+
+/** Names the file that stands where the directory, or one above it, should (open(2), ENOTDIR). */
+function asNoDirectory(error: unknown, path: string): unknown {
+  if (errnoOf(error) !== 'ENOTDIR') return error;
+  let at = path;
+  while (at !== '/' && !isThere(at)) at = dirname(at);
+  return new StoreError('refused', `the store cannot be in ${path}: ${at} is a file, not a directory`, {
+    hint: 'name a directory with --to or --from',
+    cause: error,
+  });
+}
+
+function isThere(path: string): boolean {
+  try {
+    return fs.statSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return false; // ENOTDIR: what is above it is no directory
+  }
 }

@@ -17,7 +17,28 @@ describe('a committed set', () => {
     expect(committedLine(set(1))).toBe('checkpoint 3-1 is safe (2 files, 2.0 MiB)');
   });
 
+  it('counts companions that are declared apart from results that ride with it', () => {
+    const beside = (marks: object) => ({ path: 'x', size: 0, mode: 0, segments: [], ...marks });
+    const companions = [beside({}), beside({ result: true }), beside({ result: true, closed: true })];
+    expect(committedLine(set(1, { companions }))).toBe(
+      'checkpoint 3-1 is safe (2 files, 1 companion, 1 open result, 1 waiting result, 2.0 MiB)',
+    );
+    expect(committedLine(set(1, { members: [], companions: companions.slice(0, 1) }))).toBe(
+      'checkpoint 3-1 is safe (1 companion, 0 B)',
+    );
+  });
+
+  it('that its check has refused says so, and not that a death may have cut it', () => {
+    expect(committedLine(set(1, { suspect: true }), 'its check ended with 1')).toBe(
+      'checkpoint 3-1 is stored, and marked suspect, as its check ended with 1 (2 files, 2.0 MiB)',
+    );
+  });
+
   it.each<[string, Partial<Generation>]>([
+    [
+      'checkpoint 3-1 is stored, and not proven yet: a process of the task had just ended (2 files, 2.0 MiB)',
+      { unproven: true },
+    ],
     ['checkpoint 3-1 is stored and may be half-written (2 files, 2.0 MiB)', { suspect: true }],
     ['checkpoint 3-1 is stored, and incomplete (2 files, 2.0 MiB)', { incomplete: true }],
   ])('is not called safe otherwise: %s', (line, marks) => {

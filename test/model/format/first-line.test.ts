@@ -4,6 +4,13 @@ import { messageLines } from '../../../src/model/format/message-line.ts';
 import { parsed } from '../../cli/given.ts';
 
 describe('the first line', () => {
+  it('says of a store that was not there that it is new', () => {
+    const { settings } = parsed(['-r', 'r', '--to', '/s', '--', './t']);
+    expect(firstLine(settings, 1, 'a new directory')).toContain(
+      '-> file:///s (a new directory); results: r; ',
+    );
+  });
+
   it('says who this is, where everything goes and what is captured', () => {
     const { settings } = parsed([
       '-r',
