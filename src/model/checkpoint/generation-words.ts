@@ -33,8 +33,7 @@ function isOpenResult({ result, closed }: Companion): boolean {
 
 /**
  * `checkpoint 1-4 is safe (1 file, 1.2 MiB)`. A set that may be half-written, or of several moments, is never called
- * safe.
- * `refused`: why the user's own check made it suspect.
+ * safe. `refused`: why the user's own check made it suspect.
  */
 export function committedLine(generation: Generation, refused?: string): string {
   return `checkpoint ${generationName(generation)} ${howStored(generation, refused)} (${describeFiles(generation)})`;

@@ -108,7 +108,7 @@ function besideCheckpoints({
 }: FinishParts['companions']['bytesStored']): readonly string[] {
   return [
     ...(declared > 0 ? [`companions (${formatBytes(declared)})`] : []),
-    ...(results > 0 ? [`open results (${formatBytes(results)})`] : []),
+    ...(results > 0 ? [`results kept with checkpoints (${formatBytes(results)})`] : []),
   ];
 }
 
