@@ -1,5 +1,5 @@
-// A set that only grows and whose older states stay as they were, at the cost of one addition: pure functions hand on
-// one that may have very many members each time that something is closed.
+// A set that only grows and whose older states stay as they were, at the cost of one addition. Pure functions return
+// one with very many members each time that something is closed.
 
 export interface GrowingSet<T> extends Iterable<T> {
   readonly size: number;

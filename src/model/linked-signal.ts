@@ -9,7 +9,7 @@ export interface LinkedSignal {
   unlink(): void;
 }
 
-/** The one who links unlinks. Signals that are undefined never abort. */
+/** Whoever links must unlink. Signals that are undefined never abort. */
 export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): LinkedSignal {
   const linked = new AbortController();
   const stops: (() => void)[] = [];
@@ -34,7 +34,7 @@ export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): L
   return { signal: linked.signal, unlink };
 }
 
-/** What `act` makes, with a signal that is linked for as long as that takes. */
+/** Runs `act` with a signal that is linked for as long as that takes. */
 export async function whileLinked<T>(
   signals: readonly (AbortSignal | undefined)[],
   act: (signal: AbortSignal) => Promise<T>,

@@ -1,5 +1,5 @@
-// The one place that makes an md5: OpenSSL's, or hash-wasm's where a FIPS build of OpenSSL refuses
-// (https://docs.openssl.org/3.0/man7/fips_module/). It names content and keys here; it guards nothing.
+// The one place that makes an md5: with OpenSSL, or with hash-wasm if a FIPS build of OpenSSL refuses
+// (https://docs.openssl.org/3.0/man7/fips_module/). Here md5 names content and keys; it protects nothing.
 import { createHash } from 'node:crypto';
 
 export interface Md5 {
@@ -8,7 +8,7 @@ export interface Md5 {
   digest(): string;
 }
 
-/** Slower (587 against 760 MB/s), and the same sum. Loaded only where it is needed. */
+/** Slower (587 against 760 MB/s), and the same sum. Loaded only if it is needed. */
 const wasm = isRefused() ? await (await import('hash-wasm')).createMD5() : undefined;
 
 /** A fresh md5, for bytes that arrive in pieces. Any number of them may be under way. */

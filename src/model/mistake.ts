@@ -1,10 +1,10 @@
-// One thing that is wrong with what the user asked for. Plain data: mistakes are collected and said together,
-// so that nobody has to correct a command line one error at a time.
+// One thing that is wrong with what the user asked for. Plain data: mistakes are collected and shown together, so
+// that nobody has to correct a command line one error at a time.
 
 export interface Mistake {
   /** What is wrong, and why: one line. */
   readonly message: string;
-  /** What to write instead; stands after `try:`. */
+  /** What to write instead; shown after `try:`. */
   readonly hint: string;
 }
 

@@ -1,11 +1,11 @@
-// File names are bytes; JavaScript strings are not. Inside capture a path is a string in which every byte
-// that is not valid UTF-8 stands as one lone low surrogate (U+DC80..U+DCFF), as Python's "surrogateescape"
-// has it: nothing is lost, and ordinary names stay ordinary strings.
+// File names are bytes; JavaScript strings are not. Inside capture a path is a string in which every byte that is not
+// valid UTF-8 becomes one lone low surrogate (U+DC80..U+DCFF), like Python's "surrogateescape": nothing is lost, and
+// ordinary names stay ordinary strings.
 
 /** A path relative to the work directory, `/` between components, no leading `/`, `.` or `..`. */
 export type RelPath = string;
 
-/** The string of a name as the kernel gave it. Lossless: {@link encodePath} gives the same bytes back. */
+/** The string for a name as the kernel gave it. Lossless: {@link encodePath} gives the same bytes back. */
 export function decodePath(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const text = buffer.toString('utf8');
@@ -29,7 +29,7 @@ function decodeWithEscapes(buffer: Buffer): string {
   return out;
 }
 
-/** Bytes of the valid UTF-8 sequence that starts at `at`; 0 when there is none (RFC 3629, section 4). */
+/** Bytes of the valid UTF-8 sequence that starts at `at`; 0 if there is none (RFC 3629, section 4). */
 function utf8SequenceLength(buffer: Buffer, at: number): number {
   const first = buffer[at] ?? 0;
   if (first < 0x80) return 1;
@@ -39,7 +39,7 @@ function utf8SequenceLength(buffer: Buffer, at: number): number {
   return Buffer.from(piece.toString('utf8'), 'utf8').equals(piece) ? length : 0;
 }
 
-/** What to hand to Node's fs and to libc: the string itself where it is plain, else the exact bytes. */
+/** What to pass to Node's fs and to libc: the string itself if it is plain, else the exact bytes. */
 export function encodePath(path: string): string | Buffer {
   return /[\uDC80-\uDCFF]/.test(path) && hasEscape(path) ? pathBytes(path) : path;
 }

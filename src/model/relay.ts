@@ -1,7 +1,7 @@
-// Which of the launcher's signals go on to the task, and when. Pure; the launcher does the sending.
-// A signal must reach the task once, whether it was sent to the launcher or to every process of the job.
+// Which of the launcher's signals are passed on to the task, and when. Pure; the launcher sends them. A signal must
+// reach the task once, whether it was sent to the launcher or to every process of the job.
 
-/** Every signal that the launcher takes an interest in. */
+/** Every signal that the launcher handles. */
 export const JOB_SIGNALS = [
   'SIGTERM',
   'SIGINT',
@@ -19,17 +19,17 @@ export const JOB_SIGNALS = [
 ] as const;
 export type JobSignal = (typeof JOB_SIGNALS)[number];
 
-/** How long the sidecar has to report the same signal before it is relayed. */
+/** How long the launcher waits for the sidecar to report the same signal before it passes it on. */
 export const BROADCAST_WINDOW_MS = 100;
-/** How long a report stands when the sidecar was faster than the launcher. */
+/** How long a report counts if the sidecar was faster than the launcher. */
 export const SIGHTING_LIFE_MS = 1000;
 
 /** What happens to a signal that the launcher received while the task runs. */
 export type RelayRule = 'at-once' | 'unless-broadcast' | 'never';
 
 /**
- * The sidecar stands where the task stands, so what reached the sidecar reached the task. It does not report
- * WINCH and CONT: those are harmless twice, and the terminal sends WINCH to the whole group by itself.
+ * The sidecar is in the task's place, so what reached the sidecar reached the task. It does not report WINCH and
+ * CONT: those are harmless twice, and the terminal itself sends WINCH to the whole group.
  */
 export function relayRule(signal: JobSignal, sharesGroup: boolean): RelayRule {
   switch (signal) {
@@ -44,7 +44,7 @@ export function relayRule(signal: JobSignal, sharesGroup: boolean): RelayRule {
   }
 }
 
-/** True for a signal that the sidecar reports instead of obeying it. */
+/** True for a signal that the sidecar reports and does not obey. */
 export function isReported(signal: JobSignal): boolean {
   return canEndTask(signal) || signal === 'SIGTSTP';
 }
@@ -54,7 +54,7 @@ export function canEndTask(signal: JobSignal): boolean {
   return signal !== 'SIGWINCH' && signal !== 'SIGCONT' && signal !== 'SIGTSTP';
 }
 
-/** True for a signal that asks the launcher itself to end. Before the task runs, nothing else is obeyed. */
+/** True for a signal that asks the launcher itself to end. Before the task runs, it obeys no other. */
 export function asksToEnd(signal: JobSignal): boolean {
   return canEndTask(signal) && signal !== 'SIGUSR1' && signal !== 'SIGUSR2';
 }

@@ -1,4 +1,4 @@
-// What Slurm says of our own job at its end, and whether to requeue it then. Pure.
+// What Slurm says about our own job at its end, and whether to requeue it then. Pure.
 
 /** Our job: `<array job>_<index>` for a task of an array, as scontrol(1) takes it. */
 export interface SlurmJob {
@@ -7,14 +7,14 @@ export interface SlurmJob {
   readonly restarts: number;
 }
 
-/** `requeued`: Slurm did so itself. `ended`: somebody has ended the job, such as scancel. */
+/** `requeued`: Slurm did so itself. `ended`: somebody has ended the job, for instance with scancel. */
 export type RequeueRule = 'requeue' | 'requeued' | 'ended';
 
 /**
- * `shown` is the line of `scontrol -o show job`. A job that Slurm is ending is COMPLETING whatever the cause;
- * then Restarts has grown when it will start again (preemption, scontrol requeue), Reason is TimeLimit at the time
- * limit, and PreemptTime is set when a higher job takes the place of one that is not to be requeued. What remains
- * is scancel: a job that its user has ended must not come back. (Measured on Slurm 22.05.)
+ * `shown` is the line of `scontrol -o show job`. A job that Slurm is ending is COMPLETING whatever the cause. Then
+ * Restarts has grown if it will start again (preemption, scontrol requeue), Reason is TimeLimit at the time limit,
+ * and PreemptTime is set if a higher job takes the place of one that is not to be requeued. What remains is scancel:
+ * a job that its user has ended must not come back. (Measured on Slurm 22.05.)
  */
 export function requeueRule(shown: string, { restarts }: SlurmJob): RequeueRule {
   const value = (name: string): string | undefined => new RegExp(`(?:^|\\s)${name}=(\\S*)`).exec(shown)?.[1];

@@ -1,18 +1,18 @@
-// Programs that only run another one: what of their command line stands before the script or program that
-// the user thinks of as the task. Data; the walk over it is in task-name.ts.
+// Programs that only run another one: which part of their command line comes before the script or program that the
+// user thinks of as the task. Data; task-name.ts walks over it.
 
 export interface Wrapper {
   /** Options that take this many values as arguments of their own; all others take none. */
   readonly values?: Readonly<Record<string, number>>;
-  /** Options whose value is no file: code given on the command line. Then the wrapper itself is the task. */
+  /** Options whose value is code, not a file. Then the wrapper itself is the task. */
   readonly code?: readonly string[];
   /** Options whose value is the program's name: `python -m module`. */
   readonly named?: readonly string[];
   /** Arguments between the options and the program: `timeout 10s ./task`. */
   readonly operands?: number;
-  /** Words that must stand first, before options: `apptainer exec`. */
+  /** Words that must come first, before options: `apptainer exec`. */
   readonly commands?: readonly string[];
-  /** `NAME=value` may stand before the program. */
+  /** `NAME=value` may come before the program. */
   readonly assignments?: boolean;
 }
 

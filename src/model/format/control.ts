@@ -1,5 +1,5 @@
-// What is said over the control socket: one JSON object a line, one request and one answer for each
-// connection. Pure; whoever listens or asks checks each line here and trusts nothing that comes.
+// What is said over the control socket: one JSON object a line, one request and one answer for each connection. Pure;
+// both sides check each line here and trust nothing that comes.
 import type { LeftFile } from './records.ts';
 
 /** A unix socket's name: sun_path has 108 bytes, the last one is a NUL (unix(7)). */
@@ -14,18 +14,18 @@ const LONGEST_REASON = 400;
 export type ControlRequest =
   /** Is somebody watching? Answered with `watching`. */
   | { readonly kind: 'ping' }
-  /** Make durable what was closed before this. Answered with `flushed`, after `timeoutMs` at the latest. */
+  /** Make durable what was closed before this request. Answered with `flushed`, after `timeoutMs` at the latest. */
   | { readonly kind: 'flush'; readonly timeoutMs: number };
 
-/** What a flush has come to. */
+/** What a flush achieved. */
 export interface Flushed {
-  /** Closed before the flush, and not durable and recorded now. */
+  /** Closed before the flush, and not both durable and recorded now. */
   readonly left: readonly LeftFile[];
   /** How many more of them there are. */
   readonly more: number;
-  /** Why the newest checkpoint files are no committed set yet; undefined when they are one. */
+  /** Why the newest checkpoint files are not a committed set yet; undefined if they are. */
   readonly incomplete: string | undefined;
-  /** Declared files that the task holds open, and that are stored when it closes them. */
+  /** Declared files that the task holds open; each is stored once the task closes it. */
   readonly open: readonly OpenFile[];
 }
 
@@ -44,7 +44,7 @@ export function controlLine(message: ControlRequest | ControlAnswer): string {
   return `${JSON.stringify(message)}\n`;
 }
 
-/** An answer that fits into a line: the files that do not are only counted. Open checkpoints are named first. */
+/** An answer that fits into a line: files that do not fit are only counted. Open checkpoints are named first. */
 export function flushedAnswer(end: Omit<Flushed, 'more'>): ControlAnswer {
   const left = fitting(
     end.left.map(({ path, why }) => ({ path, why: why.slice(0, LONGEST_REASON) })),
@@ -68,7 +68,7 @@ function fitting<T>(files: readonly T[], roomBytes: number): readonly T[] {
   });
 }
 
-/** Undefined when the line is no request. */
+/** Undefined if the line is no request. */
 export function parseRequest(line: string): ControlRequest | undefined {
   const message = parseObject(line);
   if (message === undefined) return undefined;
@@ -79,7 +79,7 @@ export function parseRequest(line: string): ControlRequest | undefined {
   return { kind, timeoutMs };
 }
 
-/** Undefined when the line is no answer. */
+/** Undefined if the line is no answer. */
 export function parseAnswer(line: string): ControlAnswer | undefined {
   const message = parseObject(line);
   if (message === undefined) return undefined;

@@ -27,8 +27,8 @@ export function resultKey(path: RelPath, scope: KeyScope, compressed: boolean): 
 }
 
 /**
- * `<path>.<index>.partial-<attempt>[.zst]`: what a killed task left of a result. With an `n` above 0 `.~<n>~` follows
- * the attempt: another task has left one under the same name.
+ * `<path>.<index>.partial-<attempt>[.zst]`: a partial result. If `n` is above 0, `.~<n>~` follows the attempt,
+ * because another task has left one under the same name.
  */
 export function partialKey(
   path: RelPath,
@@ -40,18 +40,18 @@ export function partialKey(
   return withSuffix(path, `.${scope.index}.partial-${at.attempt}${again}`, compressed);
 }
 
-/** What the keys of all that deaths have left of a result begin with. */
+/** The beginning of the keys of all partial results of a path. */
 export function partialPrefix(path: RelPath, scope: KeyScope): string {
   return partialKey(path, scope, { attempt: 0, n: 0 }, false).replace(/0$/, '');
 }
 
-/** The attempt in what follows {@link partialPrefix} in a key, undefined when it is something else. */
+/** The attempt in what follows {@link partialPrefix} in a key; undefined if it is something else. */
 export function parsePartial(rest: string): number | undefined {
   const match = /^([1-9]\d*)(?:\.~\d+~)?(?:\.zst)?$/.exec(rest);
   return match === null ? undefined : Number(match[1]);
 }
 
-/** The path and attempt of what a death has left of a result of this index; undefined for every other key. */
+/** The path and attempt of a partial result of this index; undefined for every other key. */
 export function partialOfKey(
   key: string,
   { index }: KeyScope,
@@ -88,18 +88,18 @@ export function segmentKey(
   return withSuffix(path, `.${scope.taskName}.${scope.index}.${moment}`, compressed);
 }
 
-/** What the keys of all checkpoint objects and segments of a path begin with, of all attempts. */
+/** The beginning of the keys of all checkpoint objects and segments of a path, of all attempts. */
 export function momentPrefix(path: RelPath, scope: KeyScope): string {
   return checkpointKey(path, scope, { attempt: 0, generation: 0 }, false).replace(/0-0$/, '');
 }
 
-/** What follows {@link momentPrefix} in a key, undefined when it is something else. */
+/** What follows {@link momentPrefix} in a key; undefined if it is something else. */
 export function parseMoment(rest: string): { attempt: number; isSegment: boolean } | undefined {
   const match = /^([1-9]\d*)-\d+(\.\d+)?(?:\.zst)?$/.exec(rest);
   return match === null ? undefined : { attempt: Number(match[1]), isSegment: match[2] !== undefined };
 }
 
-/** The attempt and number of the segment that a key stands for; undefined when it is none. */
+/** The attempt and number of the segment that has this key; undefined if it is none's. */
 export function parseSegmentKey(key: string): { attempt: number; segment: number } | undefined {
   const match = /\.(\d+)-\d+\.(\d+)(?:\.zst)?$/.exec(key);
   return match === null ? undefined : { attempt: Number(match[1]), segment: Number(match[2]) };
@@ -107,7 +107,7 @@ export function parseSegmentKey(key: string): { attempt: number; segment: number
 
 /**
  * The keys under which an input is looked for, in this order: the index's own first. What somebody uploads by hand
- * (`aws s3 cp`) stands under its plain name, which nobody has escaped.
+ * (`aws s3 cp`) has its plain name as its key, which nobody has escaped.
  */
 export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: string; compressed: boolean }[] {
   const plain = isPlainKey(path) && stemOf(path) !== path ? [path] : [];
@@ -121,13 +121,15 @@ export function inputKeys(path: RelPath, scope: KeyScope): readonly { key: strin
   ];
 }
 
-/** True when a store takes the name of this file, or the beginning of it, as a key. */
+/** True if a store takes the name of this file, or the beginning of it, as a key. */
 export function isPlainKey(path: RelPath): boolean {
   // A byte that is not UTF-8 is a lone surrogate (model/path).
   return !/\p{Surrogate}/u.test(path) && Buffer.byteLength(path) <= KEY_LIMIT_BYTES;
 }
 
-/** A file that is compressed already by its name is stored as it is: `.zst` in a key is always ours. */
+/**
+ * A file whose name says that it is compressed already is stored as it is: `.zst` at the end of a key is always ours.
+ */
 export function mayCompress(path: RelPath): boolean {
   return !path.endsWith(COMPRESSED);
 }

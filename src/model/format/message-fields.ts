@@ -1,7 +1,7 @@
-// What stands in a JSON line beside its text: which event it tells of, and of which file. docs/messages.md lists
-// both for those who read the lines by program.
+// The fields of a JSON line beside its text: which event it reports, and for which file. docs/messages.md lists both
+// for those who read the lines by program.
 
-/** Each is described in docs/messages.md. `message`: a text that has no event of its own. */
+/** docs/messages.md describes each. `message`: a text that has no event of its own. */
 export const EVENTS = [
   'message',
   'mistake',
@@ -31,16 +31,16 @@ export const EVENTS = [
 
 export type EventName = (typeof EVENTS)[number];
 
-/** `hint`: what to do about it, a `try:` line in text. The others stand in JSON only. */
+/** `hint`: what to do about it, a `try:` line in text. The other fields are in JSON only. */
 export interface MessageFields {
   readonly event?: EventName;
   readonly hint?: string | undefined;
-  /** Of the array; missing when there is none. */
+  /** Index of the array; missing if there is none. */
   readonly index?: string | undefined;
   readonly attempt?: number | undefined;
   /** Relative to the work directory. */
   readonly path?: string | undefined;
-  /** Of the object, below the store's prefix. */
+  /** Key of the object, below the store's prefix. */
   readonly key?: string | undefined;
   /** Before compression. */
   readonly bytes?: number | undefined;

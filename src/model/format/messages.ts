@@ -1,5 +1,5 @@
-// The typed messages between launcher and sidecar, over the fork channel. The launcher decides about the
-// task; the sidecar decides about files and the store.
+// The typed messages between launcher and sidecar, over the fork channel. The launcher decides about the task; the
+// sidecar decides about files and the store.
 import type { ExitStatus } from '../exit-status.ts';
 import type { Notice } from './notice.ts';
 import type { Settings } from './settings.ts';
@@ -16,23 +16,23 @@ export type TaskEnd = Ended & {
 };
 
 export type ToSidecar =
-  /** The first message. `attempt` is set when a dead sidecar is being replaced: it must not claim anew. */
+  /** The first message. `attempt` is set if a dead sidecar is being replaced: then this one must not claim anew. */
   | {
       readonly kind: 'start';
       readonly settings: Settings;
       readonly attempt: number | undefined;
-      /** The launcher's clock: instants in messages are of it. */
+      /** Offset of the launcher's clock, which gives the instants in messages. */
       readonly clockOffsetMs: number;
     }
   | { readonly kind: 'task-started'; readonly pid: number }
-  /** A signal is on its way to the task, or the launcher received it: closes from now on may be a death's. */
+  /** A signal is on its way to the task, or the launcher received it: from now on a close may be a death's. */
   | {
       readonly kind: 'task-signalled';
       readonly signal: string;
       readonly atMs: number;
       readonly lastCall: boolean;
     }
-  /** We will be stopped at this instant, ms since the epoch; undefined: not after all. */
+  /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
   | { readonly kind: 'noticed'; readonly deadlineMs: number | undefined }
   /** The task and all that it left behind are gone: scan, drain, write the last record, answer `ended`. */
   | {
@@ -42,12 +42,12 @@ export type ToSidecar =
       readonly preempted: boolean;
       /** Ms since the epoch at which we will be killed, if that is known. */
       readonly deadlineMs: number | undefined;
-      /** When processes that the task left behind, and that still wrote a declared file, were told to end. */
+      /** When processes were told to end that the task left behind and that still wrote a declared file. */
       readonly writersStoppedAtMs?: number | undefined;
       /** Who asked us to stop, for the record. */
       readonly reason?: string | undefined;
     }
-  /** The task could not be started at all: undo the claim's meaning, write `failed-<status>`. */
+  /** The task could not be started at all: write `failed-<status>`, as this attempt has stored nothing. */
   | {
       readonly kind: 'task-not-started';
       readonly status: ExitStatus;
@@ -56,20 +56,20 @@ export type ToSidecar =
       readonly preempted: boolean;
     };
 
-/** What the sidecar says of its own accord while the task runs. */
+/** What the sidecar reports of its own accord while the task runs. */
 export type News = Extract<
   FromSidecar,
   { readonly kind: 'signal-seen' | 'notice' | 'notice-withdrawn' | 'drain-takes' | 'fenced' }
 >;
 
 export type FromSidecar =
-  /** The module is loaded and its signal handlers stand; sent before `start` is read. */
+  /** The module is loaded and its signal handlers are set; sent before `start` is read. */
   | { readonly kind: 'hello'; readonly pid: number }
   /** Restored, watching: the task may start. */
   | {
       readonly kind: 'ready';
       readonly attempt: number;
-      /** Generation that was restored, as `<attempt>-<generation>`; '' when none. */
+      /** Generation that was restored, as `<attempt>-<generation>`; '' if none was. */
       readonly restored: string;
       /** Unique id of this run of the task, for CAPTURED_RUN. */
       readonly runToken: string;
@@ -78,20 +78,20 @@ export type FromSidecar =
     }
   /** `--skip-done`: this index is done already. */
   | { readonly kind: 'done-already' }
-  /** Nothing was started: the launcher prints it and exits. */
+  /** Nothing was started: the launcher prints the message and exits. */
   | {
       readonly kind: 'refused';
       readonly status: ExitStatus;
       readonly message: string;
       readonly hint: string | undefined;
     }
-  /** A signal that is not obeyed, reported so that the launcher knows it was broadcast. */
+  /** A signal that the sidecar does not obey, reported so that the launcher knows it was broadcast. */
   | { readonly kind: 'signal-seen'; readonly signal: string; readonly atMs: number }
   /** A source says that we will be stopped, or takes that back. */
   | { readonly kind: 'notice' | 'notice-withdrawn'; readonly notice: Notice }
-  /** After `noticed`: what sending the task's last files is measured to take. */
+  /** After `noticed`: how long sending the task's last files takes, as measured. */
   | { readonly kind: 'drain-takes'; readonly ms: number }
-  /** Another attempt has taken this index over: stop the task. */
+  /** Another attempt has taken over this index: stop the task. */
   | { readonly kind: 'fenced'; readonly message: string }
-  /** Everything is written. `status` is capture's own verdict, undefined: the task's status stands. */
+  /** Everything is written. `status` is capture's own verdict; undefined: the task's status stands. */
   | { readonly kind: 'ended'; readonly status: ExitStatus | undefined };

@@ -1,11 +1,11 @@
-// What a notice is: somebody says that this machine or container will be taken away. Pure; src/notices
-// listens to the sources, the launcher decides what to do about it.
+// What a notice is: somebody says that this machine or container will be taken away. Pure; src/notices listens to the
+// sources, the launcher decides what to do about it.
 import { formatMs, parseDurationMs } from '../units.ts';
 
 export interface Notice {
   /** `ec2`, `gce`, `azure`, `file`, `after`, or a signal's name. */
   readonly source: string;
-  /** `advice`: nothing is certain yet, only a flush is asked for (EC2 rebalance). */
+  /** `advice`: nothing is certain yet, it only asks for a flush (EC2 rebalance). */
   readonly kind: 'stop' | 'advice';
   /** When the machine or container is taken away, ms since the epoch; undefined: the source does not say. */
   readonly atMs: number | undefined;
@@ -13,12 +13,12 @@ export interface Notice {
   readonly what: string;
 }
 
-/** One notice told twice is one: same source, kind and instant. */
+/** True if it is the same notice, told twice: same source, kind and instant. */
 export function sameNotice(a: Notice, b: Notice): boolean {
   return a.source === b.source && a.kind === b.kind && a.atMs === b.atMs;
 }
 
-/** One `--notice`. `after` comes that long after the start and does not say its instant: `--grace` does. */
+/** One `--notice`. `after` comes this long after the start and names no instant: `--grace` gives it. */
 export type NoticeChoice =
   | { readonly kind: 'auto' | 'none' | 'ec2' | 'gce' | 'azure' }
   | { readonly kind: 'file'; readonly path: string }

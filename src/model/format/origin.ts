@@ -1,5 +1,5 @@
-// Whose object is it, and of which file? capture's own objects say so in their metadata; a listing of inputs leaves
-// them out, but for the results of its own index. Pure.
+// Whose object is it, and which file does it hold? capture's own objects say so in their metadata; a listing of
+// inputs leaves them out, except the results of its own index. Pure.
 import type { RelPath } from '../path.ts';
 import { pathOfOwnKey, TASKS_PREFIX } from './keys.ts';
 
@@ -8,31 +8,31 @@ export type Origin = { readonly runId: string | undefined } & (
   | {
       /** The newest one of its index. */
       readonly kind: 'result';
-      /** The file that it is; undefined when the key is shortened: then only its record knows. */
+      /** The file that it holds; undefined if the key is shortened: then only its record knows. */
       readonly path: RelPath | undefined;
     }
   /** A checkpoint, a segment, a partial, an older object. */
   | { readonly kind: 'other' }
 );
 
-/** randomUUID's form: other programs write metadata of the same name. */
+/** The form of randomUUID: other programs may write metadata of the same name. */
 const PUSH_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Undefined for what somebody else put there: nothing says that it is ours, or it was copied from one of our
- * objects to a name of its own (a copy keeps the metadata).
+ * Undefined if somebody else put the object there: nothing says that it is ours, or it was copied from one of ours to
+ * another name (a copy keeps the metadata).
  */
 export function originOf(key: string, meta: Readonly<Record<string, string>>): Origin | undefined {
   if (!PUSH_ID.test(meta['push'] ?? '') || meta['capture'] === undefined) return undefined;
   const runId = meta['run-id'];
-  // What earlier versions stored carries no index.
+  // Earlier versions stored no index.
   const index = /^[\w-]+$/.test(meta['index'] ?? '') ? meta['index'] : '\\d+';
   if (new RegExp(`\\.${index}(${NOT_A_RESULT})(\\.zst)?$`).test(key)) return { kind: 'other', runId };
   const [, escaped] = new RegExp(`^(.+)\\.${index}(\\.zst)?$`, 's').exec(key) ?? [];
   return escaped === undefined ? undefined : { kind: 'result', path: pathOfOwnKey(escaped), runId };
 }
 
-/** What follows the index in the keys of model/format/keys that are no result's. */
+/** What follows the index in those keys of model/format/keys that are no result's. */
 const NOT_A_RESULT = [
   String.raw`\.\d+-\d+(\.\d+)?`,
   String.raw`\.partial-\d+(\.~\d+~)?`,

@@ -1,12 +1,12 @@
 // How far a restore or the drain is, in one line. Pure: the clock is the caller's.
 import { formatBytes, formatMs, plural } from '../units.ts';
 
-/** One file on its way. Bytes are those of the local file; what is sent compressed may be told as fewer. */
+/** One file on its way. Bytes are those of the local file; if it is sent compressed, fewer may be reported. */
 export interface FileProgress {
   moved(bytes: number): void;
-  /** It is there, with so many bytes. */
+  /** All of it has arrived, with so many bytes. */
   done(bytes: number): void;
-  /** Given up, or to be tried again: nothing of it counts. Nothing, when it is done. */
+  /** Given up, or to be tried again: nothing of it counts. Does nothing after `done`. */
   failed(): void;
 }
 
@@ -15,15 +15,15 @@ export interface HowFar {
   readonly what: string;
   readonly files: number;
   readonly filesDone: number;
-  /** Undefined when nobody knows. */
+  /** Undefined if nobody knows. */
   readonly bytes: number | undefined;
   readonly bytesDone: number;
-  /** Of those, since it began. */
+  /** Of those, how many since it began. */
   readonly bytesMoved: number;
   readonly elapsedMs: number;
 }
 
-/** `storing: 3 of 12 files, 1.2 GiB of 4.0 GiB, 110.0 MiB/s, 25.5 s left`; what nobody can know is left out. */
+/** `storing: 3 of 12 files, 1.2 GiB of 4.0 GiB, 110.0 MiB/s, 25.5 s left`; leaves out what nobody can know. */
 export function progressLine(far: HowFar): string {
   const { what, files, filesDone, bytes, bytesDone, bytesMoved, elapsedMs } = far;
   const perMs = bytesMoved / Math.max(1, elapsedMs);

@@ -1,5 +1,5 @@
-// The text of a record or list segment: JSON that ends with a checksum of itself. A bit that flips in the store,
-// in a field's name or in a path, must not change what is restored without a word.
+// The text of a record or list segment: JSON that ends with a checksum of itself. If a bit flips in the store, in a
+// field's name or in a path, nothing else may be restored without a word.
 import { createHash } from 'node:crypto';
 
 const HEX_DIGITS = 64;
@@ -14,7 +14,7 @@ export function textWithSum(body: object): string {
 }
 
 /**
- * `right`, `wrong`, or `none` when the text does not end with a checksum. The sum is the SHA-256 (lower case hex) of
+ * `right`, `wrong`, or `none` if the text does not end with a checksum. The sum is the SHA-256 (lower case hex) of
  * the text in UTF-8 with `,"sum":"..."` left out.
  */
 export function checkSum(text: string): 'right' | 'wrong' | 'none' {

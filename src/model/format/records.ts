@@ -1,15 +1,15 @@
-// The records: small immutable JSON objects that say what an attempt has stored so far. Formats are fixed,
+// The records: small immutable JSON objects that say what an attempt has stored so far. The format is fixed, because
 // other programs read them. Everything read from a store is validated here before anything believes it.
 import { z } from 'zod';
 import { isInside } from '../path.ts';
 import { checkSum } from './record-text.ts';
 
-/** Bytes of a record that is still read; a larger one is not ours. */
+/** The largest record that is read; a larger one is not ours. */
 export const RECORD_LIMIT_BYTES = 16 * 2 ** 20;
 /** A record with more results than this moves them into an immutable list segment. */
 export const RESULTS_PER_SEGMENT = 1000;
 
-/** More generations than anybody keeps: such a record is not ours. */
+/** Nobody keeps more generations than this: such a record is not ours. */
 const GENERATIONS_LIMIT = 10_000;
 
 /** A key below the store's own prefix: a record must not make us read or delete anything else. */
@@ -25,15 +25,15 @@ const storedFile = z.object({
   key: storeKey,
   push: z.string().min(1),
   attempt: z.int().positive(),
-  /** Of the uncompressed bytes; of the target's text for a link. */
+  /** Of the uncompressed bytes; for a link, of the target's text. */
   md5,
   size: z.int().nonnegative(),
-  /** Of the object as it is stored; absent in records of earlier versions. */
+  /** Size of the object as it is stored; missing in records of earlier versions. */
   storedSize: z.int().nonnegative().optional(),
   compressed: z.boolean(),
   mtimeNs: z.string().regex(/^-?\d+$/),
   mode: z.int().min(0).max(0o7777),
-  /** Closed by a death, or not proven otherwise. */
+  /** A death closed it, or nothing proves otherwise. */
   suspect: z.boolean().optional(),
 });
 export type StoredFile = Readonly<z.infer<typeof storedFile>>;
@@ -50,35 +50,37 @@ const segment = z.object({
 });
 export type Segment = Readonly<z.infer<typeof segment>>;
 
-/** An append-only file that the task kept open, as long as it was when the members were seen, or longer. */
+/** An append-only file that the task kept open, at its size when the members were seen, or longer. */
 const companion = z.object({
   path: z.string().min(1),
   size: z.int().nonnegative(),
   mode: z.int().min(0).max(0o7777),
   segments: z.array(segment),
-  /** A result that was not stored yet: nobody declared it as a companion. */
+  /** A result that was not stored yet, which nobody declared as a companion. */
   result: z.boolean().optional(),
-  /** Of a result: the task had closed it before the last of the members. Else it was open and only appended to. */
+  /**
+   * For a result: the task had closed it before the last of the members. Otherwise it was open and only appended to.
+   */
   closed: z.boolean().optional(),
 });
 export type Companion = Readonly<z.infer<typeof companion>>;
 
-/** A declared result that held content which the store had not got when a generation was committed. */
+/** A declared result with content that the store did not have when a generation was committed. */
 const behind = z.object({
   path: z.string().min(1),
-  /** Nobody had closed it; else it was on its way. */
+  /** Nobody had closed it; otherwise it was on its way. */
   open: z.boolean(),
-  /** Of what was stored of it by then. */
+  /** The push id of what was stored of it by then. */
   push: z.string().optional(),
 });
 export type Behind = Readonly<z.infer<typeof behind>>;
 
-/** What `attempt` had written to a result and is not stored under its key: a resume has gone on behind it. */
+/** What `attempt` had written to a result and is not stored under its key: a resume has continued after it. */
 export const lackingSchema = z.object({
   path: z.string().min(1),
   open: z.boolean(),
   attempt: z.int().positive(),
-  /** Of the object that the death of that attempt left; without one it is stored nowhere. */
+  /** Key of the partial result that the death of that attempt left; without one it is stored nowhere. */
   key: storeKey.optional(),
 });
 export type Lacking = Readonly<z.infer<typeof lackingSchema>>;
@@ -96,9 +98,11 @@ const generation = z.object({
   behind: z.array(behind).optional(),
   /** What results have lost by resumes before it. */
   lacking: z.array(lackingSchema).optional(),
-  /** All members at one instant at which none had a writer, and no more is known: what a power cut would leave. */
+  /**
+   * All members at one instant at which none had a writer; nothing more is known. It is what a power cut would leave.
+   */
   instant: z.boolean().optional(),
-  /** A close that made it may have been a death's; a later record says whether it was. */
+  /** A death may have made a close of it; a later record says whether one did. */
   unproven: z.boolean().optional(),
 });
 export type Generation = Readonly<z.infer<typeof generation>>;
@@ -145,7 +149,7 @@ export const recordSchema = z.object({
   /** Keys of list segments, oldest first; an entry further on replaces an earlier one of the same path. */
   segments: z.array(storeKey).default([]),
   results: z.array(storedFile).default([]),
-  /** What this attempt's death left of results, stored beside them: never a baseline, never restored. */
+  /** Partial results of this attempt, stored beside the results: never a baseline, never restored. */
   partials: z.array(storedFile).default([]),
   /** Older objects of results that came again (`.~n~`), by path the highest n. */
   kept: z.record(z.string(), z.int()).default({}),
@@ -166,18 +170,18 @@ export type CaptureRecord = Readonly<z.infer<typeof recordSchema>>;
 
 export const segmentSchema = z.object({ format: z.literal(1), results: z.array(storedFile) });
 
-/** A record, or why it is none. */
+/** A record, or why the text is none. */
 export function parseRecord(text: string): CaptureRecord | { readonly invalid: string } {
   return parseWith(recordSchema, text);
 }
 
-/** A list segment's entries, or why it is none. */
+/** The entries of a list segment, or why the text is none. */
 export function parseSegment(text: string): readonly StoredFile[] | { readonly invalid: string } {
   const parsed = parseWith(segmentSchema, text);
   return 'invalid' in parsed ? parsed : parsed.results;
 }
 
-/** Text with its right checksum, or, as it was written before there were checksums, with no field but known ones. */
+/** A text with the right checksum; or one from before there were checksums, if it has only known fields. */
 function parseWith<T>(schema: z.ZodType<T>, text: string): T | { readonly invalid: string } {
   let json: unknown;
   try {
@@ -196,7 +200,7 @@ function parseWith<T>(schema: z.ZodType<T>, text: string): T | { readonly invali
   return unknown === undefined ? parsed.data : { invalid: `it has no checksum and the field ${unknown}` };
 }
 
-/** The first field that the schema has left out. */
+/** The first field that the schema does not know. */
 function unknownField(json: unknown, known: unknown, at = ''): string | undefined {
   if (!isObject(json)) return undefined;
   for (const [name, value] of Object.entries(json)) {

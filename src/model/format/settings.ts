@@ -1,5 +1,5 @@
-// What the user asked for, after options, environment and manifests files have been read and checked.
-// Plain data: it crosses the channel from the launcher to the sidecar as JSON.
+// What the user asked for, after options, environment and manifest files were read and checked. Plain data: it goes
+// from the launcher to the sidecar over the channel, as JSON.
 import type { ManifestPatterns } from '../file/manifest.ts';
 import type { SlurmJob } from '../slurm-job.ts';
 import type { NoticeChoice } from './notice.ts';
@@ -12,14 +12,14 @@ export interface StoreSettings {
   readonly url: string;
   /** The flags of its kind that were given; only its driver knows what they mean. */
   readonly flags: readonly string[];
-  /** Go on although the server ignores create-only puts: then nothing fences two attempts. */
+  /** Go on although the server ignores create-only puts: then nothing keeps two attempts apart. */
   readonly unfenced: boolean;
 }
 
 /** Who this task is. */
 export interface Identity {
   readonly taskName: string;
-  /** `0` in keys when there is none. */
+  /** `0` in keys if there is none. */
   readonly index: string | undefined;
   /** Which variable or option the index came from, for messages. */
   readonly indexSource: string | undefined;
@@ -31,9 +31,9 @@ export interface Identity {
   readonly scheduler: Readonly<Record<string, string>>;
 }
 
-/** What the task's end means. Statuses are those of a shell: 128+N when signal N ended it. */
+/** What the task's end means. A status is as a shell reports it: 128+N if signal N ended the task. */
 export interface EndRules {
-  /** A pattern of `results` that no file ever matched is no success. */
+  /** The run has not succeeded while a pattern of `results` has no match. */
   readonly requireResults: boolean;
   /** Pattern of the result that counts; undefined: every exactly named one. */
   readonly doneWhen: string | undefined;
@@ -51,7 +51,7 @@ export interface Verification {
   readonly atCommit: boolean;
 }
 
-/** How capture hears that it will be stopped, and what the task is told then. */
+/** How capture learns that it will be stopped, and what the task is then told. */
 export interface NoticeSettings {
   readonly sources: readonly NoticeChoice[];
   /** Signals that are a notice: `SIGUSR1`. */
@@ -69,14 +69,14 @@ export interface LogSettings {
 export interface Settings {
   readonly manifest: ManifestPatterns;
   readonly to: StoreSettings;
-  /** The store stands in the work directory, or nobody chose it: it goes where the machine goes. */
+  /** The store is in the work directory, or nobody chose it: it is lost together with the machine. */
   readonly perishableStore: boolean;
   readonly from: StoreSettings | undefined;
   readonly identity: Identity;
   /** Absolute path. */
   readonly workdir: string;
   readonly sharedWorkdir: boolean;
-  /** Where the control socket is to stand; undefined: at a place of capture's own. */
+  /** Where the control socket is created; undefined: at a place that capture chooses. */
   readonly control?: string | undefined;
   /** Where the task's side writes how the task ended. Absolute path. */
   readonly exitFile?: string | undefined;
@@ -84,7 +84,7 @@ export interface Settings {
   readonly handoff?: boolean;
   readonly reclaim: ReclaimMode;
   readonly compression: Compression;
-  /** Companions are captured so long after their last capture, when no checkpoint comes before. */
+  /** Companions are captured this long after their last capture, if no checkpoint comes before. */
   readonly companionIntervalMs: number;
   readonly checkpointSettleMs: number;
   readonly checkpointLast: string | undefined;
@@ -97,7 +97,10 @@ export interface Settings {
   readonly skipDone: boolean;
   readonly onLocal: 'stored' | 'newest';
   readonly preemptedStatus: number;
-  /** So many attempts without a newer checkpoint, and the task's status takes the place of that one. */
+  /**
+   * After this many attempts without a newer checkpoint, capture exits with the task's status instead of
+   * `preemptedStatus`.
+   */
   readonly maxAttempts?: number | undefined;
   /** The job that a preempted run requeues by itself. */
   readonly requeue?: SlurmJob | undefined;
@@ -111,7 +114,7 @@ export interface Settings {
   readonly log: LogSettings;
 }
 
-/** The index as it stands in keys: a task outside an array is index 0. */
+/** The index as it is in keys: a task outside an array has index 0. */
 export function keyIndex(identity: Identity): string {
   return identity.index ?? '0';
 }

@@ -1,15 +1,15 @@
-// How often a task was started for nothing: the count behind --max-attempts. Pure; the records of earlier
-// attempts are its only source, so that the count holds whatever machine or scheduler started them.
+// How often a task was started in vain: the count behind --max-attempts. Pure; it counts only by the records of
+// earlier attempts, so it is right whatever machine or scheduler started them.
 import type { AttemptEnd } from '../checkpoint/history.ts';
 import { restoreOrder } from '../checkpoint/restore-order.ts';
 import type { Generation } from '../format/records.ts';
 
 /**
- * Attempts of this run, this one included, since the one that made the checkpoint with which the next attempt
- * would begin: 0 when this one made it. What is done is over: attempts before it do not count.
+ * Attempts of this run, including this one, since the one that made the checkpoint with which the next attempt would
+ * begin; 0 if this one made it. Attempts before one that was done do not count.
  *
- * @param generations all that this attempt knows, its own too.
- * @param verified checkpoints are checked at restore, so that a suspect one may be what the next begins with.
+ * @param generations all that this attempt knows, including its own.
+ * @param verified checkpoints are checked at restore, so the next attempt may begin with a suspect one.
  */
 export function attemptsInVain(
   earlier: readonly AttemptEnd[],

@@ -1,10 +1,10 @@
-// What is said at the start when other submissions have used the same prefix: once in all, not for each file that
+// The note at the start if other submissions have used the same prefix: one note for all, not one for each file that
 // comes again. Pure.
 import type { History } from '../checkpoint/history.ts';
 import { showPath, type RelPath } from '../path.ts';
 import { plural } from '../units.ts';
 
-/** Runs that are named, the newest. */
+/** How many runs are named, the newest. */
 const MOST_RUNS = 3;
 const REPLACED = 'a result that comes again with other content replaces the older one, kept as .~n~';
 const PREFIX_EACH = 'give each submission a prefix: --to .../$SLURM_ARRAY_JOB_ID --from ...';
@@ -29,12 +29,12 @@ export function describeRun(runId: string | undefined): string {
   return runId === undefined ? 'a run without --run' : `run ${showPath(runId)}`;
 }
 
-/** Undefined when nobody else was here, and this is no second submission. */
+/** Undefined if nobody else was here, and this is no second submission. */
 export function submissionNote(history: History, submission: Submission): SubmissionNote | undefined {
   return otherRunsNote(history, submission) ?? doneNote(history, submission);
 }
 
-/** True when results of another submission stand there, so that what comes again was to be expected. */
+/** True if results of another submission are there, so that it is expected that they come again. */
 export function expectsOlder(history: History, before: number): boolean {
   return history.foreignResults.size > 0 || doneAttempt(history, before) !== undefined;
 }
@@ -42,7 +42,7 @@ export function expectsOlder(history: History, before: number): boolean {
 function otherRunsNote(history: History, { before, url, isResult }: Submission): SubmissionNote | undefined {
   const earlier = history.attempts.filter(({ attempt }) => attempt < before);
   const newest = earlier.at(-1);
-  // Where an attempt of this run has come after them, it has said so.
+  // If an attempt of this run came after them, it has said so.
   if (newest === undefined || newest.sameRun) return undefined;
   const { results, foreignResults, foreignCheckpoints } = history;
   const found = [
@@ -71,7 +71,7 @@ function doneNote(history: History, { before, url, isResult }: Submission): Subm
   };
 }
 
-/** The newest attempt of the same run, when it was done. */
+/** The newest attempt of the same run, if it was done. */
 function doneAttempt({ attempts }: History, before: number): number | undefined {
   const last = attempts.findLast(({ sameRun, attempt }) => sameRun && attempt < before);
   return last?.kind === 'done' ? last.attempt : undefined;

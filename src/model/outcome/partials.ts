@@ -1,5 +1,5 @@
-// What deaths of earlier attempts have left of results, looked at when the index is done. Pure: says which of these
-// objects nobody needs any more, which hold a whole result, and of which results nothing else is stored.
+// Partial results of earlier attempts, looked at when the index is done. Pure: says which of these objects nobody
+// needs any more, which hold a whole result, and of which results nothing else is stored.
 import type { Generation, StoredFile } from '../format/records.ts';
 
 export interface SortedPartials {
@@ -12,13 +12,13 @@ export interface SortedPartials {
 }
 
 export interface PartialsQuestion {
-  /** In the order of attempts. */
+  /** Ordered by attempt. */
   readonly partials: Iterable<StoredFile>;
-  /** What is stored of a result; undefined: nothing. */
+  /** What is stored of a result; undefined if nothing is. */
   readonly resultOf: (path: string) => StoredFile | undefined;
-  /** The task of this attempt closed the result, or left it as it stood and ended with 0; an empty one, too. */
+  /** The task of this attempt closed the result, even if it is empty, or left it unchanged and ended with 0. */
   readonly isWrittenNow: (path: string) => boolean;
-  /** A later attempt has only written the rest of the result: nothing of it may go. */
+  /** A later attempt has only written the rest of the result: nothing of it may be deleted. */
   readonly isLacking: (path: string) => boolean;
   readonly generations: readonly Generation[];
 }
@@ -43,7 +43,7 @@ export function sortPartials(question: PartialsQuestion): SortedPartials {
   };
 }
 
-/** A result that is a checkpoint as well: a set that no death is suspected of holds these very bytes. */
+/** For a result that is a checkpoint as well: true if a set that no death is suspected of holds exactly these bytes. */
 function isInGoodSet(generations: readonly Generation[]): (partial: StoredFile) => boolean {
   const good = generations.filter(({ suspect, incomplete }) => suspect !== true && incomplete !== true);
   const members = good.flatMap((generation) => generation.members);

@@ -1,5 +1,5 @@
-// Which patterns did no file match? Pure. Each pattern is asked by itself: a file that two of them match
-// counts for both.
+// Which patterns did no file match? Pure. Each pattern is asked by itself: a file that matches two of them counts for
+// both.
 import { compileGlob, parsePattern } from '../file/glob.ts';
 import type { RelPath } from '../path.ts';
 

@@ -1,5 +1,5 @@
-// How the run ended: which record closes the attempt and what capture exits with. Pure; the exit status
-// tells the truth, so every way to 0 passes through here.
+// How the run ended: which record closes the attempt and with what status capture exits. Pure; the exit status tells
+// the truth, so every way to 0 goes through here.
 import { EXIT, type ExitStatus, statusOfSignal } from '../exit-status.ts';
 import type { TaskEnd } from '../format/messages.ts';
 import type { LeftFile, RecordKind } from '../format/records.ts';
@@ -7,17 +7,19 @@ import type { EndRules } from '../format/settings.ts';
 import { showPath } from '../path.ts';
 
 export interface Outcome {
-  /** Undefined when nobody can know (`watch` without word from the task). */
+  /** Undefined if nobody can know (`watch` without a word from the task). */
   readonly task: TaskOutcome | undefined;
   /** A notice or SIGTERM came. */
   readonly preempted: boolean;
-  /** Declared files that the task closed and that are not stored; with `--require-results` also those that never came. */
+  /**
+   * Declared files that the task closed and that are not stored; with `--require-results` also those that never came.
+   */
   readonly left: readonly LeftFile[];
   /** What must be there is stored, in this attempt or before: see {@link isComplete}. */
   readonly complete: boolean;
   readonly rules: EndRules;
   readonly preemptedStatus: ExitStatus;
-  /** Why the task is not to be run again although it was preempted or asks for it. */
+  /** Why the task must not be run again although it was preempted or asks for it. */
   readonly exhausted?: string | undefined;
 }
 
@@ -26,16 +28,16 @@ export type TaskOutcome = { readonly code: number } | { readonly signalNumber: n
 export interface Verdict {
   readonly kind: RecordKind;
   readonly status: ExitStatus;
-  /** What made it so, where the status alone does not say. */
+  /** The reason, if the status alone does not tell it. */
   readonly reason?: string | undefined;
 }
 
-/** The task's end as a shell has it: its exit code, or 128+N when signal N ended it. */
+/** The task's end as a shell reports it: its exit code, or 128+N if signal N ended it. */
 export function statusOfTask(task: TaskOutcome): ExitStatus {
   return 'code' in task ? task.code : statusOfSignal(task.signalNumber);
 }
 
-/** True when the task has closed its files itself, so that no close of it may be a death's. */
+/** True if the task has closed its files itself, so that none of its closes can be a death's. */
 export function closedItsFiles(task: TaskOutcome, rules: EndRules): boolean {
   const status = statusOfTask(task);
   return status === EXIT.ok || rules.againStatuses.includes(status) || rules.trustedStatuses.includes(status);
@@ -62,8 +64,8 @@ export function verdictOf(outcome: Outcome): Verdict {
 }
 
 /**
- * Is what must be there stored? `--done-when` names it; else it is every exactly named result, and with
- * `--require-results` every pattern.
+ * Is everything stored that must be there? `--done-when` names it; otherwise it is every exactly named result, and
+ * with `--require-results` every pattern.
  */
 export function isComplete(
   rules: EndRules,
@@ -75,8 +77,8 @@ export function isComplete(
 
 /**
  * `failed: the task ended with 3`, `failed: SIGSEGV ended the task, exit 139`, `to be run again, exit 75: SIGTERM`;
- * undefined when the run has not failed. `end` is undefined when nobody knows how the task ended; `because`: why it
- * did so, where somebody knows.
+ * undefined if the run has not failed. `end` is undefined if nobody knows how the task ended. `because`: why it ended
+ * so, if somebody knows.
  */
 export function verdictLine(
   { kind, status, reason }: Verdict,
@@ -92,7 +94,7 @@ export function verdictLine(
   return end?.code === status ? `failed: ${why}` : `failed: ${why}, exit ${status}`;
 }
 
-/** Undefined when the task itself did not fail. */
+/** Undefined if the task itself did not fail. */
 function howItEnded(end: Pick<TaskEnd, 'code' | 'signal'> | undefined): string | undefined {
   if (end?.signal !== undefined) return `${end.signal} ended the task`;
   return end === undefined || end.code === 0 ? undefined : `the task ended with ${end.code}`;

@@ -16,7 +16,7 @@ export const numberRow: RowCodec<number> = {
   read: (row, at) => row.readDoubleLE(at),
 };
 
-/** For a map that is only a set. */
+/** For a map that is used as a set. */
 export const markRow: RowCodec<true> = {
   bytes: 0,
   write: () => true,

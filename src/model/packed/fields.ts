@@ -1,4 +1,4 @@
-// The pieces of rows: numbers and names that have a short binary form, written only when they come back exactly.
+// The parts of rows: numbers and names in a short binary form, used only if they can be read back exactly.
 import type { Fingerprint } from '../file/fingerprint.ts';
 
 export const FINGERPRINT_BYTES = 40;
@@ -25,7 +25,7 @@ export function writeCount(value: number, row: Buffer, at: number): boolean {
   return true;
 }
 
-/** Without what else a state of a file may carry. */
+/** Only these fields: a file state may carry more. */
 export function writeFingerprint(facts: Fingerprint, row: Buffer, at: number): boolean {
   row.writeDoubleLE(facts.size, at);
   return (

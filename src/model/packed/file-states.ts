@@ -15,7 +15,7 @@ import type { RowCodec } from './packed-map.ts';
 
 const HOWS: readonly ClosedHow[] = ['close', 'rename', 'link', 'scan', 'quiet', 'dir-rename'];
 const EVIDENCE: readonly Evidence[] = ['unknown', 'clean', 'doubtful'];
-/** More different reasons than that are not of few kinds. */
+/** If there are more different reasons than this, they are stored in another way. */
 const MOST_REASONS = 1000;
 const MOST_TRIES = 0xff;
 
@@ -47,7 +47,7 @@ const MD5 = FINGERPRINT + FINGERPRINT_BYTES;
 class Reasons {
   readonly #texts: string[] = [];
 
-  /** 0 for no reason, -1 when there are too many. */
+  /** 0 for no reason, -1 if there are too many. */
   numberOf(left: string | undefined): number {
     if (left === undefined) return 0;
     const known = this.#texts.indexOf(left);

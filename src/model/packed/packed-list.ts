@@ -1,5 +1,5 @@
-// Values with a path each, in their order, as rows outside the JavaScript heap: for lists that are kept until
-// they have been read once more.
+// Values with a path each, in their order, as rows outside the JavaScript heap: for lists that are kept until they
+// have been read once more.
 import type { RelPath } from '../path.ts';
 import type { RowCodec } from './packed-map.ts';
 import type { Paths } from './paths.ts';

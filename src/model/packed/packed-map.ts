@@ -1,17 +1,17 @@
-// A map from paths to values of which there may be hundreds of thousands: each value is a row of so many bytes
-// outside the JavaScript heap, made into an object again only when it is asked for.
+// A map from paths to values, of which there may be hundreds of thousands: each value is a row of fixed length
+// outside the JavaScript heap, and becomes an object again only when somebody asks for it.
 import type { RelPath } from '../path.ts';
 import { Paths } from './paths.ts';
 
 /** How a value becomes a row, and the same value again. */
 export interface RowCodec<V> {
   readonly bytes: number;
-  /** False when the value does not fit into a row: then it is kept as it is. */
+  /** False if the value does not fit into a row: then it is kept as it is. */
   write(value: V, row: Buffer, at: number, path: RelPath): boolean;
   read(row: Buffer, at: number, path: RelPath): V;
 }
 
-/** What a Map has and this has, too: small ones are Maps. Values are copies: a change is a `set`. */
+/** The methods that this map shares with Map: small ones are Maps. Values are copies: to change one, `set` it. */
 export interface PathMap<V> {
   readonly size: number;
   get(path: RelPath): V | undefined;
@@ -85,7 +85,7 @@ export class PackedMap<V> implements PathMap<V> {
     return true;
   }
 
-  /** In the order in which the paths came first. May be changed meanwhile, as a Map may. */
+  /** In the order in which the paths first came. As with a Map, it may be changed meanwhile. */
   *keys(): Generator<RelPath> {
     for (const id of this.#ids()) yield this.#paths.pathOf(id);
   }

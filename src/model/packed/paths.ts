@@ -1,21 +1,21 @@
-// The paths of a run, each kept once, outside the JavaScript heap, and known by a number: a task may write
-// hundreds of thousands of files. Nothing is ever forgotten: the same path has the same number for the whole run.
+// The paths of a run, each kept once, outside the JavaScript heap, and known by a number: a task may write hundreds
+// of thousands of files. Nothing is ever forgotten: a path keeps its number for the whole run.
 import type { RelPath } from '../path.ts';
 
-/** Text is kept in pieces of this many bytes, or of one path that is longer. */
+/** Text is kept in pieces of this many bytes; a longer path gets a piece of its own. */
 const PIECE_BYTES = 65_536;
 const FIRST_SLOTS = 1024;
-/** Bytes before each text: its length in bytes, doubled; odd when it has two bytes for each UTF-16 unit. */
+/** Bytes before each text: its length in bytes, doubled; odd if it has two bytes for each UTF-16 unit. */
 const HEAD_BYTES = 4;
 
 export class Paths {
   readonly #pieces: Buffer[] = [];
-  /** Bytes of the last piece that are taken. */
+  /** How many bytes of the last piece are taken. */
   #taken = PIECE_BYTES;
-  /** By number: piece times PIECE_BYTES, plus where in it the text begins. */
+  /** By number: piece times PIECE_BYTES, plus the place where the text begins in it. */
   #places = new Float64Array(FIRST_SLOTS / 2);
   #hashes = new Uint32Array(FIRST_SLOTS / 2);
-  /** Number + 1 at the first free slot from its hash on; 0 is a free one. Never more than half full. */
+  /** Number + 1 in the first free slot after its hash; 0 means free. Never more than half full. */
   #slots = new Uint32Array(FIRST_SLOTS);
   #count = 0;
 
@@ -24,13 +24,13 @@ export class Paths {
     return this.#count;
   }
 
-  /** The number of a path; undefined when it has none yet. */
+  /** The number of a path; undefined if it has none yet. */
   find(path: RelPath): number | undefined {
     const entry = this.#slots[this.#slotOf(path, hashOf(path))] ?? 0;
     return entry === 0 ? undefined : entry - 1;
   }
 
-  /** The number of a path, which gets one when it has none. */
+  /** The number of a path; it gets one if it has none. */
   idOf(path: RelPath): number {
     const hash = hashOf(path);
     const slot = this.#slotOf(path, hash);
@@ -65,7 +65,7 @@ export class Paths {
   }
 
   #keep(path: RelPath): number {
-    // Lossless for every string: no name is too odd.
+    // Lossless for every string, whatever the name holds.
     const wide = /[^\0-\u00ff]/.test(path);
     const bytes = wide ? path.length * 2 : path.length;
     if (this.#taken + HEAD_BYTES + bytes > PIECE_BYTES) {
