@@ -6,9 +6,12 @@ import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
 import { whileLinked } from '../../model/linked-signal.ts';
+import { createMd5 } from '../../model/md5.ts';
 import { markRow } from '../../model/packed/codecs.ts';
 import { PackedMap } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
+import { decompressStream } from '../../restore/decompress.ts';
+import { objectStream } from '../../restore/object-stream.ts';
 import type { ObjectHead, ObjectMeta, Store } from '../../store/contract/store.ts';
 import type { Needs } from '../run/context.ts';
 import type { Files } from './files.ts';
@@ -54,6 +57,26 @@ export async function standing(
   return { ...file, md5: undefined, storedSize: head.sizeBytes, ...factsOfMeta(head.meta) };
 }
 
+/**
+ * The same with its md5. A large object does not carry it, as its metadata were sent first: then all of it is read.
+ * Undefined if it is not whole.
+ */
+export async function withMd5(
+  store: Store,
+  there: Standing,
+  signal: AbortSignal,
+): Promise<StoredFile | undefined> {
+  if (there.md5 !== undefined) return { ...there, md5: there.md5 };
+  const md5 = createMd5();
+  let bytes = 0;
+  const body = objectStream(store, there.key, { parallel: 1, sizeHintBytes: there.storedSize, signal });
+  for await (const piece of there.compressed ? decompressStream(body) : body) {
+    md5.update(piece);
+    bytes += piece.length;
+  }
+  return bytes === there.size ? { ...there, md5: md5.digest() } : undefined;
+}
+
 /** What a push has written into the metadata. */
 export function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
   const { push, md5, size = '', mtime: mtimeNs = '', mode = '' } = meta;
@@ -95,8 +118,10 @@ export async function pushOverwritten(
     try {
       const there = await whileLinked([deadline, signal], (either) => standing(store, file, either));
       if (there === file) return;
-      if (files.get(file.path, 'result')?.durable !== undefined) again.push(file);
-      else if (there?.md5 !== undefined) ledger.noteResult({ ...there, md5: there.md5 });
+      if (files.get(file.path, 'result')?.durable !== undefined) return void again.push(file);
+      const whole =
+        there && (await whileLinked([deadline, signal], (either) => withMd5(store, there, either)));
+      if (whole !== undefined) ledger.noteResult(whole);
       else if (isEarlier(file)) left.push({ path: file.path, why: whyGone(file, there) });
     } catch (error) {
       left.push({ path: file.path, why: `nobody knows whether it is still stored: ${reasonOf(error)}` });

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { StoredFile } from '../../../src/model/format/records.ts';
-import { standing } from '../../../src/sidecar/queue/overwritten.ts';
+import { standing, withMd5 } from '../../../src/sidecar/queue/overwritten.ts';
 import { memoryStore } from '../../support/memory-store.ts';
 
 const RECORDED: StoredFile = {
@@ -26,4 +27,18 @@ it('what a killed attempt pushed over a recorded result is noted as it stands, a
   expect(there).toMatchObject({ push: 'two', size: 5, storedSize: 5, md5: meta.md5 });
   const noted: StoredFile = { ...RECORDED, ...there, md5: meta.md5 };
   expect(await standing(store, noted, never)).toBe(noted);
+});
+
+it.each([
+  ['as it is', 'newer', 5, 'newer'],
+  ['undefined, as it is cut short', 'newe', 5, undefined],
+  ['undefined, as it is longer', 'newer!', 5, undefined],
+])('a large object, which does not carry its md5, is read: it is %s', async (_, bytes, size, whole) => {
+  const store = memoryStore();
+  await store.put(RECORDED.key, Buffer.from(bytes), { meta: { push: 'two', size: String(size) } });
+  const there = await standing(store, RECORDED, never);
+  if (there === undefined) throw new Error('it stands there');
+  expect(there.md5).toBeUndefined();
+  const md5 = whole === undefined ? undefined : createHash('md5').update(whole).digest('hex');
+  expect((await withMd5(store, there, never))?.md5).toBe(md5);
 });
