@@ -12,7 +12,7 @@ import { PackedMap } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { decompressStream } from '../../restore/decompress.ts';
 import { objectStream } from '../../restore/object-stream.ts';
-import type { ObjectHead, ObjectMeta, Store } from '../../store/contract/store.ts';
+import { StoreError, type ObjectHead, type ObjectMeta, type Store } from '../../store/contract/store.ts';
 import type { Needs } from '../run/context.ts';
 import type { Files } from './files.ts';
 
@@ -70,9 +70,14 @@ export async function withMd5(
   const md5 = createMd5();
   let bytes = 0;
   const body = objectStream(store, there.key, { parallel: 1, sizeHintBytes: there.storedSize, signal });
-  for await (const piece of there.compressed ? decompressStream(body) : body) {
-    md5.update(piece);
-    bytes += piece.length;
+  try {
+    for await (const piece of there.compressed ? decompressStream(body) : body) {
+      md5.update(piece);
+      bytes += piece.length;
+    }
+  } catch (error) {
+    if (error instanceof StoreError || signal.aborted) throw error;
+    return undefined; // broken frames, or gone
   }
   return bytes === there.size ? { ...there, md5: md5.digest() } : undefined;
 }
@@ -119,8 +124,11 @@ export async function pushOverwritten(
       const there = await whileLinked([deadline, signal], (either) => standing(store, file, either));
       if (there === file) return;
       if (files.get(file.path, 'result')?.durable !== undefined) return void again.push(file);
+      // What carries no id of a push is nobody's result.
       const whole =
-        there && (await whileLinked([deadline, signal], (either) => withMd5(store, there, either)));
+        there === undefined || there.push === file.push
+          ? undefined
+          : await whileLinked([deadline, signal], (either) => withMd5(store, there, either));
       if (whole !== undefined) ledger.noteResult(whole);
       else if (isEarlier(file)) left.push({ path: file.path, why: whyGone(file, there) });
     } catch (error) {
