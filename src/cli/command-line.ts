@@ -1,11 +1,11 @@
 // Reads the arguments before `--`, with commander. It finds every mistake and prints none. It must never read past the
 // `--`: what follows is the task's.
 import { Command, CommanderError, Option } from 'commander';
-import type { Mistake } from '../model/mistake.ts';
+import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 import { nearestWord } from './nearest.ts';
-import { idleOptionsOf, OPTIONS, optionsOf, type CommandName, type OptionName } from './options.ts';
-import { helpOf, lacksValue, type Given, type GivenOf } from './options/spec.ts';
+import { type CommandName, idleOptionsOf, type OptionName, OPTIONS, optionsOf } from './options.ts';
+import { type Given, type GivenOf, helpOf, lacksValue } from './options/spec.ts';
 
 export type GivenOptions = GivenOf<OptionName>;
 

@@ -1,10 +1,10 @@
 // Options from the environment: CAPTURE_RESULTS for --results. The command line wins over a variable.
 import { SHIM_VARIABLES } from '../launch/inherited.ts';
-import type { Mistake } from '../model/mistake.ts';
+import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 import type { GivenOptions } from './command-line.ts';
 import { nearestWord } from './nearest.ts';
-import { OPTION_NAMES, OPTIONS, optionsOf, type CommandName, type OptionName } from './options.ts';
+import { type CommandName, OPTION_NAMES, type OptionName, OPTIONS, optionsOf } from './options.ts';
 import { envNameOf, type Given, type Option } from './options/spec.ts';
 
 /** The options that are given, by the command line or else by the environment. */

@@ -1,6 +1,6 @@
 // The command line of `capture flush`: its help, and the reading of its arguments. It loads no parser: scripts call it
 // between their steps. Pure; it finds every mistake and prints none.
-import type { Mistake } from '../model/mistake.ts';
+import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 import { nearestWord } from './nearest.ts';
 import { OPTION_NAMES, OPTIONS } from './options.ts';

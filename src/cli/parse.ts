@@ -1,15 +1,15 @@
 // Read this first. From the command line and the environment to what is to be done. Nothing is started here, and all
 // mistakes are found before any is said.
+import type { Mistake } from '../model/errors.ts';
 import type { LogSettings, Settings } from '../model/format/settings.ts';
-import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
 import { parallelStep } from '../scheduler/parallel-step.ts';
-import { readCommandLine, type CommandLine } from './command-line.ts';
+import { type CommandLine, readCommandLine } from './command-line.ts';
 import { withEnvironment } from './env.ts';
 import { helpText } from './help.ts';
 import { nearestWord } from './nearest.ts';
 import type { CommandName } from './options.ts';
-import { realOutside, type Outside } from './options/outside.ts';
+import { type Outside, realOutside } from './options/outside.ts';
 import { settingsOf } from './settings.ts';
 import { warningsOf } from './warnings.ts';
 

@@ -3,8 +3,8 @@
 import tty from 'node:tty';
 import { Outlet } from '../log/outlet.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
-import { droppedLine, messageLines, type MessageLevel } from '../model/format/message-line.ts';
-import { writeText } from '../native/write-text.ts';
+import { droppedLine, type MessageLevel, messageLines } from '../model/format/message-line.ts';
+import { writeText } from '../native/shared-output.ts';
 
 const STDOUT = 1;
 const STDERR = 2;

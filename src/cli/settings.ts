@@ -1,7 +1,7 @@
 // From options to settings. Each group of options returns its part; here they are put together, with all mistakes at
 // once. Reads nothing but what it is given.
+import type { Mistake } from '../model/errors.ts';
 import type { Settings } from '../model/format/settings.ts';
-import type { Mistake } from '../model/mistake.ts';
 import type { GivenOptions } from './command-line.ts';
 import { checkpointsContradictions, checkpointsOf } from './options/checkpoints.ts';
 import { endContradictions, endOf } from './options/end.ts';
@@ -13,7 +13,7 @@ import { sendingOf } from './options/sending.ts';
 import { startOf } from './options/start.ts';
 import { stopContradictions, stopOf } from './options/stop.ts';
 import { storeContradictions, storeOf, storesInside } from './options/store.ts';
-import { Values, type Place } from './options/values.ts';
+import { type Place, Values } from './options/values.ts';
 
 export interface SettingsInput extends Omit<Place, 'workdir'> {
   readonly given: GivenOptions;

@@ -1,7 +1,7 @@
 // What is allowed, but probably not meant. Pure. Each warning is said once, and the run starts all the same.
+import type { Mistake } from '../model/errors.ts';
 import { signalOfStatus } from '../model/exit-status.ts';
 import type { Settings } from '../model/format/settings.ts';
-import type { Mistake } from '../model/mistake.ts';
 import { showPath } from '../model/path.ts';
 import { slurmJob, waitingBatchShell } from '../scheduler/slurm-job.ts';
 import { storeDirectory } from '../store/url.ts';

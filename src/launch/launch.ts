@@ -2,31 +2,24 @@
 // It stays tiny: no parser, no logger and no store is ever loaded here.
 import tty from 'node:tty';
 import { CaptureError } from '../model/errors.ts';
-import { EXIT, statusOfSignal } from '../model/exit-status.ts';
-import type { ExitStatus } from '../model/exit-status.ts';
+import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import { compileManifest } from '../model/file/manifest.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import type { TaskEnd } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
+import { numberOfSignal } from '../native/ended.ts';
 import { setOpenFilesLimit } from '../native/processes.ts';
 import { ownEnvironment } from '../native/start.ts';
-import { numberOfSignal } from '../native/wait-status.ts';
 import { findCommand } from './find-command.ts';
-import { readInherited, withoutShim } from './inherited.ts';
-import type { Inherited } from './inherited.ts';
-import { describeStuck, endLeftovers, holdWorkdir } from './leftovers.ts';
-import type { HeldWorkdir } from './leftovers.ts';
-import { adoptOrphans } from './orphans.ts';
-import type { Orphans } from './orphans.ts';
+import { type Inherited, readInherited, withoutShim } from './inherited.ts';
+import { describeStuck, endLeftovers, type HeldWorkdir, holdWorkdir } from './leftovers.ts';
+import { adoptOrphans, type Orphans } from './orphans.ts';
 import { requeue } from './requeue.ts';
-import { SidecarProcess } from './sidecar-process.ts';
-import type { Ending, Opening } from './sidecar-process.ts';
+import { type Ending, type Opening, SidecarProcess } from './sidecar-process.ts';
 import { blockable } from './signal-state.ts';
 import { listenForSignals } from './signals.ts';
-import { Supervision } from './supervision.ts';
-import type { EndRequest } from './supervision.ts';
-import { startTask, taskEnvironment } from './task.ts';
-import type { Task } from './task.ts';
+import { type EndRequest, Supervision } from './supervision.ts';
+import { startTask, type Task, taskEnvironment } from './task.ts';
 
 /** A fenced sidecar has nothing left to write: it gets this long to end. */
 const FENCED_GOODBYE_MS = 10_000;

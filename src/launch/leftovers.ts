@@ -1,7 +1,7 @@
 // What the task leaves running when its main process ends. A process that still writes a declared file is waited for;
 // any other is ended, so that nothing spins on behind. Nothing is left when the final scan begins.
 import fs from 'node:fs';
-import type { Interest } from '../model/file/events.ts';
+import type { Interest } from '../model/file/file-state.ts';
 import { decodePath, encodePath } from '../model/path.ts';
 import { currentPath } from '../native/beneath.ts';
 import { clockMs } from '../native/clock.ts';

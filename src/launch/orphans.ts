@@ -1,6 +1,7 @@
 // Makes the launcher the parent of every process that the task leaves behind, and takes their exit statuses, so that no
 // zombie stays. It never touches what we started ourselves: whoever started it takes its status.
-import { becomeSubreaper, childPids, descendants, reapChild } from '../native/processes.ts';
+import { reapChild } from '../native/ended.ts';
+import { becomeSubreaper, childPids, descendants } from '../native/processes.ts';
 
 export interface Orphans {
   /** Every living process of the task: all that descend from us, but the sidecar and what was there before. */

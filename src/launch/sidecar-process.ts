@@ -1,14 +1,12 @@
 // Keeps one sidecar running: starts it, speaks to it, and replaces it if it dies, so that neither its crash nor its
 // absence touches the task. It never decides about the task.
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
-import { pauseAfter, type BackOff } from '../model/back-off.ts';
-import { createDeferred } from '../model/deferred.ts';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, News, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { formatMs } from '../model/units.ts';
+import { type BackOff, createDeferred, pauseAfter } from '../model/waiting.ts';
 import { clockMs, clockOffsetMs } from '../native/clock.ts';
 
 /**

@@ -1,13 +1,12 @@
 // What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Nothing else
 // acts on the task. Whether a signal is relayed is decided in model/relay.ts.
-import { createDeferred } from '../model/deferred.ts';
 import { deadlineOf } from '../model/file/deadline.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import type { News, ToSidecar } from '../model/format/messages.ts';
 import type { Notice } from '../model/format/notice.ts';
 import type { Settings } from '../model/format/settings.ts';
-import { asksToEnd, canEndTask, relayRule } from '../model/relay.ts';
-import type { JobSignal } from '../model/relay.ts';
+import { asksToEnd, canEndTask, type JobSignal, relayRule } from '../model/relay.ts';
+import { createDeferred } from '../model/waiting.ts';
 import { clockMs, fromTimeOfDay } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
 import { Countdowns } from './countdown.ts';

@@ -1,13 +1,12 @@
 // Starts the task, and sends it signals. Its stdin, stdout, stderr and terminal are its own: we pass on the
 // descriptors and never open a stream on them (libuv would make a shared pipe non-blocking).
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { TaskEnd } from '../model/format/messages.ts';
 import { showPath } from '../model/path.ts';
-import { endOfChild } from '../native/child-end.ts';
 import { clockMs } from '../native/clock.ts';
+import { endOfChild } from '../native/ended.ts';
 import { sendSignal } from '../native/processes.ts';
 import { withBytes } from './byte-words.ts';
 import { SHIM_VARIABLES } from './inherited.ts';

@@ -1,7 +1,7 @@
 // Where messages leave the process: at once if somebody reads, else from a bounded queue. If the reader has stopped
 // (Ctrl-S, a stopped tee), messages are lost, the oldest first; the work never waits for it.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openTryWrite, type TryWrite } from '../native/try-write.ts';
+import { openTryWrite, type TryWrite } from '../native/shared-output.ts';
 
 /** What waits for a reader, beside the 64 KiB that a pipe holds: a burst of some thousand lines. */
 const MOST_BYTES = 256 * 1024;

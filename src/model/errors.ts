@@ -1,5 +1,5 @@
-// The one error of the project: it carries what the exit status and the message on the terminal need. Everything
-// below the edge throws it; only the edge prints it.
+// What went wrong, as a user can read it. An error carries what the exit status and the message on the terminal need:
+// everything below the edge throws it, and only the edge prints it. A mistake is one thing wrong with a command line.
 import type { ExitStatus } from './exit-status.ts';
 
 /**
@@ -31,4 +31,20 @@ export function reasonOf(error: unknown): string {
 /** The errno name (`ENOENT`) of a failed system call, else undefined. */
 export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/**
+ * One thing that is wrong with what the user asked for. Plain data: mistakes are collected and shown together, so that
+ * nobody has to correct a command line one error at a time.
+ */
+export interface Mistake {
+  /** What is wrong, and why: one line. */
+  readonly message: string;
+  /** What to write instead; shown after `try:`. */
+  readonly hint: string;
+}
+
+/** Tells a mistake from the value that was hoped for. */
+export function isMistake(value: unknown): value is Mistake {
+  return typeof value === 'object' && value !== null && 'message' in value && 'hint' in value;
 }

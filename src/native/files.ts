@@ -2,11 +2,10 @@
 // directory, ask for writers, rename without overwriting, lock, set times. None of them ever blocks on a FIFO or device.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
+import type { FileFacts } from '../model/file/file-state.ts';
 import { encodePath } from '../model/path.ts';
-import { lstatBeneath } from './beneath.ts';
+import { lstatBeneath, openUnder, withNul, type WorkDir } from './beneath.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
-import { openUnder, withNul } from './openat.ts';
-import type { WorkDir } from './work-dir.ts';
 
 const fcntl =
   libcFunction<[fd: number, command: number, type: 'int', value: number]>('int fcntl(int, int, ...)');
@@ -113,4 +112,20 @@ export function setMtime(fd: number, mtimeNs: string): void {
     times.writeBigInt64LE(rest, at + 8);
   }
   if (futimens(fd, times) !== 0) throw systemError('futimens', lastErrno());
+}
+
+export function fileFacts(stat: fs.BigIntStats): FileFacts {
+  return {
+    dev: String(stat.dev),
+    ino: String(stat.ino),
+    size: Number(stat.size),
+    mtimeNs: String(stat.mtimeNs),
+    ctimeNs: String(stat.ctimeNs),
+    mode: Number(stat.mode) & 0o7777,
+    links: Number(stat.nlink),
+  };
+}
+
+export function factsOf(fd: number): FileFacts {
+  return fileFacts(fs.fstatSync(fd, { bigint: true }));
 }

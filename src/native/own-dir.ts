@@ -4,10 +4,9 @@ import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../model/path.ts';
-import { heldPath } from './beneath.ts';
+import { heldPath, type WorkDir } from './beneath.ts';
 import { renameNoReplace } from './files.ts';
 import { systemError } from './libc.ts';
-import type { WorkDir } from './work-dir.ts';
 
 /** `reclaim`: files on their way to deletion; `aside`: kept for the user; `restore`: downloads under way. */
 export type OwnPlace = 'reclaim' | 'aside' | 'restore';

@@ -1,10 +1,7 @@
-// Processes as the kernel knows them: the table in /proc, orphans that come to us, and waiting for them.
-// Never waits for any child (waitpid of -1): that would take exit statuses that somebody else waits for.
+// Processes as the kernel knows them: the table in /proc, orphans that come to us, signals and limits.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
-import type { Ended } from '../model/format/messages.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
-import { endOf } from './wait-status.ts';
 
 const prctl =
   libcFunction<
@@ -20,12 +17,10 @@ const prctl =
       number,
     ]
   >('int prctl(int, ...)');
-const waitpid = libcFunction<[pid: number, status: Buffer, options: number]>('int waitpid(int, void*, int)');
 const setrlimit = libcFunction<[resource: number, limit: Buffer]>('int setrlimit(int, const void*)');
 const getrlimit = libcFunction<[resource: number, limit: Buffer]>('int getrlimit(int, void*)');
 
 const PR_SET_CHILD_SUBREAPER = 36;
-const WNOHANG = 1;
 const RLIMIT_NOFILE = 7;
 
 /** One line of the process table (proc_pid_stat(5)). */
@@ -53,12 +48,6 @@ export function becomeSubreaper(): void {
     'unsigned long',
     0,
   );
-}
-
-/** Takes the exit status of a child that has ended (waitpid(2), WNOHANG); undefined while it runs or is stopped. */
-export function reapChild(pid: number): Ended | undefined {
-  const status = Buffer.alloc(4);
-  return waitpid(pid, status, WNOHANG) === pid ? endOf(status.readInt32LE(0)) : undefined;
 }
 
 /** Our own children, of all threads, zombies too (proc_pid_task(5)); empty without /proc. */

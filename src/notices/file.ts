@@ -2,11 +2,11 @@
 // The kernel tells of it (inotify(7)). Only where another node may write it do we look every few seconds.
 import fs from 'node:fs';
 import path from 'node:path';
-import { createDeferred } from '../model/deferred.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import type { Notice } from '../model/format/notice.ts';
 import { encodePath, pathBytes, showPath } from '../model/path.ts';
 import { parseDurationMs } from '../model/units.ts';
+import { createDeferred } from '../model/waiting.ts';
 import { networkFileSystem } from '../native/network-files.ts';
 import { atInstant, instantMs } from './instant.ts';
 import { pause } from './metadata.ts';

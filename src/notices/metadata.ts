@@ -2,9 +2,9 @@
 // redirected: the answer decides whether the task is stopped.
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pauseAfter } from '../model/back-off.ts';
 import { errnoOf, reasonOf } from '../model/errors.ts';
 import { formatMs } from '../model/units.ts';
+import { pauseAfter } from '../model/waiting.ts';
 import type { Pace } from './source.ts';
 
 /** Link-local, the same on EC2, GCE and Azure; a number, because a name would wait for a resolver. */

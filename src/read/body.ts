@@ -1,6 +1,6 @@
 // The reader's end of a body: turns a worker's parts into an async iterator, with one part in the reader's hands
 // and one on its way. Never ends well unless the worker has proven the file.
-import { createDeferred } from '../model/deferred.ts';
+import { createDeferred } from '../model/waiting.ts';
 import type { Body, BodyHead, Bytes, PartIterator, Proof } from './reading.ts';
 
 /** What a body tells its worker. */

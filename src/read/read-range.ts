@@ -1,14 +1,13 @@
 // The job of a worker that reads the end of a file that is open and being appended to: a companion. What was
 // written once is taken to stay, so no writer is looked for; what can be seen to have changed is never taken.
 import fs from 'node:fs';
-import { TAIL_BYTES, type Piece } from '../model/checkpoint/companions.ts';
-import type { FileFacts } from '../model/file/fingerprint.ts';
+import { type Piece, TAIL_BYTES } from '../model/checkpoint/companions.ts';
+import type { FileFacts } from '../model/file/file-state.ts';
 import { createMd5 } from '../model/md5.ts';
-import { factsOf } from '../native/facts.ts';
-import { openBeneath } from '../native/files.ts';
-import { encode, giveLast, giveParts, partSizeBytes, type Outlet } from './parts.ts';
+import { factsOf, openBeneath } from '../native/files.ts';
+import { encode, giveLast, giveParts, type Outlet, partSizeBytes } from './parts.ts';
 import { hashed, type Resources } from './read-file.ts';
-import { SnapshotMoved, type Obstacle, type RangeJob, type WorkerAnswer } from './reading.ts';
+import { type Obstacle, type RangeJob, SnapshotMoved, type WorkerAnswer } from './reading.ts';
 import { chunksBetween, obstacleOf } from './snapshot.ts';
 
 /** One range of an open file. */

@@ -1,9 +1,9 @@
 // What a worker is asked for and what it answers: the words that the upload and both sides of the thread border share.
 import type { Piece } from '../model/checkpoint/companions.ts';
-import type { FileFacts, Fingerprint } from '../model/file/fingerprint.ts';
+import type { FileFacts, Fingerprint } from '../model/file/file-state.ts';
 import type { Compression } from '../model/format/settings.ts';
-import { showPath, type RelPath } from '../model/path.ts';
-import type { WorkDir } from '../native/work-dir.ts';
+import { type RelPath, showPath } from '../model/path.ts';
+import type { WorkDir } from '../native/beneath.ts';
 
 /** The bytes are the receiver's: they were moved, not copied. */
 export type Bytes = Uint8Array<ArrayBuffer>;

@@ -3,12 +3,11 @@
 import fs from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { errnoOf, reasonOf } from '../model/errors.ts';
-import { sameFingerprint, type FileFacts, type Fingerprint } from '../model/file/fingerprint.ts';
-import { showPath, type RelPath } from '../model/path.ts';
-import { factsOf } from '../native/facts.ts';
-import { openBeneath, writerState, type WriterState } from '../native/files.ts';
-import type { WorkDir } from '../native/work-dir.ts';
-import { SnapshotMoved, type Obstacle } from './reading.ts';
+import { type FileFacts, type Fingerprint, sameFingerprint } from '../model/file/file-state.ts';
+import { type RelPath, showPath } from '../model/path.ts';
+import type { WorkDir } from '../native/beneath.ts';
+import { factsOf, openBeneath, writerState, type WriterState } from '../native/files.ts';
+import { type Obstacle, SnapshotMoved } from './reading.ts';
 
 /** Before Linux 6.13 two writes within one clock tick (up to 10 ms) have one mtime: git's "racy" rule. */
 const RACY_MS = 20;

@@ -1,16 +1,16 @@
 // One worker as the pool sees it: runs one task at a time on its thread, replaces a thread that died, and ends
 // one that has nothing to do but holds memory.
-import type { Fingerprint } from '../model/file/fingerprint.ts';
+import type { Fingerprint } from '../model/file/file-state.ts';
 import { showPath } from '../model/path.ts';
 import { BodyFeed } from './body.ts';
 import {
-  pathOf,
-  SnapshotMoved,
   type BodyHead,
   type CompressorName,
   type Digest,
   type FromWorker,
+  pathOf,
   type Reading,
+  SnapshotMoved,
   type WorkerAnswer,
   type WorkerData,
   type WorkerRequest,

@@ -1,17 +1,17 @@
 // The way into reading: what the upload calls, and the pool of workers behind it. Never blocks the thread that it is
 // called on.
-import { showPath, type RelPath } from '../model/path.ts';
-import type { WorkDir } from '../native/work-dir.ts';
+import { type RelPath, showPath } from '../model/path.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import { partSizeBytes } from './parts.ts';
 import {
-  pathOf,
   type CompressorName,
   type Digest,
+  pathOf,
   type RangeJob,
-  type ReadJob,
   type Reading,
+  type ReadJob,
 } from './reading.ts';
-import { onAbort, WorkerRunner, type Task, type WorkerRunnerOptions } from './worker-runner.ts';
+import { onAbort, type Task, WorkerRunner, type WorkerRunnerOptions } from './worker-runner.ts';
 
 export interface WorkersOptions {
   /** Stays the caller's. */

@@ -6,11 +6,11 @@ import { promisify } from 'node:util';
 import { z } from 'zod';
 import { CaptureError, errnoOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import type { Fingerprint } from '../model/file/fingerprint.ts';
+import type { Fingerprint } from '../model/file/file-state.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import { isInside, type RelPath } from '../model/path.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import { absolutePath } from '../native/own-dir.ts';
-import type { WorkDir } from '../native/work-dir.ts';
 
 /** Where the journal stands. */
 export const JOURNAL: RelPath = `${OWN_DIR}/journal`;

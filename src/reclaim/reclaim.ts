@@ -5,17 +5,17 @@ import fs from 'node:fs';
 import pLimit from 'p-limit';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { sameFingerprint, type Fingerprint } from '../model/file/fingerprint.ts';
-import { showPath, type RelPath } from '../model/path.ts';
+import { type Fingerprint, sameFingerprint } from '../model/file/file-state.ts';
+import { type RelPath, showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { absolutePath, ownDir } from '../native/own-dir.ts';
 import { openFilesLimit } from '../native/processes.ts';
-import type { WorkDir } from '../native/work-dir.ts';
 import { StoreError } from '../store/contract/store.ts';
-import { openJournal, type Journal } from './journal.ts';
+import { type Journal, openJournal } from './journal.ts';
 import { openPushed, refusalOf } from './refusal.ts';
-import { setAsideAndDelete, type Held, type ReclaimOutcome } from './set-aside.ts';
+import { type Held, type ReclaimOutcome, setAsideAndDelete } from './set-aside.ts';
 
 export type { ReclaimOutcome } from './set-aside.ts';
 

@@ -3,14 +3,13 @@
 import fs from 'node:fs';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { sameContentFingerprint } from '../model/file/fingerprint.ts';
-import { decodePath, showPath, type RelPath } from '../model/path.ts';
-import { factsOf } from '../native/facts.ts';
+import { sameContentFingerprint } from '../model/file/file-state.ts';
+import { decodePath, type RelPath, showPath } from '../model/path.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
-import { openBeneath, writerState } from '../native/files.ts';
+import { factsOf, openBeneath, writerState } from '../native/files.ts';
 import { absolutePath, moveAside, ownDir, putBack } from '../native/own-dir.ts';
-import type { WorkDir } from '../native/work-dir.ts';
-import { JOURNAL, readJournal, type JournalEntry } from './journal.ts';
+import { JOURNAL, type JournalEntry, readJournal } from './journal.ts';
 
 /**
  * What became of one file. `put-back`: it is where it was, a scan captures it again if it has to. `finished`:

@@ -1,11 +1,10 @@
 // Whether a local file may be deleted: is it still what was pushed, and is nobody about to change it? The
 // one place that asks, for a reclaim and for what is deleted later.
 import { errnoOf } from '../model/errors.ts';
-import type { Fingerprint } from '../model/file/fingerprint.ts';
+import type { Fingerprint } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
-import { factsOf } from '../native/facts.ts';
-import { openBeneath, writerState } from '../native/files.ts';
-import type { WorkDir } from '../native/work-dir.ts';
+import type { WorkDir } from '../native/beneath.ts';
+import { factsOf, openBeneath, writerState } from '../native/files.ts';
 
 /**
  * Why a file was not deleted. `changed`: it is not what was pushed. `reopened`: somebody has it open for

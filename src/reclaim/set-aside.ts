@@ -2,13 +2,13 @@
 // back. It must run under a journal entry, and never leaves a byte that is not stored without a name.
 import fs from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sameContentFingerprint, sameFingerprint } from '../model/file/fingerprint.ts';
+import { sameContentFingerprint, sameFingerprint } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
-import { factsOf, fileFacts } from '../native/facts.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
+import { factsOf, fileFacts } from '../native/files.ts';
 import { absolutePath, moveAside, putBack } from '../native/own-dir.ts';
-import type { WorkDir } from '../native/work-dir.ts';
-import { refusalOf, type Pushed, type Refusal } from './refusal.ts';
+import { type Pushed, type Refusal, refusalOf } from './refusal.ts';
 
 /** A writer that had the file open before we moved it has this long to show itself. */
 const QUIET_MS = 100;

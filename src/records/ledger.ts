@@ -3,21 +3,20 @@
 import pLimit from 'p-limit';
 import type { History, WholeRecord } from '../model/checkpoint/history.ts';
 import { prunableRecords } from '../model/checkpoint/retention.ts';
-import { recordKey, type KeyScope } from '../model/format/keys.ts';
-import { textWithSum } from '../model/format/record-text.ts';
+import { type KeyScope, recordKey } from '../model/format/keys.ts';
 import {
-  RESULTS_PER_SEGMENT,
-  isLast,
   type CaptureRecord,
   type Generation,
+  isLast,
   type LeftFile,
   type RecordKind,
+  RESULTS_PER_SEGMENT,
   type StoredFile,
+  textWithSum,
 } from '../model/format/records.ts';
-import { whileLinked } from '../model/linked-signal.ts';
-import { PackedMap, type PathMap } from '../model/packed/packed-map.ts';
-import type { Paths } from '../model/packed/paths.ts';
+import { PackedMap, type PathMap, type Paths } from '../model/packed/packed-map.ts';
 import { storedFileRow } from '../model/packed/stored-files.ts';
+import { whileLinked } from '../model/waiting.ts';
 import { reached } from '../native/failpoint.ts';
 import type { Store } from '../store/contract/store.ts';
 import type { Fence } from './fence.ts';

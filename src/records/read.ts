@@ -2,17 +2,16 @@
 // record cannot be read, the user is told, and the one before it is used.
 import pLimit from 'p-limit';
 import type { WholeRecord } from '../model/checkpoint/history.ts';
-import { parseRecordKey, recordKey, recordPrefix, type KeyScope } from '../model/format/keys.ts';
+import { type KeyScope, parseRecordKey, recordKey, recordPrefix } from '../model/format/keys.ts';
 import {
-  RECORD_LIMIT_BYTES,
-  parseRecord,
-  parseSegment,
   type CaptureRecord,
   type Generation,
+  parseRecord,
+  parseSegment,
+  RECORD_LIMIT_BYTES,
   type StoredFile,
 } from '../model/format/records.ts';
-import { rowList } from '../model/packed/packed-list.ts';
-import { Paths } from '../model/packed/paths.ts';
+import { Paths, rowList } from '../model/packed/packed-map.ts';
 import { storedFileRow } from '../model/packed/stored-files.ts';
 import { formatBytes } from '../model/units.ts';
 import type { Store } from '../store/contract/store.ts';

@@ -1,11 +1,11 @@
 // Listings that lag behind what is stored: some servers show an object only after a while, some gateways never. An
 // object that a listing does not show would count as never stored, so we wait for it, with a bound.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pauseAfter, type BackOff } from '../model/back-off.ts';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { parseRecordKey, recordKey, type KeyScope } from '../model/format/keys.ts';
+import { type KeyScope, parseRecordKey, recordKey } from '../model/format/keys.ts';
 import { RECORD_KINDS } from '../model/format/records.ts';
+import { type BackOff, pauseAfter } from '../model/waiting.ts';
 import type { Store } from '../store/contract/store.ts';
 import { listRecords, type RecordListing } from './read.ts';
 

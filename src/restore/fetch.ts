@@ -7,18 +7,17 @@ import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
-import { linkSignals } from '../model/linked-signal.ts';
 import { encodePath, isInside, joinPath, type RelPath } from '../model/path.ts';
 import { formatBytes, plural } from '../model/units.ts';
-import { heldPath } from '../native/beneath.ts';
+import { linkSignals } from '../model/waiting.ts';
+import { heldPath, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { absolutePath, ownDir } from '../native/own-dir.ts';
-import type { WorkDir } from '../native/work-dir.ts';
 import type { Store } from '../store/contract/store.ts';
 import { joinSegments } from './join.ts';
 import { objectStream, RANGE_BYTES } from './object-stream.ts';
 import type { Source } from './source.ts';
-import { stage, type Fetched, type Incoming } from './stage.ts';
+import { type Fetched, type Incoming, stage } from './stage.ts';
 
 export interface FetchOptions {
   readonly signal: AbortSignal;

@@ -3,13 +3,12 @@
 // result of this index and of the same run.
 import fs from 'node:fs';
 import pLimit from 'p-limit';
-import { fixedPart } from '../model/file/fixed-part.ts';
-import type { Manifest } from '../model/file/manifest.ts';
-import { escapePath, inputKeys, isPlainKey, pathOfKey, type KeyScope } from '../model/format/keys.ts';
-import { isRecordKey, originOf, type Origin } from '../model/format/origin.ts';
+import { fixedPart, type Manifest } from '../model/file/manifest.ts';
+import { escapePath, inputKeys, isPlainKey, type KeyScope, pathOfKey } from '../model/format/keys.ts';
+import { isRecordKey, type Origin, originOf } from '../model/format/origin.ts';
 import { encodePath, isInside, type RelPath } from '../model/path.ts';
 import type { ObjectHead, Store } from '../store/contract/store.ts';
-import { sourceOfObject, type Source } from './source.ts';
+import { type Source, sourceOfObject } from './source.ts';
 
 /** Requests under way at once: each is a round trip and no bytes. */
 const HEADS_AT_ONCE = 16;

@@ -11,12 +11,11 @@ import {
 import type { Companion } from '../model/format/records.ts';
 import { md5Of } from '../model/md5.ts';
 import { isInside, type RelPath } from '../model/path.ts';
-import { factsOf } from '../native/facts.ts';
-import { openBeneath } from '../native/files.ts';
+import type { WorkDir } from '../native/beneath.ts';
+import { factsOf, openBeneath } from '../native/files.ts';
 import { md5OfFile } from '../native/md5.ts';
 import { absolutePath } from '../native/own-dir.ts';
-import type { WorkDir } from '../native/work-dir.ts';
-import { sourceOfCompanion, type Source } from './source.ts';
+import { type Source, sourceOfCompanion } from './source.ts';
 
 /** One file of a restore, and what is to be done for it. */
 export interface Surveyed {

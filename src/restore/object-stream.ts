@@ -1,9 +1,8 @@
 // The bytes of one object in order, from as many ranged requests at once as are useful. A body that breaks off
 // is continued where it stopped, so that one reset does not cost a large download from its beginning.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pauseAfter, type BackOff } from '../model/back-off.ts';
-import { linkSignals } from '../model/linked-signal.ts';
-import { StoreError, type Store } from '../store/contract/store.ts';
+import { type BackOff, linkSignals, pauseAfter } from '../model/waiting.ts';
+import { type Store, StoreError } from '../store/contract/store.ts';
 
 /** One request of a large object; so much memory for each request that is under way. */
 export const RANGE_BYTES = 8 * 2 ** 20;

@@ -6,15 +6,15 @@ import { EXIT } from '../model/exit-status.ts';
 import { linkStaysInside } from '../model/file/link-target.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
 import { createMd5 } from '../model/md5.ts';
-import { decodePath, encodePath, showPath, type RelPath } from '../model/path.ts';
+import { decodePath, encodePath, type RelPath, showPath } from '../model/path.ts';
 import { plural } from '../model/units.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
-import { absolutePath } from '../native/own-dir.ts';
 import { setMtime } from '../native/files.ts';
-import type { WorkDir } from '../native/work-dir.ts';
+import { absolutePath } from '../native/own-dir.ts';
 import { NO_ZSTD_HINT } from '../native/zstd.ts';
+import { CorruptError, noteFailure, NoZstdError, orCorrupt } from './failure.ts';
 import { ObjectMissingError } from './object-stream.ts';
-import { CorruptError, NoZstdError, noteFailure, orCorrupt } from './failure.ts';
 import type { Source } from './source.ts';
 
 /** The text of a link is a path: PATH_MAX. */

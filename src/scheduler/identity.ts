@@ -1,6 +1,6 @@
 // Which task of the array this is: --index says so, or what the scheduler put into the environment. Reads nothing but
 // what it is given. The attempt is claimed in the store; the scheduler's count is only recorded.
-import type { Mistake } from '../model/mistake.ts';
+import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 import { ENGINES, GENERIC_INDEX } from './engines.ts';
 

@@ -1,6 +1,6 @@
 // Is this process one of several ranks of srun or mpirun? Then several captures would claim one index and watch one
 // directory: the user must put capture around the step, not inside it. Pure.
-import type { Mistake } from '../model/mistake.ts';
+import type { Mistake } from '../model/errors.ts';
 
 /** Sizes that the launchers of ranks leave in each of them. */
 const WORLD_SIZES: readonly string[] = [

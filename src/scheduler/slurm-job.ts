@@ -1,6 +1,6 @@
 // Which job of Slurm this is, and whether its batch script stands between Slurm and us. Pure.
 import path from 'node:path';
-import type { Mistake } from '../model/mistake.ts';
+import type { Mistake } from '../model/errors.ts';
 import type { SlurmJob } from '../model/slurm-job.ts';
 
 /** Undefined outside of Slurm. */

@@ -1,17 +1,17 @@
 // The sidecar's process, started by the launcher. It reports signals and does not obey them; its orders come over the
 // channel. If the launcher is gone, it goes on until no process of the task is left, and says so in the record.
 import os from 'node:os';
-import { openLog, type Log } from '../log/log.ts';
+import { type Log, openLog } from '../log/log.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from '../model/format/messages.ts';
 import type { NoticeChoice } from '../model/format/notice.ts';
 import { isReported, JOB_SIGNALS } from '../model/relay.ts';
 import { adoptClock, clockMs } from '../native/clock.ts';
+import { openPidfd, type Pidfd } from '../native/ended.ts';
 import { guardInspector } from '../native/inspector.ts';
-import { openPidfd, type Pidfd } from '../native/pidfd.ts';
-import { openNotices, type Notices } from '../notices/notices.ts';
-import { type Sidecar } from './interface.ts';
+import { type Notices, openNotices } from '../notices/notices.ts';
+import type { Sidecar } from './interface.ts';
 import { describeFailure } from './run/failure.ts';
 import { LAUNCHER_LOST, type RunEnd } from './shutdown/parts.ts';
 import { taskIsGone } from './shutdown/task-left.ts';

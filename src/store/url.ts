@@ -1,7 +1,7 @@
 // Where objects go, as the user writes it: a URL of one of the kinds, or a plain path. Pure; gives the one form that the
 // rest of capture works with, or says why it cannot be a store. What is a kind's own is in its driver's room.
 import path from 'node:path';
-import type { Mistake } from '../model/mistake.ts';
+import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 import { fileUrl } from './file/url.ts';
 import { allKinds, kindOf } from './open.ts';

@@ -1,10 +1,10 @@
 // The new end of one companion into one object. Knows nothing of generations: the caller names the key. Every
 // segment is an object of its own that is only ever created, so no earlier one can be harmed.
 import type { Piece } from '../model/checkpoint/companions.ts';
-import type { FileFacts } from '../model/file/fingerprint.ts';
+import type { FileFacts } from '../model/file/file-state.ts';
 import { mayCompress } from '../model/format/keys.ts';
 import type { Segment } from '../model/format/records.ts';
-import { SnapshotMoved, type RangeJob } from '../read/reading.ts';
+import { type RangeJob, SnapshotMoved } from '../read/reading.ts';
 import { discard, metaOf, type Sender } from './send.ts';
 
 export interface SegmentJob extends Omit<RangeJob, 'compression'> {

@@ -1,18 +1,17 @@
 // One reading of one file into one object. Knows nothing of results and checkpoints: the caller names the
 // key. Never makes anything visible that was not proven to be one consistent state of the file.
 import fs from 'node:fs';
-import type { FileFacts, Fingerprint } from '../model/file/fingerprint.ts';
+import type { FileFacts, Fingerprint } from '../model/file/file-state.ts';
 import { linkStaysInside } from '../model/file/link-target.ts';
 import { mayCompress } from '../model/format/keys.ts';
 import type { StoredFile } from '../model/format/records.ts';
 import type { Compression } from '../model/format/settings.ts';
 import { md5Of } from '../model/md5.ts';
 import { decodePath, type RelPath } from '../model/path.ts';
-import { beneath, whereabouts } from '../native/beneath.ts';
-import { fileFacts } from '../native/facts.ts';
+import { beneath, whereabouts, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
-import type { WorkDir } from '../native/work-dir.ts';
-import { SnapshotMoved, type ReadJob } from '../read/reading.ts';
+import { fileFacts } from '../native/files.ts';
+import { type ReadJob, SnapshotMoved } from '../read/reading.ts';
 import type { Workers } from '../read/workers.ts';
 import type { ObjectMeta, PutOptions, Store } from '../store/contract/store.ts';
 

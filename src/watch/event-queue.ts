@@ -1,8 +1,8 @@
 // The last step inside the watcher: events wait here in the kernel's order until all that was read has been
 // understood. Only deliver() runs foreign code, so that a drain from inside a callback goes on with the next
 // event instead of overtaking it.
-import type { ClosedEvent, ClosedHow } from '../model/file/events.ts';
 import type { Evidence } from '../model/file/evidence.ts';
+import type { ClosedEvent, ClosedHow } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 

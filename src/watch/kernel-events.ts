@@ -1,15 +1,14 @@
 // From the kernel's events to closed files: keeps the watches in step with the tree and puts what was closed
 // into the event queue. All of it is synchronous and none of it runs foreign code, so that the order holds.
-import { isPlaced, type ClosedHow, type Interest } from '../model/file/events.ts';
 import type { Evidence } from '../model/file/evidence.ts';
+import { type ClosedHow, type Interest, isPlaced } from '../model/file/file-state.ts';
 import { joinPath, type RelPath } from '../model/path.ts';
-import { holdDirectory } from '../native/beneath.ts';
-import type { WorkDir } from '../native/work-dir.ts';
+import { holdDirectory, type WorkDir } from '../native/beneath.ts';
 import type { EventQueue } from './event-queue.ts';
-import { DIRECTORY_MASK, IN, parseEvents, type InotifyCalls } from './inotify.ts';
-import { openNewNames, type NewNames } from './new-names.ts';
+import { DIRECTORY_MASK, IN, type InotifyCalls, parseEvents } from './inotify.ts';
+import { type NewNames, openNewNames } from './new-names.ts';
 import { hasVanished, listTree, lookAt, type Walk } from './scan.ts';
-import { below, WatchTree, type WatchedDir } from './tree.ts';
+import { below, type WatchedDir, WatchTree } from './tree.ts';
 
 export interface KernelEventsOptions {
   readonly root: WorkDir;

@@ -1,6 +1,6 @@
 // What was last seen of each file, for scans that are made again and again: only what is new is told. Kept
 // only where such scans run; with inotify on a local file system there is nothing to remember.
-import type { Fingerprint } from '../model/file/fingerprint.ts';
+import type { Fingerprint } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 
 export interface LastSeen {

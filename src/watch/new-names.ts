@@ -1,9 +1,9 @@
 // Names that appeared and whose first close has not come. An ordinary new file is closed soon, and that
 // event is the one that counts; a link, and an O_TMPFILE file linked in, may have no other event than this.
 import type { RelPath } from '../model/path.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import { writerOf } from '../native/files.ts';
-import type { WorkDir } from '../native/work-dir.ts';
-import { hasVanished, lookAt, type FoundFile } from './scan.ts';
+import { type FoundFile, hasVanished, lookAt } from './scan.ts';
 
 export interface NewNames {
   /** IN_CREATE of anything but a directory. */

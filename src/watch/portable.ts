@@ -3,12 +3,12 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { errnoOf, reasonOf } from '../model/errors.ts';
-import { sameFingerprint } from '../model/file/fingerprint.ts';
+import { sameFingerprint } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
-import { openPasses } from './passes.ts';
-import { findAll, findInTurns, listTree, lookAt, type FoundFile, type Walk } from './scan.ts';
 import { openLastSeen } from './last-seen.ts';
+import { openPasses } from './passes.ts';
+import { findAll, findInTurns, type FoundFile, listTree, lookAt, type Walk } from './scan.ts';
 import { forbidden, noInotify, openWarnings, scansAlone } from './warnings.ts';
 import type { Subscribe, Watcher, WatcherOptions } from './watching.ts';
 

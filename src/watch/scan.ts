@@ -3,12 +3,10 @@
 import fs from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { errnoOf } from '../model/errors.ts';
-import type { Interest } from '../model/file/events.ts';
-import type { FileFacts } from '../model/file/fingerprint.ts';
+import type { FileFacts, Interest } from '../model/file/file-state.ts';
 import { decodePath, encodePath, joinPath, type RelPath } from '../model/path.ts';
-import { holdDirectory, lstatBeneath, type HeldDirectory } from '../native/beneath.ts';
-import { fileFacts } from '../native/facts.ts';
-import type { WorkDir } from '../native/work-dir.ts';
+import { type HeldDirectory, holdDirectory, lstatBeneath, type WorkDir } from '../native/beneath.ts';
+import { fileFacts } from '../native/files.ts';
 
 export interface FoundFile {
   readonly path: RelPath;

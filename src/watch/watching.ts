@@ -1,8 +1,8 @@
 // What a watcher is, whichever way it finds out: the words that inotify's and the portable one share.
 import type { AsyncSubscription, SubscribeCallback } from '@parcel/watcher';
-import type { ClosedEvent, Interest } from '../model/file/events.ts';
+import type { ClosedEvent, Interest } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
-import type { WorkDir } from '../native/work-dir.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import type { InotifyCalls } from './inotify.ts';
 import type { OpenReader } from './reader.ts';
 import type { FoundFile, Walk } from './scan.ts';

@@ -5,10 +5,14 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { compress } from 'zstd-napi';
-import { textWithSum } from '../../src/model/format/record-text.ts';
-import type { CaptureRecord, Generation, StoredFile } from '../../src/model/format/records.ts';
+import {
+  type CaptureRecord,
+  type Generation,
+  type StoredFile,
+  textWithSum,
+} from '../../src/model/format/records.ts';
 import { openS3Place, writeProfile } from './s3-place.ts';
-import { childrenOf, openPlace, until, type Place, type Run } from './support.ts';
+import { childrenOf, openPlace, type Place, type Run, until } from './support.ts';
 
 let place: Place;
 beforeEach(() => {

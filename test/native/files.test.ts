@@ -5,10 +5,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openBySteps } from '../../src/native/openat.ts';
+import { openBySteps, type WorkDir } from '../../src/native/beneath.ts';
 import { openBeneath, setMtime } from '../../src/native/files.ts';
 import { processEntry } from '../../src/native/processes.ts';
-import type { WorkDir } from '../../src/native/work-dir.ts';
 
 let root: WorkDir;
 beforeEach(() => {

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { decodePath, encodePath } from '../../src/model/path.ts';
-import { fileFacts } from '../../src/native/facts.ts';
+import { fileFacts } from '../../src/native/files.ts';
 import { openReclaimer, type Reclaimer } from '../../src/reclaim/reclaim.ts';
 import { StoreError } from '../../src/store/contract/store.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';

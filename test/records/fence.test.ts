@@ -1,10 +1,10 @@
 // What may be taken for "another attempt has taken over", and for "this is not our store any more".
 import { beforeEach, describe, expect, it } from 'vitest';
-import { recordKey, type KeyScope } from '../../src/model/format/keys.ts';
-import { textWithSum } from '../../src/model/format/record-text.ts';
+import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
+import { textWithSum } from '../../src/model/format/records.ts';
 import { Fence, FencedError } from '../../src/records/fence.ts';
 import { factsOf } from '../../src/records/ledger.ts';
-import { StoreError, type Store } from '../../src/store/contract/store.ts';
+import { type Store, StoreError } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
 const SCOPE: KeyScope = { taskName: 't', index: '0' };

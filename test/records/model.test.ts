@@ -9,9 +9,8 @@ import {
   keptGenerations,
   keysOf,
 } from '../../src/model/checkpoint/retention.ts';
-import { parseRecordKey, type KeyScope } from '../../src/model/format/keys.ts';
-import { textWithSum } from '../../src/model/format/record-text.ts';
-import type { Generation } from '../../src/model/format/records.ts';
+import { type KeyScope, parseRecordKey } from '../../src/model/format/keys.ts';
+import { type Generation, textWithSum } from '../../src/model/format/records.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
 import { Fence, FencedError } from '../../src/records/fence.ts';
 import { factsOf, Ledger } from '../../src/records/ledger.ts';

@@ -1,8 +1,8 @@
 // A listing that lags behind what is stored, and one that never shows it.
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { recordKey, type KeyScope } from '../../src/model/format/keys.ts';
-import { textWithSum } from '../../src/model/format/record-text.ts';
+import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
+import { textWithSum } from '../../src/model/format/records.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
 import { factsOf } from '../../src/records/ledger.ts';
 import { listWithClaim } from '../../src/records/stale.ts';

@@ -2,9 +2,9 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { fileFacts } from '../../src/native/facts.ts';
-import type { FileFacts } from '../../src/model/file/fingerprint.ts';
-import type { WorkDir } from '../../src/native/work-dir.ts';
+import type { FileFacts } from '../../src/model/file/file-state.ts';
+import type { WorkDir } from '../../src/native/beneath.ts';
+import { fileFacts } from '../../src/native/files.ts';
 
 export interface TestDir extends WorkDir {
   /** Writes a file, with the directories above it, and gives its absolute path. */

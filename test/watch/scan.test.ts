@@ -2,8 +2,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { WorkDir } from '../../src/native/beneath.ts';
 import { systemError } from '../../src/native/libc.ts';
-import type { WorkDir } from '../../src/native/work-dir.ts';
 import { findAll, listTree, listTreeInTurns, lookAt, type Walk } from '../../src/watch/scan.ts';
 import { EVERYTHING, freshDirectory } from './support.ts';
 

@@ -1,13 +1,13 @@
 // A watcher on a fresh directory, and what it told. Everything is removed when the test has ended.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { ClosedEvent, Interest } from '../../src/model/file/events.ts';
+import type { ClosedEvent, Interest } from '../../src/model/file/file-state.ts';
 import { libcFunction } from '../../src/native/libc.ts';
-import { openWatcher, thisSystem, type FoundFile } from '../../src/watch/watcher.ts';
-import { type Watcher, type WatchSystem } from '../../src/watch/watching.ts';
+import { type FoundFile, openWatcher, thisSystem } from '../../src/watch/watcher.ts';
+import type { Watcher, WatchSystem } from '../../src/watch/watching.ts';
 import type { Witness } from '../../src/watch/witness.ts';
 
 // The lease probe may cause one, and its default action ends the process.

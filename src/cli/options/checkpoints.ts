@@ -1,7 +1,7 @@
 // The options that say when files to resume from are one whole set, how many sets are kept, and how one is checked.
+import type { Mistake } from '../../model/errors.ts';
 import type { ManifestPatterns } from '../../model/file/manifest.ts';
 import type { Settings, Verification } from '../../model/format/settings.ts';
-import type { Mistake } from '../../model/mistake.ts';
 import { showPath } from '../../model/path.ts';
 import { checkPattern } from './patterns.ts';
 import { choice, count, durationMs, type Reader } from './readers.ts';

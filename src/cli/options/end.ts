@@ -1,11 +1,11 @@
 // The options that say what the end of the task means, and how long it may take.
+import type { Mistake } from '../../model/errors.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import type { Mistake } from '../../model/mistake.ts';
 import { defaultGraceMs } from '../../scheduler/grace.ts';
 import { slurmJob } from '../../scheduler/slurm-job.ts';
 import { checkPattern } from './patterns.ts';
 import { choice, count, durationMs, filePath } from './readers.ts';
-import { CAPTURING, group, RUN, type CommandName } from './spec.ts';
+import { CAPTURING, type CommandName, group, RUN } from './spec.ts';
 import type { Place, Values } from './values.ts';
 
 const exitStatus = count(1, 255);

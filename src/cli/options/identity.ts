@@ -1,6 +1,6 @@
 // The options that say who this is. They stand in object keys and in records, and must be the same at every attempt.
+import { isMistake } from '../../model/errors.ts';
 import type { Identity } from '../../model/format/settings.ts';
-import { isMistake } from '../../model/mistake.ts';
 import { identify } from '../../scheduler/identity.ts';
 import type { Reader } from './readers.ts';
 import { ALL, group } from './spec.ts';

@@ -1,8 +1,8 @@
 // The options about the work directory, and about the local files that capture deletes there.
-import { parsePattern } from '../../model/file/glob.ts';
+import type { Mistake } from '../../model/errors.ts';
+import { parsePattern } from '../../model/file/manifest.ts';
 import { LONGEST_SOCKET_PATH_BYTES } from '../../model/format/control.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import type { Mistake } from '../../model/mistake.ts';
 import { showPath } from '../../model/path.ts';
 import { choice, durationMs, filePath } from './readers.ts';
 import { ALL, CAPTURING, group } from './spec.ts';

@@ -2,10 +2,8 @@
 // that passes stays below the work directory and can match something.
 import path from 'node:path';
 import picomatch from 'picomatch';
-import { errnoOf, reasonOf } from '../../model/errors.ts';
-import { parsePattern } from '../../model/file/glob.ts';
-import { OWN_DIR } from '../../model/file/manifest.ts';
-import { isMistake, type Mistake } from '../../model/mistake.ts';
+import { errnoOf, isMistake, type Mistake, reasonOf } from '../../model/errors.ts';
+import { OWN_DIR, parsePattern } from '../../model/file/manifest.ts';
 import { showPath } from '../../model/path.ts';
 import type { Outside } from './outside.ts';
 import type { Option } from './spec.ts';

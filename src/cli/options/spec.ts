@@ -1,6 +1,6 @@
 // What an option is made of: its reader, its default, its help and its environment variable. All of that stands in its
 // spec and nowhere else, but for the line in docs/options.md.
-import type { Mistake } from '../../model/mistake.ts';
+import type { Mistake } from '../../model/errors.ts';
 import type { Reader } from './readers.ts';
 
 export type CommandName = 'run' | 'watch' | 'restore';

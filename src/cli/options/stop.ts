@@ -1,8 +1,8 @@
 // The options that say how capture hears that it will be stopped, and what the task is told then.
 import path from 'node:path';
-import { parseNotice, type NoticeChoice } from '../../model/format/notice.ts';
+import type { Mistake } from '../../model/errors.ts';
+import { type NoticeChoice, parseNotice } from '../../model/format/notice.ts';
 import type { NoticeSettings } from '../../model/format/settings.ts';
-import type { Mistake } from '../../model/mistake.ts';
 import { canEndTask, JOB_SIGNALS } from '../../model/relay.ts';
 import type { Reader } from './readers.ts';
 import { CAPTURING, group, RUN } from './spec.ts';

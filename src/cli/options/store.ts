@@ -1,10 +1,10 @@
 // The options that say where objects go, and where inputs come from.
+import type { Mistake } from '../../model/errors.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import type { Mistake } from '../../model/mistake.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { KIND_FLAGS } from '../../store/open.ts';
 import { parseStoreUrl, storeDirectory } from '../../store/url.ts';
-import { ALL, group, RESTORING, type OptionSpec } from './spec.ts';
+import { ALL, group, type OptionSpec, RESTORING } from './spec.ts';
 import type { Parse, Place, Values } from './values.ts';
 
 type KindFlag = keyof typeof KIND_FLAGS;

@@ -1,7 +1,7 @@
 // Reads the options of a group by their specs. A value that cannot be read becomes a mistake, and the default takes its
 // place, so that all mistakes are found at once.
 import path from 'node:path';
-import { isMistake, type Mistake } from '../../model/mistake.ts';
+import { isMistake, type Mistake } from '../../model/errors.ts';
 import { showPath } from '../../model/path.ts';
 import type { Outside } from './outside.ts';
 import type { Reader } from './readers.ts';

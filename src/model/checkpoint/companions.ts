@@ -1,7 +1,7 @@
 // Companions: append-only files that the task keeps open, stored as segments that a restore joins. Pure: says which
 // stored segments still stand and what must be read anew. Never lets the list of segments grow without bound, nor
 // sends the same bytes more than a few times to prevent that.
-import type { Fingerprint } from '../file/fingerprint.ts';
+import type { Fingerprint } from '../file/file-state.ts';
 import type { Companion, Segment } from '../format/records.ts';
 
 /** For the file to count as appended to, so many bytes before the end of the stored part must be unchanged. */

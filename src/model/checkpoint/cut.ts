@@ -1,11 +1,23 @@
 // When is a set of checkpoint files cut, and what is the cut worth? Pure: it is told of closes and of the time. Never
 // calls a cut proven if it lies between two files of one round, or holds a directory that is still being written.
 // While the task writes, what was closed never waits for longer than the bound.
-import type { ClosedHow } from '../file/events.ts';
+import type { ClosedHow } from '../file/file-state.ts';
 import type { RelPath } from '../path.ts';
-import { BOUND_MS, boundOf, instantDueMs, isLate } from './bound.ts';
-import { closedInUnit, newUnits, type OpenUnits, unitsLost, unitsSaid } from './open-units.ts';
-import { hasStopped, newPace, type Pace, paced } from './pace.ts';
+import {
+  BOUND_MS,
+  boundOf,
+  closedInUnit,
+  hasStopped,
+  instantDueMs,
+  isLate,
+  newPace,
+  newUnits,
+  type OpenUnits,
+  type Pace,
+  paced,
+  unitsLost,
+  unitsSaid,
+} from './pace.ts';
 import type { Rotates } from './rotation.ts';
 import {
   boundPassed,

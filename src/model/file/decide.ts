@@ -1,11 +1,15 @@
-// What to do about one declared file in one role: a pure function of its state and what happened. It promises that
-// the last closed content is pushed or reported as left, that an unchanged baseline is never pushed, and that nothing
-// counts as durable before the store has said so.
-import { pauseAfter, type BackOff } from '../back-off.ts';
-import type { ClosedHow } from './events.ts';
-import type { Evidence } from './evidence.ts';
-import type { FileState, Durable } from './file-state.ts';
-import { sameFingerprint, type Fingerprint } from './fingerprint.ts';
+// What to do about one declared file in one role: pure functions of its state and what happened. They promise that the
+// last closed content is pushed or reported as left, that an unchanged baseline is never pushed, that no file is pushed
+// twice at a time, and that nothing counts as durable before the store has said so.
+import { type BackOff, pauseAfter } from '../waiting.ts';
+import { type Evidence } from './evidence.ts';
+import {
+  type ClosedHow,
+  type Durable,
+  type FileState,
+  type Fingerprint,
+  sameFingerprint,
+} from './file-state.ts';
 import { LATE_NEWS_MS, provenFromMs } from './suspect.ts';
 
 /** A close of a result that would replace something stored waits this long, if nobody saw who closed it. */
@@ -251,4 +255,49 @@ export function isOver(fileState: FileState, closes: number): boolean {
 /** True if nothing of this file is waited for any more: it is durable, withdrawn, or given up for a reason. */
 export function isDone(fileState: FileState): boolean {
   return !fileState.pending && !fileState.pushing;
+}
+
+/** The state of the whole run when a push is considered. */
+export interface PushContext {
+  readonly nowMs: number;
+  /** A flush, a notice or the end of the run: nothing is paced or held back, but retries still wait. */
+  readonly urgent: boolean;
+  /**
+   * The task itself asks for it (a flush), or has ended: a close that may be a death's need not wait until that is
+   * known.
+   */
+  readonly vouched: boolean;
+  /** After SIGTERM until the task has ended: its closes may be a death's. */
+  readonly holdReplacing: boolean;
+}
+
+export type NextStep =
+  | { readonly kind: 'push'; readonly spoolFirst: boolean }
+  | { readonly kind: 'wait'; readonly untilMs: number }
+  | { readonly kind: 'nothing' };
+
+/** Whether this file is to be pushed now, later, or not. */
+export function nextStep(fileState: FileState, context: PushContext): NextStep {
+  if (!fileState.pending || fileState.pushing || fileState.blocked) return { kind: 'nothing' };
+  if (isHeldBack(fileState, context.holdReplacing)) return { kind: 'nothing' };
+  const retrying = fileState.tornTries > 0 || fileState.failedTries > 0;
+  const isDoubtful = isDoubted(fileState) && !context.vouched;
+  if (fileState.notBeforeMs > context.nowMs && (retrying || isDoubtful || !context.urgent)) {
+    return { kind: 'wait', untilMs: fileState.notBeforeMs };
+  }
+  return { kind: 'push', spoolFirst: fileState.spoolFirst };
+}
+
+/** True while a push would put what may be a death's over a stored object, or where a good one should be. */
+export function isHeldBack(fileState: FileState, holdReplacing: boolean): boolean {
+  if (!holdReplacing || fileState.role !== 'result') return false;
+  return isDoubted(fileState) || (fileState.replaces && fileState.lastClose?.evidence !== 'clean');
+}
+
+/** `otherwise`: why it is not stored if nothing prevents it. */
+export function whyLeft(fileState: FileState, otherwise = 'no time was left'): string | undefined {
+  if (fileState.left !== undefined) return fileState.left;
+  if (fileState.blocked) return 'another process still has it open for writing';
+  if (fileState.tornTries > 0) return 'it changed each time it was read';
+  return isDone(fileState) ? undefined : otherwise;
 }

@@ -1,8 +1,7 @@
-// What is known of one declared file in one role while the task runs: plain data, changed only by decide().
+// What is known of one declared file in one role while the task runs, and what the watcher reports of it: plain data,
+// changed only by decide(). Events flow one way, from the kernel's bytes to decide().
 import type { RelPath } from '../path.ts';
-import type { ClosedHow } from './events.ts';
 import type { Evidence } from './evidence.ts';
-import type { Fingerprint } from './fingerprint.ts';
 
 /** A result goes to one key that is replaced; a checkpoint becomes a new object each time. */
 export type FileRole = 'result' | 'checkpoint';
@@ -77,4 +76,62 @@ export function newFileState(path: RelPath, role: FileRole, replaces: boolean): 
     durable: undefined,
     left: undefined,
   };
+}
+
+/**
+ * fstat(2) of a regular file: tells one state of it from another without reading it. Times are ns since the epoch as
+ * decimal strings, exact and JSON-safe; the nanoseconds matter, as two writes in one millisecond make two states.
+ */
+export interface Fingerprint {
+  readonly dev: string;
+  readonly ino: string;
+  readonly size: number;
+  readonly mtimeNs: string;
+  readonly ctimeNs: string;
+}
+
+/** A fingerprint, and what else a push needs to know. */
+export interface FileFacts extends Fingerprint {
+  /** Permission bits only. */
+  readonly mode: number;
+  readonly links: number;
+}
+
+export function sameFingerprint(a: Fingerprint, b: Fingerprint): boolean {
+  return sameContentFingerprint(a, b) && a.ctimeNs === b.ctimeNs;
+}
+
+/** Without ctime, which a rename or a chmod changes although the bytes stay. */
+export function sameContentFingerprint(a: Fingerprint, b: Fingerprint): boolean {
+  return a.dev === b.dev && a.ino === b.ino && a.size === b.size && a.mtimeNs === b.mtimeNs;
+}
+
+/**
+ * How a file came to be closed. `close`: IN_CLOSE_WRITE. `rename`: IN_MOVED_TO of the file; `dir-rename`: of a
+ * directory above it, so that everything in it came at once. `link`: a new hard or symbolic link, or an O_TMPFILE
+ * file linked in. `scan`: found by a scan. `quiet`: the portable fallback saw no change for a while. None proves that
+ * no writer is left: the snapshot does.
+ */
+export type ClosedHow = 'close' | 'rename' | 'link' | 'scan' | 'quiet' | 'dir-rename';
+
+/** A dying process renames and links nothing: a process that lived on put the file there. */
+export function isPlaced(how: ClosedHow): boolean {
+  return how === 'rename' || how === 'dir-rename' || how === 'link';
+}
+
+export interface ClosedEvent {
+  readonly path: RelPath;
+  readonly how: ClosedHow;
+  /** When we read the event, ms since the epoch. */
+  readonly atMs: number;
+  /** Whether a death may have made it. */
+  readonly evidence: Evidence;
+}
+
+/** Where to look: compiled from the manifest. */
+export interface Interest {
+  /** True for a path that has a role. */
+  wants(path: RelPath): boolean;
+  /** True for a directory ('' is the work directory) in which, at any depth, a declared file can stand. */
+  canHold(dir: RelPath): boolean;
 }

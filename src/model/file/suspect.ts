@@ -1,7 +1,6 @@
 // A death is not a close: the kernel also closes the files of a process that is killed, half-written. Pure: says
 // which closes prove nothing, while the task runs and once it has not ended with 0.
-import { isPlaced } from './events.ts';
-import type { Close } from './file-state.ts';
+import { type Close, isPlaced } from './file-state.ts';
 
 /** An exit status may be a wrapper's, which passes on a death that is this old. */
 export const LATE_NEWS_MS = 10_000;

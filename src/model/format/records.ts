@@ -1,8 +1,8 @@
 // The records: small immutable JSON objects that say what an attempt has stored so far. The format is fixed, because
 // other programs read them. Everything read from a store is validated here before anything believes it.
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { isInside } from '../path.ts';
-import { checkSum } from './record-text.ts';
 
 /** The largest record that is read; a larger one is not ours. */
 export const RECORD_LIMIT_BYTES = 16 * 2 ** 20;
@@ -214,4 +214,34 @@ function unknownField(json: unknown, known: unknown, at = ''): string | undefine
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
+}
+
+/**
+ * The text ends with a checksum of itself: if a bit flips in the store, in a field's name or in a path, nothing else may
+ * be restored without a word.
+ */
+const HEX_DIGITS = 64;
+const BEFORE = ',"sum":"';
+const AFTER = '"}';
+const ENDING_LENGTH = BEFORE.length + HEX_DIGITS + AFTER.length;
+
+/** The text of an object that has at least one field; its last field is `sum`. */
+export function textWithSum(body: object): string {
+  const bare = JSON.stringify(body);
+  return `${bare.slice(0, -1)}${BEFORE}${sumOf(bare)}${AFTER}`;
+}
+
+/**
+ * `right`, `wrong`, or `none` if the text does not end with a checksum. The sum is the SHA-256 (lower case hex) of
+ * the text in UTF-8 with `,"sum":"..."` left out.
+ */
+export function checkSum(text: string): 'right' | 'wrong' | 'none' {
+  const ending = text.slice(-ENDING_LENGTH);
+  if (!ending.startsWith(BEFORE) || !ending.endsWith(AFTER)) return 'none';
+  const sum = ending.slice(BEFORE.length, -AFTER.length);
+  return sumOf(`${text.slice(0, -ENDING_LENGTH)}}`) === sum ? 'right' : 'wrong';
+}
+
+function sumOf(bare: string): string {
+  return createHash('sha256').update(bare).digest('hex');
 }

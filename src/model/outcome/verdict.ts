@@ -1,10 +1,13 @@
 // How the run ended: which record closes the attempt and with what status capture exits. Pure; the exit status tells
 // the truth, so every way to 0 goes through here.
+import type { AttemptEnd } from '../checkpoint/history.ts';
+import { restoreOrder } from '../checkpoint/restore-order.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../exit-status.ts';
+import { compileGlob, parsePattern } from '../file/manifest.ts';
 import type { TaskEnd } from '../format/messages.ts';
-import type { LeftFile, RecordKind } from '../format/records.ts';
+import type { Generation, LeftFile, RecordKind } from '../format/records.ts';
 import type { EndRules } from '../format/settings.ts';
-import { showPath } from '../path.ts';
+import { type RelPath, showPath } from '../path.ts';
 
 export interface Outcome {
   /** Undefined if nobody can know (`watch` without a word from the task). */
@@ -98,4 +101,44 @@ export function verdictLine(
 function howItEnded(end: Pick<TaskEnd, 'code' | 'signal'> | undefined): string | undefined {
   if (end?.signal !== undefined) return `${end.signal} ended the task`;
   return end === undefined || end.code === 0 ? undefined : `the task ended with ${end.code}`;
+}
+
+/** The patterns of the list that match none of the paths, in the user's order. */
+export function unmatched(patterns: readonly string[], paths: Iterable<RelPath>): readonly string[] {
+  let left = patterns.map((pattern) => ({ pattern, matches: matcherOf(pattern) }));
+  for (const path of paths) {
+    if (left.length === 0) break;
+    if (left.some(({ matches }) => matches(path))) left = left.filter(({ matches }) => !matches(path));
+  }
+  return left.map(({ pattern }) => pattern);
+}
+
+/** A name without a wildcard is that file, or everything below it. */
+function matcherOf(text: string): (path: RelPath) => boolean {
+  const pattern = parsePattern(text);
+  if (pattern.kind !== 'named') return compileGlob(pattern.text).matches;
+  const { name, directory } = pattern;
+  const below = `${name}/`;
+  return (path) => path.startsWith(below) || (!directory && path === name);
+}
+
+/**
+ * Attempts of this run, including this one, since the one that made the checkpoint with which the next attempt would
+ * begin; 0 if this one made it. Attempts before one that was done do not count.
+ *
+ * @param generations all that this attempt knows, including its own.
+ * @param verified checkpoints are checked at restore, so the next attempt may begin with a suspect one.
+ */
+export function attemptsInVain(
+  earlier: readonly AttemptEnd[],
+  generations: readonly Generation[],
+  attempt: number,
+  verified: boolean,
+): number {
+  const [next] = restoreOrder(generations, verified);
+  const same = earlier.filter(({ sameRun }) => sameRun);
+  const done = same.findLast(({ kind }) => kind === 'done');
+  const since = Math.max(next?.attempt ?? 0, done?.attempt ?? 0);
+  if (since >= attempt) return 0;
+  return 1 + same.filter((end) => end.attempt > since && end.attempt < attempt).length;
 }

@@ -1,5 +1,7 @@
-// The parts of rows: numbers and names in a short binary form, used only if they can be read back exactly.
-import type { Fingerprint } from '../file/fingerprint.ts';
+// The parts of rows: numbers and names in a short binary form, used only if they can be read back exactly; and the rows
+// of small things that are known of many files.
+import type { Fingerprint } from '../file/file-state.ts';
+import type { RowCodec } from './packed-map.ts';
 
 export const FINGERPRINT_BYTES = 40;
 export const MD5_BYTES = 16;
@@ -68,3 +70,23 @@ export function readUuid(row: Buffer, at: number): string {
   const hex = row.toString('hex', at, at + UUID_BYTES);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
+
+export const fingerprintRow: RowCodec<Fingerprint> = {
+  bytes: FINGERPRINT_BYTES,
+  write: writeFingerprint,
+  read: readFingerprint,
+};
+
+/** Instants, sizes. */
+export const numberRow: RowCodec<number> = {
+  bytes: 8,
+  write: (value, row, at) => row.writeDoubleLE(value, at) > 0,
+  read: (row, at) => row.readDoubleLE(at),
+};
+
+/** For a map that is used as a set. */
+export const markRow: RowCodec<true> = {
+  bytes: 0,
+  write: () => true,
+  read: () => true,
+};

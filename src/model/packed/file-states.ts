@@ -1,7 +1,6 @@
 // A file state as a row of 101 bytes. Why a file is left is one of few texts, kept once for all.
-import type { ClosedHow } from '../file/events.ts';
 import type { Evidence } from '../file/evidence.ts';
-import type { Close, Durable, FileState, FileRole } from '../file/file-state.ts';
+import type { Close, ClosedHow, Durable, FileRole, FileState } from '../file/file-state.ts';
 import {
   FINGERPRINT_BYTES,
   MD5_BYTES,

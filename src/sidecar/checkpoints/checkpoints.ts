@@ -2,8 +2,12 @@
 // state of which member. generations.ts makes committed sets of them.
 import { newestOf } from '../../model/checkpoint/history.ts';
 import type { FileEvent } from '../../model/file/decide.ts';
-import type { FileState } from '../../model/file/file-state.ts';
-import { type FileFacts, type Fingerprint, sameFingerprint } from '../../model/file/fingerprint.ts';
+import {
+  type FileFacts,
+  type FileState,
+  type Fingerprint,
+  sameFingerprint,
+} from '../../model/file/file-state.ts';
 import { checkpointKey } from '../../model/format/keys.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';

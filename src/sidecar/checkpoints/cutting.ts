@@ -1,6 +1,5 @@
 // Takes the cuts that model/checkpoint/cut asks for: finds out which members exist, and their states at one instant
 // at which none has a writer. Sends and commits nothing.
-import { type BackOff, pauseAfter } from '../../model/back-off.ts';
 import {
   closesLost,
   cutGivenUp,
@@ -15,10 +14,10 @@ import {
   type Proof,
 } from '../../model/checkpoint/cut.ts';
 import { compileRotations, namesDirectories, type Rotates } from '../../model/checkpoint/rotation.ts';
-import type { ClosedHow } from '../../model/file/events.ts';
-import type { FileFacts } from '../../model/file/fingerprint.ts';
+import type { ClosedHow, FileFacts } from '../../model/file/file-state.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatMs } from '../../model/units.ts';
+import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import type { Files } from '../queue/files.ts';
 import type { Needs } from '../run/context.ts';
 import { lacksQuiet } from './coverage.ts';

@@ -1,15 +1,15 @@
 // Commits checkpoint generations: once a cut of all members is taken, waits until objects hold exactly the states of
 // that moment, and writes the one record that commits them.
 import { reasonOf } from '../../model/errors.ts';
-import type { ClosedHow } from '../../model/file/events.ts';
+import type { ClosedHow } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
-import { openCaptures, type Captures } from './captures.ts';
+import { type Captures, openCaptures } from './captures.ts';
 import type { GenerationFiles, Marks } from './commit.ts';
 import { Commits, type CommitsOptions } from './commits.ts';
 import { Coverage, type Covered } from './coverage.ts';
 import { Cutting, type CuttingOptions } from './cutting.ts';
-import { commitLast, type Commit, type LastCut } from './last-generation.ts';
-import { PendingCut, type CutParts } from './pending-cut.ts';
+import { type Commit, commitLast, type LastCut } from './last-generation.ts';
+import { type CutParts, PendingCut } from './pending-cut.ts';
 import { CutRefused } from './verify-cut.ts';
 
 export interface GenerationsOptions

@@ -2,13 +2,10 @@
 import fs from 'node:fs';
 import { type Candidate, chooseMembers } from '../../model/checkpoint/members.ts';
 import type { Rotates } from '../../model/checkpoint/rotation.ts';
-import type { ClosedHow } from '../../model/file/events.ts';
-import { type FileFacts, sameFingerprint } from '../../model/file/fingerprint.ts';
+import { type ClosedHow, type FileFacts, sameFingerprint } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
-import { lstatBeneath } from '../../native/beneath.ts';
-import { factsOf, fileFacts } from '../../native/facts.ts';
-import { openBeneath, writerState } from '../../native/files.ts';
-import type { WorkDir } from '../../native/work-dir.ts';
+import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
+import { factsOf, fileFacts, openBeneath, writerState } from '../../native/files.ts';
 import type { Standing } from '../queue/standing.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';

@@ -5,11 +5,11 @@
 import fs from 'node:fs';
 import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import { awaitsProof } from '../../model/file/decide.ts';
-import { sameContentFingerprint } from '../../model/file/fingerprint.ts';
+import { sameContentFingerprint } from '../../model/file/file-state.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { openBeneath } from '../../native/files.ts';
-import { writableDescriptors, type WritableDescriptor } from '../../native/open-files.ts';
+import { type WritableDescriptor, writableDescriptors } from '../../native/open-files.ts';
 import type { FoundFile } from '../../watch/watcher.ts';
 import type { Witness } from '../../watch/witness.ts';
 import type { Files } from '../queue/files.ts';

@@ -1,6 +1,6 @@
 // One cut until its commit: the states of all members at one moment, the objects that hold exactly these states, and
 // the companions from that moment on. Never takes another state for one that it waits for.
-import { sameFingerprint } from '../../model/file/fingerprint.ts';
+import { sameFingerprint } from '../../model/file/file-state.ts';
 import type { Companion, StoredFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { Files } from '../queue/files.ts';

@@ -4,7 +4,7 @@
 import { keptGenerations } from '../../model/checkpoint/retention.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
 import type { StoredFile } from '../../model/format/records.ts';
-import { startTimer, type LongTimer } from '../../native/clock.ts';
+import { type LongTimer, startTimer } from '../../native/clock.ts';
 import type { CutParts } from './pending-cut.ts';
 
 interface Members {

@@ -2,7 +2,7 @@
 // nothing changed meanwhile.
 import { generationName } from '../../model/checkpoint/history.ts';
 import type { StoredFile } from '../../model/format/records.ts';
-import { whileLinked } from '../../model/linked-signal.ts';
+import { whileLinked } from '../../model/waiting.ts';
 import { heldPath } from '../../native/beneath.ts';
 import type { Needs } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';

@@ -1,9 +1,9 @@
 // The user's own check of a set of checkpoint files (`--verify-checkpoint`), run in the work directory. It never runs
 // longer than its time limit, and its output never goes where the task's results go.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { reasonOf } from '../../model/errors.ts';
 import { formatMs } from '../../model/units.ts';
-import { endOfChild } from '../../native/child-end.ts';
+import { endOfChild } from '../../native/ended.ts';
 
 /** A check reads one checkpoint; one that takes longer than this hangs. */
 const LIMIT_MS = 600_000;

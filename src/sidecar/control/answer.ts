@@ -1,10 +1,10 @@
 // Answers the questions that come over the control socket, for this run. A question changes nothing about the run but
 // the order of its work.
 import { CaptureError, reasonOf } from '../../model/errors.ts';
-import { flushedAnswer, type ControlAnswer, type ControlRequest } from '../../model/format/control.ts';
-import { whileLinked } from '../../model/linked-signal.ts';
+import { type ControlAnswer, type ControlRequest, flushedAnswer } from '../../model/format/control.ts';
+import { whileLinked } from '../../model/waiting.ts';
 import type { Needs } from '../run/context.ts';
-import { openControl, type Control, type Serve } from './control.ts';
+import { type Control, openControl, type Serve } from './control.ts';
 import type { Flush } from './flush.ts';
 
 /** What it takes of the run. */

@@ -3,14 +3,14 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoOf } from '../../model/errors.ts';
+import { whyLeft } from '../../model/file/decide.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
-import { whyLeft } from '../../model/file/next-step.ts';
 import type { OpenFile } from '../../model/format/control.ts';
 import type { LeftFile, StoredFile } from '../../model/format/records.ts';
-import { whileLinked } from '../../model/linked-signal.ts';
 import type { RelPath } from '../../model/path.ts';
+import { whileLinked } from '../../model/waiting.ts';
+import type { WorkDir } from '../../native/beneath.ts';
 import { writerOf } from '../../native/files.ts';
-import type { WorkDir } from '../../native/work-dir.ts';
 import type { Watcher } from '../../watch/watching.ts';
 import type { Companions } from '../checkpoints/companions.ts';
 import type { Covered } from '../checkpoints/coverage.ts';

@@ -3,8 +3,7 @@
 import { newestOf } from '../../model/checkpoint/history.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
-import { heldPath } from '../../native/beneath.ts';
-import type { WorkDir } from '../../native/work-dir.ts';
+import { heldPath, type WorkDir } from '../../native/beneath.ts';
 import type { Results } from '../queue/results.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';

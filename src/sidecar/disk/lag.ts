@@ -3,8 +3,7 @@ import { isDoubted, isOver } from '../../model/file/decide.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { LATE_NEWS_MS } from '../../model/file/suspect.ts';
 import { writeCount } from '../../model/packed/fields.ts';
-import { PackedMap, type RowCodec } from '../../model/packed/packed-map.ts';
-import { Paths } from '../../model/packed/paths.ts';
+import { PackedMap, Paths, type RowCodec } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 
 interface Waiting {

@@ -1,7 +1,7 @@
 // Which checkpoints may be deleted from the work directory at the end of the run, beside stored results: those that a
 // good generation holds exactly as they are, and that nobody needs here. None if the directory is not where it was.
 import { isGood } from '../../model/checkpoint/restore-order.ts';
-import { sameFingerprint } from '../../model/file/fingerprint.ts';
+import { sameFingerprint } from '../../model/file/file-state.ts';
 import { showPath } from '../../model/path.ts';
 import { currentPath, whereabouts } from '../../native/beneath.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';

@@ -1,18 +1,18 @@
 // When local copies are deleted: the policy of `--reclaim`. The deletion itself, with its proofs, is
 // reclaim/reclaim.ts.
 import pLimit from 'p-limit';
-import { forEachAtOnce } from '../../model/at-once.ts';
 import { reasonOf } from '../../model/errors.ts';
-import { sameFingerprint } from '../../model/file/fingerprint.ts';
+import { sameFingerprint } from '../../model/file/file-state.ts';
 import { keptKey } from '../../model/format/keys.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
+import { forEachAtOnce } from '../../model/waiting.ts';
 import { heldPath } from '../../native/beneath.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
-import { pressureOn, type Pressure } from '../../reclaim/pressure.ts';
+import { type Pressure, pressureOn } from '../../reclaim/pressure.ts';
 import { FencedError } from '../../records/fence.ts';
 import { isLost } from '../../store/contract/store.ts';
 import { sendFile } from '../../upload/send.ts';
-import { isClosedOnce, type Amount } from '../queue/local-copies.ts';
+import { type Amount, isClosedOnce } from '../queue/local-copies.ts';
 import { isOverwritten, mayBeOverwritten } from '../queue/overwritten.ts';
 import type { Reclaimable, Results } from '../queue/results.ts';
 import type { Context } from '../run/context.ts';

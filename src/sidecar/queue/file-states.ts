@@ -1,11 +1,10 @@
 // The present file states of a run, each a row, because a task may write hundreds of thousands of files, and each may
 // come again. It keeps counts of what is often asked about all of them.
 import { isDone } from '../../model/file/decide.ts';
-import type { FileState, FileRole } from '../../model/file/file-state.ts';
+import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
 import { fileStateRow } from '../../model/packed/file-states.ts';
-import { PackedMap } from '../../model/packed/packed-map.ts';
-import { Paths } from '../../model/packed/paths.ts';
+import { PackedMap, Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { FileKey } from './pusher.ts';
 import { Standing } from './standing.ts';

@@ -3,16 +3,19 @@
 // first, and what does not fit is not begun.
 import { reasonOf } from '../../model/errors.ts';
 import { byUrgency, type Sending } from '../../model/file/deadline.ts';
-import { decide, type FileEvent } from '../../model/file/decide.ts';
-import type { ClosedHow } from '../../model/file/events.ts';
-import { newFileState, type FileState, type FileRole } from '../../model/file/file-state.ts';
-import type { Fingerprint } from '../../model/file/fingerprint.ts';
-import { isHeldBack, nextStep } from '../../model/file/next-step.ts';
+import { decide, type FileEvent, isHeldBack, nextStep } from '../../model/file/decide.ts';
+import {
+  type ClosedHow,
+  type FileRole,
+  type FileState,
+  type Fingerprint,
+  newFileState,
+} from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import { Alarm } from './alarm.ts';
 import { Changes } from './changes.ts';
-import { isOpen, FileStates } from './file-states.ts';
-import { Needs, type Need } from './needs.ts';
+import { FileStates, isOpen } from './file-states.ts';
+import { type Need, Needs } from './needs.ts';
 import { Priority } from './priority.ts';
 import type { FileChange, FilesOptions, KnownOfClose } from './pusher.ts';
 import { Ready } from './ready.ts';

@@ -1,14 +1,13 @@
 // Results whose bytes are durable and that are still in the work directory, so that they could be reclaimed. Knows
 // their number and size at any time without looking at each.
-import type { Fingerprint } from '../../model/file/fingerprint.ts';
+import type { Fingerprint } from '../../model/file/file-state.ts';
 import {
   FINGERPRINT_BYTES,
   readFingerprint,
   writeCount,
   writeFingerprint,
 } from '../../model/packed/fields.ts';
-import { PackedMap, type RowCodec } from '../../model/packed/packed-map.ts';
-import type { Paths } from '../../model/packed/paths.ts';
+import { PackedMap, type Paths, type RowCodec } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 
 export interface LocalCopy {

@@ -1,9 +1,9 @@
 // What flushes wait for: the content that declared files had at one moment. Says which files are pushed without
 // pacing, and resolves each wait as soon as its last file is over. A task that goes on writing cannot prolong the
 // wait.
-import { createDeferred } from '../../model/deferred.ts';
 import { isOver } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
+import { createDeferred } from '../../model/waiting.ts';
 import type { FileKey } from './pusher.ts';
 
 /** The content of one moment. One flush waits for it, or several that came at the same moment. */

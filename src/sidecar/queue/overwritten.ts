@@ -1,18 +1,17 @@
 // Is the object under a result's key still what its record says? It need not be: an attempt may die between a push
 // and its record, or stall and wake up after a later attempt has pushed the same key; and somebody may have deleted
 // or cut the object. Looks at push ids and sizes, and never says that all is stored if it could not look.
-import { forEachAtOnce } from '../../model/at-once.ts';
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
-import { whileLinked } from '../../model/linked-signal.ts';
 import { createMd5 } from '../../model/md5.ts';
-import { markRow } from '../../model/packed/codecs.ts';
+import { markRow } from '../../model/packed/fields.ts';
 import { PackedMap } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
+import { forEachAtOnce, whileLinked } from '../../model/waiting.ts';
 import { decompressStream } from '../../restore/decompress.ts';
 import { objectStream } from '../../restore/object-stream.ts';
-import { StoreError, type ObjectHead, type ObjectMeta, type Store } from '../../store/contract/store.ts';
+import { type ObjectHead, type ObjectMeta, type Store, StoreError } from '../../store/contract/store.ts';
 import type { Needs } from '../run/context.ts';
 import type { Files } from './files.ts';
 

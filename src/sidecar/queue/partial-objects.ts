@@ -2,13 +2,13 @@
 // path that is asked for, and none if every earlier attempt has written its last record.
 import pLimit from 'p-limit';
 import type { History } from '../../model/checkpoint/history.ts';
-import { fixedPart } from '../../model/file/fixed-part.ts';
+import { fixedPart } from '../../model/file/manifest.ts';
 import {
   escapePath,
+  type KeyScope,
   parsePartial,
   partialOfKey,
   partialPrefix,
-  type KeyScope,
 } from '../../model/format/keys.ts';
 import { isLast, type StoredFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';

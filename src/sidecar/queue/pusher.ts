@@ -3,9 +3,8 @@
 import { reasonOf } from '../../model/errors.ts';
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { Evidence } from '../../model/file/evidence.ts';
-import type { FileRole, FileState } from '../../model/file/file-state.ts';
-import type { Fingerprint } from '../../model/file/fingerprint.ts';
-import type { Paths } from '../../model/packed/paths.ts';
+import type { FileRole, FileState, Fingerprint } from '../../model/file/file-state.ts';
+import type { Paths } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { StoreError } from '../../store/contract/store.ts';
 import type { Sent } from '../../upload/send.ts';

@@ -1,9 +1,9 @@
 // Where a file is pushed to: a checkpoint to an object of its own, a result to its key, and a result that a death may
 // have left half-written to its partial key. Each push ends when it is given up, or the whole run is.
-import { whileLinked } from '../../model/linked-signal.ts';
 import type { RelPath } from '../../model/path.ts';
+import { whileLinked } from '../../model/waiting.ts';
 import type { Context } from '../run/context.ts';
-import { pushPartial, type Doubt } from './partials.ts';
+import { type Doubt, pushPartial } from './partials.ts';
 import type { Pusher } from './pusher.ts';
 
 export interface PushingParts {

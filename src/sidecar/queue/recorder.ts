@@ -1,7 +1,7 @@
 // When `stored` records are written: together while nobody waits for them, at once if somebody does (a reclaim, the
 // drain). A record that fails is tried again; until then what it would have named is not reclaimed.
-import { pauseAfter, type BackOff } from '../../model/back-off.ts';
 import { reasonOf } from '../../model/errors.ts';
+import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import type { Needs } from '../run/context.ts';
 
 /** What it takes of the run. */

@@ -1,11 +1,10 @@
 // Pushes results as files.ts asks for them, notes them in the ledger, and says when a record is due and what may be
 // reclaimed after it.
 import type { FileEvent } from '../../model/file/decide.ts';
-import type { FileState } from '../../model/file/file-state.ts';
-import { type Fingerprint, sameFingerprint } from '../../model/file/fingerprint.ts';
+import { type FileState, type Fingerprint, sameFingerprint } from '../../model/file/file-state.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { expectsOlder } from '../../model/outcome/other-runs.ts';
-import { markRow, numberRow } from '../../model/packed/codecs.ts';
+import { markRow, numberRow } from '../../model/packed/fields.ts';
 import { PackedMap } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';

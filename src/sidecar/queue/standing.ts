@@ -1,6 +1,6 @@
 // Which of the checkpoint files that ever came may still be in the work directory. A task may write 100,000 names,
 // each a new one, and remove the older ones: a cut looks only at what is there.
-import type { Paths } from '../../model/packed/paths.ts';
+import type { Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 
 /**

@@ -1,8 +1,7 @@
 // Declared files with content that the store does not have: closed and on its way, or still open. Looks only when
 // asked, at a checkpoint or a flush, and only at the files that can be unsaved, never at the whole work directory.
 import { MOST_BEHIND } from '../../model/checkpoint/lacking.ts';
-import type { FileRole, FileState } from '../../model/file/file-state.ts';
-import { sameContentFingerprint } from '../../model/file/fingerprint.ts';
+import { type FileRole, type FileState, sameContentFingerprint } from '../../model/file/file-state.ts';
 import { rolesToStore } from '../../model/file/manifest.ts';
 import type { Behind } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';

@@ -2,9 +2,9 @@
 // started. Written before the task starts, in .capture/ of the work directory; checked before it is believed.
 import fs from 'node:fs';
 import { z } from 'zod';
-import type { Fingerprint } from '../../model/file/fingerprint.ts';
+import type { Fingerprint } from '../../model/file/file-state.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
-import { lackingSchema, type Lacking } from '../../model/format/records.ts';
+import { type Lacking, lackingSchema } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { encodePath, type RelPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';

@@ -2,14 +2,13 @@
 // stage says which of it it takes (`Pick`).
 import type { Log } from '../../log/log.ts';
 import type { History } from '../../model/checkpoint/history.ts';
-import type { Fingerprint } from '../../model/file/fingerprint.ts';
+import type { Fingerprint } from '../../model/file/file-state.ts';
 import type { Manifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
 import type { Lacking } from '../../model/format/records.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import type { PathMap } from '../../model/packed/packed-map.ts';
-import type { Paths } from '../../model/packed/paths.ts';
-import type { WorkDir } from '../../native/work-dir.ts';
+import type { PathMap, Paths } from '../../model/packed/packed-map.ts';
+import type { WorkDir } from '../../native/beneath.ts';
 import type { Reclaimer } from '../../reclaim/reclaim.ts';
 import type { Fence } from '../../records/fence.ts';
 import type { Ledger } from '../../records/ledger.ts';

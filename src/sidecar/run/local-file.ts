@@ -1,9 +1,8 @@
 // A declared file as it stands in the work directory now.
-import type { FileFacts } from '../../model/file/fingerprint.ts';
+import type { FileFacts } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
-import { lstatBeneath } from '../../native/beneath.ts';
-import { fileFacts } from '../../native/facts.ts';
-import type { WorkDir } from '../../native/work-dir.ts';
+import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
+import { fileFacts } from '../../native/files.ts';
 
 /** lstat of a path; undefined if it is gone. */
 export function statMember(root: WorkDir, path: RelPath): FileFacts | undefined {

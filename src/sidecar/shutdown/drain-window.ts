@@ -1,8 +1,7 @@
 // The time that the end of the run has: until the instant at which we are killed, if one is known, else
 // `--drain-timeout`. A SIGTERM during the drain shortens it; nothing makes it longer.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type BackOff, pauseAfter } from '../../model/back-off.ts';
-import { linkSignals } from '../../model/linked-signal.ts';
+import { type BackOff, linkSignals, pauseAfter } from '../../model/waiting.ts';
 import { type LongTimer, startTimer } from '../../native/clock.ts';
 import { StoreError } from '../../store/contract/store.ts';
 

@@ -3,8 +3,7 @@
 import { reasonOf } from '../../model/errors.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
-import { lstatBeneath } from '../../native/beneath.ts';
-import type { WorkDir } from '../../native/work-dir.ts';
+import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import type { FinishParts } from './parts.ts';
 
 /** Reports all that it finds as closed. Resolves to what may hold declared files and could not be looked at. */

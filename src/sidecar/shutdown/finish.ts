@@ -13,7 +13,7 @@ import { isLost, StoreError } from '../../store/contract/store.ts';
 import { dropStoredResults } from '../checkpoints/commit.ts';
 import { checkpointsToReclaim, isInPlace } from '../disk/reclaimable.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
-import { moveToPartial, type Doubt } from '../queue/partials.ts';
+import { type Doubt, moveToPartial } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import { retryUntil } from './drain-window.ts';

@@ -1,7 +1,7 @@
 // What was declared and never came, in this run or before it: so the user learns of a mistyped name on the day that
 // the task ends well, not on the day that its checkpoint is needed.
-import { unmatched } from '../../model/outcome/unmatched.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { unmatched } from '../../model/outcome/verdict.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import type { FinishParts } from './parts.ts';
 
 type NeverParts = Pick<FinishParts, 'context' | 'files' | 'companions'>;

@@ -1,24 +1,24 @@
 // How the run ended, in the words of model/outcome/verdict and model/file/suspect: how the task ended, whether its
 // closes can be trusted, and whether what must be there is stored. Decides nothing.
 import { EXIT, signalOfStatus } from '../../model/exit-status.ts';
-import { isSuspect, type Ending } from '../../model/file/suspect.ts';
+import { type Ending, isSuspect } from '../../model/file/suspect.ts';
 import type { TaskEnd } from '../../model/format/messages.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { EndRules } from '../../model/format/settings.ts';
-import { attemptsInVain } from '../../model/outcome/attempts.ts';
-import { unmatched } from '../../model/outcome/unmatched.ts';
 import {
+  attemptsInVain,
   closedItsFiles,
   isComplete,
-  statusOfTask,
   type Outcome,
+  statusOfTask,
   type TaskOutcome,
+  unmatched,
 } from '../../model/outcome/verdict.ts';
 import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import { numberOfSignal } from '../../native/wait-status.ts';
+import { numberOfSignal } from '../../native/ended.ts';
 import type { Needs } from '../run/context.ts';
-import { LAUNCHER_LOST, type FinishParts, type RunEnd } from './parts.ts';
+import { type FinishParts, LAUNCHER_LOST, type RunEnd } from './parts.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'manifest' | 'attempt' | 'history' | 'ledger'>;

@@ -1,14 +1,13 @@
 // What the end of the run tells the user: which declared files are not stored and why, and the last line.
 import { errnoOf } from '../../model/errors.ts';
 import type { ExitStatus } from '../../model/exit-status.ts';
-import { whyLeft } from '../../model/file/next-step.ts';
+import { whyLeft } from '../../model/file/decide.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { type Verdict, verdictLine } from '../../model/outcome/verdict.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
-import { lstatBeneath, whereabouts } from '../../native/beneath.ts';
-import type { WorkDir } from '../../native/work-dir.ts';
+import { lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
 import { neverCame } from './never-came.ts';
 import type { FinishParts, RunEnd } from './parts.ts';
 

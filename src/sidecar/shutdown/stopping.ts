@@ -1,12 +1,12 @@
 // What changes once we know that we will be stopped, while the task still runs: closed files are pushed without
 // pacing and the most important first, companions are sent, and the launcher is told how long the rest takes.
 import { reasonOf } from '../../model/errors.ts';
-import { whileLinked } from '../../model/linked-signal.ts';
+import { whileLinked } from '../../model/waiting.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { Flush } from '../control/flush.ts';
 import type { Files } from '../queue/files.ts';
 import type { Needs } from '../run/context.ts';
-import { RECORD_MARGIN_MS, type DrainWindow } from './drain-window.ts';
+import { type DrainWindow, RECORD_MARGIN_MS } from './drain-window.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'log' | 'signal'>;

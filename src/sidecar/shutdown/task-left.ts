@@ -1,7 +1,7 @@
 // Is any process of the task left? Asked only if the launcher is gone, whose task it is to know.
 import fs from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pauseAfter, type BackOff } from '../../model/back-off.ts';
+import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 
 /** Nobody tells us of the end of processes that are not our children: we look again after a growing pause. */
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000, factor: 1.5 };

@@ -3,10 +3,10 @@
 // regular file, and never reads more than a status is long.
 import fs from 'node:fs';
 import path from 'node:path';
-import { createDeferred } from '../../model/deferred.ts';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { encodePath, showPath } from '../../model/path.ts';
+import { createDeferred } from '../../model/waiting.ts';
 
 /** `255`, blanks around it and the end of the line. */
 const LIMIT_BYTES = 16;

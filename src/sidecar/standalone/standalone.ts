@@ -3,17 +3,17 @@
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log/log.ts';
-import { createDeferred } from '../../model/deferred.ts';
 import { CaptureError } from '../../model/errors.ts';
-import { EXIT, statusOfSignal, type ExitStatus } from '../../model/exit-status.ts';
+import { EXIT, type ExitStatus, statusOfSignal } from '../../model/exit-status.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { formatMs } from '../../model/units.ts';
+import { createDeferred } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
-import { type Opened, type Sidecar } from '../interface.ts';
+import type { Opened, Sidecar } from '../interface.ts';
 import type { RunEnd } from '../shutdown/parts.ts';
 import { openSidecar } from '../sidecar.ts';
 import { attemptLeft } from '../startup/handover.ts';
-import { openExitFile, type ExitFile, type TaskStatus } from './exit-file.ts';
+import { type ExitFile, openExitFile, type TaskStatus } from './exit-file.ts';
 import { openStops, type Stops } from './stops.ts';
 import { openWatchNotices, type WatchNotices } from './watch-notices.ts';
 

@@ -1,11 +1,11 @@
 // What a notice means for `capture watch`. The task is somebody else's, so nobody is told. Everything closed is
 // pushed at once, and the watch ends when only the time is left that the rest takes, as measured.
 import type { Log } from '../../log/log.ts';
-import { createDeferred } from '../../model/deferred.ts';
 import { deadlineOf, drainReserveMs } from '../../model/file/deadline.ts';
-import { sameNotice, type Notice } from '../../model/format/notice.ts';
+import { type Notice, sameNotice } from '../../model/format/notice.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import { clockMs, fromTimeOfDay, startTimer, type LongTimer } from '../../native/clock.ts';
+import { createDeferred } from '../../model/waiting.ts';
+import { clockMs, fromTimeOfDay, type LongTimer, startTimer } from '../../native/clock.ts';
 import { openNotices } from '../../notices/notices.ts';
 import type { Sidecar } from '../interface.ts';
 

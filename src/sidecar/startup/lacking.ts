@@ -2,12 +2,11 @@
 // kept in every record from then on. A file that is here, or was stored after the set, lacks nothing.
 import pLimit from 'p-limit';
 import type { Log } from '../../log/log.ts';
-import type { History } from '../../model/checkpoint/history.ts';
-import { generationName } from '../../model/checkpoint/history.ts';
+import { generationName, type History } from '../../model/checkpoint/history.ts';
 import { behindOf, lackingAfter, namesOf, withPartials } from '../../model/checkpoint/lacking.ts';
-import { resultKey, type KeyScope } from '../../model/format/keys.ts';
+import { type KeyScope, resultKey } from '../../model/format/keys.ts';
 import type { Behind, Generation, Lacking } from '../../model/format/records.ts';
-import type { WorkDir } from '../../native/work-dir.ts';
+import type { WorkDir } from '../../native/beneath.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
 import { unrecordedPartials } from '../queue/partial-objects.ts';

@@ -7,7 +7,7 @@ import type { Manifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import type { WorkDir } from '../../native/work-dir.ts';
+import type { WorkDir } from '../../native/beneath.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { Progress } from '../run/progress.ts';
 

@@ -3,7 +3,7 @@
 import { generationName, type Judgement } from '../../model/checkpoint/history.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
-import type { Fingerprint } from '../../model/file/fingerprint.ts';
+import type { Fingerprint } from '../../model/file/file-state.ts';
 import type { Generation, Lacking, StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
@@ -18,7 +18,7 @@ import { verify } from '../checkpoints/verify.ts';
 import { statMember } from '../run/local-file.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
 import { findLacking } from './lacking.ts';
-import { orderOf, tellDoubt, type RestoreJob } from './restore-job.ts';
+import { orderOf, type RestoreJob, tellDoubt } from './restore-job.ts';
 import { resumedInputs } from './resumed-inputs.ts';
 
 /** Requests under way at once. */

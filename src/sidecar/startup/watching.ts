@@ -1,8 +1,8 @@
 // Opens the watcher of a run. What it reports before somebody listens is dropped: until the baseline scan, files that
 // come and go are not the task's.
-import type { ClosedEvent } from '../../model/file/events.ts';
+import type { ClosedEvent } from '../../model/file/file-state.ts';
 import { openWatcher } from '../../watch/watcher.ts';
-import { type Watcher } from '../../watch/watching.ts';
+import type { Watcher } from '../../watch/watching.ts';
 import type { Witness } from '../../watch/witness.ts';
 import type { Needs } from '../run/context.ts';
 

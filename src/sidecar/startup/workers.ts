@@ -7,7 +7,7 @@ import { reasonOf } from '../../model/errors.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { encodePath, type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
-import type { WorkDir } from '../../native/work-dir.ts';
+import type { WorkDir } from '../../native/beneath.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
 import { openWorkers, type Workers } from '../../read/workers.ts';
 import type { Needs } from '../run/context.ts';

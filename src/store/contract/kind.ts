@@ -1,6 +1,6 @@
 // What capture must know of a kind of store before one is opened: how its URL is written, and where it stands. Pure.
 // Each driver has it in a file of its own (`url.ts`): the launcher must not load what the driver needs.
-import type { Mistake } from '../../model/mistake.ts';
+import type { Mistake } from '../../model/errors.ts';
 
 export interface StoreKind {
   /** How its URL is written, for messages: `s3://bucket/prefix`. */

@@ -1,7 +1,7 @@
 // Tries a store operation again while its failure is transient. The budget is time, not a number of tries: an
 // outage of half a minute must cost a pause, never a file. It must never sleep past its budget or an abort.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pauseAfter, type BackOff } from '../../model/back-off.ts';
+import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { StoreError } from './store.ts';
 
 const BACK_OFF: BackOff = { firstMs: 200, mostMs: 5000 };

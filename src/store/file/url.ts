@@ -1,7 +1,7 @@
 // `file:///directory`: how the URL of a directory is written. Pure.
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import type { Mistake } from '../../model/mistake.ts';
+import type { Mistake } from '../../model/errors.ts';
 import type { GivenUrl, StoreKind } from '../contract/kind.ts';
 
 export const fileKind: StoreKind = {

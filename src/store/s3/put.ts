@@ -1,12 +1,12 @@
 // Writing to S3. Small bodies are one PutObject, larger ones a multipart upload. If an answer was lost, or is not one
 // of S3, the push id in the object's metadata tells what took place: a write is never reported as failed when it was
 // done, nor as ours when it was another's.
-import { PutObjectCommand, UploadPartCommand, type CompletedPart } from '@aws-sdk/client-s3';
-import { linkSignals } from '../../model/linked-signal.ts';
+import { type CompletedPart, PutObjectCommand, UploadPartCommand } from '@aws-sdk/client-s3';
+import { linkSignals } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { PutOptions, PutOutcome } from '../contract/store.ts';
-import { request, type Bucket } from './bucket.ts';
-import { promised, type Failure } from './failure.ts';
+import { type Bucket, request } from './bucket.ts';
+import { type Failure, promised } from './failure.ts';
 import { multipart, type MultipartTarget } from './multipart.ts';
 import { headObject } from './read.ts';
 

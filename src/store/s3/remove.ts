@@ -6,9 +6,9 @@ import {
   ListMultipartUploadsCommand,
   type ListMultipartUploadsCommandOutput,
 } from '@aws-sdk/client-s3';
-import { forEachAtOnce } from '../../model/at-once.ts';
-import { request, type Bucket } from './bucket.ts';
-import { NotFromS3, type Failure } from './failure.ts';
+import { forEachAtOnce } from '../../model/waiting.ts';
+import { type Bucket, request } from './bucket.ts';
+import { type Failure, NotFromS3 } from './failure.ts';
 import { headObject, relativeKey } from './read.ts';
 
 const AT_ONCE = 4;

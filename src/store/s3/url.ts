@@ -1,5 +1,5 @@
 // `s3://bucket/prefix`: how it is written, and what a bucket may be called. Pure; loads nothing of the AWS SDK.
-import type { Mistake } from '../../model/mistake.ts';
+import type { Mistake } from '../../model/errors.ts';
 import { showPath } from '../../model/path.ts';
 import type { GivenUrl, StoreKind } from '../contract/kind.ts';
 

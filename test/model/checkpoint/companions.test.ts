@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  type Captured,
   goOn,
   MOST_SEGMENTS,
+  type Piece,
   planSegments,
   sameCompanions,
-  type Captured,
-  type Piece,
 } from '../../../src/model/checkpoint/companions.ts';
-import type { Fingerprint } from '../../../src/model/file/fingerprint.ts';
+import type { Fingerprint } from '../../../src/model/file/file-state.ts';
 import type { Companion, Segment } from '../../../src/model/format/records.ts';
 
 const MD5 = '0'.repeat(32);

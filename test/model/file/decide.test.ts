@@ -1,11 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decide, HOLD_MS, isDone, MOST_DOUBT_MS, type FileEvent } from '../../../src/model/file/decide.ts';
-import type { Evidence } from '../../../src/model/file/evidence.ts';
-import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
-import type { Fingerprint } from '../../../src/model/file/fingerprint.ts';
-import { nextStep } from '../../../src/model/file/next-step.ts';
-import { isSuspect, type Ending } from '../../../src/model/file/suspect.ts';
+import {
+  decide,
+  type FileEvent,
+  HOLD_MS,
+  isDone,
+  MOST_DOUBT_MS,
+  nextStep,
+} from '../../../src/model/file/decide.ts';
+import { type Evidence } from '../../../src/model/file/evidence.ts';
+import { type FileState, type Fingerprint, newFileState } from '../../../src/model/file/file-state.ts';
+import { type Ending, isSuspect } from '../../../src/model/file/suspect.ts';
 
 const stateOf = (n: number): Fingerprint => ({
   dev: '1',

@@ -1,16 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { EndRules } from '../../../src/model/format/settings.ts';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
-import { isSuspect, type Ending } from '../../../src/model/file/suspect.ts';
 import type { Close } from '../../../src/model/file/file-state.ts';
+import { type Ending, isSuspect } from '../../../src/model/file/suspect.ts';
+import type { EndRules } from '../../../src/model/format/settings.ts';
 import {
+  attemptsInVain,
   closedItsFiles,
   isComplete,
-  verdictOf,
   type Outcome,
   type TaskOutcome,
+  unmatched,
+  verdictOf,
 } from '../../../src/model/outcome/verdict.ts';
+import type { AttemptEnd } from '../../../src/model/checkpoint/history.ts';
+import type { Generation } from '../../../src/model/format/records.ts';
 
 const fine: Outcome = {
   task: { code: 0 },
@@ -283,5 +287,74 @@ describe('a close', () => {
     ['is trusted well before the main process was killed', at(97_000), { killed: true }, false],
   ])('%s', (_, close, ending, expected) => {
     expect(isSuspect(close, { ...died, ...ending })).toBe(expected);
+  });
+});
+
+const end = (attempt: number, marks: Partial<AttemptEnd> = {}): AttemptEnd => ({
+  attempt,
+  kind: 'preempted',
+  status: 75,
+  sameRun: true,
+  runId: undefined,
+  runToken: 'r',
+  host: 'h',
+  argv: [],
+  ...marks,
+});
+const made = (attempt: number, marks: Partial<Generation> = {}): Generation => ({
+  attempt,
+  generation: 1,
+  at: '2026-01-01T00:00:00.000Z',
+  members: [],
+  companions: [],
+  ...marks,
+});
+
+describe('attempts in vain', () => {
+  it.each<[string, number, readonly AttemptEnd[], readonly Generation[], number, boolean?]>([
+    ['are none when this one made a checkpoint', 3, [end(1), end(2)], [made(3), made(1)], 0],
+    ['are those since the newest checkpoint', 4, [end(1), end(2), end(3)], [made(2), made(1)], 2],
+    ['are all when there is no checkpoint', 3, [end(1), end(2)], [], 3],
+    ['are one in the first attempt', 1, [], [], 1],
+    [
+      'count one that made only a suspect checkpoint',
+      3,
+      [end(1), end(2)],
+      [made(2, { suspect: true }), made(1)],
+      2,
+    ],
+    [
+      'do not when a suspect one is verified before it is used',
+      3,
+      [end(1), end(2)],
+      [made(2, { suspect: true }), made(1)],
+      1,
+      true,
+    ],
+    ['do not when the next attempt has nothing better', 3, [end(1), end(2)], [made(2, { suspect: true })], 1],
+    ['leave out other runs', 4, [end(1), end(2, { sameRun: false }), end(3)], [made(1)], 2],
+    ['begin anew after what is done', 4, [end(1), end(2, { kind: 'done' }), end(3)], [made(1)], 2],
+    ['count one that vanished', 3, [end(1), end(2, { kind: 'started' })], [made(1)], 2],
+    ['do not count this one twice when its sidecar was replaced', 3, [end(1), end(2), end(3)], [made(1)], 2],
+  ])('%s', (_, attempt, earlier, generations, count, verified = false) => {
+    expect(attemptsInVain(earlier, generations, attempt, verified)).toBe(count);
+  });
+});
+
+describe('a pattern', () => {
+  it.each<[string, string, readonly string[], boolean]>([
+    ['that names a file', 'a.dat', ['a.dat'], true],
+    ['that names a directory without saying so', 'out', ['out/a.dat'], true],
+    ['that names a directory', 'out/', ['out/deep/a.dat'], true],
+    ['with a wildcard', '*.dat', ['b', 'a.dat'], true],
+    ['that names another file', 'a.dat', ['a.dat.bak', 'x/a.dat'], false],
+    ['that names a directory which is a file', 'out/', ['out'], false],
+    ['with a wildcard of another level', '*.dat', ['out/a.dat'], false],
+  ])('%s is matched only by what it means', (_, pattern, paths, matched) => {
+    expect(unmatched([pattern], paths)).toEqual(matched ? [] : [pattern]);
+  });
+
+  it('is matched by a file that another pattern matches too', () => {
+    expect(unmatched(['a.dat', '*.dat', 'b'], ['a.dat'])).toEqual(['b']);
   });
 });

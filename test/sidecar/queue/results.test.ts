@@ -2,10 +2,10 @@
 // keys, and the one that it has left is deleted once a record names the other.
 import { createHash, randomUUID } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';
-import { createDeferred } from '../../../src/model/deferred.ts';
-import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
+import { type FileState, newFileState } from '../../../src/model/file/file-state.ts';
 import type { StoredFile } from '../../../src/model/format/records.ts';
-import { Paths } from '../../../src/model/packed/paths.ts';
+import { Paths } from '../../../src/model/packed/packed-map.ts';
+import { createDeferred } from '../../../src/model/waiting.ts';
 import type { Body } from '../../../src/read/reading.ts';
 import type { PushHandle } from '../../../src/sidecar/queue/pusher.ts';
 import { Results } from '../../../src/sidecar/queue/results.ts';

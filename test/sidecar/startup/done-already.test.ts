@@ -1,8 +1,12 @@
 // `--skip-done` by records alone: a store in memory, records that the test writes.
 import { beforeEach, expect, it } from 'vitest';
-import { recordKey, resultKey, type KeyScope } from '../../../src/model/format/keys.ts';
-import { textWithSum } from '../../../src/model/format/record-text.ts';
-import type { CaptureRecord, RecordKind, StoredFile } from '../../../src/model/format/records.ts';
+import { type KeyScope, recordKey, resultKey } from '../../../src/model/format/keys.ts';
+import {
+  type CaptureRecord,
+  type RecordKind,
+  type StoredFile,
+  textWithSum,
+} from '../../../src/model/format/records.ts';
 import type { Settings } from '../../../src/model/format/settings.ts';
 import { factsOf } from '../../../src/records/ledger.ts';
 import { listRecords } from '../../../src/records/read.ts';

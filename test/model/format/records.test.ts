@@ -1,8 +1,13 @@
 // A record proves its own content: any bit that flips makes it unreadable, never another record.
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { parseRecord, parseSegment, type CaptureRecord } from '../../../src/model/format/records.ts';
-import { checkSum, textWithSum } from '../../../src/model/format/record-text.ts';
+import {
+  type CaptureRecord,
+  checkSum,
+  parseRecord,
+  parseSegment,
+  textWithSum,
+} from '../../../src/model/format/records.ts';
 
 const FILE = {
   path: 'b ä\u{fffd}.chk',

@@ -1,10 +1,52 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import os from 'node:os';
-import { describe, expect, it } from 'vitest';
-import { endOfChild } from '../../src/native/child-end.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { endOf, endOfChild, numberOfSignal, openPidfd } from '../../src/native/ended.ts';
 import { processEntry, sendSignal } from '../../src/native/processes.ts';
 import { until } from '../launch/harness.ts';
+
+/** Linux 6.15 or later. */
+const [major = 0, minor = 0] = os.release().split('.').map(Number);
+const tells = major > 6 || (major === 6 && minor >= 15);
+
+describe('a pidfd', () => {
+  it.each([
+    ['exit 7', { code: 7, signal: undefined }],
+    ['exit 0', { code: 0, signal: undefined }],
+    ['kill -34 $$', { code: undefined, signal: 'SIG34' }],
+    ['kill -9 $$', { code: undefined, signal: 'SIGKILL' }],
+  ])('says how a process ended that somebody else waited for: %s', async (script, ended) => {
+    const child = spawn('sh', ['-c', `read go; ${script}`], { stdio: ['pipe', 'ignore', 'inherit'] });
+    const pidfd = openPidfd(child.pid ?? 0);
+    expect(pidfd?.ended()).toBeUndefined();
+    child.stdin?.end('\n');
+    await once(child, 'exit');
+    expect(pidfd?.ended()).toEqual(tells ? ended : undefined);
+    pidfd?.close();
+  });
+
+  it.each([
+    ['exit 7', { code: 7, signal: undefined }],
+    ['kill -9 $$', { code: undefined, signal: 'SIGKILL' }],
+  ])('says how a process ended that nobody has waited for yet: %s', async (script, ended) => {
+    // `exec sleep` never waits for what the shell has started.
+    const parent = spawn('sh', ['-c', `sh -c 'sleep 0.1; ${script}' & echo $!; exec sleep 3600`]);
+    onTestFinished(() => void parent.kill('SIGKILL'));
+    const [line] = await once(parent.stdout, 'data');
+    const pidfd = openPidfd(Number(String(line)));
+    while (pidfd?.ended() === undefined) await pause(10);
+    expect(pidfd.ended()).toEqual(ended);
+    pidfd.close();
+  });
+
+  it('of a process that is gone cannot be had', async () => {
+    const child = spawn('true');
+    await once(child, 'exit');
+    expect(openPidfd(child.pid ?? 0)).toBeUndefined();
+  });
+});
 
 const shell = (script: string): ChildProcess => spawn('sh', ['-c', script], { stdio: 'ignore' });
 const numbers = (from: number, to: number): readonly number[] =>
@@ -65,5 +107,35 @@ describe('the end of a child', () => {
     const before = process.listenerCount('SIGCHLD');
     await endOfChild(shell('exit 0'));
     expect(process.listenerCount('SIGCHLD')).toBe(before);
+  });
+});
+
+describe('a wait status', () => {
+  it.each([
+    [0x0000, { code: 0, signal: undefined }],
+    [0xff00, { code: 255, signal: undefined }],
+    [0x0009, { code: undefined, signal: 'SIGKILL' }],
+    [0x0086, { code: undefined, signal: 'SIGABRT' }],
+    [0x0022, { code: undefined, signal: 'SIG34' }],
+    [0x0040, { code: undefined, signal: 'SIG64' }],
+  ])('0x%s is an exit code, or a signal with or without a core', (status, ended) => {
+    expect(endOf(status)).toEqual(ended);
+  });
+
+  it('of an exit is its code, from 0 to 255', () => {
+    for (let code = 0; code <= 255; code++) expect(endOf(code << 8)).toEqual({ code, signal: undefined });
+  });
+});
+
+describe('a signal', () => {
+  it('has one number for each name that a wait status gives it, from 1 to 64', () => {
+    for (let number = 1; number <= 64; number++) {
+      const { signal = '' } = endOf(number);
+      expect(numberOfSignal(signal)).toBe(number);
+    }
+  });
+
+  it.each(['', 'SIG', 'SIGNONE', 'TERM', '34'])('is never made of another word: %j', (name) => {
+    expect(() => numberOfSignal(name)).toThrow('is no signal');
   });
 });

@@ -1,0 +1,135 @@
+// How a process ended, from the kernel itself: of a child by its wait status, of any other from /proc or a pidfd. Node
+// says the same of exit 0 and of a signal that it has no name for (34 to 64): a task that died half-way through a file
+// would be taken for one that has done its work. Never waits for any child (waitpid of -1): that would take exit
+// statuses that somebody else waits for.
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import os from 'node:os';
+import { errnoOf } from '../model/errors.ts';
+import type { Ended } from '../model/format/messages.ts';
+import { LONGEST_MS } from './clock.ts';
+import { libcFunction } from './libc.ts';
+
+const waitpid = libcFunction<[pid: number, status: Buffer, options: number]>('int waitpid(int, void*, int)');
+const WNOHANG = 1;
+
+/**
+ * Resolves when it has ended; rejects when it could not be started. To be called in the turn of the event loop in which
+ * it was spawned: from then on libuv would take its exit status. Its 'exit' event never comes.
+ */
+export async function endOfChild(child: ChildProcess): Promise<Ended> {
+  const { pid } = child;
+  // Closed, it is none of those whose pids libuv waits for at a SIGCHLD. Node has no public way to it.
+  const { _handle: handle } = child as { _handle?: { close?(): void } };
+  if (pid === undefined || handle?.close === undefined) return saidByNode(child);
+  handle.close();
+  return new Promise((resolve) => {
+    // Signal listeners do not keep the event loop alive, and the handle that did is closed.
+    const alive = setInterval(() => undefined, LONGEST_MS);
+    const reap = (): void => {
+      const ended = reapChild(pid);
+      if (ended === undefined) return;
+      clearInterval(alive);
+      process.removeListener('SIGCHLD', reap);
+      resolve(ended);
+    };
+    process.on('SIGCHLD', reap);
+    reap(); // It may have ended before there was a listener.
+  });
+}
+
+/** Takes the exit status of a child that has ended (waitpid(2), WNOHANG); undefined while it runs or is stopped. */
+export function reapChild(pid: number): Ended | undefined {
+  const status = Buffer.alloc(4);
+  return waitpid(pid, status, WNOHANG) === pid ? endOf(status.readInt32LE(0)) : undefined;
+}
+
+async function saidByNode(child: ChildProcess): Promise<Ended> {
+  const [code, signal] = (await once(child, 'exit')) as [number, null] | [null, string];
+  return signal === null ? { code, signal: undefined } : { code: undefined, signal };
+}
+
+/** Signals by name or number; Node knows no real-time signal (signal(7)), which is `SIG34` to `SIG64` here. */
+const NUMBERS: ReadonlyMap<string, number> = new Map(Object.entries(os.constants.signals));
+/** Of two names for one number (SIGABRT, SIGIOT) the first, as Node has it. */
+const NAMES: ReadonlyMap<number, string> = new Map(
+  [...NUMBERS].toReversed().map(([name, number]) => [number, name]),
+);
+
+/** `status`: of a process that has ended, never of one that was stopped. */
+export function endOf(status: number): Ended {
+  const signalNumber = status & 0x7f;
+  return signalNumber === 0
+    ? { code: (status >> 8) & 0xff, signal: undefined }
+    : { code: undefined, signal: nameOfSignal(signalNumber) };
+}
+
+/** @throws Error for what is no signal: no end may be read as one that it was not. */
+export function numberOfSignal(name: string): number {
+  const number = NUMBERS.get(name) ?? Number(/^SIG(\d+)$/.exec(name)?.[1]);
+  if (Number.isNaN(number)) throw new Error(`${name} is no signal`);
+  return number;
+}
+
+function nameOfSignal(number: number): string {
+  return NAMES.get(number) ?? `SIG${number}`;
+}
+
+/** The same number on every architecture. */
+const SYS_PIDFD_OPEN = 434;
+/** _IOWR(0xff, 11, struct pidfd_info) with the first version of it, 64 bytes. */
+const PIDFD_GET_INFO = 0xc040ff0b;
+const INFO_BYTES = 64;
+const PIDFD_INFO_EXIT = 1n << 3n;
+/** Behind mask, cgroupid, and eleven ids of 4 bytes. */
+const EXIT_CODE = 60;
+
+const openPid = libcFunction<[number, 'long', number, 'unsigned int', number]>('long syscall(long, ...)');
+const ioctl = libcFunction<[number, number, 'void*', Buffer]>('int ioctl(int, unsigned long, ...)');
+
+/**
+ * A process that is not our child. A zombie says itself how it ended (proc_pid_stat(5), exit_code). Once somebody has
+ * waited for it, a pidfd that was opened before still knows (pidfd_open(2), PIDFD_GET_INFO, Linux 6.15).
+ */
+export interface Pidfd {
+  /** Undefined while the process runs, and where the kernel does not tell. */
+  ended(): Ended | undefined;
+  close(): void;
+}
+
+/** Undefined when the process is gone, or the kernel has no such thing. */
+export function openPidfd(pid: number): Pidfd | undefined {
+  const fd = openPid(SYS_PIDFD_OPEN, 'long', pid, 'unsigned int', 0);
+  if (fd < 0) return undefined;
+  return {
+    ended: () => {
+      // In this order: whoever waits for it meanwhile makes it known to the pidfd.
+      const status = zombieStatus(pid) ?? waitedStatus(fd);
+      return status === undefined ? undefined : endOf(status);
+    },
+    close: () => fs.closeSync(fd),
+  };
+}
+
+function waitedStatus(fd: number): number | undefined {
+  const info = Buffer.alloc(INFO_BYTES);
+  info.writeBigUInt64LE(PIDFD_INFO_EXIT, 0);
+  if (ioctl(fd, PIDFD_GET_INFO, 'void*', info) !== 0) return undefined;
+  if ((info.readBigUInt64LE(0) & PIDFD_INFO_EXIT) === 0n) return undefined;
+  return info.readInt32LE(EXIT_CODE);
+}
+
+/** The last field; to another user's eyes it is always 0. */
+function zombieStatus(pid: number): number | undefined {
+  try {
+    const user = process.getuid?.();
+    if (user !== 0 && fs.statSync(`/proc/${pid}`).uid !== user) return undefined;
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return fields[0] === 'Z' ? Number(fields.at(-1)) : undefined;
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return undefined;
+  }
+}
