@@ -1,8 +1,7 @@
 // The kinds of stores: one line for each here, all else is in the room of its driver. Drivers are loaded on first use:
 // a task with a file store must not pay for the AWS SDK at its start, and the launcher, which only reads URLs, loads none.
 import type { StoreSettings } from '../model/format/settings.ts';
-import type { StoreKind } from './contract/kind.ts';
-import { StoreError, type OnTry, type Store } from './contract/store.ts';
+import { StoreError, type OnTry, type Store, type StoreKind } from './contract/store.ts';
 import { fileKind } from './file/url.ts';
 import { S3_FLAGS, s3Kind } from './s3/url.ts';
 

@@ -1,17 +1,18 @@
-// One reading of one file into one object. Knows nothing of results and checkpoints: the caller names the
-// key. Never makes anything visible that was not proven to be one consistent state of the file.
+// One reading of one file, or of the new end of one, into one object. Knows nothing of results and checkpoints: the
+// caller names the key. Never makes anything visible that was not proven to be one consistent state of the file.
 import fs from 'node:fs';
+import type { Piece } from '../model/checkpoint/companions.ts';
 import type { FileFacts, Fingerprint } from '../model/file/file-state.ts';
 import { linkStaysInside } from '../model/file/link-target.ts';
 import { mayCompress } from '../model/format/keys.ts';
-import type { StoredFile } from '../model/format/records.ts';
+import type { Segment, StoredFile } from '../model/format/records.ts';
 import type { Compression } from '../model/format/settings.ts';
 import { md5Of } from '../model/md5.ts';
 import { decodePath, type RelPath } from '../model/path.ts';
 import { beneath, whereabouts, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { fileFacts } from '../native/files.ts';
-import { type ReadJob, SnapshotMoved } from '../read/reading.ts';
+import { SnapshotMoved, type RangeJob, type ReadJob } from '../read/reading.ts';
 import type { Workers } from '../read/workers.ts';
 import type { ObjectMeta, PutOptions, Store } from '../store/contract/store.ts';
 
@@ -130,47 +131,6 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
   return { kind: 'stored', file, fingerprint: facts };
 }
 
-/** Ends an iteration that was not read to its end, so that its worker is free again. */
-export async function discard(parts: AsyncIterable<Uint8Array>): Promise<void> {
-  await parts[Symbol.asyncIterator]().return?.();
-}
-
-function storedFile(
-  sender: Sender,
-  path: RelPath,
-  object: Pick<StoredFile, 'kind' | 'key' | 'push' | 'md5' | 'compressed' | 'storedSize'>,
-  facts: FileFacts,
-): StoredFile {
-  return {
-    path,
-    attempt: sender.attempt,
-    size: facts.size,
-    mtimeNs: facts.mtimeNs,
-    mode: facts.mode,
-    ...object,
-  };
-}
-
-/** What is stored with an object: of the bytes that it holds, before compression. */
-export function metaOf(
-  { runToken, index, runId }: Pick<Sender, 'runToken' | 'index' | 'runId'>,
-  push: string,
-  facts: Pick<FileFacts, 'size' | 'mtimeNs' | 'mode'>,
-  md5: string | undefined,
-): ObjectMeta {
-  return {
-    push,
-    run: runToken,
-    index,
-    ...(runId === undefined ? {} : { 'run-id': runId }),
-    size: String(facts.size),
-    mtime: facts.mtimeNs,
-    mode: facts.mode.toString(8),
-    capture: CAPTURE_VERSION,
-    ...(md5 === undefined ? {} : { md5 }),
-  };
-}
-
 /** The target and state of a symbolic link; undefined for anything else (the reading finds out what). */
 function readLink(sender: Sender, path: RelPath): { target: Buffer; facts: FileFacts } | undefined {
   try {
@@ -207,4 +167,106 @@ async function sendLink(
   const object = { kind: 'link', key, push, md5, compressed: false, storedSize: size } as const;
   const file = { ...storedFile(sender, job.path, object, link.facts), size };
   return { kind: 'stored', file, fingerprint: link.facts };
+}
+
+interface SegmentJob extends Omit<RangeJob, 'compression'> {
+  /** Asked again while the key that it gave is taken; `first` is the segment's first byte. */
+  readonly keyOf: (compressed: boolean) => string;
+}
+
+export type SegmentSent =
+  /** The file holds the known pieces up to `first`; `segment` is what follows, undefined when nothing does. */
+  | {
+      readonly kind: 'stored';
+      readonly first: number;
+      readonly segment: Segment | undefined;
+      readonly tail: Piece | undefined;
+      readonly facts: FileFacts;
+    }
+  /** Cut back, replaced or removed since the range was chosen. */
+  | { readonly kind: 'moved' }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/**
+ * Reads the new end of one companion and sends it as an object of its own: it is only ever created, so no earlier one
+ * can be harmed. Throws what the store throws; every state of the file is an outcome.
+ */
+export async function sendSegment(
+  sender: Sender,
+  { keyOf, ...range }: SegmentJob,
+  signal?: AbortSignal,
+): Promise<SegmentSent> {
+  const compression = mayCompress(range.path) ? sender.compression : { kind: 'none' as const };
+  for (;;) {
+    const reading = await sender.workers.range({ ...range, compression }, signal);
+    if (reading.kind === 'refused') return reading;
+    if (reading.kind !== 'body') return { kind: 'moved' };
+    // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
+    reading.done.catch(() => undefined);
+    const { first = 0, compressed, facts } = reading;
+    try {
+      if (first === range.end) {
+        const { tail } = await reading.done;
+        return { kind: 'stored', first, segment: undefined, tail, facts };
+      }
+      const key = keyOf(compressed);
+      const push = sender.newId();
+      const size = range.end - first;
+      const outcome = await sender.store.put(key, reading.parts, {
+        meta: metaOf(sender, push, { ...facts, size }, reading.md5),
+        ifAbsent: true,
+        release: reading.parts.release,
+        signal,
+      });
+      if (outcome === 'exists') continue;
+      const { md5, tail } = await reading.done;
+      return { kind: 'stored', first, segment: { key, push, first, size, md5, compressed }, tail, facts };
+    } catch (error) {
+      if (error instanceof SnapshotMoved) return { kind: 'moved' };
+      throw error;
+    } finally {
+      await discard(reading.parts);
+    }
+  }
+}
+
+function storedFile(
+  sender: Sender,
+  path: RelPath,
+  object: Pick<StoredFile, 'kind' | 'key' | 'push' | 'md5' | 'compressed' | 'storedSize'>,
+  facts: FileFacts,
+): StoredFile {
+  return {
+    path,
+    attempt: sender.attempt,
+    size: facts.size,
+    mtimeNs: facts.mtimeNs,
+    mode: facts.mode,
+    ...object,
+  };
+}
+
+/** What is stored with an object: of the bytes that it holds, before compression. */
+function metaOf(
+  { runToken, index, runId }: Pick<Sender, 'runToken' | 'index' | 'runId'>,
+  push: string,
+  facts: Pick<FileFacts, 'size' | 'mtimeNs' | 'mode'>,
+  md5: string | undefined,
+): ObjectMeta {
+  return {
+    push,
+    run: runToken,
+    index,
+    ...(runId === undefined ? {} : { 'run-id': runId }),
+    size: String(facts.size),
+    mtime: facts.mtimeNs,
+    mode: facts.mode.toString(8),
+    capture: CAPTURE_VERSION,
+    ...(md5 === undefined ? {} : { md5 }),
+  };
+}
+
+/** Ends an iteration that was not read to its end, so that its worker is free again. */
+async function discard(parts: AsyncIterable<Uint8Array>): Promise<void> {
+  await parts[Symbol.asyncIterator]().return?.();
 }

@@ -1,12 +1,12 @@
-// The driver for a directory: a shared file system, or a disk to try things on. Objects are plain files.
+// The driver for a directory: a shared file system, or a disk to try things on. Each operation is tried again while that
+// makes sense, and what the file system refuses is said in the words of an object store.
 import fs from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { errnoOf } from '../../model/errors.ts';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { reached } from '../../native/failpoint.ts';
-import { watched } from '../contract/body.ts';
-import { retrying } from '../contract/retry.ts';
+import { retrying } from '../contract/driver.ts';
 import {
   StoreError,
   isLost,
@@ -15,14 +15,11 @@ import {
   type PutOptions,
   type PutOutcome,
   type Store,
+  type StoreErrorKind,
   type StoreUse,
 } from '../contract/store.ts';
-import { fileFailure } from './failure.ts';
-import { dropMeta, layoutOf, type Layout } from './layout.ts';
-import { putFile, sweepTemporaries } from './put.ts';
-import { getFile, headFile, listFileFolders, listFiles } from './read.ts';
-import { openRoot, type StoreRoot } from './root.ts';
-import { syncDirectory } from './sync.ts';
+import { dropMeta, layoutOf, StoreRoot, syncDirectory, type Layout } from './directory.ts';
+import { getFile, headFile, listFileFolders, listFiles, putFile, sweepTemporaries } from './objects.ts';
 
 /** What each operation is for; their names stand in messages. */
 const USES = {
@@ -44,7 +41,7 @@ export async function openFileStore(
   onTry?: OnTry,
 ): Promise<Store> {
   const root = fileURLToPath(settings.url).replace(/(?<=.)\/+$/, '');
-  const place = { layout: layoutOf(root), directory: openRoot(root), budgetMs, onTry };
+  const place = { layout: layoutOf(root), directory: new StoreRoot(root), budgetMs, onTry };
   const { layout, directory } = place;
   const store: Store = {
     url: `file://${root}`,
@@ -114,12 +111,21 @@ async function put(
 ): Promise<PutOutcome> {
   const ask = { verb: 'put' as const, key, signal: options.signal };
   if (body instanceof Uint8Array) return request(place, ask, () => putInto(place, key, [body], options));
-  const { chunks, failure } = watched(body);
+  /** The body's own: the caller's error, not the store's. */
+  const failures: unknown[] = [];
+  const chunks = async function* (): AsyncGenerator<Uint8Array> {
+    try {
+      yield* body;
+    } catch (error) {
+      failures.push(error);
+      throw error;
+    }
+  };
   try {
     // A body that was read in part cannot be read again: one try.
-    return await request(place, { ...ask, budgetMs: 0 }, () => putInto(place, key, chunks, options));
+    return await request(place, { ...ask, budgetMs: 0 }, () => putInto(place, key, chunks(), options));
   } catch (error) {
-    throw failure()?.error ?? error;
+    throw failures.length > 0 ? failures[0] : error;
   }
 }
 
@@ -194,4 +200,54 @@ async function whyOf(
     if (isLost(reason)) return fileFailure(reason, verb, where);
   }
   return fileFailure(error, verb, where);
+}
+
+interface Meaning {
+  readonly kind: StoreErrorKind;
+  readonly why: string;
+  readonly hint?: string;
+}
+
+const DENIED = {
+  kind: 'denied',
+  why: 'permission denied',
+  hint: 'check the owner and mode of the directory',
+} as const;
+const FULL = { kind: 'full', hint: 'make room there, or choose another store with --to' } as const;
+const BUSY = { kind: 'transient', why: 'the file system does not answer' } as const;
+const BACK = 'mount it again, or move it back; what is not stored stays in the work directory';
+const CLASH = { kind: 'refused', why: 'one key is both an object and the folder of another' } as const;
+
+/** errno(3); the transient ones are those of network file systems. */
+const BY_ERRNO: Readonly<Record<string, Meaning>> = {
+  EACCES: DENIED,
+  EPERM: DENIED,
+  EROFS: { kind: 'denied', why: 'the file system is mounted read-only' },
+  ENOSPC: { ...FULL, why: 'no space left' },
+  EDQUOT: { ...FULL, why: 'the disk quota is used up' },
+  EFBIG: {
+    kind: 'full',
+    why: 'the limit of the size of a file is reached (ulimit -f)',
+    hint: 'raise it: ulimit -f unlimited',
+  },
+  EIO: BUSY,
+  ESTALE: BUSY,
+  ETIMEDOUT: BUSY,
+  EAGAIN: BUSY,
+  EBUSY: BUSY,
+  EISDIR: CLASH,
+  ENOTDIR: CLASH,
+  EEXIST: CLASH,
+};
+
+/** The store's error for a failed system call; anything else comes back as it is (the body's own error). */
+export function fileFailure(error: unknown, operation: string, where: string): unknown {
+  if (error instanceof StoreError && error.kind === 'lost') {
+    const message = `${operation} ${where}: the store is not there any more: ${error.message}`;
+    return new StoreError('lost', message, { hint: BACK, cause: error });
+  }
+  const errno = errnoOf(error);
+  if (error instanceof StoreError || errno === undefined || !/^E[A-Z]+$/.test(errno)) return error;
+  const { kind, why, hint } = BY_ERRNO[errno] ?? { kind: 'refused', why: 'the file system refused it' };
+  return new StoreError(kind, `${operation} ${where}: ${why} (${errno})`, { hint, cause: error });
 }

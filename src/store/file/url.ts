@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Mistake } from '../../model/errors.ts';
-import type { GivenUrl, StoreKind } from '../contract/kind.ts';
+import type { GivenUrl, StoreKind } from '../contract/store.ts';
 
 export const fileKind: StoreKind = {
   form: 'file:///directory',

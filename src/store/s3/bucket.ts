@@ -2,7 +2,7 @@
 // `request`, which retries, renews expired credentials, and words what went wrong. It never logs.
 import { S3Client } from '@aws-sdk/client-s3';
 import type { StoreSettings } from '../../model/format/settings.ts';
-import { retrying } from '../contract/retry.ts';
+import { retrying } from '../contract/driver.ts';
 import { StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { openTransport, SILENT, type Transport, type TransportTuning } from './transport.ts';

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { GetObjectCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { reasonOf } from '../../model/errors.ts';
-import { releasing } from '../contract/body.ts';
+import { releasing } from '../contract/driver.ts';
 import {
   StoreError,
   type GetOptions,

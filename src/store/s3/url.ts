@@ -1,7 +1,7 @@
 // `s3://bucket/prefix`: how it is written, and what a bucket may be called. Pure; loads nothing of the AWS SDK.
 import type { Mistake } from '../../model/errors.ts';
 import { showPath } from '../../model/path.ts';
-import type { GivenUrl, StoreKind } from '../contract/kind.ts';
+import type { GivenUrl, StoreKind } from '../contract/store.ts';
 
 /** S3 allows keys of 1,024 bytes, and ours take up to 900 of them (model/format/keys.ts) behind a slash. */
 const PREFIX_LIMIT_BYTES = 123;

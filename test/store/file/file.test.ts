@@ -6,9 +6,9 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { fileFailure } from '../../../src/store/file/failure.ts';
-import { openStore } from '../../../src/store/open.ts';
 import type { OnTry, Store } from '../../../src/store/contract/store.ts';
+import { fileFailure } from '../../../src/store/file/file.ts';
+import { openStore } from '../../../src/store/open.ts';
 import { listOf, newMeta, storeContract, textOf } from '../contract.ts';
 
 const PARENT = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir();

@@ -1,5 +1,5 @@
-// Tries a store operation again while its failure is transient. The budget is time, not a number of tries: an
-// outage of half a minute must cost a pause, never a file. It must never sleep past its budget or an abort.
+// What every driver does alike: tries an operation again while its failure is transient, and gives out a body that ends
+// what it holds. The budget is time, not a number of tries: an outage of half a minute must cost a pause, never a file.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { StoreError } from './store.ts';
@@ -56,4 +56,25 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
     signal?.throwIfAborted();
     throw error;
   }
+}
+
+/**
+ * Chunks that give up what they hold at their end, at a `break`, and when `return()` is called on them unread
+ * (a generator that never started would skip its own `finally`). `release` may be called twice.
+ */
+export function releasing(
+  chunks: AsyncGenerator<Uint8Array>,
+  release: () => Promise<void>,
+): AsyncIterableIterator<Uint8Array> {
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    next: () => chunks.next(),
+    return: async () => {
+      await chunks.return(undefined);
+      await release();
+      return { done: true, value: undefined };
+    },
+  };
 }

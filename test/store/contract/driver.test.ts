@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pauseMs, retrying } from '../../../src/store/contract/retry.ts';
+import { pauseMs, retrying } from '../../../src/store/contract/driver.ts';
 import { StoreError } from '../../../src/store/contract/store.ts';
 
 const busy = (): StoreError => new StoreError('transient', 'busy');

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openRoot, type StoreRoot } from '../../../src/store/file/root.ts';
+import { StoreRoot } from '../../../src/store/file/directory.ts';
 
 let parent: string;
 let path: string;
@@ -11,7 +11,7 @@ let root: StoreRoot;
 beforeEach(() => {
   parent = fs.mkdtempSync(join(os.tmpdir(), 'file-root-'));
   path = join(parent, 'made/by/us');
-  root = openRoot(path);
+  root = new StoreRoot(path);
 });
 afterEach(async () => {
   await root.close();
