@@ -9,9 +9,8 @@ import { Checkpoints } from './checkpoints/checkpoints.ts';
 import { Companions } from './checkpoints/companions.ts';
 import { Generations } from './checkpoints/generations.ts';
 import { OpenResults } from './checkpoints/open-results.ts';
-import { type Gauges, openGauges } from './disk/gauges.ts';
-import { PressureWatch } from './disk/pressure-watch.ts';
-import { Reclaims } from './disk/reclaims.ts';
+import { Gauges } from './disk/gauges.ts';
+import { PressureWatch, Reclaims } from './disk/reclaims.ts';
 import { Files } from './queue/files.ts';
 import type { Doubt } from './queue/partials.ts';
 import { openPusher } from './queue/pushing.ts';
@@ -58,7 +57,7 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
   });
   // Under pressure there is a record at once: what it names may be deleted.
   const pressureWatch = new PressureWatch({ look: () => reclaims.pressure(), reclaim: () => recorder.now() });
-  const gauges = openGauges(context, results);
+  const gauges = new Gauges(context, results);
   const unsaved = new Unsaved(context, { files, watcher });
   const openResults = new OpenResults({
     context,

@@ -1,68 +1,105 @@
-// What a run says of itself without being asked: how far it is, and that space runs out. Learns of files only by what
-// it is told, and changes nothing.
+// What a run says of itself without being asked: at most once a minute how far it is, and that space runs out. Learns of
+// files only by what it is told, and changes nothing.
+import type { Log } from '../../log/log.ts';
 import { newestOf } from '../../model/checkpoint/history.ts';
-import type { FileState } from '../../model/file/file-state.ts';
+import { isDoubted, isOver } from '../../model/file/decide.ts';
+import type { FileRole, FileState } from '../../model/file/file-state.ts';
+import { LATE_NEWS_MS } from '../../model/file/suspect.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { writeCount } from '../../model/packed/fields.ts';
+import { PackedMap, Paths, type RowCodec } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
+import { formatAge, formatBytes, formatMs, plural } from '../../model/units.ts';
 import { heldPath, type WorkDir } from '../../native/beneath.ts';
+import { type Use, usesOf } from '../../reclaim/pressure.ts';
 import type { Results } from '../queue/results.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
-import { Lag } from './lag.ts';
-import { LowSpace } from './low-space.ts';
-import { openMinuteLine } from './minute-line.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'root' | 'log' | 'attempt' | 'ledger' | 'paths' | 'now'>;
 
-export interface Gauges {
-  /** Call it with every change of a file state, and the state before it. */
-  changed(fileState: FileState, before: FileState): void;
-  /** A result was stored. */
-  stored(): void;
-  /** A set of checkpoint files was committed. */
-  committed(): void;
-  close(): void;
+const LINE_EVERY_MS = 60_000;
+/** From this age on, the line says what waits. */
+const NAMED_FROM_MS = 10_000;
+
+/** What this attempt has stored by now, and the age of the oldest closed content that it has not stored. */
+export interface SoFar {
+  readonly checkpoints: number;
+  readonly newestAgeMs: number;
+  readonly results: number;
+  readonly bytes: number;
+  readonly lag: { readonly ms: number; readonly files: number; readonly path: string } | undefined;
 }
 
-export function openGauges(context: Uses, results: Results): Gauges {
-  const { root, settings, log, now, paths, ledger, attempt } = context;
-  const lag = new Lag(now, paths);
-  let checkpoints = newestOf(ledger.generations, attempt);
-  const minute = openMinuteLine(log, () => {
-    const { stored } = results;
+/** A change arms the only timer of the line; a task that writes nothing has none. */
+export class Gauges {
+  readonly #context: Uses;
+  readonly #results: Pick<Results, 'stored' | 'copies'>;
+  readonly #lag: Lag;
+  readonly #lowSpace: LowSpace;
+  #checkpoints: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(context: Uses, results: Pick<Results, 'stored' | 'copies'>) {
+    const { root, settings, log, now, paths, ledger, attempt } = context;
+    this.#context = context;
+    this.#results = results;
+    this.#lag = new Lag(now, paths);
+    this.#lowSpace = new LowSpace({
+      dir: heldPath(root),
+      reclaim: settings.reclaim,
+      log,
+      held: () => ({ storedBytes: results.copies.bytes, waitingBytes: sizeOf(root, this.#lag.paths()) }),
+    });
+    this.#checkpoints = newestOf(ledger.generations, attempt);
+  }
+
+  /** Call it with every change of a file state, and the state before it. */
+  changed(fileState: FileState, before: FileState): void {
+    if (this.#lag.changed(fileState)) this.#arm();
+    if (fileState.closes > before.closes || (before.pushing && !fileState.pushing)) this.#lowSpace.changed();
+  }
+
+  /** A result was stored. */
+  stored(): void {
+    this.#arm();
+  }
+
+  /** A set of checkpoint files was committed. */
+  committed(): void {
+    this.#checkpoints += 1;
+    this.#arm();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#lowSpace.close();
+  }
+
+  #arm(): void {
+    this.#timer ??= setTimeout(() => this.#say(), LINE_EVERY_MS);
+  }
+
+  #say(): void {
+    this.#timer = undefined;
+    const soFar = this.#soFar();
+    const text = minuteLine(soFar);
+    if (text === '') return;
+    const { lag, ...stored } = soFar;
+    const fields = { event: 'summary', ...stored, lagMs: lag?.ms ?? 0, waiting: lag?.files ?? 0 } as const;
+    this.#context.log.info(text, fields);
+    // What waits may wait for long, and nothing may change meanwhile.
+    if (lag !== undefined) this.#arm();
+  }
+
+  #soFar(): SoFar {
+    const { ledger, attempt, now } = this.#context;
+    const { files: results, bytes } = this.#results.stored;
     const newest = ledger.generations.find((generation) => generation.attempt === attempt);
-    return {
-      checkpoints,
-      newestAgeMs: newest === undefined ? 0 : now() - Date.parse(newest.at),
-      results: stored.files,
-      bytes: stored.bytes,
-      lag: lag.oldest(),
-    };
-  });
-  const lowSpace = new LowSpace({
-    dir: heldPath(root),
-    reclaim: settings.reclaim,
-    log,
-    held: () => ({
-      storedBytes: results.copies.bytes,
-      waitingBytes: sizeOf(root, lag.paths()),
-    }),
-  });
-  return {
-    changed: (fileState, before) => {
-      if (lag.changed(fileState)) minute.changed();
-      if (fileState.closes > before.closes || (before.pushing && !fileState.pushing)) lowSpace.changed();
-    },
-    stored: () => minute.changed(),
-    committed: () => {
-      checkpoints += 1;
-      minute.changed();
-    },
-    close: () => {
-      minute.close();
-      lowSpace.close();
-    },
-  };
+    const newestAgeMs = newest === undefined ? 0 : now() - Date.parse(newest.at);
+    return { checkpoints: this.#checkpoints, newestAgeMs, results, bytes, lag: this.#lag.oldest() };
+  }
 }
 
 /** Bytes of the files that are there. */
@@ -70,4 +107,189 @@ function sizeOf(root: WorkDir, paths: Iterable<RelPath>): number {
   let bytes = 0;
   for (const path of paths) bytes += statMember(root, path)?.size ?? 0;
   return bytes;
+}
+
+/**
+ * `12 checkpoints safe, newest 8 s old; 340 results stored, 2.1 GiB; behind by 300 ms`; '' if there is nothing to
+ * say.
+ */
+export function minuteLine({ checkpoints, newestAgeMs, results, bytes, lag }: SoFar): string {
+  const said: string[] = [];
+  if (checkpoints > 0) {
+    said.push(`${plural(checkpoints, 'checkpoint')} safe, newest ${formatAge(newestAgeMs)} old`);
+  }
+  if (results > 0) said.push(`${plural(results, 'result')} stored, ${formatBytes(bytes)}`);
+  if (lag !== undefined) {
+    const what =
+      lag.ms < NAMED_FROM_MS
+        ? ''
+        : `: ${plural(lag.files, 'closed file')} not stored yet, the oldest is ${lag.path}`;
+    said.push(`behind by ${formatMs(lag.ms)}${what}`);
+  }
+  return said.join('; ');
+}
+
+interface Waiting {
+  readonly sinceMs: number;
+  readonly durableCloses: number;
+  /** While somebody writes the file again, it does not count as closed. */
+  readonly blocked: boolean;
+}
+
+const waitingRow: RowCodec<Waiting> = {
+  bytes: 13,
+  write: ({ sinceMs, durableCloses, blocked }, row, at) => {
+    row.writeDoubleLE(sinceMs, at);
+    row[at + 12] = blocked ? 1 : 0;
+    return writeCount(durableCloses, row, at + 8);
+  },
+  read: (row, at) => ({
+    sinceMs: row.readDoubleLE(at),
+    durableCloses: row.readUInt32LE(at + 8),
+    blocked: row[at + 12] === 1,
+  }),
+};
+
+/** How far capture is behind: the age of the oldest closed content that is not durable yet. */
+export class Lag {
+  readonly #now: () => number;
+  readonly #waiting: Readonly<Record<FileRole, PackedMap<Waiting>>>;
+
+  constructor(now: () => number, paths = new Paths()) {
+    this.#now = now;
+    this.#waiting = {
+      result: new PackedMap(waitingRow, paths),
+      checkpoint: new PackedMap(waitingRow, paths),
+    };
+  }
+
+  /** Closed files whose content is not durable, with or without a writer. */
+  *paths(): Generator<RelPath> {
+    yield* this.#waiting.result.keys();
+    yield* this.#waiting.checkpoint.keys();
+  }
+
+  /** Call it with every change of a file state. True if its content waits for the store. */
+  changed(fileState: FileState): boolean {
+    const waiting = this.#waiting[fileState.role];
+    if (isOver(fileState, fileState.closes)) {
+      waiting.delete(fileState.path);
+      return false;
+    }
+    const before = waiting.get(fileState.path);
+    const { durableCloses, blocked } = fileState;
+    // What was closed while the older content was being sent is younger.
+    const goesOn = before !== undefined && before.durableCloses === durableCloses;
+    const sinceMs = goesOn ? before.sinceMs : this.#mayBeSentFrom(fileState);
+    waiting.set(fileState.path, { sinceMs, durableCloses, blocked });
+    return !blocked;
+  }
+
+  /** A close that may be a death's is not late until that is known. */
+  #mayBeSentFrom(fileState: FileState): number {
+    const atMs = fileState.lastClose?.atMs ?? this.#now();
+    return isDoubted(fileState) ? atMs + LATE_NEWS_MS : atMs;
+  }
+
+  /** Of the files that wait for nothing but the store; undefined if there is none. */
+  oldest(): { readonly ms: number; readonly files: number; readonly path: RelPath } | undefined {
+    let files = 0;
+    let oldest: readonly [RelPath, Waiting] | undefined;
+    for (const waiting of Object.values(this.#waiting)) {
+      for (const one of waiting) {
+        if (one[1].blocked) continue;
+        files += 1;
+        if (oldest === undefined || one[1].sinceMs < oldest[1].sinceMs) oldest = one;
+      }
+    }
+    if (oldest === undefined) return undefined;
+    return { ms: Math.max(0, this.#now() - oldest[1].sinceMs), files, path: oldest[0] };
+  }
+}
+
+/** Warns above this share; warns again only after it was below the other one. */
+const FULL = 0.9;
+const ROOM_AGAIN = 0.85;
+/** Looks are at least this far apart; one always follows the last change of a burst. */
+const LOOK_EVERY_MS = 2000;
+
+const NAMES = {
+  space: 'the file system of the work directory',
+  files: 'the number of files on the file system of the work directory',
+  memory: 'the memory that this job may use, with a work directory in it,',
+} as const;
+
+const HINTS = {
+  never: '--reclaim auto deletes stored results when space runs short',
+  auto: '--reclaim now deletes each result as soon as it is stored',
+  now: 'give the task a larger work directory, or let it write less at a time',
+} as const;
+
+/** How much of the work directory's space capture knows of, in bytes. */
+export interface Held {
+  readonly storedBytes: number;
+  readonly waitingBytes: number;
+}
+
+export interface RoomOptions {
+  readonly dir: string;
+  readonly reclaim: Settings['reclaim'];
+  readonly held: () => Held;
+  readonly log: Log;
+  readonly uses?: (dir: string) => Promise<readonly Use[]>;
+}
+
+/**
+ * Warns that the work directory is nearly full, and says how much of it is ours, before the task's own writes fail.
+ * Looks only after something was closed or sent: an idle run is never woken for it.
+ */
+export class LowSpace {
+  readonly #options: RoomOptions;
+  readonly #said = new Set<Use['of']>();
+  #timer: NodeJS.Timeout | undefined;
+  #changed = false;
+
+  constructor(options: RoomOptions) {
+    this.#options = options;
+  }
+
+  /** Something was closed or sent. */
+  changed(): void {
+    this.#changed = true;
+    if (this.#timer === undefined) this.#look();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #look(): void {
+    this.#changed = false;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#changed) this.#look();
+    }, LOOK_EVERY_MS);
+    const { uses = usesOf, dir } = this.#options;
+    // If the directory cannot be asked, that is for the task to find out.
+    uses(dir).then(
+      (all) => all.forEach((use) => this.#judge(use)),
+      () => undefined,
+    );
+  }
+
+  #judge(use: Use): void {
+    const share = use.limit > 0 ? use.used / use.limit : 0;
+    if (share < ROOM_AGAIN) this.#said.delete(use.of);
+    if (share <= FULL || this.#said.has(use.of)) return;
+    this.#said.add(use.of);
+    const { log, held, reclaim } = this.#options;
+    const { storedBytes, waitingBytes } = held();
+    const left = use.limit - use.used;
+    log.warn(
+      `${NAMES[use.of]} is ${Math.floor(share * 100)} % used, ` +
+        `${use.of === 'files' ? left : formatBytes(left)} left; results that are stored and still here hold ` +
+        `${formatBytes(storedBytes)}, closed files that wait to be stored ${formatBytes(waitingBytes)}`,
+      { hint: HINTS[reclaim] },
+    );
+  }
 }

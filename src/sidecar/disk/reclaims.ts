@@ -1,25 +1,37 @@
-// When local copies are deleted: the policy of `--reclaim`. The deletion itself, with its proofs, is
-// reclaim/reclaim.ts.
+// When local copies are deleted: the policy of `--reclaim`, and the watch of the free space that `auto` follows. The
+// deletion itself, with its proofs, is reclaim/reclaim.ts.
 import pLimit from 'p-limit';
+import { isGood } from '../../model/checkpoint/restore-order.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { sameFingerprint } from '../../model/file/file-state.ts';
 import { keptKey } from '../../model/format/keys.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { forEachAtOnce } from '../../model/waiting.ts';
-import { heldPath } from '../../native/beneath.ts';
+import { currentPath, heldPath, whereabouts } from '../../native/beneath.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { type Pressure, pressureOn } from '../../reclaim/pressure.ts';
 import { FencedError } from '../../records/fence.ts';
 import { isLost } from '../../store/contract/store.ts';
 import { sendFile } from '../../upload/send.ts';
+import type { Checkpoints } from '../checkpoints/checkpoints.ts';
+import type { Generations } from '../checkpoints/generations.ts';
+import type { Files } from '../queue/files.ts';
 import { type Amount, isClosedOnce } from '../queue/local-copies.ts';
 import { isOverwritten, mayBeOverwritten } from '../queue/overwritten.ts';
 import type { Reclaimable, Results } from '../queue/results.ts';
-import type { Context } from '../run/context.ts';
+import type { Context, Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 
 /** Each one waits 100 ms and takes some KiB: so 10,000 are deleted in a second, and 100,000 take no more memory. */
 const MOST_AT_ONCE = 1000;
+
+/** What tells which checkpoints are stored. */
+export interface CheckpointParts {
+  readonly context: Needs<'ledger' | 'manifest' | 'root'>;
+  readonly files: Pick<Files, 'get'>;
+  readonly generations: Pick<Generations, 'members'>;
+  readonly checkpoints: Pick<Checkpoints, 'objectOf'>;
+}
 
 export class Reclaims {
   readonly #context: Context;
@@ -59,12 +71,13 @@ export class Reclaims {
   }
 
   /** After the last record: everything that is durable and that nobody needs here. */
-  atEnd(checkpoints: readonly Reclaimable[]): Promise<void> {
-    return this.#inTurn(async () => {
+  async atEnd(checkpoints: CheckpointParts): Promise<void> {
+    if (!isInPlace(this.#context)) return;
+    await this.#inTurn(async () => {
       const { reclaimer } = this.#context;
       if (reclaimer === undefined || this.#isReserved()) return;
       await this.#context.fence.passAnew(this.#context.signal);
-      await this.#reclaimAll(allOf(this.#results, checkpoints), true);
+      await this.#reclaimAll(allOf(this.#results, checkpointsToReclaim(checkpoints)), true);
     });
   }
 
@@ -176,4 +189,104 @@ function amountOf(ready: Iterable<Reclaimable>): Amount {
 function* allOf(results: Results, checkpoints: readonly Reclaimable[]): Generator<Reclaimable> {
   yield* results.readyToReclaim();
   yield* checkpoints;
+}
+
+/**
+ * Checkpoints that may be deleted at the end of the run, beside stored results: those that a good generation holds
+ * exactly as they are, and that nobody needs here.
+ */
+function checkpointsToReclaim({
+  context,
+  files,
+  generations,
+  checkpoints,
+}: CheckpointParts): readonly Reclaimable[] {
+  const good = context.ledger.generations.filter(isGood);
+  const named = new Set(good.flatMap(({ members }) => members.map(({ key }) => key)));
+  return generations.members().flatMap((path) => {
+    const facts = statMember(context.root, path);
+    const object = facts === undefined ? undefined : checkpoints.objectOf(path, facts);
+    if (facts === undefined || object === undefined || !named.has(object.key)) return [];
+    // If it was restored and not touched since, or is somebody's input, it stays.
+    const closes = files.get(path, 'checkpoint')?.closes ?? 0;
+    const roles = context.manifest.rolesOf(path);
+    if (closes === 0 || roles.input) return [];
+    const result = files.get(path, 'result')?.durable?.fingerprint;
+    if (roles.result && (result === undefined || !sameFingerprint(result, facts))) return [];
+    return [{ path, fingerprint: facts, isOurs: true }];
+  });
+}
+
+/** False, with a warning, if the task has moved or removed it. */
+function isInPlace({ root, log }: Needs<'root' | 'log'>): boolean {
+  switch (whereabouts(root)) {
+    case 'here':
+      return true;
+    case 'moved':
+      log.warn(
+        `the task has moved its work directory to ${showPath(currentPath(root.fd))}: local files stay there`,
+      );
+      return false;
+    case 'removed':
+      log.warn('the task has removed its work directory: what was stored before stays stored');
+      return false;
+  }
+}
+
+/** Looks are at least this far apart; one always follows the last result of a burst. */
+const LOOK_EVERY_MS = 1000;
+/** The interval while more than half is in use and something could be reclaimed. */
+const NEAR_EVERY_MS = 5000;
+
+export interface PressureWatchOptions {
+  /** How short the space is, compared with what could be reclaimed. */
+  readonly look: () => Promise<Pressure>;
+  /** Reclaims what can go. */
+  readonly reclaim: () => Promise<void>;
+}
+
+/**
+ * When to look at the free space for a reclaim: after results were stored, and from time to time while space may run
+ * short, because the task also fills it with files that are not ours. An idle run with enough space is never woken.
+ */
+export class PressureWatch {
+  readonly #options: PressureWatchOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #dueMs = Infinity;
+  #lookedMs = -Infinity;
+  #looking = false;
+  #closed = false;
+
+  constructor(options: PressureWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Something was stored that could be reclaimed. */
+  changed(): void {
+    this.#lookAt(this.#lookedMs + LOOK_EVERY_MS);
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** The earliest wish counts. */
+  #lookAt(atMs: number): void {
+    if (this.#closed || this.#looking || atMs >= this.#dueMs) return;
+    clearTimeout(this.#timer);
+    this.#dueMs = atMs;
+    this.#timer = setTimeout(() => void this.#look(), Math.max(0, atMs - performance.now()));
+  }
+
+  async #look(): Promise<void> {
+    this.#dueMs = Infinity;
+    this.#looking = true;
+    this.#lookedMs = performance.now();
+    // If the directory cannot be asked, that is no reason to delete anything.
+    const pressure = await this.#options.look().catch(() => 'none' as const);
+    if (pressure === 'high') await this.#options.reclaim();
+    this.#looking = false;
+    if (pressure !== 'none') this.#lookAt(performance.now() + NEAR_EVERY_MS);
+  }
 }

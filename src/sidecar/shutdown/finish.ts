@@ -11,7 +11,6 @@ import { type RelPath, showPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
 import { isLost, StoreError } from '../../store/contract/store.ts';
 import { dropStoredResults } from '../checkpoints/commit.ts';
-import { checkpointsToReclaim, isInPlace } from '../disk/reclaimable.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
 import { type Doubt, moveToPartial } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';
@@ -84,11 +83,10 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   if (recorded) {
     await deleteObsolete(context, [...obsolete, ...(earlier?.obsolete ?? [])], window.record);
     await parts.results.deleteObsolete().catch((error: unknown) => context.log.warn(reasonOf(error)));
-    if (isInPlace(context))
-      await parts.reclaims.atEnd(checkpointsToReclaim(parts)).catch((error: unknown) => {
-        context.log.warn(`local files stay: ${reasonOf(error)}`);
-        if (isLost(error) && status === EXIT.ok) status = EXIT.notStored;
-      });
+    await parts.reclaims.atEnd(parts).catch((error: unknown) => {
+      context.log.warn(`local files stay: ${reasonOf(error)}`);
+      if (isLost(error) && status === EXIT.ok) status = EXIT.notStored;
+    });
     reached('finish.reclaimed');
     if (verdict.kind === 'done') await deleteOrphanedObjects(context, checkpointsSeen(parts), window.record);
   }

@@ -1,0 +1,239 @@
+// What a run says of itself: the lag, the minute line, and that space runs out. The time is the test's: no clock runs.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { decide, type FileEvent } from '../../../src/model/file/decide.ts';
+import { type FileState, newFileState } from '../../../src/model/file/file-state.ts';
+import { Paths } from '../../../src/model/packed/packed-map.ts';
+import { type Use, usesOf } from '../../../src/reclaim/pressure.ts';
+import { Gauges, Lag, LowSpace, minuteLine, type SoFar } from '../../../src/sidecar/disk/gauges.ts';
+
+describe('the lag', () => {
+  const durable = {
+    fingerprint: { dev: '1', ino: '1', size: 1, mtimeNs: '1', ctimeNs: '1' },
+    md5: 'x',
+    size: 1,
+  };
+  const stored: FileEvent = { kind: 'stored', durable, atMs: 0, tookMs: 0 };
+
+  let nowMs = 0;
+  let lag: Lag;
+  let fileState: FileState;
+  beforeEach(() => {
+    nowMs = 1_000_000;
+    lag = new Lag(() => nowMs);
+    fileState = newFileState('r.dat', 'result', false);
+  });
+
+  function happen(...events: readonly FileEvent[]): boolean[] {
+    return events.map((event) => {
+      fileState = decide(fileState, event);
+      return lag.changed(fileState);
+    });
+  }
+  const close = (): boolean[] => happen({ kind: 'closed', how: 'close', atMs: nowMs });
+
+  it('is the age of the oldest closed content that is not durable', () => {
+    expect(close()).toEqual([true]);
+    happen({ kind: 'push-started' });
+    nowMs += 9900;
+    expect(lag.oldest()).toEqual({ ms: 9900, files: 1, path: 'r.dat' });
+    happen(stored);
+    expect(lag.oldest()).toBeUndefined();
+  });
+
+  it('counts from the close that came while the older content was sent', () => {
+    close();
+    happen({ kind: 'push-started' });
+    nowMs += 8000;
+    close();
+    happen(stored);
+    nowMs += 8000;
+    expect(lag.oldest()).toMatchObject({ ms: 8000 });
+  });
+
+  it('says nothing of a file that somebody writes again', () => {
+    close();
+    expect(happen({ kind: 'push-started' }, { kind: 'has-writer' })).toEqual([true, false]);
+    nowMs += 60_000;
+    expect(lag.oldest()).toBeUndefined();
+  });
+
+  it('is never negative, also when the clock is set back', () => {
+    close();
+    nowMs -= 3_600_000;
+    expect(lag.oldest()).toMatchObject({ ms: 0 });
+  });
+});
+
+describe('the minute line', () => {
+  const NOTHING: SoFar = { checkpoints: 0, newestAgeMs: 0, results: 0, bytes: 0, lag: undefined };
+
+  let said: { readonly text: string; readonly fields: object | undefined }[] = [];
+  let stored = { files: 0, bytes: 0 };
+  let gauges: Gauges;
+  beforeEach(() => {
+    vi.useFakeTimers();
+    said = [];
+    stored = { files: 0, bytes: 0 };
+    const context = {
+      root: { fd: -1 },
+      settings: { reclaim: 'auto' },
+      log: { info: (text: string, fields?: object) => void said.push({ text, fields }) },
+      attempt: 1,
+      ledger: { generations: [] },
+      paths: new Paths(),
+      now: () => Date.now(),
+    };
+    const results = {
+      get stored() {
+        return stored;
+      },
+      copies: { bytes: 0 },
+    };
+    gauges = new Gauges(...([context, results] as unknown as ConstructorParameters<typeof Gauges>));
+  });
+  afterEach(() => {
+    gauges.close();
+    vi.useRealTimers();
+  });
+
+  it('says what is stored, how old the newest checkpoint is, and by how much capture is behind', () => {
+    const lag = { ms: 300, files: 1, path: 'r.dat' };
+    expect(minuteLine({ checkpoints: 12, newestAgeMs: 8400, results: 340, bytes: 2.1 * 2 ** 30, lag })).toBe(
+      '12 checkpoints safe, newest 8 s old; 340 results stored, 2.1 GiB; behind by 300 ms',
+    );
+  });
+
+  it('names what waits when it has waited for long', () => {
+    const lag = { ms: 14_000, files: 3, path: 'r.dat' };
+    expect(minuteLine({ ...NOTHING, lag })).toBe(
+      'behind by 14.0 s: 3 closed files not stored yet, the oldest is r.dat',
+    );
+  });
+
+  it('comes at most once a minute, however much happens', () => {
+    for (let tick = 0; tick < 300; tick += 1) {
+      stored = { files: tick, bytes: 0 };
+      gauges.stored();
+      vi.advanceTimersByTime(1000);
+    }
+    expect(said.map(({ text }) => text)).toEqual(
+      [59, 119, 179, 239, 299].map((count) => `${count} results stored, 0 B`),
+    );
+    expect(said[0]?.fields).toEqual({
+      event: 'summary',
+      checkpoints: 0,
+      newestAgeMs: 0,
+      results: 59,
+      bytes: 0,
+      lagMs: 0,
+      waiting: 0,
+    });
+  });
+
+  it('has no timer, and says nothing, while nothing happens', () => {
+    expect(vi.getTimerCount()).toBe(0);
+    stored = { files: 1, bytes: 0 };
+    gauges.stored();
+    vi.advanceTimersByTime(60_000);
+    expect(said).toHaveLength(1);
+    expect(vi.getTimerCount()).toBe(0);
+    vi.advanceTimersByTime(3_600_000);
+    expect(said).toHaveLength(1);
+  });
+
+  it('is not said when there is nothing to say, nor after the end', () => {
+    gauges.stored();
+    vi.advanceTimersByTime(60_000);
+    expect(said).toEqual([]);
+    gauges.stored();
+    gauges.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('comes again while something waits, though nothing else happens', () => {
+    const before = newFileState('r.dat', 'result', false);
+    gauges.changed(decide(before, { kind: 'closed', how: 'close', atMs: Date.now() }), before);
+    vi.advanceTimersByTime(180_000);
+    expect(said).toHaveLength(3);
+  });
+});
+
+describe('a work directory that is nearly full', () => {
+  let said: { message: string; hint: unknown }[] = [];
+  let use: Use = { of: 'space', used: 0, limit: 1000 * 2 ** 20 };
+  let looks = 0;
+  let lowSpace: LowSpace;
+  const silent = (): void => undefined;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    said = [];
+    looks = 0;
+    lowSpace = new LowSpace({
+      dir: '/nowhere',
+      reclaim: 'auto',
+      held: () => ({ storedBytes: 3 * 2 ** 20, waitingBytes: 2 ** 20 }),
+      log: {
+        debug: silent,
+        info: silent,
+        error: silent,
+        ofAttempt: silent,
+        draw: undefined,
+        close: async () => undefined,
+        warn: (message, fields) => void said.push({ message, hint: fields?.hint }),
+      },
+      uses: () => {
+        looks += 1;
+        return Promise.resolve([use]);
+      },
+    });
+  });
+  afterEach(() => {
+    lowSpace.close();
+    vi.useRealTimers();
+  });
+
+  async function filled(percent: number): Promise<void> {
+    use = { of: 'space', used: percent * 10 * 2 ** 20, limit: 1000 * 2 ** 20 };
+    lowSpace.changed();
+    await vi.advanceTimersByTimeAsync(5000);
+  }
+
+  it('is said once, with what holds the space and what to do', async () => {
+    await filled(89);
+    expect(said).toEqual([]);
+    await filled(93);
+    await filled(96);
+    expect(said).toEqual([
+      {
+        message:
+          'the file system of the work directory is 93 % used, 70.0 MiB left; results that are stored and ' +
+          'still here hold 3.0 MiB, closed files that wait to be stored 1.0 MiB',
+        hint: '--reclaim now deletes each result as soon as it is stored',
+      },
+    ]);
+  });
+
+  it('is said again when there was room in between', async () => {
+    await filled(93);
+    await filled(88);
+    await filled(93);
+    expect(said).toHaveLength(1);
+    await filled(80);
+    await filled(93);
+    expect(said).toHaveLength(2);
+  });
+
+  it('is looked for after something happened, seldom in a burst, and its last change is seen', async () => {
+    for (let n = 0; n < 1000; n += 1) lowSpace.changed();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(looks).toBe(2);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+it('the use of a real directory has a limit that is not passed', async () => {
+  const uses = await usesOf('/dev/shm');
+  expect(uses.map(({ of }) => of)).toContain('space');
+  for (const { used, limit } of uses) expect(used).toBeLessThanOrEqual(limit === 0 ? Infinity : limit);
+});
