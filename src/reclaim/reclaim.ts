@@ -2,29 +2,44 @@
 // not in the store, so a file is first set aside, watched for a moment, and put back when anything moved.
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
-import { CaptureError, reasonOf } from '../model/errors.ts';
+import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { type Fingerprint, sameFingerprint } from '../model/file/file-state.ts';
+import { type Fingerprint, sameContentFingerprint, sameFingerprint } from '../model/file/file-state.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
-import { absolutePath, ownDir } from '../native/own-dir.ts';
+import { factsOf, fileFacts, openBeneath, writerState } from '../native/files.ts';
+import { absolutePath, moveAside, ownDir, putBack } from '../native/own-dir.ts';
 import { openFilesLimit } from '../native/processes.ts';
 import { StoreError } from '../store/contract/store.ts';
 import { type Journal, openJournal } from './journal.ts';
-import { openPushed, refusalOf } from './refusal.ts';
-import { type Held, type ReclaimOutcome, setAsideAndDelete } from './set-aside.ts';
-
-export type { ReclaimOutcome } from './set-aside.ts';
 
 /** Files set aside at once, at most: each holds a descriptor for 100 ms. */
 const AT_ONCE = 256;
 /** Of the descriptors that a node allows; the others are for what else is open. Many allow 1,024, some far fewer. */
 const SHARE_OF_OPEN_FILES = 1 / 8;
+/** A writer that had the file open before we moved it has this long to show itself. */
+const QUIET_MS = 100;
 
-export interface ReclaimOptions {
+/**
+ * Why a file was not deleted. `changed`: it is not what was pushed. `reopened`: somebody has it open for
+ * writing. `linked`: it has a second name. `unknown-writer`: the file system cannot tell. `gone`: the task
+ * removed it.
+ */
+type Refusal = 'changed' | 'reopened' | 'linked' | 'unknown-writer' | 'gone';
+
+/**
+ * `remade`: the file we had set aside moved, and meanwhile the task made its path anew. It is kept at `aside`,
+ * for the caller to push as an older object and then to {@link Reclaimer.discard}.
+ */
+export type ReclaimOutcome =
+  | { readonly kind: 'reclaimed' | Refusal }
+  | { readonly kind: 'remade'; readonly aside: RelPath };
+
+interface ReclaimOptions {
   /** The task has ended: a second link or a file system that cannot name writers is no reason to wait. */
   readonly atEnd: boolean;
   /** Asked just before the deletion: rejects when the store may hold the bytes no more. The file stays, it is thrown. */
@@ -46,6 +61,23 @@ export interface Reclaimer {
   discard(aside: RelPath, pushed: Fingerprint): ReclaimOutcome;
   /** Waits for what is under way. */
   close(): Promise<void>;
+}
+
+/** A file that was pushed, held open: whatever its name does, this is the inode that may go. */
+interface Pushed {
+  readonly fd: number;
+  /** Its state when its bytes were read. */
+  readonly pushed: Fingerprint;
+  /** The task has ended: a second link or a file system that cannot name writers is no reason to wait. */
+  readonly atEnd: boolean;
+}
+
+/** A pushed file and its name. */
+interface Held extends Pushed {
+  readonly root: WorkDir;
+  readonly path: RelPath;
+  /** Asked at the last moment; throws when its bytes may be stored no more. */
+  readonly confirm?: (() => Promise<void>) | undefined;
 }
 
 /**
@@ -126,6 +158,63 @@ async function underJournal(
   }
 }
 
+/**
+ * Deletes the file by way of the name `aside`. An abort puts it back and throws the signal's reason; so does
+ * `confirm` with its own.
+ */
+async function setAsideAndDelete(
+  held: Held,
+  aside: RelPath,
+  signal: AbortSignal | undefined,
+): Promise<ReclaimOutcome> {
+  const { root, path, fd } = held;
+  // The journal took a while: look again, so that a file in use is not even moved.
+  const before = standsAt(held, path) ? refusalOf(held, sameFingerprint) : whatStands(root, path);
+  if (before !== undefined) return { kind: before };
+  fs.renameSync(absolutePath(root, path), absolutePath(root, aside));
+  // Between the look and the rename the task may have renamed another file into place.
+  reached('reclaim.set-aside');
+  if (!standsAt(held, aside)) return giveBack(held, aside, 'changed');
+  const { ctimeNs } = factsOf(fd);
+  try {
+    await sleep(QUIET_MS, undefined, { signal });
+    await held.confirm?.();
+  } catch (error) {
+    const outcome = giveBack(held, aside, 'changed');
+    if (outcome.kind === 'remade') return outcome;
+    throw error;
+  }
+  // The rename changed ctime. If it changed again, somebody has written, even if mtime was set back.
+  const after = refusalOf(
+    held,
+    (now, pushed) => sameContentFingerprint(now, pushed) && now.ctimeNs === ctimeNs,
+  );
+  if (after !== undefined) return giveBack(held, aside, after);
+  reached('reclaim.before-unlink');
+  await fs.promises.unlink(absolutePath(root, aside));
+  reached('reclaim.after-unlink');
+  return { kind: 'reclaimed' };
+}
+
+/** True when the name is that of the held file. */
+function standsAt({ root, fd }: Held, path: RelPath): boolean {
+  const stat = fs.lstatSync(absolutePath(root, path), { bigint: true, throwIfNoEntry: false });
+  if (stat === undefined) return false;
+  const there = fileFacts(stat);
+  const held = factsOf(fd);
+  return there.dev === held.dev && there.ino === held.ino;
+}
+
+function whatStands(root: WorkDir, path: RelPath): Refusal {
+  return fs.lstatSync(absolutePath(root, path), { throwIfNoEntry: false }) === undefined ? 'gone' : 'changed';
+}
+
+/** The name may be taken by now, or its directory be gone or a link: then the file is kept under another one. */
+function giveBack({ root, path }: Held, aside: RelPath, refusal: Refusal): ReclaimOutcome {
+  if (putBack(root, aside, path)) return { kind: refusal };
+  return { kind: 'remade', aside: moveAside(root, aside, path) };
+}
+
 function discard(root: WorkDir, aside: RelPath, pushed: Fingerprint): ReclaimOutcome {
   const opened = openPushed(root, aside);
   if ('refusal' in opened) return { kind: opened.refusal };
@@ -138,4 +227,42 @@ function discard(root: WorkDir, aside: RelPath, pushed: Fingerprint): ReclaimOut
   } finally {
     fs.closeSync(opened.fd);
   }
+}
+
+/** The open file, which the caller closes, or why there is none to delete. */
+function openPushed(root: WorkDir, path: RelPath): { readonly fd: number } | { readonly refusal: Refusal } {
+  try {
+    return { fd: openBeneath(root, path) };
+  } catch (error) {
+    switch (errnoOf(error)) {
+      case 'ENOENT':
+        return { refusal: 'gone' };
+      case 'ELOOP':
+      case 'ENOTDIR':
+      case 'EXDEV':
+      case 'EINVAL':
+      case 'ENXIO':
+        // A link, a directory or a socket has taken its place.
+        return { refusal: 'changed' };
+      default:
+        throw error;
+    }
+  }
+}
+
+/**
+ * Why the held file must not go now. The probe comes before the look: whoever had it open for writing and
+ * closed it before the probe is seen by the look, and after the move nobody can open it by its path.
+ */
+function refusalOf(
+  { fd, pushed, atEnd }: Pushed,
+  same: (now: Fingerprint, pushed: Fingerprint) => boolean,
+): Refusal | undefined {
+  const writers = writerState(fd);
+  const now = factsOf(fd);
+  if (!same(now, pushed)) return 'changed';
+  if (writers === 'writer') return 'reopened';
+  if (atEnd) return undefined;
+  if (now.links > 1) return 'linked';
+  return writers === 'unknown' ? 'unknown-writer' : undefined;
 }

@@ -1,17 +1,26 @@
-// Claims the next attempt number of this index: the one thing that two machines may try at once. Each number has one
-// winner. The loser takes the next number, and the earlier attempt then finds itself fenced.
+// The claim of an index, which is the first record of an attempt: takes the next number, and asks afterwards whether
+// it is still the newest. It is asked before everything that cannot be undone: a commit, a deletion (also of a local
+// file), a push that replaces something, the last record.
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { recordKey, type KeyScope } from '../model/format/keys.ts';
+import { type KeyScope, recordKey } from '../model/format/keys.ts';
+import { type CaptureRecord, parseRecord, RECORD_LIMIT_BYTES } from '../model/format/records.ts';
+import { formatBytes } from '../model/units.ts';
 import { reached } from '../native/failpoint.ts';
-import type { Store } from '../store/contract/store.ts';
-import { isClaim, listRecords, readClaim, readText } from './read.ts';
-import { listWithClaim } from './stale.ts';
+import { type Store, StoreError } from '../store/contract/store.ts';
+import { listRecords, listWithClaim } from './list.ts';
 
 /** More losses in a row than machines could start at once. */
 const MOST_TRIES = 100;
+/** How long an answer is good for, ms. */
+const FRESH_MS = 5000;
 
-export interface ClaimOptions {
+/** A record that is not read. */
+export const UNREADABLE = {
+  invalid: `it is gone, or larger than ${formatBytes(RECORD_LIMIT_BYTES)}`,
+} as const;
+
+interface ClaimOptions {
   readonly store: Store;
   readonly scope: KeyScope;
   /** The body of `000000.started` for an attempt; `push` is unique to this claim. */
@@ -24,7 +33,8 @@ export interface ClaimOptions {
 }
 
 /**
- * The attempt that is ours now. Throws status 69 if the store silently replaces an object on a create-only put: two
+ * The attempt that is ours now: the one thing that two machines may try at once. Each number has one winner. The loser
+ * takes the next number, and the earlier attempt then finds itself fenced. Throws status 69 if the store silently replaces an object on a create-only put: two
  * attempts could then both believe that they own the index.
  */
 export async function claimAttempt(options: ClaimOptions): Promise<number> {
@@ -70,4 +80,190 @@ async function proveFence({ store, signal }: ClaimOptions, key: string): Promise
       hint: 'use a store with create-only puts, or --unfenced if your scheduler never starts an index twice',
     },
   );
+}
+
+export class FencedError extends Error {
+  constructor(by: string) {
+    super(`${by} has taken this index over`);
+    this.name = 'FencedError';
+  }
+}
+
+interface Claim {
+  readonly scope: KeyScope;
+  readonly attempt: number;
+  /** Of the run that has made the claim. */
+  readonly runToken: string;
+}
+
+interface FenceEvents {
+  readonly onFenced: (error: FencedError) => void;
+  /** Told each time that our claim was looked for: why the store is lost if the claim is gone, else undefined. */
+  readonly onLooked?: (lost: StoreError | undefined) => void;
+}
+
+/**
+ * Does this attempt still own its index, in the store in which it was claimed? The claim of a later attempt fences us
+ * for ever. If our own claim is gone, this is not the store that holds our work.
+ */
+export class Fence {
+  readonly #store: Store;
+  readonly #claim: Claim;
+  readonly #events: FenceEvents;
+  #askedMs = -Infinity;
+  #asking: Promise<void> | undefined;
+  #fenced: FencedError | undefined;
+
+  constructor(store: Store, claim: Claim, events: FenceEvents) {
+    this.#store = store;
+    this.#claim = claim;
+    this.#events = events;
+  }
+
+  get fenced(): boolean {
+    return this.#fenced !== undefined;
+  }
+
+  /**
+   * Resolves while this attempt owns the index; throws {@link FencedError} when it no longer does, and a StoreError
+   * `lost` when the store no longer holds its claim. What can be seen without a request is looked at each time.
+   */
+  async pass(signal?: AbortSignal): Promise<void> {
+    await this.#store.confirm();
+    if (this.#fenced === undefined && performance.now() - this.#askedMs > FRESH_MS) {
+      this.#asking ??= this.#ask(signal).finally(() => (this.#asking = undefined));
+      await this.#asking;
+    }
+    if (this.#fenced !== undefined) throw this.#fenced;
+  }
+
+  /**
+   * The same with an answer that is newer than this call. What is deleted after it, a higher attempt does not
+   * need: it claims later, then reads, and so sees the record that made the deletion right.
+   */
+  async passAnew(signal?: AbortSignal): Promise<void> {
+    await this.#store.confirm();
+    if (this.#fenced === undefined) await this.#ask(signal);
+    if (this.#fenced !== undefined) throw this.#fenced;
+  }
+
+  async #ask(signal?: AbortSignal): Promise<void> {
+    const { scope, attempt, runToken } = this.#claim;
+    const own = await readClaim(this.#store, scope, attempt, signal);
+    // Last: the race with a later attempt is as long as this answer is old.
+    const startedMs = performance.now();
+    const next = await readClaim(this.#store, scope, attempt + 1, signal);
+    // Only a record of ours fences: an answer that anything may give must not kill a task.
+    if (isClaim(next)) this.#fenced = new FencedError(`attempt ${attempt + 1}`);
+    else if (isClaim(own) && own.runToken !== runToken)
+      this.#fenced = new FencedError(`another run of attempt ${attempt}`);
+    if (this.#fenced !== undefined) return this.#events.onFenced(this.#fenced);
+    const lost = own === 'gone' ? lostError(this.#store, this.#claim) : undefined;
+    this.#events.onLooked?.(lost);
+    if (lost !== undefined) throw lost;
+    this.#askedMs = startedMs;
+  }
+}
+
+function lostError({ url }: Store, { scope, attempt }: Claim): StoreError {
+  const key = recordKey(scope, attempt, 0, 'started');
+  return new StoreError(
+    'lost',
+    `${url} is not the store that it was: the claim of attempt ${attempt} (${key}) is gone from it`,
+    {
+      hint: 'bring the store back as it was, or copy what you need: nothing is deleted in the work directory',
+    },
+  );
+}
+
+/**
+ * Deletes objects that nothing needs any more. A store that refuses deletions costs space, not results: the user is
+ * told once, and the run goes on.
+ */
+export class Tidy {
+  readonly #store: Store;
+  readonly #fence: Fence;
+  readonly #onRefused: (error: unknown) => void;
+  #isTold = false;
+
+  /** `onRefused` is called for the first failure only. */
+  constructor(store: Store, fence: Fence, onRefused: (error: unknown) => void) {
+    this.#store = store;
+    this.#fence = fence;
+    this.#onRefused = onRefused;
+  }
+
+  /** True when the objects are gone. Throws only when another attempt owns the index, or `signal` aborts. */
+  async delete(keys: readonly string[], signal?: AbortSignal): Promise<boolean> {
+    if (keys.length === 0) return true;
+    await this.#fence.passAnew(signal);
+    try {
+      reached('delete.before');
+      await this.#store.delete(keys, signal);
+      reached('delete.after');
+      return true;
+    } catch (error) {
+      if (error instanceof FencedError || signal?.aborted === true) throw error;
+      if (!this.#isTold) this.#onRefused(error);
+      this.#isTold = true;
+      return false;
+    }
+  }
+}
+
+/** What stands where an attempt is claimed: its claim, nothing, or what is no record of ours. */
+export type ClaimFound = CaptureRecord | 'gone' | 'damaged';
+
+export async function readClaim(
+  store: Store,
+  scope: KeyScope,
+  attempt: number,
+  signal?: AbortSignal,
+): Promise<ClaimFound> {
+  const record = await readRecord(store, recordKey(scope, attempt, 0, 'started'), signal);
+  if (record === undefined) return 'gone';
+  return 'invalid' in record ? 'damaged' : record;
+}
+
+export function isClaim(found: ClaimFound): found is CaptureRecord {
+  return typeof found === 'object';
+}
+
+/**
+ * The record that `key` stands for, or why there is none: another record may stand there, or nothing of ours.
+ * Undefined when nothing stands there at all.
+ */
+export async function readRecord(
+  store: Store,
+  key: string,
+  signal?: AbortSignal,
+): Promise<CaptureRecord | { readonly invalid: string } | undefined> {
+  const text = await readText(store, key, signal);
+  if (text === undefined) return undefined;
+  const record = text === null ? UNREADABLE : parseRecord(text);
+  if ('invalid' in record || keyOf(record) === key) return record;
+  return { invalid: `it is the record ${keyOf(record)}` };
+}
+
+function keyOf({ task, index, attempt, seq, kind, end }: CaptureRecord): string {
+  const name = kind === 'failed' ? `failed-${end?.status ?? 1}` : kind;
+  return recordKey({ taskName: task, index }, attempt, seq, name);
+}
+
+/** A small object as text, null when it is too large to be a record; undefined when there is none. */
+export async function readText(
+  store: Store,
+  key: string,
+  signal?: AbortSignal,
+): Promise<string | null | undefined> {
+  const got = await store.get(key, { signal });
+  if (got === undefined) return undefined;
+  const chunks: Uint8Array[] = [];
+  let total = 0;
+  for await (const chunk of got.body) {
+    total += chunk.length;
+    if (total > RECORD_LIMIT_BYTES) return null; // a huge one is not read to its end
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }

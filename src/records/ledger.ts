@@ -19,8 +19,7 @@ import { storedFileRow } from '../model/packed/stored-files.ts';
 import { whileLinked } from '../model/waiting.ts';
 import { reached } from '../native/failpoint.ts';
 import type { Store } from '../store/contract/store.ts';
-import type { Fence } from './fence.ts';
-import type { Tidy } from './tidy.ts';
+import type { Fence, Tidy } from './claim.ts';
 
 /** What every record of the attempt says. */
 export interface RunFacts {

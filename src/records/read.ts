@@ -2,45 +2,18 @@
 // record cannot be read, the user is told, and the one before it is used.
 import pLimit from 'p-limit';
 import type { WholeRecord } from '../model/checkpoint/history.ts';
-import { type KeyScope, parseRecordKey, recordKey, recordPrefix } from '../model/format/keys.ts';
+import { parseRecordKey } from '../model/format/keys.ts';
 import {
   type CaptureRecord,
   type Generation,
-  parseRecord,
   parseSegment,
-  RECORD_LIMIT_BYTES,
   type StoredFile,
 } from '../model/format/records.ts';
 import { Paths, rowList } from '../model/packed/packed-map.ts';
 import { storedFileRow } from '../model/packed/stored-files.ts';
-import { formatBytes } from '../model/units.ts';
 import type { Store } from '../store/contract/store.ts';
-
-export interface RecordListing {
-  readonly scope: KeyScope;
-  /** Keys of all records of the index, ascending: time order. */
-  readonly keys: readonly string[];
-  /** 0 when there is none. */
-  readonly newestAttempt: number;
-}
-
-export async function listRecords(
-  store: Store,
-  scope: KeyScope,
-  signal?: AbortSignal,
-): Promise<RecordListing> {
-  const keys: string[] = [];
-  let newestAttempt = 0;
-  for await (const { key } of store.list(recordPrefix(scope), signal)) {
-    const at = parseRecordKey(key);
-    if (at === undefined) continue;
-    keys.push(key);
-    newestAttempt = Math.max(newestAttempt, at.attempt);
-  }
-  return { scope, keys, newestAttempt };
-}
-
-const UNREADABLE = { invalid: `it is gone, or larger than ${formatBytes(RECORD_LIMIT_BYTES)}` } as const;
+import { readRecord, readText, UNREADABLE } from './claim.ts';
+import type { RecordListing } from './list.ts';
 
 export interface ReadRecords {
   /** Of each attempt the newest readable record, ascending. */
@@ -144,45 +117,6 @@ async function firstWhole(
   return undefined;
 }
 
-/**
- * The record that `key` stands for, or why there is none: another record may stand there, or nothing of ours.
- * Undefined when nothing stands there at all.
- */
-async function readRecord(
-  store: Store,
-  key: string,
-  signal?: AbortSignal,
-): Promise<CaptureRecord | { readonly invalid: string } | undefined> {
-  const text = await readText(store, key, signal);
-  if (text === undefined) return undefined;
-  const record = text === null ? UNREADABLE : parseRecord(text);
-  if ('invalid' in record || keyOf(record) === key) return record;
-  return { invalid: `it is the record ${keyOf(record)}` };
-}
-
-/** What stands where an attempt is claimed: its claim, nothing, or what is no record of ours. */
-export type ClaimFound = CaptureRecord | 'gone' | 'damaged';
-
-export async function readClaim(
-  store: Store,
-  scope: KeyScope,
-  attempt: number,
-  signal?: AbortSignal,
-): Promise<ClaimFound> {
-  const record = await readRecord(store, recordKey(scope, attempt, 0, 'started'), signal);
-  if (record === undefined) return 'gone';
-  return 'invalid' in record ? 'damaged' : record;
-}
-
-export function isClaim(found: ClaimFound): found is CaptureRecord {
-  return typeof found === 'object';
-}
-
-function keyOf({ task, index, attempt, seq, kind, end }: CaptureRecord): string {
-  const name = kind === 'failed' ? `failed-${end?.status ?? 1}` : kind;
-  return recordKey({ taskName: task, index }, attempt, seq, name);
-}
-
 /** The entries of a list segment, by its key. */
 type SegmentOf = (key: string) => Promise<Iterable<StoredFile>>;
 
@@ -213,22 +147,4 @@ function inOrder(lists: readonly Iterable<StoredFile>[]): Iterable<StoredFile> {
       for (const list of lists) yield* list;
     },
   };
-}
-
-/** A small object as text, null when it is too large to be a record; undefined when there is none. */
-export async function readText(
-  store: Store,
-  key: string,
-  signal?: AbortSignal,
-): Promise<string | null | undefined> {
-  const got = await store.get(key, { signal });
-  if (got === undefined) return undefined;
-  const chunks: Uint8Array[] = [];
-  let total = 0;
-  for await (const chunk of got.body) {
-    total += chunk.length;
-    if (total > RECORD_LIMIT_BYTES) return null; // a huge one is not read to its end
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

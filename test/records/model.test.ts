@@ -11,16 +11,15 @@ import {
 } from '../../src/model/checkpoint/retention.ts';
 import { type KeyScope, parseRecordKey } from '../../src/model/format/keys.ts';
 import { type Generation, textWithSum } from '../../src/model/format/records.ts';
-import { claimAttempt } from '../../src/records/claim.ts';
-import { Fence, FencedError } from '../../src/records/fence.ts';
+import { claimAttempt, Fence, FencedError, Tidy } from '../../src/records/claim.ts';
 import { factsOf, Ledger } from '../../src/records/ledger.ts';
-import { listRecords, readDropped, readNewest } from '../../src/records/read.ts';
-import { Tidy } from '../../src/records/tidy.ts';
+import { listRecords } from '../../src/records/list.ts';
+import { readDropped, readNewest } from '../../src/records/read.ts';
 import type { ObjectHead, Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
 const SCOPE: KeyScope = { taskName: 't', index: '0' };
-/** How long an attempt may believe that nobody has taken its index over (records/fence.ts). */
+/** How long an attempt may believe that nobody has taken its index over (records/claim.ts). */
 const FRESH_MS = 5000;
 /** `--generations` */
 const KEPT = 2;

@@ -10,7 +10,7 @@ import { forEachAtOnce } from '../../model/waiting.ts';
 import { currentPath, heldPath, whereabouts } from '../../native/beneath.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { type Pressure, pressureOn } from '../../reclaim/pressure.ts';
-import { FencedError } from '../../records/fence.ts';
+import { FencedError } from '../../records/claim.ts';
 import { isLost } from '../../store/contract/store.ts';
 import { sendFile } from '../../upload/send.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';

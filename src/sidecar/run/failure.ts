@@ -1,7 +1,7 @@
 // What is said when nothing could be started.
 import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
-import { FencedError } from '../../records/fence.ts';
+import { FencedError } from '../../records/claim.ts';
 import { StoreError } from '../../store/contract/store.ts';
 
 export interface Failure {

@@ -8,7 +8,8 @@ import { mayCompress, momentPrefix, parseMoment, resultKey } from '../../model/f
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import { listRecords, readDropped, readNewest } from '../../records/read.ts';
+import { listRecords } from '../../records/list.ts';
+import { readDropped, readNewest } from '../../records/read.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
 import type { Needs } from '../run/context.ts';
 

@@ -3,7 +3,8 @@
 import pLimit from 'p-limit';
 import { parseRecordKey } from '../../model/format/keys.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import { readNewest, type RecordListing } from '../../records/read.ts';
+import type { RecordListing } from '../../records/list.ts';
+import { readNewest } from '../../records/read.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { standing } from '../queue/overwritten.ts';
 

@@ -1,7 +1,7 @@
 // `capture restore`: does what a run does before its task, and nothing else. Claims no attempt, writes no record.
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
-import { generationName, unionOf, type History } from '../../model/checkpoint/history.ts';
+import { generationName, type History, unionOf } from '../../model/checkpoint/history.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
 import { keyIndex, type Settings, type StoreSettings } from '../../model/format/settings.ts';
@@ -10,7 +10,8 @@ import { encodePath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { describeRecovered, recoverReclaims } from '../../reclaim/recover.ts';
-import { listRecords, readNewest } from '../../records/read.ts';
+import { listRecords } from '../../records/list.ts';
+import { readNewest } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';

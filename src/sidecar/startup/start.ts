@@ -16,7 +16,7 @@ import { clockMs } from '../../native/clock.ts';
 import { openReclaimer } from '../../reclaim/reclaim.ts';
 import { describeRecovered, recoverReclaims } from '../../reclaim/recover.ts';
 import type { Ledger, RunFacts } from '../../records/ledger.ts';
-import { listRecords, type RecordListing } from '../../records/read.ts';
+import { listRecords, type RecordListing } from '../../records/list.ts';
 import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';

@@ -93,7 +93,7 @@ export interface Store {
   /**
    * Throws `lost` when this machine can see that the store is no longer the one that was opened: its path leads to
    * another directory, or to none. Sends no request. Every other method checks the same, and a put checks again before
-   * it says `stored`. What only the server knows, the caller's own claim tells (records/fence.ts).
+   * it says `stored`. What only the server knows, the caller's own claim tells (records/claim.ts).
    */
   confirm(): Promise<void>;
   close(): Promise<void>;

@@ -9,7 +9,7 @@ import {
 } from '../../../src/model/format/records.ts';
 import type { Settings } from '../../../src/model/format/settings.ts';
 import { factsOf } from '../../../src/records/ledger.ts';
-import { listRecords } from '../../../src/records/read.ts';
+import { listRecords } from '../../../src/records/list.ts';
 import { doneAttempt } from '../../../src/sidecar/startup/done-already.ts';
 import { memoryStore, type MemoryStore } from '../../support/memory-store.ts';
 

@@ -1,19 +1,42 @@
-// Listings that lag behind what is stored: some servers show an object only after a while, some gateways never. An
-// object that a listing does not show would count as never stored, so we wait for it, with a bound.
+// Which records of an index there are. Some servers show an object in a listing only after a while, some gateways
+// never. What a listing does not show would count as never stored: so it must show the claim that we know of.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { type KeyScope, parseRecordKey, recordKey } from '../model/format/keys.ts';
+import { type KeyScope, parseRecordKey, recordKey, recordPrefix } from '../model/format/keys.ts';
 import { RECORD_KINDS } from '../model/format/records.ts';
 import { type BackOff, pauseAfter } from '../model/waiting.ts';
 import type { Store } from '../store/contract/store.ts';
-import { listRecords, type RecordListing } from './read.ts';
 
 /** No store that is in order lags so long, ms. */
 const WAIT_MS = 30_000;
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 4000 };
 
-export interface StaleOptions {
+export interface RecordListing {
+  readonly scope: KeyScope;
+  /** Keys of all records of the index, ascending: time order. */
+  readonly keys: readonly string[];
+  /** 0 when there is none. */
+  readonly newestAttempt: number;
+}
+
+export async function listRecords(
+  store: Store,
+  scope: KeyScope,
+  signal?: AbortSignal,
+): Promise<RecordListing> {
+  const keys: string[] = [];
+  let newestAttempt = 0;
+  for await (const { key } of store.list(recordPrefix(scope), signal)) {
+    const at = parseRecordKey(key);
+    if (at === undefined) continue;
+    keys.push(key);
+    newestAttempt = Math.max(newestAttempt, at.attempt);
+  }
+  return { scope, keys, newestAttempt };
+}
+
+interface StaleOptions {
   readonly signal?: AbortSignal;
   readonly waitMs?: number;
 }

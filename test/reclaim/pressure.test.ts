@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { cgroupMemory, type MemoryUse } from '../../src/reclaim/cgroup-memory.ts';
+import { cgroupMemory, type MemoryUse } from '../../src/reclaim/pressure.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 let dir: TestDir;

@@ -5,7 +5,7 @@ import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/records.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
 import { factsOf } from '../../src/records/ledger.ts';
-import { listWithClaim } from '../../src/records/stale.ts';
+import { listWithClaim } from '../../src/records/list.ts';
 import type { ListedObject, Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 

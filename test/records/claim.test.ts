@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/records.ts';
-import { Fence, FencedError } from '../../src/records/fence.ts';
+import { Fence, FencedError } from '../../src/records/claim.ts';
 import { factsOf } from '../../src/records/ledger.ts';
 import { type Store, StoreError } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
