@@ -3,27 +3,34 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { createMd5, type Md5 } from '../model/md5.ts';
-import type { Compressor } from './compress.ts';
-import { copyToMemory, copyToSpool, type Copy } from './copy.ts';
 import {
   encode,
-  giveLast,
-  giveParts,
   partSizeBytes,
+  type Compressor,
+  type Encoded,
   type Encoding,
-  type Outlet,
   type PartBuffers,
-} from './parts.ts';
+  type Parts,
+} from './encode.ts';
 import {
-  pathOf,
   SnapshotMoved,
   type BodyHead,
+  type Bytes,
+  type Proof,
   type ReadJob,
   type WorkerAnswer,
   type WorkerData,
   type WorkerRequest,
 } from './reading.ts';
-import { chunksOf, movedSince, openSnapshot, type Snapshot } from './snapshot.ts';
+import {
+  chunksOf,
+  copyToMemory,
+  copyToSpool,
+  movedSince,
+  openSnapshot,
+  type Copy,
+  type Snapshot,
+} from './snapshot.ts';
 
 /** What a worker has for all its jobs. */
 export interface Resources extends WorkerData {
@@ -44,7 +51,7 @@ export async function readFile(
 ): Promise<WorkerAnswer> {
   const expected = work.kind === 'read' ? work.job.expected : undefined;
   const rules = { expected, seen, kernelRelease: os.release(), nowMs: Date.now() };
-  const snapshot = openSnapshot(resources.root, pathOf(work), rules);
+  const snapshot = openSnapshot(resources.root, work.job.path, rules);
   if (snapshot.kind !== 'open') return snapshot;
   try {
     const { facts } = snapshot;
@@ -131,7 +138,7 @@ function unmoved(snapshot: Snapshot): { readonly kind: 'writer' | 'moved' } | un
   return moved && { kind: moved };
 }
 
-async function digest(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+export async function digest(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   const md5 = createMd5();
   for await (const chunk of chunks) md5.update(chunk);
   return md5.digest();
@@ -145,5 +152,65 @@ export async function* hashed(
   for await (const chunk of chunks) {
     md5.update(chunk);
     yield chunk;
+  }
+}
+
+/** Where the parts before the last go. */
+export interface Outlet {
+  begin(head: BodyHead): void;
+  /** Resolves when the part was sent and one more may be; rejects when the job is given up. */
+  part(bytes: Bytes): Promise<void>;
+  /** Resolves when a part may be sent. */
+  ready(): Promise<void>;
+}
+
+/** All that is given out before the proof. */
+interface Given {
+  readonly head: BodyHead;
+  readonly isBegun: boolean;
+  readonly last: Bytes;
+  readonly storedBytes: number;
+}
+
+export async function giveParts(
+  { compressed, parts }: Encoded,
+  about: Omit<BodyHead, 'compressed'>,
+  outlet: Outlet,
+): Promise<Given> {
+  const head = { ...about, compressed };
+  let isBegun = false;
+  let storedBytes = 0;
+  const last = await eachPart(parts, async (part) => {
+    if (!isBegun) outlet.begin(head);
+    isBegun = true;
+    storedBytes += part.length;
+    await outlet.part(part);
+  });
+  return { head, isBegun, last, storedBytes: storedBytes + last.length };
+}
+
+/** The answer with the last part. To be asked for only when what was read is proven. */
+export async function giveLast(
+  { head, isBegun, last: bytes, storedBytes }: Given,
+  about: Omit<Proof, 'storedBytes'>,
+  outlet: Outlet,
+): Promise<WorkerAnswer> {
+  const proof = { ...about, storedBytes };
+  if (isBegun) await outlet.ready();
+  const whole = isBegun ? undefined : { ...head, md5: proof.md5 };
+  return { kind: 'end', head: whole, bytes, proof };
+}
+
+/** Hands every part but the last to `take`, and returns the last. */
+async function eachPart(parts: Parts, take: (part: Bytes) => Promise<void>): Promise<Bytes> {
+  try {
+    for (;;) {
+      const step = await parts.next();
+      if (step.done === true) return step.value;
+      await take(step.value);
+    }
+  } finally {
+    // What was given up in the middle still has a compressor at work.
+    await parts.return(new Uint8Array(0));
   }
 }

@@ -5,8 +5,8 @@ import { type Piece, TAIL_BYTES } from '../model/checkpoint/companions.ts';
 import type { FileFacts } from '../model/file/file-state.ts';
 import { createMd5 } from '../model/md5.ts';
 import { factsOf, openBeneath } from '../native/files.ts';
-import { encode, giveLast, giveParts, type Outlet, partSizeBytes } from './parts.ts';
-import { hashed, type Resources } from './read-file.ts';
+import { encode, partSizeBytes } from './encode.ts';
+import { digest, giveLast, giveParts, hashed, type Outlet, type Resources } from './read-file.ts';
 import { type Obstacle, type RangeJob, SnapshotMoved, type WorkerAnswer } from './reading.ts';
 import { chunksBetween, obstacleOf } from './snapshot.ts';
 
@@ -78,19 +78,13 @@ async function heldUpTo(range: Open): Promise<number> {
 }
 
 async function holds(range: Open, piece: Piece): Promise<boolean> {
-  return (await digest(range, piece.first, piece.first + piece.size)) === piece.md5;
+  return (await digest(chunks(range, piece.first, piece.first + piece.size))) === piece.md5;
 }
 
 async function tailOf(range: Open): Promise<Piece> {
   const { end } = range.job;
   const first = Math.max(0, end - TAIL_BYTES);
-  return { first, size: end - first, md5: await digest(range, first, end) };
-}
-
-async function digest(range: Open, first: number, end: number): Promise<string> {
-  const md5 = createMd5();
-  for await (const chunk of chunks(range, first, end)) md5.update(chunk);
-  return md5.digest();
+  return { first, size: end - first, md5: await digest(chunks(range, first, end)) };
 }
 
 function chunks(

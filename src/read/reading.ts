@@ -117,15 +117,11 @@ export interface WorkerRequest {
   readonly work:
     | { readonly kind: 'read'; readonly job: ReadJob }
     | { readonly kind: 'range'; readonly job: RangeJob }
-    | { readonly kind: 'md5'; readonly path: RelPath };
+    | { readonly kind: 'md5'; readonly job: Pick<ReadJob, 'path'> };
   /** A file above the part size is not wanted in this worker: the answer is then `large`. */
   readonly smallOnly: boolean;
   /** The state that a `fresh` answer named: when it still stands, it has been quiet for long enough. */
   readonly seen: Fingerprint | undefined;
-}
-
-export function pathOf(work: WorkerRequest['work']): RelPath {
-  return work.kind === 'md5' ? work.path : work.job.path;
 }
 
 /**

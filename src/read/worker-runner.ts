@@ -1,21 +1,23 @@
-// One worker as the pool sees it: runs one task at a time on its thread, replaces a thread that died, and ends
-// one that has nothing to do but holds memory.
+// One worker as the pool sees it: runs one task at a time on its thread, and turns what the thread says into the task's
+// answer, which may be a body. Replaces a thread that died, and ends one that has nothing to do but holds memory.
 import type { Fingerprint } from '../model/file/file-state.ts';
 import { showPath } from '../model/path.ts';
-import { BodyFeed } from './body.ts';
+import { createDeferred, type Deferred } from '../model/waiting.ts';
 import {
+  type Body,
   type BodyHead,
+  type Bytes,
   type CompressorName,
   type Digest,
   type FromWorker,
-  pathOf,
+  type PartIterator,
+  type Proof,
   type Reading,
+  type ToWorker,
   SnapshotMoved,
   type WorkerAnswer,
-  type WorkerData,
   type WorkerRequest,
 } from './reading.ts';
-import { startThread, type WorkerThread } from './worker-thread.ts';
 
 /** A new thread takes some 30 ms: less than anybody waits for who comes back after this. */
 const IDLE_MS = 30_000;
@@ -33,9 +35,20 @@ export interface Task {
   reject(error: unknown): void;
 }
 
+export interface WorkerThread {
+  post(message: ToWorker): void;
+  /** Ends the job under way and then the thread. Never rejects. */
+  close(): Promise<void>;
+}
+
+export interface WorkerEvents {
+  readonly message: (message: FromWorker) => void;
+  /** The thread is gone without having been asked to. */
+  readonly death: (error: Error) => void;
+}
+
 export interface WorkerRunnerOptions {
-  readonly entry: URL | string;
-  readonly data: WorkerData;
+  readonly start: (events: WorkerEvents) => WorkerThread;
   /** Takes only files of one part. */
   readonly smallOnly: boolean;
   /** Its thread stays, unless it holds the buffers of large files. */
@@ -52,17 +65,11 @@ interface Running {
   readonly stopListening: () => void;
 }
 
-/** Who waits for the thread's first word. */
-interface Greeter {
-  readonly resolve: (name: CompressorName) => void;
-  readonly reject: (error: Error) => void;
-}
-
 export class WorkerRunner {
   readonly #options: WorkerRunnerOptions;
   #thread: WorkerThread | undefined;
-  #compressor: CompressorName | undefined;
-  readonly #greeters: Greeter[] = [];
+  /** The thread's first word. */
+  #hello = createDeferred<CompressorName>();
   #running: Running | undefined;
   #holdsBuffers = false;
   #idleTimer: NodeJS.Timeout | undefined;
@@ -90,20 +97,19 @@ export class WorkerRunner {
   /** What compresses here. Rejects when the thread cannot start. */
   compressor(): Promise<CompressorName> {
     this.#started();
-    if (this.#compressor !== undefined) return Promise.resolve(this.#compressor);
-    return new Promise((resolve, reject) => this.#greeters.push({ resolve, reject }));
+    return this.#hello.promise;
   }
 
   /** Fails what is under way and ends the thread. */
   async close(): Promise<void> {
     clearTimeout(this.#idleTimer);
     this.#fail(new Error('the workers are closed'));
-    this.#greet((greeter) => greeter.reject(new Error('the workers are closed')));
+    this.#hello.reject(new Error('the workers are closed'));
     await this.#thread?.close();
   }
 
   #started(): WorkerThread {
-    this.#thread ??= startThread(this.#options.entry, this.#options.data, {
+    this.#thread ??= this.#options.start({
       message: (message) => this.#receive(message),
       death: (error) => this.#died(error),
     });
@@ -113,8 +119,7 @@ export class WorkerRunner {
   #receive(message: FromWorker): void {
     switch (message.kind) {
       case 'hello':
-        this.#compressor = message.compressor;
-        return this.#greet((greeter) => greeter.resolve(message.compressor));
+        return this.#hello.resolve(message.compressor);
       case 'begin':
         this.#holdsBuffers = true;
         this.#begin(message.head);
@@ -135,14 +140,9 @@ export class WorkerRunner {
   #begin(head: BodyHead): BodyFeed | undefined {
     const running = this.#running;
     if (running === undefined) return undefined;
-    // After the last part the thread may be at another file: what the reader then says must not reach it.
-    const post = (kind: 'credit' | 'cancel'): void => {
-      if (this.#running === running) this.#thread?.post({ kind });
-    };
-    running.feed = new BodyFeed(head, {
-      wanted: () => post('credit'),
-      givenUp: () => post('cancel'),
-      released: (bytes) => this.#thread?.post({ kind: 'give-back', bytes }),
+    running.feed = new BodyFeed(head, (message) => {
+      // After the last part the thread may be at another file: only memory may still go back to it.
+      if (message.kind === 'give-back' || this.#running === running) this.#thread?.post(message);
     });
     running.task.resolve(running.feed.body);
     return running.feed;
@@ -164,7 +164,7 @@ export class WorkerRunner {
       case 'writer':
       case 'moved':
         if (feed !== undefined)
-          return feed.fail(new SnapshotMoved(pathOf(task.work), answer.kind === 'writer'));
+          return feed.fail(new SnapshotMoved(task.work.job.path, answer.kind === 'writer'));
         return task.resolve(answer);
       case 'gone':
       case 'refused':
@@ -182,18 +182,14 @@ export class WorkerRunner {
 
   #died(error: Error): void {
     this.#thread = undefined;
-    this.#compressor = undefined;
-    this.#greet((greeter) => greeter.reject(error));
+    this.#hello.reject(error);
+    this.#hello = createDeferred();
     if (this.#running === undefined) return;
-    const name = showPath(pathOf(this.#running.task.work));
+    const name = showPath(this.#running.task.work.job.path);
     this.#fail(
       new Error(`cannot read ${name}: the thread that reads it died: ${error.message}`, { cause: error }),
     );
     this.#free();
-  }
-
-  #greet(tell: (greeter: Greeter) => void): void {
-    for (const greeter of this.#greeters.splice(0)) tell(greeter);
   }
 
   #free(): void {
@@ -208,7 +204,6 @@ export class WorkerRunner {
   #endThread(): void {
     const thread = this.#thread;
     this.#thread = undefined;
-    this.#compressor = undefined;
     this.#holdsBuffers = false;
     void thread?.close();
   }
@@ -219,4 +214,97 @@ export function onAbort({ signal }: Task, giveUp: (reason: unknown) => void): ()
   const listener = (): void => giveUp(signal?.reason);
   signal?.addEventListener('abort', listener, { once: true });
   return () => signal?.removeEventListener('abort', listener);
+}
+
+/** What a body tells its worker: give one more part, take this memory, give the file up. */
+type FromReader = Extract<ToWorker, { kind: 'credit' | 'give-back' | 'cancel' }>;
+
+const FINISHED = { done: true, value: undefined } as const;
+
+/**
+ * The parts of one body, from the worker's messages to the reader's iterator, with one part in the reader's hands and one
+ * on its way. Never ends well unless the worker has proven the file. After `end` or `fail` nothing more may come.
+ */
+class BodyFeed {
+  readonly body: Body;
+  readonly #tell: (message: FromReader) => void;
+  readonly #parts: Bytes[] = [];
+  readonly #readers: Omit<Deferred<IteratorResult<Bytes, undefined>>, 'promise'>[] = [];
+  /** What the reader may give back: the worker has no use for a last part, which is of any size. */
+  readonly #lent = new WeakMap<Uint8Array, Bytes>();
+  readonly #done = createDeferred<Proof>();
+  /** Nothing more will come from the worker. */
+  #outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
+  #asked = 0;
+
+  constructor(head: BodyHead, tell: (message: FromReader) => void) {
+    this.#tell = tell;
+    this.body = { kind: 'body', ...head, parts: this.#iterator(), done: this.#done.promise };
+  }
+
+  part(bytes: Bytes): void {
+    // What was on its way when the reading was given up is dropped.
+    if (this.#outcome !== undefined) return;
+    this.#lent.set(bytes, bytes);
+    this.#give(bytes);
+  }
+
+  end(bytes: Bytes, proof: Proof): void {
+    if (this.#outcome !== undefined) return;
+    this.#outcome = { kind: 'ended' };
+    this.#give(bytes);
+    this.#done.resolve(proof);
+    for (const reader of this.#readers.splice(0)) reader.resolve(FINISHED);
+  }
+
+  fail(error: unknown): void {
+    if (this.#outcome !== undefined) return;
+    this.#outcome = { kind: 'failed', error };
+    this.#parts.length = 0;
+    this.#done.reject(error);
+    for (const reader of this.#readers.splice(0)) reader.reject(error);
+  }
+
+  #give(bytes: Bytes): void {
+    const reader = this.#readers.shift();
+    if (reader === undefined) this.#parts.push(bytes);
+    else reader.resolve({ done: false, value: bytes });
+  }
+
+  #iterator(): PartIterator {
+    const iterator: PartIterator = {
+      [Symbol.asyncIterator]: () => iterator,
+      next: () => this.#next(),
+      release: (part) => this.#release(part),
+      return: () => this.#giveUp(),
+    };
+    return iterator;
+  }
+
+  #next(): Promise<IteratorResult<Bytes, undefined>> {
+    const part = this.#parts.shift();
+    this.#asked += 1;
+    // The first part needs no asking, so that it is there when the upload begins.
+    if (this.#asked > 1 && this.#outcome === undefined) this.#tell({ kind: 'credit' });
+    if (part !== undefined) return Promise.resolve({ done: false, value: part });
+    if (this.#outcome?.kind === 'ended') return Promise.resolve(FINISHED);
+    if (this.#outcome?.kind === 'failed') return Promise.reject(this.#outcome.error);
+    return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
+  }
+
+  #release(part: Uint8Array): void {
+    const bytes = this.#lent.get(part);
+    if (bytes === undefined) return;
+    this.#lent.delete(part);
+    this.#tell({ kind: 'give-back', bytes });
+  }
+
+  #giveUp(): Promise<IteratorResult<Bytes, undefined>> {
+    if (this.#outcome === undefined) {
+      this.#tell({ kind: 'cancel' });
+      this.fail(new Error('the reading was given up'));
+    }
+    this.#parts.length = 0;
+    return Promise.resolve(FINISHED);
+  }
 }

@@ -1,10 +1,9 @@
-// A worker: the worker thread that reads, hashes and compresses one file at a time. Entry point of its own
+// A worker: the thread that reads, hashes and compresses one file at a time. Entry point of its own
 // bundle; never touches the store, never writes but to the spool.
 import { parentPort, workerData } from 'node:worker_threads';
 import { errnoOf, reasonOf } from '../model/errors.ts';
-import { loadCompressor } from './compress.ts';
-import { openPartBuffers, type Outlet } from './parts.ts';
-import { readFile, type Resources } from './read-file.ts';
+import { loadCompressor, PartBuffers } from './encode.ts';
+import { readFile, type Outlet, type Resources } from './read-file.ts';
 import { readRange } from './read-range.ts';
 import type { FromWorker, ToWorker, WorkerAnswer, WorkerData, WorkerRequest } from './reading.ts';
 
@@ -24,7 +23,7 @@ const port = parentPort;
 const resources: Resources = {
   ...(workerData as WorkerData),
   compressor: await loadCompressor(),
-  buffers: openPartBuffers(),
+  buffers: new PartBuffers(),
   buffer: new Uint8Array(READ_BYTES),
 };
 let current: Current | undefined;

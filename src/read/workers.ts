@@ -1,17 +1,32 @@
-// The way into reading: what the upload calls, and the pool of workers behind it. Never blocks the thread that it is
-// called on.
+// Read this first. The way into reading: what the upload calls, and the pool of workers behind it. Never blocks the
+// thread that it is called on.
+import fs from 'node:fs';
+import { Worker } from 'node:worker_threads';
 import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
-import { partSizeBytes } from './parts.ts';
+import { partSizeBytes } from './encode.ts';
 import {
   type CompressorName,
   type Digest,
-  pathOf,
   type RangeJob,
   type Reading,
   type ReadJob,
+  type ToWorker,
+  type WorkerData,
 } from './reading.ts';
-import { onAbort, type Task, WorkerRunner, type WorkerRunnerOptions } from './worker-runner.ts';
+import {
+  onAbort,
+  type Task,
+  type WorkerEvents,
+  WorkerRunner,
+  type WorkerRunnerOptions,
+  type WorkerThread,
+} from './worker-runner.ts';
+
+/** JavaScript's share only: buffers and zstd's memory do not count. A worker needs about 6 MiB of it. */
+const HEAP_MB = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 4 };
+/** A worker in the middle of a read(2) of a dead file server hears nothing. */
+const CLOSE_MS = 2000;
 
 export interface WorkersOptions {
   /** Stays the caller's. */
@@ -50,28 +65,8 @@ export function openWorkers({ root, count, entry, spoolDir, spoolLimitBytes }: W
   if (!process.listeners('SIGIO').includes(ignoreLeaseBreak)) process.on('SIGIO', ignoreLeaseBreak);
   const spool = spoolDir === undefined ? undefined : { dir: spoolDir, limitBytes: spoolLimitBytes };
   // Two fields only: what crosses to a thread must be plain data.
-  const pool = new WorkerPool(count, { entry, data: { root: { fd: root.fd, path: root.path }, spool } });
-  return {
-    read: async (job, signal) => {
-      const isLarge = (job.expected?.size ?? 0) > partSizeBytes(0);
-      const answer = await pool.submit({ kind: 'read', job }, isLarge, signal);
-      if (answer.kind === 'md5') throw new Error(`no body of ${showPath(job.path)}`);
-      return answer;
-    },
-    range: async (job, signal) => {
-      const answer = await pool.submit({ kind: 'range', job }, false, signal);
-      if (answer.kind === 'md5') throw new Error(`no body of ${showPath(job.path)}`);
-      return answer;
-    },
-    md5: async (path, signal) => {
-      const answer = await pool.submit({ kind: 'md5', path }, false, signal);
-      if (answer.kind === 'body' || answer.kind === 'unchanged')
-        throw new Error(`no md5 of ${showPath(path)}`);
-      return answer;
-    },
-    compressor: () => pool.compressor(),
-    close: () => pool.close(),
-  };
+  const data: WorkerData = { root: { fd: root.fd, path: root.path }, spool };
+  return new WorkerPool(count, (events) => startThread(entry, data, events));
 }
 
 /** A writer that opens a file in the moment of our lease sends SIGIO, whose default action is to end us. */
@@ -88,19 +83,19 @@ interface Waiting {
  * One queue, the urgent first, else first come first served, and one worker kept free of large files, so that a result
  * of 64 KiB never waits behind a checkpoint of 10 GiB.
  */
-class WorkerPool {
+class WorkerPool implements Workers {
   readonly #workers: readonly WorkerRunner[];
   readonly #queue: Waiting[] = [];
   readonly #later = new Set<Waiting>();
   #isClosed = false;
 
   /** With two or more workers the first takes only files of one part. */
-  constructor(count: number, options: Pick<WorkerRunnerOptions, 'entry' | 'data'>) {
+  constructor(count: number, start: WorkerRunnerOptions['start']) {
     this.#workers = Array.from(
       { length: Math.max(1, count) },
       (_, n) =>
         new WorkerRunner({
-          ...options,
+          start,
           smallOnly: n === 0 && count > 1,
           staysWarm: n === 0,
           onFree: () => this.#pump(),
@@ -110,13 +105,19 @@ class WorkerPool {
     );
   }
 
-  /** `large`: the file is known to be of more than one part. */
-  async submit(work: Task['work'], large: boolean, signal?: AbortSignal): Promise<Reading | Digest> {
-    signal?.throwIfAborted();
-    return new Promise((resolve, reject) => {
-      this.#enqueue({ work, large, signal, seen: undefined, resolve, reject }, 'last');
-      this.#pump();
-    });
+  async read(job: ReadJob, signal?: AbortSignal): Promise<Reading> {
+    const isLarge = (job.expected?.size ?? 0) > partSizeBytes(0);
+    return bodyOf(job, await this.#submit({ kind: 'read', job }, isLarge, signal));
+  }
+
+  async range(job: RangeJob, signal?: AbortSignal): Promise<Reading> {
+    return bodyOf(job, await this.#submit({ kind: 'range', job }, false, signal));
+  }
+
+  async md5(path: RelPath, signal?: AbortSignal): Promise<Digest> {
+    const answer = await this.#submit({ kind: 'md5', job: { path } }, false, signal);
+    if (answer.kind === 'body' || answer.kind === 'unchanged') throw new Error(`no md5 of ${showPath(path)}`);
+    return answer;
   }
 
   async compressor(): Promise<CompressorName> {
@@ -134,6 +135,15 @@ class WorkerPool {
     }
     this.#later.clear();
     await Promise.all(this.#workers.map((worker) => worker.close()));
+  }
+
+  /** `large`: the file is known to be of more than one part. */
+  async #submit(work: Task['work'], large: boolean, signal?: AbortSignal): Promise<Reading | Digest> {
+    signal?.throwIfAborted();
+    return new Promise((resolve, reject) => {
+      this.#enqueue({ work, large, signal, seen: undefined, resolve, reject }, 'last');
+      this.#pump();
+    });
   }
 
   #enqueue(task: Task, place: 'first' | 'last'): void {
@@ -187,10 +197,65 @@ class WorkerPool {
   }
 }
 
+function bodyOf({ path }: Pick<ReadJob, 'path'>, answer: Reading | Digest): Reading {
+  if (answer.kind === 'md5') throw new Error(`no body of ${showPath(path)}`);
+  return answer;
+}
+
 function isUrgent({ work }: Task): boolean {
   return work.kind === 'read' && work.job.urgent === true;
 }
 
 function closedError(task: Task): Error {
-  return new Error(`cannot read ${showPath(pathOf(task.work))}: the workers are closed`);
+  return new Error(`cannot read ${showPath(task.work.job.path)}: the workers are closed`);
+}
+
+/** The thread of one worker. Knows nothing of jobs. */
+export function startThread(entry: URL | string, data: WorkerData, events: WorkerEvents): WorkerThread {
+  leaveLostDirectory();
+  const worker = new Worker(entry, {
+    workerData: data,
+    // Without these two Node opens process.stdout and process.stderr, which are the task's own.
+    stdout: true,
+    stderr: true,
+    // Files are opened by openat2(2), which Node knows nothing of: it would warn at each close, for ever kept.
+    trackUnmanagedFds: false,
+    execArgv: [],
+    resourceLimits: HEAP_MB,
+  });
+  // What nobody reads would be kept: 2 KiB for each file, once.
+  worker.stdout.resume();
+  worker.stderr.resume();
+  let isClosing = false;
+  let failure: Error | undefined;
+  worker.on('message', events.message);
+  worker.on('error', (error) => {
+    failure = error instanceof Error ? error : new Error(String(error));
+  });
+  const gone = new Promise<void>((resolve) => {
+    worker.once('exit', (status) => {
+      resolve();
+      if (!isClosing) events.death(failure ?? new Error(`it ended with status ${status}`));
+    });
+  });
+  return {
+    post: (message) =>
+      worker.postMessage(message, message.kind === 'give-back' ? [message.bytes.buffer] : []),
+    close: async () => {
+      isClosing = true;
+      worker.postMessage({ kind: 'close' } satisfies ToWorker);
+      const timer = setTimeout(() => void worker.terminate(), CLOSE_MS);
+      await gone;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Where the task has removed the directory that we stand in, no thread can start: getcwd(3) is ENOENT there. */
+function leaveLostDirectory(): void {
+  try {
+    fs.realpathSync.native('.');
+  } catch {
+    process.chdir('/');
+  }
 }

@@ -3,9 +3,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Compressor } from '../../src/read/compress.ts';
-import { openPartBuffers, type Outlet } from '../../src/read/parts.ts';
-import { readFile, type Resources } from '../../src/read/read-file.ts';
+import { PartBuffers, type Compressor } from '../../src/read/encode.ts';
+import { readFile, type Outlet, type Resources } from '../../src/read/read-file.ts';
 import type { BodyHead, ReadJob, WorkerAnswer } from '../../src/read/reading.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 import { incompressible, md5Of, MiB, ZSTD } from './read-all.ts';
@@ -44,7 +43,7 @@ function plainCompressor(onUse: () => void = () => undefined): Compressor {
 function resourcesOf(more: Partial<Resources> = {}): Resources {
   const spool = { dir: os.tmpdir(), limitBytes: 64 * MiB };
   const buffer = new Uint8Array(MiB);
-  return { root: dir, spool, buffers: openPartBuffers(), buffer, compressor: plainCompressor(), ...more };
+  return { root: dir, spool, buffers: new PartBuffers(), buffer, compressor: plainCompressor(), ...more };
 }
 
 interface Given {
@@ -96,12 +95,13 @@ describe('a file', () => {
 
   it('of one part that gets a writer while it is copied is not given out', async () => {
     dir.write('k.chk', incompressible(6 * MiB));
-    const buffers = openPartBuffers();
-    const take = (partBytes: number) => {
+    const buffers = new PartBuffers();
+    const take = buffers.take.bind(buffers);
+    buffers.take = (partBytes) => {
       openForWriting();
-      return buffers.take(partBytes);
+      return take(partBytes);
     };
-    const { answer } = await readWith(resourcesOf({ buffers: { ...buffers, take } }));
+    const { answer } = await readWith(resourcesOf({ buffers }));
     expect(answer.kind).toBe('writer');
   });
 

@@ -1,11 +1,11 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import fc from 'fast-check';
-import { getFrameContentSize } from 'zstd-napi/binding.js';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { getFrameContentSize } from 'zstd-napi/binding.js';
 import { decodePath } from '../../src/model/path.ts';
-import { openWorkers, type Workers, type WorkersOptions } from '../../src/read/workers.ts';
-import type { ReadJob } from '../../src/read/reading.ts';
+import type { FromWorker, ReadJob } from '../../src/read/reading.ts';
+import { openWorkers, startThread, type Workers, type WorkersOptions } from '../../src/read/workers.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 import { bodyOf, compressible, incompressible, md5Of, MiB, RAW, readAll, ZSTD } from './read-all.ts';
@@ -211,4 +211,15 @@ it('gives the md5 of a file of any size', async () => {
 
 it('compresses with zstd-napi where that is installed', async () => {
   expect(await workers.compressor()).toBe('zstd-napi');
+});
+
+it('a worker is warned of nothing when it closes a file: what nobody reads would be kept for ever', async () => {
+  dir.write('file', 'x');
+  const fd = fs.openSync(dir.path, 'r');
+  const program = await bundleEntry('test/read/fixtures/open-and-close.ts');
+  const said = await new Promise<FromWorker>((message, death) => {
+    startThread(program, { root: { fd, path: dir.path }, spool: undefined }, { message, death });
+  });
+  expect(said).toEqual([]);
+  fs.closeSync(fd);
 });

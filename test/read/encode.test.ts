@@ -1,8 +1,15 @@
+import { describe, expect, it } from 'vitest';
 import { decompress } from 'zstd-napi';
 import { getFrameContentSize } from 'zstd-napi/binding.js';
-import { describe, expect, it } from 'vitest';
-import { loadCompressor, zlibCompressor, type Compressor } from '../../src/read/compress.ts';
-import { encode, openPartBuffers } from '../../src/read/parts.ts';
+import {
+  encode,
+  gather,
+  loadCompressor,
+  PartBuffers,
+  partSizeBytes,
+  zlibCompressor,
+  type Compressor,
+} from '../../src/read/encode.ts';
 import { collect, compressible, incompressible, MiB, ZSTD } from './read-all.ts';
 
 /** A source as a worker has it: one memory for all chunks. */
@@ -78,7 +85,7 @@ it('sends files as they are where there is no zstd at all', async () => {
     sizeBytes: content.length,
     compression: ZSTD,
     compressor: undefined,
-    buffers: openPartBuffers(),
+    buffers: new PartBuffers(),
   });
   const { value } = await encoded.parts.next();
   expect(encoded).toMatchObject({ compressed: false });
@@ -93,6 +100,51 @@ it.each([
   const emptyBytes = (sizeBytes * percent) / 100;
   const content = Buffer.concat([Buffer.alloc(emptyBytes), incompressible(sizeBytes - emptyBytes)]);
   const compressor = await loadCompressor();
-  const encoding = { sizeBytes, compression: ZSTD, compressor, buffers: openPartBuffers() };
+  const encoding = { sizeBytes, compression: ZSTD, compressor, buffers: new PartBuffers() };
   expect((await encode(chunksOf(content), encoding)).compressed).toBe(isCompressed);
+});
+
+it.each([
+  [0, 8 * MiB],
+  [64 * 1024 * MiB, 8 * MiB],
+  [72_000 * MiB, 8 * MiB],
+  [72_000 * MiB + 1, 9 * MiB],
+  [5 * 1024 ** 2 * MiB, 583 * MiB],
+])('cuts a file of %i bytes into parts of %i, so that 10,000 are enough', (sizeBytes, partBytes) => {
+  expect(partSizeBytes(sizeBytes)).toBe(partBytes);
+  expect(sizeBytes / partBytes).toBeLessThanOrEqual(9000);
+});
+
+it.each([
+  ['nothing', [], []],
+  ['less than a part', [3], [3]],
+  ['one part', [4, 4], [8]],
+  ['one byte more', [4, 5], [8, 1]],
+  ['pieces larger than parts', [20], [8, 8, 4]],
+  ['two parts in small pieces', [5, 5, 5, 1], [8, 8]],
+])('gathers %s', async (_, pieceSizes, partSizes) => {
+  const bytes = Buffer.from(Array.from({ length: 32 }, (_, n) => n));
+  let at = 0;
+  const pieces = (async function* () {
+    for (const size of pieceSizes) yield bytes.subarray(at, (at += size));
+  })();
+  const parts = gather(pieces, 8, new PartBuffers());
+  const out: Uint8Array[] = [];
+  for (let step = await parts.next(); ; step = await parts.next()) {
+    out.push(step.value);
+    if (step.done === true) break;
+  }
+  expect(out.map((part) => part.length)).toEqual(partSizes.length === 0 ? [0] : partSizes);
+  expect(Buffer.concat(out).equals(bytes.subarray(0, at))).toBe(true);
+});
+
+it('does not give out the last part before its bytes are all there', async () => {
+  let isOver = false;
+  const pieces = (async function* () {
+    yield Buffer.alloc(8);
+    isOver = true;
+  })();
+  const step = await gather(pieces, 8, new PartBuffers()).next();
+  expect(step.done).toBe(true);
+  expect(isOver).toBe(true);
 });

@@ -1,0 +1,293 @@
+// From the bytes of a file to the parts that are stored: compressed where that is worth it, with the best zstd that this
+// machine has, and cut to one size. The last part is set apart by its type: it must not leave before the file is proven.
+import { Readable } from 'node:stream';
+import zlib from 'node:zlib';
+import type { Compression } from '../model/format/settings.ts';
+import { loadZstd, type Zstd } from '../native/zstd.ts';
+import type { Bytes, CompressorName } from './reading.ts';
+
+/** S3 takes at most 10,000 parts of at least 5 MiB; room is left for what grows when it is compressed. */
+const MIN_PART_BYTES = 8 * 2 ** 20;
+const MOST_PARTS = 9000;
+
+/** Yields every part but the last, and returns the last. */
+export type Parts = AsyncGenerator<Bytes, Bytes>;
+
+/** Part size for a file of `sizeBytes`, a whole number of MiB. */
+export function partSizeBytes(sizeBytes: number): number {
+  const MiB = 2 ** 20;
+  return Math.max(MIN_PART_BYTES, Math.ceil(sizeBytes / MOST_PARTS / MiB) * MiB);
+}
+
+/** What gains less than 5 % is sent as it is: it would cost the reader more than it saves. */
+const WORTH_RATIO = 0.95;
+
+export interface Encoded {
+  readonly compressed: boolean;
+  readonly parts: Parts;
+}
+
+export interface Encoding {
+  readonly sizeBytes: number;
+  readonly compression: Compression;
+  /** Undefined where there is no zstd: then nothing is compressed. */
+  readonly compressor: Compressor | undefined;
+  readonly buffers: PartBuffers;
+}
+
+/** Reads the first chunk, and the rest as the parts are asked for. */
+export async function encode(
+  chunks: AsyncGenerator<Uint8Array, undefined>,
+  { sizeBytes, compression, compressor, buffers }: Encoding,
+): Promise<Encoded> {
+  const first = (await chunks.next()).value;
+  if (first === undefined) return { compressed: false, parts: onePart(new Uint8Array(0)) };
+
+  const packer = compression.kind === 'zstd' ? compressor : undefined;
+  const level = compression.kind === 'zstd' ? compression.level : 0;
+  const packed = await packer?.once(first, level);
+  const partBytes = partSizeBytes(sizeBytes);
+  const whole = startingWith(first, chunks);
+  if (packer === undefined || packed === undefined || packed.length > first.length * WORTH_RATIO) {
+    const isOne = sizeBytes <= partBytes;
+    const parts = isOne ? onePart(await joined(whole, sizeBytes)) : gather(whole, partBytes, buffers);
+    return { compressed: false, parts };
+  }
+  if (first.length < sizeBytes) {
+    const parts = gather(packer.stream(whole, level, sizeBytes), partBytes, buffers);
+    return { compressed: true, parts };
+  }
+  // The generator still has to see its end, where the hash and the abort are looked at.
+  await chunks.next();
+  return { compressed: true, parts: onePart(packed) };
+}
+
+/** All bytes of a source of known size, in memory of that size and no more. */
+async function joined(source: AsyncIterable<Uint8Array>, sizeBytes: number): Promise<Bytes> {
+  const bytes = new Uint8Array(sizeBytes);
+  let at = 0;
+  for await (const piece of source) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}
+
+async function* startingWith(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield first;
+  yield* rest;
+}
+
+/** Cuts to parts of one size. A piece need stay valid only until the next one is asked for. */
+export async function* gather(
+  pieces: AsyncIterable<Uint8Array>,
+  partBytes: number,
+  buffers: PartBuffers,
+): Parts {
+  let part = buffers.take(partBytes);
+  let filledBytes = 0;
+  for await (const piece of pieces) {
+    let at = 0;
+    while (at < piece.length) {
+      // Only now is it known that the full part is not the last one.
+      if (filledBytes === partBytes) {
+        yield part;
+        part = buffers.take(partBytes);
+        filledBytes = 0;
+      }
+      const taken = piece.subarray(at, at + partBytes - filledBytes);
+      part.set(taken, filledBytes);
+      filledBytes += taken.length;
+      at += taken.length;
+    }
+  }
+  if (filledBytes === partBytes) return part;
+  const last = part.slice(0, filledBytes);
+  buffers.giveBack(part);
+  return last;
+}
+
+/** A body that is one part. */
+// oxlint-disable-next-line require-yield -- it has no part but the last
+async function* onePart(bytes: Bytes): Parts {
+  return bytes;
+}
+
+/** One that is ready and two that are being sent; meanwhile one more is filled. */
+const MOST_SPARE = 3;
+
+/**
+ * The memory of parts, used again: the garbage collector sees 8 MiB as one small object, and would let some ten of them
+ * pile up before it looks.
+ */
+export class PartBuffers {
+  #spare: Bytes[] = [];
+
+  /** Of exactly this size; what is in it is of no meaning. */
+  take(partBytes: number): Bytes {
+    // Files of another part size are rare: their buffers are not worth keeping.
+    this.#spare = this.#spare.filter((bytes) => bytes.length === partBytes);
+    return this.#spare.pop() ?? new Uint8Array(partBytes);
+  }
+
+  /** The whole of what was taken, and nobody else's any more. */
+  giveBack(bytes: Bytes): void {
+    if (this.#spare.length < MOST_SPARE) this.#spare.push(bytes);
+  }
+}
+
+/** What comes out are plain frames with content size and checksum, whichever made them. */
+export interface Compressor {
+  readonly name: Exclude<CompressorName, 'none'>;
+  /** One whole frame, in memory of its own. */
+  once(bytes: Uint8Array, level: number): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
+  /**
+   * One frame of exactly `sizeBytes` bytes of source, at least one. A piece is valid until the next one is
+   * asked for. Whoever stops before the end must say so with `return()`, as `for await` does.
+   */
+  stream(source: AsyncIterable<Uint8Array>, level: number, sizeBytes: number): AsyncGenerator<Uint8Array>;
+}
+
+/** zstd-napi, Node's own zstd from 22.15 on, or undefined. */
+export async function loadCompressor(): Promise<Compressor | undefined> {
+  const zstd = await loadZstd();
+  return zstd === undefined ? zlibCompressor() : new NapiCompressor(zstd);
+}
+
+type Context = InstanceType<Zstd['CCtx']>;
+
+/** From this size on a thread of zstd's own is worth its buffers; what it gains needs a second core (bench/worker.mjs). */
+const OVERLAP_FROM_BYTES = 8 * 2 ** 20;
+const PIECE_BYTES = 256 * 2 ** 10;
+const NOTHING = new Uint8Array(0);
+
+/** Large files are compressed on a thread of zstd's own, while the worker reads and hashes. */
+class NapiCompressor implements Compressor {
+  readonly name = 'zstd-napi';
+  readonly #zstd: Zstd;
+  readonly #plain: Context;
+  /** Used again: it holds some 15 MiB, which only the garbage collector frees, and that does not see its size. */
+  #overlapped: Context | undefined;
+  #scratch = new Uint8Array(0);
+  readonly #piece = new Uint8Array(PIECE_BYTES);
+
+  constructor(zstd: Zstd) {
+    this.#zstd = zstd;
+    this.#plain = new zstd.CCtx();
+  }
+
+  once(bytes: Uint8Array, level: number): Uint8Array<ArrayBuffer> {
+    const boundBytes = this.#zstd.compressBound(bytes.length);
+    if (this.#scratch.length < boundBytes) this.#scratch = new Uint8Array(boundBytes);
+    return this.#scratch.slice(0, this.#prepared(this.#plain, level).compress2(this.#scratch, bytes));
+  }
+
+  async *stream(
+    source: AsyncIterable<Uint8Array>,
+    level: number,
+    sizeBytes: number,
+  ): AsyncGenerator<Uint8Array> {
+    if (sizeBytes <= OVERLAP_FROM_BYTES)
+      return yield* this.#frame(this.#prepared(this.#plain, level), source, sizeBytes);
+    // Nobody's while it is in use: one that was left in the middle of a frame must never be used again.
+    const context = this.#prepared(this.#overlapped ?? new this.#zstd.CCtx(), level);
+    this.#overlapped = undefined;
+    context.setParameter(this.#zstd.CParameter.nbWorkers, 1);
+    try {
+      yield* this.#frame(context, source, sizeBytes);
+    } finally {
+      this.#finish(context);
+      this.#overlapped = context;
+    }
+  }
+
+  async *#frame(
+    context: Context,
+    source: AsyncIterable<Uint8Array>,
+    sizeBytes: number,
+  ): AsyncGenerator<Uint8Array> {
+    const { end, continue: more } = this.#zstd.EndDirective;
+    context.setPledgedSrcSize(sizeBytes);
+    let restBytes = sizeBytes;
+    for await (const chunk of source) {
+      restBytes -= chunk.length;
+      const directive = restBytes === 0 ? end : more;
+      let at = 0;
+      for (;;) {
+        const rest = chunk.subarray(at);
+        const [left, produced, consumed] = context.compressStream2(this.#piece, rest, directive);
+        at += consumed;
+        if (produced > 0) yield this.#piece.subarray(0, produced);
+        if (at === chunk.length && (restBytes > 0 || left === 0)) break;
+      }
+    }
+  }
+
+  #prepared(context: Context, level: number): Context {
+    const { ResetDirective, CParameter } = this.#zstd;
+    context.reset(ResetDirective.sessionAndParameters);
+    context.setParameter(CParameter.compressionLevel, level);
+    context.setParameter(CParameter.checksumFlag, 1);
+    context.setParameter(CParameter.contentSizeFlag, 1);
+    return context;
+  }
+
+  /**
+   * Lets the thread finish what it was given. zstd 1.5.7 forgets none of it at a reset (`jobReady` in
+   * zstdmt_compress.c stays set), and the next frame would take the whole process down.
+   */
+  #finish(context: Context): void {
+    while (context.compressStream2(this.#piece, NOTHING, this.#zstd.EndDirective.flush)[0] > 0);
+  }
+}
+
+/** What newer Nodes have and the types of the oldest supported one do not. */
+interface ZstdOptions {
+  readonly params: Readonly<Record<number, number>>;
+  readonly pledgedSrcSize: number;
+}
+interface ZlibWithZstd {
+  readonly constants: Readonly<Record<string, number>>;
+  createZstdCompress(options: ZstdOptions): NodeJS.ReadWriteStream & AsyncIterable<Buffer>;
+}
+
+/** Node's own, for machines without a binary of zstd-napi. Undefined on a Node without it. */
+export function zlibCompressor(): Compressor | undefined {
+  if (!('createZstdCompress' in zlib)) return undefined;
+  const zstd = zlib as unknown as ZlibWithZstd;
+  const stream: Compressor['stream'] = (source, level, sizeBytes) => {
+    const { ZSTD_c_compressionLevel: levelKey = 0, ZSTD_c_checksumFlag: checksumKey = 0 } = zstd.constants;
+    const params = { [levelKey]: level, [checksumKey]: 1 };
+    return throughStream(source, zstd.createZstdCompress({ params, pledgedSrcSize: sizeBytes }));
+  };
+  return {
+    name: 'zlib',
+    stream,
+    once: async (bytes, level) => {
+      const pieces: Uint8Array[] = [];
+      for await (const piece of stream(Readable.from([bytes]), level, bytes.length)) pieces.push(piece);
+      return new Uint8Array(Buffer.concat(pieces));
+    },
+  };
+}
+
+async function* throughStream(
+  source: AsyncIterable<Uint8Array>,
+  stream: NodeJS.ReadWriteStream & AsyncIterable<Buffer>,
+): AsyncGenerator<Uint8Array> {
+  const feeding = feed(source, stream);
+  // Told to the stream, so that it comes out of the loop below.
+  feeding.catch((error: unknown) => stream.emit('error', error));
+  yield* stream;
+  await feeding;
+}
+
+async function feed(source: AsyncIterable<Uint8Array>, stream: NodeJS.WritableStream): Promise<void> {
+  for await (const chunk of source) {
+    // The chunk's memory is used again for the next one: it must be consumed first.
+    await new Promise<void>((resolve, reject) => {
+      stream.write(chunk, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+  stream.end();
+}
