@@ -87,7 +87,7 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
   return { context, watcher, suspects, unsaved, pressureWatch, gauges, ...stages };
 }
 
-/** Who is told when a file changes. */
+/** Who is told when a file changes; from now on the clock of the companions runs. */
 export function connect({ context, files, gauges, unsaved, ...stages }: Stages): void {
   const { generations, recorder, pressureWatch } = stages;
   files.listen(({ fileState, before, event }) => {
@@ -102,6 +102,7 @@ export function connect({ context, files, gauges, unsaved, ...stages }: Stages):
       generations.closed(fileState.path, fileState.lastClose?.how ?? 'close', context.now());
     } else if (before.pushing && !fileState.pushing) generations.memberPushed();
   });
+  generations.begin();
 }
 
 /** What follows from each event of the watch. */

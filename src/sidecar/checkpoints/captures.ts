@@ -2,7 +2,7 @@
 // generation then names the new segments; if there is no checkpoint, the companions are a generation of their own.
 import { reasonOf } from '../../model/errors.ts';
 import { type GenerationFiles, isRenewed, nameInNewest } from './commit.ts';
-import type { CutParts } from './pending-cut.ts';
+import type { CutParts } from './cuts.ts';
 
 export interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'> {
   /** Runs `step` once the commits before it are over. */
@@ -13,20 +13,43 @@ export interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'
   readonly ending: AbortSignal;
 }
 
-export interface Captures {
-  /** A generation was committed: its companions are of this moment. */
-  readonly committed: () => void;
-  /** Captures them, unless a capture is under way. */
-  readonly soon: () => void;
-  /** Resolves to true when all that companions hold by now is stored and recorded. Never rejects. */
-  readonly now: () => Promise<boolean>;
-  readonly close: () => void;
-}
+export class Captures {
+  readonly #options: CapturesOptions;
+  readonly #clock: CompanionClock | undefined;
 
-export function openCaptures(options: CapturesOptions): Captures {
-  const { context, companions, inTurn, write, ending } = options;
-  const { ledger, log, outage, signal, settings } = context;
-  const now = async (): Promise<boolean> => {
+  constructor(options: CapturesOptions) {
+    this.#options = options;
+    const { context, companions } = options;
+    if (companions.areDeclared)
+      this.#clock = new CompanionClock(
+        () => this.now().then(() => undefined),
+        context.settings.companionIntervalMs,
+      );
+  }
+
+  /** They are captured at intervals from now on. */
+  begin(): void {
+    this.#clock?.captured();
+  }
+
+  /** A generation was committed: its companions are of this moment. */
+  committed(): void {
+    this.#clock?.captured();
+  }
+
+  /** Captures them, unless a capture is under way. */
+  soon(): void {
+    this.#clock?.now();
+  }
+
+  close(): void {
+    this.#clock?.close();
+  }
+
+  /** Resolves to true when all that companions hold by now is stored and recorded. Never rejects. */
+  async now(): Promise<boolean> {
+    const { context, companions, inTurn, write, ending } = this.#options;
+    const { ledger, log, outage, signal } = context;
     if (!companions.areDue) return true;
     try {
       const capture = await companions.capture({ atCheckpoint: false }, signal);
@@ -43,51 +66,42 @@ export function openCaptures(options: CapturesOptions): Captures {
         log.warn(`companions could not be stored and are tried again: ${reasonOf(error)}`);
       return false;
     }
-  };
-  const clock = companions.areDeclared
-    ? openCompanionClock(() => now().then(() => undefined), settings.companionIntervalMs)
-    : undefined;
-  return {
-    committed: () => clock?.captured(),
-    soon: () => clock?.now(),
-    now,
-    close: () => clock?.close(),
-  };
+  }
 }
 
-export interface CompanionClock {
+/** Asks for a capture so long after the last one has ended. Runs from the first call on. */
+export class CompanionClock {
+  readonly #capture: () => Promise<void>;
+  readonly #everyMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #isUnderWay = false;
+  #isClosed = false;
+
+  /** `capture` must not reject. */
+  constructor(capture: () => Promise<void>, everyMs: number) {
+    this.#capture = capture;
+    this.#everyMs = everyMs;
+  }
+
   /** They were captured just now. */
-  captured(): void;
-  /** Captures them at once, unless a capture is under way. */
-  now(): void;
-  /** No capture begins any more. */
-  close(): void;
-}
+  captured(): void {
+    clearTimeout(this.#timer);
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.now(), this.#everyMs);
+  }
 
-/** `capture` must not reject. */
-export function openCompanionClock(capture: () => Promise<void>, everyMs: number): CompanionClock {
-  let timer: NodeJS.Timeout | undefined;
-  let isUnderWay = false;
-  let isClosed = false;
-  const captured = (): void => {
-    clearTimeout(timer);
-    if (!isClosed) timer = setTimeout(now, everyMs);
-  };
-  const now = (): void => {
-    if (isUnderWay || isClosed) return;
-    isUnderWay = true;
-    void capture().finally(() => {
-      isUnderWay = false;
-      captured();
+  /** Captures them at once, unless a capture is under way. */
+  now(): void {
+    if (this.#isUnderWay || this.#isClosed) return;
+    this.#isUnderWay = true;
+    void this.#capture().finally(() => {
+      this.#isUnderWay = false;
+      this.captured();
     });
-  };
-  captured();
-  return {
-    captured,
-    now,
-    close: () => {
-      isClosed = true;
-      clearTimeout(timer);
-    },
-  };
+  }
+
+  /** No capture begins any more. */
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
 }

@@ -13,6 +13,7 @@ import type { Companion, Generation, StoredFile } from '../../model/format/recor
 import type { RelPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { Ledger } from '../../records/ledger.ts';
+import type { Files } from '../queue/files.ts';
 import type { Needs } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Companions } from './companions.ts';
@@ -128,6 +129,16 @@ export async function deleteUnneeded(
   await context.tidy.delete(dead, context.signal);
   checkpoints.forget(dead);
   companions.forget(dead);
+}
+
+/** For each object of a suspect member the time of the close that made it suspect. */
+export function closesOf(
+  objects: readonly StoredFile[],
+  files: Pick<Files, 'get'>,
+): ReadonlyMap<string, number> {
+  return new Map(
+    objects.map(({ path, key }) => [key, files.get(path, 'checkpoint')?.lastClose?.atMs ?? Infinity]),
+  );
 }
 
 /**

@@ -3,25 +3,27 @@
 import pLimit from 'p-limit';
 import { committedLine, generationBytes, preferenceLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName, newestOf } from '../../model/checkpoint/history.ts';
+import { keptGenerations } from '../../model/checkpoint/retention.ts';
 import { reasonOf } from '../../model/errors.ts';
+import { provenFromMs } from '../../model/file/suspect.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
-import type { Behind, Generation } from '../../model/format/records.ts';
+import type { Behind, Generation, StoredFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
+import { type LongTimer, startTimer } from '../../native/clock.ts';
 import {
+  closesOf,
   commitGeneration,
   deleteUnneeded,
-  markProven,
-  markSuspect,
   type GenerationFiles,
   type Keepers,
   type Losses,
+  markProven,
   type Marks,
+  markSuspect,
   recordProven,
 } from './commit.ts';
-import { closesOf } from './last-generation.ts';
-import type { CutParts } from './pending-cut.ts';
-import { Spare } from './spare.ts';
-import { openVerifyCut, type VerifyCut } from './verify-cut.ts';
+import type { CutParts } from './cuts.ts';
+import { CutCheck, type Until, type Verified } from './verify.ts';
 
 export interface CommitsOptions extends CutParts {
   /** Objects of cuts that are under way. */
@@ -38,7 +40,8 @@ export class Commits {
   readonly #options: CommitsOptions;
   readonly #keepers: Keepers;
   readonly #spare: Spare;
-  readonly #verified: VerifyCut;
+  /** Undefined if no set is checked before its commit. */
+  readonly #check: CutCheck | undefined;
   /** Runs a step once those before it are over. */
   readonly inTurn = pLimit(1);
   #isMarkDue = false;
@@ -54,7 +57,9 @@ export class Commits {
     this.#isSaid = this.count > 0;
     this.#spare = new Spare(options, () => void this.recordProven());
     this.#keepers = { ...options, isProven: this.#spare.isProven };
-    this.#verified = openVerifyCut(options.context, options.checkpoints);
+    const { verify } = options.context.settings;
+    if (verify?.atCommit === true)
+      this.#check = new CutCheck(options.context, verify.command, options.checkpoints);
   }
 
   /** Resolves when every step that was begun is over. */
@@ -62,12 +67,13 @@ export class Commits {
     return this.inTurn(async () => undefined);
   }
 
-  /** Call it inside `inTurn`. Rejects if it could not be recorded; `until` as for {@link VerifyCut}. */
-  async write(files: GenerationFiles, marks: Marks, until: Parameters<VerifyCut>[3]): Promise<void> {
+  /** Call it inside `inTurn`. Rejects if it could not be recorded; `until` as for {@link CutCheck}. */
+  async write(files: GenerationFiles, marks: Marks, until: Until): Promise<void> {
     const { context, checkpoints, onCommitted } = this.#options;
     const number = checkpoints.takeNumber();
     const doubted: Marks = this.#spare.isDoubtful(files) ? { ...marks, unproven: true } : marks;
-    const verified = await this.#verified(files.members, number, doubted, until);
+    const unchecked: Verified = { marks: doubted };
+    const verified = (await this.#check?.verified(files.members, number, doubted, until)) ?? unchecked;
     const made = { number, files, marks: { ...verified.marks, ...this.#losses() } };
     const before = context.ledger.generations;
     const generation = await commitGeneration(context, this.#keepers, made);
@@ -135,7 +141,6 @@ export class Commits {
   }
 
   /**
-  /**
    * A death has come to light: before anything else is done about it, the store gets a mark on the sets that may hold
    * a file of `paths` half-written. `hint`: what the user can say against it. Rejects if that could not be recorded.
    */
@@ -186,5 +191,79 @@ export class Commits {
     });
     this.#spare.committed();
     return isRecorded;
+  }
+}
+
+interface Members {
+  readonly members: readonly StoredFile[];
+}
+
+/**
+ * Which generations are proven, and when the next one will be. Until one is, more are kept than `--generations` says:
+ * a death can come to light seconds after the commit of the set that it left half-written.
+ */
+export class Spare {
+  readonly #parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>;
+  readonly #onProven: () => void;
+  #signalledAtMs: number | undefined;
+  #clean = false;
+  #timer: LongTimer | undefined;
+
+  /** Calls `onProven` when a generation is proven, if that lets another one go or takes a mark away. */
+  constructor(parts: Pick<CutParts, 'context' | 'files' | 'checkpoints'>, onProven: () => void) {
+    this.#parts = parts;
+    this.#onProven = onProven;
+  }
+
+  readonly isProven = (generation: Members): boolean =>
+    this.#clean || this.#provenFromMs(generation) <= this.#parts.context.now();
+
+  /** True while a death may have made the close of one of these files. */
+  isDoubtful({ members }: Members): boolean {
+    const { files } = this.#parts;
+    const doubtful = members.filter(
+      ({ path }) => files.get(path, 'checkpoint')?.lastClose?.evidence === 'doubtful',
+    );
+    return !this.isProven({ members: doubtful });
+  }
+
+  /** A generation was committed. Asks to be called when the next one is proven, if that changes anything. */
+  committed(): void {
+    this.#timer?.cancel();
+    const { ledger, settings, now } = this.#parts.context;
+    const { generations } = ledger;
+    const isSpare =
+      keptGenerations(generations, settings.generations, () => true).length < generations.length;
+    if (!isSpare && !generations.some(({ unproven }) => unproven)) return;
+    const nowMs = now();
+    const times = generations.map((one) => this.#provenFromMs(one)).filter((atMs) => atMs > nowMs);
+    const nextMs = Math.min(...times);
+    if (nextMs < Infinity) this.#timer = startTimer(nextMs - nowMs, this.#onProven);
+  }
+
+  /** The task was asked to end: from now on only its end proves what it closes. */
+  signalled(atMs: number): void {
+    this.#signalledAtMs ??= atMs;
+  }
+
+  /** The task ended well, and none of its writers died: all is proven. */
+  endedWell(): void {
+    this.#clean = true;
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+  }
+
+  /** When it is proven, ms since the epoch: 0 for at once, Infinity for not before the end. */
+  #provenFromMs({ members }: Members): number {
+    const { files, checkpoints } = this.#parts;
+    const from = members.map(({ path, key }) => {
+      const newest = checkpoints.newestOf(path);
+      // The task has closed the file again since, so no death made the close of this object.
+      if (newest !== undefined && newest.key !== key) return 0;
+      return provenFromMs(files.get(path, 'checkpoint')?.lastClose, this.#signalledAtMs);
+    });
+    return Math.max(0, ...from);
   }
 }

@@ -1,13 +1,13 @@
 // Companions while the task holds them open: finds them, sends what was written since the last time, and remembers
 // which segments hold which file. Never waits for a close, and never reads further than the size it has seen.
 import pLimit from 'p-limit';
-import { planSegments, type Captured, type SegmentPlan } from '../../model/checkpoint/companions.ts';
+import { type Captured, planSegments, type SegmentPlan } from '../../model/checkpoint/companions.ts';
 import { sameFingerprint } from '../../model/file/file-state.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import { parseSegmentKey, segmentKey } from '../../model/format/keys.ts';
 import type { Companion, Generation, Segment } from '../../model/format/records.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
-import { sendSegment, type SegmentSent } from '../../upload/send.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
+import { type SegmentSent, sendSegment } from '../../upload/send.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';

@@ -1,5 +1,6 @@
 // Takes the cuts that model/checkpoint/cut asks for: finds out which members exist, and their states at one instant
 // at which none has a writer. Sends and commits nothing.
+import fs from 'node:fs';
 import {
   closesLost,
   cutGivenUp,
@@ -13,15 +14,18 @@ import {
   programSaid,
   type Proof,
 } from '../../model/checkpoint/cut.ts';
+import { type Candidate, chooseMembers } from '../../model/checkpoint/members.ts';
 import { compileRotations, namesDirectories, type Rotates } from '../../model/checkpoint/rotation.ts';
-import type { ClosedHow, FileFacts } from '../../model/file/file-state.ts';
+import { type ClosedHow, type FileFacts, sameFingerprint } from '../../model/file/file-state.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatMs } from '../../model/units.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
+import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
+import { factsOf, fileFacts, openBeneath, writerState } from '../../native/files.ts';
 import type { Files } from '../queue/files.ts';
+import type { Standing } from '../queue/standing.ts';
 import type { Needs } from '../run/context.ts';
-import { lacksQuiet } from './coverage.ts';
-import { collectStates, membersAmong, openCounted } from './members.ts';
+import { statMember } from '../run/local-file.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'manifest' | 'root' | 'log' | 'resumed' | 'now'>;
@@ -52,13 +56,22 @@ export type Look =
   /** `lacks`: why no proven cut can be taken before something more is closed. `forMs`: look again after this time. */
   | { readonly kind: 'wait'; readonly forMs: number | undefined; readonly lacks: string | undefined };
 
+/** A flush waits for this much quiet. A set that needs more is incomplete: something is probably still to come. */
+const AWAITED_QUIET_MS = 5000;
+
+/** What a set lacks that is complete after being quiet for this long; undefined if a flush waits for that. */
+function lacksQuiet(forMs: number): string | undefined {
+  return forMs <= AWAITED_QUIET_MS ? undefined : `it must be quiet for ${formatMs(forMs)} more`;
+}
+
 /** How long to wait while a member is being written each time that a cut of an instant is due. */
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000 };
 
 export class Cutting {
   readonly #options: CuttingOptions;
   readonly #rotationOf: Rotates;
-  readonly #counts: (path: RelPath, how: ClosedHow) => boolean;
+  /** States that a scan has told: their close event may come after it. */
+  readonly #scanned = new Map<RelPath, FileFacts>();
   #state: CutState;
   #sendMs = 0;
   /** How many looks in a row found a member being written. */
@@ -67,10 +80,9 @@ export class Cutting {
 
   constructor(options: CuttingOptions) {
     this.#options = options;
-    const { settings, manifest, root, resumed } = options.context;
+    const { settings, manifest, resumed } = options.context;
     const { checkpoints: patterns } = settings.manifest;
     const { checkpoints: exact } = manifest.exact;
-    this.#counts = openCounted(root);
     this.#rotationOf = compileRotations(patterns, (path) => manifest.matchIndex('checkpoints', path));
     const rules = {
       settleMs: settings.checkpointSettleMs,
@@ -101,6 +113,22 @@ export class Cutting {
     const { lastDirectory } = this.#state;
     this.#state = memberClosed(this.#state, { path, how, atMs, isLast: this.#options.isLast(path) });
     if (lastDirectory !== undefined) this.#tellAfterLast();
+    return true;
+  }
+
+  /** Asked once for each close, in their order. */
+  #counts(path: RelPath, how: ClosedHow): boolean {
+    const { root } = this.#options.context;
+    if (how === 'close') {
+      const state = this.#scanned.get(path);
+      this.#scanned.delete(path);
+      const now = state === undefined ? undefined : statMember(root, path);
+      return state === undefined || now === undefined || !sameFingerprint(state, now);
+    }
+    const collected = collectStates(root, [path]);
+    if (collected.kind === 'busy') return false;
+    const state = collected.states.get(path);
+    if (how === 'scan' && state !== undefined) this.#scanned.set(path, state);
     return true;
   }
 
@@ -225,4 +253,78 @@ export class Cutting {
       { hint: 'name the file that the program closes last' },
     );
   }
+}
+
+export type Collected =
+  /** One moment at which no member had a writer. */
+  | { readonly kind: 'cut'; readonly states: ReadonlyMap<RelPath, FileFacts> }
+  | { readonly kind: 'busy'; readonly path: RelPath };
+
+/**
+ * The states of all members at one moment: collected twice, and taken only if nothing differs, so that every state
+ * held at the instant in between. `busy`: a member has a writer, or vanished.
+ */
+export function collectStates(root: WorkDir, members: readonly RelPath[]): Collected {
+  const first = collectOnce(root, members);
+  if (first.kind === 'busy') return first;
+  const second = collectOnce(root, members);
+  if (second.kind === 'busy') return second;
+  for (const [path, state] of first.states) {
+    const again = second.states.get(path);
+    if (again === undefined || !sameFingerprint(state, again)) return { kind: 'busy', path };
+  }
+  return second;
+}
+
+function collectOnce(root: WorkDir, members: readonly RelPath[]): Collected {
+  const states = new Map<RelPath, FileFacts>();
+  for (const path of members) {
+    const state = stateOf(root, path);
+    if (state === undefined) return { kind: 'busy', path };
+    states.set(path, state);
+  }
+  return { kind: 'cut', states };
+}
+
+/** The state of one member; undefined while it has a writer, or if it is gone. */
+function stateOf(root: WorkDir, path: RelPath): FileFacts | undefined {
+  try {
+    const fd = openBeneath(root, path);
+    try {
+      return writerState(fd) === 'writer' ? undefined : factsOf(fd);
+    } finally {
+      fs.closeSync(fd);
+    }
+  } catch {
+    return linkState(root, path);
+  }
+}
+
+function linkState(root: WorkDir, path: RelPath): FileFacts | undefined {
+  const stat = lstatBeneath(root, path);
+  return stat?.isSymbolicLink() === true ? fileFacts(stat) : undefined;
+}
+
+/** The declared checkpoint files that exist, without those that `--newest` or `isLeftOut` leaves out. */
+export function membersAmong(
+  { root, manifest, settings }: Uses,
+  standing: Standing,
+  rotationOf: Rotates,
+  isLeftOut: (unit: string) => boolean = () => false,
+): readonly RelPath[] {
+  const candidates: Candidate[] = [];
+  for (const path of standing.paths()) {
+    const unit = rotationOf(path)?.unit ?? path;
+    if (isLeftOut(unit)) continue;
+    const facts = statMember(root, path);
+    standing.looked(path, facts !== undefined);
+    if (facts !== undefined)
+      candidates.push({
+        path,
+        mtimeNs: facts.mtimeNs,
+        pattern: manifest.matchIndex('checkpoints', path),
+        unit,
+      });
+  }
+  return chooseMembers(candidates, settings.manifest.newest);
 }

@@ -1,16 +1,15 @@
 // Commits checkpoint generations: once a cut of all members is taken, waits until objects hold exactly the states of
-// that moment, and writes the one record that commits them.
+// that moment, and writes the one record that commits them. Knows how much of what was closed is committed.
 import { reasonOf } from '../../model/errors.ts';
 import type { ClosedHow } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
-import { type Captures, openCaptures } from './captures.ts';
+import { Changes } from '../queue/changes.ts';
+import { Captures } from './captures.ts';
 import type { GenerationFiles, Marks } from './commit.ts';
 import { Commits, type CommitsOptions } from './commits.ts';
-import { Coverage, type Covered } from './coverage.ts';
+import { type Commit, commitLast, type CutParts, type LastCut, PendingCut } from './cuts.ts';
 import { Cutting, type CuttingOptions } from './cutting.ts';
-import { type Commit, commitLast, type LastCut } from './last-generation.ts';
-import { type CutParts, PendingCut } from './pending-cut.ts';
-import { CutRefused } from './verify-cut.ts';
+import { CutRefused } from './verify.ts';
 
 export interface GenerationsOptions
   extends CutParts, Omit<CuttingOptions, 'context'>, Pick<CommitsOptions, 'behind'> {
@@ -47,12 +46,17 @@ export class Generations {
         options.onCommitted();
       },
     });
-    this.#captures = openCaptures({
+    this.#captures = new Captures({
       ...options,
       inTurn: (step) => this.#commits.inTurn(step),
       write: (files) => this.#write(files, {}),
       ending: this.#ending.signal,
     });
+  }
+
+  /** From now on companions are captured at intervals. */
+  begin(): void {
+    this.#captures.begin();
   }
 
   closed(path: RelPath, how: ClosedHow, atMs: number): void {
@@ -107,8 +111,9 @@ export class Generations {
       return look.lacks;
     }
     const closes = this.#coverage.cutTaken(look.isWhole);
-    this.#cut = new PendingCut(this.#options, look, closes, () => this.memberPushed());
+    this.#cut = new PendingCut(this.#options, look, closes);
     this.#held.add(this.#cut);
+    this.#cut.begin(() => this.memberPushed());
     this.#advance();
     return undefined;
   }
@@ -212,5 +217,62 @@ export class Generations {
 
   get commits(): Pick<Commits, 'count' | 'markDeath' | 'recordProven'> {
     return this.#commits;
+  }
+}
+
+export type Covered =
+  | { readonly kind: 'covered' }
+  /** Nothing can be committed before something more is closed. */
+  | { readonly kind: 'incomplete'; readonly lacks: string }
+  /** The signal aborted first. */
+  | { readonly kind: 'late' };
+
+/** How much of what was closed is in a committed generation: a flush asks this. Counts closes. */
+export class Coverage {
+  readonly #changes = new Changes();
+  #closes = 0;
+  #committedCloses = 0;
+  #cutsUnderWay = 0;
+  #lacks: string | undefined;
+
+  /** A close was counted. */
+  closed(): void {
+    this.#closes += 1;
+  }
+
+  /** The set was looked at. `lacks`: why no cut can be taken before something more is closed. */
+  looked(lacks: string | undefined): void {
+    this.#lacks = lacks;
+    this.#changes.notify();
+  }
+
+  /** A cut was taken. Returns how many closes it covers; no new one if it does not hold all files. */
+  cutTaken(isWhole: boolean): number {
+    this.#cutsUnderWay += 1;
+    return isWhole ? this.#closes : this.#committedCloses;
+  }
+
+  committed(closes: number): void {
+    this.#cutsUnderWay -= 1;
+    this.#committedCloses = Math.max(closes, this.#committedCloses);
+    this.#changes.notify();
+  }
+
+  /** The cut did not hold or could not be recorded: another one is due, even without a further close. */
+  givenUp(): void {
+    this.#cutsUnderWay -= 1;
+    this.looked(undefined);
+  }
+
+  /** Waits until a committed generation covers every close counted before this call, or until none is due. */
+  async wait(signal: AbortSignal): Promise<Covered> {
+    const closes = this.#closes;
+    const isCovered = (): boolean => this.#committedCloses >= closes;
+    const isDue = (): boolean => this.#lacks === undefined || this.#cutsUnderWay > 0;
+    while (!isCovered() && isDue() && !signal.aborted) await this.#changes.next(signal);
+    if (isCovered()) return { kind: 'covered' };
+    return isDue() || this.#lacks === undefined
+      ? { kind: 'late' }
+      : { kind: 'incomplete', lacks: this.#lacks };
   }
 }

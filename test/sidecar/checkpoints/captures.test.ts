@@ -1,5 +1,8 @@
+// Companions between two checkpoints. The time is the test's; the store is a list of records.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type CompanionClock, openCompanionClock } from '../../../src/sidecar/checkpoints/captures.ts';
+import type { Companion, Generation } from '../../../src/model/format/records.ts';
+import { CompanionClock } from '../../../src/sidecar/checkpoints/captures.ts';
+import { Generations } from '../../../src/sidecar/checkpoints/generations.ts';
 
 const EVERY_MS = 300_000;
 
@@ -9,7 +12,8 @@ let clock: CompanionClock;
 beforeEach(() => {
   vi.useFakeTimers();
   captures = [];
-  clock = openCompanionClock(() => new Promise((resolve) => captures.push(resolve)), EVERY_MS);
+  clock = new CompanionClock(() => new Promise((resolve) => captures.push(resolve)), EVERY_MS);
+  clock.captured();
 });
 afterEach(() => {
   clock.close();
@@ -48,5 +52,96 @@ describe('companions without a checkpoint', () => {
     clock.captured();
     await vi.advanceTimersByTimeAsync(2 * EVERY_MS);
     expect(captures).toHaveLength(0);
+  });
+});
+
+describe('companions of a task that writes no checkpoint', () => {
+  type Options = ConstructorParameters<typeof Generations>[0];
+
+  const MINUTE_MS = 60_000;
+
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  function opened() {
+    const records: (readonly Generation[])[] = [];
+    const ledger = {
+      generations: [] as readonly Generation[],
+      setGenerations: (generations: readonly Generation[]) => (ledger.generations = generations),
+      write: async () => void records.push(ledger.generations),
+    };
+    const log = { path: 'log', size: 1, segments: [{ key: 'log.1', first: 0, size: 1 }] };
+    const companions = {
+      areDeclared: true,
+      areDue: true,
+      areWholeSet: true,
+      current: [{ ...log, segments: [...log.segments] }] as unknown as readonly Companion[],
+      capture: async () => ({ kind: 'captured', companions: companions.current }),
+      isCurrent: () => true,
+      garbage: () => [],
+      forget: () => undefined,
+    };
+    const none = {
+      objects: [],
+      currentOf: () => new Set(),
+      forget: () => undefined,
+      newestOf: () => undefined,
+    };
+    const context = {
+      ledger,
+      attempt: 1,
+      lacking: [],
+      settings: {
+        generations: 2,
+        verify: undefined,
+        checkpointSettleMs: 2000,
+        companionIntervalMs: 5 * MINUTE_MS,
+        manifest: { checkpoints: [] },
+      },
+      manifest: { exact: { checkpoints: [] }, matchIndex: () => -1 },
+      log: { info: () => undefined, debug: () => undefined, warn: () => undefined },
+      outage: { isKnown: false },
+      signal: new AbortController().signal,
+      tidy: { delete: async () => true },
+      now: () => Date.now(),
+    };
+    const generations = new Generations({
+      context,
+      companions,
+      checkpoints: { ...none, takeNumber: () => records.length + 1 },
+      files: { fileStates: () => [], paths: () => [], get: () => undefined },
+      drainEvents: () => undefined,
+      behind: () => [],
+      isLast: () => false,
+      restored: [],
+      onCommitted: () => undefined,
+    } as unknown as Options);
+    generations.begin();
+    return {
+      generations,
+      records,
+      grow: () => {
+        log.segments.push({ key: `log.${log.segments.length + 1}`, first: log.size, size: 1 });
+        companions.current = [{ ...log, segments: [...log.segments] }] as unknown as readonly Companion[];
+      },
+    };
+  }
+
+  it('companions without a checkpoint are recorded every so often, if they have grown', async () => {
+    const { generations, records, grow } = opened();
+    await vi.advanceTimersByTimeAsync(5 * MINUTE_MS - 1);
+    expect(records).toHaveLength(0);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(records).toHaveLength(1);
+    expect(records[0]?.[0]?.companions[0]?.path).toBe('log');
+    await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+    expect(records).toHaveLength(1);
+    grow();
+    await vi.advanceTimersByTimeAsync(5 * MINUTE_MS);
+    expect(records).toHaveLength(2);
+    generations.pause();
+    grow();
+    await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+    expect(records).toHaveLength(2);
   });
 });

@@ -1,101 +1,175 @@
-// What is said of a set that is older than the bound: which file holds it up, and why. Real files; the clock is the test's.
+// Which checkpoint files are looked at for a cut, and what is said of a set that is older than the bound. Real files; the
+// clock is the test's.
 import fs from 'node:fs';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
-import { Cutting, type TakenCut } from '../../../src/sidecar/checkpoints/cutting.ts';
+import type { RelPath } from '../../../src/model/path.ts';
+import { Cutting, membersAmong, type TakenCut } from '../../../src/sidecar/checkpoints/cutting.ts';
 import { Files } from '../../../src/sidecar/queue/files.ts';
 import type { Context } from '../../../src/sidecar/run/context.ts';
 import { testDir, type TestDir } from '../../support/work-dir.ts';
 
-/** Past the bound, and what is on its way when it passes. */
-const LATE_MS = 12_001;
+describe('the members of a cut: of very many names that came and went, those that are there', () => {
+  const NAMES = 2000;
+  /** Far fewer than there are names, and more than are looked at though they are gone. */
+  const MOST_LOOKS = 250;
 
-let root: TestDir;
-let files: Files;
-let cutting: Cutting;
-let nowMs: number;
-let said: string[];
-beforeEach(() => {
-  process.on('SIGIO', ignore);
-  root = testDir();
-  nowMs = 0;
-  said = [];
-  const now = (): number => nowMs;
-  files = new Files({
-    push: () => new Promise(() => undefined),
-    rolesOf: () => ['checkpoint'],
-    replaces: () => false,
-    sizeOf: () => 0,
-    now,
+  let root: TestDir;
+  let files: Files;
+  let looks: readonly unknown[][];
+  beforeEach(() => {
+    root = testDir();
+    files = new Files({
+      push: () => new Promise(() => undefined),
+      rolesOf: () => ['checkpoint'],
+      replaces: () => false,
+      sizeOf: () => 0,
+      now: () => 0,
+    });
+    looks = vi.spyOn(fs, 'lstatSync').mock.calls;
   });
-  // Dates: nothing proves a set of them, whatever is closed.
-  const patterns = { results: [], checkpoints: ['ck-*', 'never'], inputs: [], companions: [], exclude: [] };
-  const context = {
-    root,
-    manifest: compileManifest({ ...patterns, newest: undefined }),
-    settings: { manifest: patterns, checkpointSettleMs: 600_000, checkpointLast: undefined },
-    resumed: undefined,
-    now,
-    log: { warn: (text: string, { hint }: { hint: string }) => said.push(`${text}; try: ${hint}`) },
-  };
-  cutting = new Cutting({
-    context: context as unknown as Context,
-    files,
-    drainEvents: () => undefined,
-    isLast: () => false,
-    restored: [],
+  afterEach(() => {
+    vi.restoreAllMocks();
+    root.remove();
+  });
+
+  function closed(name: RelPath): void {
+    files.closed(name, 'close', 0);
+  }
+
+  function members(): readonly RelPath[] {
+    const patterns = { results: [], checkpoints: ['ck.*'], inputs: [], companions: [], exclude: [] };
+    const manifest = compileManifest({ ...patterns, newest: undefined });
+    const context = { root, manifest, settings: { manifest: { newest: undefined } } };
+    return membersAmong(context as unknown as Context, files.standing, () => undefined);
+  }
+
+  function manyThatWent(): void {
+    for (let n = 0; n < NAMES; n += 1) closed(`ck.${n}`);
+    root.write('ck.5', 'x');
+    expect(members()).toEqual(['ck.5']);
+    looks = vi.spyOn(fs, 'lstatSync').mockClear().mock.calls;
+  }
+
+  it('names that are gone are looked at no more, but for the last of them', () => {
+    manyThatWent();
+    expect(members()).toEqual(['ck.5']);
+    expect(looks.length).toBeLessThan(MOST_LOOKS);
+  });
+
+  it('a name that comes again is a member again, however many went after it', () => {
+    manyThatWent();
+    root.write('ck.0', 'x');
+    closed('ck.0');
+    expect(members()).toEqual(['ck.0', 'ck.5']);
+  });
+
+  it('a file that is removed and written anew is a member as soon as it is there, before it is closed', () => {
+    manyThatWent();
+    fs.rmSync(`${root.path}/ck.5`);
+    expect(members()).toEqual([]);
+    root.write('ck.5', 'y');
+    expect(members()).toEqual(['ck.5']);
+  });
+
+  it('a file that was there before the task is a member', () => {
+    root.write('ck.old', 'x');
+    files.inherit('ck.old', root.facts('ck.old'));
+    expect(members()).toEqual(['ck.old']);
   });
 });
-afterEach(() => {
-  root.remove();
-  process.off('SIGIO', ignore);
-});
 
-const ignore = (): void => undefined;
+describe('a set that is older than the bound', () => {
+  /** Past the bound, and what is on its way when it passes. */
+  const LATE_MS = 12_001;
 
-function closed(name: string, content: string): void {
-  root.write(name, content);
-  files.closed(name, 'close', nowMs);
-  cutting.closed(name, 'close', nowMs);
-}
+  let root: TestDir;
+  let files: Files;
+  let cutting: Cutting;
+  let nowMs: number;
+  let said: string[];
+  beforeEach(() => {
+    process.on('SIGIO', ignore);
+    root = testDir();
+    nowMs = 0;
+    said = [];
+    const now = (): number => nowMs;
+    files = new Files({
+      push: () => new Promise(() => undefined),
+      rolesOf: () => ['checkpoint'],
+      replaces: () => false,
+      sizeOf: () => 0,
+      now,
+    });
+    // Dates: nothing proves a set of them, whatever is closed.
+    const patterns = { results: [], checkpoints: ['ck-*', 'never'], inputs: [], companions: [], exclude: [] };
+    const context = {
+      root,
+      manifest: compileManifest({ ...patterns, newest: undefined }),
+      settings: { manifest: patterns, checkpointSettleMs: 600_000, checkpointLast: undefined },
+      resumed: undefined,
+      now,
+      log: { warn: (text: string, { hint }: { hint: string }) => said.push(`${text}; try: ${hint}`) },
+    };
+    cutting = new Cutting({
+      context: context as unknown as Context,
+      files,
+      drainEvents: () => undefined,
+      isLast: () => false,
+      restored: [],
+    });
+  });
+  afterEach(() => {
+    root.remove();
+    process.off('SIGIO', ignore);
+  });
 
-/** The cut of an instant that is due by now. */
-function cutAt(atMs: number): TakenCut {
-  nowMs = atMs;
-  closed('ck-1-2', `at ${atMs}`);
-  const look = cutting.look();
-  if (look.kind !== 'cut') throw new Error(`no cut: ${JSON.stringify(look)}`);
-  return look;
-}
+  const ignore = (): void => undefined;
 
-it('a file that changes before it is read is named once the set is late, and only once', () => {
-  closed('ck-1-1', 'first');
-  cutting.givenUp(cutAt(8000), 'ck-1-2');
-  expect(said).toEqual([]);
-  for (const atMs of [LATE_MS, LATE_MS + 5000]) cutting.givenUp(cutAt(atMs), 'ck-1-2');
-  expect(said).toEqual([
-    'the newest checkpoint is older than what was closed 12.0 s ago: ck-1-2 changes faster than it is sent; ' +
-      'try: write checkpoints less often',
-  ]);
-});
+  function closed(name: string, content: string): void {
+    root.write(name, content);
+    files.closed(name, 'close', nowMs);
+    cutting.closed(name, 'close', nowMs);
+  }
 
-it('a set that the store refuses is late for another reason, and no file is blamed', () => {
-  closed('ck-1-1', 'first');
-  cutting.givenUp(cutAt(8000));
-  cutting.givenUp(cutAt(LATE_MS));
-  expect(said).toEqual([]);
-});
-
-it('a file that has a writer each time is named so', () => {
-  closed('ck-1-1', 'first');
-  const writer = fs.openSync(`${root.path}/ck-1-1`, 'a');
-  for (const atMs of [8000, LATE_MS]) {
+  /** The cut of an instant that is due by now. */
+  function cutAt(atMs: number): TakenCut {
     nowMs = atMs;
     closed('ck-1-2', `at ${atMs}`);
-    expect(cutting.look()).toMatchObject({ kind: 'wait', lacks: 'ck-1-1 is being written' });
+    const look = cutting.look();
+    if (look.kind !== 'cut') throw new Error(`no cut: ${JSON.stringify(look)}`);
+    return look;
   }
-  fs.closeSync(writer);
-  expect(said).toEqual([
-    expect.stringMatching(/: ck-1-1 is being written each time that one is due; try: close it/),
-  ]);
+
+  it('a file that changes before it is read is named once the set is late, and only once', () => {
+    closed('ck-1-1', 'first');
+    cutting.givenUp(cutAt(8000), 'ck-1-2');
+    expect(said).toEqual([]);
+    for (const atMs of [LATE_MS, LATE_MS + 5000]) cutting.givenUp(cutAt(atMs), 'ck-1-2');
+    expect(said).toEqual([
+      'the newest checkpoint is older than what was closed 12.0 s ago: ck-1-2 changes faster than it is sent; ' +
+        'try: write checkpoints less often',
+    ]);
+  });
+
+  it('a set that the store refuses is late for another reason, and no file is blamed', () => {
+    closed('ck-1-1', 'first');
+    cutting.givenUp(cutAt(8000));
+    cutting.givenUp(cutAt(LATE_MS));
+    expect(said).toEqual([]);
+  });
+
+  it('a file that has a writer each time is named so', () => {
+    closed('ck-1-1', 'first');
+    const writer = fs.openSync(`${root.path}/ck-1-1`, 'a');
+    for (const atMs of [8000, LATE_MS]) {
+      nowMs = atMs;
+      closed('ck-1-2', `at ${atMs}`);
+      expect(cutting.look()).toMatchObject({ kind: 'wait', lacks: 'ck-1-1 is being written' });
+    }
+    fs.closeSync(writer);
+    expect(said).toEqual([
+      expect.stringMatching(/: ck-1-1 is being written each time that one is due; try: close it/),
+    ]);
+  });
 });

@@ -1,4 +1,4 @@
-// What a flush waits for, of files: as decide() leaves them. Of sets: checkpoints/coverage.test.ts.
+// What a flush waits for, of files: as decide() leaves them. Of sets: checkpoints/generations.test.ts.
 import { describe, expect, it } from 'vitest';
 import type { FileEvent } from '../../../src/model/file/decide.ts';
 import type { Files } from '../../../src/sidecar/queue/files.ts';

@@ -1,6 +1,6 @@
 // What a flush waits for, of checkpoint sets: as generations counts them. Of files: queue/needs.test.ts.
 import { describe, expect, it } from 'vitest';
-import { Coverage, type Covered } from '../../../src/sidecar/checkpoints/coverage.ts';
+import { Coverage, type Covered } from '../../../src/sidecar/checkpoints/generations.ts';
 
 const NEVER = new AbortController().signal;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
