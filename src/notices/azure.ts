@@ -1,6 +1,6 @@
 // Azure's scheduled events: will this virtual machine be evicted, deleted, moved or restarted? Azure waits until the
 // instant in NotBefore, or until everybody has approved. Azure documentation, "Scheduled Events for Linux VMs".
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Notice } from '../model/format/notice.ts';
 import { atInstant, instantMs } from './instant.ts';
 import { askAtFirst, baseUrl, jsonOf, poll, tryAsk, type Answer } from './metadata.ts';

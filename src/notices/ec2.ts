@@ -1,6 +1,6 @@
 // EC2's instance metadata, version 2 (IMDSv2, with a session token): is this spot instance to be interrupted?
 // Amazon EC2 User Guide, "Spot Instance interruption notices" and "EC2 instance rebalance recommendations".
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Notice } from '../model/format/notice.ts';
 import { atInstant, instantMs } from './instant.ts';
 import { askAtFirst, baseUrl, jsonOf, poll, tryAsk, type Answer, type Question } from './metadata.ts';

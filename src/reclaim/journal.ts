@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { z } from 'zod';
+import * as z from 'zod';
 import { CaptureError, errnoOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { Fingerprint } from '../model/file/file-state.ts';

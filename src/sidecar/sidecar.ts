@@ -72,7 +72,6 @@ interface Stops {
 /** Watches from now on what the task closes. */
 async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise<Sidecar> {
   const { context, restored } = begun;
-  warmUpWorkers(context);
   const witness = openWitness({ launcher: options.launcher, self: process.pid, token: context.runToken });
   const { watcher, listen } = await openWatch(context, witness);
   const stages = makeStages({ context, restored, watcher, witness });
@@ -87,6 +86,8 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   if (options.attempt === undefined || options.standalone === true)
     await sayOpening(context, begun, stops.patience.signal);
   stops.patience.close();
+  // Not before the task may start: it takes a while, and a part of it holds this thread.
+  setImmediate(() => warmUpWorkers(context));
   let window: DrainWindow | undefined;
   return {
     attempt: context.attempt,

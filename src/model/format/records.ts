@@ -1,7 +1,7 @@
 // The records: small immutable JSON objects that say what an attempt has stored so far. The format is fixed, because
 // other programs read them. Everything read from a store is validated here before anything believes it.
 import { createHash } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { isInside } from '../path.ts';
 
 /** The largest record that is read; a larger one is not ours. */

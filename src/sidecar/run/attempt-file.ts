@@ -1,7 +1,7 @@
 // What a restarted sidecar of the same attempt must know and cannot find out: which files were there before the task
 // started. Written before the task starts, in .capture/ of the work directory; checked before it is believed.
 import fs from 'node:fs';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Fingerprint } from '../../model/file/file-state.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
 import { type Lacking, lackingSchema } from '../../model/format/records.ts';

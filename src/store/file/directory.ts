@@ -5,7 +5,7 @@
 // between leaves rubbish, never a lie.
 import fs, { type BigIntStats } from 'node:fs';
 import { dirname } from 'node:path';
-import { z } from 'zod';
+import * as z from 'zod';
 import { errnoOf } from '../../model/errors.ts';
 import { md5Of } from '../../model/md5.ts';
 import { isInside } from '../../model/path.ts';
