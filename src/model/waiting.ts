@@ -100,3 +100,26 @@ export interface BackOff {
 export function pauseAfter({ firstMs, mostMs, factor = 2 }: BackOff, before: number): number {
   return Math.min(mostMs, firstMs * factor ** before);
 }
+
+export class Changes {
+  #listeners: (() => void)[] = [];
+
+  notify(): void {
+    const listeners = this.#listeners;
+    this.#listeners = [];
+    for (const listener of listeners) listener();
+  }
+
+  /** Resolves at the next change, or when `signal` aborts. */
+  async next(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      signal.addEventListener('abort', done, { once: true });
+      this.#listeners.push(done);
+    });
+  }
+}

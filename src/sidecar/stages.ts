@@ -13,7 +13,7 @@ import { Gauges } from './disk/gauges.ts';
 import { PressureWatch, Reclaims } from './disk/reclaims.ts';
 import { Files } from './queue/files.ts';
 import type { Doubt } from './queue/partials.ts';
-import { openPusher } from './queue/pushing.ts';
+import { pusherOf } from './queue/push.ts';
 import { Recorder } from './queue/recorder.ts';
 import { Results } from './queue/results.ts';
 import { Unsaved } from './queue/unsaved.ts';
@@ -44,7 +44,7 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
   for (const { file, facts } of restored.members) checkpoints.noteRestored(file, facts);
   const files = new Files({
     paths,
-    push: openPusher({ context, checkpoints, results, suspects }),
+    push: pusherOf({ context, checkpoints, results, suspects }),
     rolesOf: (path) => rolesToStore(manifest.rolesOf(path)),
     replaces: (path) => results.replaces(path),
     sizeOf: (path) => statMember(root, path)?.size ?? 0,
@@ -88,11 +88,10 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
 }
 
 /** Who is told when a file changes; from now on the clock of the companions runs. */
-export function connect({ context, files, gauges, unsaved, ...stages }: Stages): void {
+export function connect({ context, files, gauges, ...stages }: Stages): void {
   const { generations, recorder, pressureWatch } = stages;
   files.listen(({ fileState, before, event }) => {
     gauges.changed(fileState, before);
-    unsaved.changed(fileState, before);
     if (fileState.role === 'result') {
       if (event?.kind !== 'stored') return;
       gauges.stored();

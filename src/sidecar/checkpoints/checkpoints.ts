@@ -1,7 +1,6 @@
 // Checkpoint objects: pushes members as they close, each push as a new object, and remembers which object holds which
 // state of which member. generations.ts makes committed sets of them.
 import { newestOf } from '../../model/checkpoint/history.ts';
-import type { FileEvent } from '../../model/file/decide.ts';
 import {
   type FileFacts,
   type FileState,
@@ -12,11 +11,11 @@ import { checkpointKey } from '../../model/format/keys.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { sendFile, type SendJob, type Sent } from '../../upload/send.ts';
-import { endedPush, failedPush, type PushHandle } from '../queue/pusher.ts';
+import type { PushHandle } from '../queue/turns.ts';
 import type { Needs } from '../run/context.ts';
 
 /** What it takes of the run. */
-type Uses = Needs<'scope' | 'log' | 'attempt' | 'ledger' | 'sender' | 'outage' | 'now'>;
+type Uses = Needs<'scope' | 'log' | 'attempt' | 'ledger' | 'sender' | 'now'>;
 
 interface StoredMember {
   readonly file: StoredFile;
@@ -87,20 +86,20 @@ export class Checkpoints {
     for (const [path, { file }] of this.#stored) if (gone.has(file.key)) this.#stored.delete(path);
   }
 
-  async push(fileState: FileState, how: PushHandle): Promise<FileEvent> {
+  async push({ path }: FileState, how: PushHandle): Promise<Sent> {
     const startedMs = this.#context.now();
     const named: string[] = [];
+    let sent: Sent | undefined;
     try {
-      const sent = await sendFile(this.#context.sender, this.#job(fileState.path, how, named), how.signal);
-      if (sent.kind !== 'exists') for (const key of named) this.#objects.add(key);
-      return this.#noteSent(fileState.path, sent, startedMs);
-    } catch (error) {
-      for (const key of named) this.#objects.add(key);
-      return failedPush(this.#context, fileState, error, how.signal);
+      sent = await sendFile(this.#context.sender, this.#job(path, how, named), how.signal);
+    } finally {
+      if (sent?.kind !== 'exists') for (const key of named) this.#objects.add(key);
     }
+    this.#noteSent(path, sent, startedMs);
+    return sent;
   }
 
-  #noteSent(path: RelPath, sent: Sent, startedMs: number): FileEvent {
+  #noteSent(path: RelPath, sent: Sent, startedMs: number): void {
     const { now, log } = this.#context;
     switch (sent.kind) {
       case 'stored': {
@@ -128,18 +127,13 @@ export class Checkpoints {
         this.#stored.delete(path);
         log.debug(`checkpoint ${showPath(path)} was removed by the task`, { event: 'withdrawn', path });
         break;
-      case 'torn':
-      case 'has-writer':
-        break;
       case 'refused':
         log.warn(`checkpoint ${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
         break;
+      case 'torn':
+      case 'has-writer':
       case 'exists':
-        // A dead sidecar of this attempt sent it, or it is another task's: `a.b` of `c` and `a` of `b.c` have the
-        // same key.
-        return { kind: 'failed', why: 'an object stands under its key', atMs: now() };
     }
-    return endedPush(sent, startedMs, now());
   }
 
   #job(path: RelPath, { spoolFirst, onSent }: PushHandle, named: string[]): SendJob {

@@ -23,7 +23,7 @@ import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { factsOf, fileFacts, openBeneath, writerState } from '../../native/files.ts';
 import type { Files } from '../queue/files.ts';
-import type { Standing } from '../queue/standing.ts';
+import type { Standing } from '../queue/file-states.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 

@@ -3,7 +3,7 @@
 import { reasonOf } from '../../model/errors.ts';
 import type { ClosedHow } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
-import { Changes } from '../queue/changes.ts';
+import { Changes } from '../../model/waiting.ts';
 import { Captures } from './captures.ts';
 import type { GenerationFiles, Marks } from './commit.ts';
 import { Commits, type CommitsOptions } from './commits.ts';

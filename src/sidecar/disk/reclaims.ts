@@ -16,9 +16,8 @@ import { sendFile } from '../../upload/send.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { Files } from '../queue/files.ts';
-import { type Amount, isClosedOnce } from '../queue/local-copies.ts';
 import { isOverwritten, mayBeOverwritten } from '../queue/overwritten.ts';
-import type { Reclaimable, Results } from '../queue/results.ts';
+import { type Amount, isClosedOnce, type Reclaimable, type Results } from '../queue/results.ts';
 import type { Context, Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 
@@ -37,11 +36,13 @@ export class Reclaims {
   readonly #context: Context;
   readonly #results: Results;
   readonly #inTurn = pLimit(1);
+  readonly #isDoubtful: boolean;
   reclaimed = 0;
 
   constructor(context: Context, results: Results) {
     this.#context = context;
     this.#results = results;
+    this.#isDoubtful = mayBeOverwritten(context.history);
   }
 
   /** How short the space is, for what could go once a record names it. */
@@ -59,7 +60,7 @@ export class Reclaims {
       if (reclaimer === undefined) return;
       const isFree = ({ path }: Reclaimable): boolean => !manifest.rolesOf(path).companion;
       // While there is enough space, what may be pushed again at the end stays until then.
-      if (settings.reclaim === 'now' && !this.#isDoubtful())
+      if (settings.reclaim === 'now' && !this.#isDoubtful)
         return this.#reclaimAll(only(this.#results.readyToReclaim(), isFree), false);
       if (this.#isReserved()) return;
       // Never a file that was reopened after a close: it may be needed again.
@@ -99,7 +100,7 @@ export class Reclaims {
     try {
       const now = statMember(root, path);
       if (now === undefined || !sameFingerprint(now, fingerprint)) return;
-      const isSure = one.isOurs && (atEnd || !this.#isDoubtful());
+      const isSure = one.isOurs && (atEnd || !this.#isDoubtful);
       if (!isSure && !(await this.#stillStored(path))) return;
       this.#results.noteReclaiming(path, true);
       const confirm = (): Promise<void> => fence.pass(signal);
@@ -155,10 +156,6 @@ export class Reclaims {
       log.warn(
         `${showPath(one.path)} was made anew while it was reclaimed: the older one is now ${showPath(aside)}`,
       );
-  }
-
-  #isDoubtful(): boolean {
-    return mayBeOverwritten(this.#context.history);
   }
 
   /** For a baseline of an earlier attempt: the object must still be the one that the record names. */

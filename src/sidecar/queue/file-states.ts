@@ -6,9 +6,17 @@ import { provenFromMs } from '../../model/file/suspect.ts';
 import { fileStateRow } from '../../model/packed/file-states.ts';
 import { PackedMap, Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
-import type { FileKey } from './pusher.ts';
-import { Standing } from './standing.ts';
 
+/** Stands for one file in one role. A number, because there may be very many. */
+export type FileKey = number;
+
+/** Files that were closed last, of each role, are known by name: any of these may have been opened again since. */
+const MOST_RECENT = 200;
+/**
+ * This many of the names that are gone are still looked at, those that went last: a program may remove a file before
+ * it writes it anew, and no cut may be taken without it then.
+ */
+const MOST_GONE = 200;
 const ROLES: readonly FileRole[] = ['result', 'checkpoint'];
 
 export class FileStates {
@@ -17,6 +25,8 @@ export class FileStates {
   readonly #blocked = new Set<FileKey>();
   readonly #open = new Set<FileKey>();
   readonly #unproven = new Set<FileKey>();
+  readonly #recent: Readonly<Record<FileRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
+  #checkpointAtMs = -Infinity;
   /** Checkpoints that may be there. */
   readonly standing: Standing;
 
@@ -50,7 +60,7 @@ export class FileStates {
     return this.#rows[role].get(path);
   }
 
-  set(fileState: FileState): void {
+  set(fileState: FileState, before: FileState): void {
     const key = this.keyOf(fileState);
     this.#rows[fileState.role].set(fileState.path, fileState);
     if (isOpen(fileState)) this.#open.add(key);
@@ -59,6 +69,28 @@ export class FileStates {
     else this.#blocked.delete(key);
     if (provenFromMs(fileState.lastClose, undefined) > 0) this.#unproven.add(key);
     else this.#unproven.delete(key);
+    if (fileState.closes !== before.closes || fileState.inherited !== before.inherited) this.#came(fileState);
+  }
+
+  /** It was closed, or was there before the task. */
+  #came({ path, role, lastClose }: FileState): void {
+    if (role === 'checkpoint' && lastClose !== undefined)
+      this.#checkpointAtMs = Math.max(this.#checkpointAtMs, lastClose.atMs);
+    const recent = this.#recent[role];
+    recent.delete(path);
+    recent.add(path);
+    const [oldest] = recent;
+    if (recent.size > MOST_RECENT && oldest !== undefined) recent.delete(oldest);
+  }
+
+  /** Those that were closed or inherited last, the newest last: 200, because a task may close 200,000. */
+  recent(role: FileRole): Iterable<RelPath> {
+    return this.#recent[role];
+  }
+
+  /** When a checkpoint was last closed. */
+  get checkpointAtMs(): number {
+    return this.#checkpointAtMs;
   }
 
   /** One after the other; they may change meanwhile. */
@@ -122,4 +154,41 @@ export class FileStates {
 /** True if a drain has to wait for it. */
 export function isOpen(fileState: FileState): boolean {
   return !isDone(fileState) && !fileState.blocked;
+}
+
+/**
+ * Which of the checkpoint files that ever came may still be in the work directory. A task may write 100,000 names, each
+ * a new one, and remove the older ones: a cut looks only at what is there.
+ */
+export class Standing {
+  readonly #paths: Paths;
+  readonly #there = new Set<number>();
+  /** The one that went last stands last. */
+  readonly #gone = new Set<number>();
+
+  constructor(paths: Paths) {
+    this.#paths = paths;
+  }
+
+  /** It was closed, or was there before the task. */
+  came(path: RelPath): void {
+    const id = this.#paths.idOf(path);
+    this.#gone.delete(id);
+    this.#there.add(id);
+  }
+
+  /** In the order in which they first came. */
+  paths(): readonly RelPath[] {
+    return [...this.#there, ...this.#gone].toSorted((a, b) => a - b).map((id) => this.#paths.pathOf(id));
+  }
+
+  /** Somebody has looked for it, and found it or not. */
+  looked(path: RelPath, isThere: boolean): void {
+    if (isThere) return this.came(path);
+    const id = this.#paths.idOf(path);
+    if (!this.#there.delete(id)) return;
+    this.#gone.add(id);
+    const [oldest] = this.#gone;
+    if (this.#gone.size > MOST_GONE && oldest !== undefined) this.#gone.delete(oldest);
+  }
 }

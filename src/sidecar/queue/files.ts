@@ -4,6 +4,7 @@
 import { reasonOf } from '../../model/errors.ts';
 import { byUrgency, type Sending } from '../../model/file/deadline.ts';
 import { decide, type FileEvent, isHeldBack, nextStep } from '../../model/file/decide.ts';
+import type { Evidence } from '../../model/file/evidence.ts';
 import {
   type ClosedHow,
   type FileRole,
@@ -11,18 +12,45 @@ import {
   type Fingerprint,
   newFileState,
 } from '../../model/file/file-state.ts';
+import type { Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
-import { Alarm } from './alarm.ts';
-import { Changes } from './changes.ts';
-import { FileStates, isOpen } from './file-states.ts';
+import { Changes } from '../../model/waiting.ts';
+import { FileStates, isOpen, type Standing } from './file-states.ts';
 import { type Need, Needs } from './needs.ts';
-import { Priority } from './priority.ts';
-import type { FileChange, FilesOptions, KnownOfClose } from './pusher.ts';
-import { Ready } from './ready.ts';
-import type { Standing } from './standing.ts';
+import { Alarm, Priority, type PushHandle, Ready } from './turns.ts';
 
 /** Pushes under way at once: enough to hide the store's latency, few enough for its memory. */
 const MOST_PUSHES = 8;
+
+/** Carries out one push of a file and says how it ended. Never throws because of a state of the file. */
+export type Pusher = (fileState: FileState, how: PushHandle) => Promise<FileEvent>;
+
+export interface FilesOptions {
+  /** Shared with what else is known by path. */
+  readonly paths?: Paths;
+  readonly push: Pusher;
+  readonly rolesOf: (path: RelPath) => readonly FileRole[];
+  readonly replaces: (path: RelPath) => boolean;
+  /** Size of the local file in bytes; 0 if it is gone. */
+  readonly sizeOf: (path: RelPath) => number;
+  readonly now: () => number;
+}
+
+/** What is known of a close beside its path and time. */
+export interface KnownOfClose {
+  /** For what a scan saw: a state that is known already is no close. */
+  readonly fingerprint?: Fingerprint | undefined;
+  /** `unknown` if it is left out. */
+  readonly evidence?: Evidence;
+}
+
+/** One change of a file state. */
+export interface FileChange {
+  readonly fileState: FileState;
+  readonly before: FileState;
+  /** What has changed it; undefined for what was there before the task started. */
+  readonly event: FileEvent | undefined;
+}
 
 export class Files {
   readonly #options: FilesOptions;
@@ -183,6 +211,16 @@ export class Files {
     return this.#fileStates.outstanding(role);
   }
 
+  /** Those that were closed or inherited last, the newest last. */
+  recent(role: FileRole): Iterable<RelPath> {
+    return this.#fileStates.recent(role);
+  }
+
+  /** When a checkpoint was last closed. */
+  get checkpointAtMs(): number {
+    return this.#fileStates.checkpointAtMs;
+  }
+
   /** Checkpoints that may be there: if very many came, most may be gone. */
   get standing(): Standing {
     return this.#fileStates.standing;
@@ -221,7 +259,7 @@ export class Files {
   #set(change: FileChange): void {
     const { fileState, before, event } = change;
     const key = this.#fileStates.keyOf(fileState);
-    this.#fileStates.set(fileState);
+    this.#fileStates.set(fileState, before);
     this.#waiting.cancel(key);
     if (fileState.pending && !fileState.pushing) this.#ready.add(key);
     if (fileState.closes > before.closes) this.#closes += 1;

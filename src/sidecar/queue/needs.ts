@@ -4,7 +4,7 @@
 import { isOver } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import { createDeferred } from '../../model/waiting.ts';
-import type { FileKey } from './pusher.ts';
+import type { FileKey } from './file-states.ts';
 
 /** The content of one moment. One flush waits for it, or several that came at the same moment. */
 export interface Need {

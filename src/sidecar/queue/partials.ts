@@ -1,27 +1,30 @@
 // Partial results: if a death may have left a result half-written, it is stored as
-// `<path>.<index>.partial-<attempt>`, beside the good ones and never over them, and stays in the work directory.
-import type { FileEvent } from '../../model/file/decide.ts';
+// `<path>.<index>.partial-<attempt>`, beside the good ones and never over them, and stays in the work directory. Here
+// they are pushed, and those are found that no record names, because the attempt was killed after it had sent them.
+import pLimit from 'p-limit';
+import type { History } from '../../model/checkpoint/history.ts';
 import type { FileState } from '../../model/file/file-state.ts';
-import { partialKey } from '../../model/format/keys.ts';
+import { fixedPart } from '../../model/file/manifest.ts';
+import {
+  escapePath,
+  type KeyScope,
+  parsePartial,
+  partialKey,
+  partialOfKey,
+  partialPrefix,
+} from '../../model/format/keys.ts';
+import { isLast, type StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
-import { sendFile } from '../../upload/send.ts';
+import type { Store } from '../../store/contract/store.ts';
+import { sendFile, type Sent } from '../../upload/send.ts';
 import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
-import { endedPush, type PushHandle } from './pusher.ts';
+import { factsOfMeta } from './overwritten.ts';
+import type { PushHandle } from './turns.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<
-  | 'root'
-  | 'scope'
-  | 'store'
-  | 'log'
-  | 'attempt'
-  | 'runToken'
-  | 'ledger'
-  | 'fence'
-  | 'sender'
-  | 'baselines'
-  | 'now'
+  'root' | 'scope' | 'store' | 'log' | 'attempt' | 'runToken' | 'ledger' | 'fence' | 'sender' | 'baselines'
 >;
 
 /** Why a result may be half-written, for the user; and what to do about it. */
@@ -33,16 +36,14 @@ export interface Doubt {
 /** Pushes the file as it is under its partial key. */
 export async function pushPartial(
   context: Uses,
-  fileState: FileState,
+  { path }: FileState,
   how: PushHandle,
   { why, hint }: Doubt,
-): Promise<FileEvent> {
-  const { attempt, scope, ledger, log, now } = context;
-  const { path } = fileState;
-  const startedMs = now();
+): Promise<Sent> {
+  const { attempt, scope, ledger, log } = context;
   // If it is empty, there is nothing to keep.
   const facts = statMember(context.root, path);
-  if (facts?.size === 0) return { kind: 'unchanged', durable: { fingerprint: facts, md5: '', size: 0 } };
+  if (facts?.size === 0) return { kind: 'unchanged', fingerprint: facts, md5: '' };
   const n = await freeNumber(context, path, how.signal);
   const sent = await sendFile(
     context.sender,
@@ -56,14 +57,13 @@ export async function pushPartial(
     },
     how.signal,
   );
-  if (sent.kind === 'exists') throw new Error(`unexpected outcome for ${path}: exists`);
   if (sent.kind === 'stored') {
     ledger.notePartial({ ...sent.file, suspect: true }, false);
     const { key, size: bytes } = sent.file;
     const told = { event: 'half-written', path, key, bytes, hint } as const;
     log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${key}`, told);
   }
-  return endedPush(sent, startedMs, now());
+  return sent;
 }
 
 /** Moves a result that was published before the death was known to its partial key. */
@@ -100,3 +100,107 @@ async function freeNumber(
     if (there.every((head) => head === undefined || head.meta['run'] === runToken)) return n;
   }
 }
+
+/** A listing costs a round trip. */
+const LISTINGS_AT_ONCE = 8;
+/** If there are very many results, only the first ones are looked at. */
+const MOST_PATHS = 1000;
+/** If very many objects of all indices stand below a prefix, only the first ones are looked at: a hundred requests. */
+const MOST_KEYS = 100_000;
+
+export interface PartialSearch {
+  readonly store: Store;
+  readonly scope: KeyScope;
+  readonly history: History;
+  readonly signal: AbortSignal;
+}
+
+/** Ordered by attempt. `md5` is '' if nobody knows it. */
+export async function unrecordedPartials(
+  { store, scope, history, signal }: PartialSearch,
+  paths: Iterable<RelPath>,
+): Promise<readonly StoredFile[]> {
+  const isSilent = silentOf(history);
+  if (isSilent === undefined) return [];
+  const find = async (path: RelPath): Promise<readonly StoredFile[]> => {
+    const prefix = partialPrefix(path, scope);
+    const found: StoredFile[] = [];
+    for await (const { key } of store.list(prefix, signal)) {
+      const attempt = parsePartial(key.slice(prefix.length));
+      if (attempt !== undefined) found.push(...(await isSilent(store, { key, path, attempt }, signal)));
+    }
+    return found;
+  };
+  const some = new Set<RelPath>();
+  for (const path of paths) if (some.add(path).size === MOST_PATHS) break;
+  return byAttempt((await pLimit(LISTINGS_AT_ONCE).map(some, find)).flat());
+}
+
+/** The same for all paths that only `patterns` name: one listing of what stands below them, of all indices. */
+export async function unrecordedPartialsBelow(
+  { store, scope, history, signal }: PartialSearch,
+  patterns: readonly string[],
+  wants: (path: RelPath) => boolean,
+): Promise<readonly StoredFile[]> {
+  const isSilent = silentOf(history);
+  if (isSilent === undefined) return [];
+  const found: StoredFile[] = [];
+  let keys = 0;
+  for (const prefix of outermost(patterns.map((pattern) => escapePath(fixedPart(pattern)))))
+    for await (const { key } of store.list(prefix, signal)) {
+      if ((keys += 1) > MOST_KEYS) return byAttempt(found);
+      const partial = partialOfKey(key, scope);
+      if (partial !== undefined && wants(partial.path))
+        found.push(...(await isSilent(store, { key, ...partial }, signal)));
+    }
+  return byAttempt(found);
+}
+
+interface Named {
+  readonly key: string;
+  readonly path: RelPath;
+  readonly attempt: number;
+}
+
+type Unrecorded = (store: Store, named: Named, signal: AbortSignal) => Promise<readonly StoredFile[]>;
+
+/**
+ * Tells whether an object was left by an attempt that never said how it ended, and is named by no record. Undefined
+ * if every attempt has said so.
+ */
+function silentOf(history: History): Unrecorded | undefined {
+  const silent = history.attempts.filter(({ kind, sameRun }) => sameRun && !isLast(kind));
+  if (silent.length === 0) return undefined;
+  const runs = new Map(silent.map(({ attempt, runToken }) => [attempt, runToken]));
+  const recorded = new Set(history.partials.map(({ key }) => key));
+  return async (store, { key, path, attempt }, signal) => {
+    const run = runs.get(attempt);
+    if (run === undefined || recorded.has(key)) return [];
+    const head = await store.head(key, signal);
+    // Attempts of other tasks have the same numbers.
+    if (head?.meta['run'] !== run) return [];
+    const compressed = key.endsWith('.zst');
+    return [{ ...UNKNOWN, ...factsOfMeta(head.meta), path, key, attempt, compressed }];
+  };
+}
+
+/** Without those that lie below another one. */
+function outermost(prefixes: readonly string[]): readonly string[] {
+  const isBelow = (prefix: string, other: string): boolean => prefix !== other && prefix.startsWith(other);
+  return [...new Set(prefixes)].filter((prefix) => !prefixes.some((other) => isBelow(prefix, other)));
+}
+
+function byAttempt(found: readonly StoredFile[]): readonly StoredFile[] {
+  return found.toSorted((a, b) => a.attempt - b.attempt);
+}
+
+/** For what the metadata do not say. */
+const UNKNOWN = {
+  kind: 'file',
+  push: '',
+  md5: '',
+  size: 0,
+  mtimeNs: '0',
+  mode: 0o600,
+  suspect: true,
+} as const;

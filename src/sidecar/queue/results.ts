@@ -1,11 +1,17 @@
-// Pushes results as files.ts asks for them, notes them in the ledger, and says when a record is due and what may be
-// reclaimed after it.
-import type { FileEvent } from '../../model/file/decide.ts';
+// Sends results as push.ts asks for them, notes them in the ledger, and says which local copies may be reclaimed once a
+// record names their bytes.
 import { type FileState, type Fingerprint, sameFingerprint } from '../../model/file/file-state.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { expectsOlder } from '../../model/outcome/other-runs.ts';
-import { markRow, numberRow } from '../../model/packed/fields.ts';
-import { PackedMap } from '../../model/packed/packed-map.ts';
+import {
+  FINGERPRINT_BYTES,
+  markRow,
+  numberRow,
+  readFingerprint,
+  writeCount,
+  writeFingerprint,
+} from '../../model/packed/fields.ts';
+import { PackedMap, type Paths, type RowCodec } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { reached } from '../../native/failpoint.ts';
@@ -13,9 +19,8 @@ import { priorOf, publishResult, type ResultPublisher } from '../../upload/publi
 import type { Sent } from '../../upload/send.ts';
 import type { Context } from '../run/context.ts';
 import { bornNsOf } from '../run/local-file.ts';
-import { LocalCopies, type LocalCopy } from './local-copies.ts';
 import { Confirmed } from './overwritten.ts';
-import { endedPush, failedPush, type PushHandle } from './pusher.ts';
+import type { PushHandle } from './turns.ts';
 
 /** A stored result whose local copy may be deleted once a record names it. */
 export interface Reclaimable {
@@ -85,7 +90,7 @@ export class Results {
   }
 
   /** A path is never pushed while its obsolete object is deleted: its new content may go to that very key. */
-  async push(fileState: FileState, how: PushHandle): Promise<FileEvent> {
+  async push(fileState: FileState, how: PushHandle): Promise<Sent> {
     const { path } = fileState;
     this.#underWay.add(path);
     try {
@@ -96,58 +101,54 @@ export class Results {
     }
   }
 
-  async #push(fileState: FileState, how: PushHandle): Promise<FileEvent> {
+  async #push(fileState: FileState, how: PushHandle): Promise<Sent> {
     const { spoolFirst, signal, onSent } = how;
     const context = this.#context;
     const { path } = fileState;
     const startedMs = context.now();
     this.copies.forget(path);
     const known = context.ledger.results.get(path) ?? context.history.foreignResults.get(path);
-    try {
-      const { sent, kept, obsolete } = await publishResult(
-        this.#publisher,
-        {
+    const { sent, kept, obsolete } = await publishResult(
+      this.#publisher,
+      {
+        path,
+        prior: priorOf(
+          known,
+          context.attempt,
+          this.#reclaimed.has(path) || isMadeAnew(context, known, this.#publishedMs.has(path)),
+        ),
+        baseline: context.baselines.get(path),
+        spoolFirst,
+        onSent,
+        keptN: context.ledger.keptOf(path),
+      },
+      signal,
+    );
+    if (kept !== undefined) this.#noteKept(path, known, kept);
+    switch (sent.kind) {
+      case 'stored':
+        this.#stored(fileState, sent, obsolete, startedMs);
+        break;
+      case 'unchanged':
+        if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.#push(fileState, how);
+        this.#mayGo(fileState, sent.fingerprint, false);
+        break;
+      case 'gone':
+        context.log.debug(`${showPath(path)} was removed by the task before it was stored: withdrawn`, {
+          event: 'withdrawn',
           path,
-          prior: priorOf(
-            known,
-            context.attempt,
-            this.#reclaimed.has(path) || isMadeAnew(context, known, this.#publishedMs.has(path)),
-          ),
-          baseline: context.baselines.get(path),
-          spoolFirst,
-          onSent,
-          keptN: context.ledger.keptOf(path),
-        },
-        signal,
-      );
-      if (kept !== undefined) this.#noteKept(path, known, kept);
-      switch (sent.kind) {
-        case 'stored':
-          this.#stored(fileState, sent, obsolete, startedMs);
-          break;
-        case 'unchanged':
-          if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.#push(fileState, how);
-          this.#mayGo(fileState, sent.fingerprint, false);
-          break;
-        case 'gone':
-          context.log.debug(`${showPath(path)} was removed by the task before it was stored: withdrawn`, {
-            event: 'withdrawn',
-            path,
-          });
-          break;
-        case 'torn':
-        case 'has-writer':
-          break;
-        case 'refused':
-          // The final scan finds it again.
-          if (!this.#refused.has(path))
-            context.log.warn(`${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
-          this.#refused.add(path);
-      }
-      return endedPush(sent, startedMs, context.now());
-    } catch (error) {
-      return failedPush(context, fileState, error, signal);
+        });
+        break;
+      case 'torn':
+      case 'has-writer':
+        break;
+      case 'refused':
+        // The final scan finds it again.
+        if (!this.#refused.has(path))
+          context.log.warn(`${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
+        this.#refused.add(path);
     }
+    return sent;
   }
 
   /** True when this attempt has pushed the path, or has looked for its object. */
@@ -269,4 +270,88 @@ function isMadeAnew(
   if (!resumed || reclaimer === undefined || known?.attempt !== attempt || isOurs) return false;
   const bornNs = bornNsOf(root, known.path);
   return bornNs === 0n || bornNs > BigInt(known.mtimeNs);
+}
+
+/** A result that is both here and durable. */
+export interface LocalCopy {
+  /** As it was pushed. */
+  readonly fingerprint: Fingerprint;
+  /** Closes since the task started, as counted when it was read. */
+  readonly closes: number;
+  /** True if this attempt pushed it; else the bytes were durable before (an unchanged baseline). */
+  readonly isOurs: boolean;
+}
+
+export interface Amount {
+  readonly files: number;
+  readonly bytes: number;
+}
+
+const CLOSES = FINGERPRINT_BYTES;
+const OURS = CLOSES + 4;
+
+const copyRow: RowCodec<LocalCopy> = {
+  bytes: OURS + 1,
+  write: ({ fingerprint, closes, isOurs }, row, at) => {
+    row[at + OURS] = isOurs ? 1 : 0;
+    return writeFingerprint(fingerprint, row, at) && writeCount(closes, row, at + CLOSES);
+  },
+  read: (row, at) => ({
+    fingerprint: readFingerprint(row, at),
+    closes: row.readUInt32LE(at + CLOSES),
+    isOurs: row[at + OURS] === 1,
+  }),
+};
+
+/** True if it was not reopened after a close: it will hardly be needed again. */
+export function isClosedOnce({ closes }: LocalCopy): boolean {
+  return closes <= 1;
+}
+
+/**
+ * Results whose bytes are durable and that are still in the work directory, so that they could be reclaimed. Knows
+ * their number and size at any time without looking at each.
+ */
+export class LocalCopies {
+  readonly #copies: PackedMap<LocalCopy>;
+  #bytes = 0;
+  #once: Amount = { files: 0, bytes: 0 };
+
+  constructor(paths?: Paths) {
+    this.#copies = new PackedMap(copyRow, paths);
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Those that were closed once. */
+  get once(): Amount {
+    return this.#once;
+  }
+
+  note(path: RelPath, copy: LocalCopy): void {
+    this.forget(path);
+    this.#copies.set(path, copy);
+    this.#count(copy, 1);
+  }
+
+  forget(path: RelPath): void {
+    const copy = this.#copies.get(path);
+    if (copy === undefined) return;
+    this.#copies.delete(path);
+    this.#count(copy, -1);
+  }
+
+  [Symbol.iterator](): Iterator<[RelPath, LocalCopy]> {
+    return this.#copies[Symbol.iterator]();
+  }
+
+  #count(copy: LocalCopy, by: 1 | -1): void {
+    const { size } = copy.fingerprint;
+    this.#bytes += by * size;
+    if (!isClosedOnce(copy)) return;
+    const { files, bytes } = this.#once;
+    this.#once = { files: files + by, bytes: bytes + by * size };
+  }
 }

@@ -1,7 +1,7 @@
 // Declared files with content that the store does not have: closed and on its way, or still open. Looks only when
 // asked, at a checkpoint or a flush, and only at the files that can be unsaved, never at the whole work directory.
 import { MOST_BEHIND } from '../../model/checkpoint/lacking.ts';
-import { type FileRole, type FileState, sameContentFingerprint } from '../../model/file/file-state.ts';
+import { type FileRole, sameContentFingerprint } from '../../model/file/file-state.ts';
 import { rolesToStore } from '../../model/file/manifest.ts';
 import type { Behind } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -11,9 +11,6 @@ import type { Needs } from '../run/context.ts';
 import { statMember } from '../run/local-file.ts';
 import type { Files } from './files.ts';
 
-/** Only so many of the files that were closed or inherited last are looked at: a task may have closed 200,000. */
-const MOST_WATCHED = 200;
-
 export interface UnsavedFile {
   readonly path: RelPath;
   /** Somebody has it open for writing, or has changed it and not closed it since. */
@@ -21,16 +18,13 @@ export interface UnsavedFile {
 }
 
 export interface UnsavedSources {
-  readonly files: Pick<Files, 'get' | 'outstanding'>;
+  readonly files: Pick<Files, 'get' | 'outstanding' | 'recent' | 'checkpointAtMs'>;
   readonly watcher: Pick<Watcher, 'unclosed'>;
 }
 
 export class Unsaved {
   readonly #context: Needs<'root' | 'manifest' | 'ledger' | 'settings'>;
   readonly #sources: UnsavedSources;
-  #checkpointAtMs = -Infinity;
-  /** The newest last. Any of these may have been opened again since. */
-  readonly #recent: Readonly<Record<FileRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
 
   constructor(context: Needs<'root' | 'manifest' | 'ledger' | 'settings'>, sources: UnsavedSources) {
     this.#context = context;
@@ -40,19 +34,7 @@ export class Unsaved {
   /** When a checkpoint was last closed. A set of companions alone is of the moment at which they are captured. */
   get checkpointAtMs(): number {
     const { checkpoints, companions } = this.#context.settings.manifest;
-    return checkpoints.length === 0 && companions.length > 0 ? Infinity : this.#checkpointAtMs;
-  }
-
-  /** Call it with every change of a file state. */
-  changed({ path, role, closes, inherited, lastClose }: FileState, before: FileState): void {
-    if (closes === before.closes && inherited === before.inherited) return;
-    if (role === 'checkpoint' && lastClose !== undefined)
-      this.#checkpointAtMs = Math.max(this.#checkpointAtMs, lastClose.atMs);
-    const recent = this.#recent[role];
-    recent.delete(path);
-    recent.add(path);
-    const [oldest] = recent;
-    if (recent.size > MOST_WATCHED && oldest !== undefined) recent.delete(oldest);
+    return checkpoints.length === 0 && companions.length > 0 ? Infinity : this.#sources.files.checkpointAtMs;
   }
 
   /** Files of the role as they are now, each once. */
@@ -65,7 +47,7 @@ export class Unsaved {
       if (found.has(path) || !rolesToStore(manifest.rolesOf(path)).includes(role)) continue;
       if ((statMember(root, path)?.size ?? 0) > 0) found.set(path, true);
     }
-    for (const path of this.#recent[role])
+    for (const path of files.recent(role))
       if (!found.has(path) && this.#isChanged(path, role)) found.set(path, this.#hasWriter(path));
     return [...found].map(([path, open]) => ({ path, open }));
   }

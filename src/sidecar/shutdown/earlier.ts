@@ -7,9 +7,9 @@ import { reasonOf } from '../../model/errors.ts';
 import { resultKey } from '../../model/format/keys.ts';
 import type { Lacking, LeftFile, StoredFile } from '../../model/format/records.ts';
 import { sortPartials } from '../../model/outcome/partials.ts';
-import { showPath, type RelPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import { unrecordedPartials, unrecordedPartialsBelow } from '../queue/partial-objects.ts';
+import { unrecordedPartials, unrecordedPartialsBelow } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';
 import type { FinishParts } from './parts.ts';
 

@@ -9,7 +9,7 @@ import type { Behind, Generation, Lacking } from '../../model/format/records.ts'
 import type { WorkDir } from '../../native/beneath.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
-import { unrecordedPartials } from '../queue/partial-objects.ts';
+import { unrecordedPartials } from '../queue/partials.ts';
 import { statMember } from '../run/local-file.ts';
 
 /** A look costs a round trip and no bytes. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { FileEvent } from '../../../src/model/file/decide.ts';
 import type { FileRole } from '../../../src/model/file/file-state.ts';
 import { Files } from '../../../src/sidecar/queue/files.ts';
-import type { PushHandle } from '../../../src/sidecar/queue/pusher.ts';
+import type { PushHandle } from '../../../src/sidecar/queue/turns.ts';
 
 interface Lab {
   readonly files: Files;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LocalCopies } from '../../../src/sidecar/queue/local-copies.ts';
+import { LocalCopies } from '../../../src/sidecar/queue/results.ts';
 
 const copy = (size: number, closes = 1) => ({
   fingerprint: { dev: '1', ino: '2', size, mtimeNs: '3', ctimeNs: '4' },

@@ -1,7 +1,6 @@
 // Files whose pushes the tests end themselves.
 import type { FileEvent } from '../../../src/model/file/decide.ts';
-import { Files } from '../../../src/sidecar/queue/files.ts';
-import type { FilesOptions } from '../../../src/sidecar/queue/pusher.ts';
+import { Files, type FilesOptions } from '../../../src/sidecar/queue/files.ts';
 
 export const fingerprint = { dev: '1', ino: '1', size: 1, mtimeNs: '1', ctimeNs: '1' };
 

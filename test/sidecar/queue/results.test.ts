@@ -7,8 +7,8 @@ import type { StoredFile } from '../../../src/model/format/records.ts';
 import { Paths } from '../../../src/model/packed/packed-map.ts';
 import { createDeferred } from '../../../src/model/waiting.ts';
 import type { Body } from '../../../src/read/reading.ts';
-import type { PushHandle } from '../../../src/sidecar/queue/pusher.ts';
 import { Results } from '../../../src/sidecar/queue/results.ts';
+import type { PushHandle } from '../../../src/sidecar/queue/turns.ts';
 import { memoryStore, type MemoryStore } from '../../support/memory-store.ts';
 
 const SMALL = 'plain';

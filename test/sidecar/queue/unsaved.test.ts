@@ -4,11 +4,11 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { compileManifest } from '../../../src/model/file/manifest.ts';
 import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
-import { statMember } from '../../../src/sidecar/run/local-file.ts';
+import { compileManifest } from '../../../src/model/file/manifest.ts';
 import { FileStates } from '../../../src/sidecar/queue/file-states.ts';
 import { Unsaved } from '../../../src/sidecar/queue/unsaved.ts';
+import { statMember } from '../../../src/sidecar/run/local-file.ts';
 
 let root: { fd: number; path: string };
 let fileStates: FileStates;
@@ -49,8 +49,7 @@ function closed(name: string, change: Partial<FileState> = {}): void {
   const fingerprint = statMember(root, name);
   const durable = fingerprint && { fingerprint, md5: '0'.repeat(32), size: fingerprint.size };
   const fileState = { ...before, closes: 1, durableCloses: 1, durable, ...change };
-  fileStates.set(fileState);
-  unsaved.changed(fileState, before);
+  fileStates.set(fileState, before);
 }
 
 describe('what the store has not got', () => {

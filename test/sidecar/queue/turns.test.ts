@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Ready } from '../../../src/sidecar/queue/ready.ts';
+import { Ready } from '../../../src/sidecar/queue/turns.ts';
 
 /** Serves the first so many. */
 function serve(ready: Ready<number>, most: number): readonly number[] {

@@ -1,0 +1,106 @@
+// One push of a file: where it goes, and how it ended, for files.ts. A checkpoint goes to an object of its own, a result
+// to its key, and a result that a death may have left half-written to its partial key. Other consequences, such as a
+// record or a reclaim, are left to the one who sends.
+import { reasonOf } from '../../model/errors.ts';
+import type { FileEvent } from '../../model/file/decide.ts';
+import type { FileState } from '../../model/file/file-state.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
+import { whileLinked } from '../../model/waiting.ts';
+import { StoreError } from '../../store/contract/store.ts';
+import type { Sent } from '../../upload/send.ts';
+import type { Context, Needs } from '../run/context.ts';
+import type { Pusher } from './files.ts';
+import { type Doubt, pushPartial } from './partials.ts';
+import type { PushHandle } from './turns.ts';
+
+/** Sends a file as it is now, and notes what it came to. Throws what the store throws. */
+interface Sends {
+  push(fileState: FileState, how: PushHandle): Promise<Sent>;
+}
+
+export interface PushParts {
+  readonly context: Context;
+  readonly checkpoints: Sends;
+  readonly results: Sends;
+  /** Results that may be half-written, and why. */
+  readonly suspects: ReadonlyMap<RelPath, Doubt>;
+}
+
+/** Each push ends when it is given up, or the whole run is. */
+export function pusherOf({ context, checkpoints, results, suspects }: PushParts): Pusher {
+  return (fileState, how) =>
+    whileLinked([context.signal, how.signal], async (signal) => {
+      const startedMs = context.now();
+      const progress = context.progress.file();
+      const onSent = (bytes: number): void => {
+        how.onSent(bytes);
+        progress.moved(bytes);
+      };
+      const handle = { ...how, signal, onSent };
+      const doubt = suspects.get(fileState.path);
+      try {
+        const sent =
+          fileState.role === 'checkpoint'
+            ? await checkpoints.push(fileState, handle)
+            : doubt === undefined
+              ? await results.push(fileState, handle)
+              : await pushPartial(context, fileState, handle, doubt);
+        const event = endedPush(sent, startedMs, context.now());
+        if (event.kind === 'stored' || event.kind === 'unchanged') progress.done(event.durable.size);
+        return event;
+      } catch (error) {
+        return failedPush(context, fileState, error, signal);
+      } finally {
+        progress.failed();
+      }
+    });
+}
+
+/** How a push that began at `startedMs` has ended. */
+export function endedPush(sent: Sent, startedMs: number, nowMs: number): FileEvent {
+  switch (sent.kind) {
+    case 'stored': {
+      const { md5, size } = sent.file;
+      const durable = { fingerprint: sent.fingerprint, md5, size };
+      return { kind: 'stored', durable, atMs: nowMs, tookMs: nowMs - startedMs };
+    }
+    case 'unchanged': {
+      const { fingerprint, md5 } = sent;
+      return { kind: 'unchanged', durable: { fingerprint, md5, size: fingerprint.size } };
+    }
+    case 'torn':
+      return { kind: 'torn', atMs: nowMs };
+    case 'gone':
+    case 'has-writer':
+      return { kind: sent.kind };
+    case 'refused':
+      return sent;
+    case 'exists':
+      // Of a checkpoint. A dead sidecar of this attempt sent it, or it is another task's: `a.b` of `c` and `a` of `b.c`
+      // have the same key.
+      return { kind: 'failed', why: 'an object stands under its key', atMs: nowMs };
+  }
+}
+
+/**
+ * A push that threw: the file stays pending and is tried again. The user is told once: by outage.ts if the store is
+ * out of service, else here.
+ */
+function failedPush(
+  { log, outage, now }: Needs<'log' | 'outage' | 'now'>,
+  { path, failedTries }: FileState,
+  error: unknown,
+  givenUp: AbortSignal,
+): FileEvent {
+  const why = reasonOf(error);
+  const isTold = failedTries > 0 || (error instanceof StoreError && outage.isKnown);
+  if (!isTold && !givenUp.aborted) {
+    const hint = error instanceof StoreError ? error.hint : undefined;
+    log.warn(`${showPath(path)} is not stored yet, and is tried again: ${why}`, {
+      event: 'not-stored',
+      path,
+      hint,
+    });
+  }
+  return { kind: 'failed', why, atMs: now() };
+}
