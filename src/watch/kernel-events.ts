@@ -1,13 +1,12 @@
-// From the kernel's events to closed files: keeps the watches in step with the tree and puts what was closed
-// into the event queue. All of it is synchronous and none of it runs foreign code, so that the order holds.
+// From the kernel's events to closed files: keeps the watches in step with the tree, and tells what was closed, renamed or
+// linked into place. All of it is synchronous and runs no foreign code, so that the order holds: who is told takes note.
 import type { Evidence } from '../model/file/evidence.ts';
 import { type ClosedHow, type Interest, isPlaced } from '../model/file/file-state.ts';
 import { joinPath, type RelPath } from '../model/path.ts';
 import { holdDirectory, type WorkDir } from '../native/beneath.ts';
-import type { EventQueue } from './event-queue.ts';
+import { writerOf } from '../native/files.ts';
 import { DIRECTORY_MASK, IN, type InotifyCalls, parseEvents } from './inotify.ts';
-import { type NewNames, openNewNames } from './new-names.ts';
-import { hasVanished, listTree, lookAt, type Walk } from './scan.ts';
+import { hasVanished, listTree, lookAt, type FoundFile, type Walk } from './scan.ts';
 import { below, type WatchedDir, WatchTree } from './tree.ts';
 
 export interface KernelEventsOptions {
@@ -15,7 +14,8 @@ export interface KernelEventsOptions {
   readonly interest: Interest;
   readonly calls: InotifyCalls;
   readonly fd: number;
-  readonly eventQueue: EventQueue;
+  /** A declared file was closed. Without `evidence` it is not known yet who did it. */
+  readonly onClosed: (path: RelPath, how: ClosedHow, evidence?: Evidence) => void;
   /** The kernel dropped events, or the watches may not fit the tree any more: walk it all again. */
   readonly onLost: (why: 'overflow' | 'displaced') => void;
   /** This directory has no watch, or could not be read: events of it will be missed. */
@@ -41,7 +41,7 @@ export class KernelEvents {
 
   constructor(options: KernelEventsOptions) {
     this.#options = options;
-    this.#newNames = openNewNames(options.root);
+    this.#newNames = new NewNames(options.root);
     this.walk = {
       root: options.root,
       interest: options.interest,
@@ -75,10 +75,9 @@ export class KernelEvents {
    */
   resolvePending(readAll: () => void): void {
     const { links, finished } = this.#newNames.review((path) => this.#options.interest.wants(path));
-    for (const path of links) this.#options.eventQueue.add(path, 'link', 'clean');
+    for (const path of links) this.#options.onClosed(path, 'link', 'clean');
     if (finished.length > 0) readAll();
-    for (const path of finished)
-      if (this.#newNames.take(path)) this.#options.eventQueue.add(path, 'link', 'clean');
+    for (const path of finished) if (this.#newNames.take(path)) this.#options.onClosed(path, 'link', 'clean');
     const gone = [...this.#movedAway.values()];
     this.#movedAway.clear();
     for (const dir of gone) this.#unwatch(dir, (at) => at.path === undefined);
@@ -149,11 +148,11 @@ export class KernelEvents {
 
   #addTree(path: RelPath, how: ClosedHow): void {
     for (const files of listTree(this.walk, path))
-      for (const file of files) this.#options.eventQueue.add(file, how, evidenceFrom(how));
+      for (const file of files) this.#options.onClosed(file, how, evidenceFrom(how));
   }
 
   #tell(path: RelPath, how: ClosedHow): void {
-    if (this.#options.interest.wants(path)) this.#options.eventQueue.add(path, how, evidenceFrom(how));
+    if (this.#options.interest.wants(path)) this.#options.onClosed(path, how, evidenceFrom(how));
   }
 
   #enter(dir: RelPath, at: string): boolean {
@@ -179,5 +178,103 @@ export class KernelEvents {
   #remove(watch: number): void {
     this.#options.calls.remove(this.#options.fd, watch);
     this.#tree.forget(watch);
+  }
+}
+
+/** Files linked in and open at the same time; of more, the directory is searched. */
+const REMEMBERED_INODES = 4096;
+
+/**
+ * Names that appeared and whose first close has not come. An ordinary new file is closed soon, and that event is the one
+ * that counts; a link, and an O_TMPFILE file linked in, may have no other event than this.
+ */
+class NewNames {
+  readonly #root: WorkDir;
+  readonly #waiting = new Set<RelPath>();
+  readonly #open = new Set<RelPath>();
+  readonly #inodes = new Map<string, RelPath>();
+
+  constructor(root: WorkDir) {
+    this.#root = root;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** IN_CREATE of anything but a directory. */
+  add(path: RelPath): void {
+    this.#waiting.add(path);
+  }
+
+  /** Closed, renamed or removed: nothing is left to find out about it. */
+  drop(path: RelPath): void {
+    this.#waiting.delete(path);
+    this.#open.delete(path);
+  }
+
+  /**
+   * Looks at what waits. `links` get no other event: tell them. `finished` have bytes and no writer: their close is in
+   * the kernel's queue already, or will never come (O_TMPFILE). They go on waiting.
+   */
+  review(wants: (path: RelPath) => boolean): {
+    readonly links: readonly RelPath[];
+    readonly finished: readonly RelPath[];
+  } {
+    const links: RelPath[] = [];
+    const finished: RelPath[] = [];
+    const names = [...this.#waiting].filter(wants);
+    this.#waiting.clear();
+    for (const path of names) {
+      const file = lookAt(this.#root, path);
+      if (file === undefined) continue;
+      if (file.link || file.facts.links > 1) links.push(path);
+      else if (file.facts.size > 0 && !isBeingWritten(this.#root, path)) finished.push(path);
+      else {
+        this.#remember(file);
+        this.#open.add(path);
+      }
+    }
+    for (const path of finished) this.#waiting.add(path);
+    return { links, finished };
+  }
+
+  /** True, once, for a name that still waits. */
+  take(path: RelPath): boolean {
+    return this.#waiting.delete(path);
+  }
+
+  /** Names that somebody holds open since they were made: a file that was closed, renamed or is gone is none. */
+  unclosed(): readonly RelPath[] {
+    for (const path of this.#open) if (lookAt(this.#root, path) === undefined) this.#open.delete(path);
+    return [...this.#open];
+  }
+
+  /** The name below `dir` of an O_TMPFILE file that was linked in while open. */
+  ofInode(dir: RelPath, inode: string): RelPath | undefined {
+    const known = this.#inodes.get(inode);
+    if (known !== undefined && this.#hasInode(known, inode)) return known;
+    const prefix = dir === '' ? '' : `${dir}/`;
+    for (const path of this.#waiting) if (path.startsWith(prefix) && this.#hasInode(path, inode)) return path;
+    return undefined;
+  }
+
+  #remember(file: FoundFile): void {
+    this.#inodes.set(file.facts.ino, file.path);
+    const [oldest] = this.#inodes.keys();
+    if (this.#inodes.size > REMEMBERED_INODES && oldest !== undefined) this.#inodes.delete(oldest);
+  }
+
+  #hasInode(path: RelPath, inode: string): boolean {
+    return lookAt(this.#root, path)?.facts.ino === inode;
+  }
+}
+
+/** Without a lease (another user's file, some file systems) nobody can tell: then nobody counts as its writer. */
+function isBeingWritten(root: WorkDir, path: RelPath): boolean {
+  try {
+    return writerOf(root, path) === 'writer';
+  } catch (error) {
+    return hasVanished(error);
   }
 }

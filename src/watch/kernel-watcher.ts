@@ -1,17 +1,18 @@
-// The watcher on inotify: joins reader, kernel events, event queue and passes. On a local file system whose
-// directories are all watched it is idle when the task is, but for a look at the task's processes now and then.
+// The watcher on inotify: joins the reader, the kernel's events, what is known of who died, and the passes. On a local
+// file system whose directories are all watched it is idle when the task is, but for a look at the task's processes now
+// and then.
 import { errnoOf } from '../model/errors.ts';
+import type { Evidence } from '../model/file/evidence.ts';
+import type { ClosedEvent, ClosedHow } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
+import { clockMs } from '../native/clock.ts';
 import { networkFileSystem } from '../native/network-files.ts';
-import { openEventQueue, type EventQueue } from './event-queue.ts';
-import type { InotifyCalls } from './inotify.ts';
+import type { InotifyCalls, OnBytes, Reader } from './inotify.ts';
 import { KernelEvents } from './kernel-events.ts';
-import { openPasses, type Passes, type PassKind } from './passes.ts';
-import type { OnBytes, Reader } from './reader.ts';
+import { LastSeen, Passes, type PassKind } from './passes.ts';
 import { findInTurns, listTreeInTurns, lookAt, type FoundFile, type LookOn, type Walk } from './scan.ts';
-import { openLastSeen, type LastSeen } from './last-seen.ts';
-import { openTestedReader, type TestedReader } from './self-test.ts';
-import { forbidden, networkFiles, noEvents, openWarnings, type Warning } from './warnings.ts';
+import { openTestedReader } from './self-test.ts';
+import { forbidden, networkFiles, noEvents, Warnings } from './warnings.ts';
 import type { Watcher, WatcherOptions, WatchSystem } from './watching.ts';
 
 /** A new name, or half of a rename, is decided about after this long, or at once by drainNow(). */
@@ -26,10 +27,10 @@ const LOOK_EVERY_MS = 2000;
 /** Throws when inotify cannot be used here; an errno is in the error's `code`. */
 export async function openKernelWatcher(options: WatcherOptions, system: WatchSystem): Promise<Watcher> {
   const network = networkFileSystem(system.fileSystemType(options.root.path));
-  const { reader, listen } = await openTestedReader(system, options.root.path);
+  const reader = await openTestedReader(system, options.root.path);
   const watcher = new KernelWatcher(options, system.calls, reader, network);
   try {
-    await watcher.start(listen);
+    await watcher.start();
     return watcher;
   } catch (error) {
     await watcher.close();
@@ -44,21 +45,21 @@ class KernelWatcher implements Watcher {
   readonly #reader: Reader;
   readonly #network: string | undefined;
   readonly #lookOn: LookOn;
-  readonly #warn: (warning: Warning) => void;
+  readonly #warnings: Warnings;
   readonly #events: EventQueue;
   readonly #kernel: KernelEvents;
   readonly #passes: Passes;
   readonly #lost = new Set<'overflow' | 'displaced'>();
   readonly #closing = new AbortController();
-  readonly #looks: NodeJS.Timeout | undefined;
   /** Only where scans are needed beside the events. */
   #lastSeen: LastSeen | undefined;
+  #looks: NodeJS.Timeout | undefined;
   #pendingTimer: NodeJS.Timeout | undefined;
   #lookTimer: NodeJS.Timeout | undefined;
   #ended: Promise<void> | undefined;
 
   constructor(options: WatcherOptions, calls: InotifyCalls, reader: Reader, network: string | undefined) {
-    const { root, interest, witness } = options;
+    const { root, interest } = options;
     this.mode = reader.mode;
     if (reader.mode !== 'inotify')
       this.fallback = 'the event loop reports no events of an inotify descriptor';
@@ -66,8 +67,8 @@ class KernelWatcher implements Watcher {
     this.#reader = reader;
     this.#network = network;
     this.#lookOn = network === undefined ? 'thread' : 'pool';
-    this.#warn = openWarnings(options.onWarning);
-    this.#events = openEventQueue((event) => {
+    this.#warnings = new Warnings(options.onWarning);
+    this.#events = new EventQueue((event) => {
       if (this.#closing.signal.aborted) return;
       // Before the receiver looks at the file: what changes from here on is new to the next scan.
       const file = this.#lastSeen === undefined ? undefined : lookAt(root, event.path);
@@ -79,22 +80,22 @@ class KernelWatcher implements Watcher {
       interest,
       calls,
       fd: reader.fd,
-      eventQueue: this.#events,
+      onClosed: (path, how, evidence) => this.#events.add(path, how, evidence),
       onLost: (why) => void this.#lost.add(why),
       onUncovered: (dir, error) => this.#scanFor(dir, error),
     });
-    this.#passes = openPasses((kind, signal) => this.#rescan(kind, signal));
-    if (witness !== undefined) this.#looks = setInterval(() => this.look(), LOOK_EVERY_MS).unref();
+    this.#passes = new Passes((kind, signal) => this.#rescan(kind, signal));
   }
 
   /** Resolves when every directory that can hold a declared file is watched. */
-  async start(listen: TestedReader['listen']): Promise<void> {
-    const { root, rescanMs } = this.#options;
-    listen(this.#accept);
+  async start(): Promise<void> {
+    const { root, rescanMs, witness } = this.#options;
+    if (witness !== undefined) this.#looks = setInterval(() => this.look(), LOOK_EVERY_MS).unref();
+    this.#reader.listen(this.#accept);
     this.#kernel.watchRoot();
     for await (const _ of listTreeInTurns(this.#kernel.walk, this.#closing.signal)) this.#deliver();
     if (this.#network !== undefined) {
-      this.#warn(networkFiles(root.path, this.#network, rescanMs));
+      this.#warnings.say(networkFiles(root.path, this.#network, rescanMs));
       this.#scanFromNowOn();
     }
     if (this.#lastSeen === undefined) return;
@@ -146,7 +147,7 @@ class KernelWatcher implements Watcher {
 
   readonly #accept: OnBytes = (bytes, length) => {
     this.#kernel.accept(bytes, length);
-    const nextLookMs = this.#events.isUnjudged ? (this.#options.witness?.nextMs ?? 0) : 0;
+    const nextLookMs = this.#events.isUnjudged() ? (this.#options.witness?.nextMs ?? 0) : 0;
     const pauseMs = nextLookMs - performance.now();
     if (pauseMs <= 0) this.#deliver();
     else this.#lookTimer ??= setTimeout(() => this.#deliver(), pauseMs);
@@ -166,7 +167,7 @@ class KernelWatcher implements Watcher {
   #deliver(): void {
     clearTimeout(this.#lookTimer);
     this.#lookTimer = undefined;
-    if (this.#events.isUnjudged) this.#judge();
+    if (this.#events.isUnjudged()) this.#judge();
     this.#events.deliver();
     if (this.#closing.signal.aborted) return;
     if (this.#kernel.hasPending) this.#pendingTimer ??= setTimeout(this.#resolvePending, PENDING_MS);
@@ -185,13 +186,13 @@ class KernelWatcher implements Watcher {
 
   /** This directory gives no events. */
   #scanFor(dir: RelPath, error: unknown): void {
-    if (errnoOf(error) === 'EACCES') return this.#warn(forbidden(dir, error));
-    this.#warn(noEvents(dir, error, this.#options.rescanMs));
+    if (errnoOf(error) === 'EACCES') return this.#warnings.say(forbidden(dir, error));
+    this.#warnings.say(noEvents(dir, error, this.#options.rescanMs));
     this.#scanFromNowOn();
   }
 
   #scanFromNowOn(): void {
-    this.#lastSeen ??= openLastSeen();
+    this.#lastSeen ??= new LastSeen();
     this.#passes.repeat(this.#options.rescanMs);
   }
 
@@ -226,5 +227,51 @@ class KernelWatcher implements Watcher {
       this.#deliver();
     }
     seen.forgetGone();
+  }
+}
+
+/**
+ * Events wait here in the kernel's order until all that was read has been understood. Only deliver() runs foreign code, so
+ * that a drain from inside a callback goes on with the next event instead of overtaking it.
+ */
+class EventQueue {
+  readonly #onClosed: (event: ClosedEvent) => void;
+  #waiting: (Omit<ClosedEvent, 'evidence'> & { evidence?: Evidence | undefined })[] = [];
+  #next = 0;
+  /** All before this one have their evidence. */
+  #unjudged = 0;
+
+  constructor(onClosed: (event: ClosedEvent) => void) {
+    this.#onClosed = onClosed;
+  }
+
+  /** Without `evidence`, {@link judge} gives it later. */
+  add(path: RelPath, how: ClosedHow, evidence?: Evidence): void {
+    this.#waiting.push({ path, how, atMs: clockMs(), evidence });
+  }
+
+  /** True while something waits that has no evidence yet. */
+  isUnjudged(): boolean {
+    const waiting = this.#waiting;
+    while (this.#unjudged < waiting.length && waiting[this.#unjudged]?.evidence !== undefined)
+      this.#unjudged += 1;
+    return this.#unjudged < waiting.length;
+  }
+
+  /** Gives this evidence to all that have none yet. */
+  judge(evidence: Evidence): void {
+    for (const event of this.#waiting.slice(this.#unjudged)) event.evidence ??= evidence;
+    this.#unjudged = this.#waiting.length;
+  }
+
+  /** Hands out everything that waits. When the receiver throws, the rest goes with the next call. */
+  deliver(): void {
+    for (let event = this.#waiting[this.#next]; event !== undefined; event = this.#waiting[this.#next]) {
+      this.#next += 1;
+      this.#onClosed({ ...event, evidence: event.evidence ?? 'unknown' });
+    }
+    this.#waiting = [];
+    this.#next = 0;
+    this.#unjudged = 0;
   }
 }

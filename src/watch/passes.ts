@@ -1,58 +1,70 @@
-// Walks over the whole tree, one at a time: after lost events, and again and again where events are not
-// enough. A request that comes while a walk is under way makes one more, because the walk may have been past.
+// Walks over the whole tree, one at a time: after lost events, and again and again where events are not enough; and what
+// they remember. A request that comes while a walk is under way makes one more, because the walk may have been past.
 import { setTimeout } from 'node:timers/promises';
+import type { Fingerprint } from '../model/file/file-state.ts';
+import type { RelPath } from '../model/path.ts';
 
 /** `all`: tell every file. `new`: tell those that are not as they were last seen. */
 export type PassKind = 'all' | 'new';
 
-export interface Passes {
-  request(kind: PassKind): void;
-  isRunning(): boolean;
+export class Passes {
+  readonly #run: (kind: PassKind, signal: AbortSignal) => Promise<void>;
+  readonly #closing = new AbortController();
+  readonly #requested = new Set<PassKind>();
+  #running: Promise<void> | undefined;
+  #repeating: Promise<void> | undefined;
+
+  /** `run` makes one walk. */
+  constructor(run: (kind: PassKind, signal: AbortSignal) => Promise<void>) {
+    this.#run = run;
+  }
+
+  request(kind: PassKind): void {
+    void this.#start(kind);
+  }
+
+  isRunning(): boolean {
+    return this.#running !== undefined;
+  }
+
   /** Requests a `new` pass each time this long after the last one ended. A second call changes nothing. */
-  repeat(everyMs: number): void;
+  repeat(everyMs: number): void {
+    this.#repeating ??= this.#repeatForever(everyMs);
+  }
+
   /** Stops what runs, and waits until it has. */
-  close(): Promise<void>;
-}
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+    await this.#repeating;
+  }
 
-export function openPasses(run: (kind: PassKind, signal: AbortSignal) => Promise<void>): Passes {
-  const closing = new AbortController();
-  const { signal } = closing;
-  const requested = new Set<PassKind>();
-  let running: Promise<void> | undefined;
-  let repeating: Promise<void> | undefined;
-
-  const runAll = async (): Promise<void> => {
-    for (const kind of requested) {
-      requested.delete(kind);
-      // oxlint-disable-next-line no-await-in-loop -- one at a time
-      await unlessClosed(run(kind, signal), signal);
-    }
-    running = undefined;
-  };
-  const start = (kind: PassKind): Promise<void> => {
-    if (!signal.aborted) requested.add(kind);
+  #start(kind: PassKind): Promise<void> {
+    if (!this.#closing.signal.aborted) this.#requested.add(kind);
     // Not at once: what runs may ask for the next one before its first pause.
-    running ??= Promise.resolve().then(runAll);
-    return running;
-  };
-  const repeatForever = async (everyMs: number): Promise<void> => {
+    this.#running ??= Promise.resolve().then(() => this.#runAll());
+    return this.#running;
+  }
+
+  async #runAll(): Promise<void> {
+    const { signal } = this.#closing;
+    for (const kind of this.#requested) {
+      this.#requested.delete(kind);
+      // oxlint-disable-next-line no-await-in-loop -- one at a time
+      await unlessClosed(this.#run(kind, signal), signal);
+    }
+    this.#running = undefined;
+  }
+
+  async #repeatForever(everyMs: number): Promise<void> {
+    const { signal } = this.#closing;
     while (!signal.aborted) {
       // oxlint-disable-next-line no-await-in-loop -- one at a time
       await unlessClosed(setTimeout(everyMs, undefined, { signal }), signal);
       // oxlint-disable-next-line no-await-in-loop -- one at a time
-      if (!signal.aborted) await start('new');
+      if (!signal.aborted) await this.#start('new');
     }
-  };
-  return {
-    request: (kind) => void start(kind),
-    isRunning: () => running !== undefined,
-    repeat: (everyMs) => void (repeating ??= repeatForever(everyMs)),
-    close: async () => {
-      closing.abort();
-      await running;
-      await repeating;
-    },
-  };
+  }
 }
 
 async function unlessClosed(work: Promise<void>, signal: AbortSignal): Promise<void> {
@@ -61,4 +73,35 @@ async function unlessClosed(work: Promise<void>, signal: AbortSignal): Promise<v
   } catch (error) {
     if (!signal.aborted) throw error;
   }
+}
+
+/**
+ * What was last seen of each file, so that a walk tells only what is new. Kept only where walks are made again and again;
+ * with inotify on a local file system there is nothing to remember.
+ */
+export class LastSeen {
+  readonly #states = new Map<RelPath, string>();
+  readonly #there = new Set<RelPath>();
+
+  /** True unless this is the state that was noted last. */
+  isNew(path: RelPath, facts: Fingerprint): boolean {
+    this.#there.add(path);
+    return this.#states.get(path) !== stateOf(facts);
+  }
+
+  note(path: RelPath, facts: Fingerprint): void {
+    this.#there.add(path);
+    this.#states.set(path, stateOf(facts));
+  }
+
+  /** At the end of a walk: forgets the files that nobody asked about or noted since the last one. */
+  forgetGone(): void {
+    for (const path of this.#states.keys()) if (!this.#there.has(path)) this.#states.delete(path);
+    this.#there.clear();
+  }
+}
+
+/** One short string instead of five: there may be 200,000 of them. */
+function stateOf(facts: Fingerprint): string {
+  return [facts.dev, facts.ino, facts.size, facts.mtimeNs, facts.ctimeNs].join(' ');
 }

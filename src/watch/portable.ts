@@ -6,10 +6,9 @@ import { errnoOf, reasonOf } from '../model/errors.ts';
 import { sameFingerprint } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
-import { openLastSeen } from './last-seen.ts';
-import { openPasses } from './passes.ts';
+import { LastSeen, Passes } from './passes.ts';
 import { findAll, findInTurns, type FoundFile, listTree, lookAt, type Walk } from './scan.ts';
-import { forbidden, noInotify, openWarnings, scansAlone } from './warnings.ts';
+import { forbidden, noInotify, Warnings, scansAlone } from './warnings.ts';
 import type { Subscribe, Watcher, WatcherOptions } from './watching.ts';
 
 /** How long a file must not change before it counts as closed. */
@@ -28,14 +27,14 @@ export async function openPortable(
   reason: unknown,
   subscribe: Subscribe,
 ): Promise<Watcher> {
-  const warn = openWarnings(options.onWarning);
-  const seen = openLastSeen();
+  const warnings = new Warnings(options.onWarning);
+  const seen = new LastSeen();
   const walk: Walk = {
     root: options.root,
     interest: options.interest,
-    onUnreadable: (dir, error) => warn(forbidden(dir, error)),
+    onUnreadable: (dir, error) => warnings.say(forbidden(dir, error)),
   };
-  const quiet = openQuietFiles(
+  const quiet = new QuietFiles(
     (file) => lookAt(walk.root, file),
     ({ path: file, facts }) => {
       if (!seen.isNew(file, facts)) return;
@@ -43,7 +42,7 @@ export async function openPortable(
       options.onClosed({ path: file, how: 'quiet', atMs: clockMs(), evidence: 'unknown' });
     },
   );
-  const passes = openPasses(async (_kind, signal) => {
+  const passes = new Passes(async (_kind, signal) => {
     for await (const files of findInTurns(walk, 'pool', signal)) {
       for (const file of files) {
         if (seen.isNew(file.path, file.facts)) quiet.watch(file.path);
@@ -57,7 +56,7 @@ export async function openPortable(
     for (const file of changed) watchAll(walk, quiet, file);
   });
   const describe = subscription === undefined ? scansAlone : noInotify;
-  warn(describe(walk.root.path, reason, options.rescanMs));
+  warnings.say(describe(walk.root.path, reason, options.rescanMs));
   passes.repeat(options.rescanMs);
   const end = async (): Promise<void> => {
     await subscription?.unsubscribe();
@@ -110,52 +109,54 @@ function watchAll(walk: Walk, quiet: QuietFiles, changed: RelPath): void {
   } else if (walk.interest.wants(changed)) quiet.watch(changed);
 }
 
-/** A file counts as closed when it has not changed for a while. A timer runs only while one is waiting. */
-interface QuietFiles {
-  /** Something happened to this file: wait until nothing does. */
-  watch(path: RelPath): void;
-  close(): void;
-}
-
 interface Waiting {
   readonly file: FoundFile;
   readonly sinceMs: number;
 }
 
-/** `onQuiet` is called once for each change that was followed by a quiet time without one. */
-function openQuietFiles(
-  look: (path: RelPath) => FoundFile | undefined,
-  onQuiet: (file: FoundFile) => void,
-): QuietFiles {
-  const waiting = new Map<RelPath, Waiting>();
-  let timer: NodeJS.Timeout | undefined;
-  const arm = (): void => {
-    if (waiting.size > 0) timer ??= setTimeout(lookAgain, QUIET_MS / LOOKS);
-  };
-  const lookAgain = (): void => {
-    timer = undefined;
+/** A file counts as closed when it has not changed for a while. A timer runs only while one is waiting. */
+class QuietFiles {
+  readonly #look: (path: RelPath) => FoundFile | undefined;
+  readonly #onQuiet: (file: FoundFile) => void;
+  readonly #waiting = new Map<RelPath, Waiting>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `onQuiet` is called once for each change that was followed by a quiet time without one. */
+  constructor(look: (path: RelPath) => FoundFile | undefined, onQuiet: (file: FoundFile) => void) {
+    this.#look = look;
+    this.#onQuiet = onQuiet;
+  }
+
+  /** Something happened to this file: wait until nothing does. */
+  watch(path: RelPath): void {
+    if (this.#waiting.has(path)) return;
+    const file = this.#look(path);
+    if (file !== undefined) this.#waiting.set(path, { file, sinceMs: performance.now() });
+    this.#arm();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#waiting.clear();
+  }
+
+  #arm(): void {
+    if (this.#waiting.size > 0) this.#timer ??= setTimeout(() => this.#lookAgain(), QUIET_MS / LOOKS);
+  }
+
+  #lookAgain(): void {
+    this.#timer = undefined;
     const nowMs = performance.now();
-    for (const [path, { file, sinceMs }] of waiting) {
-      const now = look(path);
-      if (now === undefined) waiting.delete(path);
-      else if (!sameFingerprint(now.facts, file.facts)) waiting.set(path, { file: now, sinceMs: nowMs });
+    for (const [path, { file, sinceMs }] of this.#waiting) {
+      const now = this.#look(path);
+      if (now === undefined) this.#waiting.delete(path);
+      else if (!sameFingerprint(now.facts, file.facts))
+        this.#waiting.set(path, { file: now, sinceMs: nowMs });
       else if (nowMs - sinceMs >= QUIET_MS) {
-        waiting.delete(path);
-        onQuiet(now);
+        this.#waiting.delete(path);
+        this.#onQuiet(now);
       }
     }
-    arm();
-  };
-  return {
-    watch: (path) => {
-      if (waiting.has(path)) return;
-      const file = look(path);
-      if (file !== undefined) waiting.set(path, { file, sinceMs: performance.now() });
-      arm();
-    },
-    close: () => {
-      clearTimeout(timer);
-      waiting.clear();
-    },
-  };
+    this.#arm();
+  }
 }

@@ -5,21 +5,14 @@ import os from 'node:os';
 import path from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { OWN_DIR } from '../model/file/manifest.ts';
-import { IN, parseEvents, type InotifyCalls } from './inotify.ts';
-import type { OnBytes, OpenReader, Reader } from './reader.ts';
+import { IN, parseEvents, type InotifyCalls, type OpenReader, type Reader } from './inotify.ts';
 import type { WatchSystem } from './watching.ts';
 
 /** A working reader answers within 1 ms; this long only where the machine stands still. */
 const ANSWER_WITHIN_MS = 2000;
 
-export interface TestedReader {
-  readonly reader: Reader;
-  /** From now on `onBytes` gets all events. Until there is a watch, there are none. */
-  readonly listen: (onBytes: OnBytes) => void;
-}
-
 /** The first reader of this system that passes the test. */
-export async function openTestedReader(system: WatchSystem, root: string): Promise<TestedReader> {
+export async function openTestedReader(system: WatchSystem, root: string): Promise<Reader> {
   for (const open of system.readers) {
     // oxlint-disable-next-line no-await-in-loop -- the next one only when this one failed
     const tested = await testReader(system.calls, root, open);
@@ -29,35 +22,22 @@ export async function openTestedReader(system: WatchSystem, root: string): Promi
 }
 
 /** Opens a reader and tests it; undefined, and closed again, when no event came. */
-async function testReader(
-  calls: InotifyCalls,
-  root: string,
-  open: OpenReader,
-): Promise<TestedReader | undefined> {
-  let receive: OnBytes = () => undefined;
-  const listen = (onBytes: OnBytes): void => {
-    receive = onBytes;
-  };
-  const reader = open(calls, (bytes, length) => receive(bytes, length));
+async function testReader(calls: InotifyCalls, root: string, open: OpenReader): Promise<Reader | undefined> {
+  const reader = open(calls);
   let passed = false;
   try {
-    passed = await hearsClose(calls, reader.fd, makeProbeDirectory(root), listen);
+    passed = await hearsClose(calls, reader, makeProbeDirectory(root));
   } finally {
     if (!passed) await reader.close();
   }
-  return passed ? { reader, listen } : undefined;
+  return passed ? reader : undefined;
 }
 
-async function hearsClose(
-  calls: InotifyCalls,
-  fd: number,
-  probe: string,
-  listen: (onBytes: OnBytes) => void,
-): Promise<boolean> {
+async function hearsClose(calls: InotifyCalls, reader: Reader, probe: string): Promise<boolean> {
   try {
-    const watch = calls.add(fd, probe, IN.closeWrite);
+    const watch = calls.add(reader.fd, probe, IN.closeWrite);
     const heard = new Promise<true>((resolve) => {
-      listen((bytes, length) =>
+      reader.listen((bytes, length) =>
         parseEvents(bytes, length, (from, mask) => {
           if (from === watch && (mask & IN.closeWrite) !== 0) resolve(true);
         }),
@@ -65,10 +45,10 @@ async function hearsClose(
     });
     fs.writeFileSync(path.join(probe, 'closed'), '');
     const inTime = await isTrueInTime(heard);
-    calls.remove(fd, watch);
+    calls.remove(reader.fd, watch);
     return inTime;
   } finally {
-    listen(() => undefined);
+    reader.listen(() => undefined);
     fs.rmSync(probe, { recursive: true, force: true });
   }
 }

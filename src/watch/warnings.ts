@@ -4,7 +4,7 @@ import { errnoOf, reasonOf } from '../model/errors.ts';
 import { showPath, type RelPath } from '../model/path.ts';
 import { formatMs } from '../model/units.ts';
 
-export interface Warning {
+interface Warning {
   readonly kind: 'no-inotify' | 'scans-alone' | 'uncovered' | 'forbidden' | 'network';
   readonly message: string;
   readonly hint: string;
@@ -16,13 +16,19 @@ const NOTHING_IS_LOST = 'nothing is lost: capture scans at each flush and at the
  * Says the first of each kind, and not at once: a warning may arise in the middle of the kernel's events,
  * where no foreign code may run.
  */
-export function openWarnings(onWarning: (message: string, hint: string) => void): (warning: Warning) => void {
-  const said = new Set<Warning['kind']>();
-  return ({ kind, message, hint }) => {
-    if (said.has(kind)) return;
-    said.add(kind);
-    queueMicrotask(() => onWarning(message, hint));
-  };
+export class Warnings {
+  readonly #onWarning: (message: string, hint: string) => void;
+  readonly #said = new Set<Warning['kind']>();
+
+  constructor(onWarning: (message: string, hint: string) => void) {
+    this.#onWarning = onWarning;
+  }
+
+  say({ kind, message, hint }: Warning): void {
+    if (this.#said.has(kind)) return;
+    this.#said.add(kind);
+    queueMicrotask(() => this.#onWarning(message, hint));
+  }
 }
 
 /** inotify cannot be used at all, the portable watcher can. */

@@ -2,13 +2,10 @@
 // where events are not enough, and without it where there is none. It never reads a file and never decides whether one
 // is whole: the snapshot does.
 import { fileSystemType } from '../native/network-files.ts';
-import { libcInotify } from './inotify.ts';
+import { libcInotify, openEpollReader, openPollReader } from './inotify.ts';
 import { openKernelWatcher } from './kernel-watcher.ts';
 import { openPortable, parcelSubscribe } from './portable.ts';
-import { openEpollReader, openPollReader } from './reader.ts';
 import type { Watcher, WatcherOptions, WatchSystem } from './watching.ts';
-
-export type { FoundFile } from './scan.ts';
 
 export const thisSystem: WatchSystem = {
   calls: libcInotify,

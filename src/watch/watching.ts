@@ -3,8 +3,7 @@ import type { AsyncSubscription, SubscribeCallback } from '@parcel/watcher';
 import type { ClosedEvent, Interest } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
-import type { InotifyCalls } from './inotify.ts';
-import type { OpenReader } from './reader.ts';
+import type { InotifyCalls, OpenReader } from './inotify.ts';
 import type { FoundFile, Walk } from './scan.ts';
 import type { Witness } from './witness.ts';
 

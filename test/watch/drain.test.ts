@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { openEpollReader, openPollReader } from '../../src/watch/reader.ts';
+import { openEpollReader, openPollReader } from '../../src/watch/inotify.ts';
 import { startFixture, watched } from './support.ts';
 
 describe.each([

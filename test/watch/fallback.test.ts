@@ -3,15 +3,19 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemError } from '../../src/native/libc.ts';
-import { libcInotify, type InotifyCalls } from '../../src/watch/inotify.ts';
-import { openEpollReader, openPollReader, type OpenReader } from '../../src/watch/reader.ts';
+import {
+  libcInotify,
+  openEpollReader,
+  openPollReader,
+  type InotifyCalls,
+  type OpenReader,
+} from '../../src/watch/inotify.ts';
 import { everything, freshDirectory, watched } from './support.ts';
 
 const RESCAN_MS = 50;
 
 /** As if libuv had changed its order: the events stay in the kernel. */
-const deafReader: OpenReader = (calls, onBytes) =>
-  openEpollReader(calls, onBytes.bind(undefined, Buffer.alloc(0), 0));
+const deafReader: OpenReader = (calls) => ({ ...openEpollReader(calls), listen: () => undefined });
 
 function fails(call: string, code: string): never {
   throw systemError(call, code);

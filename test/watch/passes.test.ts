@@ -1,13 +1,13 @@
-// Walks over the whole tree, one at a time.
+// Walks over the whole tree, one at a time, of which each tells only what is new.
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { openPasses, type PassKind } from '../../src/watch/passes.ts';
+import { LastSeen, Passes, type PassKind } from '../../src/watch/passes.ts';
 
 describe('passes', () => {
   it('run one at a time, and once more for all requests that came meanwhile', async () => {
     const runs: PassKind[] = [];
     let under = 0;
-    const passes = openPasses(async (kind) => {
+    const passes = new Passes(async (kind) => {
       under += 1;
       expect(under).toBe(1);
       runs.push(kind);
@@ -23,7 +23,7 @@ describe('passes', () => {
 
   it('stop at close, in the middle of one and between two', async () => {
     let runs = 0;
-    const passes = openPasses(async (_kind, signal) => {
+    const passes = new Passes(async (_kind, signal) => {
       runs += 1;
       await pause(3_600_000, undefined, { signal });
     });
@@ -34,5 +34,29 @@ describe('passes', () => {
     passes.request('all');
     await passes.close();
     expect(runs).toBe(1);
+  });
+});
+
+describe('last seen', () => {
+  const facts = { dev: '1', ino: '2', size: 3, mtimeNs: '4', ctimeNs: '5' };
+
+  it.each(['dev', 'ino', 'size', 'mtimeNs', 'ctimeNs'])(
+    'knows a file as new when its %s differs',
+    (field) => {
+      const seen = new LastSeen();
+      seen.note('r.dat', facts);
+      expect(seen.isNew('r.dat', facts)).toBe(false);
+      expect(seen.isNew('r.dat', { ...facts, [field]: field === 'size' ? 9 : '9' })).toBe(true);
+    },
+  );
+
+  it('forgets a file that a whole walk has not met', () => {
+    const seen = new LastSeen();
+    seen.note('r.dat', facts);
+    seen.forgetGone();
+    expect(seen.isNew('r.dat', facts)).toBe(false);
+    seen.forgetGone();
+    seen.forgetGone();
+    expect(seen.isNew('r.dat', facts)).toBe(true);
   });
 });

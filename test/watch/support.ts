@@ -6,7 +6,8 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ClosedEvent, Interest } from '../../src/model/file/file-state.ts';
 import { libcFunction } from '../../src/native/libc.ts';
-import { type FoundFile, openWatcher, thisSystem } from '../../src/watch/watcher.ts';
+import type { FoundFile } from '../../src/watch/scan.ts';
+import { openWatcher, thisSystem } from '../../src/watch/watcher.ts';
 import type { Watcher, WatchSystem } from '../../src/watch/watching.ts';
 import type { Witness } from '../../src/watch/witness.ts';
 

@@ -10,7 +10,7 @@ import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { openBeneath } from '../../native/files.ts';
 import { type WritableDescriptor, writableDescriptors } from '../../native/open-files.ts';
-import type { FoundFile } from '../../watch/watcher.ts';
+import type { FoundFile } from '../../watch/scan.ts';
 import type { Witness } from '../../watch/witness.ts';
 import type { Files } from '../queue/files.ts';
 import type { Unsaved } from '../queue/unsaved.ts';

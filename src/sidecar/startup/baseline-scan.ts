@@ -6,7 +6,7 @@ import { originOf } from '../../model/format/origin.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import type { FoundFile } from '../../watch/watcher.ts';
+import type { FoundFile } from '../../watch/scan.ts';
 import type { Watcher } from '../../watch/watching.ts';
 import type { Files } from '../queue/files.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
