@@ -4,7 +4,7 @@ import os from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Log } from '../log/log.ts';
 import { CaptureError } from '../model/errors.ts';
-import { EXIT, statusOfSignal, type ExitStatus } from '../model/exit-status.ts';
+import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { clockMs } from '../native/clock.ts';
 import type { Parsed } from './parse.ts';
@@ -59,7 +59,7 @@ async function logged(log: Log, act: (log: Log) => Promise<ExitStatus>): Promise
 async function dryRun(asked: Asked): Promise<ExitStatus> {
   const { settings } = asked;
   if (asked.kind === 'run') {
-    const { findCommand } = await import('../launch/find-command.ts');
+    const { findCommand } = await import('../launch/task.ts');
     findCommand(asked.task.command, settings.workdir, process.env['PATH']);
   }
   const { dryRun: look } = await import('./standalone.ts');

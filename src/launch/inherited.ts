@@ -1,9 +1,11 @@
-// What we got from our caller and Node has changed before our first line runs: ignored and blocked signals, open
-// files, the soft limit of open files. The shell shim (bin/capture) saw it, and tells us in variables that never
-// reach the task.
+// What we got from our caller and Node would change on its way to the task: ignored and blocked signals, open files, the
+// soft limit of open files, words that are no UTF-8. The shell shim (bin/capture) saw it before our first line ran, and
+// tells us in variables that never reach the task; sh(1) and env(1) restore it and then become the task.
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import { errnoOf } from '../model/errors.ts';
+import { pathBytes } from '../model/path.ts';
 
 /** Set by bin/capture, for this process only. */
 export const SHIM_VARIABLES = ['CAPTURE_SIGIGN', 'CAPTURE_SIGBLK', 'CAPTURE_FDS', 'CAPTURE_NOFILE'] as const;
@@ -59,4 +61,107 @@ function namesOf(numbers: readonly number[]): ReadonlySet<string> {
 export function withoutShim(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const dropped: readonly string[] = SHIM_VARIABLES;
   return Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.includes(name)));
+}
+
+interface Words {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Absolute path of what `command` was found to be. */
+  readonly file: string;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+interface SignalState {
+  readonly ignoredSignals: ReadonlySet<string>;
+  /** By number. */
+  readonly blockedSignals: readonly number[];
+}
+
+export interface CommandLine {
+  readonly file: string;
+  readonly argv0: string;
+  readonly args: readonly string[];
+}
+
+/** What to start so that it becomes the task, with its words, variables and signals as our caller gave them. */
+export function commandLineOf(task: Words & SignalState): CommandLine {
+  return withSignalState(withBytes(task));
+}
+
+/**
+ * The first letter of each word says what it is: `=` a word as it is, `b` one to be made, `e` a variable. The dot
+ * behind it keeps its last newline: $( ) takes those away.
+ */
+const MAKE_AND_BECOME = `capture_n=$#
+while [ "$capture_n" -gt 0 ]; do
+  case $1 in
+    =*) capture_word=\${1#=} ;;
+    *) capture_word=$(printf '%b.' "\${1#?}"); capture_word=\${capture_word%.} ;;
+  esac
+  case $1 in e*) export "$capture_word" ;; *) set -- "$@" "$capture_word" ;; esac
+  shift
+  capture_n=$((capture_n - 1))
+done
+unset capture_n capture_word
+exec "$@"`;
+
+/**
+ * Node writes every string as UTF-8: sh(1) makes the bytes of other arguments and variables. The same where no byte
+ * would be lost.
+ */
+function withBytes<T extends Words>(words: T): T {
+  const { command, args, env } = words;
+  const variables = Object.entries(env).filter(
+    ([name, value]) => isBytes(value ?? '') && /^[A-Za-z_]\w*$/.test(name),
+  );
+  if (variables.length === 0 && ![command, ...args].some(isBytes)) return words;
+  const made = [
+    ...variables.map(([name, value]) => `e${escaped(`${name}=${value ?? ''}`)}`),
+    ...[command, ...args].map((word) => (isBytes(word) ? `b${escaped(word)}` : `=${word}`)),
+  ];
+  return { ...words, command: 'sh', file: '/bin/sh', args: ['-c', MAKE_AND_BECOME, 'sh', ...made] };
+}
+
+function isBytes(text: string): boolean {
+  return /\p{Surrogate}/u.test(text);
+}
+
+/** For %b of printf(1). */
+function escaped(text: string): string {
+  return Array.from(pathBytes(text), (byte) =>
+    byte === 0x5c || byte >= 0x80 ? `\\0${byte.toString(8).padStart(3, '0')}` : String.fromCharCode(byte),
+  ).join('');
+}
+
+const ENV = '/usr/bin/env';
+
+/**
+ * Node starts every child with the default dispositions and an empty mask: sh(1) and env(1) set them, and execve(2)
+ * keeps both.
+ */
+function withSignalState({ command, args, file, ...state }: SignalState & Omit<Words, 'env'>): CommandLine {
+  const ignored = Object.entries(os.constants.signals).flatMap(([name, n]) =>
+    state.ignoredSignals.has(name) ? [n] : [],
+  );
+  const blocked = state.blockedSignals;
+  if (ignored.length === 0 && blocked.length === 0) return { file, argv0: command, args };
+  const trap = ignored.length === 0 ? '' : `trap '' ${[...new Set(ignored)].join(' ')}; `;
+  const shell = ['-c', `${trap}exec "$@"`, 'sh', command, ...args];
+  if (blocked.length === 0) return { file: '/bin/sh', argv0: 'sh', args: shell };
+  return { file: ENV, argv0: 'env', args: [`--block-signal=${blocked.join(',')}`, 'sh', ...shell] };
+}
+
+/** The signals of the caller that can be blocked for the task: none if this env(1) cannot do it. */
+export function blockable(
+  numbers: readonly number[],
+  warn: (message: string, hint: string) => void,
+): readonly number[] {
+  if (numbers.length === 0) return numbers;
+  const probe = spawnSync(ENV, [`--block-signal=${numbers.join(',')}`, 'true'], { stdio: 'ignore' });
+  if (probe.status === 0) return numbers;
+  warn(
+    `signals that the caller blocks (${numbers.join(', ')}) are not blocked for the task`,
+    'env --block-signal, of coreutils 8.31 or later, is what blocks them',
+  );
+  return [];
 }

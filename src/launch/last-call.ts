@@ -2,8 +2,7 @@
 // gone so that what it closed can still be saved, and when the task is told. Each caller can only make it shorter; a
 // caller that takes its word back gives its time back.
 import { drainReserveMs } from '../model/file/deadline.ts';
-import { clockMs } from '../native/clock.ts';
-import type { Countdown, Countdowns } from './countdown.ts';
+import { clockMs, type LongTimer, startTimer } from '../native/clock.ts';
 
 /** A task that was not told before has this long to end before it is killed, in a short window less. */
 const TOLD_BEFORE_MS = 2000;
@@ -135,5 +134,58 @@ export class LastCall {
   #toldBeforeMs(): number {
     const { beganAtMs = 0, deadlineMs = 0 } = this.#nearest() ?? {};
     return Math.min(TOLD_BEFORE_MS, (deadlineMs - beganAtMs) * TOLD_BEFORE_SHARE);
+  }
+}
+
+interface Countdown {
+  cancel(): void;
+}
+
+interface Running {
+  readonly act: () => void;
+  endsAtMs: number;
+  timer: LongTimer | undefined;
+}
+
+/**
+ * Timers that know about job control: if the run is stopped for a while, every timer ends that much later, so that
+ * nothing is killed for having slept. They never hold the process open.
+ */
+export class Countdowns {
+  readonly #running = new Set<Running>();
+
+  /** Runs `act` once after `ms`, unless everything is closed before. */
+  start(ms: number, act: () => void): Countdown {
+    const countdown: Running = { act, endsAtMs: clockMs() + ms, timer: undefined };
+    this.#running.add(countdown);
+    this.#arm(countdown);
+    return {
+      cancel: () => {
+        countdown.timer?.cancel();
+        this.#running.delete(countdown);
+      },
+    };
+  }
+
+  /** We were stopped for so long: every running countdown ends that much later. */
+  lengthen(ms: number): void {
+    for (const countdown of this.#running) {
+      countdown.timer?.cancel();
+      countdown.endsAtMs += ms;
+      this.#arm(countdown);
+    }
+  }
+
+  /** Stops them all. */
+  close(): void {
+    for (const countdown of this.#running) countdown.timer?.cancel();
+    this.#running.clear();
+  }
+
+  #arm(countdown: Running): void {
+    countdown.timer = startTimer(countdown.endsAtMs - clockMs(), () => {
+      this.#running.delete(countdown);
+      countdown.act();
+    });
   }
 }

@@ -10,16 +10,20 @@ import type { Settings } from '../model/format/settings.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { setOpenFilesLimit } from '../native/processes.ts';
 import { ownEnvironment } from '../native/start.ts';
-import { findCommand } from './find-command.ts';
-import { type Inherited, readInherited, withoutShim } from './inherited.ts';
-import { describeStuck, endLeftovers, type HeldWorkdir, holdWorkdir } from './leftovers.ts';
-import { adoptOrphans, type Orphans } from './orphans.ts';
+import { blockable, type Inherited, readInherited, withoutShim } from './inherited.ts';
+import {
+  adoptOrphans,
+  describeStuck,
+  endLeftovers,
+  type HeldWorkdir,
+  holdWorkdir,
+  type Orphans,
+} from './leftovers.ts';
 import { requeue } from './requeue.ts';
 import { type Ending, type Opening, SidecarProcess } from './sidecar-process.ts';
-import { blockable } from './signal-state.ts';
 import { listenForSignals } from './signals.ts';
 import { type EndRequest, Supervision } from './supervision.ts';
-import { startTask, type Task, taskEnvironment } from './task.ts';
+import { findCommand, startTask, type Task, taskEnvironment } from './task.ts';
 
 /** A fenced sidecar has nothing left to write: it gets this long to end. */
 const FENCED_GOODBYE_MS = 10_000;

@@ -1,12 +1,63 @@
-// What the task leaves running when its main process ends. A process that still writes a declared file is waited for;
-// any other is ended, so that nothing spins on behind. Nothing is left when the final scan begins.
+// What the task leaves behind. The launcher becomes the parent of its orphans, and takes their exit statuses, so that no
+// zombie stays. When the task's main process ends, a process that still writes a declared file is waited for; any other is
+// ended, so that nothing spins on behind. Nothing is left when the final scan begins.
 import fs from 'node:fs';
 import type { Interest } from '../model/file/file-state.ts';
 import { decodePath, encodePath } from '../model/path.ts';
 import { currentPath } from '../native/beneath.ts';
 import { clockMs } from '../native/clock.ts';
+import { reapChild } from '../native/ended.ts';
 import { writableDescriptors } from '../native/open-files.ts';
-import { processesWithEnvironment, readProc, sendSignal } from '../native/processes.ts';
+import {
+  becomeSubreaper,
+  childPids,
+  descendants,
+  processesWithEnvironment,
+  readProc,
+  sendSignal,
+} from '../native/processes.ts';
+
+export interface Orphans {
+  /** Every living process of the task: all that descend from us, but the sidecar and what was there before. */
+  members(sidecarPid: number | undefined): readonly number[];
+  /** Resolves after the next child of ours has ended, or after `ms`. */
+  change(ms: number): Promise<void>;
+  close(): void;
+}
+
+/**
+ * Adopts them from now on; to be called before anything is started. It never touches what we started ourselves: whoever
+ * started it takes its status. `ownChildren` are the running children that we started ourselves; whoever starts one adds
+ * it in the same turn of the event loop.
+ */
+export function adoptOrphans(ownChildren: ReadonlySet<number>): Orphans {
+  // A shell that starts something in the background and then becomes capture leaves it as our child.
+  const before = childPids();
+  becomeSubreaper();
+  const waiting = new Set<() => void>();
+  const reap = (): void => {
+    for (const pid of childPids()) if (!ownChildren.has(pid)) reapChild(pid);
+    for (const wake of waiting) wake();
+  };
+  process.on('SIGCHLD', reap);
+  return {
+    members: (sidecarPid) => descendants(process.pid, new Set([...before, sidecarPid ?? 0])),
+    change: (ms) =>
+      new Promise((resolve) => {
+        const wake = (): void => {
+          clearTimeout(timer);
+          waiting.delete(wake);
+          resolve();
+        };
+        const timer = setTimeout(wake, ms);
+        waiting.add(wake);
+      }),
+    close: () => {
+      process.removeListener('SIGCHLD', reap);
+      for (const wake of waiting) wake();
+    },
+  };
+}
 
 /** Between SIGTERM and SIGKILL. */
 export const KILL_AFTER_MS = 5000;

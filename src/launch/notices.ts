@@ -1,7 +1,7 @@
 // What a notice means for the task. A task that handles SIGTERM is told at once; any other computes on until shortly
 // before the deadline. A notice is acted on once, however often its source repeats it.
 import type { MessageFields } from '../model/format/message-fields.ts';
-import { sameNotice, type Notice } from '../model/format/notice.ts';
+import { type Notice, sameNotice } from '../model/format/notice.ts';
 import { clockMs } from '../native/clock.ts';
 import { readProc } from '../native/processes.ts';
 import type { Task } from './task.ts';

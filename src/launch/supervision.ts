@@ -9,12 +9,10 @@ import { asksToEnd, canEndTask, type JobSignal, relayRule } from '../model/relay
 import { createDeferred } from '../model/waiting.ts';
 import { clockMs, fromTimeOfDay } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
-import { Countdowns } from './countdown.ts';
-import { JobControl } from './job-control.ts';
-import { LastCall } from './last-call.ts';
+import { Countdowns, LastCall } from './last-call.ts';
 import { KILL_AFTER_MS } from './leftovers.ts';
 import { Notices } from './notices.ts';
-import { Broadcasts } from './signals.ts';
+import { Broadcasts, JobControl } from './signals.ts';
 import type { Task } from './task.ts';
 
 /** The same signal again within this time is the same. */

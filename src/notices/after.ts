@@ -3,15 +3,21 @@ import { formatMs } from '../model/units.ts';
 import { pause } from './metadata.ts';
 import type { Source, SourceOptions } from './source.ts';
 
-/**
- * `ms` after the start, at most what a timer of Node can count. The notice says no instant, so that `--grace` counts.
- */
-export function afterSource({ tell, signal }: SourceOptions, ms: number): Source {
-  const what = `rehearsal: a notice ${formatMs(ms)} after the start`;
-  return {
-    run: async () => {
-      await pause(ms, signal);
-      tell([{ source: 'after', kind: 'stop', atMs: undefined, what }]);
-    },
-  };
+/** The notice says no instant, so that `--grace` counts. */
+export class AfterSource implements Source {
+  readonly #options: SourceOptions;
+  readonly #ms: number;
+
+  /** `ms` after the start, at most what a timer of Node can count. */
+  constructor(options: SourceOptions, ms: number) {
+    this.#options = options;
+    this.#ms = ms;
+  }
+
+  async run(): Promise<void> {
+    const { tell, signal } = this.#options;
+    await pause(this.#ms, signal);
+    const what = `rehearsal: a notice ${formatMs(this.#ms)} after the start`;
+    tell([{ source: 'after', kind: 'stop', atMs: undefined, what }]);
+  }
 }

@@ -1,11 +1,12 @@
 // Azure's scheduled events: will this virtual machine be evicted, deleted, moved or restarted? Azure waits until the
 // instant in NotBefore, or until everybody has approved. Azure documentation, "Scheduled Events for Linux VMs".
+import { randomUUID } from 'node:crypto';
+import fs from 'node:fs';
+import net from 'node:net';
 import * as z from 'zod';
 import type { Notice } from '../model/format/notice.ts';
-import { atInstant, instantMs } from './instant.ts';
-import { askAtFirst, baseUrl, jsonOf, poll, tryAsk, type Answer } from './metadata.ts';
-import { showPresence, type Presence } from './neighbours.ts';
-import { absent, type Source, type SourceOptions } from './source.ts';
+import { type Answer, askAtFirst, baseUrl, jsonOf, poll, tryAsk } from './metadata.ts';
+import { absent, atInstant, instantMs, type Source, type SourceOptions } from './source.ts';
 
 const EVENTS_PATH = '/metadata/scheduledevents?api-version=2020-07-01';
 const NAME_PATH = '/metadata/instance/compute/name?api-version=2021-02-01&format=text';
@@ -42,14 +43,22 @@ interface Ours {
 }
 
 /** `CAPTURE_AZURE_METADATA_ENDPOINT` is ours: Azure's clients have no variable for this service. */
-export function azureSource(options: SourceOptions): Source {
-  const { env, pace, signal } = options;
-  const base = baseUrl(env['CAPTURE_AZURE_METADATA_ENDPOINT']);
-  let ours: readonly Ours[] = [];
-  let presence: Presence | undefined;
-  const run = async (): Promise<void> => {
+export class AzureSource implements Source {
+  readonly #options: SourceOptions;
+  readonly #base: ReturnType<typeof baseUrl>;
+  #ours: readonly Ours[] = [];
+  #presence: Presence | undefined;
+
+  constructor(options: SourceOptions) {
+    this.#options = options;
+    this.#base = baseUrl(options.env['CAPTURE_AZURE_METADATA_ENDPOINT']);
+  }
+
+  async run(): Promise<void> {
+    const { pace, signal, tell } = this.#options;
+    const base = this.#base;
     if ('wrong' in base) {
-      absent(options, `no notices from Azure: CAPTURE_AZURE_METADATA_ENDPOINT ${base.wrong}`);
+      absent(this.#options, `no notices from Azure: CAPTURE_AZURE_METADATA_ENDPOINT ${base.wrong}`);
       return;
     }
     const question = { headers: HEADERS, timeoutMs: pace.timeoutMs, signal };
@@ -57,11 +66,14 @@ export function azureSource(options: SourceOptions): Source {
     const machine = nameOf(named);
     if (machine === undefined) {
       const why = 'failed' in named ? named.failed : `http ${named.status}`;
-      absent(options, `no notices from Azure: its metadata service does not name this machine (${why})`);
+      absent(
+        this.#options,
+        `no notices from Azure: its metadata service does not name this machine (${why})`,
+      );
       return;
     }
-    presence = showPresence(`azure-${base.host}`);
-    signal.addEventListener('abort', () => presence?.leave(), { once: true });
+    this.#presence = showPresence(`azure-${base.host}`);
+    signal.addEventListener('abort', () => this.#presence?.leave(), { once: true });
     // The first list switches the service on for this machine, which takes up to two minutes.
     let timeoutMs = pace.slowTimeoutMs;
     await poll(
@@ -69,18 +81,21 @@ export function azureSource(options: SourceOptions): Source {
         const answer = await tryAsk(base, { ...question, path: EVENTS_PATH, timeoutMs });
         if ('failed' in answer || answer.status !== 200) return 'failed';
         timeoutMs = pace.timeoutMs;
-        ours = read(answer.body, machine, ours, options);
-        options.tell(ours.map(({ notice }) => notice));
+        this.#ours = read(answer.body, machine, this.#ours, this.#options);
+        tell(this.#ours.map(({ notice }) => notice));
         return 'heard';
       },
       pace,
       signal,
     );
-  };
-  const done = async (): Promise<void> => {
-    const approved = ours.filter(({ isOursToApprove }) => isOursToApprove);
+  }
+
+  async done(): Promise<void> {
+    const { pace, signal, log } = this.#options;
+    const base = this.#base;
+    const approved = this.#ours.filter(({ isOursToApprove }) => isOursToApprove);
     // Only the last of several tasks on this machine approves: the others still need their time.
-    const isLast = presence?.leave() ?? true;
+    const isLast = this.#presence?.leave() ?? true;
     if ('wrong' in base || approved.length === 0 || !isLast) return;
     try {
       const answer = await tryAsk(base, {
@@ -92,12 +107,11 @@ export function azureSource(options: SourceOptions): Source {
         signal,
       });
       const how = 'failed' in answer ? answer.failed : `http ${answer.status}`;
-      options.log.debug(`told Azure that it need not wait for us: ${how}`);
+      log.debug(`told Azure that it need not wait for us: ${how}`);
     } catch {
       // Closed meanwhile: Azure waits until the instant that it named.
     }
-  };
-  return { run, done };
+  }
 }
 
 function nameOf(answer: Answer | { readonly failed: string }): string | undefined {
@@ -138,4 +152,37 @@ function read(
 /** The list is that of a whole set of machines. Azure's names are told apart without regard to case. */
 function names({ Resources }: Event, machine: string): boolean {
   return Resources.some((name) => name.toLowerCase() === machine.toLowerCase());
+}
+
+interface Presence {
+  /** We are not here any more. True if nobody else is; one in another network namespace is not seen. */
+  leave(): boolean;
+}
+
+/**
+ * Shows us to the other captures on this machine that hear the same notice, by an abstract socket (unix(7)): all users
+ * see it, in any mount namespace, and it goes with its process, however that ends. `of` is what the neighbours have in
+ * common. Never fails, and does not keep the process alive.
+ */
+function showPresence(of: string): Presence {
+  const mine = `capture-${of}-${randomUUID()}`;
+  const server = net.createServer((socket) => socket.destroy());
+  server.on('error', () => undefined);
+  server.listen(`\0${mine}`).unref();
+  return {
+    leave: () => {
+      server.close();
+      return !namesInUse().some((name) => name.startsWith(`@capture-${of}-`) && !name.startsWith(`@${mine}`));
+    },
+  };
+}
+
+/** proc(5), /proc/net/unix: the last column; an abstract name begins with @, and each NUL of it is an @. */
+function namesInUse(): readonly string[] {
+  try {
+    const lines = fs.readFileSync('/proc/net/unix', 'latin1').split('\n');
+    return lines.map((line) => line.trim().split(' ').at(-1) ?? '');
+  } catch {
+    return [];
+  }
 }

@@ -2,9 +2,8 @@
 // Amazon EC2 User Guide, "Spot Instance interruption notices" and "EC2 instance rebalance recommendations".
 import * as z from 'zod';
 import type { Notice } from '../model/format/notice.ts';
-import { atInstant, instantMs } from './instant.ts';
-import { askAtFirst, baseUrl, jsonOf, poll, tryAsk, type Answer, type Question } from './metadata.ts';
-import { absent, type Source, type SourceOptions } from './source.ts';
+import { type Answer, askAtFirst, baseUrl, jsonOf, poll, type Question, tryAsk } from './metadata.ts';
+import { absent, atInstant, instantMs, type Source, type SourceOptions } from './source.ts';
 
 const TOKEN_PATH = '/latest/api/token';
 const ACTION_PATH = '/latest/meta-data/spot/instance-action';
@@ -21,8 +20,16 @@ const Rebalance = z.object({ noticeTime: z.string() });
 const VERB = { terminate: 'terminates', stop: 'stops', hibernate: 'hibernates' } as const;
 
 /** Both are asked every time. `AWS_EC2_METADATA_*` are the variables of the AWS SDKs. */
-export function ec2Source(options: SourceOptions): Source {
-  return { run: async () => listen(options) };
+export class Ec2Source implements Source {
+  readonly #options: SourceOptions;
+
+  constructor(options: SourceOptions) {
+    this.#options = options;
+  }
+
+  run(): Promise<void> {
+    return listen(this.#options);
+  }
 }
 
 async function listen(options: SourceOptions): Promise<void> {
@@ -62,13 +69,19 @@ async function listen(options: SourceOptions): Promise<void> {
     const answer = await get(path);
     return answer?.status === 401 ? get(path) : answer;
   };
-  const stop = onlyNow(ACTION_PATH, getWithToken, (body) => actionNotice(body, options));
-  const advice = onlyNow(REBALANCE_PATH, getWithToken, (body) => rebalanceNotice(body, options));
+  const stop = new Standing(
+    () => getWithToken(ACTION_PATH),
+    (body) => actionNotice(body, options),
+  );
+  const advice = new Standing(
+    () => getWithToken(REBALANCE_PATH),
+    (body) => rebalanceNotice(body, options),
+  );
   await poll(
     async () => {
       // One after the other: the second may need the token that the first has renewed.
       const heard = [await stop.look(), await advice.look()];
-      tell([stop.standing(), advice.standing()].filter((notice) => notice !== undefined));
+      tell([stop.notice, advice.notice].filter((notice) => notice !== undefined));
       return heard.every(Boolean) ? 'heard' : 'failed';
     },
     pace,
@@ -92,21 +105,23 @@ function tokenOf(answer: Answer | { readonly failed: string }): string | undefin
 }
 
 /** What stands under a path: nothing after a 404; after no answer, what stood there before. */
-function onlyNow(
-  path: string,
-  get: (path: string) => Promise<Answer | undefined>,
-  read: (body: string) => Notice | undefined,
-): { look(): Promise<boolean>; standing(): Notice | undefined } {
-  let standing: Notice | undefined;
-  return {
-    look: async () => {
-      const answer = await get(path);
-      if (answer?.status === 404) standing = undefined;
-      else if (answer?.status === 200) standing = read(answer.body) ?? standing;
-      return answer?.status === 404 || answer?.status === 200;
-    },
-    standing: () => standing,
-  };
+class Standing {
+  readonly #ask: () => Promise<Answer | undefined>;
+  readonly #read: (body: string) => Notice | undefined;
+  notice: Notice | undefined;
+
+  constructor(ask: () => Promise<Answer | undefined>, read: (body: string) => Notice | undefined) {
+    this.#ask = ask;
+    this.#read = read;
+  }
+
+  /** False if there was no answer. */
+  async look(): Promise<boolean> {
+    const answer = await this.#ask();
+    if (answer?.status === 404) this.notice = undefined;
+    else if (answer?.status === 200) this.notice = this.#read(answer.body) ?? this.notice;
+    return answer?.status === 404 || answer?.status === 200;
+  }
 }
 
 function actionNotice(body: string, { garbage }: SourceOptions): Notice | undefined {

@@ -8,16 +8,25 @@ import { encodePath, pathBytes, showPath } from '../model/path.ts';
 import { parseDurationMs } from '../model/units.ts';
 import { createDeferred } from '../model/waiting.ts';
 import { networkFileSystem } from '../native/network-files.ts';
-import { atInstant, instantMs } from './instant.ts';
 import { pause } from './metadata.ts';
-import type { Source, SourceOptions } from './source.ts';
+import { atInstant, instantMs, type Source, type SourceOptions } from './source.ts';
 
 /** An instant or a duration is short; anything longer is not read. */
 const LARGEST_BYTES = 64;
 
 /** `file` is relative to the current directory, or absolute. `instantIn` says what it may hold. */
-export function fileSource(options: SourceOptions, file: string): Source {
-  return { run: async () => listen(options, path.resolve(file)) };
+export class FileSource implements Source {
+  readonly #options: SourceOptions;
+  readonly #file: string;
+
+  constructor(options: SourceOptions, file: string) {
+    this.#options = options;
+    this.#file = file;
+  }
+
+  run(): Promise<void> {
+    return listen(this.#options, path.resolve(this.#file));
+  }
 }
 
 async function listen(options: SourceOptions, file: string): Promise<void> {

@@ -2,7 +2,7 @@
 // something changes, so nothing is asked in between. Compute Engine documentation, "View and query VM metadata"
 // (wait_for_change, last_etag, timeout_sec), "Spot VMs" and "Query metadata server for maintenance events".
 import type { Notice } from '../model/format/notice.ts';
-import { askAtFirst, baseUrl, poll, tryAsk, type Answer } from './metadata.ts';
+import { type Answer, askAtFirst, baseUrl, poll, tryAsk } from './metadata.ts';
 import { absent, type Source, type SourceOptions } from './source.ts';
 
 const KEYS = ['preempted', 'maintenance-event'] as const;
@@ -15,8 +15,16 @@ const LONGEST_WAIT_SECONDS = 300;
 const LATE_MS = 30_000;
 
 /** `GCE_METADATA_HOST` (host, or host:port) is the variable of Google's own clients. */
-export function gceSource(options: SourceOptions): Source {
-  return { run: async () => listen(options) };
+export class GceSource implements Source {
+  readonly #options: SourceOptions;
+
+  constructor(options: SourceOptions) {
+    this.#options = options;
+  }
+
+  run(): Promise<void> {
+    return listen(this.#options);
+  }
 }
 
 async function listen(options: SourceOptions): Promise<void> {

@@ -2,13 +2,13 @@
 // they say: that this machine is taken away. What follows from it is decided elsewhere (launch/notices.ts).
 import { setMaxListeners } from 'node:events';
 import { reasonOf } from '../model/errors.ts';
-import { sameNotice, type Notice, type NoticeChoice } from '../model/format/notice.ts';
-import { afterSource } from './after.ts';
-import { azureSource } from './azure.ts';
-import { ec2Source } from './ec2.ts';
-import { fileSource } from './file.ts';
-import { gceSource } from './gce.ts';
-import { likelyCloud, THIS_MACHINE, type Machine } from './platform.ts';
+import { type Notice, type NoticeChoice, sameNotice } from '../model/format/notice.ts';
+import { AfterSource } from './after.ts';
+import { AzureSource } from './azure.ts';
+import { Ec2Source } from './ec2.ts';
+import { FileSource } from './file.ts';
+import { GceSource } from './gce.ts';
+import { likelyCloud, type Machine, THIS_MACHINE } from './platform.ts';
 import type { NoticeLog, Pace, Source, SourceOptions } from './source.ts';
 
 export interface NoticesOptions {
@@ -90,20 +90,20 @@ function open(
       log.debug(
         cloud === undefined ? 'no cloud here that gives notice' : `listening to ${cloud} for notices`,
       );
-      return cloud === undefined ? [] : [CLOUDS[cloud](source)];
+      return cloud === undefined ? [] : [new CLOUDS[cloud](source)];
     }
     case 'ec2':
     case 'gce':
     case 'azure':
-      return [CLOUDS[choice.kind](source)];
+      return [new CLOUDS[choice.kind](source)];
     case 'file':
-      return [fileSource(source, choice.path)];
+      return [new FileSource(source, choice.path)];
     case 'after':
-      return [afterSource(source, choice.ms)];
+      return [new AfterSource(source, choice.ms)];
   }
 }
 
-const CLOUDS = { ec2: ec2Source, gce: gceSource, azure: azureSource } as const;
+const CLOUDS = { ec2: Ec2Source, gce: GceSource, azure: AzureSource } as const;
 
 /** A source that fails must not end the sidecar: notices are a help, and nothing depends on them. */
 function listen(source: Source, log: NoticeLog, signal: AbortSignal): void {

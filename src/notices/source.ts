@@ -41,3 +41,14 @@ export function absent({ named, log }: SourceOptions, message: string, hint?: st
   if (named) log.warn(message, { hint });
   else log.info(message, { hint });
 }
+
+/** ms since the epoch of RFC 3339 (EC2) or RFC 9110 (Azure); undefined when it says no instant. */
+export function instantMs(text: string | undefined): number | undefined {
+  const ms = Date.parse(text ?? '');
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** ` at 08:22:00Z`, with its day: it may lie days ahead. Nothing when nobody knows. */
+export function atInstant(atMs: number | undefined): string {
+  return atMs === undefined ? '' : ` at ${new Date(atMs).toISOString().replace('.000Z', 'Z')}`;
+}

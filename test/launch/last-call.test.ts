@@ -1,8 +1,7 @@
 // The one deadline: who sets it, who takes it back, and what time stopped does to it.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Countdowns } from '../../src/launch/countdown.ts';
+import { Countdowns, LastCall } from '../../src/launch/last-call.ts';
 import { adoptClock, clockMs, clockOffsetMs } from '../../src/native/clock.ts';
-import { LastCall } from '../../src/launch/last-call.ts';
 
 let did: string[];
 beforeEach(() => {
