@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import type { FileFacts } from '../model/file/file-state.ts';
-import { encodePath } from '../model/path.ts';
+import { encodePath, type RelPath } from '../model/path.ts';
 import { lstatBeneath, openUnder, withNul, type WorkDir } from './beneath.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
 
@@ -128,4 +128,24 @@ export function fileFacts(stat: fs.BigIntStats): FileFacts {
 
 export function factsOf(fd: number): FileFacts {
   return fileFacts(fs.fstatSync(fd, { bigint: true }));
+}
+
+/** lstat(2) of a path; undefined if no file is there (any more). */
+export function factsBeneath(root: WorkDir, path: RelPath): FileFacts | undefined {
+  try {
+    const stat = lstatBeneath(root, path);
+    return stat === undefined || stat.isDirectory() ? undefined : fileFacts(stat);
+  } catch {
+    // ENOTDIR, ELOOP: a parent was replaced, so the path leads to no file of the work directory.
+    return undefined;
+  }
+}
+
+/** When the inode under a path was created, ns since the epoch; 0 if nobody knows. */
+export function bornNsOf(root: WorkDir, path: RelPath): bigint {
+  try {
+    return lstatBeneath(root, path)?.birthtimeNs ?? 0n;
+  } catch {
+    return 0n;
+  }
 }

@@ -74,7 +74,8 @@ export interface LedgerOptions {
   /** The newest record of the same run id, whose list segments go on being used. */
   readonly base: WholeRecord | undefined;
   readonly newId: () => string;
-  readonly now: () => Date;
+  /** The time of day, if it is not the machine's. */
+  readonly now?: () => Date;
   readonly tidy: Tidy;
   /** Shared with what else is known by path. */
   readonly paths?: Paths;
@@ -200,7 +201,7 @@ export class Ledger {
       kind,
       push,
       seq: this.#seq,
-      at: this.#options.now().toISOString(),
+      at: (this.#options.now?.() ?? new Date()).toISOString(),
       restored: this.restored,
       segments: [...this.#segments],
       results: [...this.#inline.values()],

@@ -4,24 +4,23 @@
 import { setMaxListeners } from 'node:events';
 import { generationName } from '../model/checkpoint/history.ts';
 import { EXIT } from '../model/exit-status.ts';
+import type { CaptureRecord } from '../model/format/records.ts';
 import { clockMs } from '../native/clock.ts';
 import { openWitness } from '../watch/witness.ts';
-import { afterTheEnd } from './after-the-end.ts';
 import { openAnswers } from './control/answer.ts';
 import { openFlush } from './control/flush.ts';
 import type { Opened, Sidecar, SidecarOptions } from './interface.ts';
 import { Outage } from './run/outage.ts';
-import { openDrainWindow, type DrainWindow } from './shutdown/drain-window.ts';
+import { type DrainWindow, openDrainWindow } from './shutdown/drain-window.ts';
 import { finish, type Finished } from './shutdown/finish.ts';
 import { endWhenLost } from './shutdown/lost-store.ts';
 import type { FinishParts, RunEnd } from './shutdown/parts.ts';
 import { openStopping } from './shutdown/stopping.ts';
-import { connect, listenerOf, makeStages } from './stages.ts';
+import { connect, makeStages, openWatch } from './stages.ts';
 import { scanBaseline } from './startup/baseline-scan.ts';
 import { sayOpening } from './startup/opening-lines.ts';
 import { Patience, startLimitMs } from './startup/patience.ts';
 import { begin, type Begun } from './startup/start.ts';
-import { openWatch } from './startup/watching.ts';
 import { warmUpWorkers } from './startup/workers.ts';
 
 export async function openSidecar(options: SidecarOptions): Promise<Opened> {
@@ -78,7 +77,7 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   const { files } = stages;
   connect(stages);
   context.outage.runs({ waiting: () => files.waiting, onOver: () => files.retryNow() });
-  await scanBaseline(context, { files, restored }, watcher, () => listen(listenerOf(stages)));
+  await scanBaseline(context, { files, restored }, watcher, () => listen(stages));
   const flush = openFlush(stages);
   const control = await openAnswers(context, flush);
   const stopping = openStopping({ ...stages, flush, onDrainTakes: options.onDrainTakes });
@@ -136,4 +135,32 @@ async function drain(parts: FinishParts, end: RunEnd): Promise<Finished> {
 function endedFenced({ last }: Finished, fenced: AbortSignal): Finished {
   const text = `${String(fenced.reason)}; ${last.text}`;
   return { status: EXIT.fenced, last: { ...last, level: 'error', text } };
+}
+
+/**
+ * A sidecar that replaces one that died after the attempt's last record: everything that this record names is stored.
+ * Local files may be half reclaimed by now, so what is here no longer shows what the task left. Answers with what the
+ * record says, and changes nothing.
+ */
+function afterTheEnd({ context, close }: Begun, { end, kind }: CaptureRecord): Sidecar {
+  return {
+    attempt: context.attempt,
+    restored: '',
+    endedAs: kind,
+    runToken: context.runToken,
+    socket: undefined,
+    taskStarted: () => undefined,
+    taskSignalled: () => undefined,
+    noticed: () => undefined,
+    advised: () => undefined,
+    finish: async () => ({
+      status: end?.status ?? EXIT.internal,
+      last: {
+        level: 'info',
+        text: `the last record was written, then the sidecar died: local files may be left -> ${context.store.url}`,
+        fields: { event: 'end', status: end?.status },
+      },
+    }),
+    close,
+  };
 }

@@ -1,8 +1,11 @@
-// The stages of a run, each made of those before it, and who is told when something has happened. Nothing runs until
-// the watch is listened to.
+// The stages of a run, each made of those before it, the watch that they hear, and who is told when something has
+// happened. Nothing runs until they listen.
 import picomatch from 'picomatch';
+import type { ClosedEvent } from '../model/file/file-state.ts';
 import { rolesToStore } from '../model/file/manifest.ts';
 import type { RelPath } from '../model/path.ts';
+import { factsBeneath } from '../native/files.ts';
+import { openWatcher } from '../watch/watcher.ts';
 import type { Watcher } from '../watch/watching.ts';
 import type { Witness } from '../watch/witness.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
@@ -17,11 +20,9 @@ import { pusherOf } from './queue/push.ts';
 import { Recorder } from './queue/recorder.ts';
 import { Results } from './queue/results.ts';
 import { Unsaved } from './queue/unsaved.ts';
-import type { Context } from './run/context.ts';
-import { statMember } from './run/local-file.ts';
+import type { Context, Needs } from './run/context.ts';
 import type { FinishParts } from './shutdown/parts.ts';
 import type { Restored } from './startup/restore.ts';
-import type { WatchListener } from './startup/watching.ts';
 
 export type Stages = Omit<FinishParts, 'window'> & {
   readonly gauges: Gauges;
@@ -47,7 +48,7 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
     push: pusherOf({ context, checkpoints, results, suspects }),
     rolesOf: (path) => rolesToStore(manifest.rolesOf(path)),
     replaces: (path) => results.replaces(path),
-    sizeOf: (path) => statMember(root, path)?.size ?? 0,
+    sizeOf: (path) => factsBeneath(root, path)?.size ?? 0,
     now,
   });
   const reclaims = new Reclaims(context, results);
@@ -87,6 +88,10 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
   return { context, watcher, suspects, unsaved, pressureWatch, gauges, ...stages };
 }
 
+function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
+  return pattern === undefined ? () => false : picomatch(pattern, { dot: true });
+}
+
 /** Who is told when a file changes; from now on the clock of the companions runs. */
 export function connect({ context, files, gauges, ...stages }: Stages): void {
   const { generations, recorder, pressureWatch } = stages;
@@ -104,18 +109,52 @@ export function connect({ context, files, gauges, ...stages }: Stages): void {
   generations.begin();
 }
 
+interface Watch {
+  readonly watcher: Watcher;
+  /** From now on the stages are told what the task closes. */
+  readonly listen: (stages: Stages) => void;
+}
+
+/**
+ * Opens the watcher of a run. What it reports before the stages listen is dropped: until the baseline scan, files that
+ * come and go are not the task's. `witness`: undefined if nobody can see who closes a file.
+ */
+export async function openWatch(
+  { root, manifest, settings, log }: Needs<'root' | 'manifest' | 'settings' | 'log'>,
+  witness: Witness | undefined,
+): Promise<Watch> {
+  let told: WatchListener | undefined;
+  const watcher = await openWatcher({
+    root,
+    interest: manifest,
+    onClosed: (event) => told?.onClosed(event),
+    onOverflow: () => told?.onOverflow(),
+    onWarning: (message, hint) => log.warn(message, { hint }),
+    rescanMs: settings.rescanMs,
+    witness,
+  });
+  return {
+    watcher,
+    listen: (stages) => {
+      told = listenerOf(stages);
+    },
+  };
+}
+
+interface WatchListener {
+  readonly onClosed: (event: ClosedEvent) => void;
+  /** Closes were lost; all declared files are reported again. */
+  readonly onOverflow: () => void;
+}
+
 /** What follows from each event of the watch. */
-export function listenerOf({ context, files, generations }: Stages): WatchListener {
+function listenerOf({ context, files, generations }: Stages): WatchListener {
   return {
     onClosed: ({ path, how, atMs, evidence }) => {
       // A scan reports every declared file that it sees, even if nobody has touched it.
-      const fingerprint = how === 'scan' || how === 'quiet' ? statMember(context.root, path) : undefined;
+      const fingerprint = how === 'scan' || how === 'quiet' ? factsBeneath(context.root, path) : undefined;
       files.closed(path, how, atMs, { fingerprint, evidence });
     },
     onOverflow: () => generations.overflowed(),
   };
-}
-
-function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
-  return pattern === undefined ? () => false : picomatch(pattern, { dot: true });
 }

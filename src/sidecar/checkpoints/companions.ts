@@ -7,10 +7,10 @@ import { compileManifest } from '../../model/file/manifest.ts';
 import { parseSegmentKey, segmentKey } from '../../model/format/keys.ts';
 import type { Companion, Generation, Segment } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
+import { factsBeneath } from '../../native/files.ts';
 import { type SegmentSent, sendSegment } from '../../upload/send.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import type { Needs } from '../run/context.ts';
-import { statMember } from '../run/local-file.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { OpenResults, ResultFound } from './open-results.ts';
 
@@ -170,7 +170,7 @@ export class Companions {
 
   /** A closed file may change anywhere, not only at its end: any change while it was read may have torn it. */
   #isStill({ path, facts }: Found): boolean {
-    const now = statMember(this.#context.root, path);
+    const now = factsBeneath(this.#context.root, path);
     return now !== undefined && sameFingerprint(now, facts);
   }
 

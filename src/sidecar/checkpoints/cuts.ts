@@ -5,9 +5,9 @@ import { reasonOf } from '../../model/errors.ts';
 import { sameFingerprint } from '../../model/file/file-state.ts';
 import type { Companion, StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
+import { factsBeneath } from '../../native/files.ts';
 import type { Files } from '../queue/files.ts';
 import type { Needs } from '../run/context.ts';
-import { statMember } from '../run/local-file.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import {
   closesOf,
@@ -124,7 +124,7 @@ export class PendingCut {
       }
       // What is being sent may be this very state, read before the task went on.
       if (files.get(path, 'checkpoint')?.pushing === true) continue;
-      const now = statMember(context.root, path);
+      const now = factsBeneath(context.root, path);
       if (now === undefined || !sameFingerprint(now, state) || !files.want(path, 'checkpoint')) return path;
     }
     return undefined;
@@ -155,7 +155,7 @@ export async function commitLast(
   const { ledger, log, settings } = context;
   const { members, cutting, clean } = last;
   const objects = members.map((path) => {
-    const facts = statMember(context.root, path);
+    const facts = factsBeneath(context.root, path);
     return facts === undefined ? undefined : checkpoints.objectOf(path, facts);
   });
   const missing = members.filter((_, at) => objects[at] === undefined);

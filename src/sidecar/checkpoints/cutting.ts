@@ -21,11 +21,10 @@ import { type RelPath, showPath } from '../../model/path.ts';
 import { formatMs } from '../../model/units.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
-import { factsOf, fileFacts, openBeneath, writerState } from '../../native/files.ts';
-import type { Files } from '../queue/files.ts';
+import { factsBeneath, factsOf, fileFacts, openBeneath, writerState } from '../../native/files.ts';
 import type { Standing } from '../queue/file-states.ts';
+import type { Files } from '../queue/files.ts';
 import type { Needs } from '../run/context.ts';
-import { statMember } from '../run/local-file.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'manifest' | 'root' | 'log' | 'resumed' | 'now'>;
@@ -122,7 +121,7 @@ export class Cutting {
     if (how === 'close') {
       const state = this.#scanned.get(path);
       this.#scanned.delete(path);
-      const now = state === undefined ? undefined : statMember(root, path);
+      const now = state === undefined ? undefined : factsBeneath(root, path);
       return state === undefined || now === undefined || !sameFingerprint(state, now);
     }
     const collected = collectStates(root, [path]);
@@ -316,7 +315,7 @@ export function membersAmong(
   for (const path of standing.paths()) {
     const unit = rotationOf(path)?.unit ?? path;
     if (isLeftOut(unit)) continue;
-    const facts = statMember(root, path);
+    const facts = factsBeneath(root, path);
     standing.looked(path, facts !== undefined);
     if (facts !== undefined)
       candidates.push({

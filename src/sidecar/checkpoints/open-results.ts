@@ -8,14 +8,13 @@ import { awaitsProof } from '../../model/file/decide.ts';
 import { sameContentFingerprint } from '../../model/file/file-state.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
-import { openBeneath } from '../../native/files.ts';
+import { factsBeneath, openBeneath } from '../../native/files.ts';
 import { type WritableDescriptor, writableDescriptors } from '../../native/open-files.ts';
 import type { FoundFile } from '../../watch/scan.ts';
 import type { Witness } from '../../watch/witness.ts';
 import type { Files } from '../queue/files.ts';
 import type { Unsaved } from '../queue/unsaved.ts';
 import type { Needs } from '../run/context.ts';
-import { statMember } from '../run/local-file.ts';
 
 /** A program that updates a file in place writes to its header: these first bytes must be unchanged. */
 const HEAD_BYTES = 4096;
@@ -104,7 +103,7 @@ export class OpenResults {
     return [...this.#restored.keys()].filter((path) => {
       const fileState = files.get(path, 'result');
       return (
-        (fileState === undefined || fileState.closes === 0) && statMember(context.root, path) !== undefined
+        (fileState === undefined || fileState.closes === 0) && factsBeneath(context.root, path) !== undefined
       );
     });
   }
@@ -112,7 +111,7 @@ export class OpenResults {
   #find(paths: readonly RelPath[], most: number, closed: boolean): readonly ResultFound[] {
     const { root, manifest } = this.#parts.context;
     return paths.slice(0, most).flatMap((path): ResultFound[] => {
-      const facts = manifest.rolesOf(path).companion ? undefined : statMember(root, path);
+      const facts = manifest.rolesOf(path).companion ? undefined : factsBeneath(root, path);
       return facts === undefined || facts.size === 0 ? [] : [{ path, link: false, facts, closed }];
     });
   }
@@ -133,7 +132,7 @@ export class OpenResults {
 
   #isAsRestored(path: RelPath): boolean {
     const inherited = this.#parts.files.get(path, 'result')?.inherited;
-    const now = statMember(this.#parts.context.root, path);
+    const now = factsBeneath(this.#parts.context.root, path);
     if (inherited === undefined || now === undefined) return false;
     return this.#restored.has(path) && sameContentFingerprint(inherited, now);
   }

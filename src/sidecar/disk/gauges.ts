@@ -11,10 +11,10 @@ import { PackedMap, Paths, type RowCodec } from '../../model/packed/packed-map.t
 import type { RelPath } from '../../model/path.ts';
 import { formatAge, formatBytes, formatMs, plural } from '../../model/units.ts';
 import { heldPath, type WorkDir } from '../../native/beneath.ts';
+import { factsBeneath } from '../../native/files.ts';
 import { type Use, usesOf } from '../../reclaim/pressure.ts';
 import type { Results } from '../queue/results.ts';
 import type { Needs } from '../run/context.ts';
-import { statMember } from '../run/local-file.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'root' | 'log' | 'attempt' | 'ledger' | 'paths' | 'now'>;
@@ -105,7 +105,7 @@ export class Gauges {
 /** Bytes of the files that are there. */
 function sizeOf(root: WorkDir, paths: Iterable<RelPath>): number {
   let bytes = 0;
-  for (const path of paths) bytes += statMember(root, path)?.size ?? 0;
+  for (const path of paths) bytes += factsBeneath(root, path)?.size ?? 0;
   return bytes;
 }
 

@@ -8,6 +8,7 @@ import { keptKey } from '../../model/format/keys.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { forEachAtOnce } from '../../model/waiting.ts';
 import { currentPath, heldPath, whereabouts } from '../../native/beneath.ts';
+import { factsBeneath } from '../../native/files.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { type Pressure, pressureOn } from '../../reclaim/pressure.ts';
 import { FencedError } from '../../records/claim.ts';
@@ -19,7 +20,6 @@ import type { Files } from '../queue/files.ts';
 import { isOverwritten, mayBeOverwritten } from '../queue/overwritten.ts';
 import { type Amount, isClosedOnce, type Reclaimable, type Results } from '../queue/results.ts';
 import type { Context, Needs } from '../run/context.ts';
-import { statMember } from '../run/local-file.ts';
 
 /** Each one waits 100 ms and takes some KiB: so 10,000 are deleted in a second, and 100,000 take no more memory. */
 const MOST_AT_ONCE = 1000;
@@ -98,7 +98,7 @@ export class Reclaims {
     const { reclaimer, fence, log, signal, root } = this.#context;
     const { path, fingerprint } = one;
     try {
-      const now = statMember(root, path);
+      const now = factsBeneath(root, path);
       if (now === undefined || !sameFingerprint(now, fingerprint)) return;
       const isSure = one.isOurs && (atEnd || !this.#isDoubtful);
       if (!isSure && !(await this.#stillStored(path))) return;
@@ -201,7 +201,7 @@ function checkpointsToReclaim({
   const good = context.ledger.generations.filter(isGood);
   const named = new Set(good.flatMap(({ members }) => members.map(({ key }) => key)));
   return generations.members().flatMap((path) => {
-    const facts = statMember(context.root, path);
+    const facts = factsBeneath(context.root, path);
     const object = facts === undefined ? undefined : checkpoints.objectOf(path, facts);
     if (facts === undefined || object === undefined || !named.has(object.key)) return [];
     // If it was restored and not touched since, or is somebody's input, it stays.

@@ -15,10 +15,10 @@ import {
 } from '../../model/format/keys.ts';
 import { isLast, type StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
+import { factsBeneath } from '../../native/files.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { sendFile, type Sent } from '../../upload/send.ts';
 import type { Needs } from '../run/context.ts';
-import { statMember } from '../run/local-file.ts';
 import { factsOfMeta } from './overwritten.ts';
 import type { PushHandle } from './turns.ts';
 
@@ -42,7 +42,7 @@ export async function pushPartial(
 ): Promise<Sent> {
   const { attempt, scope, ledger, log } = context;
   // If it is empty, there is nothing to keep.
-  const facts = statMember(context.root, path);
+  const facts = factsBeneath(context.root, path);
   if (facts?.size === 0) return { kind: 'unchanged', fingerprint: facts, md5: '' };
   const n = await freeNumber(context, path, how.signal);
   const sent = await sendFile(

@@ -15,10 +15,10 @@ import { PackedMap, type Paths, type RowCodec } from '../../model/packed/packed-
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { reached } from '../../native/failpoint.ts';
+import { bornNsOf } from '../../native/files.ts';
 import { priorOf, publishResult, type ResultPublisher } from '../../upload/publish-result.ts';
 import type { Sent } from '../../upload/send.ts';
 import type { Context } from '../run/context.ts';
-import { bornNsOf } from '../run/local-file.ts';
 import { Confirmed } from './overwritten.ts';
 import type { PushHandle } from './turns.ts';
 

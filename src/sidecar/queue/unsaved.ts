@@ -5,10 +5,9 @@ import { type FileRole, sameContentFingerprint } from '../../model/file/file-sta
 import { rolesToStore } from '../../model/file/manifest.ts';
 import type { Behind } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
-import { writerOf } from '../../native/files.ts';
+import { factsBeneath, writerOf } from '../../native/files.ts';
 import type { Watcher } from '../../watch/watching.ts';
 import type { Needs } from '../run/context.ts';
-import { statMember } from '../run/local-file.ts';
 import type { Files } from './files.ts';
 
 export interface UnsavedFile {
@@ -45,7 +44,7 @@ export class Unsaved {
     for (const { path, blocked } of files.outstanding(role)) found.set(path, blocked);
     for (const path of watcher.unclosed()) {
       if (found.has(path) || !rolesToStore(manifest.rolesOf(path)).includes(role)) continue;
-      if ((statMember(root, path)?.size ?? 0) > 0) found.set(path, true);
+      if ((factsBeneath(root, path)?.size ?? 0) > 0) found.set(path, true);
     }
     for (const path of files.recent(role))
       if (!found.has(path) && this.#isChanged(path, role)) found.set(path, this.#hasWriter(path));
@@ -67,7 +66,7 @@ export class Unsaved {
   #isChanged(path: RelPath, role: FileRole): boolean {
     const fileState = this.#sources.files.get(path, role);
     const known = fileState?.inherited ?? fileState?.durable?.fingerprint;
-    const now = statMember(this.#context.root, path);
+    const now = factsBeneath(this.#context.root, path);
     return known !== undefined && now !== undefined && !sameContentFingerprint(known, now);
   }
 

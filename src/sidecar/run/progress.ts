@@ -13,68 +13,69 @@ const EVERY_MS = 250;
 const drawn = (text: string): string => `\u001b[?7lcapture: ${text}\u001b[K\r\u001b[?7h`;
 const ERASED = '\u001b[K';
 
-export interface Progress {
-  /** A file is on its way, whether or not a piece of work is shown. */
-  file(): FileProgress;
-  /** Begins a piece of work: so many files with `bytes` in all are to come; undefined if nobody knows. */
-  begin(what: string, files: number, bytes: number | undefined): void;
-  end(): void;
-}
+export class Progress {
+  readonly #draw: ((text: string) => void) | undefined;
+  /** Bytes that have been moved of each file that is not done. */
+  readonly #onTheirWay = new Map<FileProgress, number>();
+  #filesDone = 0;
+  #bytesDone = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isDrawn = false;
 
-/** `draw` writes to the terminal; undefined if there is none. */
-export function openProgress(draw: ((text: string) => void) | undefined): Progress {
-  const onTheirWay = new Map<FileProgress, number>();
-  let filesDone = 0;
-  let bytesDone = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let isDrawn = false;
-  const moved = (): number => [...onTheirWay.values()].reduce((sum, bytes) => sum + bytes, bytesDone);
-  const end = (): void => {
-    clearTimeout(timer);
-    timer = undefined;
-    if (isDrawn) draw?.(ERASED);
-    isDrawn = false;
-  };
-  return {
-    file: () => {
-      const file: FileProgress = {
-        moved: (bytes) => onTheirWay.set(file, (onTheirWay.get(file) ?? 0) + bytes),
-        done: (bytes) => {
-          onTheirWay.delete(file);
-          bytesDone += bytes;
-          filesDone += 1;
-        },
-        failed: () => onTheirWay.delete(file),
-      };
-      return file;
-    },
-    begin: (what, files, bytes) => {
-      end();
-      if (draw === undefined) return;
-      filesDone = 0;
-      bytesDone = 0;
-      const before = moved();
-      const startedMs = performance.now();
-      const show = (): void => {
-        const bytesNow = moved();
-        draw(
-          drawn(
-            progressLine({
-              what,
-              files,
-              filesDone,
-              bytes,
-              bytesDone: bytesNow,
-              bytesMoved: Math.max(0, bytesNow - before),
-              elapsedMs: performance.now() - startedMs,
-            }),
-          ),
-        );
-        isDrawn = true;
-        timer = setTimeout(show, EVERY_MS).unref();
-      };
-      timer = setTimeout(show, QUIET_MS).unref();
-    },
-    end,
-  };
+  /** `draw` writes to the terminal; undefined if there is none. */
+  constructor(draw: ((text: string) => void) | undefined) {
+    this.#draw = draw;
+  }
+
+  /** A file is on its way, whether or not a piece of work is shown. */
+  file(): FileProgress {
+    const file: FileProgress = {
+      moved: (bytes) => this.#onTheirWay.set(file, (this.#onTheirWay.get(file) ?? 0) + bytes),
+      done: (bytes) => {
+        this.#onTheirWay.delete(file);
+        this.#bytesDone += bytes;
+        this.#filesDone += 1;
+      },
+      failed: () => this.#onTheirWay.delete(file),
+    };
+    return file;
+  }
+
+  /** Begins a piece of work: so many files with `bytes` in all are to come; undefined if nobody knows. */
+  begin(what: string, files: number, bytes: number | undefined): void {
+    this.end();
+    const draw = this.#draw;
+    if (draw === undefined) return;
+    this.#filesDone = 0;
+    this.#bytesDone = 0;
+    const before = this.#moved();
+    const startedMs = performance.now();
+    const show = (): void => {
+      const bytesDone = this.#moved();
+      const line = progressLine({
+        what,
+        files,
+        filesDone: this.#filesDone,
+        bytes,
+        bytesDone,
+        bytesMoved: Math.max(0, bytesDone - before),
+        elapsedMs: performance.now() - startedMs,
+      });
+      draw(drawn(line));
+      this.#isDrawn = true;
+      this.#timer = setTimeout(show, EVERY_MS).unref();
+    };
+    this.#timer = setTimeout(show, QUIET_MS).unref();
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#isDrawn) this.#draw?.(ERASED);
+    this.#isDrawn = false;
+  }
+
+  #moved(): number {
+    return [...this.#onTheirWay.values()].reduce((sum, bytes) => sum + bytes, this.#bytesDone);
+  }
 }

@@ -9,12 +9,12 @@ import type { LeftFile } from '../../model/format/records.ts';
 import { type Verdict, verdictOf } from '../../model/outcome/verdict.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
+import { factsBeneath } from '../../native/files.ts';
 import { isLost, StoreError } from '../../store/contract/store.ts';
 import { dropStoredResults } from '../checkpoints/commit.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
 import { type Doubt, moveToPartial } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';
-import { statMember } from '../run/local-file.ts';
 import { retryUntil } from './drain-window.ts';
 import { resolveEarlier } from './earlier.ts';
 import { finalScan } from './final-scan.ts';
@@ -138,7 +138,7 @@ function showWaiting({ context, files }: FinishParts): void {
     for (const fileState of files.fileStates(role)) {
       if (isDone(fileState)) continue;
       count += 1;
-      bytes += statMember(context.root, fileState.path)?.size ?? 0;
+      bytes += factsBeneath(context.root, fileState.path)?.size ?? 0;
     }
   }
   context.progress.begin('storing', count, bytes);

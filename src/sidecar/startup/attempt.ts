@@ -157,7 +157,6 @@ async function openLedger(
       history,
       base,
       newId: randomUUID,
-      now: () => new Date(),
       tidy,
       paths,
     },

@@ -21,7 +21,7 @@ import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import { doneAttempt } from './done-already.ts';
 import { type InputJob, missingInputs, neededOf, searchOf } from './inputs-told.ts';
 import { isMissing } from './new-store.ts';
-import { nameHint, type NameSearch } from './other-names.ts';
+import { nameHint, type NameSearch } from './opening-lines.ts';
 import { Patience, startLimitMs } from './patience.ts';
 import { orderOf, tellDoubt } from './restore-job.ts';
 import { readHistory } from './restore-only.ts';

@@ -7,10 +7,10 @@ import { behindOf, lackingAfter, namesOf, withPartials } from '../../model/check
 import { type KeyScope, resultKey } from '../../model/format/keys.ts';
 import type { Behind, Generation, Lacking } from '../../model/format/records.ts';
 import type { WorkDir } from '../../native/beneath.ts';
+import { factsBeneath } from '../../native/files.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
 import { unrecordedPartials } from '../queue/partials.ts';
-import { statMember } from '../run/local-file.ts';
 
 /** A look costs a round trip and no bytes. */
 const LOOKS_AT_ONCE = 16;
@@ -60,7 +60,7 @@ function tellLost(log: Log, generation: Generation, lost: readonly Lacking[]): v
 
 /** True if the local file is more than what was restored of it: the task continues it. */
 function stands({ root, history }: LackingJob, { path }: Behind): boolean {
-  const here = statMember(root, path);
+  const here = factsBeneath(root, path);
   return here !== undefined && here.size > 0 && here.size !== history.results.get(path)?.size;
 }
 

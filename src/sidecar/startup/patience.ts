@@ -29,7 +29,7 @@ export function startLimitMs({ drainTimeoutMs }: { readonly drainTimeoutMs: numb
   return Math.max(LEAST_MS, Math.min(drainTimeoutMs, LOST_WAIT_MS));
 }
 
-/** The start makes its requests of `over(store)`, with `signal`. After close() the store behaves as any other. */
+/** The start makes its requests of `over(store)`, with `signal`. From close() on its operations are the store's own. */
 export class Patience {
   readonly #options: PatienceOptions;
   readonly #limitMs: number;
@@ -41,6 +41,8 @@ export class Patience {
   #sinceMs = 0;
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** What is to be done when the start is over. */
+  readonly #ends: (() => void)[] = [];
   #isClosed = false;
 
   constructor(options: PatienceOptions) {
@@ -60,11 +62,12 @@ export class Patience {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#options.signal.removeEventListener('abort', this.#stop);
+    for (const end of this.#ends.splice(0)) end();
   }
 
   over(store: Store): Store {
     if (this.#options.limitMs === undefined) return store;
-    return {
+    const patient: Store = {
       url: store.url,
       get createsAtomically() {
         return store.createsAtomically;
@@ -80,6 +83,9 @@ export class Patience {
       confirm: () => store.confirm(),
       close: () => store.close(),
     };
+    // What the run asks does not lead through here.
+    this.#ends.push(() => Object.defineProperties(patient, Object.getOwnPropertyDescriptors(store)));
+    return patient;
   }
 
   /** Nobody knows how much of a body has been sent before all of it has: a large one is not timed here. */

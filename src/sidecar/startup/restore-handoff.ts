@@ -13,7 +13,7 @@ import type { Context } from '../run/context.ts';
 import { Outage } from '../run/outage.ts';
 import { recordInherited } from './baseline-scan.ts';
 import { handoverFor } from './handover.ts';
-import { sayNothingRestored } from './other-names.ts';
+import { sayNothingRestored } from './opening-lines.ts';
 import { Patience, startLimitMs } from './patience.ts';
 import type { Restored } from './restore.ts';
 import { begin } from './start.ts';

@@ -16,11 +16,11 @@ import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
 import { Outage } from '../run/outage.ts';
-import { openProgress } from '../run/progress.ts';
+import { Progress } from '../run/progress.ts';
 import { forgetHandover } from './handover.ts';
 import { lockWorkdir } from './lock.ts';
 import { isMissing } from './new-store.ts';
-import { sayNothingRestored } from './other-names.ts';
+import { sayNothingRestored } from './opening-lines.ts';
 import { Patience, startLimitMs } from './patience.ts';
 import { restore } from './restore.ts';
 import { refuseUnreadable } from './unreadable.ts';
@@ -75,7 +75,7 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
         from,
         history,
         log,
-        progress: openProgress(log.draw),
+        progress: new Progress(log.draw),
         signal,
       });
       if (generation === undefined) await sayNothingRestored({ store, scope, history, log, signal });

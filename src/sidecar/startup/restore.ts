@@ -4,9 +4,12 @@ import { generationName, type Judgement } from '../../model/checkpoint/history.t
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import type { Fingerprint } from '../../model/file/file-state.ts';
+import { keptKey } from '../../model/format/keys.ts';
+import { originOf } from '../../model/format/origin.ts';
 import type { Generation, Lacking, StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
+import { factsBeneath } from '../../native/files.ts';
 import { decompressStream } from '../../restore/decompress.ts';
 import { fetchFiles, type Staged } from '../../restore/fetch.ts';
 import { findInputs } from '../../restore/inputs.ts';
@@ -15,11 +18,10 @@ import { describeSetAside, placeAll, withdraw } from '../../restore/place.ts';
 import type { Source } from '../../restore/source.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { verify } from '../checkpoints/verify.ts';
-import { statMember } from '../run/local-file.ts';
+import { mayBeOverwritten, standing } from '../queue/overwritten.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
 import { findLacking } from './lacking.ts';
 import { orderOf, type RestoreJob, tellDoubt } from './restore-job.ts';
-import { resumedInputs } from './resumed-inputs.ts';
 
 /** Requests under way at once. */
 const PARALLEL = 4;
@@ -44,7 +46,7 @@ export async function restore(job: RestoreJob): Promise<Restored> {
   const { generation, judgements } = await restoreCheckpoint(job);
   if (generation === undefined) return { generation, members: [], files: inputs, judgements, lacking: [] };
   const members = generation.members.flatMap((file) => {
-    const facts = statMember(job.root, file.path);
+    const facts = factsBeneath(job.root, file.path);
     return facts === undefined || facts.size !== file.size ? [] : [{ file, facts }];
   });
   const files = inputs + generation.members.length + generation.companions.length;
@@ -72,6 +74,41 @@ async function restoreInputs(job: RestoreJob): Promise<number> {
   const needed = neededOf(found.missing, manifest);
   if (needed.length > 0) throw missingInputs(job, needed, found.ofOtherRuns);
   return resumed + here;
+}
+
+/**
+ * Results that are inputs, as they are in the store: what an attempt pushed last before it died is newer than its
+ * record, and an outdated record must not keep a task from ever starting again. One that is gone is looked for like any
+ * other input.
+ */
+async function resumedInputs(job: RestoreJob, files: readonly StoredFile[]): Promise<readonly Source[]> {
+  const { store, history, log, signal } = job;
+  const otherRuns = history.attempts.some(({ sameRun }) => !sameRun);
+  if (!mayBeOverwritten(history) && !otherRuns) return files;
+  const sources: Source[] = [];
+  for (const recorded of files) {
+    const file = otherRuns ? await ownCopy(job, recorded) : recorded;
+    const there = file === undefined ? undefined : await standing(store, file, signal);
+    if (there !== undefined) sources.push(there);
+    if (there === undefined) log.warn(`${showPath(recorded.path)} is recorded and not in the store any more`);
+    else if (there !== file) log.info(`${showPath(recorded.path)} in the store is newer than its record`);
+  }
+  return sources;
+}
+
+/** Another run may have stored its own result under the same key; then ours was kept beside it. Undefined: nowhere. */
+async function ownCopy(
+  { store, scope, history, settings, signal }: RestoreJob,
+  file: StoredFile,
+): Promise<StoredFile | undefined> {
+  const head = await store.head(file.key, signal);
+  if (head?.meta['push'] === file.push) return file;
+  if (head !== undefined && originOf(file.key, head.meta)?.runId === settings.identity.runId) return file;
+  for (let n = history.kept.get(file.path) ?? 0; n > 0; n -= 1) {
+    const key = keptKey(file.path, scope, n, file.compressed);
+    if ((await store.head(key, signal))?.meta['push'] === file.push) return { ...file, key };
+  }
+  return undefined;
 }
 
 /** Fetches and places files, each independently of the others. Returns how many were fetched. */

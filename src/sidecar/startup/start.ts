@@ -24,7 +24,7 @@ import type { Sender } from '../../upload/send.ts';
 import { type AttemptFile, readAttemptFile } from '../run/attempt-file.ts';
 import { Baselines } from '../run/baselines.ts';
 import type { Context, Needs } from '../run/context.ts';
-import { openProgress } from '../run/progress.ts';
+import { Progress } from '../run/progress.ts';
 import { type AttemptOptions, openAttempt } from './attempt.ts';
 import { doneAttempt } from './done-already.ts';
 import { handoverFor, restoredBefore } from './handover.ts';
@@ -33,7 +33,7 @@ import { lockWorkdir } from './lock.ts';
 import { isMissing } from './new-store.ts';
 import type { Patience } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
-import { openRunWorkers, openSpoolFull } from './workers.ts';
+import { openRunWorkers, spoolWarner } from './workers.ts';
 
 export interface Begun {
   readonly kind: 'begun';
@@ -152,7 +152,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
   // Left by earlier attempts, or by the dead sidecar that this one replaces.
   if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);
   const { history, ledger } = records;
-  const common = { settings, scope, manifest, root, store, log, signal, progress: openProgress(log.draw) };
+  const common = { settings, scope, manifest, root, store, log, signal, progress: new Progress(log.draw) };
   const restored =
     resumed === undefined
       ? await restore({ ...common, from, history })
@@ -188,7 +188,7 @@ function senderOf(
   log: Log,
 ): Omit<Sender, 'root' | 'store' | 'workers'> {
   const { compression, identity } = settings;
-  const onSpoolFull = openSpoolFull(log, settings);
+  const onSpoolFull = spoolWarner(log, settings);
   const { runId } = identity;
   return { attempt, runToken, index: scope.index, runId, compression, onSpoolFull, newId: randomUUID };
 }

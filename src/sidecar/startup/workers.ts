@@ -60,7 +60,7 @@ function problemOf(dir: string): string | undefined {
 
 export type SpoolFull = (path: RelPath, sizeBytes: number) => void;
 
-export function openSpoolFull(log: Log, { spoolLimitBytes }: Pick<Settings, 'spoolLimitBytes'>): SpoolFull {
+export function spoolWarner(log: Log, { spoolLimitBytes }: Pick<Settings, 'spoolLimitBytes'>): SpoolFull {
   const said = new Set<RelPath>();
   return (path, sizeBytes) => {
     if (said.has(path)) return;

@@ -4,10 +4,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
+import { type FileState, newFileState } from '../../../src/model/file/file-state.ts';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
 import type { Companion, Generation } from '../../../src/model/format/records.ts';
-import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
-import { statMember } from '../../../src/sidecar/run/local-file.ts';
+import { factsBeneath } from '../../../src/native/files.ts';
 import { OpenResults } from '../../../src/sidecar/checkpoints/open-results.ts';
 
 type Parts = ConstructorParameters<typeof OpenResults>[0];
@@ -126,7 +126,7 @@ it('what came with the checkpoint stays one until the task closes it, or writes 
     fileStates.set(name, {
       ...newFileState(name, 'result', false),
       closes,
-      inherited: statMember(root, name),
+      inherited: factsBeneath(root, name),
     });
   };
   fileState('r1', 0);
@@ -185,7 +185,7 @@ describe('a result that was closed before the last checkpoint', () => {
   it('and came with it stays one until the task goes on with it, and is no unfinished part', () => {
     for (const name of ['r1', 'r2']) {
       fs.writeFileSync(path.join(root.path, name), 'text');
-      fileStates.set(name, { ...newFileState(name, 'result', false), inherited: statMember(root, name) });
+      fileStates.set(name, { ...newFileState(name, 'result', false), inherited: factsBeneath(root, name) });
     }
     const results = openResults(['r1', 'r2'], [], true);
     expect(results.unfinished()).toEqual([]);

@@ -4,11 +4,11 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { newFileState, type FileState } from '../../../src/model/file/file-state.ts';
+import { type FileState, newFileState } from '../../../src/model/file/file-state.ts';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
+import { factsBeneath } from '../../../src/native/files.ts';
 import { FileStates } from '../../../src/sidecar/queue/file-states.ts';
 import { Unsaved } from '../../../src/sidecar/queue/unsaved.ts';
-import { statMember } from '../../../src/sidecar/run/local-file.ts';
 
 let root: { fd: number; path: string };
 let fileStates: FileStates;
@@ -46,7 +46,7 @@ const open = (name: string, text: string): void => {
 /** As files.ts has it when a file was closed, and stored since unless `change` says otherwise. */
 function closed(name: string, change: Partial<FileState> = {}): void {
   const before = newFileState(name, 'result', false);
-  const fingerprint = statMember(root, name);
+  const fingerprint = factsBeneath(root, name);
   const durable = fingerprint && { fingerprint, md5: '0'.repeat(32), size: fingerprint.size };
   const fileState = { ...before, closes: 1, durableCloses: 1, durable, ...change };
   fileStates.set(fileState, before);
@@ -83,7 +83,7 @@ describe('what the store has not got', () => {
 
   it('is a file that was there before the task and that it appends to', () => {
     fs.writeFileSync(path.join(root.path, 'r.log'), 'a');
-    closed('r.log', { closes: 0, durable: undefined, inherited: statMember(root, 'r.log') });
+    closed('r.log', { closes: 0, durable: undefined, inherited: factsBeneath(root, 'r.log') });
     expect(unsaved.look('result')).toEqual([]);
     open('r.log', 'b');
     expect(unsaved.look('result')).toEqual([{ path: 'r.log', open: true }]);

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { messageLines } from '../../../src/model/format/message-line.ts';
 import { progressLine } from '../../../src/model/format/progress-line.ts';
-import { openProgress, type Progress } from '../../../src/sidecar/run/progress.ts';
+import { Progress } from '../../../src/sidecar/run/progress.ts';
 import { screen } from '../../support/screen.ts';
 
 const MIB = 2 ** 20;
@@ -12,7 +12,7 @@ let progress: Progress;
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   terminal = '';
-  progress = openProgress((text) => (terminal += text));
+  progress = new Progress((text) => (terminal += text));
 });
 afterEach(() => vi.useRealTimers());
 

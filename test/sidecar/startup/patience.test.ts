@@ -128,4 +128,12 @@ describe('a start', () => {
     expect(ended).toBeUndefined();
     expect(replaced.signal.aborted).toBe(false);
   });
+
+  it('leaves the store as it was once it is over', () => {
+    const own = memoryStore();
+    const store = patience.over(own);
+    expect(store.put).not.toBe(own.put);
+    patience.close();
+    expect(store).toEqual(own);
+  });
 });

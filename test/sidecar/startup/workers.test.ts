@@ -1,7 +1,7 @@
 import os from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { Log } from '../../../src/log/log.ts';
-import { openSpoolFull, spoolDirOf } from '../../../src/sidecar/startup/workers.ts';
+import { spoolWarner, spoolDirOf } from '../../../src/sidecar/startup/workers.ts';
 
 const said: string[] = [];
 const log = {
@@ -40,7 +40,7 @@ describe('the directory of the spool', () => {
 it('a file that has no room in the spool is named once, with what is too small', () => {
   said.length = 0;
   const MiB = 2 ** 20;
-  const spoolFull = openSpoolFull(log, { spoolLimitBytes: 8 * MiB });
+  const spoolFull = spoolWarner(log, { spoolLimitBytes: 8 * MiB });
   spoolFull('k.chk', 40 * MiB);
   spoolFull('k.chk', 40 * MiB);
   spoolFull('s.chk', 5 * MiB);
