@@ -43,23 +43,35 @@ export async function encode(
   const first = (await chunks.next()).value;
   if (first === undefined) return { compressed: false, parts: onePart(new Uint8Array(0)) };
 
-  const packer = compression.kind === 'zstd' ? compressor : undefined;
-  const level = compression.kind === 'zstd' ? compression.level : 0;
-  const packed = await packer?.once(first, level);
+  const packed = await pack(first, compression, compressor);
   const partBytes = partSizeBytes(sizeBytes);
   const whole = startingWith(first, chunks);
-  if (packer === undefined || packed === undefined || packed.length > first.length * WORTH_RATIO) {
+  if (packed === undefined) {
     const isOne = sizeBytes <= partBytes;
     const parts = isOne ? onePart(await joined(whole, sizeBytes)) : gather(whole, partBytes, buffers);
     return { compressed: false, parts };
   }
   if (first.length < sizeBytes) {
-    const parts = gather(packer.stream(whole, level, sizeBytes), partBytes, buffers);
+    const parts = gather(packed.by.stream(whole, packed.level, sizeBytes), partBytes, buffers);
     return { compressed: true, parts };
   }
   // The generator still has to see its end, where the hash and the abort are looked at.
   await chunks.next();
-  return { compressed: true, parts: onePart(packed) };
+  return { compressed: true, parts: onePart(packed.bytes) };
+}
+
+/** Bytes as one frame; undefined if they are to be stored as they are: it gains too little, or is not wanted. */
+export async function pack(
+  content: Uint8Array,
+  compression: Compression,
+  compressor: Compressor | undefined,
+): Promise<
+  { readonly compressed: true; readonly bytes: Bytes; by: Compressor; readonly level: number } | undefined
+> {
+  if (compression.kind !== 'zstd' || compressor === undefined || content.length === 0) return undefined;
+  const bytes = await compressor.once(content, compression.level);
+  if (bytes.length > content.length * WORTH_RATIO) return undefined;
+  return { compressed: true, bytes, by: compressor, level: compression.level };
 }
 
 /** All bytes of a source of known size, in memory of that size and no more. */

@@ -82,8 +82,29 @@ export interface Body extends BodyHead {
    * occupies a worker, unless it is of one part.
    */
   readonly parts: PartIterator;
+  /** All that `parts` gives, where it is one part that is proven already. */
+  readonly whole?: Bytes;
   /** Resolves with the last part; rejects with what `parts` throws. It need not be awaited. */
   readonly done: Promise<Proof>;
+}
+
+/** A body of one part that is proven already. */
+export function wholeBody(head: BodyHead, bytes: Bytes, proof: Proof): Body {
+  let left: Bytes | undefined = bytes;
+  const parts: PartIterator = {
+    [Symbol.asyncIterator]: () => parts,
+    next: () => {
+      const value = left;
+      left = undefined;
+      return Promise.resolve(value === undefined ? { done: true, value } : { done: false, value });
+    },
+    return: () => {
+      left = undefined;
+      return Promise.resolve({ done: true, value: undefined });
+    },
+    release: () => undefined,
+  };
+  return { kind: 'body', ...head, parts, whole: bytes, done: Promise.resolve(proof) };
 }
 
 export type Reading =
@@ -153,7 +174,6 @@ export type WorkerAnswer =
     };
 
 export type FromWorker =
-  | { readonly kind: 'hello'; readonly compressor: CompressorName }
   | { readonly kind: 'begin'; readonly head: BodyHead }
   | { readonly kind: 'part'; readonly bytes: Bytes }
   /** The last message about a job, as are the next two. */

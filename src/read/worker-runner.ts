@@ -7,7 +7,6 @@ import {
   type Body,
   type BodyHead,
   type Bytes,
-  type CompressorName,
   type Digest,
   type FromWorker,
   type PartIterator,
@@ -15,6 +14,7 @@ import {
   type Reading,
   type ToWorker,
   SnapshotMoved,
+  wholeBody,
   type WorkerAnswer,
   type WorkerRequest,
 } from './reading.ts';
@@ -68,8 +68,6 @@ interface Running {
 export class WorkerRunner {
   readonly #options: WorkerRunnerOptions;
   #thread: WorkerThread | undefined;
-  /** The thread's first word. */
-  #hello = createDeferred<CompressorName>();
   #running: Running | undefined;
   #holdsBuffers = false;
   #idleTimer: NodeJS.Timeout | undefined;
@@ -94,17 +92,10 @@ export class WorkerRunner {
     this.#started().post({ kind: 'job', request: { work, seen, smallOnly: this.#options.smallOnly } });
   }
 
-  /** What compresses here. Rejects when the thread cannot start. */
-  compressor(): Promise<CompressorName> {
-    this.#started();
-    return this.#hello.promise;
-  }
-
   /** Fails what is under way and ends the thread. */
   async close(): Promise<void> {
     clearTimeout(this.#idleTimer);
     this.#fail(new Error('the workers are closed'));
-    this.#hello.reject(new Error('the workers are closed'));
     await this.#thread?.close();
   }
 
@@ -118,12 +109,9 @@ export class WorkerRunner {
 
   #receive(message: FromWorker): void {
     switch (message.kind) {
-      case 'hello':
-        return this.#hello.resolve(message.compressor);
       case 'begin':
         this.#holdsBuffers = true;
-        this.#begin(message.head);
-        return;
+        return this.#begin(message.head);
       case 'part':
         return this.#running?.feed?.part(message.bytes);
       case 'answer':
@@ -137,15 +125,14 @@ export class WorkerRunner {
     }
   }
 
-  #begin(head: BodyHead): BodyFeed | undefined {
+  #begin(head: BodyHead): void {
     const running = this.#running;
-    if (running === undefined) return undefined;
+    if (running === undefined) return;
     running.feed = new BodyFeed(head, (message) => {
       // After the last part the thread may be at another file: only memory may still go back to it.
       if (message.kind === 'give-back' || this.#running === running) this.#thread?.post(message);
     });
     running.task.resolve(running.feed.body);
-    return running.feed;
   }
 
   #answer(answer: WorkerAnswer): void {
@@ -154,7 +141,9 @@ export class WorkerRunner {
     const { task, feed } = running;
     switch (answer.kind) {
       case 'end':
-        return (answer.head === undefined ? feed : this.#begin(answer.head))?.end(answer.bytes, answer.proof);
+        if (answer.head !== undefined)
+          return task.resolve(wholeBody(answer.head, answer.bytes, answer.proof));
+        return feed?.end(answer.bytes, answer.proof);
       case 'large':
         task.large = true;
         return this.#options.onRetry(task, 0);
@@ -182,8 +171,6 @@ export class WorkerRunner {
 
   #died(error: Error): void {
     this.#thread = undefined;
-    this.#hello.reject(error);
-    this.#hello = createDeferred();
     if (this.#running === undefined) return;
     const name = showPath(this.#running.task.work.job.path);
     this.#fail(

@@ -52,7 +52,6 @@ port.on('message', (message: ToWorker) => {
       if (current === undefined) port.close();
   }
 });
-send({ kind: 'hello', compressor: resources.compressor?.name ?? 'none' });
 
 async function work(request: WorkerRequest, job: Current): Promise<void> {
   const { signal } = job.giveUp;

@@ -1,10 +1,11 @@
-// Read this first. The way into reading: what the upload calls, and the pool of workers behind it. Never blocks the
-// thread that it is called on.
+// Read this first. The way into reading: what the upload calls. A small file is read at once, on the thread that asks;
+// all others go to the pool of workers below, which never blocks that thread.
 import fs from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { partSizeBytes } from './encode.ts';
+import { SmallFiles } from './small-file.ts';
 import {
   type CompressorName,
   type Digest,
@@ -33,6 +34,8 @@ export interface WorkersOptions {
   readonly root: WorkDir;
   /** Workers at most; with two or more the first is kept for files of one part. */
   readonly count: number;
+  /** Files up to this size are read on the calling thread; 0: none. */
+  readonly smallBytes: number;
   /** The bundled src/read/worker.ts. */
   readonly entry: URL | string;
   /** Where spools are made; undefined: nowhere. */
@@ -54,19 +57,34 @@ export interface Workers {
   range(job: RangeJob, signal?: AbortSignal): Promise<Reading>;
   /** The md5 of one consistent reading, without a body. */
   md5(path: RelPath, signal?: AbortSignal): Promise<Digest>;
-  /** What compresses here; `none` deserves a warning. Starts the first worker. */
+  /** What compresses here; `none` deserves a warning. */
   compressor(): Promise<CompressorName>;
   /** Gives up all that is under way, which then throws, and ends the threads. */
   close(): Promise<void>;
 }
 
 /** Workers start on first use. Installs a SIGIO handler, without which a lease could end the process. */
-export function openWorkers({ root, count, entry, spoolDir, spoolLimitBytes }: WorkersOptions): Workers {
+export function openWorkers(options: WorkersOptions): Workers {
+  const { root, count, smallBytes, entry, spoolDir, spoolLimitBytes } = options;
   if (!process.listeners('SIGIO').includes(ignoreLeaseBreak)) process.on('SIGIO', ignoreLeaseBreak);
   const spool = spoolDir === undefined ? undefined : { dir: spoolDir, limitBytes: spoolLimitBytes };
   // Two fields only: what crosses to a thread must be plain data.
   const data: WorkerData = { root: { fd: root.fd, path: root.path }, spool };
-  return new WorkerPool(count, (events) => startThread(entry, data, events));
+  const pool = new WorkerPool(count, (events) => startThread(entry, data, events));
+  const small = new SmallFiles(root, smallBytes);
+  return {
+    read: async (job, signal) => {
+      const reading = smallBytes > 0 ? await small.read(job, signal) : undefined;
+      return reading ?? pool.read(job, signal);
+    },
+    range: (job, signal) => pool.range(job, signal),
+    md5: (path, signal) => pool.md5(path, signal),
+    compressor: async () => (await small.compressor())?.name ?? 'none',
+    close: async () => {
+      small.close();
+      await pool.close();
+    },
+  };
 }
 
 /** A writer that opens a file in the moment of our lease sends SIGIO, whose default action is to end us. */
@@ -83,7 +101,7 @@ interface Waiting {
  * One queue, the urgent first, else first come first served, and one worker kept free of large files, so that a result
  * of 64 KiB never waits behind a checkpoint of 10 GiB.
  */
-class WorkerPool implements Workers {
+class WorkerPool {
   readonly #workers: readonly WorkerRunner[];
   readonly #queue: Waiting[] = [];
   readonly #later = new Set<Waiting>();
@@ -118,12 +136,6 @@ class WorkerPool implements Workers {
     const answer = await this.#submit({ kind: 'md5', job: { path } }, false, signal);
     if (answer.kind === 'body' || answer.kind === 'unchanged') throw new Error(`no md5 of ${showPath(path)}`);
     return answer;
-  }
-
-  async compressor(): Promise<CompressorName> {
-    const [first] = this.#workers;
-    if (first === undefined || this.#isClosed) throw new Error('the workers are closed');
-    return first.compressor();
   }
 
   async close(): Promise<void> {

@@ -59,8 +59,6 @@ export type Sent =
 
 /** Reads and sends one file. Throws what the store throws; every state of the file is an outcome. */
 export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSignal): Promise<Sent> {
-  const link = readLink(sender, job.path);
-  if (link !== undefined) return sendLink(sender, job, link, signal);
   reached('push.before-read');
   const reading = await sender.workers.read(
     {
@@ -83,8 +81,10 @@ export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSigna
     case 'gone':
       if (whereabouts(sender.root) !== 'removed') return { kind: 'gone' };
       return { kind: 'refused', why: 'the task removed its work directory before it was stored' };
-    case 'refused':
-      return reading;
+    case 'refused': {
+      const link = readLink(sender, job.path);
+      return link === undefined ? reading : sendLink(sender, job, link, signal);
+    }
     case 'body':
       return sendBody(sender, job, reading, signal);
   }
@@ -106,7 +106,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
   }
   try {
     reached('push.before-put');
-    const outcome = await sender.store.put(key, body.parts, {
+    const outcome = await sender.store.put(key, body.whole ?? body.parts, {
       meta: metaOf(sender, push, body.facts, body.md5),
       ifAbsent: job.ifAbsent,
       onSent: job.onSent,

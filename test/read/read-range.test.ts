@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   dir = testDir();
-  workers = openWorkers({ root: dir, count: 2, entry, spoolLimitBytes: MiB });
+  workers = openWorkers({ root: dir, count: 2, entry, smallBytes: 0, spoolLimitBytes: MiB });
   writer = fs.openSync(`${dir.path}/${NAME}`, 'w');
 });
 afterEach(async () => {

@@ -24,7 +24,14 @@ beforeAll(async () => {
 beforeEach(() => {
   dir = testDir();
   dir.write('k.chk', content);
-  workers = openWorkers({ root: dir, count: 1, entry, spoolDir: dir.path, spoolLimitBytes: 64 * MiB });
+  workers = openWorkers({
+    root: dir,
+    count: 1,
+    entry,
+    smallBytes: 0,
+    spoolDir: dir.path,
+    spoolLimitBytes: 64 * MiB,
+  });
 });
 
 afterEach(async () => {
@@ -110,7 +117,7 @@ it.each([
   ['cannot be made', { spoolDir: '/nonexistent', spoolLimitBytes: 64 * MiB }],
   ['was not given', { spoolDir: undefined, spoolLimitBytes: 64 * MiB }],
 ])('reads as it goes, and says so, when the spool %s', async (_, spool) => {
-  const other = openWorkers({ root: dir, count: 1, entry, ...spool });
+  const other = openWorkers({ root: dir, count: 1, entry, smallBytes: 0, ...spool });
   const body = bodyOf(await other.read({ ...job, spoolFirst: true }));
   expect(body).toMatchObject({ spool: 'full', md5: undefined });
   expect((await readAll(body)).plain.equals(content)).toBe(true);

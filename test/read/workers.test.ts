@@ -5,6 +5,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { getFrameContentSize } from 'zstd-napi/binding.js';
 import { decodePath } from '../../src/model/path.ts';
 import type { FromWorker, ReadJob } from '../../src/read/reading.ts';
+import { SMALL_BYTES } from '../../src/read/small-file.ts';
 import { openWorkers, startThread, type Workers, type WorkersOptions } from '../../src/read/workers.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
@@ -29,18 +30,39 @@ afterEach(async () => {
 });
 
 function open(options: Partial<WorkersOptions> = {}): Workers {
-  return openWorkers({ root: dir, count: 2, entry, spoolLimitBytes: 64 * MiB, ...options });
+  return openWorkers({ root: dir, count: 2, entry, spoolLimitBytes: 64 * MiB, smallBytes: 0, ...options });
 }
 
 function job(name: string, more: Partial<ReadJob> = {}): ReadJob {
   return { path: name, compression: ZSTD, spoolFirst: false, ...more };
 }
 
-describe('the body of a reading', () => {
-  const PART = 8 * MiB;
-  it.each([0, 1, 1000, MiB - 1, MiB, MiB + 1, PART - 1, PART, PART + 1, 2 * PART, 2 * PART + 1])(
-    'has the bytes of an incompressible file of %i bytes as they are',
-    async (size) => {
+describe.each([
+  ['by a worker', 0],
+  ['on the asking thread, if it is small', SMALL_BYTES],
+])('read %s:', (_, smallBytes) => {
+  beforeEach(async () => {
+    await workers.close();
+    workers = open({ smallBytes });
+  });
+
+  describe('the body of a reading', () => {
+    const PART = 8 * MiB;
+    it.each([
+      0,
+      1,
+      1000,
+      SMALL_BYTES,
+      SMALL_BYTES + 1,
+      MiB - 1,
+      MiB,
+      MiB + 1,
+      PART - 1,
+      PART,
+      PART + 1,
+      2 * PART,
+      2 * PART + 1,
+    ])('has the bytes of an incompressible file of %i bytes as they are', async (size) => {
       const content = incompressible(size);
       dir.write('r.dat', content);
       const body = bodyOf(await workers.read(job('r.dat')));
@@ -50,150 +72,150 @@ describe('the body of a reading', () => {
       expect(partSizes.slice(0, -1).every((partSize) => partSize === PART)).toBe(true);
       expect(partSizes).toHaveLength(Math.max(1, Math.ceil(size / PART)));
       expect(proof).toEqual({ md5: md5Of(content), facts: dir.facts('r.dat'), storedBytes: size });
-    },
-  );
+    });
 
-  it.each([1000, MiB - 1, MiB, MiB + 1, PART, 5 * PART])(
-    'is one zstd frame with size and checksum for a compressible file of %i bytes',
-    async (size) => {
-      const content = compressible(size);
-      dir.write('r.dat', content);
-      const body = bodyOf(await workers.read(job('r.dat')));
-      expect(body.compressed).toBe(true);
-      const { plain, stored, proof } = await readAll(body);
-      expect(plain.equals(content)).toBe(true);
-      expect(getFrameContentSize(stored)).toBe(size);
-      expect((stored[4] ?? 0) & 4, 'checksum flag of the frame header').toBe(4);
-      expect(proof).toMatchObject({ md5: md5Of(content), storedBytes: stored.length });
-    },
-  );
-
-  it('keeps every byte, whatever the content and the size', async () => {
-    const pieces = fc.array(
-      fc.record({ byte: fc.nat(255), random: fc.boolean(), length: fc.integer({ min: 0, max: 3 * MiB }) }),
-      { maxLength: 5 },
+    it.each([1000, SMALL_BYTES, SMALL_BYTES + 1, MiB - 1, MiB, MiB + 1, PART, 5 * PART])(
+      'is one zstd frame with size and checksum for a compressible file of %i bytes',
+      async (size) => {
+        const content = compressible(size);
+        dir.write('r.dat', content);
+        const body = bodyOf(await workers.read(job('r.dat')));
+        expect(body.compressed).toBe(true);
+        const { plain, stored, proof } = await readAll(body);
+        expect(plain.equals(content)).toBe(true);
+        expect(getFrameContentSize(stored)).toBe(size);
+        expect((stored[4] ?? 0) & 4, 'checksum flag of the frame header').toBe(4);
+        expect(proof).toMatchObject({ md5: md5Of(content), storedBytes: stored.length });
+      },
     );
-    await fc.assert(
-      fc.asyncProperty(
-        pieces,
-        fc.constantFrom(ZSTD, RAW),
-        fc.boolean(),
-        async (list, compression, spoolFirst) => {
-          const content = Buffer.concat(
-            list.map(({ byte, random, length }) =>
-              random ? incompressible(length) : Buffer.alloc(length, byte),
-            ),
-          );
-          dir.write('r.dat', content);
-          const body = bodyOf(await workers.read(job('r.dat', { compression, spoolFirst })));
-          const { plain, proof, stored } = await readAll(body);
-          expect(plain.equals(content)).toBe(true);
-          expect(proof.md5).toBe(md5Of(content));
-          expect(proof.storedBytes).toBe(stored.length);
-          expect(stored.length).toBeLessThanOrEqual(content.length);
-        },
-      ),
-      { numRuns: 40 },
-    );
-  });
 
-  it('knows the md5 of a file of one part before the first byte leaves, and of a larger one after', async () => {
-    dir.write('small', incompressible(8 * MiB));
-    dir.write('large', incompressible(8 * MiB + 1));
-    const small = bodyOf(await workers.read(job('small')));
-    expect(small.md5).toBe(md5Of(fs.readFileSync(path.join(dir.path, 'small'))));
-    const large = bodyOf(await workers.read(job('large')));
-    expect(large.md5).toBeUndefined();
-    await readAll(large);
-  });
+    it('keeps every byte, whatever the content and the size', async () => {
+      const pieces = fc.array(
+        fc.record({ byte: fc.nat(255), random: fc.boolean(), length: fc.integer({ min: 0, max: 3 * MiB }) }),
+        { maxLength: 5 },
+      );
+      await fc.assert(
+        fc.asyncProperty(
+          pieces,
+          fc.constantFrom(ZSTD, RAW),
+          fc.boolean(),
+          async (list, compression, spoolFirst) => {
+            const content = Buffer.concat(
+              list.map(({ byte, random, length }) =>
+                random ? incompressible(length) : Buffer.alloc(length, byte),
+              ),
+            );
+            dir.write('r.dat', content);
+            const body = bodyOf(await workers.read(job('r.dat', { compression, spoolFirst })));
+            const { plain, proof, stored } = await readAll(body);
+            expect(plain.equals(content)).toBe(true);
+            expect(proof.md5).toBe(md5Of(content));
+            expect(proof.storedBytes).toBe(stored.length);
+            expect(stored.length).toBeLessThanOrEqual(content.length);
+          },
+        ),
+        { numRuns: 40 },
+      );
+    });
 
-  it('is not compressed when that was not asked for', async () => {
-    dir.write('r.dat', compressible(3 * MiB));
-    const body = bodyOf(await workers.read(job('r.dat', { compression: RAW })));
-    expect(body.compressed).toBe(false);
-    expect((await readAll(body)).stored).toHaveLength(3 * MiB);
-  });
+    it('knows the md5 of a file of one part before the first byte leaves, and of a larger one after', async () => {
+      dir.write('small', incompressible(8 * MiB));
+      dir.write('large', incompressible(8 * MiB + 1));
+      const small = bodyOf(await workers.read(job('small')));
+      expect(small.md5).toBe(md5Of(fs.readFileSync(path.join(dir.path, 'small'))));
+      const large = bodyOf(await workers.read(job('large')));
+      expect(large.md5).toBeUndefined();
+      await readAll(large);
+    });
 
-  it('has the bytes of a file whose name is not UTF-8', async () => {
-    const name = Buffer.from([0x72, 0xff, 0xc3, 0x28]);
-    fs.writeFileSync(Buffer.concat([Buffer.from(`${dir.path}/`), name]), 'content');
-    const { plain } = await readAll(bodyOf(await workers.read(job(decodePath(name)))));
-    expect(plain.toString()).toBe('content');
-  });
-});
+    it('is not compressed when that was not asked for', async () => {
+      dir.write('r.dat', compressible(3 * MiB));
+      const body = bodyOf(await workers.read(job('r.dat', { compression: RAW })));
+      expect(body.compressed).toBe(false);
+      expect((await readAll(body)).stored).toHaveLength(3 * MiB);
+    });
 
-describe('an unchanged file', () => {
-  it.each([
-    ['small', 10_000],
-    ['large', 20 * MiB],
-  ])('gives no body when it is %s', async (_, size) => {
-    const content = compressible(size);
-    dir.write('r.dat', content);
-    const baseline = { md5: md5Of(content), size };
-    expect(await workers.read(job('r.dat', { baseline }))).toEqual({
-      kind: 'unchanged',
-      md5: baseline.md5,
-      facts: dir.facts('r.dat'),
+    it('has the bytes of a file whose name is not UTF-8', async () => {
+      const name = Buffer.from([0x72, 0xff, 0xc3, 0x28]);
+      fs.writeFileSync(Buffer.concat([Buffer.from(`${dir.path}/`), name]), 'content');
+      const { plain } = await readAll(bodyOf(await workers.read(job(decodePath(name)))));
+      expect(plain.toString()).toBe('content');
     });
   });
 
-  it.each([
-    ['small', 10_000],
-    ['large', 20 * MiB],
-  ])('is told from a %s one of the same size, whose md5 is then known', async (_, size) => {
-    const content = incompressible(size);
-    dir.write('r.dat', content);
-    const body = bodyOf(
-      await workers.read(job('r.dat', { baseline: { md5: md5Of(Buffer.alloc(size)), size } })),
-    );
-    expect(body.md5).toBe(md5Of(content));
-    expect((await readAll(body)).plain.equals(content)).toBe(true);
-  });
-});
+  describe('an unchanged file', () => {
+    it.each([
+      ['small', 10_000],
+      ['large', 20 * MiB],
+    ])('gives no body when it is %s', async (_, size) => {
+      const content = compressible(size);
+      dir.write('r.dat', content);
+      const baseline = { md5: md5Of(content), size };
+      expect(await workers.read(job('r.dat', { baseline }))).toEqual({
+        kind: 'unchanged',
+        md5: baseline.md5,
+        facts: dir.facts('r.dat'),
+      });
+    });
 
-describe('what is not read', () => {
-  it('is a file that has a writer', async () => {
-    const writer = fs.openSync(dir.write('r.dat', 'half of'), 'a');
-    expect(await workers.read(job('r.dat'))).toEqual({ kind: 'writer' });
-    expect(await workers.md5('r.dat')).toEqual({ kind: 'writer' });
-    fs.closeSync(writer);
-    expect(await workers.read(job('r.dat'))).toMatchObject({ kind: 'body' });
-  });
-
-  it('is a file in another state than the expected one', async () => {
-    dir.write('r.dat', 'first');
-    const expected = dir.facts('r.dat');
-    expect(await workers.read(job('r.dat', { expected }))).toMatchObject({ kind: 'body' });
-    dir.write('r.dat', 'later');
-    expect(await workers.read(job('r.dat', { expected }))).toEqual({ kind: 'moved' });
+    it.each([
+      ['small', 10_000],
+      ['large', 20 * MiB],
+    ])('is told from a %s one of the same size, whose md5 is then known', async (_, size) => {
+      const content = incompressible(size);
+      dir.write('r.dat', content);
+      const body = bodyOf(
+        await workers.read(job('r.dat', { baseline: { md5: md5Of(Buffer.alloc(size)), size } })),
+      );
+      expect(body.md5).toBe(md5Of(content));
+      expect((await readAll(body)).plain.equals(content)).toBe(true);
+    });
   });
 
-  it('is what is not there', async () => {
-    dir.write('file', '');
-    expect(await workers.read(job('none'))).toEqual({ kind: 'gone' });
-    expect(await workers.read(job('file/below'))).toEqual({ kind: 'gone' });
-    expect(await workers.md5('none')).toEqual({ kind: 'gone' });
-  });
+  describe('what is not read', () => {
+    it('is a file that has a writer', async () => {
+      const writer = fs.openSync(dir.write('r.dat', 'half of'), 'a');
+      expect(await workers.read(job('r.dat'))).toEqual({ kind: 'writer' });
+      expect(await workers.md5('r.dat')).toEqual({ kind: 'writer' });
+      fs.closeSync(writer);
+      expect(await workers.read(job('r.dat'))).toMatchObject({ kind: 'body' });
+    });
 
-  it('is a symbolic link, and what stands behind one', async () => {
-    dir.write('real/r.dat', 'content');
-    fs.symlinkSync('real/r.dat', path.join(dir.path, 'link'));
-    fs.symlinkSync('real', path.join(dir.path, 'way'));
-    const refused = { kind: 'refused', why: 'it is a symbolic link, or stands behind one' };
-    expect(await workers.read(job('link'))).toEqual(refused);
-    expect(await workers.read(job('way/r.dat'))).toEqual(refused);
-  });
+    it('is a file in another state than the expected one', async () => {
+      dir.write('r.dat', 'first');
+      const expected = dir.facts('r.dat');
+      expect(await workers.read(job('r.dat', { expected }))).toMatchObject({ kind: 'body' });
+      dir.write('r.dat', 'later');
+      expect(await workers.read(job('r.dat', { expected }))).toEqual({ kind: 'moved' });
+    });
 
-  it('is anything but a regular file, without waiting for a FIFO', async () => {
-    const { libcFunction } = await import('../../src/native/libc.ts');
-    libcFunction<[string, number]>('int mkfifo(const char*, unsigned int)')(
-      path.join(dir.path, 'fifo'),
-      0o600,
-    );
-    fs.mkdirSync(path.join(dir.path, 'dir'));
-    const refused = { kind: 'refused', why: 'it is not a regular file' };
-    expect(await workers.read(job('fifo'))).toEqual(refused);
-    expect(await workers.read(job('dir'))).toEqual(refused);
+    it('is what is not there', async () => {
+      dir.write('file', '');
+      expect(await workers.read(job('none'))).toEqual({ kind: 'gone' });
+      expect(await workers.read(job('file/below'))).toEqual({ kind: 'gone' });
+      expect(await workers.md5('none')).toEqual({ kind: 'gone' });
+    });
+
+    it('is a symbolic link, and what stands behind one', async () => {
+      dir.write('real/r.dat', 'content');
+      fs.symlinkSync('real/r.dat', path.join(dir.path, 'link'));
+      fs.symlinkSync('real', path.join(dir.path, 'way'));
+      const refused = { kind: 'refused', why: 'it is a symbolic link, or stands behind one' };
+      expect(await workers.read(job('link'))).toEqual(refused);
+      expect(await workers.read(job('way/r.dat'))).toEqual(refused);
+    });
+
+    it('is anything but a regular file, without waiting for a FIFO', async () => {
+      const { libcFunction } = await import('../../src/native/libc.ts');
+      libcFunction<[string, number]>('int mkfifo(const char*, unsigned int)')(
+        path.join(dir.path, 'fifo'),
+        0o600,
+      );
+      fs.mkdirSync(path.join(dir.path, 'dir'));
+      const refused = { kind: 'refused', why: 'it is not a regular file' };
+      expect(await workers.read(job('fifo'))).toEqual(refused);
+      expect(await workers.read(job('dir'))).toEqual(refused);
+    });
   });
 });
 

@@ -8,7 +8,9 @@ import type { Settings } from '../../model/format/settings.ts';
 import { encodePath, type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import type { WorkDir } from '../../native/beneath.ts';
+import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
+import { SMALL_BYTES } from '../../read/small-file.ts';
 import { openWorkers, type Workers } from '../../read/workers.ts';
 import type { Needs } from '../run/context.ts';
 
@@ -16,6 +18,7 @@ export function openRunWorkers(settings: Settings, root: WorkDir, log: Log): Wor
   return openWorkers({
     root,
     count: settings.workers,
+    smallBytes: isRemote(root) ? 0 : SMALL_BYTES,
     // In the bundle its threads are workers (sidecar-entry.ts, build.mjs).
     entry: new URL('./sidecar.mjs', import.meta.url),
     spoolDir: spoolDirOf(settings, log),
@@ -23,14 +26,18 @@ export function openRunWorkers(settings: Settings, root: WorkDir, log: Log): Wor
   });
 }
 
-/** The first worker takes a while to load; the first closed file should not wait for that. */
+/** Reading a file of a file server may take as long as that likes: never on the main thread. */
+function isRemote({ path }: WorkDir): boolean {
+  return networkFileSystem(fileSystemType(path)) !== undefined;
+}
+
+/** zstd takes a while to load; the first closed file should not wait for that. */
 export function warmUpWorkers({ sender, settings, log }: Needs<'sender' | 'settings' | 'log'>): void {
   const said = (name: string): void => {
     if (name !== 'none' || settings.compression.kind === 'none') return;
     log.warn('no zstd here: files are stored uncompressed', { hint: NO_ZSTD_HINT });
   };
-  // If a worker cannot start, the first file that needs it says so; here the run may just be over.
-  sender.workers.compressor().then(said, () => undefined);
+  void sender.workers.compressor().then(said);
 }
 
 /** `--spool`, else the directory for temporary files; a run goes on without one. */

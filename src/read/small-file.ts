@@ -1,0 +1,94 @@
+// A small file in one go, on the thread that asks for it: read, proven, hashed and compressed in less time than it takes
+// to send a worker there and hear of it. Whoever asks keeps this thread from what could hold it up: file servers.
+import fs from 'node:fs';
+import os from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Fingerprint } from '../model/file/file-state.ts';
+import { md5Of } from '../model/md5.ts';
+import { showPath } from '../model/path.ts';
+import type { WorkDir } from '../native/beneath.ts';
+import { type Compressor, loadCompressor, pack } from './encode.ts';
+import { type Bytes, type Reading, type ReadJob, SnapshotMoved, wholeBody } from './reading.ts';
+import { movedSince, type Opened, openSnapshot, readAt, type Snapshot } from './snapshot.ts';
+
+/** It takes this thread for some 2 ms to read, hash and compress so much. */
+export const SMALL_BYTES = 256 * 2 ** 10;
+
+/** Reads on the thread that asks. */
+export class SmallFiles {
+  readonly #root: WorkDir;
+  readonly #mostBytes: number;
+  #compressor: Promise<Compressor | undefined> | undefined;
+  #isClosed = false;
+
+  /** `mostBytes`: files above this size are not read here. */
+  constructor(root: WorkDir, mostBytes: number) {
+    this.#root = root;
+    this.#mostBytes = mostBytes;
+  }
+
+  /** Undefined where there is no zstd. Loaded when it is first asked for. */
+  compressor(): Promise<Compressor | undefined> {
+    this.#compressor ??= loadCompressor();
+    return this.#compressor;
+  }
+
+  /** As `Workers.read`; undefined if the file is too large. */
+  async read(job: ReadJob, signal?: AbortSignal): Promise<Reading | undefined> {
+    if ((job.expected?.size ?? 0) > this.#mostBytes) return undefined;
+    const compressor = await this.compressor();
+    const opened = await this.#openAtRest(job, signal);
+    if (opened.kind !== 'open') return opened;
+    const { facts } = opened;
+    if (facts.size > this.#mostBytes) {
+      fs.closeSync(opened.fd);
+      return undefined;
+    }
+    const content = readProven(opened);
+    if (!(content instanceof Uint8Array)) return content;
+    const md5 = md5Of(content);
+    if (job.baseline?.size === facts.size && job.baseline.md5 === md5)
+      return { kind: 'unchanged', md5, facts };
+    const packed = await pack(content, job.compression, compressor);
+    const bytes = packed?.bytes ?? content;
+    const head = { facts, compressed: packed !== undefined, md5, spool: 'unused' } as const;
+    return wholeBody(head, bytes, { md5, facts, storedBytes: bytes.length });
+  }
+
+  /** What is waited for throws. The work directory is looked at no more. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** What changed so lately that a further change could go unseen is looked at again, once that is past. */
+  async #openAtRest({ path, expected }: ReadJob, signal: AbortSignal | undefined): Promise<AtRest> {
+    let seen: Fingerprint | undefined;
+    for (;;) {
+      signal?.throwIfAborted();
+      if (this.#isClosed) throw new Error(`cannot read ${showPath(path)}: the workers are closed`);
+      const rules = { expected, seen, kernelRelease: os.release(), nowMs: Date.now() };
+      const opened = openSnapshot(this.#root, path, rules);
+      if (opened.kind !== 'fresh') return opened;
+      seen = opened.facts;
+      // oxlint-disable-next-line no-await-in-loop -- the second look comes after the wait
+      await pause(opened.waitMs);
+    }
+  }
+}
+
+type AtRest = Exclude<Opened, { readonly kind: 'fresh' }>;
+
+/** All bytes of a file that did not change while it was read. Closes it. */
+function readProven(snapshot: Snapshot): Bytes | { readonly kind: 'writer' | 'moved' } {
+  try {
+    const content = new Uint8Array(snapshot.facts.size);
+    for (let at = 0; at < content.length;) at += readAt(snapshot, content.subarray(at), at);
+    const moved = movedSince(snapshot);
+    return moved === undefined ? content : { kind: moved };
+  } catch (error) {
+    if (error instanceof SnapshotMoved) return { kind: movedSince(snapshot) ?? 'moved' };
+    throw error;
+  } finally {
+    fs.closeSync(snapshot.fd);
+  }
+}
