@@ -128,10 +128,7 @@ export class WorkerRunner {
   #begin(head: BodyHead): void {
     const running = this.#running;
     if (running === undefined) return;
-    running.feed = new BodyFeed(head, (message) => {
-      // After the last part the thread may be at another file: only memory may still go back to it.
-      if (message.kind === 'give-back' || this.#running === running) this.#thread?.post(message);
-    });
+    running.feed = new BodyFeed(head, (message) => this.#thread?.post(message));
     running.task.resolve(running.feed.body);
   }
 
@@ -203,7 +200,10 @@ export function onAbort({ signal }: Task, giveUp: (reason: unknown) => void): ()
   return () => signal?.removeEventListener('abort', listener);
 }
 
-/** What a body tells its worker: give one more part, take this memory, give the file up. */
+/**
+ * What a body tells its worker: give one more part, give the file up, and, also when the worker is at another file, take
+ * this memory.
+ */
 type FromReader = Extract<ToWorker, { kind: 'credit' | 'give-back' | 'cancel' }>;
 
 const FINISHED = { done: true, value: undefined } as const;
@@ -220,7 +220,7 @@ class BodyFeed {
   /** What the reader may give back: the worker has no use for a last part, which is of any size. */
   readonly #lent = new WeakMap<Uint8Array, Bytes>();
   readonly #done = createDeferred<Proof>();
-  /** Nothing more will come from the worker. */
+  /** Nothing more will come from the worker, which may be at another file: it is neither asked nor told to stop. */
   #outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
   #asked = 0;
 

@@ -172,3 +172,17 @@ describe('a daemon that starts the task’s ranks', () => {
     expect(await evidenceOf('third')).toBe('doubtful');
   });
 });
+
+it('is asked now and then though nothing is closed, so that an old death casts no doubt on the next close', async () => {
+  const asked = new Promise<void>((resolve, reject) => {
+    const witness = {
+      nextMs: 0,
+      judge: (): Evidence => {
+        resolve();
+        return 'clean';
+      },
+    };
+    watched({ witness }).catch(reject);
+  });
+  await expect(asked).resolves.toBeUndefined();
+}, 20_000);
