@@ -3,8 +3,7 @@ import type { Log } from '../log/log.ts';
 import type { RecordKind } from '../model/format/records.ts';
 import type { Settings } from '../model/format/settings.ts';
 import type { Finished } from './shutdown/finish.ts';
-import type { RunEnd } from './shutdown/parts.ts';
-import type { Stopping } from './shutdown/stopping.ts';
+import type { RunEnd } from './shutdown/outcome.ts';
 
 export interface SidecarOptions {
   readonly settings: Settings;
@@ -35,11 +34,11 @@ export interface Sidecar {
   /** The task's first process is there. */
   taskStarted(): void;
   /** A signal that asks the task to end is on its way to it. */
-  readonly taskSignalled: Stopping['taskSignalled'];
+  taskSignalled(atMs: number): void;
   /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
-  readonly noticed: Stopping['noticed'];
+  noticed(deadlineMs: number | undefined): void;
   /** What is closed by now should be made safe. */
-  readonly advised: Stopping['advised'];
+  advised(): void;
   /** The task has ended: makes everything durable and writes the last record. Called once. */
   finish(end: RunEnd): Promise<Finished>;
   close(): Promise<void>;

@@ -1,20 +1,22 @@
 // The sidecar's process, started by the launcher. It reports signals and does not obey them; its orders come over the
 // channel. If the launcher is gone, it goes on until no process of the task is left, and says so in the record.
+import fs from 'node:fs/promises';
 import os from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Log, openLog } from '../log/log.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from '../model/format/messages.ts';
 import type { NoticeChoice } from '../model/format/notice.ts';
 import { isReported, JOB_SIGNALS } from '../model/relay.ts';
+import { type BackOff, pauseAfter } from '../model/waiting.ts';
 import { adoptClock, clockMs } from '../native/clock.ts';
 import { openPidfd, type Pidfd } from '../native/ended.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { type Notices, openNotices } from '../notices/notices.ts';
 import type { Sidecar } from './interface.ts';
 import { describeFailure } from './run/failure.ts';
-import { LAUNCHER_LOST, type RunEnd } from './shutdown/parts.ts';
-import { taskIsGone } from './shutdown/task-left.ts';
+import { LAUNCHER_LOST, type RunEnd } from './shutdown/outcome.ts';
 import { openSidecar } from './sidecar.ts';
 
 /** Schedulers and terminals send these to every process of a job. */
@@ -210,5 +212,39 @@ function lowerPriority(): void {
     os.setPriority(NICENESS);
   } catch {
     // A sandbox may forbid it: then the sidecar competes with the task as an equal.
+  }
+}
+
+/** Nobody tells us of the end of processes that are not our children: we look again after a growing pause. */
+const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000, factor: 1.5 };
+
+/**
+ * Resolves once no process of the task's group and none that carries its CAPTURED_RUN is left. Asked only if the launcher
+ * is gone, whose task it is to know.
+ */
+async function taskIsGone(runToken: string, taskPid: number | undefined): Promise<void> {
+  for (let looks = 0; await isAlive(runToken, taskPid); looks += 1) await sleep(pauseAfter(BACK_OFF, looks));
+}
+
+async function isAlive(runToken: string, taskPid: number | undefined): Promise<boolean> {
+  const pids = (await fs.readdir('/proc')).filter(
+    (name) => /^\d+$/.test(name) && name !== String(process.pid),
+  );
+  const found = await Promise.all(pids.map((pid) => belongs(pid, runToken, taskPid)));
+  return found.includes(true);
+}
+
+async function belongs(pid: string, runToken: string, taskPid: number | undefined): Promise<boolean> {
+  try {
+    const stat = await fs.readFile(`/proc/${pid}/stat`, 'utf8');
+    // After the name, which may hold any character: state, parent, group (proc(5)).
+    const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (state === 'Z' || state === 'X') return false;
+    if (taskPid !== undefined && Number(pid) === taskPid) return true;
+    if (taskPid !== undefined && Number(group) === taskPid) return true;
+    const environ = await fs.readFile(`/proc/${pid}/environ`, 'latin1');
+    return environ.split('\0').includes(`CAPTURED_RUN=${runToken}`);
+  } catch {
+    return false; // gone meanwhile, or another user's: not the task's
   }
 }

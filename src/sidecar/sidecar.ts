@@ -7,15 +7,14 @@ import { EXIT } from '../model/exit-status.ts';
 import type { CaptureRecord } from '../model/format/records.ts';
 import { clockMs } from '../native/clock.ts';
 import { openWitness } from '../watch/witness.ts';
-import { openAnswers } from './control/answer.ts';
-import { openFlush } from './control/flush.ts';
+import { openAnswers } from './control/control.ts';
+import { Flush } from './control/flush.ts';
 import type { Opened, Sidecar, SidecarOptions } from './interface.ts';
 import { Outage } from './run/outage.ts';
-import { type DrainWindow, openDrainWindow } from './shutdown/drain-window.ts';
+import { type DrainWindow, endWhenLost, openDrainWindow } from './shutdown/drain-window.ts';
 import { finish, type Finished } from './shutdown/finish.ts';
-import { endWhenLost } from './shutdown/lost-store.ts';
-import type { FinishParts, RunEnd } from './shutdown/parts.ts';
-import { openStopping } from './shutdown/stopping.ts';
+import type { FinishParts, RunEnd } from './shutdown/outcome.ts';
+import { Stopping } from './shutdown/stopping.ts';
 import { connect, makeStages, openWatch } from './stages.ts';
 import { scanBaseline } from './startup/baseline-scan.ts';
 import { sayOpening } from './startup/opening-lines.ts';
@@ -78,9 +77,9 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   connect(stages);
   context.outage.runs({ waiting: () => files.waiting, onOver: () => files.retryNow() });
   await scanBaseline(context, { files, restored }, watcher, () => listen(stages));
-  const flush = openFlush(stages);
+  const flush = new Flush(stages);
   const control = await openAnswers(context, flush);
-  const stopping = openStopping({ ...stages, flush, onDrainTakes: options.onDrainTakes });
+  const stopping = new Stopping({ ...stages, flush, onDrainTakes: options.onDrainTakes });
   // If a launcher replaces a sidecar, the user has read it already.
   if (options.attempt === undefined || options.standalone === true)
     await sayOpening(context, begun, stops.patience.signal);
@@ -94,9 +93,9 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
     runToken: context.runToken,
     socket: control?.path,
     taskStarted: () => watcher.look(),
-    taskSignalled: stopping.taskSignalled,
-    noticed: stopping.noticed,
-    advised: stopping.advised,
+    taskSignalled: (atMs) => stopping.taskSignalled(atMs),
+    noticed: (deadlineMs) => stopping.noticed(deadlineMs),
+    advised: () => stopping.advised(),
     finish: async (end) => {
       const { now, settings } = context;
       const { drainTimeoutMs } = settings;

@@ -21,7 +21,7 @@ import { Recorder } from './queue/recorder.ts';
 import { Results } from './queue/results.ts';
 import { Unsaved } from './queue/unsaved.ts';
 import type { Context, Needs } from './run/context.ts';
-import type { FinishParts } from './shutdown/parts.ts';
+import type { FinishParts } from './shutdown/outcome.ts';
 import type { Restored } from './startup/restore.ts';
 
 export type Stages = Omit<FinishParts, 'window'> & {

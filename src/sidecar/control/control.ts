@@ -1,6 +1,6 @@
 // The control socket: takes the requests of `capture flush` from the task's scripts, and answers them. It only
 // listens, so it costs nothing if nobody asks. It answers our own user only, and one request at a time on a
-// connection.
+// connection. A question changes nothing about the run but the order of its work.
 import { setMaxListeners } from 'node:events';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -13,12 +13,19 @@ import {
   type ControlAnswer,
   controlLine,
   type ControlRequest,
+  flushedAnswer,
   LONGEST_LINE_BYTES,
   LONGEST_SOCKET_PATH_BYTES,
   parseRequest,
 } from '../../model/format/control.ts';
 import { encodePath } from '../../model/path.ts';
+import { whileLinked } from '../../model/waiting.ts';
 import { peerUid } from '../../native/peer.ts';
+import type { Needs } from '../run/context.ts';
+import type { Flush } from './flush.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'log' | 'runToken' | 'signal'>;
 
 /** A client that says nothing for this long is cut off. */
 const REQUEST_WITHIN_MS = 10_000;
@@ -43,6 +50,42 @@ export interface Control {
   readonly path: string;
   /** Answers open requests as things are now, and removes the socket. */
   close(): Promise<void>;
+}
+
+/**
+ * Listens from now on. Undefined if there is no place for the socket: the run goes on without it, and says so.
+ *
+ * @throws CaptureError with status 64 if the place that the user named cannot be used.
+ */
+export async function openAnswers(context: Uses, flush: Pick<Flush, 'now'>): Promise<Control | undefined> {
+  const { settings, runToken, log } = context;
+  const serve: Serve = (request, signal) => answerTo(request, flush, signal, context.signal);
+  try {
+    return await openControl({ workdir: settings.workdir, runToken, path: settings.control, serve });
+  } catch (error) {
+    if (error instanceof CaptureError) throw error;
+    log.warn(`there is no control socket, so that capture flush cannot work: ${reasonOf(error)}`, {
+      hint: 'let TMPDIR name a directory with a short path that can be written',
+    });
+    return undefined;
+  }
+}
+
+async function answerTo(
+  request: ControlRequest,
+  flush: Pick<Flush, 'now'>,
+  signal: AbortSignal,
+  fenced: AbortSignal,
+): Promise<ControlAnswer> {
+  if (fenced.aborted) return { kind: 'refused', why: reasonOf(fenced.reason) };
+  if (request.kind === 'ping') return { kind: 'watching' };
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), request.timeoutMs);
+  try {
+    return flushedAnswer(await whileLinked([signal, late.signal, fenced], (either) => flush.now(either)));
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** @throws CaptureError with status 64 if `path` cannot be used; an Error if no other place can be used. */

@@ -48,12 +48,6 @@ export interface FlushEnd {
   readonly open: readonly OpenFile[];
 }
 
-/**
- * Does not reject before its signal aborts. `vouched`: the task itself asks, and so says that what it has closed is
- * whole: whatever becomes of the task, no death made these closes. Nobody else can say so.
- */
-export type Flush = (signal: AbortSignal, vouched?: boolean) => Promise<FlushEnd>;
-
 /** One moment, shared by every flush that comes before anything more is closed. */
 interface Pass {
   readonly atCloses: number;
@@ -69,14 +63,24 @@ interface Pass {
   unrecorded: readonly Pick<StoredFile, 'path' | 'push'>[];
 }
 
-export function openFlush(parts: FlushParts): Flush {
-  let newest: Pass | undefined;
-  return async (signal, vouched = true) => {
+export class Flush {
+  readonly #parts: FlushParts;
+  #newest: Pass | undefined;
+
+  constructor(parts: FlushParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Does not reject before its signal aborts. `vouched`: the task itself asks, and so says that what it has closed is
+   * whole: whatever becomes of the task, no death made these closes. Nobody else can say so.
+   */
+  async now(signal: AbortSignal, vouched = true): Promise<FlushEnd> {
+    const parts = this.#parts;
     await hearAll(parts, signal, vouched);
-    if (newest?.atCloses !== parts.files.closes || (vouched && !newest.vouched)) {
-      newest = begin(parts, vouched);
-    }
-    const pass = newest;
+    if (this.#newest?.atCloses !== parts.files.closes || (vouched && !this.#newest.vouched))
+      this.#newest = begin(parts, vouched);
+    const pass = this.#newest;
     pass.waiters += 1;
     await Promise.race([pass.done, abortOf(signal)]);
     const end = endOf(parts, pass);
@@ -84,10 +88,10 @@ export function openFlush(parts: FlushParts): Flush {
     if (pass.waiters === 0) {
       pass.stop.abort();
       pass.need.close();
-      if (newest === pass) newest = undefined;
+      if (this.#newest === pass) this.#newest = undefined;
     }
     return end;
-  };
+  }
 }
 
 /** What was closed before this call is known to `files` after it. */

@@ -1,9 +1,10 @@
 // The time that the end of the run has: until the instant at which we are killed, if one is known, else
-// `--drain-timeout`. A SIGTERM during the drain shortens it; nothing makes it longer.
+// `--drain-timeout`. A SIGTERM during the drain shortens it, and a lost store; nothing makes it longer.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type BackOff, linkSignals, pauseAfter } from '../../model/waiting.ts';
 import { type LongTimer, startTimer } from '../../native/clock.ts';
 import { StoreError } from '../../store/contract/store.ts';
+import { LOST_WAIT_MS, type Outage } from '../run/outage.ts';
 
 /** Time kept for the last record if the end is known, ms. */
 export const RECORD_MARGIN_MS = 1000;
@@ -92,4 +93,28 @@ export async function retryUntil<T>(step: () => Promise<T>, signal: AbortSignal)
       if (signal.aborted) throw error;
     }
   }
+}
+
+const LOOK_EVERY_MS = 1000;
+
+/**
+ * Ends the drain once the store is gone, or is another one, for a minute without a break. A file system may be mounted
+ * again, so we wait for it as in any outage, but not for all of `--drain-timeout`: what the store held will hardly come
+ * back by itself.
+ */
+export function endWhenLost(
+  outage: Pick<Outage, 'isLost'>,
+  window: Pick<DrainWindow, 'endBy'>,
+  now: () => number,
+): { close(): void } {
+  let sinceMs: number | undefined;
+  const look = (): void => {
+    sinceMs = outage.isLost ? (sinceMs ?? performance.now()) : undefined;
+    if (sinceMs === undefined || performance.now() - sinceMs < LOST_WAIT_MS) return;
+    clearInterval(timer);
+    window.endBy(now());
+  };
+  const timer = setInterval(look, LOOK_EVERY_MS).unref();
+  look();
+  return { close: () => clearInterval(timer) };
 }

@@ -8,6 +8,7 @@ import { type Ending, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { type Verdict, verdictOf } from '../../model/outcome/verdict.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
+import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { reached } from '../../native/failpoint.ts';
 import { factsBeneath } from '../../native/files.ts';
 import { isLost, StoreError } from '../../store/contract/store.ts';
@@ -16,14 +17,19 @@ import { pushOverwritten } from '../queue/overwritten.ts';
 import { type Doubt, moveToPartial } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';
 import { retryUntil } from './drain-window.ts';
-import { resolveEarlier } from './earlier.ts';
-import { finalScan } from './final-scan.ts';
-import { verdictWhenLost } from './lost-store.ts';
-import { warnOfNames } from './never-came.ts';
-import { deleteOrphanedObjects } from './orphaned-objects.ts';
-import { endingOf, halfWritten, hasSucceeded, missingResults, outcomeOf, trustHint } from './outcome.ts';
-import type { FinishParts, RunEnd } from './parts.ts';
-import { lastLine, type LastLine, leftFiles } from './report.ts';
+import { deleteOrphanedObjects, resolveEarlier } from './earlier.ts';
+import {
+  endingOf,
+  type FinishParts,
+  halfWritten,
+  hasSucceeded,
+  missingResults,
+  outcomeOf,
+  type RunEnd,
+  trustHint,
+  verdictWhenLost,
+} from './outcome.ts';
+import { lastLine, type LastLine, leftFiles, warnOfNames } from './report.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'root' | 'log' | 'ledger' | 'tidy' | 'signal' | 'progress' | 'outage' | 'now'>;
@@ -92,6 +98,39 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   }
   if (verdict.kind === 'done') warnOfNames(parts);
   return { status, last: lastLine(parts, { left: told, recorded, verdict, status, run }) };
+}
+
+/**
+ * The last look at the whole tree, when the task and all its writers are gone: finds what no event told of, and reports
+ * it as closed. So a missed event costs time, but never a file. Resolves to what may hold declared files and could not
+ * be looked at.
+ */
+async function finalScan(
+  { context, files, watcher }: Pick<FinishParts, 'context' | 'files' | 'watcher'>,
+  deadline: AbortSignal,
+): Promise<readonly LeftFile[]> {
+  watcher.drainNow();
+  const unseen = new Map<RelPath, string>();
+  const onUnreadable = (dir: RelPath, error: unknown): void => {
+    if (isOurs(context.root, dir)) unseen.set(dir, `cannot look into it: ${reasonOf(error)}`);
+  };
+  try {
+    for await (const found of watcher.scan(deadline, onUnreadable))
+      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
+  } catch (error) {
+    if (!deadline.aborted) throw error;
+    unseen.set('.', 'no time was left to look for what gave no event');
+  }
+  return [...unseen].map(([path, why]) => ({ path, why }));
+}
+
+/** A directory that we may not read and that belongs to somebody else (lost+found) is none that the task wrote in. */
+function isOurs(root: WorkDir, dir: RelPath): boolean {
+  try {
+    return Number(lstatBeneath(root, dir)?.uid) === process.getuid?.();
+  } catch {
+    return true; // Not even that can be seen.
+  }
 }
 
 /**

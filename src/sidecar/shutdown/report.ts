@@ -1,15 +1,15 @@
-// What the end of the run tells the user: which declared files are not stored and why, and the last line.
+// What the end of the run tells the user: which declared files are not stored and why, which were declared and never
+// came, and the last line.
 import { errnoOf } from '../../model/errors.ts';
 import type { ExitStatus } from '../../model/exit-status.ts';
 import { whyLeft } from '../../model/file/decide.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import type { LeftFile } from '../../model/format/records.ts';
-import { type Verdict, verdictLine } from '../../model/outcome/verdict.ts';
+import { unmatched, type Verdict, verdictLine } from '../../model/outcome/verdict.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
-import { neverCame } from './never-came.ts';
-import type { FinishParts, RunEnd } from './parts.ts';
+import type { FinishParts, RunEnd } from './outcome.ts';
 
 /** Names in the last line; of further ones it gives the number. */
 const NAMED_LEFT = 10;
@@ -118,4 +118,52 @@ function notStored(left: readonly LeftFile[]): readonly string[] {
     .map(({ path, why }) => `${path === '' ? 'the work directory' : showPath(path)} (${why})`);
   const more = left.length > NAMED_LEFT ? `, and ${left.length - NAMED_LEFT} more` : '';
   return [`NOT stored: ${named.join(', ')}${more}`];
+}
+
+type NeverParts = Pick<FinishParts, 'context' | 'files' | 'companions'>;
+
+interface NeverCame {
+  readonly pattern: string;
+  readonly list: 'results' | 'checkpoints' | 'companions';
+  /** Without a wildcard: this very file is expected. */
+  readonly isName: boolean;
+}
+
+/**
+ * What was declared and never came, in this run or before it: so the user learns of a mistyped name on the day that the
+ * task ends well, not on the day that its checkpoint is needed. Patterns that no file
+ * ever matched, by option and in the user's order.
+ */
+function neverCame({ context, files, companions }: NeverParts): readonly NeverCame[] {
+  const { settings, ledger, manifest } = context;
+  const lacking = (list: NeverCame['list'], paths: Iterable<RelPath>): readonly NeverCame[] =>
+    unmatched(settings.manifest[list], paths).map((pattern) => ({
+      pattern,
+      list,
+      isName: manifest.exact[list].includes(pattern),
+    }));
+  function* results(): Generator<RelPath> {
+    yield* files.paths('result');
+    yield* ledger.results.keys();
+  }
+  function* checkpoints(): Generator<RelPath> {
+    yield* files.paths('checkpoint');
+    for (const { members } of ledger.generations) for (const { path } of members) yield path;
+  }
+  return [
+    ...lacking('results', results()),
+    ...lacking('checkpoints', checkpoints()),
+    ...(companions.seen === undefined ? [] : lacking('companions', companions.seen)),
+  ];
+}
+
+/** After a task that ended well: one warning for all names. A glob may have no match. */
+export function warnOfNames(parts: NeverParts): void {
+  const names = neverCame(parts).filter(({ isName }) => isName);
+  if (names.length === 0) return;
+  const { log, settings } = parts.context;
+  const named = names.map(({ pattern, list }) => `${showPath(pattern)} (--${list})`);
+  log.warn(`declared by name and never came: ${named.join(', ')}`, {
+    hint: `is the name right? it is looked for in ${showPath(settings.workdir)}`,
+  });
 }

@@ -18,78 +18,75 @@ export interface StoppingOptions {
   readonly context: Uses;
   readonly files: Files;
   readonly generations: Generations;
-  readonly flush: Flush;
+  readonly flush: Pick<Flush, 'now'>;
   /** How long sending the task's last files takes, as measured, ms. */
   readonly onDrainTakes: (ms: number) => void;
 }
 
-export interface Stopping {
+export class Stopping {
+  readonly #options: StoppingOptions;
+  readonly #ending = new AbortController();
+  #window: DrainWindow | undefined;
+  #signalledAtMs: number | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: StoppingOptions) {
+    this.#options = options;
+  }
+
   /** When the task was first asked to end, ms since the epoch. */
-  readonly signalledAtMs: number | undefined;
+  get signalledAtMs(): number | undefined {
+    return this.#signalledAtMs;
+  }
+
   /** A signal that asks the task to end is on its way to it. */
-  taskSignalled(atMs: number): void;
+  taskSignalled(atMs: number): void {
+    // Once the task is gone, no close can be a death's any more.
+    if (this.#window !== undefined) return;
+    this.#signalledAtMs ??= atMs;
+    const { files, generations } = this.#options;
+    files.holdReplacing(true);
+    generations.stopping(atMs);
+  }
+
   /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
-  noticed(deadlineMs: number | undefined): void;
+  noticed(deadlineMs: number | undefined): void {
+    this.#options.files.deadline(deadlineMs === undefined ? undefined : deadlineMs - RECORD_MARGIN_MS);
+    clearInterval(this.#timer);
+    if (deadlineMs === undefined) return;
+    if (this.#window !== undefined) return this.#window.endBy(deadlineMs);
+    this.#hurry();
+    this.#tell();
+    this.#timer = setInterval(() => this.#tell(), TELL_EVERY_MS).unref();
+  }
+
   /** Nothing is certain yet, but what is closed by now should be made safe. */
-  advised(): void;
+  advised(): void {
+    if (this.#window === undefined) this.#hurry();
+  }
+
   /** The drain has begun; a deadline from now on is a deadline for it. */
-  drains(window: DrainWindow): void;
-  close(): void;
-}
+  drains(window: DrainWindow): void {
+    this.#window = window;
+    this.close();
+  }
 
-export function openStopping({
-  context,
-  files,
-  generations,
-  flush,
-  onDrainTakes,
-}: StoppingOptions): Stopping {
-  const ending = new AbortController();
-  let window: DrainWindow | undefined;
-  let signalledAtMs: number | undefined;
-  let timer: NodeJS.Timeout | undefined;
+  close(): void {
+    this.#ending.abort();
+    clearInterval(this.#timer);
+  }
 
-  const hurry = (): void => {
+  #hurry(): void {
+    const { context, generations, flush } = this.#options;
     generations.stopping();
-    whileLinked([ending.signal, context.signal], (signal) => flush(signal, false)).catch((error: unknown) =>
+    const signals = [this.#ending.signal, context.signal] as const;
+    whileLinked(signals, (signal) => flush.now(signal, false)).catch((error: unknown) =>
       context.log.debug(`a flush ended early: ${reasonOf(error)}`),
     );
-  };
-  const tell = (): void => {
-    const takesMs = files.drainMs;
-    if (takesMs !== undefined) onDrainTakes(Math.round(takesMs));
-  };
-  return {
-    get signalledAtMs() {
-      return signalledAtMs;
-    },
-    taskSignalled: (atMs) => {
-      // Once the task is gone, no close can be a death's any more.
-      if (window !== undefined) return;
-      signalledAtMs ??= atMs;
-      files.holdReplacing(true);
-      generations.stopping(atMs);
-    },
-    noticed: (deadlineMs) => {
-      files.deadline(deadlineMs === undefined ? undefined : deadlineMs - RECORD_MARGIN_MS);
-      clearInterval(timer);
-      if (deadlineMs === undefined) return;
-      if (window !== undefined) return window.endBy(deadlineMs);
-      hurry();
-      tell();
-      timer = setInterval(tell, TELL_EVERY_MS).unref();
-    },
-    advised: () => {
-      if (window === undefined) hurry();
-    },
-    drains: (opened) => {
-      window = opened;
-      ending.abort();
-      clearInterval(timer);
-    },
-    close: () => {
-      ending.abort();
-      clearInterval(timer);
-    },
-  };
+  }
+
+  #tell(): void {
+    const takesMs = this.#options.files.drainMs;
+    if (takesMs !== undefined) this.#options.onDrainTakes(Math.round(takesMs));
+  }
 }

@@ -10,7 +10,7 @@ import { formatMs } from '../../model/units.ts';
 import { createDeferred } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { Opened, Sidecar } from '../interface.ts';
-import type { RunEnd } from '../shutdown/parts.ts';
+import type { RunEnd } from '../shutdown/outcome.ts';
 import { openSidecar } from '../sidecar.ts';
 import { attemptLeft } from '../startup/handover.ts';
 import { type ExitFile, openExitFile, type TaskStatus } from './exit-file.ts';

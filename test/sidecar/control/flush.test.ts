@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { StoredFile } from '../../../src/model/format/records.ts';
-import { openFlush, type FlushParts } from '../../../src/sidecar/control/flush.ts';
+import { Flush, type FlushParts } from '../../../src/sidecar/control/flush.ts';
 import type { Files } from '../../../src/sidecar/queue/files.ts';
 import { filesThat, fingerprint, stored } from '../queue/pushes.ts';
 
@@ -105,7 +105,7 @@ describe('a flush', () => {
   it('counts what the kernel knows to be closed before it was called', async () => {
     const run = open();
     run.queued.push('a');
-    const end = openFlush(run.parts)(AbortSignal.timeout(50));
+    const end = new Flush(run.parts).now(AbortSignal.timeout(50));
     expect(await end).toEqual({
       left: [{ path: 'a', why: 'it is being sent' }],
       incomplete: undefined,
@@ -116,7 +116,7 @@ describe('a flush', () => {
   it('looks for what gave no event where events are not enough', async () => {
     const run = open();
     run.missesCloses = true;
-    const { left } = await openFlush(run.parts)(AbortSignal.timeout(50));
+    const { left } = await new Flush(run.parts).now(AbortSignal.timeout(50));
     expect(left).toEqual([{ path: 'found', why: 'it is being sent' }]);
   });
 
@@ -124,7 +124,7 @@ describe('a flush', () => {
     const run = open();
     run.files.closed('a', 'close', 0);
     run.recordFails = 3;
-    const end = openFlush(run.parts)(NEVER);
+    const end = new Flush(run.parts).now(NEVER);
     await turn();
     run.pushed();
     expect(await end).toEqual({ left: [], incomplete: undefined, open: [] });
@@ -137,7 +137,7 @@ describe('a flush', () => {
     run.files.closed('a', 'close', 0);
     run.recordFails = Infinity;
     const stop = new AbortController();
-    const end = openFlush(run.parts)(stop.signal);
+    const end = new Flush(run.parts).now(stop.signal);
     await turn();
     run.pushed();
     await vi.waitFor(() => expect(run.unrecorded.size).toBe(1));
@@ -153,13 +153,13 @@ describe('a flush', () => {
   it('shares its pass with those of the same moment, and with no other', async () => {
     const run = open();
     const needAll = vi.spyOn(run.files, 'needAll');
-    const flush = openFlush(run.parts);
+    const flush = new Flush(run.parts);
     run.files.closed('a', 'close', 0);
-    const same = Array.from({ length: 100 }, () => flush(new AbortController().signal));
+    const same = Array.from({ length: 100 }, () => flush.now(new AbortController().signal));
     await turn();
     expect(needAll).toHaveBeenCalledTimes(1);
     run.files.closed('b', 'close', 0);
-    const later = flush(AbortSignal.timeout(500));
+    const later = flush.now(AbortSignal.timeout(500));
     await turn();
     expect(needAll).toHaveBeenCalledTimes(2);
     run.pushed();
@@ -178,7 +178,7 @@ describe('the word of the task', () => {
     for (const name of ['a', 'b', 'c', 'found']) write(name);
     run.files.closed('a', 'close', 0, { evidence: 'doubtful' });
     run.queued.push('b', 'gone');
-    const end = openFlush(run.parts)(AbortSignal.timeout(50));
+    const end = new Flush(run.parts).now(AbortSignal.timeout(50));
     run.files.closed('c', 'close', 0, { evidence: 'doubtful' });
     await end;
     const told = ['a', 'b', 'gone', 'c', 'found'].map((name) => evidence(run.files, name));
@@ -190,7 +190,7 @@ describe('the word of the task', () => {
     write('a');
     const writer = fs.openSync(path.join(dir, 'a'), 'r+');
     run.files.closed('a', 'close', 0, { evidence: 'doubtful' });
-    const { left } = await openFlush(run.parts)(AbortSignal.timeout(50));
+    const { left } = await new Flush(run.parts).now(AbortSignal.timeout(50));
     fs.closeSync(writer);
     expect(evidence(run.files, 'a')).toBe('doubtful');
     expect(left.map((file) => file.path)).toEqual(['a']);
@@ -200,14 +200,14 @@ describe('the word of the task', () => {
     const run = open();
     write('a');
     run.files.closed('a', 'close', 0, { evidence: 'doubtful' });
-    await openFlush(run.parts)(AbortSignal.timeout(50), false);
+    await new Flush(run.parts).now(AbortSignal.timeout(50), false);
     expect(evidence(run.files, 'a')).toBe('doubtful');
   });
 
   it('is recorded before the answer, however often that takes', async () => {
     const run = open();
     run.settleFails = 1;
-    expect((await openFlush(run.parts)(NEVER)).left).toEqual([]);
+    expect((await new Flush(run.parts).now(NEVER)).left).toEqual([]);
     expect(run.settleFails).toBe(-1);
   });
 });

@@ -1,7 +1,7 @@
 // What is done when it is known that we will be stopped, before and after the task has ended.
 import { afterEach, expect, it, vi } from 'vitest';
 import type { DrainWindow } from '../../../src/sidecar/shutdown/drain-window.ts';
-import { openStopping, type Stopping, type StoppingOptions } from '../../../src/sidecar/shutdown/stopping.ts';
+import { Stopping, type StoppingOptions } from '../../../src/sidecar/shutdown/stopping.ts';
 
 afterEach(() => vi.useRealTimers());
 
@@ -16,11 +16,11 @@ function open(): { stopping: Stopping; did: string[]; window: DrainWindow } {
     context: { signal: new AbortController().signal },
     files,
     generations: { stopping: (atMs?: number) => did.push(`companions ${atMs}`) },
-    flush: async () => void did.push('flush'),
+    flush: { now: async () => void did.push('flush') },
     onDrainTakes: (ms: number) => did.push(`takes ${ms}`),
   };
   const window = { endBy: (atMs: number) => did.push(`window ${atMs}`) } as unknown as DrainWindow;
-  return { stopping: openStopping(options as unknown as StoppingOptions), did, window };
+  return { stopping: new Stopping(options as unknown as StoppingOptions), did, window };
 }
 
 it('a notice makes what is closed go at once, and says again and again what the drain takes', () => {
