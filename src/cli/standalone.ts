@@ -4,5 +4,4 @@ export { openStops } from '../sidecar/standalone/stops.ts';
 export { runStandalone } from '../sidecar/standalone/standalone.ts';
 export { describeFailure } from '../sidecar/run/failure.ts';
 export { dryRun, type DryRunLine } from '../sidecar/startup/dry-run.ts';
-export { handOver } from '../sidecar/startup/restore-handoff.ts';
-export { restoreOnly } from '../sidecar/startup/restore-only.ts';
+export { handOver, restoreOnly } from '../sidecar/startup/restore-only.ts';

@@ -1,12 +1,18 @@
 // Turns zstd frames back into the bytes of the file, in bounded memory. A broken or shortened object always throws:
 // the checksum and the end of the frame are looked at.
-import { reasonOf } from '../model/errors.ts';
+import { pipeline } from 'node:stream';
+import zlib from 'node:zlib';
+import { errnoOf, reasonOf } from '../model/errors.ts';
 import { loadZstd, type Zstd } from '../native/zstd.ts';
-import { decompressWithZlib } from './decompress-zlib.ts';
+import { NoZstdError } from './failure.ts';
 
 const PIECE_BYTES = 256 * 2 ** 10;
 /** ZSTD_WINDOWLOG_LIMIT_DEFAULT of zstd.h: what plain `zstd -d` accepts, 128 MiB of window at most. */
 const WINDOW_LOG_MAX = 27;
+const MAGIC = 0xfd2fb528;
+/** The lowest of 16: pzstd and the seekable format put frames between the others that decode to nothing. */
+const SKIPPABLE_MAGIC = 0x184d2a50;
+const RLE_BLOCK = 1;
 
 /**
  * The plain bytes of one or more zstd frames, in pieces that are the reader's own. Throws when the frames are
@@ -44,4 +50,154 @@ function step<T>(run: () => T): T {
   } catch (error) {
     throw new Error(`the zstd frame is corrupt: ${reasonOf(error)}`, { cause: error });
   }
+}
+
+/** What newer Nodes have and the types of the oldest supported one do not. */
+interface ZlibWithZstd {
+  createZstdDecompress(): NodeJS.ReadWriteStream & AsyncIterable<Buffer>;
+}
+
+/**
+ * With Node's own zstd (node:zlib, from 22.15 on), for machines without a binary of zstd-napi. It takes a frame that is
+ * cut short for a whole one, and forgets what follows a frame: so we find the end of each frame ourselves. Throws when
+ * one is corrupt or cut short, {@link NoZstdError} on a Node without zstd, and what `source` throws, unchanged.
+ */
+export async function* decompressWithZlib(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  if (!('createZstdDecompress' in zlib)) throw new NoZstdError();
+  const zstd = zlib as unknown as ZlibWithZstd;
+  const input = new Input(source);
+  try {
+    // oxlint-disable-next-line no-await-in-loop -- one frame after the other
+    do yield* decompressed(input, zstd.createZstdDecompress());
+    while (await input.hasMore());
+  } finally {
+    await input.close();
+  }
+}
+
+async function* decompressed(
+  input: Input,
+  stream: ReturnType<ZlibWithZstd['createZstdDecompress']>,
+): AsyncGenerator<Uint8Array> {
+  try {
+    // The stream itself throws what the pipeline reports.
+    yield* pipeline(frameOf(input), stream, () => undefined);
+  } catch (error) {
+    if (errnoOf(error)?.startsWith('ZSTD_error') !== true) throw error;
+    throw new Error(`the zstd frame is corrupt: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** The next frame, and nothing of what follows it. */
+async function* frameOf(input: Input): AsyncGenerator<Uint8Array> {
+  const walk = new FrameWalk();
+  while (!walk.isAtEnd) {
+    // oxlint-disable-next-line no-await-in-loop -- in the order of the frame
+    const chunk = await input.next();
+    if (chunk === undefined) throw new Error('the zstd frame is cut short');
+    const usedBytes = walk.feed(chunk);
+    input.giveBack(chunk.subarray(usedBytes));
+    yield chunk.subarray(0, usedBytes);
+  }
+}
+
+/** A source that takes back what belongs to the next frame. */
+class Input {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  #rest: Uint8Array | undefined;
+
+  constructor(source: AsyncIterable<Uint8Array>) {
+    this.#chunks = source[Symbol.asyncIterator]();
+  }
+
+  async next(): Promise<Uint8Array | undefined> {
+    const kept = this.#rest;
+    this.#rest = undefined;
+    if (kept !== undefined) return kept;
+    const { done, value } = await this.#chunks.next();
+    return done === true ? undefined : value;
+  }
+
+  giveBack(bytes: Uint8Array): void {
+    this.#rest = bytes.length === 0 ? undefined : bytes;
+  }
+
+  async hasMore(): Promise<boolean> {
+    const found = await this.next();
+    if (found !== undefined) this.giveBack(found);
+    return found !== undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.#chunks.return?.();
+  }
+}
+
+/** The next bytes of the frame: to be looked at, or passed over. */
+interface Field {
+  readonly lengthBytes: number;
+  readonly isRead: boolean;
+}
+
+/**
+ * Finds the end of one zstd frame without decoding it (RFC 8878, section 3.1.1), for a decompressor that does not say
+ * where it ended.
+ */
+export class FrameWalk {
+  readonly #fields = frame();
+  #field = this.#fields.next();
+  #value = 0n;
+  /** Bytes of the field that are taken already. */
+  #at = 0;
+
+  get isAtEnd(): boolean {
+    return this.#field.done === true;
+  }
+
+  /** How many of these bytes belong to the frame. Throws when this is no frame. */
+  feed(bytes: Uint8Array): number {
+    let used = 0;
+    while (this.#field.done !== true && used < bytes.length) {
+      const { lengthBytes, isRead } = this.#field.value;
+      const taken = Math.min(lengthBytes - this.#at, bytes.length - used);
+      if (isRead) {
+        for (const byte of bytes.subarray(used, used + taken)) {
+          this.#value |= BigInt(byte) << BigInt(8 * this.#at);
+          this.#at += 1;
+        }
+      } else this.#at += taken;
+      used += taken;
+      if (this.#at < lengthBytes) break;
+      this.#field = this.#fields.next(Number(this.#value));
+      this.#value = 0n;
+      this.#at = 0;
+    }
+    return used;
+  }
+}
+
+/** The fields of a frame in their order; numbers are little-endian. */
+function* frame(): Generator<Field, void, number> {
+  const magic = yield read(4);
+  if (magic - (magic % 16) === SKIPPABLE_MAGIC) return yield* skip(yield read(4));
+  if (magic !== MAGIC) throw new Error('the zstd frame is corrupt: it does not begin as one');
+  const descriptor = yield read(1);
+  const isSingleSegment = (descriptor & 0x20) !== 0;
+  const dictionaryBytes = [0, 1, 2, 4][descriptor & 3] ?? 0;
+  const contentSizeBytes = [isSingleSegment ? 1 : 0, 2, 4, 8][descriptor >> 6] ?? 0;
+  yield* skip((isSingleSegment ? 0 : 1) + dictionaryBytes + contentSizeBytes);
+  for (let isLast = false; !isLast;) {
+    const header = yield read(3);
+    isLast = (header & 1) !== 0;
+    yield* skip(((header >> 1) & 3) === RLE_BLOCK ? 1 : header >> 3);
+  }
+  yield* skip((descriptor & 4) !== 0 ? 4 : 0);
+}
+
+function read(lengthBytes: number): Field {
+  return { lengthBytes, isRead: true };
+}
+
+function* skip(lengthBytes: number): Generator<Field, void, number> {
+  if (lengthBytes > 0) yield { lengthBytes, isRead: false };
 }

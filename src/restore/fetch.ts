@@ -7,6 +7,7 @@ import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
+import { createMd5 } from '../model/md5.ts';
 import { encodePath, isInside, joinPath, type RelPath } from '../model/path.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { linkSignals } from '../model/waiting.ts';
@@ -14,9 +15,9 @@ import { heldPath, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { absolutePath, ownDir } from '../native/own-dir.ts';
 import type { Store } from '../store/contract/store.ts';
-import { joinSegments } from './join.ts';
-import { objectStream, RANGE_BYTES } from './object-stream.ts';
-import type { Source } from './source.ts';
+import { CorruptError, noteFailure, orCorrupt } from './failure.ts';
+import { objectStream, RANGE_BYTES, type StreamOptions } from './object-stream.ts';
+import type { SegmentSource, Source } from './source.ts';
 import { type Fetched, type Incoming, stage } from './stage.ts';
 
 export interface FetchOptions {
@@ -122,6 +123,49 @@ async function fetchOne(
   }
   const body = objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal });
   return stage(root, source, temp, { body, decompress, progress: progress?.() });
+}
+
+interface JoinOptions extends Omit<StreamOptions, 'sizeHintBytes'> {
+  readonly decompress: (stored: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
+}
+
+/**
+ * All bytes of a companion, joined from its segments. Each is checked against its record before the next is asked for. If
+ * one is missing or corrupt, all of it is given up: a companion with a hole is worse than none. Throws CorruptError,
+ * what {@link objectStream} throws, and what the store throws.
+ */
+async function* joinSegments(
+  store: Store,
+  segments: readonly SegmentSource[],
+  options: JoinOptions,
+): AsyncGenerator<Uint8Array> {
+  // oxlint-disable-next-line no-await-in-loop -- in the order of the file
+  for (const segment of segments) yield* bytesOf(store, segment, options);
+}
+
+async function* bytesOf(
+  store: Store,
+  { key, compressed, size, md5: expected }: SegmentSource,
+  { decompress, ...options }: JoinOptions,
+): AsyncGenerator<Uint8Array> {
+  const stored = noteFailure(objectStream(store, key, { ...options, sizeHintBytes: size }));
+  const md5 = createMd5();
+  let at = 0;
+  try {
+    for await (const chunk of compressed ? orCorrupt(decompress(stored.body)) : stored.body) {
+      at += chunk.length;
+      // At once, not at the end: a frame can unfold to more than any disk holds.
+      if (at > size)
+        throw new CorruptError(`${key} is longer than the ${plural(size, 'byte')} of its record`);
+      md5.update(chunk);
+      yield chunk;
+    }
+  } catch (error) {
+    // What the store threw comes first: a decompressor may have made another error of it.
+    throw stored.failure() ?? error;
+  }
+  if (at < size) throw new CorruptError(`${key} has ${plural(at, 'byte')}, its record says ${size}`);
+  if (md5.digest() !== expected) throw new CorruptError(`${key} has not the md5 of its record`);
 }
 
 /** A record is data from outside: a name in it must not reach out of the work directory, nor into `.capture`. */

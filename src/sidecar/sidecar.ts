@@ -10,7 +10,7 @@ import { openWitness } from '../watch/witness.ts';
 import { openAnswers } from './control/control.ts';
 import { Flush } from './control/flush.ts';
 import type { Opened, Sidecar, SidecarOptions } from './interface.ts';
-import { Outage } from './run/outage.ts';
+import { openOutage } from './run/outage.ts';
 import { type DrainWindow, endWhenLost, openDrainWindow } from './shutdown/drain-window.ts';
 import { finish, type Finished } from './shutdown/finish.ts';
 import type { FinishParts, RunEnd } from './shutdown/outcome.ts';
@@ -18,7 +18,7 @@ import { Stopping } from './shutdown/stopping.ts';
 import { connect, makeStages, openWatch } from './stages.ts';
 import { scanBaseline } from './startup/baseline-scan.ts';
 import { sayOpening } from './startup/opening-lines.ts';
-import { Patience, startLimitMs } from './startup/patience.ts';
+import { openPatience, type Patience, startLimitMs } from './startup/patience.ts';
 import { begin, type Begun } from './startup/start.ts';
 import { warmUpWorkers } from './startup/workers.ts';
 
@@ -28,11 +28,11 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   // Every push under way listens to this signal: that is no leak.
   setMaxListeners(0, stop.signal);
   const fenced = new AbortController();
-  const outage = new Outage(log, clockMs);
+  const outage = openOutage(log, clockMs);
   options.giveUp?.addEventListener('abort', () => stop.abort(options.giveUp?.reason));
   // If a sidecar is replaced, its task is running already.
   const limitMs = options.attempt === undefined ? startLimitMs(options.settings) : undefined;
-  const patience = new Patience({ limitMs, signal: stop.signal, outage });
+  const patience = openPatience({ limitMs, signal: stop.signal, outage });
   const beginning = await begin({
     ...options,
     outage,

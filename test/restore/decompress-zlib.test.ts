@@ -1,7 +1,7 @@
 import zlib from 'node:zlib';
-import { compress } from 'zstd-napi';
 import { expect, it } from 'vitest';
-import { decompressWithZlib } from '../../src/restore/decompress-zlib.ts';
+import { compress } from 'zstd-napi';
+import { decompressWithZlib } from '../../src/restore/decompress.ts';
 
 const plain = Buffer.alloc(3_000_000, 'zeros and ones ');
 const frame = compress(plain, { checksumFlag: true });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { compress } from 'zstd-napi';
-import { FrameWalk } from '../../src/restore/frame-walk.ts';
+import { FrameWalk } from '../../src/restore/decompress.ts';
 
 const plain = Buffer.concat([
   Buffer.alloc(3_000_000, 'zeros and ones '),

@@ -18,6 +18,13 @@ export interface OutageRun {
   readonly onOver: () => void;
 }
 
+/** Until `runs` is called nothing has been started: the start waits for the store, then fails. */
+export function openOutage(log: Log, now: () => number): Outage {
+  const outage = new Outage(log, now);
+  outage.asked();
+  return outage;
+}
+
 export class Outage {
   readonly #log: Log;
   readonly #now: () => number;
@@ -31,12 +38,15 @@ export class Outage {
   #said = false;
   #claimLost = false;
 
-  /** Until `runs` is called nothing has been started: the start waits for the store, then fails. */
   constructor(log: Log, now: () => number) {
     this.#log = log;
     this.#now = now;
     this.#sinceMs = now();
-    this.#arm(); // A server that does not even refuse fails its first try only after half a minute.
+  }
+
+  /** Something is asked now. A server that does not even refuse fails its first try only after half a minute. */
+  asked(): void {
+    this.#arm();
   }
 
   /** For the store's `onTry`. */

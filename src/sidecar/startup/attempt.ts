@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import type { Log } from '../../log/log.ts';
 import { type History, unionOf } from '../../model/checkpoint/history.ts';
-import { reasonOf } from '../../model/errors.ts';
+import { CaptureError, reasonOf } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import { type KeyScope, parseRecordKey } from '../../model/format/keys.ts';
 import { type CaptureRecord, isLast, type StoredFile, textWithSum } from '../../model/format/records.ts';
@@ -12,14 +13,14 @@ import { submissionNote } from '../../model/outcome/other-runs.ts';
 import { PackedMap, type Paths } from '../../model/packed/packed-map.ts';
 import { storedFileRow } from '../../model/packed/stored-files.ts';
 import { showPath } from '../../model/path.ts';
+import { plural } from '../../model/units.ts';
 import { claimAttempt, Fence, type FencedError, isClaim, readClaim, Tidy } from '../../records/claim.ts';
 import { factsOf, Ledger, type RunFacts } from '../../records/ledger.ts';
 import { listRecords, listWithClaim, type RecordListing } from '../../records/list.ts';
-import { readNewest } from '../../records/read.ts';
+import { readNewest, type ReadRecords } from '../../records/read.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { AttemptFile } from '../run/attempt-file.ts';
 import type { Outage } from '../run/outage.ts';
-import { refuseUnreadable } from './unreadable.ts';
 
 export interface AttemptOptions {
   readonly settings: Settings;
@@ -166,6 +167,29 @@ async function openLedger(
   const ended = own?.attempt === facts.attempt && isLast(own.kind) ? own : undefined;
   if (ended === undefined) await ledger.write('started', {}, signal);
   return { history, ledger, fence, tidy, ended };
+}
+
+/**
+ * If records exist and cannot be read, the task must not start anew: only they may name a stored checkpoint. If only
+ * some records are damaged, only what they alone said is lost. Throws status 69 if earlier attempts of this run have recorded something and not one whole record is left. A claim
+ * that can still be read tells which run its attempt belonged to.
+ */
+export function refuseUnreadable(
+  { records, problems, unreadable }: ReadRecords,
+  { restore, identity, to }: Pick<Settings, 'restore' | 'identity' | 'to'>,
+): void {
+  const sameRun = records.filter(({ record }) => record.runId === identity.runId);
+  if (!restore || sameRun.some(({ record }) => record.seq > 0)) return;
+  const otherRuns = new Set(
+    records.filter((one) => !sameRun.includes(one)).map(({ record }) => record.attempt),
+  );
+  const lost = unreadable.filter((attempt) => !otherRuns.has(attempt));
+  if (lost.length === 0) return;
+  throw new CaptureError(
+    EXIT.unavailable,
+    `no record of ${plural(lost.length, 'earlier attempt')} in ${to.url} is whole: ${problems[0] ?? ''}`,
+    { hint: 'bring back a copy of the records (versions of the bucket); --no-restore starts from nothing' },
+  );
 }
 
 /** Results of other runs, or of a run that was done, may be replaced by this one: said once, here. */

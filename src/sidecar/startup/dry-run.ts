@@ -22,7 +22,7 @@ import { doneAttempt } from './done-already.ts';
 import { type InputJob, missingInputs, neededOf, searchOf } from './inputs-told.ts';
 import { isMissing } from './new-store.ts';
 import { nameHint, type NameSearch } from './opening-lines.ts';
-import { Patience, startLimitMs } from './patience.ts';
+import { openPatience, startLimitMs } from './patience.ts';
 import { orderOf, tellDoubt } from './restore-job.ts';
 import { readHistory } from './restore-only.ts';
 
@@ -39,7 +39,7 @@ export interface DryRun {
 }
 
 export async function dryRun(settings: Settings, given: AbortSignal): Promise<DryRun> {
-  const patience = new Patience({ limitMs: startLimitMs(settings), signal: given, outage: {} });
+  const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage: {} });
   const { signal } = patience;
   const store = patience.over(await openStore(settings.to));
   const from = settings.from === undefined ? store : patience.over(await openStore(settings.from));

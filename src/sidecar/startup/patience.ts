@@ -2,6 +2,7 @@
 // on, and so do bytes that come fast enough. Time in which nothing is asked (a user's check, a slow disk) does not
 // count.
 import { formatMs } from '../../model/units.ts';
+import { type LinkedSignal, linkSignals } from '../../model/waiting.ts';
 import {
   SLOWEST_BYTES_PER_S,
   StoreError,
@@ -29,12 +30,18 @@ export function startLimitMs({ drainTimeoutMs }: { readonly drainTimeoutMs: numb
   return Math.max(LEAST_MS, Math.min(drainTimeoutMs, LOST_WAIT_MS));
 }
 
+/** Listens to `options.signal` until it is closed. */
+export function openPatience(options: PatienceOptions): Patience {
+  const end = new AbortController();
+  return new Patience(options, end, linkSignals(options.signal, end.signal));
+}
+
 /** The start makes its requests of `over(store)`, with `signal`. From close() on its operations are the store's own. */
 export class Patience {
   readonly #options: PatienceOptions;
   readonly #limitMs: number;
-  readonly #end = new AbortController();
-  readonly #stop: () => void;
+  readonly #end: AbortController;
+  readonly #linked: LinkedSignal;
   #asking = 0;
   /** Time without an answer: up to `#sinceMs`, and from there on while something is asked. */
   #waitedMs = 0;
@@ -45,23 +52,22 @@ export class Patience {
   readonly #ends: (() => void)[] = [];
   #isClosed = false;
 
-  constructor(options: PatienceOptions) {
+  /** `linked`: aborts with `end`, or if the start ends for other reasons. */
+  constructor(options: PatienceOptions, end: AbortController, linked: LinkedSignal) {
     this.#options = options;
     this.#limitMs = options.limitMs ?? Infinity;
-    const { signal } = options;
-    this.#stop = (): void => this.#end.abort(signal.reason);
-    if (signal.aborted) this.#stop();
-    else signal.addEventListener('abort', this.#stop, { once: true });
+    this.#end = end;
+    this.#linked = linked;
   }
 
   get signal(): AbortSignal {
-    return this.#end.signal;
+    return this.#linked.signal;
   }
 
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    this.#options.signal.removeEventListener('abort', this.#stop);
+    this.#linked.unlink();
     for (const end of this.#ends.splice(0)) end();
   }
 

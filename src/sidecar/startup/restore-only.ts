@@ -1,4 +1,5 @@
-// `capture restore`: does what a run does before its task, and nothing else. Claims no attempt, writes no record.
+// `capture restore`: does what a run does before its task, and nothing else. It claims no attempt and writes no record,
+// but with `--handoff`: then it begins the attempt that a `capture watch` in the same work directory continues.
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { generationName, type History, unionOf } from '../../model/checkpoint/history.ts';
@@ -15,37 +16,25 @@ import { readNewest } from '../../records/read.ts';
 import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
-import { Outage } from '../run/outage.ts';
+import { findInTurns } from '../../watch/scan.ts';
+import { plain, type RestoredFacts } from '../run/attempt-file.ts';
+import type { Context } from '../run/context.ts';
+import { openOutage } from '../run/outage.ts';
 import { Progress } from '../run/progress.ts';
-import { forgetHandover } from './handover.ts';
+import { refuseUnreadable } from './attempt.ts';
+import { recordInherited } from './baseline-scan.ts';
+import { forgetHandover, handoverFor } from './handover.ts';
 import { lockWorkdir } from './lock.ts';
 import { isMissing } from './new-store.ts';
 import { sayNothingRestored } from './opening-lines.ts';
-import { Patience, startLimitMs } from './patience.ts';
-import { restore } from './restore.ts';
-import { refuseUnreadable } from './unreadable.ts';
-
-/** What the records of this index say, of all its attempts. */
-export async function readHistory(
-  store: Store,
-  settings: Settings,
-  onProblem: (problem: string) => void,
-  signal: AbortSignal,
-): Promise<{ readonly history: History; readonly scope: KeyScope; readonly newestAttempt: number }> {
-  const scope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
-  const listing = await listRecords(store, scope, signal);
-  const read = await readNewest(store, listing, { signal });
-  const { records, problems } = read;
-  for (const problem of problems) onProblem(problem);
-  refuseUnreadable(read, settings);
-  const told = records.filter(({ record }) => record.seq > 0);
-  return { history: unionOf(told, settings.identity.runId), scope, newestAttempt: listing.newestAttempt };
-}
+import { openPatience, startLimitMs } from './patience.ts';
+import { restore, type Restored } from './restore.ts';
+import { begin } from './start.ts';
 
 /** Fetches inputs and the newest good checkpoint into the work directory; resolves to what it did. */
 export async function restoreOnly(settings: Settings, log: Log, given: AbortSignal): Promise<string> {
-  const outage = new Outage(log, clockMs);
-  const patience = new Patience({ limitMs: startLimitMs(settings), signal: given, outage });
+  const outage = openOutage(log, clockMs);
+  const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage });
   const { signal } = patience;
   const open = async (to: StoreSettings): Promise<Store> =>
     patience.over(await openStore(to, { onTry: outage.tried }));
@@ -93,4 +82,73 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
     if (from !== store) await from.close();
     await store.close();
   }
+}
+
+/** What the records of this index say, of all its attempts. */
+export async function readHistory(
+  store: Store,
+  settings: Settings,
+  onProblem: (problem: string) => void,
+  signal: AbortSignal,
+): Promise<{ readonly history: History; readonly scope: KeyScope; readonly newestAttempt: number }> {
+  const scope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };
+  const listing = await listRecords(store, scope, signal);
+  const read = await readNewest(store, listing, { signal });
+  const { records, problems } = read;
+  for (const problem of problems) onProblem(problem);
+  refuseUnreadable(read, settings);
+  const told = records.filter(({ record }) => record.seq > 0);
+  return { history: unionOf(told, settings.identity.runId), scope, newestAttempt: listing.newestAttempt };
+}
+
+/**
+ * `--handoff`: claims the attempt, restores, and leaves both for the `capture watch` that follows (handover.ts): the
+ * claim in the store and one file in the work directory. Holds nothing afterwards.
+ */
+export async function handOver(settings: Settings, log: Log, signal: AbortSignal): Promise<string> {
+  const outage = openOutage(log, clockMs);
+  const patience = openPatience({ limitMs: startLimitMs(settings), signal, outage });
+  try {
+    const begun = await begin({
+      settings,
+      attempt: undefined,
+      log,
+      outage,
+      patience,
+      signal,
+      onFenced: () => undefined,
+    });
+    // `--skip-done` is no option of a restore.
+    if (begun.kind === 'done-already') return `done already in attempt ${begun.attempt}`;
+    const { context, restored, close } = begun;
+    try {
+      // All containers of the pod were started again, and the file is an earlier task's: the watch would end at once.
+      if (settings.exitFile !== undefined) fs.rmSync(encodePath(settings.exitFile), { force: true });
+      await record(context, restored);
+      if (restored.generation === undefined)
+        await sayNothingRestored({ ...context, signal: patience.signal });
+    } finally {
+      await close();
+    }
+    const { generation, files } = restored;
+    const checkpoint =
+      generation === undefined ? 'no checkpoint' : `checkpoint ${generationName(generation)}`;
+    return `attempt ${context.attempt} is ready for capture watch: restored ${checkpoint} (${plural(files, 'file')} in all) from ${context.store.url}`;
+  } finally {
+    outage.close();
+  }
+}
+
+async function record(context: Context, before: Restored): Promise<void> {
+  const { generation, members, judgements } = before;
+  const { root, manifest, settings, signal } = context;
+  // What cannot be read now is left to the watch.
+  const walk = { root, interest: manifest, onUnreadable: () => undefined };
+  const restored: RestoredFacts = {
+    generation: generation === undefined ? '' : generationName(generation),
+    members: members.map(({ file, facts }) => [file.path, plain(facts)]),
+    judgements: [...judgements],
+  };
+  const found = findInTurns(walk, 'thread', signal);
+  await recordInherited(context, before, found, { ...handoverFor(settings), restored });
 }

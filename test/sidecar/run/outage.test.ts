@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Outage } from '../../../src/sidecar/run/outage.ts';
-import { StoreError } from '../../../src/store/contract/store.ts';
 import type { Log } from '../../../src/log/log.ts';
+import { openOutage, type Outage } from '../../../src/sidecar/run/outage.ts';
+import { StoreError } from '../../../src/store/contract/store.ts';
 
 const busy = new StoreError('transient', 'PutObject s3://b/r: the server is busy (http 503, 1 try)');
 const denied = new StoreError('denied', 'PutObject s3://b/r: access denied', { hint: 'check the rights' });
@@ -26,7 +26,7 @@ beforeEach(() => {
     draw: undefined,
     close: async () => undefined,
   };
-  outage = new Outage(log, Date.now);
+  outage = openOutage(log, Date.now);
 });
 afterEach(() => {
   outage.close();

@@ -1,6 +1,6 @@
 // One deadline for all that a start asks of its store. The clock is the test's; the store answers when the test says so.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Patience, startLimitMs } from '../../../src/sidecar/startup/patience.ts';
+import { openPatience, type Patience, startLimitMs } from '../../../src/sidecar/startup/patience.ts';
 import { StoreError, type Store } from '../../../src/store/contract/store.ts';
 import { memoryStore } from '../../support/memory-store.ts';
 
@@ -21,7 +21,7 @@ afterEach(() => {
 function open(trouble?: StoreError): void {
   ended = undefined;
   const signal = new AbortController().signal;
-  patience = new Patience({ limitMs: LIMIT_MS, signal, outage: { trouble } });
+  patience = openPatience({ limitMs: LIMIT_MS, signal, outage: { trouble } });
   patience.signal.addEventListener('abort', () => (ended = patience.signal.reason));
 }
 
@@ -122,7 +122,7 @@ describe('a start', () => {
     void store.head('a');
     patience.close();
     const { signal } = new AbortController();
-    const replaced = new Patience({ limitMs: undefined, signal, outage: {} });
+    const replaced = openPatience({ limitMs: undefined, signal, outage: {} });
     void replaced.over({ ...memoryStore(), head: never }).head('a');
     await pass(10 * LIMIT_MS);
     expect(ended).toBeUndefined();
