@@ -1,5 +1,6 @@
 // What this attempt knows to be stored, and the records that say so. Records are only ever created, one after the
-// other. Each holds all that the attempt knows, so the newest one is enough.
+// other. Each holds all that the attempt knows, so the newest one is enough. What is stored needs no push: it is the
+// baseline of its path.
 import pLimit from 'p-limit';
 import type { History, WholeRecord } from '../model/checkpoint/history.ts';
 import { prunableRecords } from '../model/checkpoint/retention.ts';
@@ -16,6 +17,7 @@ import {
 } from '../model/format/records.ts';
 import { PackedMap, type PathMap, type Paths } from '../model/packed/packed-map.ts';
 import { storedFileRow } from '../model/packed/stored-files.ts';
+import type { RelPath } from '../model/path.ts';
 import { whileLinked } from '../model/waiting.ts';
 import { reached } from '../native/failpoint.ts';
 import type { Store } from '../store/contract/store.ts';
@@ -246,5 +248,54 @@ export class Ledger {
     const old = prunableRecords(this.#written);
     await this.#options.tidy.delete(old, signal);
     this.#written = this.#written.filter((key) => !old.includes(key));
+  }
+}
+
+/** Content of a file that needs no push. */
+export interface Baseline {
+  readonly md5: string;
+  readonly size: number;
+}
+
+/**
+ * Content that needs no push: that of stored results, which the ledger knows, and that of inputs that were there before
+ * the task started.
+ */
+export class Baselines {
+  readonly #ledger: Pick<Ledger, 'results'>;
+  /** Entries that differ from the ledger; undefined: this path has no baseline. */
+  readonly #own = new Map<RelPath, Baseline | undefined>();
+
+  constructor(ledger: Pick<Ledger, 'results'>) {
+    this.#ledger = ledger;
+  }
+
+  get(path: RelPath): Baseline | undefined {
+    return this.#own.has(path) ? this.#own.get(path) : this.#ledger.results.get(path);
+  }
+
+  /** The content of an input. */
+  set(path: RelPath, baseline: Baseline): void {
+    this.#own.set(path, baseline);
+  }
+
+  /** From now on the file is pushed, whatever it holds. */
+  delete(path: RelPath): void {
+    this.#own.set(path, undefined);
+  }
+
+  /** From now on the ledger's entry counts. */
+  stored(path: RelPath): void {
+    this.#own.delete(path);
+  }
+
+  /** The baselines of inputs, for whoever takes over. */
+  *inputs(isInput: (path: RelPath) => boolean): Generator<[RelPath, Baseline]> {
+    for (const [path, own] of this.#own) if (own !== undefined) yield [path, own];
+    for (const path of this.#ledger.results.keys()) {
+      if (this.#own.has(path) || !isInput(path)) continue;
+      const { md5, size } = this.#ledger.results.get(path) ?? {};
+      if (md5 !== undefined && size !== undefined) yield [path, { md5, size }];
+    }
   }
 }

@@ -40,14 +40,14 @@ function isObjectOf({ push, storedSize }: StoredFile, head: ObjectHead | undefin
 }
 
 /** What a push has written beside the bytes; without the md5 if it was not known before they were sent. */
-export type Standing = Omit<StoredFile, 'md5'> & Partial<Pick<StoredFile, 'md5'>>;
+export type WholeObject = Omit<StoredFile, 'md5'> & Partial<Pick<StoredFile, 'md5'>>;
 
 /** The whole object that stands under the key of `file`; `file` itself if it is the one of the record. */
 export async function standing(
   store: Store,
   file: StoredFile,
   signal: AbortSignal,
-): Promise<Standing | undefined> {
+): Promise<WholeObject | undefined> {
   const head = await store.head(file.key, signal);
   if (head === undefined) return undefined;
   if (isObjectOf(file, head)) return file;
@@ -62,7 +62,7 @@ export async function standing(
  */
 export async function withMd5(
   store: Store,
-  there: Standing,
+  there: WholeObject,
   signal: AbortSignal,
 ): Promise<StoredFile | undefined> {
   if (there.md5 !== undefined) return { ...there, md5: there.md5 };
@@ -149,7 +149,7 @@ export async function pushOverwritten(
   return left;
 }
 
-function whyGone({ attempt }: StoredFile, there: Standing | undefined): string {
+function whyGone({ attempt }: StoredFile, there: WholeObject | undefined): string {
   const what = there === undefined ? 'is gone or cut short' : 'is another one now';
   return `attempt ${attempt} stored it, its object ${what}, and it is not here`;
 }

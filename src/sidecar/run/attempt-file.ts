@@ -8,7 +8,7 @@ import { type Lacking, lackingSchema } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { encodePath, type RelPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
-import type { Baseline } from './baselines.ts';
+import type { Baseline } from '../../records/ledger.ts';
 
 const fingerprints = z.array(
   z.tuple([

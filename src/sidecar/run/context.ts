@@ -11,11 +11,10 @@ import type { PathMap, Paths } from '../../model/packed/packed-map.ts';
 import type { WorkDir } from '../../native/beneath.ts';
 import type { Reclaimer } from '../../reclaim/reclaim.ts';
 import type { Fence, Tidy } from '../../records/claim.ts';
-import type { Ledger } from '../../records/ledger.ts';
+import type { Baselines, Ledger } from '../../records/ledger.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { Sender } from '../../upload/send.ts';
 import type { Handover } from './attempt-file.ts';
-import type { Baselines } from './baselines.ts';
 import type { Outage } from './outage.ts';
 import type { Progress } from './progress.ts';
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { StoredFile } from '../../../src/model/format/records.ts';
-import { Baselines } from '../../../src/sidecar/run/baselines.ts';
+import type { StoredFile } from '../../src/model/format/records.ts';
+import { Baselines } from '../../src/records/ledger.ts';
 
 const results = new Map<string, StoredFile>();
 let baselines: Baselines;
