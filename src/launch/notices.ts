@@ -1,9 +1,11 @@
 // What a notice means for the task. A task that handles SIGTERM is told at once; any other computes on until shortly
 // before the deadline. A notice is acted on once, however often its source repeats it.
+import { deadlineOf } from '../model/file/deadline.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { type Notice, sameNotice } from '../model/format/notice.ts';
-import { clockMs } from '../native/clock.ts';
+import { clockMs, fromTimeOfDay } from '../native/clock.ts';
 import { readProc } from '../native/processes.ts';
+import type { LastCall } from './last-call.ts';
 import type { Task } from './task.ts';
 
 /** signal(7): SIGTERM's bit in the masks of proc_pid_status(5). */
@@ -25,10 +27,10 @@ export interface NoticesOptions {
   readonly task: () => Pick<Task, 'members'> | undefined;
   readonly tellTask: (signal: NodeJS.Signals) => void;
   readonly say: (line: string, level: 'info' | 'warn', fields?: MessageFields) => void;
-  readonly begin: (notice: Notice) => void;
-  readonly withdraw: (notice: Notice) => void;
-  /** When the task must be gone, ms since the epoch. */
-  readonly taskDeadlineMs: () => number | undefined;
+  /** Counts the time that a notice leaves. */
+  readonly lastCall: Pick<LastCall, 'begin' | 'withdraw' | 'taskDeadlineMs'>;
+  /** The time that a notice leaves if it does not say an instant. */
+  readonly graceMs: number;
 }
 
 export class Notices {
@@ -42,14 +44,17 @@ export class Notices {
   received(notice: Notice): void {
     if (this.#isHeard(notice)) return;
     this.#heard = [...this.#heard, notice];
-    const { task, tellTask, say, begin, taskDeadlineMs } = this.#options;
+    const { task, tellTask, say, lastCall, graceMs } = this.#options;
     const signal = this.#atOnce();
-    const isRunning = task() !== undefined;
-    begin(notice);
-    const untilMs = taskDeadlineMs() ?? clockMs();
+    const taskRuns = task() !== undefined;
+    const atMs = notice.atMs === undefined ? undefined : fromTimeOfDay(notice.atMs);
+    const deadlineMs = deadlineOf(atMs, clockMs(), graceMs);
+    const isFixed = atMs !== undefined && atMs > clockMs();
+    lastCall.begin({ from: notice.what, deadlineMs, taskRuns, isFixed });
+    const untilMs = lastCall.taskDeadlineMs() ?? clockMs();
     const then =
       signal === undefined ? `the task computes on until ${timeOf(untilMs)}` : `the task gets ${signal}`;
-    const line = isRunning ? `${notice.what}; ${then}` : notice.what;
+    const line = taskRuns ? `${notice.what}; ${then}` : notice.what;
     say(line, 'warn', { event: 'notice', ...fieldsOf(notice) });
     if (signal !== undefined) tellTask(signal);
   }
@@ -57,9 +62,9 @@ export class Notices {
   withdrawn(notice: Notice): void {
     if (!this.#isHeard(notice)) return;
     this.#heard = this.#heard.filter((one) => !sameNotice(one, notice));
-    const { say, withdraw } = this.#options;
+    const { say, lastCall } = this.#options;
     say(`taken back: ${notice.what}`, 'warn', { event: 'notice-withdrawn', ...fieldsOf(notice) });
-    withdraw(notice);
+    lastCall.withdraw(notice.what);
   }
 
   /** No time is left to compute on. */

@@ -1,13 +1,11 @@
 // What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Nothing else
 // acts on the task. Whether a signal is relayed is decided in model/relay.ts.
-import { deadlineOf } from '../model/file/deadline.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import type { News, ToSidecar } from '../model/format/messages.ts';
-import type { Notice } from '../model/format/notice.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { asksToEnd, canEndTask, type JobSignal, relayRule } from '../model/relay.ts';
 import { createDeferred } from '../model/waiting.ts';
-import { clockMs, fromTimeOfDay } from '../native/clock.ts';
+import { clockMs } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
 import { Countdowns, LastCall } from './last-call.ts';
 import { KILL_AFTER_MS } from './leftovers.ts';
@@ -61,9 +59,8 @@ export class Supervision {
       task,
       tellTask: (signal) => this.#tellTask(signal),
       say,
-      begin: (notice) => this.#beginLastCall(notice),
-      withdraw: (notice) => this.#lastCall.withdraw(notice.what),
-      taskDeadlineMs: () => this.#lastCall.taskDeadlineMs(),
+      lastCall: this.#lastCall,
+      graceMs: settings.graceMs,
     });
     this.#jobControl = new JobControl({
       sharesGroup,
@@ -177,13 +174,6 @@ export class Supervision {
     this.#lastAtMs.set(signal, nowMs);
     if (beforeMs !== undefined) this.#lastCall.shorten(KILL_AFTER_MS);
     return beforeMs === undefined;
-  }
-
-  #beginLastCall(notice: Notice): void {
-    const atMs = notice.atMs === undefined ? undefined : fromTimeOfDay(notice.atMs);
-    const deadlineMs = deadlineOf(atMs, clockMs(), this.#options.settings.graceMs);
-    const isFixed = atMs !== undefined && atMs > clockMs();
-    this.#lastCall.begin({ from: notice.what, deadlineMs, taskRuns: this.#task !== undefined, isFixed });
   }
 
   #tellTask(signal: NodeJS.Signals): void {
