@@ -62,7 +62,7 @@ Examples:
   capture flush --ping --control /shared/control
 `;
 
-export type FlushLine =
+type FlushLine =
   | { readonly kind: 'help' | 'version' }
   | { readonly kind: 'mistakes'; readonly mistakes: readonly Mistake[] }
   | {

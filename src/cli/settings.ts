@@ -15,11 +15,11 @@ import { stopContradictions, stopOf } from './options/stop.ts';
 import { storeContradictions, storeOf, storesInside } from './options/store.ts';
 import { type Place, Values } from './options/values.ts';
 
-export interface SettingsInput extends Omit<Place, 'workdir'> {
+interface SettingsInput extends Omit<Place, 'workdir'> {
   readonly given: GivenOptions;
 }
 
-export interface SettingsOutput {
+interface SettingsOutput {
   /** To be used only when there are no mistakes. */
   readonly settings: Settings;
   readonly mistakes: readonly Mistake[];

@@ -10,7 +10,7 @@ import { mistypedVariables } from './env.ts';
 import type { CommandName } from './options.ts';
 import type { Outside } from './options/outside.ts';
 
-export interface WarningsInput {
+interface WarningsInput {
   readonly settings: Settings;
   readonly command: CommandName;
   readonly given: GivenOptions;

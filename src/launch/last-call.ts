@@ -8,7 +8,7 @@ import { clockMs, type LongTimer, startTimer } from '../native/clock.ts';
 const TOLD_BEFORE_MS = 2000;
 const TOLD_BEFORE_SHARE = 0.1;
 
-export interface LastCallOptions {
+interface LastCallOptions {
   readonly countdowns: Countdowns;
   /** Called when the task must be told at the latest. */
   readonly tell: () => void;

@@ -28,7 +28,7 @@ import { findCommand, startTask, type Task, taskEnvironment } from './task.ts';
 /** A fenced sidecar has nothing left to write: it gets this long to end. */
 const FENCED_GOODBYE_MS = 10_000;
 
-export interface LaunchOptions {
+interface LaunchOptions {
   readonly settings: Settings;
   readonly task: { readonly command: string; readonly args: readonly string[] };
   /** The module that is run as the sidecar. */

@@ -66,7 +66,7 @@ const KILLED_WAIT_MS = 5000;
 /** Nothing tells us that a process closed a file: while one is waited for, we look this often. */
 const LOOK_EVERY_MS = 100;
 
-export interface LeftoverOptions {
+interface LeftoverOptions {
   /** Where the work directory stands now: the task may have moved it. */
   readonly workdir: () => string;
   readonly declared: Pick<Interest, 'wants'>;
@@ -82,7 +82,7 @@ export interface LeftoverOptions {
   readonly killAtMs: () => number | undefined;
 }
 
-export interface LeftoversEnded {
+interface LeftoversEnded {
   /** Pids that could not be ended. */
   readonly stuck: readonly number[];
   /**

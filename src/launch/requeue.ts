@@ -22,7 +22,7 @@ const SURVIVING = 'trap "" TERM HUP; exec scontrol "$@"';
 
 type Say = (line: string, level: 'info' | 'warn', fields?: MessageFields) => void;
 
-export interface RequeueOptions {
+interface RequeueOptions {
   /** Running children that we started ourselves; kept up to date here. */
   readonly ownChildren: Set<number>;
   /** When we are killed, ms since the epoch, if that is known. */

@@ -38,7 +38,7 @@ export interface SidecarOptions {
   readonly ownChildren: Set<number>;
 }
 
-export interface SidecarEvents {
+interface SidecarEvents {
   readonly heard: (news: News) => void;
   readonly warn: (line: string, hint?: string) => void;
 }

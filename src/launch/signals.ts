@@ -81,7 +81,7 @@ export class Broadcasts {
 /** How long a task that handles SIGTSTP has to stop by itself. */
 const STOP_BY_ITSELF_MS = 50;
 
-export interface JobControlOptions {
+interface JobControlOptions {
   readonly sharesGroup: boolean;
   readonly broadcasts: Pick<Broadcasts, 'covers'>;
   /** Undefined when it does not run. */

@@ -23,7 +23,7 @@ export interface EndRequest {
   readonly signal: JobSignal | undefined;
 }
 
-export interface SupervisionOptions {
+interface SupervisionOptions {
   readonly settings: Pick<Settings, 'graceMs' | 'notices'>;
   readonly sharesGroup: boolean;
   readonly tell: (message: ToSidecar) => void;

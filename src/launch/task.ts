@@ -61,7 +61,7 @@ function stateOf(file: string): 'runnable' | 'denied' | 'missing' {
   }
 }
 
-export interface TaskOptions {
+interface TaskOptions {
   /** As the user typed it; the task's argv[0]. */
   readonly command: string;
   readonly args: readonly string[];

@@ -8,7 +8,7 @@ import { pauseAfter } from '../model/waiting.ts';
 import type { Pace } from './source.ts';
 
 /** Link-local, the same on EC2, GCE and Azure; a number, because a name would wait for a resolver. */
-export const METADATA_URL = 'http://169.254.169.254';
+const METADATA_URL = 'http://169.254.169.254';
 
 export interface Question {
   readonly method?: 'GET' | 'PUT' | 'POST';

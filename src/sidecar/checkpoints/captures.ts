@@ -4,7 +4,7 @@ import { reasonOf } from '../../model/errors.ts';
 import { type GenerationFiles, isRenewed, nameInNewest } from './commit.ts';
 import type { CutParts } from './cuts.ts';
 
-export interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'> {
+interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'> {
   /** Runs `step` once the commits before it are over. */
   readonly inTurn: (step: () => Promise<void>) => Promise<void>;
   /** Commits a generation; call it inside `inTurn`. */

@@ -42,7 +42,7 @@ export interface Keepers {
   readonly isProven: (generation: Generation) => boolean;
 }
 
-export interface MadeGeneration {
+interface MadeGeneration {
   readonly number: number;
   readonly files: GenerationFiles;
   readonly marks: Marks & Losses;

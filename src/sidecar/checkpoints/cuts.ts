@@ -45,13 +45,13 @@ export interface CutParts {
 }
 
 /** Everything is durable. */
-export interface WholeCut {
+interface WholeCut {
   readonly kind: 'whole';
   readonly members: readonly StoredFile[];
   readonly companions: readonly Companion[];
 }
 
-export type CutProgress =
+type CutProgress =
   | WholeCut
   | { readonly kind: 'waiting' }
   /** A state was overwritten before it was read. */

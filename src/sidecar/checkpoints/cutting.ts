@@ -57,12 +57,6 @@ export type Look =
 
 /** A flush waits for this much quiet. A set that needs more is incomplete: something is probably still to come. */
 const AWAITED_QUIET_MS = 5000;
-
-/** What a set lacks that is complete after being quiet for this long; undefined if a flush waits for that. */
-function lacksQuiet(forMs: number): string | undefined {
-  return forMs <= AWAITED_QUIET_MS ? undefined : `it must be quiet for ${formatMs(forMs)} more`;
-}
-
 /** How long to wait while a member is being written each time that a cut of an instant is due. */
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000 };
 
@@ -115,22 +109,6 @@ export class Cutting {
     return true;
   }
 
-  /** Asked once for each close, in their order. */
-  #counts(path: RelPath, how: ClosedHow): boolean {
-    const { root } = this.#options.context;
-    if (how === 'close') {
-      const state = this.#scanned.get(path);
-      this.#scanned.delete(path);
-      const now = state === undefined ? undefined : factsBeneath(root, path);
-      return state === undefined || now === undefined || !sameFingerprint(state, now);
-    }
-    const collected = collectStates(root, [path]);
-    if (collected.kind === 'busy') return false;
-    const state = collected.states.get(path);
-    if (how === 'scan' && state !== undefined) this.#scanned.set(path, state);
-    return true;
-  }
-
   overflowed(): void {
     this.#state = closesLost(this.#state, this.#options.context.now());
   }
@@ -172,6 +150,22 @@ export class Cutting {
     const proven = this.#take(planned, nowMs);
     if (proven.kind !== 'busy') return proven;
     return this.#follow(plan(this.#state, { ...at, tried: true }), nowMs, proven.path);
+  }
+
+  /** Asked once for each close, in their order. */
+  #counts(path: RelPath, how: ClosedHow): boolean {
+    const { root } = this.#options.context;
+    if (how === 'close') {
+      const state = this.#scanned.get(path);
+      this.#scanned.delete(path);
+      const now = state === undefined ? undefined : factsBeneath(root, path);
+      return state === undefined || now === undefined || !sameFingerprint(state, now);
+    }
+    const collected = collectStates(root, [path]);
+    if (collected.kind === 'busy') return false;
+    const state = collected.states.get(path);
+    if (how === 'scan' && state !== undefined) this.#scanned.set(path, state);
+    return true;
   }
 
   #follow(planned: Plan, nowMs: number, busy: RelPath | undefined): Look {
@@ -254,7 +248,12 @@ export class Cutting {
   }
 }
 
-export type Collected =
+/** What a set lacks that is complete after being quiet for this long; undefined if a flush waits for that. */
+function lacksQuiet(forMs: number): string | undefined {
+  return forMs <= AWAITED_QUIET_MS ? undefined : `it must be quiet for ${formatMs(forMs)} more`;
+}
+
+type Collected =
   /** One moment at which no member had a writer. */
   | { readonly kind: 'cut'; readonly states: ReadonlyMap<RelPath, FileFacts> }
   | { readonly kind: 'busy'; readonly path: RelPath };

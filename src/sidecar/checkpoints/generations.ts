@@ -11,7 +11,7 @@ import { type Commit, commitLast, type CutParts, type LastCut, PendingCut } from
 import { Cutting, type CuttingOptions } from './cutting.ts';
 import { CutRefused } from './verify.ts';
 
-export interface GenerationsOptions
+interface GenerationsOptions
   extends CutParts, Omit<CuttingOptions, 'context'>, Pick<CommitsOptions, 'behind'> {
   /** Asks for a record that also names what the commit makes obsolete. */
   readonly onCommitted: () => void;

@@ -36,7 +36,7 @@ type Manner = { readonly ino: string } & (
   | { readonly kind: 'anywhere' }
 );
 
-export interface OpenResultsParts {
+interface OpenResultsParts {
   readonly context: Needs<'root' | 'manifest' | 'resumed' | 'ledger'>;
   readonly unsaved: Pick<Unsaved, 'look' | 'checkpointAtMs'>;
   readonly files: Pick<Files, 'get' | 'isHurried'>;

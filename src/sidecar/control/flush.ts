@@ -39,7 +39,7 @@ export interface FlushParts {
 }
 
 /** The state once it is over, or when its signal aborts. */
-export interface FlushEnd {
+interface FlushEnd {
   /** Closed before, and not both durable and recorded. */
   readonly left: readonly LeftFile[];
   /** Why the checkpoint files are not a complete set yet. */

@@ -226,12 +226,12 @@ const HINTS = {
 } as const;
 
 /** How much of the work directory's space capture knows of, in bytes. */
-export interface Held {
+interface Held {
   readonly storedBytes: number;
   readonly waitingBytes: number;
 }
 
-export interface RoomOptions {
+interface RoomOptions {
   readonly dir: string;
   readonly reclaim: Settings['reclaim'];
   readonly held: () => Held;

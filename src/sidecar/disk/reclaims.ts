@@ -25,7 +25,7 @@ import type { Context, Needs } from '../run/context.ts';
 const MOST_AT_ONCE = 1000;
 
 /** What tells which checkpoints are stored. */
-export interface CheckpointParts {
+interface CheckpointParts {
   readonly context: Needs<'ledger' | 'manifest' | 'root'>;
   readonly files: Pick<Files, 'get'>;
   readonly generations: Pick<Generations, 'members'>;
@@ -235,7 +235,7 @@ const LOOK_EVERY_MS = 1000;
 /** The interval while more than half is in use and something could be reclaimed. */
 const NEAR_EVERY_MS = 5000;
 
-export interface PressureWatchOptions {
+interface PressureWatchOptions {
   /** How short the space is, compared with what could be reclaimed. */
   readonly look: () => Promise<Pressure>;
   /** Reclaims what can go. */

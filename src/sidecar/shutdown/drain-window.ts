@@ -22,7 +22,7 @@ export interface DrainWindow {
   close(): void;
 }
 
-export interface DrainWindowOptions {
+interface DrainWindowOptions {
   /** Ms since the epoch at which we are killed, if that is known. */
   readonly deadlineMs: number | undefined;
   readonly drainTimeoutMs: number;
