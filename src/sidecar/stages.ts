@@ -123,12 +123,15 @@ export async function openWatch(
   { root, manifest, settings, log }: Needs<'root' | 'manifest' | 'settings' | 'log'>,
   witness: Witness | undefined,
 ): Promise<Watch> {
-  let told: WatchListener | undefined;
+  let told: Stages | undefined;
   const watcher = await openWatcher({
     root,
     interest: manifest,
-    onClosed: (event) => told?.onClosed(event),
-    onOverflow: () => told?.onOverflow(),
+    onClosed: (event) => {
+      if (told !== undefined) closed(told, event);
+    },
+    // Closes were lost; all declared files are reported again.
+    onOverflow: () => told?.generations.overflowed(),
     onWarning: (message, hint) => log.warn(message, { hint }),
     rescanMs: settings.rescanMs,
     witness,
@@ -136,25 +139,13 @@ export async function openWatch(
   return {
     watcher,
     listen: (stages) => {
-      told = listenerOf(stages);
+      told = stages;
     },
   };
 }
 
-interface WatchListener {
-  readonly onClosed: (event: ClosedEvent) => void;
-  /** Closes were lost; all declared files are reported again. */
-  readonly onOverflow: () => void;
-}
-
-/** What follows from each event of the watch. */
-function listenerOf({ context, files, generations }: Stages): WatchListener {
-  return {
-    onClosed: ({ path, how, atMs, evidence }) => {
-      // A scan reports every declared file that it sees, even if nobody has touched it.
-      const fingerprint = how === 'scan' || how === 'quiet' ? factsBeneath(context.root, path) : undefined;
-      files.closed(path, how, atMs, { fingerprint, evidence });
-    },
-    onOverflow: () => generations.overflowed(),
-  };
+function closed({ context, files }: Stages, { path, how, atMs, evidence }: ClosedEvent): void {
+  // A scan reports every declared file that it sees, even if nobody has touched it.
+  const fingerprint = how === 'scan' || how === 'quiet' ? factsBeneath(context.root, path) : undefined;
+  files.closed(path, how, atMs, { fingerprint, evidence });
 }

@@ -5,16 +5,6 @@ import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { FileKey } from './file-states.ts';
 
-/** What a push needs to know of this run, and tells it. */
-export interface PushHandle {
-  /** It was torn once: copy it to the spool first. */
-  readonly spoolFirst: boolean;
-  /** Aborts when the push is given up, or the sidecar gives everything up. */
-  readonly signal: AbortSignal;
-  /** The store has so many bytes more. */
-  readonly onSent: (bytes: number) => void;
-}
-
 interface Entry<Rank> {
   readonly key: FileKey;
   readonly rank: Rank;
@@ -160,6 +150,16 @@ export class Alarm {
     if (nextMs !== Infinity) this.#arm(nextMs);
     this.#onDue(due);
   }
+}
+
+/** What a push needs to know of this run, and tells it. */
+export interface PushHandle {
+  /** It was torn once: copy it to the spool first. */
+  readonly spoolFirst: boolean;
+  /** Aborts when the push is given up, or the sidecar gives everything up. */
+  readonly signal: AbortSignal;
+  /** The store has so many bytes more. */
+  readonly onSent: (bytes: number) => void;
 }
 
 interface UnderWay {

@@ -19,7 +19,7 @@ export function openRunWorkers(settings: Settings, root: WorkDir, log: Log): Wor
     root,
     count: settings.workers,
     smallBytes: isRemote(root) ? 0 : SMALL_BYTES,
-    // In the bundle its threads are workers (sidecar-entry.ts, build.mjs).
+    // In the bundle its threads are workers (entry.ts, build.mjs).
     entry: new URL('./sidecar.mjs', import.meta.url),
     spoolDir: spoolDirOf(settings, log),
     spoolLimitBytes: settings.spoolLimitBytes,
