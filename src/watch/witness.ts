@@ -24,6 +24,8 @@ const SIGCHLD_BIT = 1 << 16;
  * kernel's workers that end what io_uring(7) had open.
  */
 const AFTER_DEATH_MS = 1000;
+/** It stood among the children of a process, and was waited for before it was looked at. */
+const GONE: Seen = { startTicks: -1, life: 'dead', reaped: 0 };
 /** Looks take at most one part in so many of the time. */
 const SHARE = 50;
 /** Closes wait no longer than this for a look that they share. */
@@ -105,7 +107,8 @@ function lookAtTask(reader: ProcReader, task: TaskProcesses, before: Look): Look
     // The launcher is Node: it starts processes from its main thread, which also adopts orphans.
     const facts = reader.read(pid, pid === task.launcher);
     if (facts === undefined) {
-      isBlind ||= isHidden(pid);
+      if (isHidden(pid)) isBlind = true;
+      else if (pid !== task.launcher) processes.set(pid, GONE);
       return;
     }
     const seen = seenAs(facts);
@@ -126,7 +129,7 @@ function lookAtTask(reader: ProcReader, task: TaskProcesses, before: Look): Look
   return { processes, isBlind };
 }
 
-/** What a daemon has started for the task, and the daemon, which waits for it. False when there is nothing. */
+/** What a daemon has started for the task, and the daemon, which waits for it. False when they cannot all be seen. */
 function visitRemote(
   reader: ProcReader,
   { self, token }: TaskProcesses,
@@ -138,13 +141,22 @@ function visitRemote(
     if (pid === self || processes.has(pid)) continue;
     const facts = reader.read(pid);
     if (facts === undefined) continue;
-    const parent = processes.has(facts.parent) ? undefined : reader.read(facts.parent, true);
-    if (parent !== undefined) processes.set(facts.parent, seenAs(parent));
-    else if (!processes.has(facts.parent)) return false;
+    if (!processes.has(facts.parent)) {
+      const daemon = reader.read(facts.parent);
+      if (daemon?.children === undefined) return false;
+      processes.set(facts.parent, seenAs(daemon));
+      // A rank that is dying has no environment any more (proc_pid_environ(5)), and may not have been waited for yet.
+      for (const child of daemon.children) if (!isAlive(reader, child)) visit(child);
+    }
     visit(pid);
     found = true;
   }
   return found;
+}
+
+function isAlive(reader: ProcReader, pid: number): boolean {
+  const facts = reader.read(pid, true);
+  return facts !== undefined && seenAs(facts).life === 'alive';
 }
 
 function seenAs({ state, flags, threads, startTicks, childFaults }: ProcessFacts): Seen {

@@ -137,40 +137,48 @@ describe('nobody can say who closed a file', () => {
 });
 
 describe('a daemon that starts the task’s ranks', () => {
-  it('is seen by CAPTURED_RUN in their environment: a rank that lives on closes cleanly, one that is killed does not', async () => {
-    const dir = freshDirectory();
-    const programs = freshDirectory();
-    fs.writeFileSync(`${programs}/sim`, SIM);
-    fs.copyFileSync('/bin/sleep', `${programs}/srun`);
-    fs.chmodSync(`${programs}/srun`, 0o755);
-    const start = (command: string, env: NodeJS.ProcessEnv = {}): ChildProcess => {
-      const child = spawn('bash', ['--norc', '-c', command], {
-        cwd: dir,
-        stdio: ['pipe', 'ignore', 'inherit'],
-        detached: true,
-        env: { ...process.env, ...env },
-      });
-      onTestFinished(() => void process.kill(-(child.pid ?? 0), 'SIGKILL'));
-      return child;
-    };
-    const token = `token-${process.pid}`;
-    const launcher = start(`${programs}/srun 3600; :`);
-    // The daemon itself has another environment.
-    const daemon = start(`while read -r line; do eval "$line"; done`);
-    const tell = (line: string): void =>
-      void daemon.stdin?.write(`CAPTURED_RUN=${token} perl ${programs}/sim ${line} &\n`);
-    tell('whole first');
-    const witness = openWitness({ launcher: launcher.pid, self: process.pid, token });
-    onTestFinished(() => witness?.close());
-    const { heard } = await watched({ dir, witness });
-    const evidenceOf = async (name: string): Promise<Evidence> =>
-      (await heard(({ path }) => path === name)).evidence;
-    await pause(CALM_MS);
-    tell('whole second');
-    expect(await evidenceOf('second')).toBe('clean');
-    tell('torn third');
-    expect(await evidenceOf('third')).toBe('doubtful');
-  });
+  it.each([
+    ['waits for it at once', 'while read -r line; do eval "$line &"; done'],
+    ['has not waited for it yet', `perl -e 'while (<STDIN>) { fork or exec "bash", "-c", "exec env $_" }'`],
+  ])(
+    'is seen by CAPTURED_RUN in their environment: a rank that lives on closes cleanly, one that is killed does not, if the daemon %s',
+    async (_, waits) => {
+      const dir = freshDirectory();
+      const programs = freshDirectory();
+      fs.writeFileSync(`${programs}/sim`, SIM);
+      fs.copyFileSync('/bin/sleep', `${programs}/srun`);
+      fs.chmodSync(`${programs}/srun`, 0o755);
+      const start = (command: string, env: NodeJS.ProcessEnv = {}): ChildProcess => {
+        const child = spawn('bash', ['--norc', '-c', command], {
+          cwd: dir,
+          stdio: ['pipe', 'ignore', 'inherit'],
+          detached: true,
+          env: { ...process.env, ...env },
+        });
+        onTestFinished(() => void process.kill(-(child.pid ?? 0), 'SIGKILL'));
+        return child;
+      };
+      const token = `token-${process.pid}`;
+      const launcher = start(`${programs}/srun 3600; :`);
+      // The daemon itself has another environment.
+      const daemon = start(waits);
+      const tell = (line: string): void =>
+        void daemon.stdin?.write(`CAPTURED_RUN=${token} perl ${programs}/sim ${line}\n`);
+      tell('whole first');
+      // The first look must see this rank: where a daemon has started nothing yet, nobody can say who closes a file.
+      while (!fs.existsSync(`${dir}/first`)) await pause(10);
+      const witness = openWitness({ launcher: launcher.pid, self: process.pid, token });
+      onTestFinished(() => witness?.close());
+      const { heard } = await watched({ dir, witness });
+      const evidenceOf = async (name: string): Promise<Evidence> =>
+        (await heard(({ path }) => path === name)).evidence;
+      await pause(CALM_MS);
+      tell('whole second');
+      expect(await evidenceOf('second')).toBe('clean');
+      tell('torn third');
+      expect(await evidenceOf('third')).toBe('doubtful');
+    },
+  );
 });
 
 it('is asked now and then though nothing is closed, so that an old death casts no doubt on the next close', async () => {
