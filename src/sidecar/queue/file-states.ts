@@ -1,11 +1,12 @@
 // The present file states of a run, each a row, because a task may write hundreds of thousands of files, and each may
-// come again. It keeps counts of what is often asked about all of them.
-import { isDone } from '../../model/file/decide.ts';
+// come again. It keeps counts of what is often asked about all of them, and knows which of them somebody waits for.
+import { isDone, isOver } from '../../model/file/decide.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
 import { fileStateRow } from '../../model/packed/file-states.ts';
 import { PackedMap, Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
+import { createDeferred } from '../../model/waiting.ts';
 
 /** Stands for one file in one role. A number, because there may be very many. */
 export type FileKey = number;
@@ -190,5 +191,93 @@ export class Standing {
     this.#gone.add(id);
     const [oldest] = this.#gone;
     if (this.#gone.size > MOST_GONE && oldest !== undefined) this.#gone.delete(oldest);
+  }
+}
+
+/** The content of one moment. One flush waits for it, or several that came at the same moment. */
+export interface Need {
+  /** Resolves to true once nothing of it is waited for any more, durable or not; to false when `signal` aborts. */
+  met(signal: AbortSignal): Promise<boolean>;
+  /** Of the files that it began with, those whose content is not durable, as they are now. */
+  unmet(): readonly FileState[];
+  /** Ends it: no file is hurried for it any more. */
+  close(): void;
+}
+
+interface Wait {
+  readonly vouched: boolean;
+  /** By key the number of closes whose content is needed. */
+  readonly open: Map<FileKey, number>;
+  readonly done: () => void;
+}
+
+/**
+ * What flushes wait for: the content that declared files had at one moment. Says which files are pushed without pacing,
+ * and resolves each wait as soon as its last file is over. A task that goes on writing cannot prolong the wait.
+ */
+export class Needs {
+  readonly #fileStates: FileStates;
+  readonly #waits = new Set<Wait>();
+  readonly #isHeld: (fileState: FileState) => boolean;
+
+  /** Held files are not waited for: they are pushed only after the task has ended. */
+  constructor(fileStates: FileStates, isHeld: (fileState: FileState) => boolean) {
+    this.#fileStates = fileStates;
+    this.#isHeld = isHeld;
+  }
+
+  /** True while somebody waits for this file. */
+  has(key: FileKey): boolean {
+    for (const { open } of this.#waits) if (open.has(key)) return true;
+    return false;
+  }
+
+  /** True while the task itself waits for this file. */
+  vouches(key: FileKey): boolean {
+    for (const { open, vouched } of this.#waits) if (vouched && open.has(key)) return true;
+    return false;
+  }
+
+  /** Call it with every change of a file state. */
+  changed(key: FileKey, fileState: FileState): void {
+    for (const wait of this.#waits) {
+      const closes = wait.open.get(key);
+      if (closes === undefined || !this.#isOver(fileState, closes)) continue;
+      wait.open.delete(key);
+      if (wait.open.size === 0) wait.done();
+    }
+  }
+
+  /** `wanted`: number of closes by key. `vouched`: the task itself asks. */
+  need(wanted: ReadonlyMap<FileKey, number>, vouched: boolean): Need {
+    const open = new Map<FileKey, number>();
+    for (const [key, closes] of wanted) {
+      const fileState = this.#fileStates.at(key);
+      if (fileState !== undefined && !this.#isOver(fileState, closes)) open.set(key, closes);
+    }
+    const all = createDeferred<void>();
+    const wait: Wait = { vouched, open, done: all.resolve };
+    this.#waits.add(wait);
+    return {
+      met: async (signal) => {
+        if (open.size === 0 || signal.aborted) return open.size === 0;
+        const end = createDeferred<void>();
+        const aborted = (): void => end.resolve();
+        signal.addEventListener('abort', aborted, { once: true });
+        await Promise.race([all.promise, end.promise]);
+        signal.removeEventListener('abort', aborted);
+        return open.size === 0;
+      },
+      unmet: () =>
+        [...wanted].flatMap(([key, closes]) => {
+          const fileState = this.#fileStates.at(key);
+          return fileState === undefined || fileState.durableCloses >= closes ? [] : [fileState];
+        }),
+      close: () => this.#waits.delete(wait),
+    };
+  }
+
+  #isOver(fileState: FileState, closes: number): boolean {
+    return this.#isHeld(fileState) || isOver(fileState, closes);
   }
 }

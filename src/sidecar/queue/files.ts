@@ -15,8 +15,7 @@ import {
 import type { Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import { Changes } from '../../model/waiting.ts';
-import { FileStates, isOpen, type Standing } from './file-states.ts';
-import { type Need, Needs } from './needs.ts';
+import { FileStates, isOpen, type Need, Needs, type Standing } from './file-states.ts';
 import { Alarm, Priority, type PushHandle, Ready } from './turns.ts';
 
 /** Pushes under way at once: enough to hide the store's latency, few enough for its memory. */
@@ -58,7 +57,7 @@ export class Files {
   /** Keys of file states that may have something to do. */
   readonly #ready = new Ready<Sending>();
   readonly #waiting: Alarm;
-  readonly #needs = new Needs((fileState) => this.isHeld(fileState));
+  readonly #needs: Needs;
   #running = 0;
   #closes = 0;
   #urgent = false;
@@ -73,6 +72,7 @@ export class Files {
   constructor(options: FilesOptions) {
     this.#options = options;
     this.#fileStates = new FileStates(options.paths);
+    this.#needs = new Needs(this.#fileStates, (fileState) => this.isHeld(fileState));
     this.#priority = new Priority(options.sizeOf, options.now);
     this.#waiting = new Alarm(options.now, (due) => {
       for (const key of due) this.#ready.add(key);
@@ -162,7 +162,7 @@ export class Files {
   /** Pushes all that was closed by now without pacing, and tries again what failed. `vouched`: the task itself asks. */
   needAll(vouched = true): Need {
     const wanted = this.#fileStates.behind();
-    const need = this.#needs.need(wanted, (key) => this.#fileStates.at(key), vouched);
+    const need = this.#needs.need(wanted, vouched);
     for (const key of wanted.keys()) {
       const fileState = this.#fileStates.at(key);
       if (fileState?.pushing === false) this.#apply(fileState, { kind: 'hurried' });
