@@ -16,8 +16,8 @@ const QUICK_RUNS = [
   'without-zstd-napi',
 ].map((name) => `test/e2e/${name}.test.ts`);
 
-/** Of the other folders: the demo and all manifests as whole runs, and 200,000 files. */
-const SLOW = ['test/examples/healthy.test.ts', 'test/watch/burst.test.ts'];
+/** Of the other folders: the bench, the demo and all manifests as whole runs, and 200,000 files. */
+const SLOW = ['test/bench/bench.test.ts', 'test/examples/healthy.test.ts', 'test/watch/burst.test.ts'];
 
 export default defineConfig({
   define: { CAPTURE_VERSION: JSON.stringify('0.0.0-test') },

@@ -168,7 +168,7 @@ export async function loadCompressor(): Promise<Compressor | undefined> {
 
 type Context = InstanceType<Zstd['CCtx']>;
 
-/** From this size on a thread of zstd's own is worth its buffers; what it gains needs a second core (bench/worker.mjs). */
+/** From this size on a thread of zstd's own is worth its buffers; what it gains needs a second core (bench/parts/worker.mjs). */
 const OVERLAP_FROM_BYTES = 8 * 2 ** 20;
 const PIECE_BYTES = 256 * 2 ** 10;
 const NOTHING = new Uint8Array(0);

@@ -1,6 +1,6 @@
 // A large checkpoint that is rewritten in place all the time, over a link that carries only some of it: what is
 // stored is never torn, never starved, and each time the newest. How many closes a link misses is counted here,
-// not timed; figures for real links are bench/checkpoint.mjs's.
+// not timed; figures for real links are those of bench/parts/checkpoint.mjs.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inNamespace } from '../support/namespace.ts';

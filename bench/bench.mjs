@@ -1,0 +1,97 @@
+// `npm run bench`: measures capture and its rivals in turn, prints one table for each part and writes JSON and plots.
+//   npm run bench -- [part ...] [--rounds n] [--json file] [--no-rivals] [--large] [--tiny]
+//   npm run bench -- --report file     prints the tables of a JSON file again: the markdown of docs/performance.md
+// --large adds the largest sizes and the long waits; --tiny makes all so small that only its own test can want it.
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { measurePart } from './lib/rounds.mjs';
+import { machine } from './lib/machine.mjs';
+import { plotsOf } from './lib/plots.mjs';
+import { report, reportPart } from './lib/report.mjs';
+import { startServer } from './lib/server.mjs';
+import { knownTools } from './lib/tools.mjs';
+import { burst } from './parts/burst.mjs';
+import { checkpoint } from './parts/checkpoint.mjs';
+import { fileSize } from './parts/file-size.mjs';
+import { idle } from './parts/idle.mjs';
+import { large } from './parts/large.mjs';
+import { lastSeconds } from './parts/last-seconds.mjs';
+import { latency } from './parts/latency.mjs';
+import { memory } from './parts/memory.mjs';
+import { pending } from './parts/pending.mjs';
+import { restore } from './parts/restore.mjs';
+import { slowdown } from './parts/slowdown.mjs';
+import { small } from './parts/small.mjs';
+import { start } from './parts/start.mjs';
+import { worker } from './parts/worker.mjs';
+
+const PARTS = [
+  start,
+  latency,
+  small,
+  large,
+  checkpoint,
+  burst,
+  idle,
+  memory,
+  fileSize,
+  pending,
+  slowdown,
+  restore,
+  lastSeconds,
+  worker,
+];
+
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: 'string' },
+    json: { type: 'string' },
+    report: { type: 'string' },
+    'no-rivals': { type: 'boolean', default: false },
+    large: { type: 'boolean', default: false },
+    tiny: { type: 'boolean', default: false },
+  },
+});
+
+if (options.report !== undefined) console.log(report(JSON.parse(fs.readFileSync(options.report, 'utf8'))));
+else await measure();
+
+async function measure() {
+  const unknown = positionals.find((name) => PARTS.every((part) => part.name !== name));
+  if (unknown !== undefined)
+    throw new Error(`${unknown} is no part: ${PARTS.map(({ name }) => name).join(', ')}`);
+  const { tools, versions } = knownTools();
+  const missing = [...tools.values()].filter(({ missing }) => missing !== undefined);
+  for (const { name, missing: program } of missing)
+    console.log(`not measured: ${name} (${program} is not installed)`);
+  const results = { ...machine(), versions, large: options.large, parts: [] };
+  const server = await startServer();
+  try {
+    for (const part of PARTS.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
+      const settings = {
+        rounds: options.rounds === undefined ? part.rounds : Number(options.rounds),
+        rivals: !options['no-rivals'],
+        size: options.tiny ? 'tiny' : options.large ? 'large' : 'usual',
+      };
+      const measured = await measurePart({ part, tools, server }, settings);
+      results.parts.push(measured);
+      console.log(reportPart(measured));
+      save(results);
+    }
+  } finally {
+    await server.stop();
+  }
+}
+
+/** After each part: what is measured is not lost. */
+function save(results) {
+  const usual = fileURLToPath(new URL(`results/${results.date.replaceAll(':', '-')}.json`, import.meta.url));
+  const file = path.resolve(options.json ?? usual);
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(file, `${JSON.stringify(results, undefined, 2)}\n`);
+  for (const { name, svg } of plotsOf(results))
+    fs.writeFileSync(file.replace(/(\.json)?$/, `-${name}.svg`), svg);
+}

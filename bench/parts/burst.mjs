@@ -1,0 +1,61 @@
+// Results as fast as the disk takes them: how the work grows with their number, and what is left of them when the queue
+// of inotify has overflowed because its reader was stopped.
+import { commandOf } from '../lib/processes.mjs';
+import { run } from '../lib/run.mjs';
+
+const FILE_BYTES = 1024;
+
+export const burst = {
+  name: 'burst',
+  title: 'A burst of results of 1 KiB',
+  rounds: 1,
+  tools: ['capture', 'rcloneMount', 'archiver', 'lsyncd'],
+  columns: [
+    { key: 'visibleS', title: 'last close until all are visible', unit: 's', ratio: true },
+    { key: 'cpuS', title: 'CPU', unit: 's', ratio: true },
+    { key: 'peakMiB', title: 'most memory', unit: 'MiB', ratio: true },
+    { key: 'stored', title: 'stored' },
+  ],
+  plots: [
+    { key: 'cpuS', title: 'CPU by the number of results', xTitle: 'results of 1 KiB', yTitle: 'CPU s' },
+    { key: 'visibleS', title: 'Time until all are visible', xTitle: 'results of 1 KiB', yTitle: 's' },
+  ],
+  cases: (size) => {
+    const counts = size === 'tiny' ? [10] : [500, 2000, 8000];
+    const overflow = size === 'tiny' ? 20 : 10_000;
+    return [
+      ...counts.map((count) => ({ name: count.toLocaleString('en'), x: count, count })),
+      // Its queue takes 16,384 events, and a new file is more than one.
+      {
+        name: `${overflow.toLocaleString('en')}, the reader stopped`,
+        count: overflow,
+        stopped: true,
+        only: 'capture',
+      },
+    ];
+  },
+  measure: async ({ server, tool, item: { count, stopped } }) => {
+    const task = { does: 'burst', kind: 'float64', sizeBytes: FILE_BYTES, count, waitMs: 1000 };
+    const during = stopped ? stopReader : undefined;
+    const found = await run({ server, tool }, { task, during, capS: stopped ? 300 : 60 });
+    return {
+      visibleS: found.stored === count ? sinceLastClose(found) : undefined,
+      cpuS: found.cpuS,
+      peakMiB: found.peakMiB,
+      stored: found.stored === count ? 'all' : `${found.stored} of ${count} in time`,
+    };
+  },
+};
+
+function sinceLastClose({ events, storedMs }) {
+  const lastMs = events.findLast(({ event }) => event === 'close').atMs;
+  return (Math.max(...storedMs.values()) - lastMs) / 1000;
+}
+
+/** While the task writes. */
+async function stopReader({ pids, happened }) {
+  const reader = pids().find((pid) => commandOf(pid).includes('sidecar'));
+  process.kill(reader, 'SIGSTOP');
+  await happened('ready');
+  process.kill(reader, 'SIGCONT');
+}
