@@ -27,10 +27,12 @@ const ENTRIES = {
   standalone: 'src/cli/standalone.ts',
   log: 'src/log/log.ts',
   ...DRIVERS,
+  // The AWS SDK's sources of credentials.
+  credentials: 'src/store/s3/credentials.ts',
   // Its CommonJS file would be one without names.
   'hash-wasm': 'node_modules/hash-wasm/dist/index.esm.js',
 };
-const ON_DEMAND = ['standalone', 'log', 'hash-wasm', ...Object.keys(DRIVERS)];
+const ON_DEMAND = ['standalone', 'log', 'credentials', 'hash-wasm', ...Object.keys(DRIVERS)];
 
 const armed = {
   name: 'failpoint',
@@ -62,6 +64,8 @@ await Promise.all(
       format: 'esm',
       platform: 'node',
       target: 'node20',
+      // Of a package's two forms the one whose unused parts can be left out.
+      mainFields: ['module', 'main'],
       minifySyntax: true,
       minifyWhitespace: true,
       legalComments: 'none',

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { listOf, newMeta, storeContract } from '../store/contract.ts';
+import { ODD_KEYS, roundTrip } from '../store/s3/odd-keys.ts';
 import { openS3 } from '../store/s3/setup.ts';
 
 const url = process.env['CAPTURE_TEST_S3_URL'];
@@ -22,6 +23,12 @@ storeContract(
 );
 
 describe('the S3 store on a real server', () => {
+  it.each(ODD_KEYS)('takes the key %s as it is', async (key) => {
+    const store = await openS3(`${url}/odd-${randomUUID()}`, 20_000);
+    await expect(roundTrip(store, key)).resolves.toBe(key);
+    await store.close();
+  });
+
   it('sweeps the parts of a put that never ended', async () => {
     const store = await openS3(`${url}/sweep-${randomUUID()}`, 20_000);
     const body = (async function* parts() {

@@ -38,12 +38,12 @@ export async function receiveBody(
     for await (const chunk of request as AsyncIterable<Buffer>) {
       chunks.push(chunk);
       seenBytes += chunk.length;
-      if (fault?.kind === 'reset' && seenBytes >= fault.afterBytes) request.destroy();
+      if (fault?.kind === 'reset' && seenBytes >= fault.afterBytes) request.socket.destroy();
     }
   } catch {
     return undefined;
   }
   if (fault?.kind === 'delay') await fault.until;
-  if (fault?.kind === 'reset') request.destroy();
+  if (fault?.kind === 'reset') request.socket.destroy();
   return fault?.kind === 'reset' ? undefined : Buffer.concat(chunks, seenBytes);
 }

@@ -54,6 +54,8 @@ export interface S3Server {
   cut(key: string, sizeBytes: number): void;
   /** As if it had been restarted on an empty volume. */
   forgetAll(): void;
+  /** How many connections it took. */
+  connections(): number;
   /** Keys of uploads that were neither completed nor aborted. */
   pendingUploads(): readonly string[];
   stop(): Promise<void>;
@@ -150,6 +152,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     keys: () => objects.keys(),
     cut: (key, sizeBytes) => objects.cut(key, sizeBytes),
     forgetAll: () => objects.clear(),
+    connections: () => sockets.size,
     pendingUploads: () => [...objects.uploads.values()].map((upload) => upload.key),
     stop: async () => {
       server.close();

@@ -28,6 +28,7 @@ describe('a store', () => {
     ['s3://a..b', 'bucket'],
     ['s3://10.0.0.1', 'bucket'],
     [`s3://${'a'.repeat(64)}`, 'bucket'],
+    ['s3://lab--use1-az4--x-s3/run', 'directory bucket'],
     ['s3://lab/a//b', 'prefix'],
     ['s3://lab/../b', 'prefix'],
     [`s3://lab/${'a'.repeat(124)}`, '123 bytes'],

@@ -7,7 +7,7 @@ import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import tls from 'node:tls';
 import { SLOWEST_BYTES_PER_S } from '../contract/store.ts';
-import { proxyFor, proxyHeaders, type Environment } from './proxy.ts';
+import { hostOf, proxyFor, proxyHeaders, type Environment } from './proxy.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** How often we look within the limit. */
@@ -73,7 +73,7 @@ function limited(stream: Created, slowMs: number): Created {
 async function connectThrough(proxy: URL, target: string): Promise<net.Socket> {
   const isTls = proxy.protocol === 'https:';
   const request = (isTls ? https : http).request({
-    host: proxy.hostname,
+    host: hostOf(proxy),
     port: proxy.port || (isTls ? 443 : 80),
     method: 'CONNECT',
     path: target,

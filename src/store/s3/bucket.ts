@@ -1,33 +1,33 @@
-// One bucket and prefix, and how to ask for anything in it: every request of the driver goes through
-// `request`, which retries, renews expired credentials, and words what went wrong. It never logs.
-import { S3Client } from '@aws-sdk/client-s3';
+// One bucket and prefix, and how to ask for anything in it: every request of the driver goes through `request`, which
+// signs, retries, renews expired credentials, and words what went wrong. It never logs.
+import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto';
+import { SignatureV4 } from '@smithy/signature-v4';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { retrying } from '../contract/driver.ts';
 import { StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
+import { refusalOf } from './answer.ts';
+import { newKeySource, placeOf, type KeySource, type Place } from './environment.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
-import { openTransport, SILENT, type Transport, type TransportTuning } from './transport.ts';
+import { openTransport, type Answer, type Transport, type TransportTuning } from './transport.ts';
 import { PATH_STYLE } from './url.ts';
 
 /** The requests that this driver sends, by their names in S3's documentation and in policies, and what each is for. */
-const USES = {
-  GetObject: 'read',
-  HeadObject: 'read',
-  ListObjectsV2: 'read',
-  PutObject: 'write',
-  CreateMultipartUpload: 'write',
-  UploadPart: 'write',
-  CompleteMultipartUpload: 'write',
-  CopyObject: 'write',
-  UploadPartCopy: 'write',
-  DeleteObject: 'remove',
-  AbortMultipartUpload: 'remove',
-  ListMultipartUploads: 'remove',
-} as const satisfies Readonly<Record<string, StoreUse>>;
+const OPERATIONS = {
+  GetObject: { use: 'read', method: 'GET' },
+  HeadObject: { use: 'read', method: 'HEAD' },
+  ListObjectsV2: { use: 'read', method: 'GET' },
+  PutObject: { use: 'write', method: 'PUT' },
+  CreateMultipartUpload: { use: 'write', method: 'POST' },
+  UploadPart: { use: 'write', method: 'PUT' },
+  CompleteMultipartUpload: { use: 'write', method: 'POST' },
+  CopyObject: { use: 'write', method: 'PUT' },
+  UploadPartCopy: { use: 'write', method: 'PUT' },
+  DeleteObject: { use: 'remove', method: 'DELETE' },
+  AbortMultipartUpload: { use: 'remove', method: 'DELETE' },
+  ListMultipartUploads: { use: 'remove', method: 'GET' },
+} as const satisfies Readonly<Record<string, { readonly use: StoreUse; readonly method: string }>>;
 
-type Operation = keyof typeof USES;
-
-/** S3 needs a region in the signature; servers of one's own take any. */
-const DEFAULT_REGION = 'us-east-1';
+type Operation = keyof typeof OPERATIONS;
 
 export interface Bucket {
   readonly name: string;
@@ -35,17 +35,17 @@ export interface Bucket {
   readonly prefix: string;
   /** `s3://bucket/prefix` */
   readonly url: string;
-  /** True when the requests are known to go to Amazon's own servers. */
-  isAws(): boolean;
-  /** The server of the last request, for messages. */
-  endpoint(): string;
-  /** Calls `then` once nothing reads the body of an answered request any more; for some requests that never comes. */
-  onceLeft(body: Uint8Array, then: () => void): void;
+  readonly place: Place;
+  readonly transport: Transport;
   readonly budgetMs: number;
   readonly onTry: OnTry | undefined;
-  /** The client to use now: there is a new one once the credentials have expired. */
-  client(): S3Client;
-  renew(expired: S3Client): void;
+  /** Signs with what is valid now: there is a new one once the credentials have expired. */
+  signer(): SignatureV4;
+  renew(expired: SignatureV4): void;
+  /** The time by which requests are signed; the server's, once it was seen to be another. */
+  now(): Date;
+  /** Learns the time from an answer that refuses. */
+  setClock(answer: Answer): void;
   close(): void;
 }
 
@@ -53,7 +53,7 @@ export interface BucketTuning extends TransportTuning {
   readonly onTry?: OnTry | undefined;
 }
 
-/** Opens a bucket with what the AWS environment and profile say; sends nothing. */
+/** Opens a bucket with what the AWS environment and profile say; sends nothing to it. */
 export async function openBucket(
   settings: StoreSettings,
   budgetMs: number,
@@ -66,59 +66,66 @@ export async function openBucket(
     });
   }
   const prefix = path.replace(/^\/+|\/+$/g, '');
+  const place = await placeOf(name, settings.flags.includes(PATH_STYLE));
   const transport = openTransport(tuning);
-  let region: string | undefined;
-  const newClient = (): S3Client =>
-    clientOf({ transport, region, pathStyle: settings.flags.includes(PATH_STYLE) });
-  region = await newClient()
-    .config.region()
-    .catch(() => DEFAULT_REGION);
-  let current = newClient();
+  const newSigner = (): SignatureV4 => signerFor(place.region, newKeySource(transport, place.region));
+  let signer = newSigner();
+  let aheadMs = 0;
   return {
     name,
     prefix: prefix === '' ? '' : `${prefix}/`,
     url: prefix === '' ? `s3://${name}` : `s3://${name}/${prefix}`,
-    isAws: () => /\.amazonaws\.com(\.cn)?$/.test(transport.origin ?? ''),
-    endpoint: () => transport.origin ?? 'the server',
-    onceLeft: (body, then) => transport.onceLeft(body, then),
+    place,
+    transport,
     budgetMs,
     onTry,
-    client: () => current,
+    signer: () => signer,
     renew: (expired) => {
-      // Several requests learn of the expiry at once: one new client serves them all.
-      if (current === expired) current = newClient();
+      // Several requests learn of the expiry at once: one new signer serves them all.
+      if (signer === expired) signer = newSigner();
     },
-    close: () => transport.destroy(),
+    now: () => new Date(new Date().getTime() + aheadMs),
+    setClock: ({ headers }) => {
+      const apartMs = Date.parse(headers.date ?? '') - new Date().getTime();
+      if (Math.abs(apartMs) > TOLERATED_SKEW_MS) aheadMs = apartMs;
+    },
+    close: () => transport.close(),
   };
 }
 
-interface ClientOptions {
-  readonly transport: Transport;
-  readonly region: string | undefined;
-  readonly pathStyle: boolean;
+/** S3 refuses a request that was signed 15 minutes earlier or later. */
+const TOLERATED_SKEW_MS = 5 * 60_000;
+
+function signerFor(region: string, credentials: KeySource): SignatureV4 {
+  return new SignatureV4({ service: 's3', region, credentials, sha256: Sha256, uriEscapePath: false });
 }
 
-function clientOf({ transport, region, pathStyle }: ClientOptions): S3Client {
-  // Passed on to the credential providers: a new client must read the profile's files anew.
-  const fresh = { ignoreCache: true };
-  return new S3Client({
-    ...fresh,
-    ...(region === undefined ? {} : { region }),
-    requestHandler: transport,
-    forcePathStyle: pathStyle,
-    logger: SILENT,
-    // Retrying is ours: the SDK's token bucket drains in a long outage, and then every call fails at once.
-    maxAttempts: 1,
-    retryMode: 'standard',
-    defaultsMode: 'legacy',
-    // The SDK's default CRC trailers make RGW answer 411 and other servers store the framing. The SHA-256 in
-    // each signature is the content hash: the server refuses a body that does not match, and it costs one
-    // pass over the bytes (with Content-MD5 it would be two).
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
-    // A part is in memory anyway: waiting for "100 Continue" would cost a round trip for each.
-    expectContinueHeader: false,
-  });
+/** The interface that the signer asks for: a hash, or with a secret a keyed one. */
+class Sha256 {
+  readonly #hash: Hash | Hmac;
+
+  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
+    this.#hash = secret === undefined ? createHash('sha256') : createHmac('sha256', secret as string);
+  }
+
+  update(bytes: Uint8Array): void {
+    this.#hash.update(bytes);
+  }
+
+  async digest(): Promise<Uint8Array> {
+    return this.#hash.digest();
+  }
+
+  reset(): void {
+    throw new Error('each is used once');
+  }
+}
+
+/** What a request adds to its operation and key. */
+export interface Call {
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
 }
 
 export interface RequestOptions<Instead> {
@@ -133,38 +140,100 @@ export interface RequestOptions<Instead> {
 }
 
 /** Sends one request, and again while that makes sense; throws a {@link StoreError}, or the signal's reason. */
-export async function request<Answer, Instead = never>(
+export async function request<Result, Instead = never>(
   bucket: Bucket,
   options: RequestOptions<Instead>,
-  send: (client: S3Client, http: { readonly abortSignal?: AbortSignal }) => Promise<Answer>,
-): Promise<Answer | Instead> {
+  ask: (send: (call?: Call) => Promise<Answer>) => Promise<Result>,
+): Promise<Result | Instead> {
   const { signal, onFailure } = options;
+  const { use } = OPERATIONS[options.operation];
   let renewed = false;
-  const attempt = async (tries: number): Promise<Answer | Instead> => {
-    const client = bucket.client();
+  let refreshed = false;
+  const attempt = async (tries: number): Promise<Result | Instead> => {
+    const signer = bucket.signer();
     try {
-      return await send(client, { abortSignal: signal });
+      return await ask((call = {}) => send(bucket, options, call, signer));
     } catch (error) {
       signal?.throwIfAborted();
-      const failure = failureOf(error, bucket.endpoint());
+      const failure = failureOf(error, bucket.place.origin);
       if (mayBeExpired(failure) && !renewed) {
         renewed = true;
-        bucket.renew(client);
+        bucket.renew(signer);
         return attempt(tries + 1);
       }
+      if (failure.wasIdle) bucket.transport.closeIdle();
       const told = storeError(bucket, options, { failure, tries, cause: error });
       // Told before we look what the request has done after all: if nothing answers, the look takes as long again.
-      if (failure.lost) bucket.onTry?.(USES[options.operation], told);
+      if (failure.lost && !failure.wasIdle) bucket.onTry?.(use, told);
       const instead = await onFailure?.(failure);
       if (instead !== undefined) return instead;
+      if (failure.wasIdle && !refreshed) {
+        refreshed = true;
+        return attempt(tries + 1);
+      }
       throw told;
     }
   };
   return retrying(attempt, {
     budgetMs: options.budgetMs ?? bucket.budgetMs,
     signal,
-    onTry: (error) => bucket.onTry?.(USES[options.operation], error),
+    onTry: (error) => bucket.onTry?.(use, error),
   });
+}
+
+/** https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html: the hash of the body is signed, too. */
+async function send(
+  bucket: Bucket,
+  { operation, key, signal }: RequestOptions<unknown>,
+  { query = {}, headers = {}, body }: Call,
+  signer: SignatureV4,
+): Promise<Answer> {
+  const { method } = OPERATIONS[operation];
+  const { server, authority, path: base } = bucket.place;
+  const path = `${base}/${operation.startsWith('List') ? '' : escapedPath(bucket.prefix + key)}`;
+  const signedHeaders: Record<string, string> = { host: authority, 'user-agent': USER_AGENT, ...headers };
+  if (method === 'PUT' || method === 'POST') signedHeaders['content-length'] = String(body?.byteLength ?? 0);
+  const signed = await signer.sign(
+    {
+      method,
+      protocol: server.isTls ? 'https:' : 'http:',
+      hostname: server.host,
+      path,
+      query: { ...query },
+      headers: signedHeaders,
+      body,
+    },
+    { signingDate: bucket.now() },
+  );
+  const search = Object.entries(query).map(([name, value]) => `${name}=${escaped(value)}`);
+  const answer = await bucket.transport.send(
+    {
+      server,
+      method,
+      path: search.length === 0 ? path : `${path}?${search.join('&')}`,
+      headers: signed.headers,
+      body,
+    },
+    signal,
+  );
+  if (answer.status < 300) return answer;
+  if (answer.status === 403) bucket.setClock(answer);
+  throw await refusalOf(answer);
+}
+
+const USER_AGENT = `capture/${CAPTURE_VERSION} node/${process.versions.node}`;
+
+/** As the path of a URL, but for no character that a signature escapes. */
+export function escapedPath(key: string): string {
+  return key.split('/').map(escaped).join('/');
+}
+
+/** RFC 3986, section 2.1: all but letters, digits and `-._~`. */
+function escaped(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }
 
 function storeError(

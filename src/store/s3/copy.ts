@@ -1,11 +1,11 @@
 // Copies inside S3, without the bytes passing through here. Metadata goes along; a copy must never be visible
 // in part.
-import { CopyObjectCommand, UploadPartCopyCommand, type CompletedPart } from '@aws-sdk/client-s3';
 import { StoreError, type ObjectHead, type PutOutcome } from '../contract/store.ts';
-import { request, type Bucket } from './bucket.ts';
-import { promised, type Failure } from './failure.ts';
-import { multipart } from './multipart.ts';
-import { headObject } from './read.ts';
+import { promised, xmlOf } from './answer.ts';
+import { escapedPath, request, type Bucket } from './bucket.ts';
+import type { Failure } from './failure.ts';
+import { multipart, type StoredPart } from './multipart.ts';
+import { headObject } from './objects.ts';
 
 export interface CopyLimits {
   /** CopyObject takes no larger object (5 GiB). */
@@ -44,39 +44,40 @@ interface CopyJob extends Copy {
 
 /** The header x-amz-copy-source is a URL path. */
 function copySource(bucket: Bucket, key: string): string {
-  return [bucket.name, ...(bucket.prefix + key).split('/')].map(encodeURIComponent).join('/');
+  return escapedPath(`${bucket.name}/${bucket.prefix}${key}`);
 }
 
 async function copyWhole(job: CopyJob): Promise<void> {
   const { bucket, to, signal } = job;
   const onFailure = async ({ lost }: Failure): Promise<PutOutcome | undefined> =>
     lost ? outcomeOf(job) : undefined;
-  await request(bucket, { operation: 'CopyObject', key: to, signal, onFailure }, async (client, http) => {
-    const target = { Bucket: bucket.name, Key: bucket.prefix + to, CopySource: job.copySource };
-    const answer = await client.send(new CopyObjectCommand(target), http);
-    return promised(answer.CopyObjectResult?.ETag, 'ETag');
+  await request(bucket, { operation: 'CopyObject', key: to, signal, onFailure }, async (send) => {
+    const answer = await xmlOf(await send({ headers: { 'x-amz-copy-source': job.copySource } }));
+    return promised(answer.text('ETag'), 'ETag');
   });
 }
 
 async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
   const { bucket, to, source, signal } = job;
   const onFailure = (): Promise<PutOutcome | undefined> => outcomeOf(job);
-  await multipart(bucket, { key: to, meta: source.meta, signal, onFailure }, async (target) => {
-    const copied: CompletedPart[] = [];
+  await multipart(bucket, { key: to, meta: source.meta, signal, onFailure }, async (uploadId) => {
+    const copied: StoredPart[] = [];
     for (let first = 0; first < source.sizeBytes; first += partBytes) {
       const last = Math.min(first + partBytes, source.sizeBytes) - 1;
-      const part = {
-        ...target,
-        PartNumber: copied.length + 1,
-        CopySource: job.copySource,
-        CopySourceRange: `bytes=${first}-${last}`,
+      const number = copied.length + 1;
+      const call = {
+        query: { partNumber: String(number), uploadId },
+        headers: {
+          'x-amz-copy-source': job.copySource,
+          'x-amz-copy-source-range': `bytes=${first}-${last}`,
+        },
       };
       const ask = { operation: 'UploadPartCopy' as const, key: to, signal };
-      const ETag = await request(bucket, ask, async (client, http) => {
-        const answer = await client.send(new UploadPartCopyCommand(part), http);
-        return promised(answer.CopyPartResult?.ETag, 'ETag');
+      const etag = await request(bucket, ask, async (send) => {
+        const answer = await xmlOf(await send(call));
+        return promised(answer.text('ETag'), 'ETag');
       });
-      copied.push({ PartNumber: part.PartNumber, ETag });
+      copied.push({ number, etag });
     }
     return copied;
   });

@@ -1,6 +1,8 @@
-// Reads what the AWS SDK throws: what happened, whether a retry can mend it, what the user can do. It must
-// cope with answers that carry no message (Ceph RGW) or no XML (load balancers), and never repeat a secret.
+// What a failed request means: what happened, whether a retry can mend it, what the user can do. It must cope with
+// answers that carry no message (Ceph RGW) or no XML (load balancers), and never repeat a secret.
 import type { StoreErrorKind } from '../contract/store.ts';
+import { Refusal } from './answer.ts';
+import { Unanswered } from './transport.ts';
 
 /** A failed request, told in our words. */
 export interface Failure {
@@ -13,6 +15,8 @@ export interface Failure {
   readonly hint: string | undefined;
   /** The server may have done what was asked: the answer got lost. */
   readonly lost: boolean;
+  /** The connection was idle before: the server may have closed it without having read the request. */
+  readonly wasIdle: boolean;
 }
 
 interface Meaning {
@@ -100,36 +104,24 @@ const UNTRUSTED: Meaning = {
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY|DECRYPT)|^ERR_TLS/;
 /** The request cannot have reached the server. */
 const UNSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPROXY)$/;
+/** What a socket says that the other side had closed. */
+const CLOSED = /^(ECONNRESET|EPIPE)$/;
 /** Errors of sockets and of the HTTP parser (HPE_*). */
 const NETWORK = /^(E[A-Z]+|HPE_.*|UND_ERR.*|ERR_SSL.*|ERR_STREAM_PREMATURE_CLOSE)$/;
 
-/** A good status with an answer that lacks what S3 promises for it: nobody knows what took place. */
-export class NotFromS3 extends Error {
-  constructor(lacks: string) {
-    super(`the answer has no ${lacks}`);
-    this.name = 'NotFromS3';
-  }
-}
-
-/** What the answer has of a field that S3 always sends; throws {@link NotFromS3} when it is missing or empty. */
-export function promised<T>(value: T | undefined, name: string): T {
-  if (value === undefined || value === '') throw new NotFromS3(name);
-  return value;
-}
-
-/** Says what an error of the SDK means; `endpoint` names the server when no answer came. */
+/** Says what an error means; `endpoint` names the server when no answer came. */
 export function failureOf(error: unknown, endpoint: string): Failure {
   const status = statusOf(error);
   const name = field(error, 'name') ?? 'Error';
   const known = BY_CODE[name];
   if (status !== undefined) {
-    const meaning = known ?? meaningOfStatus(status);
     return {
       hint: undefined,
-      ...meaning,
+      ...(known ?? meaningOfStatus(status)),
       status,
       code: name,
       lost: status < 300 || status === 500 || status === 502 || status === 504,
+      wasIdle: false,
     };
   }
   const code = field(error, 'code') ?? name;
@@ -140,11 +132,12 @@ export function failureOf(error: unknown, endpoint: string): Failure {
     status,
     code,
     lost: meaning.kind === 'transient' && !UNSENT.test(code),
+    wasIdle: error instanceof Unanswered && error.wasIdle && CLOSED.test(code),
   };
 }
 
-/** What the SDK calls an answer without a code. */
-const NO_CODE = /^(Error|Unknown|UnknownError|SyntaxError|NotFromS3|\d+)$/;
+/** What an answer without a code is called, by us and by the SDK's sources of credentials. */
+const NO_CODE = /^(Error|Unknown|UnknownError|Unanswered|SyntaxError|NotFromS3|\d+)$/;
 
 /** Answers to HEAD have no body: there expired credentials are a bare 400. */
 export function mayBeExpired({ kind, status, code }: Failure): boolean {
@@ -178,7 +171,10 @@ function meaningOfStatus(status: number): Meaning {
 function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: string): Meaning {
   if (/Credentials|TokenProviderError/.test(name)) return NO_CREDENTIALS;
   if (CERTIFICATE.test(code)) return { ...UNTRUSTED, why: `${UNTRUSTED.why} (${endpoint})` };
-  if (name === 'TimeoutError') return { kind: 'transient', why: `no answer from ${endpoint}` };
+  const isUnanswered = error instanceof Unanswered && (CLOSED.test(code) || code === 'ETIMEDOUT');
+  // The SDK's sources of credentials have limits of their own.
+  if (isUnanswered || name === 'TimeoutError')
+    return { kind: 'transient', why: `no answer from ${endpoint}` };
   if (NETWORK.test(code)) {
     const hint = UNSENT.test(code) ? 'check AWS_ENDPOINT_URL, the network and HTTPS_PROXY' : undefined;
     const why = `cannot reach ${endpoint}`;
@@ -186,18 +182,14 @@ function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: 
       ? { kind: 'transient', why: `${endpoint} broke the connection` }
       : { kind: 'transient', why, hint };
   }
-  return { kind: 'refused', why: field(error, 'message') ?? 'the SDK refused the request' };
+  return { kind: 'refused', why: field(error, 'message') ?? 'the request could not be sent' };
 }
 
+/** That of the server; or of another that the SDK has asked for credentials. */
 function statusOf(error: unknown): number | undefined {
-  for (const [holder, property] of [
-    ['$metadata', 'httpStatusCode'],
-    ['$response', 'statusCode'],
-  ] as const) {
-    const value: unknown = get(get(error, holder), property);
-    if (typeof value === 'number') return value;
-  }
-  return undefined;
+  if (error instanceof Refusal) return error.status;
+  const status: unknown = get(get(error, '$metadata'), 'httpStatusCode');
+  return typeof status === 'number' ? status : undefined;
 }
 
 function field(error: unknown, name: string): string | undefined {

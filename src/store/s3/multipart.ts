@@ -1,18 +1,17 @@
-// One multipart upload: begun, filled by the caller, completed. On every way out but success it is aborted, so that no
-// parts are left behind to be paid for.
-import {
-  AbortMultipartUploadCommand,
-  CompleteMultipartUploadCommand,
-  CreateMultipartUploadCommand,
-  type CompletedPart,
-} from '@aws-sdk/client-s3';
+// Multipart uploads: one is begun, filled by the caller, completed. On every way out but success it is aborted, so that
+// no parts are left behind to be paid for; those that a killed process has left, the sweep finds.
 import { reached } from '../../native/failpoint.ts';
-import type { PutOptions, PutOutcome } from '../contract/store.ts';
+import type { ObjectMeta, PutOptions, PutOutcome } from '../contract/store.ts';
+import { drained, promised, xmlOf, type Xml } from './answer.ts';
 import { request, type Bucket } from './bucket.ts';
-import { promised, type Failure } from './failure.ts';
+import type { Failure } from './failure.ts';
+import { relativeKey } from './objects.ts';
 
-/** An abort must not hold up the end of the run; what it leaves, sweep finds. */
+/** An abort must not hold up the end of the run; what it leaves, the sweep finds. */
 const ABORT_BUDGET_MS = 5000;
+
+/** The condition of a write that must replace nothing. */
+export const ONLY_CREATE = { 'if-none-match': '*' };
 
 export interface MultipartJob extends Pick<PutOptions, 'meta' | 'ifAbsent' | 'signal'> {
   readonly key: string;
@@ -20,66 +19,142 @@ export interface MultipartJob extends Pick<PutOptions, 'meta' | 'ifAbsent' | 'si
   readonly onFailure: (failure: Failure) => Promise<PutOutcome | undefined>;
 }
 
-/** What the request for each part must name. */
-export interface MultipartTarget {
-  readonly Bucket: string;
-  readonly Key: string;
-  readonly UploadId: string;
+export interface StoredPart {
+  /** From 1 on. */
+  readonly number: number;
+  readonly etag: string;
 }
 
 /** Makes one object of the parts that `fill` has stored, in the order in which it returns them. */
 export async function multipart(
   bucket: Bucket,
   job: MultipartJob,
-  fill: (target: MultipartTarget) => Promise<readonly CompletedPart[]>,
+  fill: (uploadId: string) => Promise<readonly StoredPart[]>,
 ): Promise<PutOutcome> {
-  const target = await begin(bucket, job);
+  const uploadId = await begin(bucket, job);
   let outcome: PutOutcome | undefined;
   try {
-    outcome = await complete(bucket, job, target, await fill(target));
+    outcome = await complete(bucket, job, uploadId, await fill(uploadId));
   } finally {
-    if (outcome !== 'stored') await abort(bucket, job.key, target);
+    if (outcome !== 'stored') await abort(bucket, job.key, uploadId);
   }
   return outcome;
 }
 
-async function begin(bucket: Bucket, { key, meta, signal }: MultipartJob): Promise<MultipartTarget> {
-  const target = { Bucket: bucket.name, Key: bucket.prefix + key };
-  return request(bucket, { operation: 'CreateMultipartUpload', key, signal }, async (client, http) => {
-    const begun = await client.send(
-      new CreateMultipartUploadCommand({ ...target, Metadata: { ...meta } }),
-      http,
-    );
-    return { ...target, UploadId: promised(begun.UploadId, 'UploadId') };
+/** How S3 is told what is stored with an object. */
+export function metaHeaders(meta: ObjectMeta): Record<string, string> {
+  return Object.fromEntries(Object.entries(meta).map(([name, value]) => [`x-amz-meta-${name}`, value]));
+}
+
+async function begin(bucket: Bucket, { key, meta, signal }: MultipartJob): Promise<string> {
+  return request(bucket, { operation: 'CreateMultipartUpload', key, signal }, async (send) => {
+    const begun = await xmlOf(await send({ query: { uploads: '' }, headers: metaHeaders(meta) }));
+    return promised(begun.text('UploadId'), 'UploadId');
   });
 }
 
 async function complete(
   bucket: Bucket,
   { key, ifAbsent, signal, onFailure }: MultipartJob,
-  target: MultipartTarget,
-  parts: readonly CompletedPart[],
+  uploadId: string,
+  parts: readonly StoredPart[],
 ): Promise<PutOutcome> {
-  const input = {
-    ...target,
-    MultipartUpload: { Parts: [...parts] },
-    IfNoneMatch: ifAbsent === true ? '*' : undefined,
-  };
+  const headers = { 'content-type': 'application/xml', ...(ifAbsent === true ? ONLY_CREATE : {}) };
+  const call = { query: { uploadId }, headers, body: Buffer.from(documentOf(parts)) };
   const ask = { operation: 'CompleteMultipartUpload' as const, key, signal, onFailure };
-  return request(bucket, ask, async (client, http): Promise<PutOutcome> => {
+  return request(bucket, ask, async (send): Promise<PutOutcome> => {
     reached('s3.before-complete');
-    const answer = await client.send(new CompleteMultipartUploadCommand(input), http);
+    const answer = await xmlOf(await send(call));
     reached('s3.after-complete');
     // Ceph RGW leaves it empty when two uploads of one key are completed at once: nobody knows yet whose it is.
-    promised(answer.ETag, 'ETag');
+    promised(answer.text('ETag'), 'ETag');
     return 'stored';
   });
 }
 
+function documentOf(parts: readonly StoredPart[]): string {
+  const listed = parts.map(
+    ({ number, etag }) => `<Part><ETag>${escapedXml(etag)}</ETag><PartNumber>${number}</PartNumber></Part>`,
+  );
+  const namespace = 'http://s3.amazonaws.com/doc/2006-03-01/';
+  return `<CompleteMultipartUpload xmlns="${namespace}">${listed.join('')}</CompleteMultipartUpload>`;
+}
+
+function escapedXml(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
+}
+
 /** The error that led here is the one to report. */
-async function abort(bucket: Bucket, key: string, target: MultipartTarget): Promise<void> {
+async function abort(bucket: Bucket, key: string, uploadId: string): Promise<void> {
   const ask = { operation: 'AbortMultipartUpload' as const, key, budgetMs: ABORT_BUDGET_MS };
-  await request(bucket, ask, (client, http) =>
-    client.send(new AbortMultipartUploadCommand(target), http),
-  ).catch(() => undefined);
+  await request(bucket, ask, async (send) => drained(await send({ query: { uploadId } }))).catch(
+    () => undefined,
+  );
+}
+
+/**
+ * Aborts the uploads of keys that are `mine`. Servers without the operation (501, 405) and credentials without
+ * the right (403) are passed over in silence: the parts then wait for the bucket's lifecycle rule, as they
+ * would without us.
+ */
+export async function sweepUploads(
+  bucket: Bucket,
+  prefix: string,
+  mine: (key: string) => boolean,
+  signal?: AbortSignal,
+): Promise<void> {
+  for await (const { key, uploadId } of pendingUploads(bucket, prefix, signal)) {
+    if (!mine(key)) continue;
+    const onFailure = async (failure: Failure): Promise<'gone' | undefined> =>
+      failure.status === 404 || isUnsupported(failure) ? 'gone' : undefined;
+    await request(bucket, { operation: 'AbortMultipartUpload', key, signal, onFailure }, async (send) =>
+      drained(await send({ query: { uploadId } })),
+    );
+  }
+}
+
+interface PendingUpload {
+  readonly key: string;
+  readonly uploadId: string;
+}
+
+async function* pendingUploads(
+  bucket: Bucket,
+  prefix: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<PendingUpload> {
+  const onFailure = async (failure: Failure): Promise<'unsupported' | undefined> =>
+    isUnsupported(failure) ? 'unsupported' : undefined;
+  const ask = { operation: 'ListMultipartUploads' as const, key: prefix, signal, onFailure };
+  let after: Readonly<Record<string, string>> | undefined = {};
+  while (after !== undefined) {
+    const query = { uploads: '', prefix: bucket.prefix + prefix, 'encoding-type': 'url', ...after };
+    const page: Xml | 'unsupported' = await request(bucket, ask, async (send) =>
+      xmlOf(await send({ query })),
+    );
+    if (page === 'unsupported') return;
+    for (const upload of page.all('Upload')) {
+      const key = relativeKey(bucket, upload.text('Key') ?? '');
+      yield { key, uploadId: upload.text('UploadId') ?? '' };
+    }
+    after = nextUploads(bucket, page);
+  }
+}
+
+/** Where the next page begins. */
+function nextUploads(bucket: Bucket, page: Xml): Readonly<Record<string, string>> | undefined {
+  const key = page.text('NextKeyMarker');
+  if (page.text('IsTruncated') !== 'true' || key === undefined) return undefined;
+  return {
+    'key-marker': bucket.prefix + relativeKey(bucket, key),
+    'upload-id-marker': page.text('NextUploadIdMarker') ?? '',
+  };
+}
+
+function isUnsupported({ status }: Failure): boolean {
+  return status === 501 || status === 405 || status === 403;
 }

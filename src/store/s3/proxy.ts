@@ -38,3 +38,8 @@ export function proxyHeaders(proxy: URL): Record<string, string> {
   const user = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
   return { 'proxy-authorization': `Basic ${Buffer.from(user).toString('base64')}` };
 }
+
+/** The host of an address, without the brackets of IPv6, as sockets want it. */
+export function hostOf(url: URL): string {
+  return url.hostname.replaceAll(/[[\]]/g, '');
+}

@@ -1,15 +1,17 @@
 // Writing to S3. Small bodies are one PutObject, larger ones a multipart upload. If an answer was lost, or is not one
 // of S3, the push id in the object's metadata tells what took place: a write is never reported as failed when it was
 // done, nor as ours when it was another's.
-import { type CompletedPart, PutObjectCommand, UploadPartCommand } from '@aws-sdk/client-s3';
 import { linkSignals } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { PutOptions, PutOutcome } from '../contract/store.ts';
+import { drained, etagOf } from './answer.ts';
 import { type Bucket, request } from './bucket.ts';
-import { type Failure, promised } from './failure.ts';
-import { multipart, type MultipartTarget } from './multipart.ts';
-import { headObject } from './read.ts';
+import type { Failure } from './failure.ts';
+import { metaHeaders, multipart, ONLY_CREATE, type StoredPart } from './multipart.ts';
+import { headObject } from './objects.ts';
+import type { Answer } from './transport.ts';
 
+const OCTETS = { 'content-type': 'application/octet-stream' };
 /** Each part in flight is in memory. */
 const PARTS_AT_ONCE = 2;
 
@@ -45,19 +47,18 @@ export async function putObject(
 async function putBytes(job: PutJob, body: Uint8Array): Promise<PutOutcome> {
   const { bucket, key, options } = job;
   const { meta, ifAbsent, signal } = options;
-  const input = {
-    Bucket: bucket.name,
-    Key: bucket.prefix + key,
-    Body: body,
-    Metadata: { ...meta },
-    IfNoneMatch: ifAbsent === true ? '*' : undefined,
+  const headers = {
+    ...OCTETS,
+    ...metaHeaders(meta),
+    ...(ifAbsent === true ? ONLY_CREATE : {}),
   };
   const ask = { operation: 'PutObject' as const, key, signal, onFailure: outcomeAfter(job) };
-  return request(bucket, ask, async (client, http): Promise<PutOutcome> => {
+  return request(bucket, ask, async (send): Promise<PutOutcome> => {
     reached('s3.before-put');
-    const answer = await client.send(new PutObjectCommand(input), http);
+    const answer = await send({ headers, body });
     reached('s3.after-put');
-    promised(answer.ETag, 'ETag');
+    await drained(answer);
+    etagOf(answer);
     options.onSent?.(body.byteLength);
     return 'stored';
   });
@@ -82,27 +83,24 @@ async function putParts(job: PutJob, parts: Parts): Promise<PutOutcome> {
   const { bucket, key, options } = job;
   // Ceph RGW ignores If-None-Match when an upload is completed: look first, it is better than nothing.
   if (options.ifAbsent === true && (await headObject(bucket, key, options)) !== undefined) return 'exists';
-  return multipart(bucket, { ...options, key, onFailure: outcomeAfter(job) }, (target) =>
-    sendParts(job, target, parts),
+  return multipart(bucket, { ...options, key, onFailure: outcomeAfter(job) }, (uploadId) =>
+    sendParts(job, uploadId, parts),
   );
 }
 
 /** The first failure stops the other part that is under way: on a slow link that would take minutes. */
-async function sendParts(
-  job: PutJob,
-  target: MultipartTarget,
-  parts: Parts,
-): Promise<readonly CompletedPart[]> {
-  const { bucket, options } = job;
+async function sendParts(job: PutJob, uploadId: string, parts: Parts): Promise<readonly StoredPart[]> {
+  const { options } = job;
   const stop = new AbortController();
   const { signal, unlink } = linkSignals(stop.signal, options.signal);
-  const sent: CompletedPart[] = [];
+  const sent: StoredPart[] = [];
   const sendInTurn = async (): Promise<void> => {
     for (let next = await parts.next(); next.done !== true; next = await parts.next()) {
       signal.throwIfAborted();
       const { number, bytes } = next.value;
-      sent[number - 1] = { PartNumber: number, ETag: await sendPart(job, target, next.value, signal) };
-      bucket.onceLeft(bytes, () => options.release?.(bytes));
+      const answer = await sendPart(job, uploadId, next.value, signal);
+      sent[number - 1] = { number, etag: etagOf(answer) };
+      answer.onceLeft(() => options.release?.(bytes));
     }
   };
   try {
@@ -117,21 +115,21 @@ async function sendParts(
   }
 }
 
-/** Its ETag. */
 async function sendPart(
   { bucket, key, options }: PutJob,
-  target: MultipartTarget,
+  uploadId: string,
   { number, bytes }: NumberedPart,
   signal: AbortSignal,
-): Promise<string> {
-  const input = { ...target, PartNumber: number, Body: bytes };
-  return request(bucket, { operation: 'UploadPart', key, signal }, async (client, http) => {
+): Promise<Answer> {
+  const call = { query: { partNumber: String(number), uploadId }, headers: OCTETS, body: bytes };
+  return request(bucket, { operation: 'UploadPart', key, signal }, async (send) => {
     reached('s3.before-part');
-    const answer = await client.send(new UploadPartCommand(input), http);
+    const answer = await send(call);
     reached('s3.after-part');
-    const etag = promised(answer.ETag, 'ETag');
+    await drained(answer);
+    etagOf(answer);
     options.onSent?.(bytes.byteLength);
-    return etag;
+    return answer;
   });
 }
 

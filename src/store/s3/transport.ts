@@ -1,91 +1,134 @@
-// The sockets to S3: few, kept alive, watched for stalls, through the proxy where one is set. Closing it
-// destroys them, so that nothing keeps the process alive.
+// One request over one of few kept-alive sockets, and the head of its answer: watched for stalls, through the proxy
+// where one is set. Closing it destroys the sockets, so that nothing keeps the process alive. It never tries again.
 import { readFileSync } from 'node:fs';
-import http from 'node:http';
-import { NodeHttpHandler } from '@smithy/node-http-handler';
+import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import https from 'node:https';
 import { StoreError } from '../contract/store.ts';
 import { PlainAgent, TunnelAgent } from './agents.ts';
-import { proxyFor, proxyHeaders } from './proxy.ts';
+import { hostOf, proxyFor, proxyHeaders } from './proxy.ts';
 
 /** Each socket in use holds a part in memory; more of them are no faster on one link. */
 const MOST_SOCKETS = 8;
 /** A request that moves no byte for so long, or hardly any of its answer, is dead: it is ended and tried again. */
 const STALL_MS = 30_000;
 
-/** The SDK's own logger would write to the terminal of the task. */
-export const SILENT = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
-
-function ignore(): void {}
-
 export interface TransportTuning {
   readonly stallMs?: number;
 }
 
-type HttpRequest = Parameters<NodeHttpHandler['handle']>[0];
-type HandlerOptions = Parameters<NodeHttpHandler['handle']>[1];
-type HandlerAnswer = ReturnType<NodeHttpHandler['handle']>;
+/** A server, by name or by address. */
+export interface Server {
+  readonly isTls: boolean;
+  /** Without the brackets of an IPv6 address. */
+  readonly host: string;
+  readonly port: number;
+}
 
-/** Node's handler, with plain http requests rewritten for a proxy: absolute form (RFC 9112, section 3.2.2). */
-export class Transport extends NodeHttpHandler {
-  #origin: string | undefined;
-  readonly #senders = new WeakMap<object, http.ClientRequest>();
+export interface Outgoing {
+  readonly server: Server;
+  readonly method: string;
+  /** Escaped already, with the query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | string | undefined;
+}
 
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: IncomingMessage;
   /**
-   * Calls `then` when all of the body of a request that was answered has been handed to the kernel. A server may
-   * answer early, and what is not written yet is still to be read from the body.
+   * Calls `then` when all of the request's body has been handed to the kernel. A server may answer early, and what is
+   * not written yet is still to be read from the body.
    */
-  onceLeft(body: object, then: () => void): void {
-    const sender = this.#senders.get(body);
-    if (sender?.writableFinished === true) then();
-    else sender?.once('finish', then);
-  }
+  onceLeft(then: () => void): void;
+}
 
-  /** Where the last request went, `https://host`; undefined before the first. */
-  get origin(): string | undefined {
-    return this.#origin;
-  }
+/** Why no answer came; `code` is the system's. */
+export class Unanswered extends Error {
+  readonly code: string | undefined;
+  /** The socket had been idle before, and the server may have closed it meanwhile: then nobody has read the request. */
+  readonly wasIdle: boolean;
 
-  override async handle(request: HttpRequest, options?: HandlerOptions): HandlerAnswer {
-    const port = request.port ?? 80;
-    this.#origin = `${request.protocol}//${request.hostname}${request.port === undefined ? '' : `:${request.port}`}`;
-    const proxy =
-      request.protocol === 'http:'
-        ? proxyFor({ protocol: 'http:', host: request.hostname, port }, process.env)
-        : undefined;
-    if (proxy === undefined) return this.#send(request, options);
-    // A copy: the SDK keeps the request, and a second try must not be rewritten twice.
-    const proxied: HttpRequest = Object.create(request, {
-      hostname: { value: proxy.hostname },
-      port: { value: Number(proxy.port || 80) },
-      path: { value: `http://${request.hostname}:${port}${request.path}` },
-      headers: { value: { ...request.headers, ...proxyHeaders(proxy) } },
-    });
-    return this.#send(proxied, options);
-  }
-
-  async #send(request: HttpRequest, options?: HandlerOptions): HandlerAnswer {
-    const answer = await super.handle(request, options);
-    const { body } = answer.response;
-    const sender = body instanceof http.IncomingMessage ? senderOf(body) : undefined;
-    if (sender !== undefined && request.body instanceof Uint8Array) this.#senders.set(request.body, sender);
-    return answer;
+  constructor(cause: NodeJS.ErrnoException, wasIdle: boolean) {
+    super(cause.message, { cause });
+    this.name = 'Unanswered';
+    this.code = cause.code;
+    this.wasIdle = wasIdle;
   }
 }
 
-/** Node sets it on the answers that a client gets (`message.req`, not in the types). */
-function senderOf(answer: http.IncomingMessage): http.ClientRequest | undefined {
-  return (answer as { readonly req?: http.ClientRequest }).req;
-}
+export type Transport = ReturnType<typeof openTransport>;
 
-/** The request handler of every client of one store; `destroy()` closes its sockets. */
-export function openTransport({ stallMs = STALL_MS }: TransportTuning = {}): Transport {
+/** The sockets of one store; `close()` closes them. */
+export function openTransport({ stallMs = STALL_MS }: TransportTuning = {}) {
   const sockets = { keepAlive: true, maxSockets: MOST_SOCKETS, maxFreeSockets: MOST_SOCKETS };
-  return new Transport({
-    socketTimeout: stallMs,
-    httpAgent: new PlainAgent(sockets, stallMs),
-    httpsAgent: new TunnelAgent({ ...sockets, ca: certificates() }, stallMs, process.env),
-    logger: SILENT,
-  });
+  const plain = new PlainAgent(sockets, stallMs);
+  const secure = new TunnelAgent({ ...sockets, ca: certificates() }, stallMs, process.env);
+
+  let isClosed = false;
+  /** Resolves with the head of the answer; its body must be read or destroyed. */
+  const send = (outgoing: Outgoing, signal: AbortSignal | undefined): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      if (isClosed) throw new Error('the store is closed');
+      const { isTls } = outgoing.server;
+      const target = isTls ? outgoing : throughProxy(outgoing);
+      const sender = (isTls ? https : http).request({
+        agent: isTls ? secure : plain,
+        host: target.server.host,
+        port: target.server.port,
+        method: target.method,
+        path: target.path,
+        headers: target.headers,
+        timeout: stallMs,
+      });
+      const abort = (): void => void sender.destroy(new Error('aborted'));
+      signal?.addEventListener('abort', abort, { once: true });
+      sender.once('close', () => signal?.removeEventListener('abort', abort));
+      sender.once('timeout', () =>
+        sender.destroy(Object.assign(new Error('no byte in time'), { code: 'ETIMEDOUT' })),
+      );
+      sender.on('error', (error) => reject(new Unanswered(error, sender.reusedSocket)));
+      sender.once('response', (body) => {
+        // Whoever reads the body is told; nobody may be reading it.
+        body.on('error', () => undefined);
+        const onceLeft = (then: () => void): void => {
+          if (sender.writableFinished) then();
+          else sender.once('finish', then);
+        };
+        resolve({ status: body.statusCode ?? 0, headers: body.headers, body, onceLeft });
+      });
+      sender.end(target.body);
+    });
+
+  return {
+    send,
+    /** What has been idle as long as a socket that turned out to be dead is dead, too. */
+    closeIdle: () => {
+      for (const agent of [plain, secure])
+        for (const idle of Object.values(agent.freeSockets))
+          for (const socket of idle ?? []) socket.destroy();
+    },
+    close: () => {
+      isClosed = true;
+      plain.destroy();
+      secure.destroy();
+    },
+  };
+}
+
+/** Plain http goes to a proxy in absolute form (RFC 9112, section 3.2.2). */
+function throughProxy(outgoing: Outgoing): Outgoing {
+  const { host, port } = outgoing.server;
+  const proxy = proxyFor({ protocol: 'http:', host, port }, process.env);
+  if (proxy === undefined) return outgoing;
+  return {
+    ...outgoing,
+    server: { isTls: false, host: hostOf(proxy), port: Number(proxy.port || 80) },
+    path: `http://${host}:${port}${outgoing.path}`,
+    headers: { ...outgoing.headers, ...proxyHeaders(proxy) },
+  };
 }
 
 /** AWS_CA_BUNDLE takes the place of the built-in authorities, as in the AWS CLI. */

@@ -6,6 +6,8 @@ import type { GivenUrl, StoreKind } from '../contract/store.ts';
 /** S3 allows keys of 1,024 bytes, and ours take up to 900 of them (model/format/keys.ts) behind a slash. */
 const PREFIX_LIMIT_BYTES = 123;
 const FORM = 's3://bucket/prefix';
+/** How the names of S3 Express's buckets end. They also want a signature of their own. */
+const EXPRESS = '--x-s3';
 
 /** For servers that have no host name for each bucket. */
 export const PATH_STYLE = 'path-style';
@@ -38,6 +40,12 @@ function parseBucket({ text, source, shown }: GivenUrl): string | Mistake {
     return {
       message: `${shown}: '${showPath(bucket)}' cannot be the name of a bucket`,
       hint: 'bucket names have 3 to 63 of a-z, 0-9, dot and hyphen, and begin and end with a letter or digit',
+    };
+  }
+  if (bucket.endsWith(EXPRESS)) {
+    return {
+      message: `${shown}: '${bucket}' is a directory bucket, and those list their keys in no order`,
+      hint: 'use a general purpose bucket',
     };
   }
   const prefix = (match?.[2] ?? '').replaceAll(/^\/+|\/+$/g, '');

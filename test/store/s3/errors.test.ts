@@ -136,6 +136,20 @@ describe('the S3 store says', () => {
     });
   });
 
+  it.each([
+    [301, 'PermanentRedirect'],
+    [400, 'AuthorizationHeaderMalformed'],
+    [307, ''],
+  ])('that the bucket is in another region (%i %s)', async (status, code) => {
+    const away = await open(server.env, undefined, 20_000);
+    server.fault = () => ({ kind: 'answer', status, ...(code === '' ? { body: '' } : { code }) });
+    await expect(put(away)).rejects.toMatchObject({
+      kind: 'refused',
+      message: expect.stringContaining(`the bucket is in another region (http ${status}`),
+      hint: 'set AWS_REGION to the region of the bucket',
+    });
+  });
+
   it('status, operation, bucket and key when the server says nothing', async () => {
     const mute = await open(server.env);
     server.fault = () => ({ kind: 'answer', status: 400, body: '' });

@@ -309,7 +309,7 @@ describe('the S3 store', () => {
 
   it('finds a request that moves no byte, and tries it again', async () => {
     const { openBucket } = await import('../../../src/store/s3/bucket.ts');
-    const { headObject } = await import('../../../src/store/s3/read.ts');
+    const { headObject } = await import('../../../src/store/s3/objects.ts');
     await put('bytes');
     const bucket = await openBucket(
       { url: 's3://lab/run7', flags: ['path-style'], unfenced: false },

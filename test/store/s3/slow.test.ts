@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openBucket, type Bucket } from '../../../src/store/s3/bucket.ts';
 import { copyObject } from '../../../src/store/s3/copy.ts';
 import { putObject } from '../../../src/store/s3/put.ts';
-import { getObject, headObject, listObjects } from '../../../src/store/s3/read.ts';
+import { getObject, headObject, listObjects } from '../../../src/store/s3/objects.ts';
 import { newMeta, textOf } from '../contract.ts';
 import { setEnv } from './setup.ts';
 
@@ -81,6 +81,15 @@ describe('an answer that comes a byte at a time', () => {
       await expect(work()).rejects.toMatchObject({ name: 'StoreError', kind: 'transient' });
     },
   );
+});
+
+it('A body that stops in its middle fails a read as an outage does', async () => {
+  pace = () => ({ atOnce: `${HEADERS}half`, trickled: '' });
+  const read = async (): Promise<string> => textOf((await getObject(bucket, 'r.dat', {}))?.body);
+  await expect(read()).rejects.toMatchObject({
+    kind: 'transient',
+    message: expect.stringContaining('the answer broke off after 4 of 10000 bytes'),
+  });
 });
 
 it('A copy that the server keeps alive with spaces is waited for', async () => {

@@ -1,0 +1,103 @@
+// Reads what a server has answered: text, S3's XML, refusals. A good status proves nothing: what S3 promises for it must
+// be there.
+import type { IncomingMessage } from 'node:http';
+import { parseXML } from '@aws-sdk/xml-builder';
+import type { Answer } from './transport.ts';
+
+/** Far above a page of 1,000 keys that are all escaped; what is longer is not S3. */
+const LONGEST_CHARACTERS = 16 * 2 ** 20;
+
+/** A good status with an answer that lacks what S3 promises for it: nobody knows what took place. */
+export class NotFromS3 extends Error {
+  constructor(lacks: string) {
+    super(`the answer has no ${lacks}`);
+    this.name = 'NotFromS3';
+  }
+}
+
+/** The server's own no; its name is S3's error code, or `Unknown` where the answer has none (HEAD, load balancers). */
+export class Refusal extends Error {
+  readonly status: number;
+
+  constructor(status: number, code: string) {
+    super(`http ${status}`);
+    this.name = code;
+    this.status = status;
+  }
+}
+
+/** What the answer has of a field that S3 always sends; throws {@link NotFromS3} when it is missing or empty. */
+export function promised<T>(value: T | undefined, name: string): T {
+  if (value === undefined || value === '') throw new NotFromS3(name);
+  return value;
+}
+
+/** The ETag that S3 names for all that it has stored. */
+export function etagOf({ headers }: Answer): string {
+  return promised(headers.etag, 'ETag');
+}
+
+/** An element of an answer: what it holds by name. */
+export interface Xml {
+  /** Undefined when there is none, and when it holds elements. */
+  text(name: string): string | undefined;
+  all(name: string): readonly Xml[];
+}
+
+/** The root of an answer that is a document. An error may stand in a good one (CompleteMultipartUpload, CopyObject). */
+export async function xmlOf(answer: Answer): Promise<Xml> {
+  const root = rootOf(await textOf(answer.body));
+  if (root === undefined) throw new NotFromS3('document');
+  if (root.name === 'Error') throw new Refusal(answer.status, root.text('Code') ?? UNKNOWN);
+  return root;
+}
+
+/** Takes the rest of an answer that says nothing more, so that its socket can be used again. */
+export async function drained({ body }: Answer): Promise<void> {
+  await textOf(body);
+}
+
+const UNKNOWN = 'Unknown';
+
+/** What an answer with a bad status says. */
+export async function refusalOf({ status, body }: Answer): Promise<Refusal> {
+  const text = await textOf(body).catch(() => '');
+  return new Refusal(status, rootOf(text)?.text('Code') ?? UNKNOWN);
+}
+
+function textOf(body: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    body.setEncoding('utf8');
+    body.on('data', (chunk: string) => {
+      text += chunk;
+      if (text.length > LONGEST_CHARACTERS) body.destroy(new NotFromS3('end'));
+    });
+    body.once('end', () => resolve(text));
+    body.once('error', reject);
+  });
+}
+
+function rootOf(text: string): (Xml & { readonly name: string }) | undefined {
+  try {
+    const [[name, content] = ['']] = Object.entries(parseXML(text) as Record<string, unknown>);
+    return { name, ...xml(content) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The parser gives a text for an element without elements, else an object: one of a name as it is, several as a list. */
+function xml(content: unknown): Xml {
+  const all = (name: string): readonly unknown[] => {
+    if (typeof content !== 'object' || content === null || !Object.hasOwn(content, name)) return [];
+    return [Reflect.get(content, name)].flat();
+  };
+  return {
+    text: (name) => {
+      const [value] = all(name);
+      return typeof value === 'string' ? value : undefined;
+    },
+    all: (name) => all(name).map(xml),
+  };
+}

@@ -1,0 +1,193 @@
+// Objects that are there: HEAD, GET, listings, deletion. A body that breaks off must throw, never look complete; no key
+// is touched that was not given.
+import type { IncomingHttpHeaders } from 'node:http';
+import { forEachAtOnce } from '../../model/waiting.ts';
+import { reasonOf } from '../../model/errors.ts';
+import { releasing } from '../contract/driver.ts';
+import {
+  StoreError,
+  type GetOptions,
+  type GotObject,
+  type ListedObject,
+  type ObjectHead,
+} from '../contract/store.ts';
+import { drained, NotFromS3, promised, xmlOf, type Xml } from './answer.ts';
+import { request, type Bucket } from './bucket.ts';
+import type { Failure } from './failure.ts';
+import type { Answer } from './transport.ts';
+
+/** What HEAD says, or undefined when there is no such object. `budgetMs` 0 is one try. */
+export async function headObject(
+  bucket: Bucket,
+  key: string,
+  options: { readonly signal?: AbortSignal; readonly budgetMs?: number } = {},
+): Promise<ObjectHead | undefined> {
+  const ask = { operation: 'HeadObject' as const, key, ...options, onFailure: absent };
+  const found = await request(bucket, ask, async (send) => {
+    const answer = await send();
+    await drained(answer);
+    return anObject(answer);
+  });
+  if (found === 'absent') return undefined;
+  return { ...described(found.headers), key, sizeBytes: lengthOf(found.headers) };
+}
+
+/** The object and its bytes, or undefined when there is none. */
+export async function getObject(
+  bucket: Bucket,
+  key: string,
+  options: GetOptions,
+): Promise<GotObject | undefined> {
+  const { range, signal } = options;
+  const headers = range === undefined ? undefined : { range: `bytes=${range.first}-${range.last}` };
+  const ask = { operation: 'GetObject' as const, key, signal, onFailure: absent };
+  const found = await request(bucket, ask, async (send) => anObject(await send({ headers })));
+  if (found === 'absent') return undefined;
+  const lengthBytes = lengthOf(found.headers);
+  const whole = /\/(\d+)$/.exec(found.headers['content-range'] ?? '')?.[1];
+  const read: Reading = { answer: found, lengthBytes, what: `GetObject ${bucket.url}/${key}`, signal };
+  return {
+    ...described(found.headers),
+    key,
+    sizeBytes: whole === undefined ? lengthBytes : Number(whole),
+    body: releasing(wholeBody(read), async () => {
+      found.body.destroy();
+    }),
+  };
+}
+
+const META = 'x-amz-meta-';
+
+function described(headers: IncomingHttpHeaders): Pick<ObjectHead, 'meta' | 'modifiedMs'> {
+  const meta = Object.entries(headers)
+    .filter(([name]) => name.startsWith(META))
+    .map(([name, value]) => [name.slice(META.length), String(value)] as const);
+  const modifiedMs = Date.parse(headers['last-modified'] ?? '');
+  return {
+    meta: Object.fromEntries(meta),
+    modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
+  };
+}
+
+function lengthOf(headers: IncomingHttpHeaders): number {
+  return Number(headers['content-length'] ?? 0);
+}
+
+/** An answer with neither an ETag nor our metadata is no object: some gateway has answered. */
+function anObject(answer: Answer): Answer {
+  if (answer.headers.etag || Object.keys(answer.headers).some((name) => name.startsWith(META))) return answer;
+  answer.body.destroy();
+  throw new NotFromS3('ETag');
+}
+
+/** HEAD's 404 has no body, so a missing bucket looks the same: the first write will say so. */
+async function absent(failure: Failure): Promise<'absent' | undefined> {
+  return failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'absent' : undefined;
+}
+
+interface Reading {
+  readonly answer: Answer;
+  readonly lengthBytes: number;
+  readonly what: string;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function* wholeBody({ answer, lengthBytes, what, signal }: Reading): AsyncGenerator<Uint8Array> {
+  let seenBytes = 0;
+  try {
+    for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
+      seenBytes += chunk.byteLength;
+      yield chunk;
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    // Node throws here when the connection ends before the promised length (ECONNRESET, aborted).
+    const where = `after ${seenBytes} of ${lengthBytes} bytes`;
+    throw new StoreError('transient', `${what}: the answer broke off ${where} (${reasonOf(error)})`, {
+      cause: error,
+    });
+  } finally {
+    answer.body.destroy();
+  }
+  signal?.throwIfAborted();
+}
+
+/** All objects below a prefix, in byte order, 1,000 a page. */
+export async function* listObjects(
+  bucket: Bucket,
+  prefix: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ListedObject> {
+  let after: Readonly<Record<string, string>> | undefined = {};
+  while (after !== undefined) {
+    const page: Xml = await listed(bucket, { prefix, signal, query: after });
+    for (const object of page.all('Contents')) {
+      const key = relativeKey(bucket, object.text('Key') ?? '');
+      yield { key, sizeBytes: Number(object.text('Size') ?? 0) };
+    }
+    const token = page.text('NextContinuationToken');
+    const isLast = page.text('IsTruncated') !== 'true' || token === undefined;
+    after = isLast ? undefined : { 'continuation-token': token };
+  }
+}
+
+/** Names of folders directly below a prefix, of one page. */
+export async function listFolders(
+  bucket: Bucket,
+  prefix: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[]> {
+  const page = await listed(bucket, { prefix, signal, query: { delimiter: '/' } });
+  return page
+    .all('CommonPrefixes')
+    .map((folder) => relativeKey(bucket, folder.text('Prefix') ?? '').slice(prefix.length, -1));
+}
+
+interface Listing {
+  readonly prefix: string;
+  readonly query: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function listed(bucket: Bucket, { prefix, query, signal }: Listing): Promise<Xml> {
+  return request(bucket, { operation: 'ListObjectsV2', key: prefix, signal }, async (send) => {
+    // Keys may hold characters that XML cannot.
+    const encoded = { 'list-type': '2', prefix: bucket.prefix + prefix, 'encoding-type': 'url', ...query };
+    const page = await xmlOf(await send({ query: encoded }));
+    // A page of HTML reads as an empty listing: as if nothing had ever been stored.
+    promised(page.text('IsTruncated'), 'IsTruncated');
+    return page;
+  });
+}
+
+/** A key of a listing with `encoding-type=url`, without the store's prefix. */
+export function relativeKey(bucket: Bucket, encoded: string): string {
+  return decodeURIComponent(encoded.replaceAll('+', ' ')).slice(bucket.prefix.length);
+}
+
+const DELETED_AT_ONCE = 4;
+
+/**
+ * One DeleteObject for each key: retention deletes a handful at a time, and unlike DeleteObjects this needs no
+ * Content-MD5, has no errors hidden in a good answer, and is there on every server.
+ */
+export async function deleteObjects(
+  bucket: Bucket,
+  keys: readonly string[],
+  signal?: AbortSignal,
+): Promise<void> {
+  await forEachAtOnce(keys, DELETED_AT_ONCE, (key) => deleteObject(bucket, key, signal));
+}
+
+async function deleteObject(bucket: Bucket, key: string, signal: AbortSignal | undefined): Promise<void> {
+  // Some servers answer 404 where S3 says 204.
+  const onFailure = async (failure: Failure): Promise<'gone' | undefined> =>
+    failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'gone' : undefined;
+  await request(bucket, { operation: 'DeleteObject', key, signal, onFailure }, async (send) => {
+    const answer = await send();
+    await drained(answer);
+    if (answer.status === 204) return;
+    // Only S3 says 204; anything may say 200.
+    if ((await headObject(bucket, key, { signal, budgetMs: 0 })) !== undefined) throw new NotFromS3('effect');
+  });
+}

@@ -1,0 +1,68 @@
+// What is signed, checked by a server that computes each signature anew from what it got.
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../../src/store/contract/store.ts';
+import type { S3Server } from '../../s3-server/server.ts';
+import { newMeta } from '../contract.ts';
+import { ODD_KEYS, roundTrip } from './odd-keys.ts';
+import { eachOnItsServer, openS3, setEnv } from './setup.ts';
+
+describe('the S3 store signs', () => {
+  let server: S3Server;
+  let store: Store;
+  eachOnItsServer(0, (started, opened) => {
+    server = started;
+    store = opened;
+  });
+
+  it.each(ODD_KEYS)('requests for the key %s', async (key) => {
+    await expect(roundTrip(store, key)).resolves.toBe(key);
+  });
+
+  it('values of metadata with spaces in a row', async () => {
+    await store.put('r.dat', Buffer.from('x'), { meta: { ...newMeta(), name: 'a  b   c' } });
+    expect((await store.head('r.dat'))?.meta['name']).toMatch(/^a +b +c$/);
+  });
+
+  it('the session token', async () => {
+    server.credentials = [
+      { accessKeyId: 'AKIATEST', secretAccessKey: 'test-secret', sessionToken: 'to/k+n==' },
+    ];
+    await expect(store.put('r.dat', Buffer.from('x'), { meta: newMeta() })).rejects.toMatchObject({
+      kind: 'denied',
+      hint: 'check AWS_SESSION_TOKEN',
+    });
+    const restore = setEnv({ ...server.env, AWS_SESSION_TOKEN: 'to/k+n==' });
+    const withToken = await openS3('s3://lab/run7', 0);
+    expect(await withToken.put('r.dat', Buffer.from('x'), { meta: newMeta() })).toBe('stored');
+    const signed = /SignedHeaders=([^,]*)/.exec(server.served.at(-1)?.headers.authorization ?? '')?.[1];
+    expect(signed?.split(';')).toEqual(
+      expect.arrayContaining(['host', 'x-amz-security-token', 'x-amz-meta-push']),
+    );
+    await withToken.close();
+    restore();
+  });
+
+  it('by the time of the server once that has said that ours is wrong', async () => {
+    const hourLater = new Date(new Date().getTime() + 3_600_000);
+    server.fault = ({ nth, operation }) =>
+      operation === 'HeadObject' && nth === 1
+        ? { kind: 'answer', status: 403, body: '', headers: { date: hourLater.toUTCString() } }
+        : { kind: 'answer', status: 404, body: '' };
+    await expect(store.head('r.dat')).rejects.toMatchObject({ kind: 'denied' });
+    await store.head('r.dat');
+    const [before, after] = server.served.map(({ headers }) => timeOf(String(headers['x-amz-date'])));
+    expect(Math.round(((after ?? 0) - (before ?? 0)) / 60_000)).toBe(60);
+  });
+
+  it('what it is, in a header that no signature covers', async () => {
+    await store.head('r.dat');
+    const { 'user-agent': agent, authorization } = server.served[0]?.headers ?? {};
+    expect(agent).toMatch(/^capture\/\S+ node\/\d+\.\d+\.\d+$/);
+    expect(authorization).not.toContain('user-agent');
+  });
+});
+
+/** `20260131T235959Z` */
+function timeOf(text: string): number {
+  return Date.parse(text.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'));
+}

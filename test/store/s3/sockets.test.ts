@@ -1,0 +1,185 @@
+// The sockets to the server: few, used again and again, given up when they are dead, and none left behind.
+import { getEventListeners, once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openBucket, type Bucket } from '../../../src/store/s3/bucket.ts';
+import { headObject } from '../../../src/store/s3/objects.ts';
+import { putObject } from '../../../src/store/s3/put.ts';
+import type { OnTry, Store, StoreError } from '../../../src/store/contract/store.ts';
+import type { Operation } from '../../s3-server/operations.ts';
+import type { S3Server } from '../../s3-server/server.ts';
+import { chunks, listOf, newMeta, textOf } from '../contract.ts';
+import { eachOnItsServer, openS3, setEnv } from './setup.ts';
+
+const MIB = 2 ** 20;
+
+let server: S3Server;
+let store: Store;
+
+describe('sockets', () => {
+  eachOnItsServer(0, (started, opened) => {
+    server = started;
+    store = opened;
+  });
+  const put = (key: string): Promise<string> => store.put(key, Buffer.from('bytes'), { meta: newMeta() });
+
+  it('one serves request after request, whatever the answers are', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      await put('r.dat');
+      await store.head('none');
+      await store.get('none');
+      expect(await textOf((await store.get('r.dat'))?.body)).toBe('bytes');
+      await listOf(store, '');
+      await store.copy('r.dat', 'copy');
+      await store.delete(['copy']);
+      server.fault = () => ({ kind: 'answer', status: 403, code: 'AccessDenied' });
+      await expect(put('r.dat')).rejects.toMatchObject({ kind: 'denied' });
+      server.fault = () => undefined;
+    }
+    expect(server.connections()).toBe(1);
+  });
+
+  it('eight serve any number of requests at once', async () => {
+    await Promise.all(Array.from({ length: 50 }, (_, at) => put(`r.${at}`)));
+    expect(server.keys()).toHaveLength(50);
+    expect(server.connections()).toBe(8);
+  });
+
+  it('are left alone by requests that ended: none listens to the signal any more', async () => {
+    const { signal } = new AbortController();
+    for (let at = 0; at < 20; at += 1)
+      await store.put(`r.${at}`, Buffer.from('x'), { meta: newMeta(), signal });
+    await store.get('r.0', { signal }).then((got) => textOf(got?.body));
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  it('are waited for no longer than the signal says', async () => {
+    server.fault = () => ({ kind: 'stall' });
+    const hanging = Array.from({ length: 8 }, (_, at) => put(`r.${at}`));
+    await expect.poll(() => server.served.length).toBe(8);
+    const abort = new AbortController();
+    const ninth = store.put('r.9', Buffer.from('x'), { meta: newMeta(), signal: abort.signal });
+    await nextTurn();
+    abort.abort(new Error('the deadline'));
+    await expect(ninth).rejects.toThrow('the deadline');
+    expect(server.served).toHaveLength(8);
+    await store.close();
+    await Promise.allSettled(hanging);
+  });
+});
+
+describe('a socket that the server closed while it was idle', () => {
+  const told: (StoreError | undefined)[] = [];
+  eachOnItsServer(0, (started) => {
+    server = started;
+  });
+  beforeEach(async () => {
+    const onTry: OnTry = (_, error) => told.push(error);
+    told.length = 0;
+    store = await openS3('s3://lab/run7', 0, onTry);
+    await store.put('r.dat', Buffer.from('bytes'), { meta: newMeta() });
+    return () => store.close();
+  });
+  const put = (): Promise<string> => store.put('new', Buffer.from('bytes'), { meta: newMeta() });
+
+  it.each<[Operation, () => Promise<unknown>]>([
+    ['PutObject', put],
+    ['HeadObject', () => store.head('r.dat')],
+    ['GetObject', async () => textOf((await store.get('r.dat'))?.body)],
+    ['ListObjectsV2', () => listOf(store, '')],
+    ['DeleteObject', () => store.delete(['r.dat'])],
+    ['CopyObject', () => store.copy('r.dat', 'copy')],
+    [
+      'CompleteMultipartUpload',
+      () => store.put('big', chunks([Buffer.alloc(5 * MIB), Buffer.alloc(1)]), { meta: newMeta() }),
+    ],
+  ])('costs a %s one more try, and is no failure', async (operation, work) => {
+    let failed = 0;
+    server.fault = (incoming) => {
+      if (incoming.operation !== operation || failed > 0) return undefined;
+      failed += 1;
+      return { kind: 'reset', afterBytes: 0 };
+    };
+    await expect(put()).resolves.toBe('stored');
+    await work();
+    expect(failed).toBe(1);
+    expect(told.filter((error) => error !== undefined)).toEqual([]);
+  });
+
+  it('is one of several: the next try takes none that was idle as long', async () => {
+    await Promise.all(
+      Array.from({ length: 8 }, (_, at) => store.put(`r.${at}`, Buffer.from('x'), { meta: newMeta() })),
+    );
+    const fresh = server.connections();
+    // What comes over a connection of that time is not answered.
+    server.fault = () => (server.connections() === fresh ? { kind: 'reset', afterBytes: 0 } : undefined);
+    expect(await put()).toBe('stored');
+    expect(server.connections()).toBe(fresh + 1);
+  });
+
+  it('is not what a connection is that breaks at once: that is an outage', async () => {
+    const other = await openS3('s3://lab/run7', 0);
+    server.fault = () => ({ kind: 'reset', afterBytes: 0 });
+    await expect(other.head('r.dat')).rejects.toMatchObject({ kind: 'transient' });
+    expect(server.served.filter(({ operation }) => operation === 'HeadObject')).toHaveLength(1);
+    await other.close();
+  });
+});
+
+describe('a server that stops', () => {
+  let mute: http.Server;
+  let bucket: Bucket;
+  let restore: () => void;
+  let serve: http.RequestListener;
+  beforeEach(async () => {
+    mute = http.createServer((request, response) => serve(request, response));
+    mute.listen(0, '127.0.0.1');
+    await once(mute, 'listening');
+    restore = setEnv({
+      AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(mute.address() as AddressInfo).port}`,
+      AWS_REGION: 'us-east-1',
+      AWS_ACCESS_KEY_ID: 'k',
+      AWS_SECRET_ACCESS_KEY: 's',
+    });
+    const settings = { url: 's3://lab/run7', flags: ['path-style'], unfenced: false };
+    bucket = await openBucket(settings, 0, { stallMs: 300 });
+  });
+  afterEach(() => {
+    bucket.close();
+    mute.closeAllConnections();
+    mute.close();
+    restore();
+  });
+
+  it('to read a body is an outage', async () => {
+    serve = (request) => void (request.method === 'PUT' ? request.pause() : request.socket.destroy());
+    // More than the kernel takes for a socket that nobody reads.
+    await expect(
+      putObject(bucket, 'r.dat', Buffer.alloc(32 * MIB), { meta: newMeta() }),
+    ).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringContaining('no answer from http://127.0.0.1'),
+    });
+  });
+
+  it('after it has said no to half a body is heard', async () => {
+    serve = (request, response) => {
+      request.once('data', () => {
+        request.pause();
+        response.writeHead(403, { 'content-length': '0' }).end();
+      });
+    };
+    await expect(
+      putObject(bucket, 'r.dat', Buffer.alloc(32 * MIB), { meta: newMeta() }),
+    ).rejects.toMatchObject({
+      kind: 'denied',
+    });
+  });
+
+  it('in the head of an answer is an outage', async () => {
+    serve = (request) => void request.socket.write('HTTP/1.1 200 OK\r\nETag:');
+    await expect(headObject(bucket, 'r.dat')).rejects.toMatchObject({ kind: 'transient' });
+  });
+});
