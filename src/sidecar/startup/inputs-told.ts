@@ -18,7 +18,7 @@ import {
   type OtherRunsResult,
 } from '../../restore/inputs.ts';
 import type { Store } from '../../store/contract/store.ts';
-import { isMissing } from './new-store.ts';
+import { isMissing } from './opening-lines.ts';
 
 /** Names in a message; of further ones it gives the number. */
 const NAMED = 5;

@@ -1,6 +1,7 @@
 // The first lines for the user: who this is and what the task resumes from. If there is nothing, they say whether this
 // index has checkpoints under another task name: if a task was renamed, or a command was not told its name, it would
 // otherwise start from nothing without a word.
+import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { describeFiles, generationBytes } from '../../model/checkpoint/generation-words.ts';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
@@ -14,11 +15,11 @@ import {
   unescapeKey,
 } from '../../model/format/keys.ts';
 import type { Generation } from '../../model/format/records.ts';
-import { showPath } from '../../model/path.ts';
+import { encodePath, showPath } from '../../model/path.ts';
 import { formatAge } from '../../model/units.ts';
 import type { Store } from '../../store/contract/store.ts';
+import { storeDirectory } from '../../store/url.ts';
 import type { Needs } from '../run/context.ts';
-import type { Begun } from './start.ts';
 
 /** Names that are looked at, with one request each. */
 const MOST_NAMES = 5;
@@ -26,10 +27,17 @@ const MOST_NAMES = 5;
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'scope' | 'manifest' | 'store' | 'log' | 'attempt' | 'history' | 'now'>;
 
+/** What the start has found and done. */
+interface FoundAtStart {
+  /** The store is a directory that this attempt has made. */
+  readonly storeWasMissing: boolean;
+  readonly restored: { readonly generation: Generation | undefined; readonly files: number };
+}
+
 /** Who this is, and what the task resumes from. The task may start now. */
 export async function sayOpening(
   context: Uses,
-  { storeWasMissing, restored: { generation, files } }: Pick<Begun, 'storeWasMissing' | 'restored'>,
+  { storeWasMissing, restored: { generation, files } }: FoundAtStart,
   signal: AbortSignal,
 ): Promise<void> {
   sayStart(context, storeWasMissing);
@@ -59,6 +67,20 @@ function sayResumed(generation: Generation, files: number, { log, now }: Uses): 
     bytes: generationBytes(generation),
     ageMs,
   });
+}
+
+/**
+ * True when the store is to be a directory of this machine, and nothing stands there. A directory store is made by its
+ * first put: so a mistyped --to is a new, empty store.
+ */
+export function isMissing(url: string): boolean {
+  const directory = storeDirectory(url);
+  if (directory === undefined) return false;
+  try {
+    return fs.statSync(encodePath(directory), { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false; // The first request says why it cannot be seen.
+  }
 }
 
 export interface NameSearch {

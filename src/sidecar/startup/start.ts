@@ -29,7 +29,7 @@ import { doneAttempt } from './done-already.ts';
 import { handoverFor, restoredBefore } from './handover.ts';
 import { refuseMissingInputs } from './inputs-told.ts';
 import { lockWorkdir } from './lock.ts';
-import { isMissing } from './new-store.ts';
+import { isMissing } from './opening-lines.ts';
 import type { Patience } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
 import { openRunWorkers, spoolWarner } from './workers.ts';
