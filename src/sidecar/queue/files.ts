@@ -3,7 +3,7 @@
 // first, and what does not fit is not begun.
 import { reasonOf } from '../../model/errors.ts';
 import { byUrgency, type Sending } from '../../model/file/deadline.ts';
-import { decide, type FileEvent, isHeldBack, nextStep } from '../../model/file/decide.ts';
+import { decide, type FileEvent, isHeldBack, nextStep, type NextStep } from '../../model/file/decide.ts';
 import type { Evidence } from '../../model/file/evidence.ts';
 import {
   type ClosedHow,
@@ -15,11 +15,16 @@ import {
 import type { Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import { Changes } from '../../model/waiting.ts';
-import { FileStates, isOpen, type Need, Needs, type Standing } from './file-states.ts';
+import { type FileKey, FileStates, isOpen, type Need, Needs, type Standing } from './file-states.ts';
 import { Alarm, Priority, type PushHandle, Ready } from './turns.ts';
 
-/** Pushes under way at once: enough to hide the store's latency, few enough for its memory. */
-const MOST_PUSHES = 8;
+/** Pushes under way at once: enough small ones to hide the store's latency, few enough large ones for the memory. */
+const MOST_PUSHES = 32;
+const MOST_LARGE = 8;
+/** A body of this size is small: it is held in memory as a whole, by each push. */
+const SMALL_BYTES = 256 * 2 ** 10;
+/** While no large one may begin, so many are passed over for a small one behind them. */
+const MOST_PASSED = 32;
 
 /** Carries out one push of a file and says how it ended. Never throws because of a state of the file. */
 export type Pusher = (fileState: FileState, how: PushHandle) => Promise<FileEvent>;
@@ -59,6 +64,8 @@ export class Files {
   readonly #waiting: Alarm;
   readonly #needs: Needs;
   #running = 0;
+  /** How many of them are of large files. */
+  #large = 0;
   #closes = 0;
   #urgent = false;
   #hold = false;
@@ -280,34 +287,49 @@ export class Files {
     if (this.#stopped) return;
     const nowMs = this.#options.now();
     this.#noTime = false;
+    let passed = 0;
     for (const key of this.#ready) {
       const fileState = this.#fileStates.at(key);
-      if (this.#running >= MOST_PUSHES && !(fileState && this.#priority.isUrgent(fileState.role))) break;
+      const isUrgent = fileState !== undefined && this.#priority.isUrgent(fileState.role);
+      if (!isUrgent && (this.#running >= MOST_PUSHES || passed >= MOST_PASSED)) break;
+      const step = fileState === undefined ? undefined : this.#stepOf(key, fileState, nowMs);
+      if (fileState === undefined || step?.kind !== 'push') {
+        this.#ready.delete(key);
+        if (step?.kind === 'wait') this.#waiting.wait(key, step.untilMs);
+        continue;
+      }
+      const sizeBytes = this.#options.sizeOf(fileState.path);
+      if (!isUrgent && this.#large >= MOST_LARGE && sizeBytes > SMALL_BYTES) {
+        passed += 1;
+        continue;
+      }
+      if (!this.#priority.isBegun(fileState.role, sizeBytes)) {
+        this.#noTime = this.#running === 0 && this.#waiting.size === 0;
+        break;
+      }
       this.#ready.delete(key);
-      if (fileState === undefined) continue;
-      const urgent = this.#urgent || this.#needs.has(key);
-      const vouched = this.#urgent || this.#needs.vouches(key);
-      const step = nextStep(fileState, { nowMs, urgent, vouched, holdReplacing: this.#hold });
-      if (step.kind === 'push') {
-        if (!this.#priority.isBegun(this.#priority.sending(fileState))) {
-          this.#ready.add(key);
-          this.#noTime = this.#running === 0 && this.#waiting.size === 0;
-          break;
-        }
-        this.#start(fileState, step.spoolFirst);
-      } else if (step.kind === 'wait') this.#waiting.wait(key, step.untilMs);
+      this.#start(fileState, step.spoolFirst, sizeBytes);
     }
   }
 
-  #start(fileState: FileState, spoolFirst: boolean): void {
+  #stepOf(key: FileKey, fileState: FileState, nowMs: number): NextStep {
+    const urgent = this.#urgent || this.#needs.has(key);
+    const vouched = this.#urgent || this.#needs.vouches(key);
+    return nextStep(fileState, { nowMs, urgent, vouched, holdReplacing: this.#hold });
+  }
+
+  #start(fileState: FileState, spoolFirst: boolean, sizeBytes: number): void {
+    const large = sizeBytes > SMALL_BYTES ? 1 : 0;
     this.#running += 1;
+    this.#large += large;
     this.#apply(fileState, { kind: 'push-started' });
     const { push, now } = this.#options;
     const key = this.#fileStates.keyOf(fileState);
-    void push(fileState, this.#priority.began(key, fileState.path, fileState.role, spoolFirst))
+    void push(fileState, this.#priority.began(key, fileState.role, sizeBytes, spoolFirst))
       .catch((error: unknown): FileEvent => ({ kind: 'failed', why: reasonOf(error), atMs: now() }))
       .then((event) => {
         this.#running -= 1;
+        this.#large -= large;
         this.#priority.ended(key, event.kind === 'stored');
         this.#apply(this.#stateOf(fileState.path, fileState.role), event);
         this.#pump();

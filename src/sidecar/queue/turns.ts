@@ -209,19 +209,19 @@ export class Priority {
     return this.#deadlineMs !== undefined && role === 'checkpoint';
   }
 
-  isBegun(next: Sending): boolean {
+  isBegun(role: FileRole, sizeBytes: number): boolean {
     return (
       this.#deadlineMs === undefined ||
       isBegun(
-        next,
+        { role, bytes: sizeBytes * this.#ratio },
         [...this.#underWay.values()].map((push) => this.#left(push)),
         this.#window(this.#deadlineMs),
       )
     );
   }
 
-  began(key: FileKey, path: RelPath, role: FileRole, spoolFirst: boolean): PushHandle {
-    const push = { role, sizeBytes: this.#sizeOf(path), stop: new AbortController(), sentBytes: 0 };
+  began(key: FileKey, role: FileRole, sizeBytes: number, spoolFirst: boolean): PushHandle {
+    const push = { role, sizeBytes, stop: new AbortController(), sentBytes: 0 };
     this.#underWay.set(key, push);
     this.#rate.began(this.#now());
     this.giveUpLate();

@@ -1,4 +1,5 @@
-// Which files go first, and which are not begun, once the time is short. The clock and the link are the test's.
+// Which files go first, how many at once, and which are not begun once the time is short. The clock and the link are the
+// test's.
 import { describe, expect, it } from 'vitest';
 import type { FileEvent } from '../../../src/model/file/decide.ts';
 import type { FileRole } from '../../../src/model/file/file-state.ts';
@@ -68,9 +69,30 @@ async function closeAll(lab: Lab, paths: readonly string[]): Promise<void> {
 
 const OTHERS = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`other-${at}`, 1e6]));
 
+describe('while there is time', () => {
+  it('a small result waits for no large one', async () => {
+    const lab = open({ ...OTHERS, later: 1e6, small: 1000 });
+    const others = Object.keys(OTHERS);
+    for (const path of [...others, 'later', 'small']) lab.files.closed(path, 'close', 0);
+    expect(lab.begun).toEqual([...others, 'small']);
+    await lab.stores('other-3');
+    expect(lab.begun).toEqual([...others, 'small', 'later']);
+  });
+
+  it('32 small ones are sent at once, and a large one has its turn among them', async () => {
+    const names = Array.from({ length: 40 }, (_, at) => `small-${at}`);
+    const lab = open({ large: 1e6 });
+    for (const path of [...names.slice(0, 35), 'large', ...names.slice(35)])
+      lab.files.closed(path, 'close', 0);
+    expect(lab.begun).toEqual(names.slice(0, 32));
+    for (const path of names.slice(0, 4)) await lab.stores(path);
+    expect(lab.begun.slice(32)).toEqual([...names.slice(32, 35), 'large']);
+  });
+});
+
 describe('with a deadline', () => {
   it('checkpoints go first, then the smallest results', async () => {
-    const sizes = { ...OTHERS, large: 900, small: 10, middle: 500, 'a.chk': 5000 };
+    const sizes = { ...OTHERS, large: 900e3, small: 300e3, middle: 500e3, 'a.chk': 5e6 };
     const lab = open(sizes, (path) => (path.endsWith('.chk') ? 'checkpoint' : 'result'));
     await closeAll(lab, ['large', 'small', 'middle', 'a.chk']);
     expect(lab.begun).toEqual(['a.chk', 'small', 'middle', 'large']);
@@ -114,7 +136,7 @@ describe('with a deadline', () => {
   });
 
   it('results wait while a checkpoint keeps the link busy, but for one', async () => {
-    const sizes = { ...OTHERS, 'a.chk': 400e6, r1: 10, r2: 20, r3: 30 };
+    const sizes = { ...OTHERS, 'a.chk': 400e6, r1: 300e3, r2: 400e3, r3: 500e3 };
     const lab = open(sizes, (path) => (path.endsWith('.chk') ? 'checkpoint' : 'result'));
     await closeAll(lab, ['r3', 'r2', 'r1', 'a.chk']);
     expect(lab.begun).toEqual(['a.chk', 'r1']);
