@@ -6,7 +6,7 @@ import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, News, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { formatMs } from '../model/units.ts';
-import { type BackOff, createDeferred, pauseAfter } from '../model/waiting.ts';
+import { type BackOff, newDeferred, pauseAfter } from '../model/waiting.ts';
 import { clockMs, clockOffsetMs } from '../native/clock.ts';
 
 /**
@@ -45,8 +45,8 @@ interface SidecarEvents {
 
 export class SidecarProcess {
   readonly #options: SidecarOptions;
-  readonly #opened = createDeferred<Opening>();
-  readonly #ended = createDeferred<Ending>();
+  readonly #opened = newDeferred<Opening>();
+  readonly #ended = newDeferred<Ending>();
   /** What a replacement must be told again, by kind: the newest of each. */
   readonly #told = new Map<ToSidecar['kind'], ToSidecar>();
   readonly #deathsAtMs: number[] = [];

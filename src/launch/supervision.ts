@@ -4,7 +4,7 @@ import type { MessageFields } from '../model/format/message-fields.ts';
 import type { News, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { asksToEnd, canEndTask, type JobSignal, relayRule } from '../model/relay.ts';
-import { createDeferred } from '../model/waiting.ts';
+import { newDeferred } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 import { sendSignal } from '../native/processes.ts';
 import { Countdowns, LastCall } from './last-call.ts';
@@ -37,7 +37,7 @@ export class Supervision {
   readonly #lastCall: LastCall;
   readonly #notices: Notices;
   readonly #jobControl: JobControl;
-  readonly #endRequested = createDeferred<EndRequest>();
+  readonly #endRequested = newDeferred<EndRequest>();
   #task: Task | undefined;
   #isFenced = false;
   /** What came before the task ran, in the order in which it came; undefined once it runs. */

@@ -12,7 +12,7 @@ export interface Md5 {
 const wasm = isRefused() ? await (await import('hash-wasm')).createMD5() : undefined;
 
 /** A fresh md5, for bytes that arrive in pieces. Any number of them may be under way. */
-export function createMd5(): Md5 {
+export function newMd5(): Md5 {
   if (wasm === undefined) {
     const hash = createHash('md5');
     return { update: (bytes) => void hash.update(bytes), digest: () => hash.digest('hex') };
@@ -30,7 +30,7 @@ export function createMd5(): Md5 {
 
 /** md5 of these bytes, or of a text as UTF-8, as hex. */
 export function md5Of(content: Uint8Array | string): string {
-  const md5 = createMd5();
+  const md5 = newMd5();
   md5.update(typeof content === 'string' ? Buffer.from(content, 'utf8') : content);
   return md5.digest();
 }

@@ -11,7 +11,7 @@ export interface Deferred<T> {
 }
 
 /** A rejection that nobody awaits is not reported as unhandled: whoever rejects it says so in another way, too. */
-export function createDeferred<T>(): Deferred<T> {
+export function newDeferred<T>(): Deferred<T> {
   let settle: Omit<Deferred<T>, 'promise'> | undefined;
   const promise = new Promise<T>((resolve, reject) => {
     settle = { resolve, reject };

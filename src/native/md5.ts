@@ -1,7 +1,7 @@
 // md5 of what stands in an open file.
 import fs from 'node:fs';
 import { promisify } from 'node:util';
-import { createMd5 } from '../model/md5.ts';
+import { newMd5 } from '../model/md5.ts';
 
 const READ_BYTES = 2 ** 20;
 const read = promisify(fs.read);
@@ -12,7 +12,7 @@ export async function md5OfFile(
   signal?: AbortSignal,
   { first, end }: { readonly first: number; readonly end: number } = { first: 0, end: Infinity },
 ): Promise<string> {
-  const md5 = createMd5();
+  const md5 = newMd5();
   const buffer = Buffer.allocUnsafe(READ_BYTES);
   for (let at = first; ;) {
     signal?.throwIfAborted();

@@ -6,7 +6,7 @@ import { errnoOf, reasonOf } from '../model/errors.ts';
 import type { Notice } from '../model/format/notice.ts';
 import { encodePath, pathBytes, showPath } from '../model/path.ts';
 import { parseDurationMs } from '../model/units.ts';
-import { createDeferred } from '../model/waiting.ts';
+import { newDeferred } from '../model/waiting.ts';
 import { networkFileSystem } from '../native/network-files.ts';
 import { pause } from './metadata.ts';
 import { atInstant, instantMs, type Source, type SourceOptions } from './source.ts';
@@ -55,7 +55,7 @@ interface Watched {
 
 /** Watches the file's directory, or the nearest one above it that is there: it may be made later. */
 function watchNearest(file: string, { signal, garbage }: SourceOptions): Watched {
-  const { promise: changed, resolve } = createDeferred<void>();
+  const { promise: changed, resolve } = newDeferred<void>();
   const wake = (): void => resolve();
   try {
     const watcher = watchFrom(path.dirname(file), path.basename(file), wake);

@@ -2,7 +2,7 @@
 // file is proven unchanged.
 import fs from 'node:fs';
 import os from 'node:os';
-import { createMd5, type Md5 } from '../model/md5.ts';
+import { newMd5, type Md5 } from '../model/md5.ts';
 import {
   encode,
   partSizeBytes,
@@ -113,7 +113,7 @@ async function stream(pass: Pass, spool: BodyHead['spool']): Promise<WorkerAnswe
   const known = job.baseline?.size === facts.size ? await digest(chunks()) : undefined;
   if (known !== undefined && known === job.baseline?.md5)
     return unmoved(snapshot) ?? { kind: 'unchanged', md5: known, facts };
-  const hash = createMd5();
+  const hash = newMd5();
   const encoded = await encode(hashed(chunks(), hash), encodingOf(pass));
   const given = await giveParts(encoded, { facts, md5: known, spool }, outlet);
   // Proven at once, not when the last part is wanted: a slow link would only give the file time to move.
@@ -139,7 +139,7 @@ function unmoved(snapshot: Snapshot): { readonly kind: 'writer' | 'moved' } | un
 }
 
 export async function digest(chunks: AsyncIterable<Uint8Array>): Promise<string> {
-  const md5 = createMd5();
+  const md5 = newMd5();
   for await (const chunk of chunks) md5.update(chunk);
   return md5.digest();
 }

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { type Piece, TAIL_BYTES } from '../model/checkpoint/companions.ts';
 import type { FileFacts } from '../model/file/file-state.ts';
-import { createMd5 } from '../model/md5.ts';
+import { newMd5 } from '../model/md5.ts';
 import { factsOf, openBeneath } from '../native/files.ts';
 import { encode, partSizeBytes } from './encode.ts';
 import { digest, giveLast, giveParts, hashed, type Outlet, type Resources } from './read-file.ts';
@@ -56,7 +56,7 @@ function open({ root }: Resources, { path }: RangeJob): number | Obstacle {
 async function send(range: Open, first: number, facts: FileFacts, outlet: Outlet): Promise<WorkerAnswer> {
   const { resources, job } = range;
   const { buffers, compressor } = resources;
-  const md5 = createMd5();
+  const md5 = newMd5();
   const hashing = hashed(chunks(range, first, job.end), md5);
   const sizeBytes = job.end - first;
   const encoded = await encode(hashing, { sizeBytes, compression: job.compression, compressor, buffers });

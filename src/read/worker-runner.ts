@@ -2,7 +2,7 @@
 // answer, which may be a body. Replaces a thread that died, and ends one that has nothing to do but holds memory.
 import type { Fingerprint } from '../model/file/file-state.ts';
 import { showPath } from '../model/path.ts';
-import { createDeferred, type Deferred } from '../model/waiting.ts';
+import { newDeferred, type Deferred } from '../model/waiting.ts';
 import {
   type Body,
   type BodyHead,
@@ -219,7 +219,7 @@ class BodyFeed {
   readonly #readers: Omit<Deferred<IteratorResult<Bytes, undefined>>, 'promise'>[] = [];
   /** What the reader may give back: the worker has no use for a last part, which is of any size. */
   readonly #lent = new WeakMap<Uint8Array, Bytes>();
-  readonly #done = createDeferred<Proof>();
+  readonly #done = newDeferred<Proof>();
   /** Nothing more will come from the worker, which may be at another file: it is neither asked nor told to stop. */
   #outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
   #asked = 0;

@@ -7,7 +7,7 @@ import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
-import { createMd5 } from '../model/md5.ts';
+import { newMd5 } from '../model/md5.ts';
 import { encodePath, isInside, joinPath, type RelPath } from '../model/path.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { linkSignals } from '../model/waiting.ts';
@@ -149,7 +149,7 @@ async function* bytesOf(
   { decompress, ...options }: JoinOptions,
 ): AsyncGenerator<Uint8Array> {
   const stored = noteFailure(objectStream(store, key, { ...options, sizeHintBytes: size }));
-  const md5 = createMd5();
+  const md5 = newMd5();
   let at = 0;
   try {
     for await (const chunk of compressed ? orCorrupt(decompress(stored.body)) : stored.body) {

@@ -5,7 +5,7 @@ import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { linkStaysInside } from '../model/file/link-target.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
-import { createMd5 } from '../model/md5.ts';
+import { newMd5 } from '../model/md5.ts';
 import { decodePath, encodePath, type RelPath, showPath } from '../model/path.ts';
 import { plural } from '../model/units.ts';
 import type { WorkDir } from '../native/beneath.ts';
@@ -156,7 +156,7 @@ async function checked(
   plain: AsyncIterable<Uint8Array>,
   take: (chunk: Uint8Array) => Promise<void>,
 ): Promise<Written> {
-  const md5 = createMd5();
+  const md5 = newMd5();
   let size = 0;
   for await (const chunk of plain) {
     size += chunk.length;

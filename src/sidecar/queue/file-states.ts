@@ -6,7 +6,7 @@ import { provenFromMs } from '../../model/file/suspect.ts';
 import { fileStateRow } from '../../model/packed/file-states.ts';
 import { PackedMap, Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
-import { createDeferred } from '../../model/waiting.ts';
+import { newDeferred } from '../../model/waiting.ts';
 
 /** Stands for one file in one role. A number, because there may be very many. */
 export type FileKey = number;
@@ -255,13 +255,13 @@ export class Needs {
       const fileState = this.#fileStates.at(key);
       if (fileState !== undefined && !this.#isOver(fileState, closes)) open.set(key, closes);
     }
-    const all = createDeferred<void>();
+    const all = newDeferred<void>();
     const wait: Wait = { vouched, open, done: all.resolve };
     this.#waits.add(wait);
     return {
       met: async (signal) => {
         if (open.size === 0 || signal.aborted) return open.size === 0;
-        const end = createDeferred<void>();
+        const end = newDeferred<void>();
         const aborted = (): void => end.resolve();
         signal.addEventListener('abort', aborted, { once: true });
         await Promise.race([all.promise, end.promise]);

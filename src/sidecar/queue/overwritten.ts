@@ -4,7 +4,7 @@
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
-import { createMd5 } from '../../model/md5.ts';
+import { newMd5 } from '../../model/md5.ts';
 import { markRow } from '../../model/packed/fields.ts';
 import { PackedMap } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
@@ -66,7 +66,7 @@ export async function withMd5(
   signal: AbortSignal,
 ): Promise<StoredFile | undefined> {
   if (there.md5 !== undefined) return { ...there, md5: there.md5 };
-  const md5 = createMd5();
+  const md5 = newMd5();
   let bytes = 0;
   const body = objectStream(store, there.key, { parallel: 1, sizeHintBytes: there.storedSize, signal });
   try {

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { encodePath, showPath } from '../../model/path.ts';
-import { createDeferred } from '../../model/waiting.ts';
+import { newDeferred } from '../../model/waiting.ts';
 
 /** `255`, blanks around it and the end of the line. */
 const LIMIT_BYTES = 16;
@@ -38,7 +38,7 @@ export function openExitFile(file: string): ExitFile {
       hint: `mount the volume that both containers share, or mkdir -p ${showPath(dir)}`,
     });
   }
-  const said = createDeferred<{ status: TaskStatus }>();
+  const said = newDeferred<{ status: TaskStatus }>();
   let isSaid = false;
   let before: string | undefined;
   let settling: NodeJS.Timeout | undefined;

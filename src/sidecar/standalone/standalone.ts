@@ -7,7 +7,7 @@ import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../../model/exit-status.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { formatMs } from '../../model/units.ts';
-import { createDeferred } from '../../model/waiting.ts';
+import { newDeferred } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { Opened, Sidecar } from '../interface.ts';
 import type { RunEnd } from '../shutdown/outcome.ts';
@@ -29,7 +29,7 @@ export async function runStandalone(settings: Settings, log: Log): Promise<ExitS
   const stops = openStops();
   const exitFile = settings.exitFile === undefined ? undefined : openExitFile(settings.exitFile);
   const notices = openWatchNotices(settings, log);
-  const fenced = createDeferred<string>();
+  const fenced = newDeferred<string>();
   try {
     const opened = await open({
       settings,

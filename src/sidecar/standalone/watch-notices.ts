@@ -4,7 +4,7 @@ import type { Log } from '../../log/log.ts';
 import { deadlineOf, drainReserveMs } from '../../model/file/deadline.ts';
 import { type Notice, sameNotice } from '../../model/format/notice.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import { createDeferred } from '../../model/waiting.ts';
+import { newDeferred } from '../../model/waiting.ts';
 import { clockMs, fromTimeOfDay, type LongTimer, startTimer } from '../../native/clock.ts';
 import { openNotices } from '../../notices/notices.ts';
 import type { Sidecar } from '../interface.ts';
@@ -38,7 +38,7 @@ export function openWatchNotices({ notices: { sources }, graceMs }: Settings, lo
   let sidecar: Pick<Sidecar, 'noticed' | 'advised'> | undefined;
   let drainMs: number | undefined;
   let timer: LongTimer | undefined;
-  const takenAway = createDeferred<TakenAway>();
+  const takenAway = newDeferred<TakenAway>();
   const first = (): Standing | undefined => standing.toSorted((a, b) => a.deadlineMs - b.deadlineMs)[0];
   const arm = (): void => {
     timer?.cancel();

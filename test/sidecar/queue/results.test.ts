@@ -5,7 +5,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { type FileState, newFileState } from '../../../src/model/file/file-state.ts';
 import type { StoredFile } from '../../../src/model/format/records.ts';
 import { Paths } from '../../../src/model/packed/packed-map.ts';
-import { createDeferred } from '../../../src/model/waiting.ts';
+import { newDeferred } from '../../../src/model/waiting.ts';
 import type { Body } from '../../../src/read/reading.ts';
 import { Results } from '../../../src/sidecar/queue/results.ts';
 import type { PushHandle } from '../../../src/sidecar/queue/turns.ts';
@@ -107,8 +107,8 @@ it('an object that the result has left is deleted', async () => {
 it('content that comes back to a key while that is deleted is pushed after it', async () => {
   await push(LARGE);
   await push(SMALL);
-  const begun = createDeferred<void>();
-  const may = createDeferred<void>();
+  const begun = newDeferred<void>();
+  const may = newDeferred<void>();
   deleting = () => begun.resolve();
   mayDelete = may.promise;
   const deletion = results.deleteObsolete();

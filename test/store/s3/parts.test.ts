@@ -5,7 +5,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createDeferred } from '../../../src/model/waiting.ts';
+import { newDeferred } from '../../../src/model/waiting.ts';
 import { type Bucket, openBucket } from '../../../src/store/s3/bucket.ts';
 import { putObject } from '../../../src/store/s3/put.ts';
 import { newMeta } from '../contract.ts';
@@ -50,7 +50,7 @@ async function* body(parts: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
 it('a part is given back when it has left, not when it is answered', async () => {
   const parts = [PART_BYTES, PART_BYTES + 1].map((size, at) => Buffer.alloc(size, `part ${at}`));
   const md5s = parts.map((part) => createHash('md5').update(part).digest('hex'));
-  const answered = parts.map(() => createDeferred<void>());
+  const answered = parts.map(() => newDeferred<void>());
   const received = new Map<string, string>();
   serve = async (part, request) => {
     request.socket.write('HTTP/1.1 200 OK\r\nETag: "e"\r\nContent-Length: 0\r\n\r\n');
@@ -71,7 +71,7 @@ it('a part is given back when it has left, not when it is answered', async () =>
 });
 
 it('a part is given up when another one is refused', async () => {
-  const isOver = createDeferred<void>();
+  const isOver = newDeferred<void>();
   serve = async (part, request, response) => {
     request.resume();
     if (part === '1') request.socket.once('close', () => isOver.resolve());
