@@ -1,5 +1,5 @@
 // The kinds of stores: one line for each here, all else is in the room of its driver. Drivers are loaded on first use:
-// a task with a file store must not pay for the AWS SDK at its start, and the launcher, which only reads URLs, loads none.
+// a task with a file store must not pay for what S3 needs, and the launcher, which only reads URLs, loads none.
 import type { StoreSettings } from '../model/format/settings.ts';
 import { StoreError, type OnTry, type Store, type StoreKind } from './contract/store.ts';
 import { fileKind } from './file/url.ts';

@@ -117,7 +117,7 @@ async function customEndpoint(): Promise<URL | undefined> {
   if (text === '') return undefined;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
-  throw new StoreError('refused', 'AWS_ENDPOINT_URL_S3 is no address of a server', {
+  throw new StoreError('refused', 'AWS_ENDPOINT_URL is no address of a server', {
     hint: 'write https://host or http://host:port',
   });
 }

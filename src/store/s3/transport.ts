@@ -12,8 +12,15 @@ const MOST_SOCKETS = 8;
 /** A request that moves no byte for so long, or hardly any of its answer, is dead: it is ended and tried again. */
 const STALL_MS = 30_000;
 
+/**
+ * After that, an idle socket is closed: what stands between forgets connections without a word, and the next request
+ * would only find out by a stall. Servers that say how long they wait themselves (`Keep-Alive: timeout=5`) are believed.
+ */
+const IDLE_MS = 15_000;
+
 export interface TransportTuning {
   readonly stallMs?: number;
+  readonly idleMs?: number;
 }
 
 /** A server, by name or by address. */
@@ -58,52 +65,43 @@ export class Unanswered extends Error {
   }
 }
 
+const CLOSED = 'the store is closed';
+
 export type Transport = ReturnType<typeof openTransport>;
 
 /** The sockets of one store; `close()` closes them. */
-export function openTransport({ stallMs = STALL_MS }: TransportTuning = {}) {
-  const sockets = { keepAlive: true, maxSockets: MOST_SOCKETS, maxFreeSockets: MOST_SOCKETS };
+export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: TransportTuning = {}) {
+  // An agent's own limit is that of its idle sockets; each request brings another.
+  const sockets = {
+    keepAlive: true,
+    maxSockets: MOST_SOCKETS,
+    maxFreeSockets: MOST_SOCKETS,
+    timeout: idleMs,
+  };
   const plain = new PlainAgent(sockets, stallMs);
   const secure = new TunnelAgent({ ...sockets, ca: certificates() }, stallMs, process.env);
-
+  const underWay = new Set<GiveUp>();
   let isClosed = false;
-  /** Resolves with the head of the answer; its body must be read or destroyed. */
-  const send = (outgoing: Outgoing, signal: AbortSignal | undefined): Promise<Answer> =>
-    new Promise((resolve, reject) => {
+  return {
+    /** Resolves with the head of the answer; its body must be read or destroyed. */
+    send: async (outgoing: Outgoing, signal: AbortSignal | undefined): Promise<Answer> => {
       signal?.throwIfAborted();
-      if (isClosed) throw new Error('the store is closed');
+      if (isClosed) throw new Error(CLOSED);
       const { isTls } = outgoing.server;
-      const target = isTls ? outgoing : throughProxy(outgoing);
+      const { server, method, path, headers, body } = isTls ? outgoing : throughProxy(outgoing);
       const sender = (isTls ? https : http).request({
         agent: isTls ? secure : plain,
-        host: target.server.host,
-        port: target.server.port,
-        method: target.method,
-        path: target.path,
-        headers: target.headers,
+        host: server.host,
+        port: server.port,
+        method,
+        path,
+        headers,
         timeout: stallMs,
       });
-      const abort = (): void => void sender.destroy(new Error('aborted'));
-      signal?.addEventListener('abort', abort, { once: true });
-      sender.once('close', () => signal?.removeEventListener('abort', abort));
-      sender.once('timeout', () =>
-        sender.destroy(Object.assign(new Error('no byte in time'), { code: 'ETIMEDOUT' })),
-      );
-      sender.on('error', (error) => reject(new Unanswered(error, sender.reusedSocket)));
-      sender.once('response', (body) => {
-        // Whoever reads the body is told; nobody may be reading it.
-        body.on('error', () => undefined);
-        const onceLeft = (then: () => void): void => {
-          if (sender.writableFinished) then();
-          else sender.once('finish', then);
-        };
-        resolve({ status: body.statusCode ?? 0, headers: body.headers, body, onceLeft });
-      });
-      sender.end(target.body);
-    });
-
-  return {
-    send,
+      const answer = answerTo(sender, signal, underWay);
+      sender.end(body);
+      return answer;
+    },
     /** What has been idle as long as a socket that turned out to be dead is dead, too. */
     closeIdle: () => {
       for (const agent of [plain, secure])
@@ -112,10 +110,45 @@ export function openTransport({ stallMs = STALL_MS }: TransportTuning = {}) {
     },
     close: () => {
       isClosed = true;
+      for (const giveUp of underWay) giveUp(new Error(CLOSED));
       plain.destroy();
       secure.destroy();
     },
   };
+}
+
+type GiveUp = (why: Error) => void;
+
+function answerTo(
+  sender: http.ClientRequest,
+  signal: AbortSignal | undefined,
+  underWay: Set<GiveUp>,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (why: Error): void => {
+      sender.destroy(why);
+      // A request that waits for a socket says nothing before it has got one.
+      reject(new Unanswered(why, false));
+    };
+    const abort = (): void => giveUp(new Error('aborted'));
+    underWay.add(giveUp);
+    signal?.addEventListener('abort', abort, { once: true });
+    sender.once('close', () => {
+      underWay.delete(giveUp);
+      signal?.removeEventListener('abort', abort);
+    });
+    sender.once('timeout', () => giveUp(Object.assign(new Error('no byte in time'), { code: 'ETIMEDOUT' })));
+    sender.on('error', (error) => reject(new Unanswered(error, sender.reusedSocket)));
+    sender.once('response', (body) => {
+      // Whoever reads the body is told; nobody may be reading it.
+      body.on('error', () => undefined);
+      const onceLeft = (then: () => void): void => {
+        if (sender.writableFinished) then();
+        else sender.once('finish', then);
+      };
+      resolve({ status: body.statusCode ?? 0, headers: body.headers, body, onceLeft });
+    });
+  });
 }
 
 /** Plain http goes to a proxy in absolute form (RFC 9112, section 3.2.2). */

@@ -149,8 +149,8 @@ describe('a bucket is where the SDK finds it', () => {
   });
 
   it.each([
-    ['minio:9000', {}, /AWS_ENDPOINT_URL_S3 is no address of a server/],
-    ['not an address', {}, /AWS_ENDPOINT_URL_S3 is no address of a server/],
+    ['minio:9000', {}, /AWS_ENDPOINT_URL is no address of a server/],
+    ['not an address', {}, /AWS_ENDPOINT_URL is no address of a server/],
     ['https://minio', FIPS, /AWS_USE_FIPS_ENDPOINT and AWS_ENDPOINT_URL cannot both be set/],
     ['https://minio', DUAL, /AWS_USE_DUALSTACK_ENDPOINT and AWS_ENDPOINT_URL cannot both be set/],
   ])('or it is said why nobody can: %s %j', async (url, env, message) => {

@@ -14,6 +14,7 @@ import { chunks, listOf, newMeta, textOf } from '../contract.ts';
 import { eachOnItsServer, openS3, setEnv } from './setup.ts';
 
 const MIB = 2 ** 20;
+const EMPTY = { 'content-length': '0' };
 
 let server: S3Server;
 let store: Store;
@@ -67,6 +68,17 @@ describe('sockets', () => {
     expect(server.served).toHaveLength(8);
     await store.close();
     await Promise.allSettled(hanging);
+  });
+
+  it('are asked for by nobody once the store is closed', async () => {
+    server.fault = () => ({ kind: 'stall' });
+    const hanging = Array.from({ length: 10 }, (_, at) => put(`r.${at}`));
+    await expect.poll(() => server.served.length).toBe(8);
+    await store.close();
+    const ends = await Promise.allSettled(hanging);
+    expect(ends.filter(({ status }) => status === 'rejected')).toHaveLength(10);
+    await expect(store.head('r.0')).rejects.toThrow('the store is closed');
+    expect(server.served).toHaveLength(8);
   });
 });
 
@@ -128,7 +140,7 @@ describe('a socket that the server closed while it was idle', () => {
   });
 });
 
-describe('a server that stops', () => {
+describe('a server of few words', () => {
   let mute: http.Server;
   let bucket: Bucket;
   let restore: () => void;
@@ -144,7 +156,7 @@ describe('a server that stops', () => {
       AWS_SECRET_ACCESS_KEY: 's',
     });
     const settings = { url: 's3://lab/run7', flags: ['path-style'], unfenced: false };
-    bucket = await openBucket(settings, 0, { stallMs: 300 });
+    bucket = await openBucket(settings, 0, { stallMs: 300, idleMs: 100 });
   });
   afterEach(() => {
     bucket.close();
@@ -153,7 +165,19 @@ describe('a server that stops', () => {
     restore();
   });
 
-  it('to read a body is an outage', async () => {
+  it('is not kept waiting: a socket that is idle for long is closed', async () => {
+    serve = (_, response) => response.writeHead(404, EMPTY).end();
+    const connections = (): Promise<number> =>
+      new Promise((resolve) => mute.getConnections((_, count) => resolve(count)));
+    await headObject(bucket, 'r.dat');
+    expect(await connections()).toBe(1);
+    await expect.poll(connections).toBe(0);
+    // While it is in use, that limit does not hold.
+    serve = (_, response) => void setTimeout(() => response.writeHead(404, EMPTY).end(), 200);
+    expect(await headObject(bucket, 'r.dat')).toBeUndefined();
+  });
+
+  it('that stops reading a body is an outage', async () => {
     serve = (request) => void (request.method === 'PUT' ? request.pause() : request.socket.destroy());
     // More than the kernel takes for a socket that nobody reads.
     await expect(
@@ -164,7 +188,7 @@ describe('a server that stops', () => {
     });
   });
 
-  it('after it has said no to half a body is heard', async () => {
+  it('that says no to half a body is heard', async () => {
     serve = (request, response) => {
       request.once('data', () => {
         request.pause();
@@ -178,7 +202,7 @@ describe('a server that stops', () => {
     });
   });
 
-  it('in the head of an answer is an outage', async () => {
+  it('that stops in the head of an answer is an outage', async () => {
     serve = (request) => void request.socket.write('HTTP/1.1 200 OK\r\nETag:');
     await expect(headObject(bucket, 'r.dat')).rejects.toMatchObject({ kind: 'transient' });
   });
