@@ -137,10 +137,10 @@ export type KeySource = () => Promise<Keys>;
  * SSO, roles, ECS, EC2) takes half a MB of code, which only such a run loads.
  */
 export function newKeySource(transport: Transport, region: string): KeySource {
+  const fromVariables = keysOfVariables(process.env);
+  if (fromVariables !== undefined) return async () => fromVariables;
   let chain: Promise<KeySource> | undefined;
   return async () => {
-    const fromVariables = keysOfVariables(process.env);
-    if (fromVariables !== undefined) return fromVariables;
     chain ??= import('./credentials.ts').then(({ credentialChain }) => credentialChain(transport, region));
     return (await chain)();
   };

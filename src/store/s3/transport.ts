@@ -7,8 +7,8 @@ import { StoreError } from '../contract/store.ts';
 import { PlainAgent, TunnelAgent } from './agents.ts';
 import { hostOf, proxyFor, proxyHeaders } from './proxy.ts';
 
-/** Each socket in use holds a part in memory; more of them are no faster on one link. */
-const MOST_SOCKETS = 8;
+/** One for each push (sidecar/queue/files), and some for records and deletions. */
+const MOST_SOCKETS = 40;
 /** A request that moves no byte for so long, or hardly any of its answer, is dead: it is ended and tried again. */
 const STALL_MS = 30_000;
 

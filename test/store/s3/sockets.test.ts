@@ -42,10 +42,10 @@ describe('sockets', () => {
     expect(server.connections()).toBe(1);
   });
 
-  it('eight serve any number of requests at once', async () => {
-    await Promise.all(Array.from({ length: 50 }, (_, at) => put(`r.${at}`)));
-    expect(server.keys()).toHaveLength(50);
-    expect(server.connections()).toBe(8);
+  it('forty serve any number of requests at once', async () => {
+    await Promise.all(Array.from({ length: 100 }, (_, at) => put(`r.${at}`)));
+    expect(server.keys()).toHaveLength(100);
+    expect(server.connections()).toBe(40);
   });
 
   it('are left alone by requests that ended: none listens to the signal any more', async () => {
@@ -58,27 +58,27 @@ describe('sockets', () => {
 
   it('are waited for no longer than the signal says', async () => {
     server.fault = () => ({ kind: 'stall' });
-    const hanging = Array.from({ length: 8 }, (_, at) => put(`r.${at}`));
-    await expect.poll(() => server.served.length).toBe(8);
+    const hanging = Array.from({ length: 40 }, (_, at) => put(`r.${at}`));
+    await expect.poll(() => server.served.length).toBe(40);
     const abort = new AbortController();
-    const ninth = store.put('r.9', Buffer.from('x'), { meta: newMeta(), signal: abort.signal });
+    const oneMore = store.put('r.40', Buffer.from('x'), { meta: newMeta(), signal: abort.signal });
     await nextTurn();
     abort.abort(new Error('the deadline'));
-    await expect(ninth).rejects.toThrow('the deadline');
-    expect(server.served).toHaveLength(8);
+    await expect(oneMore).rejects.toThrow('the deadline');
+    expect(server.served).toHaveLength(40);
     await store.close();
     await Promise.allSettled(hanging);
   });
 
   it('are asked for by nobody once the store is closed', async () => {
     server.fault = () => ({ kind: 'stall' });
-    const hanging = Array.from({ length: 10 }, (_, at) => put(`r.${at}`));
-    await expect.poll(() => server.served.length).toBe(8);
+    const hanging = Array.from({ length: 50 }, (_, at) => put(`r.${at}`));
+    await expect.poll(() => server.served.length).toBe(40);
     await store.close();
     const ends = await Promise.allSettled(hanging);
-    expect(ends.filter(({ status }) => status === 'rejected')).toHaveLength(10);
+    expect(ends.filter(({ status }) => status === 'rejected')).toHaveLength(50);
     await expect(store.head('r.0')).rejects.toThrow('the store is closed');
-    expect(server.served).toHaveLength(8);
+    expect(server.served).toHaveLength(40);
   });
 });
 
