@@ -1,11 +1,13 @@
 // `npm run bench`: measures capture and its rivals in turn, prints one table for each part and writes JSON and plots.
 //   npm run bench -- [part ...] [--rounds n] [--json file] [--no-rivals] [--large] [--tiny]
-//   npm run bench -- --report file     prints the tables of a JSON file again: the markdown of docs/performance.md
+//   npm run bench -- --report file     prints the tables of a JSON file again
+//   npm run bench -- --docs file       writes them, with the plots, into docs/performance.md
 // --large adds the largest sizes and the long waits; --tiny makes all so small that only its own test can want it.
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { writeDocs } from './lib/docs.mjs';
 import { measurePart } from './lib/rounds.mjs';
 import { machine } from './lib/machine.mjs';
 import { plotsOf } from './lib/plots.mjs';
@@ -50,13 +52,16 @@ const { values: options, positionals } = parseArgs({
     rounds: { type: 'string' },
     json: { type: 'string' },
     report: { type: 'string' },
+    docs: { type: 'string' },
     'no-rivals': { type: 'boolean', default: false },
     large: { type: 'boolean', default: false },
     tiny: { type: 'boolean', default: false },
   },
 });
 
-if (options.report !== undefined) console.log(report(JSON.parse(fs.readFileSync(options.report, 'utf8'))));
+const readResults = (file) => JSON.parse(fs.readFileSync(file, 'utf8'));
+if (options.report !== undefined) console.log(report(readResults(options.report)));
+else if (options.docs !== undefined) writeDocs(readResults(options.docs));
 else await measure();
 
 async function measure() {
