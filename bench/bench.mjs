@@ -4,6 +4,7 @@
 //   npm run bench -- --docs file       writes them, with the plots, into docs/performance.md
 // --large adds the largest sizes and the long waits; --tiny makes all so small that only its own test can want it.
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -12,6 +13,7 @@ import { measurePart } from './lib/rounds.mjs';
 import { machine } from './lib/machine.mjs';
 import { plotsOf } from './lib/plots.mjs';
 import { report, reportPart } from './lib/report.mjs';
+import { stopAll } from './lib/running.mjs';
 import { startServer } from './lib/server.mjs';
 import { knownTools } from './lib/tools.mjs';
 import { burst } from './parts/burst.mjs';
@@ -74,6 +76,10 @@ async function measure() {
     console.log(`not measured: ${name} (${program} is not installed)`);
   const results = { ...machine(), versions, large: options.large, parts: [] };
   const server = await startServer();
+  for (const signal of ['SIGINT', 'SIGTERM'])
+    process.once(signal, () => {
+      void stopAll().finally(() => process.exit(128 + os.constants.signals[signal]));
+    });
   try {
     for (const part of PARTS.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
       const settings = {

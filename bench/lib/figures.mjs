@@ -19,7 +19,15 @@ export function worded(value, unit = '') {
   if (!Number.isFinite(value)) return '-';
   const size = Math.abs(value);
   const digits =
-    unit === '' && Number.isInteger(value) ? 0 : size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+    value === 0 || (unit === '' && Number.isInteger(value))
+      ? 0
+      : size >= 100
+        ? 0
+        : size >= 10
+          ? 1
+          : size >= 1
+            ? 2
+            : 3;
   const text = value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
   return unit === '' ? text : unit === '%' ? `${text} %` : `${text} ${unit}`;
 }

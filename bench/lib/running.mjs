@@ -22,6 +22,13 @@ export function clockMs() {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
+const live = new Set();
+
+/** Ends all that runs: for a bench that is ended itself. */
+export async function stopAll() {
+  await Promise.all([...live].map((running) => running.stop()));
+}
+
 /** Starts a task under a tool, in a directory of its own. */
 export function startRun({ server, tool }, { task, options = [], bytesPerSecond }) {
   const dir = freshDir();
@@ -42,7 +49,7 @@ export function startRun({ server, tool }, { task, options = [], bytesPerSecond 
     child.once('close', resolve);
   }).then(() => (state.closed = true));
   const events = () => eventsOf(log);
-  return {
+  const running = {
     state,
     events,
     /** Resolves when the task has noted this; to false when the run is over. */
@@ -58,6 +65,7 @@ export function startRun({ server, tool }, { task, options = [], bytesPerSecond 
     look: () => look(state, child.pid, events),
     stop: async () => {
       state.over = true;
+      live.delete(running);
       killTree(child.pid);
       await closed;
       const cleanUp = ['-c', tool.cleanUp ?? ':'];
@@ -65,6 +73,8 @@ export function startRun({ server, tool }, { task, options = [], bytesPerSecond 
       fs.rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
     },
   };
+  live.add(running);
+  return running;
 }
 
 /** Finds the processes as they come. */
