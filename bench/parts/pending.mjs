@@ -20,12 +20,13 @@ export const pending = {
     { key: 'peakMiB', title: 'Memory by pending results', xTitle: 'results', yTitle: 'MiB (PSS), the most' },
   ],
   cases: (size) => {
-    const counts = {
-      tiny: [10],
-      usual: [1000, 10_000, 50_000, 200_000],
-      large: [1000, 10_000, 50_000, 200_000],
-    };
-    return counts[size].map((count) => ({ name: count.toLocaleString('en'), x: count }));
+    const counts = size === 'tiny' ? [10] : [1000, 10_000, 50_000, 200_000];
+    return counts.map((count) => ({
+      name: count.toLocaleString('en'),
+      x: count,
+      // The mount takes minutes for as many.
+      only: count === 200_000 && size === 'usual' ? 'capture' : undefined,
+    }));
   },
   measure: async ({ server, tool, item: { x } }) => {
     const task = {
