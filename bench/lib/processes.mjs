@@ -45,31 +45,35 @@ export function sleeps(pid) {
   return sum;
 }
 
-/** Looks at a tree now and then, and keeps the highest sum of memory. */
+/** Looks at some processes now and then, and keeps the highest sum of their memory. */
 export function watchPeak(pids, everyMs = 200) {
-  let peakMiB = 0;
   const look = () => {
-    peakMiB = Math.max(
-      peakMiB,
-      pids().reduce((sum, pid) => sum + pssMiB(pid), 0),
-    );
+    const sumMiB = pids().reduce((sum, pid) => sum + pssMiB(pid), 0);
+    peak.mostMiB = Math.max(peak.mostMiB, sumMiB);
   };
   const timer = setInterval(look, everyMs);
-  return () => {
-    look();
-    clearInterval(timer);
-    return peakMiB;
-  };
+  const peak = { mostMiB: 0, look, close: () => clearInterval(timer) };
+  return peak;
 }
 
-/** Ends a tree: the parents first, so that none is started again. */
+/** Ends a tree. Each process is stopped before its children are asked for, so that none is started meanwhile. */
 export function killTree(pid) {
-  for (const one of tree(pid)) {
-    try {
-      process.kill(one, 'SIGKILL');
-    } catch {
-      // It is gone.
-    }
+  const found = [];
+  const left = [pid];
+  while (left.length > 0) {
+    const next = left.pop();
+    signal(next, 'SIGSTOP');
+    found.push(next);
+    left.push(...childrenOf(next));
+  }
+  for (const one of found) signal(one, 'SIGKILL');
+}
+
+function signal(pid, name) {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It is gone.
   }
 }
 

@@ -41,6 +41,7 @@ async function rateOf({ server, tool }, task) {
   };
   const { events } = await run({ server, tool }, { task, during, capS: 5, unverified: true });
   const [ready, work] = ['ready', 'work'].map((mark) => events.find(({ event }) => event === mark));
+  if (work === undefined) throw new Error(`${tool.name} was ended before the task`);
   return {
     perMs: work.perMs,
     seconds: (work.atMs - ready.atMs) / 1000,

@@ -31,7 +31,7 @@ let printed: string;
 beforeAll(() => {
   printed = bench('--tiny', '--no-rivals', '--rounds', '1', '--json', json);
   ({ parts } = JSON.parse(fs.readFileSync(json, 'utf8')));
-}, 300_000);
+}, 600_000);
 
 afterAll(() => dir.remove());
 
