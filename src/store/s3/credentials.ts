@@ -2,8 +2,17 @@
 // (build.mjs), loaded by runs whose keys are not in variables. Its requests go our way: proxy, certificates, limits.
 import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import { buildQueryString, HttpResponse, type HttpRequest } from '@smithy/core/protocols';
-import type { KeySource } from './environment.ts';
 import type { Transport } from './transport.ts';
+
+/** What a request is signed with. */
+export interface Keys {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string | undefined;
+}
+
+/** Gives the keys that are valid now: kept, and asked for anew, once for all, five minutes before they expire. */
+export type KeySource = () => Promise<Keys>;
 
 /** The SDK's own logger would write to the terminal of the task. */
 const SILENT = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };

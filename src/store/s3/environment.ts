@@ -12,6 +12,7 @@ import {
   SelectorType,
 } from '@smithy/core/config';
 import { StoreError } from '../contract/store.ts';
+import type { Keys, KeySource } from './credentials.ts';
 import { hostOf } from './proxy.ts';
 import type { Server, Transport } from './transport.ts';
 
@@ -121,16 +122,6 @@ async function customEndpoint(): Promise<URL | undefined> {
     hint: 'write https://host or http://host:port',
   });
 }
-
-/** What a request is signed with. */
-export interface Keys {
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-  readonly sessionToken?: string | undefined;
-}
-
-/** Gives the keys that are valid now: kept, and asked for anew, once for all, five minutes before they expire. */
-export type KeySource = () => Promise<Keys>;
 
 /**
  * A source that has nothing kept. Keys in variables are those that the SDK's chain looks at first; all else (profiles,
