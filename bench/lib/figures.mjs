@@ -13,23 +13,14 @@ export function median(numbers) {
   return sorted.length % 2 === 1 ? sorted[middle - 0.5] : mean(sorted.slice(middle - 1, middle + 1));
 }
 
-/** Three digits that count, and the unit. */
+/** Three digits that count, two below a tenth; and the unit. */
 export function worded(value, unit = '') {
   if (typeof value === 'string') return value;
   if (!Number.isFinite(value)) return '-';
   const size = Math.abs(value);
-  const digits =
-    value === 0 || (unit === '' && Number.isInteger(value))
-      ? 0
-      : size >= 100
-        ? 0
-        : size >= 10
-          ? 1
-          : size >= 1
-            ? 2
-            : 3;
-  const text = value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
-  return unit === '' ? text : unit === '%' ? `${text} %` : `${text} ${unit}`;
+  const whole = size >= 100 || (unit === '' && Number.isInteger(value));
+  const digits = whole ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: size < 0.1 ? 2 : 3 };
+  return `${value.toLocaleString('en', digits)} ${unit}`.trimEnd();
 }
 
 function mean(numbers) {

@@ -17,18 +17,15 @@ const MOST_MIB = os.totalmem() / 4 / 2 ** 20;
  */
 export async function run({ server, tool }, job) {
   if (!job.together) await server.ask('reset', { keep: job.keep, bytesPerSecond: job.bytesPerSecond });
-  const startMs = clockMs();
   const running = startRun({ server, tool }, job);
   const peak = watchPeak(running.pids);
   try {
     await untilDone(running, job, peak);
     peak.look();
-    const endMs = clockMs();
     const events = running.events();
     if (events.length === 0) throw new Error(`${tool.name} has not run the task:\n${running.output()}`);
     const end = events.find(({ event }) => event === 'end');
     const figures = {
-      seconds: (endMs - startMs) / 1000,
       cpuS: Math.max(0, running.cpuS() - (end?.cpuS ?? 0)),
       peakMiB: peak.mostMiB,
       requests: await server.ask('requests'),

@@ -7,7 +7,7 @@ import { run } from '../lib/run.mjs';
 export const large = {
   name: 'large',
   title: 'One large result',
-  rounds: 3,
+  rounds: 2,
   tools: ['capture', 'rcloneMount', 'archiver', 'awsArchiver'],
   columns: [
     { key: 'visibleS', title: 'close to visible', unit: 's', ratio: true },

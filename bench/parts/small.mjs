@@ -19,6 +19,7 @@ export const small = {
     { key: 'p99S', title: 'p99', unit: 's', ratio: true },
     { key: 'cpuS', title: 'CPU', unit: 's', ratio: true },
     { key: 'cpuMsEach', title: 'for each stored', unit: 'ms' },
+    { key: 'requestsEach', title: 'requests for each' },
     { key: 'peakMiB', title: 'most memory', unit: 'MiB', ratio: true },
     { key: 'stored', title: 'stored' },
   ],
@@ -32,12 +33,13 @@ export const small = {
   measure: async ({ server, tool, item: { sizeBytes, count } }) => {
     const task = { does: 'small', kind: 'float64', sizeBytes, count, perSecond: 200, restMs: 2000 };
     // Who is not done then has lost the results with the machine.
-    const { latenciesMs, cpuS, peakMiB, stored } = await run({ server, tool }, { task, capS: 40 });
+    const { latenciesMs, cpuS, requests, peakMiB, stored } = await run({ server, tool }, { task, capS: 40 });
     return {
       p50S: quantile(latenciesMs, 0.5) / 1000,
       p99S: quantile(latenciesMs, 0.99) / 1000,
       cpuS,
       cpuMsEach: (1000 * cpuS) / stored,
+      requestsEach: requests / stored,
       peakMiB,
       stored: stored === count ? 'all' : `${stored} of ${count} in time`,
     };

@@ -47,6 +47,12 @@ it('every part is measured, in each of its cases, without a failure', () => {
   expect(parts.every(({ rows }) => rows.length > 0)).toBe(true);
 });
 
+it('the page explains each part', () => {
+  const page = fs.readFileSync(new URL('../../docs/performance.md', import.meta.url), 'utf8');
+  const explained = [...page.matchAll(/^\| `([\w-]+)` \|/gm)].map(([, name = '']) => name);
+  expect(explained.toSorted()).toEqual(parts.map(({ name }) => name).toSorted());
+});
+
 it('what capture has stored is judged by its bytes', () => {
   expect(rowsOf('small').map(({ figures }) => figures['stored'])).toEqual(['all', 'all', 'all']);
   expect(rowsOf('large').map(({ figures }) => figures['stored'])).toEqual(['yes', 'yes', 'yes']);
