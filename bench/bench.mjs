@@ -1,5 +1,5 @@
 // `npm run bench`: measures capture and its rivals in turn, prints one table for each part and writes JSON and plots.
-//   npm run bench -- [part ...] [--rounds n] [--json file] [--no-rivals] [--large] [--tiny]
+//   npm run bench -- [part ...] [--rounds n] [--json file] [--tools a,b] [--large] [--tiny]
 //   npm run bench -- --report file     prints the tables of a JSON file again
 //   npm run bench -- --docs file       writes them, with the plots, into docs/performance.md
 // --large adds the largest sizes and the long waits; --tiny makes all so small that only its own test can want it.
@@ -55,7 +55,7 @@ const { values: options, positionals } = parseArgs({
     json: { type: 'string' },
     report: { type: 'string' },
     docs: { type: 'string' },
-    'no-rivals': { type: 'boolean', default: false },
+    tools: { type: 'string' },
     large: { type: 'boolean', default: false },
     tiny: { type: 'boolean', default: false },
   },
@@ -67,10 +67,12 @@ else if (options.docs !== undefined) writeDocs(readResults(options.docs));
 else await measure();
 
 async function measure() {
-  const unknown = positionals.find((name) => PARTS.every((part) => part.name !== name));
-  if (unknown !== undefined)
-    throw new Error(`${unknown} is no part: ${PARTS.map(({ name }) => name).join(', ')}`);
   const { tools, versions } = knownTools();
+  const wantedParts = chosen(
+    positionals,
+    PARTS.map(({ name }) => name),
+  );
+  const wantedTools = chosen(options.tools?.split(',') ?? [], [...tools.keys()]);
   const missing = [...tools.values()].filter(({ missing }) => missing !== undefined);
   for (const { name, missing: program } of missing)
     console.log(`not measured: ${name} (${program} is not installed)`);
@@ -81,10 +83,10 @@ async function measure() {
       void stopAll().finally(() => process.exit(128 + os.constants.signals[signal]));
     });
   try {
-    for (const part of PARTS.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
+    for (const part of PARTS.filter(({ name }) => wantedParts.includes(name))) {
       const settings = {
         rounds: options.rounds === undefined ? part.rounds : Number(options.rounds),
-        rivals: !options['no-rivals'],
+        tools: wantedTools,
         size: options.tiny ? 'tiny' : options.large ? 'large' : 'usual',
       };
       const measured = await measurePart({ part, tools, server }, settings);
@@ -95,6 +97,13 @@ async function measure() {
   } finally {
     await server.stop();
   }
+}
+
+/** All when none is named. */
+function chosen(named, known) {
+  const unknown = named.find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new Error(`${unknown} is none of ${known.join(', ')}`);
+  return named.length === 0 ? known : named;
 }
 
 /** After each part: what is measured is not lost. */

@@ -3,7 +3,7 @@
 import { median } from './figures.mjs';
 
 export async function measurePart({ part, tools, server }, settings) {
-  const names = part.tools.filter((name) => name === 'capture' || settings.rivals);
+  const names = part.tools.filter((name) => settings.tools.includes(name));
   // A part may use a tool in a way of its own.
   const found = names
     .map((name) => ({ ...tools.get(name), ...part.own?.[name] }))
@@ -15,6 +15,7 @@ export async function measurePart({ part, tools, server }, settings) {
       for (const tool of rotated(found, round)) {
         if (round > 0 && tool.heavy && part.heavyOnce) continue;
         if (item.only !== undefined && tool.name !== item.only) continue;
+        if (item.light && tool.heavy) continue;
         process.stderr.write(
           `${part.name}: ${item.name}: ${tool.name}, round ${round + 1} of ${settings.rounds}\n`,
         );

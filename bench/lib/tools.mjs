@@ -6,7 +6,16 @@ import { awsAtEnd, awsLoop, rcloneAtEnd, rcloneLoop } from '../rivals/loops.mjs'
 import { lsyncd } from '../rivals/lsyncd.mjs';
 import { rcloneMount } from '../rivals/rclone-mount.mjs';
 
-const RIVALS = { rcloneMount, rcloneLoop, awsLoop, archiver, awsArchiver, lsyncd, rcloneAtEnd, awsAtEnd };
+const RIVALS = {
+  'rclone-mount': rcloneMount,
+  'rclone-loop': rcloneLoop,
+  'aws-loop': awsLoop,
+  archiver,
+  'aws-archiver': awsArchiver,
+  lsyncd,
+  'rclone-at-end': rcloneAtEnd,
+  'aws-at-end': awsAtEnd,
+};
 const VERSIONS = {
   rclone: ['rclone', 'version'],
   aws: ['aws', '--version'],
@@ -16,7 +25,7 @@ const VERSIONS = {
   fusermount3: ['fusermount3', '--version'],
 };
 
-/** By the names of their exports; `missing` says which program is not installed. */
+/** By the names that parts and `--tools` give them; `missing` says which program is not installed. */
 export function knownTools() {
   const here = new Map(Object.entries(VERSIONS).map(([name, argv]) => [name, versionOf(argv)]));
   const rivals = Object.entries(RIVALS).map(([id, rival]) => [

@@ -9,7 +9,7 @@ export const burst = {
   name: 'burst',
   title: 'A burst of results of 1 KiB',
   rounds: 1,
-  tools: ['capture', 'rcloneMount', 'archiver', 'lsyncd'],
+  tools: ['capture', 'rclone-mount', 'archiver', 'lsyncd'],
   columns: [
     { key: 'visibleS', title: 'last close until all are visible', unit: 's', ratio: true },
     { key: 'cpuS', title: 'CPU', unit: 's', ratio: true },
@@ -24,7 +24,13 @@ export const burst = {
     const counts = size === 'tiny' ? [10] : [500, 2000, 8000];
     const overflow = size === 'tiny' ? 20 : 10_000;
     return [
-      ...counts.map((count) => ({ name: count.toLocaleString('en'), x: count, count })),
+      ...counts.map((count) => ({
+        name: count.toLocaleString('en'),
+        x: count,
+        count,
+        // Not for those that start a process for each.
+        light: count > 2000,
+      })),
       // Its queue takes 16,384 events, and a new file is more than one.
       {
         name: `${overflow.toLocaleString('en')}, the reader stopped`,

@@ -9,7 +9,7 @@ export const checkpoint = {
   name: 'checkpoint',
   title: 'A checkpoint written anew every 3 s, ten times',
   rounds: 1,
-  tools: ['capture', 'rcloneMount', 'archiver'],
+  tools: ['capture', 'rclone-mount', 'archiver'],
   columns: [
     { key: 'captured', title: 'states stored' },
     { key: 'torn', title: 'torn' },

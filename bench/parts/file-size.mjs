@@ -6,7 +6,7 @@ export const fileSize = {
   name: 'file-size',
   title: 'Growth with the size of one result (random bytes)',
   rounds: 1,
-  tools: ['capture', 'rcloneMount', 'archiver'],
+  tools: ['capture', 'rclone-mount', 'archiver'],
   columns: [
     { key: 'visibleS', title: 'close to visible', unit: 's', ratio: true },
     { key: 'cpuS', title: 'CPU', unit: 's', ratio: true },

@@ -9,7 +9,7 @@ export const idle = {
   name: 'idle',
   title: 'Nothing is closed: the cost of each minute',
   rounds: 1,
-  tools: ['capture', 'rcloneMount', 'rcloneLoop', 'archiver', 'lsyncd'],
+  tools: ['capture', 'rclone-mount', 'rclone-loop', 'archiver', 'lsyncd'],
   columns: [
     { key: 'cpuMs', title: 'CPU', unit: 'ms' },
     { key: 'sleeps', title: 'voluntary context switches' },

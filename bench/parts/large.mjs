@@ -8,7 +8,7 @@ export const large = {
   name: 'large',
   title: 'One large result',
   rounds: 2,
-  tools: ['capture', 'rcloneMount', 'archiver', 'awsArchiver'],
+  tools: ['capture', 'rclone-mount', 'archiver', 'aws-archiver'],
   columns: [
     { key: 'visibleS', title: 'close to visible', unit: 's', ratio: true },
     { key: 'cpuS', title: 'CPU', unit: 's', ratio: true },

@@ -12,7 +12,7 @@ export const lastSeconds = {
   name: 'last-seconds',
   title: `SIGTERM, over a link of ${LINK_MIB} MiB/s: what is stored of what the link carries until the end`,
   rounds: 1,
-  tools: ['capture', 'awsAtEnd', 'rcloneAtEnd'],
+  tools: ['capture', 'aws-at-end', 'rclone-at-end'],
   columns: [
     { key: 'ofLinkPercent', title: 'stored, of what the link carries', unit: '%' },
     { key: 'newest', title: 'newest checkpoint' },

@@ -6,7 +6,7 @@ export const latency = {
   name: 'latency',
   title: 'One small result now and then: from its close until it is visible',
   rounds: 3,
-  tools: ['capture', 'rcloneMount', 'rcloneLoop', 'archiver', 'awsArchiver', 'lsyncd'],
+  tools: ['capture', 'rclone-mount', 'rclone-loop', 'archiver', 'aws-archiver', 'lsyncd'],
   columns: [
     { key: 'p50S', title: 'p50', unit: 's', ratio: true },
     { key: 'maxS', title: 'the longest', unit: 's', ratio: true },

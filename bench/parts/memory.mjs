@@ -10,7 +10,7 @@ export const memory = {
   name: 'memory',
   title: 'Memory of each of four tasks at once, three results stored',
   rounds: 3,
-  tools: ['capture', 'rcloneMount', 'archiver'],
+  tools: ['capture', 'rclone-mount', 'archiver'],
   columns: [
     { key: 'launcherMiB', title: 'launcher (PSS)', unit: 'MiB' },
     { key: 'sidecarMiB', title: 'sidecar', unit: 'MiB' },

@@ -10,7 +10,7 @@ export const pending = {
   name: 'pending',
   title: 'Growth with the number of pending results (100 bytes each; the store gives no answer)',
   rounds: 1,
-  tools: ['capture', 'rcloneMount'],
+  tools: ['capture', 'rclone-mount'],
   columns: [
     { key: 'peakMiB', title: 'most memory', unit: 'MiB', ratio: true },
     { key: 'restMiB', title: 'memory at rest', unit: 'MiB', ratio: true },

@@ -12,11 +12,11 @@ import { BIN, capture, captureOptions } from '../rivals/capture.mjs';
 
 const own = {
   capture: { name: 'capture', argv: () => [BIN, 'restore', ...captureOptions(`s3://${BUCKET}/run`)] },
-  rcloneLoop: {
+  'rclone-loop': {
     name: 'rclone copyto',
     argv: (key) => ['rclone', '-q', 'copyto', `s3:${BUCKET}/${key}`, 'k.chk'],
   },
-  awsLoop: {
+  'aws-loop': {
     name: 'aws s3 cp',
     argv: (key) => ['aws', 's3', 'cp', '--quiet', `s3://${BUCKET}/${key}`, 'k.chk'],
   },
@@ -27,7 +27,7 @@ export const restore = {
   title: 'Restore of one checkpoint that does not compress',
   rounds: 3,
   own,
-  tools: ['capture', 'rcloneLoop', 'awsLoop'],
+  tools: ['capture', 'rclone-loop', 'aws-loop'],
   columns: [
     { key: 'seconds', title: 'time', unit: 's', ratio: true },
     { key: 'mibPerS', title: 'MiB/s' },

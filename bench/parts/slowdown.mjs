@@ -9,7 +9,7 @@ export const slowdown = {
   name: 'slowdown',
   title: 'Slow-down of a task that uses all cores and closes 200 results of 64 KiB a second',
   rounds: 3,
-  tools: ['capture', 'rcloneMount', 'rcloneLoop', 'archiver', 'lsyncd'],
+  tools: ['capture', 'rclone-mount', 'rclone-loop', 'archiver', 'lsyncd'],
   heavyOnce: true,
   columns: [
     { key: 'slowdownPercent', title: 'slow-down', unit: '%' },

@@ -11,7 +11,7 @@ export const start = {
   name: 'start',
   title: "From the command to the task's first instruction",
   rounds: 10,
-  tools: ['capture', 'rcloneMount'],
+  tools: ['capture', 'rclone-mount'],
   columns: [
     { key: 'firstMs', title: 'first instruction', unit: 'ms', ratio: true },
     { key: 'times', title: 'times `node -e 0`' },

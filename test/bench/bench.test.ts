@@ -29,7 +29,7 @@ let parts: readonly Part[];
 let printed: string;
 
 beforeAll(() => {
-  printed = bench('--tiny', '--no-rivals', '--rounds', '1', '--json', json);
+  printed = bench('--tiny', '--tools', 'capture', '--rounds', '1', '--json', json);
   ({ parts } = JSON.parse(fs.readFileSync(json, 'utf8')));
 }, 600_000);
 
