@@ -112,6 +112,18 @@ describe('companions', () => {
     expect(third.stdout()).toBe('line 1\nline 2\n');
   });
 
+  it('are stored every --companion-interval while the task computes, without a checkpoint and without a notice', async () => {
+    const options = ['--companions', 'state.log', '--companion-interval', '1s', '--task-name', 't'];
+    const run = place.run([...options, ...TELL_ALL], ['sh', '-c', 'exec 3>state.log; echo 1 >&3; sleep 600']);
+    await run.tells('checkpoint', 1);
+    killTree(run.pid);
+    await run.status;
+    place.freshWork();
+    const second = place.run(options, ['cat', 'state.log']);
+    expect(await second.status).toBe(0);
+    expect(second.stdout()).toBe('1\n');
+  });
+
   it('that are results as well are stored as results when they are closed', async () => {
     const task = ['sh', '-c', 'exec 3>log.txt; echo a >&3; echo 1 > k.chk; exec 3>&-'];
     expect(await place.run(['-r', 'log.txt', '--companions', 'log.txt', '-k', 'k.chk'], task).status).toBe(0);
