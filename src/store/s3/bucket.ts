@@ -88,7 +88,7 @@ export async function openBucket(
     now: () => new Date(new Date().getTime() + aheadMs),
     setClock: ({ headers }) => {
       const apartMs = Date.parse(headers.date ?? '') - new Date().getTime();
-      if (Math.abs(apartMs) > TOLERATED_SKEW_MS) aheadMs = apartMs;
+      if (!Number.isNaN(apartMs)) aheadMs = Math.abs(apartMs) > TOLERATED_SKEW_MS ? apartMs : 0;
     },
     close: () => transport.close(),
   };
