@@ -85,12 +85,12 @@ function put(store, request) {
   if (from === undefined) {
     const chunks = bodyOf(request);
     const etag = etagOf(chunks);
-    store.publish(key, { chunks, etag, meta: metaOf(headers) });
+    store.publish(key, { parts: [store.kept(chunks)], etag, meta: metaOf(headers) });
     return { status: 200, headers: { etag } };
   }
   const source = store.objects.get(decodeURIComponent(from).replace(/^\/?[^/]*\//, ''));
   if (source === undefined) return error(404, 'NoSuchKey');
-  store.publish(key, { chunks: source.chunks, etag: source.etag, meta: metaOf(headers) });
+  store.publish(key, { parts: [source], etag: source.etag, meta: metaOf(headers) });
   return xml(`<CopyObjectResult><ETag>${source.etag}</ETag></CopyObjectResult>`);
 }
 
@@ -107,7 +107,7 @@ function putPart(store, request) {
   if (upload === undefined) return error(404, 'NoSuchUpload');
   const chunks = bodyOf(request);
   const etag = etagOf(chunks);
-  upload.parts.set(Number(request.query.get('partNumber')), { chunks, etag });
+  upload.parts.set(Number(request.query.get('partNumber')), { ...store.kept(chunks), etag });
   return { status: 200, headers: { etag } };
 }
 
@@ -127,7 +127,7 @@ function complete(store, request) {
   const hash = createHash('md5');
   for (const { etag } of parts) hash.update(etag.slice(1, -1), 'hex');
   const etag = `"${hash.digest('hex')}-${parts.length}"`;
-  store.publish(upload.key, { chunks: parts.flatMap(({ chunks }) => chunks), etag, meta: upload.meta });
+  store.publish(upload.key, { parts, etag, meta: upload.meta });
   store.uploads.delete(id);
   return xml(`<CompleteMultipartUploadResult><ETag>${etag}</ETag></CompleteMultipartUploadResult>`);
 }

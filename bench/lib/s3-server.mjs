@@ -15,9 +15,10 @@ const [SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES] = [1, 8, 128 * 1024];
 const ZSTD_MAGIC = 0xfd2fb528;
 
 /** `versions`: every one that was ever visible, oldest first; `objects`: key to the visible one. */
-const store = { objects: new Map(), uploads: new Map(), versions: [], publish, remove };
+const store = { objects: new Map(), uploads: new Map(), versions: [], kept, publish, remove };
 /** One rate for all connections together, in both directions. */
 const link = { bytesPerSecond: Infinity, freeAtMs: 0, carriedBytes: 0 };
+/** 'small': of what is larger than 1 MiB only the size is kept. */
 let keep = 'all';
 let requests = 0;
 let gate = Promise.resolve();
@@ -94,7 +95,7 @@ async function serve(request, response) {
     headers: more,
     body = [],
   } = answerTo(store, { method, key: path.join('/'), query, headers, chunks });
-  const sizeBytes = body.reduce((sum, chunk) => sum + chunk.length, 0);
+  const sizeBytes = sizeOf(body);
   response.writeHead(status, { ...(status === 204 ? {} : { 'content-length': sizeBytes }), ...more });
   if (method !== 'HEAD') await sendPaced(response, body);
   response.end();
@@ -128,28 +129,29 @@ function setRate(bytesPerSecond) {
   link.carriedBytes = 0;
 }
 
-/** Makes a version visible; `chunks` are its bytes. */
-function publish(key, { chunks, etag, meta }) {
-  const sizeBytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  const before = store.objects.get(key);
-  if (keep === 'newest' && before !== undefined) before.chunks = undefined;
-  const kept = keep === 'small' && sizeBytes > SMALL_BYTES ? [] : chunks;
-  const version = {
-    id: store.versions.length,
-    key,
-    atMs: clockMs(),
-    modifiedMs: Date.now(),
-    sizeBytes,
-    etag,
-    meta,
-  };
-  store.versions.push({ ...version, chunks: kept });
-  store.objects.set(key, store.versions.at(-1));
+/** Of the bytes of a body or a part, what is kept. */
+function kept(chunks) {
+  const sizeBytes = sizeOf(chunks);
+  return { sizeBytes, chunks: keep === 'small' && sizeBytes > SMALL_BYTES ? [] : chunks };
+}
+
+/** Makes a version visible, of one body or of several parts. */
+function publish(key, { parts, etag, meta }) {
+  const sizeBytes = parts.reduce((sum, part) => sum + part.sizeBytes, 0);
+  const chunks = parts.flatMap((part) => part.chunks);
+  const [id, atMs, modifiedMs] = [store.versions.length, clockMs(), Date.now()];
+  const version = { id, key, atMs, modifiedMs, sizeBytes, etag, meta, chunks };
+  store.versions.push(version);
+  store.objects.set(key, version);
 }
 
 function remove(key) {
   if (!store.objects.delete(key)) return;
   store.versions.push({ id: store.versions.length, key, atMs: clockMs(), sizeBytes: 0, deleted: true });
+}
+
+function sizeOf(chunks) {
+  return chunks.reduce((sum, chunk) => sum + chunk.length, 0);
 }
 
 /** CLOCK_MONOTONIC, as process.hrtime of every process. */
