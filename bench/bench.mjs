@@ -76,7 +76,7 @@ async function measure() {
   const missing = [...tools.values()].filter(({ missing }) => missing !== undefined);
   for (const { name, missing: program } of missing)
     console.log(`not measured: ${name} (${program} is not installed)`);
-  const results = { ...machine(), versions, large: options.large, parts: [] };
+  const results = { ...machine(), versions, large: options.large, minutes: 0, parts: [] };
   const server = await startServer();
   for (const signal of ['SIGINT', 'SIGTERM'])
     process.once(signal, () => {
@@ -91,6 +91,7 @@ async function measure() {
       };
       const measured = await measurePart({ part, tools, server }, settings);
       results.parts.push(measured);
+      results.minutes = Math.ceil(performance.now() / 60_000);
       console.log(reportPart(measured));
       save(results);
     }

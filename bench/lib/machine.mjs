@@ -16,7 +16,7 @@ export function machine() {
     changed: git('status', '--porcelain', 'src', 'bin', 'build.mjs') !== '',
     machine: {
       cores: os.availableParallelism(),
-      kernel: os.release(),
+      kernel: os.release().split('.').slice(0, 2).join('.'),
       node: process.versions.node,
       memoryGiB: Math.round(os.totalmem() / 2 ** 30),
       /** Before the first round: what others did here. */

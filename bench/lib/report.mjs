@@ -3,11 +3,11 @@ import { worded } from './figures.mjs';
 import { targetsOf } from './targets.mjs';
 
 export function report(results) {
-  const { machine: here, versions, commit, changed, date, large } = results;
+  const { machine: here, versions, commit, changed, date, large, minutes } = results;
   const others = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   const load = here.loadAverage > 0.5 ? `; other work was going on (load ${here.loadAverage})` : '';
   const lines = [
-    `Measured on ${date.slice(0, 10)} at commit ${commit}${changed ? ', changed' : ''}${large ? ', `--large`' : ''}: ` +
+    `Measured on ${date.slice(0, 10)} in ${minutes} min at commit ${commit}${changed ? ', changed' : ''}${large ? ', `--large`' : ''}: ` +
       `${here.cores} cores, ${here.memoryGiB} GiB, Linux ${here.kernel}, Node ${here.node}${load}. ` +
       `${others.join(', ')}.`,
     '',

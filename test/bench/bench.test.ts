@@ -65,7 +65,7 @@ it('what capture has stored is judged by its bytes', () => {
 
 it('the JSON gives the tables again, with the machine and the targets', () => {
   const report = bench('--report', json);
-  expect(report).toMatch(/^Measured on \d{4}-\d\d-\d\d at commit .*\d+ cores?, .*Node \d+/);
+  expect(report).toMatch(/^Measured on \d{4}-\d\d-\d\d in \d+ min at commit .*\d+ cores?, .*Node \d+/);
   expect(report).toContain('| what | wanted | measured | met |');
   // The same part by part as what was printed while it measured.
   expect(report.slice(report.indexOf('\n### From the command')).trim()).toBe(
