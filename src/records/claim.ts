@@ -8,7 +8,7 @@ import { type CaptureRecord, parseRecord, RECORD_LIMIT_BYTES } from '../model/fo
 import { formatBytes } from '../model/units.ts';
 import { reached } from '../native/failpoint.ts';
 import { type Store, StoreError } from '../store/contract/store.ts';
-import { listRecords, listWithClaim } from './list.ts';
+import { listRecords, listWithClaim, type RecordListing } from './list.ts';
 
 /** More losses in a row than machines could start at once. */
 const MOST_TRIES = 100;
@@ -23,6 +23,8 @@ export const UNREADABLE = {
 interface ClaimOptions {
   readonly store: Store;
   readonly scope: KeyScope;
+  /** What the index has: it may be a moment old, as whoever takes a number that is taken looks again. */
+  readonly listing: RecordListing;
   /** The body of `000000.started` for an attempt; `push` is unique to this claim. */
   readonly bodyOf: (attempt: number) => { readonly text: string; readonly push: string };
   /** Go on even if the store ignores create-only puts. */
@@ -39,15 +41,14 @@ interface ClaimOptions {
  */
 export async function claimAttempt(options: ClaimOptions): Promise<number> {
   const { store, scope, bodyOf, unfenced, signal } = options;
-  let attempt = (await listRecords(store, scope, signal)).newestAttempt + 1;
+  let attempt = options.listing.newestAttempt + 1;
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const key = recordKey(scope, attempt, 0, 'started');
     const { text, push } = bodyOf(attempt);
     reached('claim.before-put');
     const outcome = await store.put(key, Buffer.from(text), { meta: { push }, ifAbsent: true, signal });
     reached('claim.after-put');
-    if (outcome === 'stored' && (await readText(store, key, signal)) === text) {
-      if (!unfenced) await proveFence(options, key);
+    if (outcome === 'stored' && (await isProven(options, key, text))) {
       reached('claim.won');
       return attempt;
     }
@@ -66,13 +67,19 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
   );
 }
 
-/** Creates the claimed key again: a store that lets this pass would not stop a second machine either. */
-async function proveFence({ store, signal }: ClaimOptions, key: string): Promise<void> {
-  if (store.createsAtomically) return;
-  const text = await readText(store, key, signal);
-  if (text === undefined || text === null) return;
-  const meta = { push: `${key}:probe` };
-  if ((await store.put(key, Buffer.from(text), { meta, ifAbsent: true, signal })) === 'exists') return;
+/**
+ * Is the claim that the store took ours alone? Where it is not known, the claimed key is created again: a store that
+ * lets this pass would not stop a second machine either. With `--unfenced` what stands there says who came last.
+ */
+async function isProven(
+  { store, unfenced, signal }: ClaimOptions,
+  key: string,
+  text: string,
+): Promise<boolean> {
+  if (store.createsAtomically) return true;
+  if (unfenced) return (await readText(store, key, signal)) === text;
+  if ((await store.put(key, Buffer.from(text), { meta: {}, ifAbsent: true, signal })) === 'exists')
+    return true;
   throw new CaptureError(
     EXIT.unavailable,
     `${store.url} ignores create-only puts: two attempts of one index could not be told apart`,
@@ -100,6 +107,8 @@ interface FenceEvents {
   readonly onFenced: (error: FencedError) => void;
   /** Told each time that our claim was looked for: why the store is lost if the claim is gone, else undefined. */
   readonly onLooked?: (lost: StoreError | undefined) => void;
+  /** When this attempt was last known to be the newest (performance.now()). */
+  readonly knownMs?: number;
 }
 
 /**
@@ -110,7 +119,7 @@ export class Fence {
   readonly #store: Store;
   readonly #claim: Claim;
   readonly #events: FenceEvents;
-  #askedMs = -Infinity;
+  #askedMs: number;
   #asking: Promise<void> | undefined;
   #fenced: FencedError | undefined;
 
@@ -118,6 +127,7 @@ export class Fence {
     this.#store = store;
     this.#claim = claim;
     this.#events = events;
+    this.#askedMs = events.knownMs ?? -Infinity;
   }
 
   get fenced(): boolean {

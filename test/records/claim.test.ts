@@ -89,6 +89,19 @@ describe('the fence', () => {
     await expect(open().passAnew()).rejects.toThrow(FencedError);
   });
 
+  it('does not ask before 5 s have passed since this attempt was known to be the newest', async () => {
+    const known = (ageMs: number): Fence =>
+      new Fence(
+        store,
+        { scope: SCOPE, attempt: 3, runToken: 'ours' },
+        { onFenced: () => undefined, knownMs: performance.now() - ageMs },
+      );
+    claim(4, 'theirs');
+    await known(4000).pass();
+    await expect(known(4000).passAnew()).rejects.toThrow(FencedError);
+    await expect(known(5001).pass()).rejects.toThrow(FencedError);
+  });
+
   it('asks for the claims at most once in 5 s, and looks each time at what needs no request', async () => {
     let requests = 0;
     let confirmed = 0;

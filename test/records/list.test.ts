@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/records.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
+import { listRecords } from '../../src/records/list.ts';
 import { factsOf } from '../../src/records/ledger.ts';
 import { listWithClaim } from '../../src/records/list.ts';
 import type { ListedObject, Store } from '../../src/store/contract/store.ts';
@@ -38,8 +39,10 @@ function claimOf(attempt: number): { readonly text: string; readonly push: strin
   return { text: textWithSum({ ...own, kind: 'started', seq: 0, at, push }), push };
 }
 
-const claim = (store: Store, staleMs?: number): Promise<number> =>
-  claimAttempt({ store, scope: SCOPE, bodyOf: claimOf, unfenced: false, staleMs });
+async function claim(store: Store, staleMs?: number): Promise<number> {
+  const listing = await listRecords(store, SCOPE);
+  return claimAttempt({ store, scope: SCOPE, listing, bodyOf: claimOf, unfenced: false, staleMs });
+}
 
 describe('a claim that collides with an attempt which the listing does not show', () => {
   it('waits until the listing shows it', async () => {

@@ -104,11 +104,14 @@ function seenBy(machine: { attempt: number; diesAt: number }, turn: () => Promis
     },
     head: (key, signal) => request(() => disk.head(key, signal)),
     list: async function* list(prefix, signal) {
-      yield* await request(async () => {
-        const listed: Pick<ObjectHead, 'key' | 'sizeBytes'>[] = [];
-        for await (const one of disk.list(prefix, signal)) listed.push(one);
-        return listed;
+      const listed = await request(async () => {
+        const there: Pick<ObjectHead, 'key' | 'sizeBytes'>[] = [];
+        for await (const one of disk.list(prefix, signal)) there.push(one);
+        return there;
       });
+      const isTaken = listed.some(({ key }) => (parseRecordKey(key)?.attempt ?? 0) > machine.attempt);
+      if (machine.attempt > 0) world.looks.set(machine.attempt, { answeredMs: world.nowMs, isTaken });
+      yield* listed;
     },
     delete: (keys, signal) => {
       for (const key of keys.filter(isRecord)) {
@@ -160,11 +163,9 @@ async function run({ steps, diesAt }: Plan, turn: () => Promise<void>): Promise<
   try {
     const runToken = newToken();
     const bodyOf = (attempt: number): ReturnType<typeof claimOf> => claimOf(attempt, runToken);
-    machine.attempt = await claimAttempt({ store, scope: SCOPE, unfenced: false, bodyOf });
-    const claim = { scope: SCOPE, attempt: machine.attempt, runToken };
-    const fence = new Fence(store, claim, { onFenced: () => undefined });
-    const tidy = new Tidy(store, fence, () => undefined);
-    const ledger = await open(store, machine.attempt, fence, tidy);
+    const listing = await listRecords(store, SCOPE);
+    machine.attempt = await claimAttempt({ store, scope: SCOPE, listing, unfenced: false, bodyOf });
+    const { ledger, tidy } = await open(store, machine.attempt, runToken);
     for (const [n, step] of steps.entries()) {
       if (step === 'stored') await ledger.write('stored');
       else await commit(store, ledger, tidy, { attempt: machine.attempt, generation: n + 1 });
@@ -190,8 +191,20 @@ function claimOf(attempt: number, runToken: string): { readonly text: string; re
   return { text: textWithSum(record), push };
 }
 
-async function open(store: Store, attempt: number, fence: Fence, tidy: Tidy): Promise<Ledger> {
+/** As sidecar/startup/attempt.ts does: what the listing shows, the fence need not ask. */
+async function open(
+  store: Store,
+  attempt: number,
+  runToken: string,
+): Promise<{ readonly ledger: Ledger; readonly tidy: Tidy }> {
+  const askedMs = performance.now();
   const listing = await listRecords(store, SCOPE);
+  const fence = new Fence(
+    store,
+    { scope: SCOPE, attempt, runToken },
+    { onFenced: () => undefined, ...(listing.newestAttempt === attempt ? { knownMs: askedMs } : {}) },
+  );
+  const tidy = new Tidy(store, fence, () => undefined);
   const { records } = await readNewest(store, listing, { before: attempt });
   const history = unionOf(records, undefined);
   watchFound(attempt, history.generations);
@@ -218,7 +231,7 @@ async function open(store: Store, attempt: number, fence: Fence, tidy: Tidy): Pr
     1,
   );
   await ledger.write('started');
-  return ledger;
+  return { ledger, tidy };
 }
 
 /** As sidecar/checkpoints/commit.ts does: the objects, the one record that names them, then what no kept one needs goes. */

@@ -77,8 +77,10 @@ export class Reclaims {
     await this.#inTurn(async () => {
       const { reclaimer } = this.#context;
       if (reclaimer === undefined || this.#isReserved()) return;
+      const ready = (): Iterable<Reclaimable> => allOf(this.#results, checkpointsToReclaim(checkpoints));
+      if (isEmpty(ready())) return;
       await this.#context.fence.passAnew(this.#context.signal);
-      await this.#reclaimAll(allOf(this.#results, checkpointsToReclaim(checkpoints)), true);
+      await this.#reclaimAll(ready(), true);
     });
   }
 
@@ -183,6 +185,10 @@ function amountOf(ready: Iterable<Reclaimable>): Amount {
 }
 
 /** What may be deleted at the end of the run. */
+function isEmpty(all: Iterable<unknown>): boolean {
+  return all[Symbol.iterator]().next().done === true;
+}
+
 function* allOf(results: Results, checkpoints: readonly Reclaimable[]): Generator<Reclaimable> {
   yield* results.readyToReclaim();
   yield* checkpoints;

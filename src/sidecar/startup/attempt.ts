@@ -48,6 +48,8 @@ export interface Attempt {
 interface Opening extends AttemptOptions {
   readonly store: Store;
   readonly scope: KeyScope;
+  /** What the store held a moment ago. */
+  readonly listing: RecordListing;
   /** What the sidecar that is being replaced has left. */
   readonly resumed: AttemptFile | undefined;
   readonly paths: Paths;
@@ -66,6 +68,7 @@ async function claimOrResume({
   signal,
   store,
   scope,
+  listing,
   resumed,
 }: Opening): Promise<RunFacts> {
   const { identity } = settings;
@@ -82,6 +85,7 @@ async function claimOrResume({
   const claimed = await claimAttempt({
     store,
     scope,
+    listing,
     unfenced: settings.to.unfenced,
     signal,
     bodyOf: (number) => startedRecord({ ...common, attempt: number }),
@@ -126,6 +130,7 @@ async function openLedger(
 ): Promise<Omit<Attempt, 'facts'>> {
   const { scope } = facts;
   // The listing must show what this attempt has just claimed: one that does not may hide everything that is stored.
+  const askedMs = performance.now();
   const listing =
     attempt === undefined
       ? await listWithClaim(store, scope, facts.attempt, { signal })
@@ -143,7 +148,13 @@ async function openLedger(
   warnAboutOtherMakers(history, settings, log);
   if (attempt === undefined)
     tellOfSubmissions(history, { before: facts.attempt, url: store.url }, settings, log);
-  const fence = new Fence(store, facts, { onFenced, onLooked: outage.looked });
+  // Nobody has to be asked what this listing shows: our claim, and none after it.
+  const isNewest = attempt === undefined && listing.newestAttempt === facts.attempt;
+  const fence = new Fence(store, facts, {
+    onFenced,
+    onLooked: outage.looked,
+    ...(isNewest ? { knownMs: askedMs } : {}),
+  });
   const base = told.findLast(({ record }) => record.runId === settings.identity.runId);
   const tidy = new Tidy(store, fence, (error) =>
     log.warn(`objects that are not needed any more cannot be deleted and stay: ${reasonOf(error)}`, {

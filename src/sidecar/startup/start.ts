@@ -128,7 +128,7 @@ async function takeWorkdir({ settings, log }: AttemptOptions, root: WorkDir, own
 async function beginAttempt(options: StartOptions, place: Place, owned: Owned): Promise<Begun> {
   const { settings, log, outage, patience } = options;
   const { signal } = patience;
-  const { root, store, scope, storeWasMissing } = place;
+  const { root, store, scope, listing, storeWasMissing } = place;
   const from =
     settings.from === undefined
       ? store
@@ -145,6 +145,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
     signal,
     store,
     scope,
+    listing,
     resumed,
     paths,
   });
@@ -227,6 +228,9 @@ async function sweepOwn(
     ...settings.manifest.checkpoints,
     ...settings.manifest.companions,
   ].map((pattern) => escapePath(fixedPart(pattern).replace(/\/$/, '')));
+  const all = [...new Set([...prefixes, record])];
+  // A listing of one prefix shows what stands under a longer one, too.
+  const shortest = all.filter((one) => !all.some((other) => other !== one && one.startsWith(other)));
   // oxlint-disable-next-line no-await-in-loop -- few, and one at a time is kinder to the store
-  for (const prefix of new Set([...prefixes, record])) await store.sweep(prefix, mine, signal);
+  for (const prefix of shortest) await store.sweep(prefix, mine, signal);
 }

@@ -68,7 +68,7 @@ export interface Store {
    * an iterable body are parts: each at least 5 MiB but the last, at most 10,000. The store keeps a chunk that was
    * given until it says otherwise (`release`): before, it must not be written to. A body is iterated once; it may be
    * left unread when the outcome is `exists`. `meta.push` must be unique to this call: it tells whether a put whose
-   * answer was lost took place.
+   * answer was lost took place. A put without it only asks, with `ifAbsent`, whether the key is taken.
    */
   put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<PutOutcome>;
   /**

@@ -142,11 +142,13 @@ function outcomeAfter({ bucket, key, options }: PutJob) {
   const { meta, ifAbsent, signal } = options;
   return async (failure: Failure): Promise<PutOutcome | undefined> => {
     const isTaken = failure.status === 412;
+    // Without a push id nobody can tell whose object it is.
+    if (isTaken && meta['push'] === undefined) return 'exists';
     if (!isTaken && !failure.lost && failure.code !== 'NoSuchUpload') return undefined;
     try {
       const there = await headObject(bucket, key, isTaken ? { signal } : { signal, budgetMs: 0 });
       const push = there?.meta['push'];
-      if (push === meta['push']) return 'stored';
+      if (push !== undefined && push === meta['push']) return 'stored';
       if (push !== undefined && ifAbsent === true) return 'exists';
     } catch (error) {
       // In an outage the look fails as the write did: the write is tried again and its error tells more.

@@ -1,0 +1,71 @@
+// How many requests a run costs: an array of 10,000 tasks sends each of them 10,000 times. The server is none of
+// Amazon's, so each start asks it once whether it honours create-only puts.
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openS3Place, type S3Place } from './s3-place.ts';
+
+let s3: S3Place;
+beforeEach(async () => {
+  s3 = await openS3Place();
+});
+afterEach(() => s3.close());
+
+/** What a run asked of the store, in order. Without its looks at the claims, which its clock decides (records/claim). */
+async function requestsOf(script: string): Promise<readonly string[]> {
+  const before = s3.server.served.length;
+  const run = s3.run(['-r', 'r*.dat', '-k', '*.chk', '--task-name', 't'], script);
+  await run.status;
+  return s3.server.served
+    .slice(before)
+    .map(({ operation, key }) => `${operation} ${key.replace(/^run\/(\.capture\/t\/0\/)?/, '')}`.trimEnd())
+    .filter((request) => !/^GetObject \d{4}-000000\.started/.test(request));
+}
+
+it('a first start asks for six things, and a task that closes nothing ends with one', async () => {
+  expect(await requestsOf(':')).toEqual([
+    'ListObjectsV2',
+    'PutObject 0001-000000.started.json',
+    // Is it refused?
+    'PutObject 0001-000000.started.json',
+    'ListObjectsV2',
+    'PutObject 0001-000001.started.json',
+    // Under which other name is there a checkpoint?
+    'ListObjectsV2',
+    'PutObject 0001-000002.done.json',
+  ]);
+});
+
+it('a restart asks for the last record of each attempt, each member, and unfinished uploads, once', async () => {
+  await requestsOf('echo a > a.chk; echo b > b.chk; exit 3');
+  s3.place.freshWork();
+  const requests = await requestsOf('exit 3');
+  expect(requests.slice(0, 9)).toEqual([
+    'ListObjectsV2',
+    'PutObject 0002-000000.started.json',
+    'PutObject 0002-000000.started.json',
+    'ListObjectsV2',
+    expect.stringMatching(/^GetObject 0001-00000\d\.failed-3\.json$/),
+    'PutObject 0002-000001.started.json',
+    'ListMultipartUploads',
+    expect.stringMatching(/^GetObject [ab]\.chk/),
+    expect.stringMatching(/^GetObject [ab]\.chk/),
+  ]);
+});
+
+it('each result is one request, however many there are', async () => {
+  const requests = await requestsOf('for n in $(seq 100 139); do echo $n > r$n.dat; done');
+  const ofResults = requests.filter((request) => request.includes(' r'));
+  expect(ofResults).toEqual(
+    Array.from({ length: 40 }, () => expect.stringMatching(/^PutObject r\d{3}\.dat\.0$/)),
+  );
+  expect(new Set(ofResults).size).toBe(40);
+});
+
+it('a new checkpoint set is a request for each member that has changed, and one', async () => {
+  await requestsOf('echo a > a.chk; echo b > b.chk; exit 3');
+  s3.place.freshWork();
+  const requests = await requestsOf('echo more >> b.chk; exit 3');
+  expect(requests.slice(9).filter((request) => /chk|checkpoint/.test(request))).toEqual([
+    'PutObject b.chk.t.0.2-1',
+    'PutObject 0002-000002.checkpoint.json',
+  ]);
+});
