@@ -40,7 +40,7 @@ interface ClaimOptions {
  * attempts could then both believe that they own the index.
  */
 export async function claimAttempt(options: ClaimOptions): Promise<number> {
-  const { store, scope, bodyOf, unfenced, signal } = options;
+  const { store, scope, bodyOf, signal } = options;
   let attempt = options.listing.newestAttempt + 1;
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const key = recordKey(scope, attempt, 0, 'started');
