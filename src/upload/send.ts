@@ -15,12 +15,15 @@ import { fileFacts } from '../native/files.ts';
 import { SnapshotMoved, type RangeJob, type ReadJob } from '../read/reading.ts';
 import type { Workers } from '../read/workers.ts';
 import type { ObjectMeta, PutOptions, Store } from '../store/contract/store.ts';
+import { type Bandwidth, within } from './bandwidth.ts';
 
 export interface Sender {
   readonly root: WorkDir;
   readonly workers: Workers;
   readonly store: Store;
   readonly compression: Compression;
+  /** `--bandwidth` */
+  readonly bandwidth: Bandwidth | undefined;
   readonly attempt: number;
   readonly newId: () => string;
   /** Told when a file was to be spooled and is read while it is sent, for want of room. */
@@ -106,7 +109,8 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
   }
   try {
     reached('push.before-put');
-    const outcome = await sender.store.put(key, body.whole ?? body.parts, {
+    const limited = await within(sender.bandwidth, body.whole ?? body.parts, signal);
+    const outcome = await sender.store.put(key, limited, {
       meta: metaOf(sender, push, body.facts, body.md5),
       ifAbsent: job.ifAbsent,
       onSent: job.onSent,
@@ -212,7 +216,8 @@ export async function sendSegment(
       const key = keyOf(compressed);
       const push = sender.newId();
       const size = range.end - first;
-      const outcome = await sender.store.put(key, reading.parts, {
+      const limited = await within(sender.bandwidth, reading.parts, signal);
+      const outcome = await sender.store.put(key, limited, {
         meta: metaOf(sender, push, { ...facts, size }, reading.md5),
         ifAbsent: true,
         release: reading.parts.release,

@@ -53,6 +53,8 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['compression', 'none', { compression: { kind: 'none' } }],
   ['lanes', '4', { workers: 4 }],
   ['spool', 'tmp', { spoolDir: '/tmp' }],
+  ['bandwidth', '20MB/s', { bandwidthBytes: 20e6 }],
+  ['bandwidth', '512KiB/s', { bandwidthBytes: 512 * 2 ** 10 }],
   ['spool-limit', '8MiB', { spoolLimitBytes: 8 * 2 ** 20 }],
   ['log-level', 'debug', { log: { level: 'debug' } }],
   ['log-format', 'json', { log: { format: 'json' } }],

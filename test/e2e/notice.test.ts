@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { metadataServer, type MetadataServer } from '../notices/metadata-server.ts';
-import { openPlace, type Place, type Run } from './support.ts';
+import { openPlace, type Place, type Run, until } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -52,6 +52,24 @@ describe('a notice', () => {
     expect(await run.status, run.stderr()).toBe(75);
     expect(place.text('late.dat.0')).toBe('more\n');
     expect(last()?.kind).toBe('preempted');
+  });
+
+  it('lifts --bandwidth: what that would hold back for minutes is stored in time', async () => {
+    const task = `
+      const fs = require('fs');
+      for (const n of [1, 2, 3, 4]) fs.writeFileSync('big' + n + '.dat', require('crypto').randomBytes(100_000));
+      process.on('SIGTERM', () => process.exit(3));
+      setInterval(() => 0, 1000);
+      console.log('computing');`;
+    fs.writeFileSync(place.at('task.cjs'), task);
+    const notice = `${place.dir}/taken-away`;
+    const options = [...FILES, '-r', 'big*.dat', '--bandwidth', '1kB/s', '--notice', `file:${notice}`];
+    const run = place.run(options, [process.execPath, 'task.cjs']);
+    await run.says('computing');
+    await until(() => place.keys().length === 1, 'the first of them');
+    fs.writeFileSync(notice, '');
+    expect(await run.status, run.stderr()).toBe(75);
+    expect(place.keys()).toEqual(['big1.dat.0', 'big2.dat.0', 'big3.dat.0', 'big4.dat.0']);
   });
 
   it('does not make a task fail that exits 0 with its result', async () => {

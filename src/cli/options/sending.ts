@@ -1,5 +1,6 @@
 // The options that say how files are read and sent.
 import type { Compression, Settings } from '../../model/format/settings.ts';
+import { parseSizeBytes } from '../../model/units.ts';
 import { count, filePath, isTooLarge, sizeBytes, type Reader } from './readers.ts';
 import { CAPTURING, group } from './spec.ts';
 import type { Values } from './values.ts';
@@ -18,6 +19,17 @@ const compression: Reader<Compression> = (text) => {
   return { is: `not a compression: zstd, zstd:<1 to ${MOST_ZSTD_LEVEL}> or none`, example };
 };
 
+/** Less would be no rate but a stop: a record alone has some kB. */
+const LEAST_RATE_BYTES = 1000;
+
+const rate: Reader<number> = (text) => {
+  const [, size = ''] = /^(.*)\/s$/.exec(text) ?? [];
+  const value = parseSizeBytes(size);
+  if (value === undefined) return { is: 'not a rate: a size in a second', example: '20MB/s' };
+  if (value < LEAST_RATE_BYTES) return { is: 'too little: at least 1kB/s', example: '1MB/s' };
+  return { value };
+};
+
 export const SENDING = group('Sending:', {
   compression: {
     flags: '--compression <how>',
@@ -26,6 +38,14 @@ export const SENDING = group('Sending:', {
     on: CAPTURING,
     read: compression,
     default: 'zstd:1',
+  },
+  bandwidth: {
+    flags: '--bandwidth <rate>',
+    kind: 'value',
+    help: 'send at most so much in a second, such as 20MB/s; a notice and SIGTERM lift it',
+    on: CAPTURING,
+    read: rate,
+    otherwise: 'as fast as it goes',
   },
   lanes: {
     flags: '--lanes <n>',
@@ -55,9 +75,10 @@ export const SENDING = group('Sending:', {
 
 export function sendingOf(
   values: Values,
-): Pick<Settings, 'compression' | 'workers' | 'spoolDir' | 'spoolLimitBytes'> {
+): Pick<Settings, 'compression' | 'bandwidthBytes' | 'workers' | 'spoolDir' | 'spoolLimitBytes'> {
   return {
     compression: values.of(SENDING.compression),
+    bandwidthBytes: values.of(SENDING.bandwidth),
     workers: values.of(SENDING.lanes),
     spoolDir: values.path(SENDING.spool),
     spoolLimitBytes: values.of(SENDING['spool-limit']),

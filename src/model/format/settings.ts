@@ -84,6 +84,8 @@ export interface Settings {
   readonly handoff?: boolean;
   readonly reclaim: ReclaimMode;
   readonly compression: Compression;
+  /** At most so many bytes are sent in a second. */
+  readonly bandwidthBytes?: number | undefined;
   /** Companions are captured this long after their last capture, if no checkpoint comes before. */
   readonly companionIntervalMs: number;
   readonly checkpointSettleMs: number;

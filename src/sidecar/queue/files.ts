@@ -101,6 +101,11 @@ export class Files {
     this.#pump();
   }
 
+  /** What was measured of the link tells nothing any more. */
+  forgetRate(): void {
+    this.#priority.forgetRate();
+  }
+
   /** How many ms it takes, as measured, to send what the task still holds open and one more checkpoint. */
   get drainMs(): number | undefined {
     const last = [...this.standing.paths(), ...this.#fileStates.blockedResults()];

@@ -176,7 +176,7 @@ interface UnderWay {
 export class Priority {
   readonly #sizeOf: (path: RelPath) => number;
   readonly #now: () => number;
-  readonly #rate = new LinkRate();
+  #rate = new LinkRate();
   readonly #underWay = new Map<FileKey, UnderWay>();
   #deadlineMs: number | undefined;
   /** Stored bytes for each byte of a file. */
@@ -196,6 +196,12 @@ export class Priority {
   sending(fileState: Pick<FileState, 'path' | 'role'> | undefined): Sending {
     if (fileState === undefined) return { role: 'result', bytes: 0 };
     return { role: fileState.role, bytes: this.#sizeOf(fileState.path) * this.#ratio };
+  }
+
+  /** The link is another from now on. */
+  forgetRate(): void {
+    this.#rate = new LinkRate();
+    for (let under = 0; under < this.#underWay.size; under += 1) this.#rate.began(this.#now());
   }
 
   /** How many ms it takes, as measured, to send so many bytes of files; undefined if nothing was measured. */

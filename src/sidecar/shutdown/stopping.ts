@@ -9,7 +9,7 @@ import type { Needs } from '../run/context.ts';
 import { type DrainWindow, RECORD_MARGIN_MS } from './drain-window.ts';
 
 /** What it takes of the run. */
-type Uses = Needs<'log' | 'signal'>;
+type Uses = Needs<'log' | 'signal' | 'sender'>;
 
 /** How often the launcher is told how long the drain takes; only while a deadline is known. */
 const TELL_EVERY_MS = 1000;
@@ -44,6 +44,7 @@ export class Stopping {
     // Once the task is gone, no close can be a death's any more.
     if (this.#window !== undefined) return;
     this.#signalledAtMs ??= atMs;
+    this.#liftLimit();
     const { files, generations } = this.#options;
     files.holdReplacing(true);
     generations.stopping(atMs);
@@ -51,6 +52,8 @@ export class Stopping {
 
   /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
   noticed(deadlineMs: number | undefined): void {
+    if (deadlineMs === undefined) this.#options.context.sender.bandwidth?.restore();
+    else this.#liftLimit();
     this.#options.files.deadline(deadlineMs === undefined ? undefined : deadlineMs - RECORD_MARGIN_MS);
     clearInterval(this.#timer);
     if (deadlineMs === undefined) return;
@@ -83,6 +86,12 @@ export class Stopping {
     whileLinked(signals, (signal) => flush.now(signal, false)).catch((error: unknown) =>
       context.log.debug(`a flush ended early: ${reasonOf(error)}`),
     );
+  }
+
+  /** `--bandwidth`: what was measured under it is not what the link can carry. */
+  #liftLimit(): void {
+    const { bandwidth } = this.#options.context.sender;
+    if (bandwidth?.lift() === true) this.#options.files.forgetRate();
   }
 
   #tell(): void {

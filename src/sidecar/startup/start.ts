@@ -20,6 +20,7 @@ import { listRecords, type RecordListing } from '../../records/list.ts';
 import { clearStaging } from '../../restore/fetch.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
+import { Bandwidth } from '../../upload/bandwidth.ts';
 import type { Sender } from '../../upload/send.ts';
 import { type AttemptFile, readAttemptFile } from '../run/attempt-file.ts';
 import type { Context, Needs } from '../run/context.ts';
@@ -187,10 +188,12 @@ function senderOf(
   { attempt, runToken, scope }: RunFacts,
   log: Log,
 ): Omit<Sender, 'root' | 'store' | 'workers'> {
-  const { compression, identity } = settings;
+  const { compression, bandwidthBytes, identity } = settings;
+  const bandwidth = bandwidthBytes === undefined ? undefined : new Bandwidth(bandwidthBytes);
   const onSpoolFull = spoolWarner(log, settings);
   const { runId } = identity;
-  return { attempt, runToken, index: scope.index, runId, compression, onSpoolFull, newId: randomUUID };
+  const { index } = scope;
+  return { attempt, runToken, index, runId, compression, bandwidth, onSpoolFull, newId: randomUUID };
 }
 
 function mayReclaim({ reclaim, sharedWorkdir }: Settings): boolean {

@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Bandwidth, within } from '../../src/upload/bandwidth.ts';
+
+const MB = 1e6;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Takes so much each time, all at once; says how many have been let go. */
+function takes(bandwidth: Bandwidth, count: number, bytes: number): () => number {
+  let gone = 0;
+  for (let n = 0; n < count; n += 1) void bandwidth.take(bytes).then(() => (gone += 1));
+  return () => gone;
+}
+
+describe('a limit of 1 MB/s', () => {
+  it('lets the first go at once, and each other when those before it would have left', async () => {
+    const gone = takes(new Bandwidth(MB), 10, MB / 2);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(gone()).toBe(1);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(gone()).toBe(2);
+    await vi.advanceTimersByTimeAsync(2001);
+    expect(gone()).toBe(7);
+  });
+
+  it('owes nobody what was not sent while nothing came', async () => {
+    const bandwidth = new Bandwidth(MB);
+    await vi.advanceTimersByTimeAsync(60_000);
+    const gone = takes(bandwidth, 3, MB);
+    await vi.advanceTimersByTimeAsync(1500);
+    expect(gone()).toBe(2);
+  });
+
+  it('holds each part of a body', async () => {
+    const parts = (async function* () {
+      for (let n = 0; n < 3; n += 1) yield Buffer.alloc(MB);
+    })();
+    const body = await within(new Bandwidth(MB), parts);
+    let seen = 0;
+    const reading = (async () => {
+      for await (const part of body as AsyncIterable<Uint8Array>) seen += part.length;
+    })();
+    await vi.advanceTimersByTimeAsync(1500);
+    expect(seen).toBe(2 * MB);
+    await vi.advanceTimersByTimeAsync(500);
+    await reading;
+    expect(seen).toBe(3 * MB);
+  });
+
+  it('lets everything go when it is lifted, and holds again when that is taken back', async () => {
+    const bandwidth = new Bandwidth(MB);
+    const gone = takes(bandwidth, 5, MB);
+    await vi.advanceTimersByTimeAsync(0);
+    expect([bandwidth.lift(), bandwidth.lift()]).toEqual([true, false]);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(gone()).toBe(5);
+    bandwidth.restore();
+    const again = takes(bandwidth, 2, MB);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(again()).toBe(1);
+  });
+
+  it('is waited for no longer than the signal says', async () => {
+    const bandwidth = new Bandwidth(MB);
+    const abort = new AbortController();
+    void bandwidth.take(MB);
+    const second = bandwidth.take(MB, abort.signal);
+    abort.abort(new Error('given up'));
+    await expect(second).rejects.toThrow('given up');
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
