@@ -13,7 +13,7 @@ function open(): { stopping: Stopping; did: string[]; window: DrainWindow } {
     drainMs: 1234.5,
   };
   const options = {
-    context: { signal: new AbortController().signal },
+    context: { signal: new AbortController().signal, sender: {} },
     files,
     generations: { stopping: (atMs?: number) => did.push(`companions ${atMs}`) },
     flush: { now: async () => void did.push('flush') },
