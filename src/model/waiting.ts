@@ -1,6 +1,6 @@
 // How work waits: a promise that several callbacks settle together, one signal made of several, a few of very many
-// things at a time, and how long to pause before the next try. Nothing in it keeps time itself.
-
+// things at a time, how long to pause before the next try, and for the next change of something. Nothing in it keeps
+// time itself.
 import { setMaxListeners } from 'node:events';
 
 /** A promise that is settled from outside. Promise.withResolvers does the same from Node 22 on. */
@@ -101,6 +101,7 @@ export function pauseAfter({ firstMs, mostMs, factor = 2 }: BackOff, before: num
   return Math.min(mostMs, firstMs * factor ** before);
 }
 
+/** Something that changes again and again, and whoever waits for its next change to look at it anew. */
 export class Changes {
   #listeners: (() => void)[] = [];
 

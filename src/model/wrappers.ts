@@ -1,5 +1,5 @@
 // Programs that only run another one: which part of their command line comes before the script or program that the
-// user thinks of as the task. Data; task-name.ts walks over it.
+// user thinks of as the task. Data; cli/options/task-name.ts walks over it.
 
 export interface Wrapper {
   /** Options that take this many values as arguments of their own; all others take none. */

@@ -1,6 +1,6 @@
 // One state of one file: held open, found without a writer, and afterwards proven not to have moved; or copied, so that
-// the file must rest only while the copy is taken. Runs in a worker. Never holds a lease while it reads: a writer that
-// comes would have to wait for us.
+// the file must rest only while the copy is taken. Runs in a worker, or for a small file on the thread that asks. Never
+// holds a lease while it reads: a writer that comes would have to wait for us.
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';

@@ -1,5 +1,5 @@
-// Does the work directory run short of space or memory? Asked after something became reclaimable, never
-// on a timer.
+// Does the work directory run short of space or memory? One look each time that somebody asks; when to look is
+// sidecar/disk's.
 import type { StatsFs } from 'node:fs';
 import fs from 'node:fs/promises';
 import path from 'node:path';

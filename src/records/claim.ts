@@ -1,6 +1,6 @@
 // The claim of an index, which is the first record of an attempt: takes the next number, and asks afterwards whether
 // it is still the newest. It is asked before everything that cannot be undone: a commit, a deletion (also of a local
-// file), a push that replaces something, the last record.
+// file), a push that replaces something, the last record. So what deletes from the store stands here, too.
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { type KeyScope, recordKey } from '../model/format/keys.ts';
@@ -36,8 +36,8 @@ interface ClaimOptions {
 
 /**
  * The attempt that is ours now: the one thing that two machines may try at once. Each number has one winner. The loser
- * takes the next number, and the earlier attempt then finds itself fenced. Throws status 69 if the store silently replaces an object on a create-only put: two
- * attempts could then both believe that they own the index.
+ * takes the next number, and the earlier attempt then finds itself fenced. Throws status 69 if the store silently
+ * replaces an object on a create-only put: two attempts could then both believe that they own the index.
  */
 export async function claimAttempt(options: ClaimOptions): Promise<number> {
   const { store, scope, bodyOf, signal } = options;

@@ -19,7 +19,7 @@ const LEAST_UNDER_WAY = 2;
 const LATE = 1.25;
 /** Share of the time that is left, for a result that a checkpoint may have to wait for. */
 const BESIDE_CHECKPOINT = 0.5;
-/** Of one push so many bytes may be nearly acknowledged: the size of a part (read/parts.ts). */
+/** Of one push so many bytes may be nearly acknowledged: the size of a part (read/encode.ts). */
 export const PART_BYTES = 8 * 2 ** 20;
 
 /**

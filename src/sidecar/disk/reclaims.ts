@@ -184,7 +184,6 @@ function amountOf(ready: Iterable<Reclaimable>): Amount {
   return { files, bytes };
 }
 
-/** What may be deleted at the end of the run. */
 function isEmpty(all: Iterable<unknown>): boolean {
   return all[Symbol.iterator]().next().done === true;
 }

@@ -154,6 +154,7 @@ function whyGone({ attempt }: StoredFile, there: WholeObject | undefined): strin
   return `attempt ${attempt} stored it, its object ${what}, and it is not here`;
 }
 
+/** Results of which this run has looked for the object: each is looked for once. */
 export class Confirmed {
   readonly #context: Uses;
   readonly #paths: PackedMap<true>;

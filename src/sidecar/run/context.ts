@@ -1,5 +1,5 @@
 // What the stages of the sidecar work with: one object, made by sidecar/startup/start.ts and owned by sidecar.ts. Each
-// stage says which of it it takes (`Pick`).
+// stage says which of it it takes (`Needs`).
 import type { Log } from '../../log/log.ts';
 import type { History } from '../../model/checkpoint/history.ts';
 import type { Fingerprint } from '../../model/file/file-state.ts';

@@ -1,5 +1,6 @@
-// How the run ended, in the words of model/outcome/verdict and model/file/suspect: how the task ended, whether its
-// closes can be trusted, and whether what must be there is stored. Decides nothing.
+// What the end of a run works with and is told, and how the run ended, in the words of model/outcome/verdict and
+// model/file/suspect: how the task ended, whether its closes can be trusted, and whether what must be there is stored.
+// Decides nothing.
 import { EXIT, signalOfStatus } from '../../model/exit-status.ts';
 import { type Ending, isSuspect } from '../../model/file/suspect.ts';
 import type { TaskEnd } from '../../model/format/messages.ts';

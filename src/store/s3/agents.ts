@@ -1,6 +1,6 @@
 // How connections are made: with a time limit, and for TLS through a CONNECT tunnel where a proxy is set; and how they
-// are ended when an answer comes too slowly. The handler's own limit would also count the wait for a free socket, and
-// fail healthy requests on a slow link.
+// are ended when an answer comes too slowly. A limit on the whole request would also count the wait for a free socket,
+// and fail healthy requests on a slow link: so each is one of the socket.
 import http, { ClientRequest } from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
