@@ -68,7 +68,7 @@ export function childPids(): readonly number[] {
 }
 
 /** Every process that we can see; not one moment: a process can fork while we read. */
-export function processTable(): readonly ProcessEntry[] {
+function processTable(): readonly ProcessEntry[] {
   return pidNames().flatMap((pid) => {
     const entry = processEntry(Number(pid));
     return entry === undefined ? [] : [entry];

@@ -5,7 +5,7 @@ import type { FileRole } from './file-state.ts';
 /**
  * We aim to be done this long before the instant that a source names: clocks differ, and the exit itself takes time.
  */
-export const NOTICE_MARGIN_MS = 2000;
+const NOTICE_MARGIN_MS = 2000;
 /** The drain has at least this long after the task, and at most its share of the window. */
 const LEAST_DRAIN_MS = 3000;
 const DRAIN_SHARE = 1 / 3;

@@ -17,7 +17,7 @@ export const HOLD_MS = 2000;
 /**
  * Closes in quick succession prolong that by no more than this, so that the file of a steady writer is stored at all.
  */
-export const MOST_HOLD_MS = 10_000;
+const MOST_HOLD_MS = 10_000;
 /** The same for closes of a result that may each be a death's. */
 export const MOST_DOUBT_MS = 60_000;
 const AFTER_TORN: BackOff = { firstMs: 50, mostMs: 5000 };

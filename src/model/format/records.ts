@@ -127,7 +127,7 @@ export function isLast(kind: RecordKind): boolean {
   return kind === 'preempted' || kind === 'failed' || kind === 'ended' || kind === 'done';
 }
 
-export const recordSchema = z.object({
+const recordSchema = z.object({
   format: z.literal(1),
   kind: z.enum(RECORD_KINDS),
   /** Unique id of the put that made this record. */
@@ -168,7 +168,7 @@ export const recordSchema = z.object({
 });
 export type CaptureRecord = Readonly<z.infer<typeof recordSchema>>;
 
-export const segmentSchema = z.object({ format: z.literal(1), results: z.array(storedFile) });
+const segmentSchema = z.object({ format: z.literal(1), results: z.array(storedFile) });
 
 /** A record, or why the text is none. */
 export function parseRecord(text: string): CaptureRecord | { readonly invalid: string } {
