@@ -234,7 +234,7 @@ async function open(
   return { ledger, tidy };
 }
 
-/** As sidecar/checkpoints/commit.ts does: the objects, the one record that names them, then what no kept one needs goes. */
+/** As sidecar/checkpoints/generation-record.ts does: the objects, the one record that names them, then what no kept one needs goes. */
 async function commit(
   store: Store,
   ledger: Ledger,

@@ -1,8 +1,8 @@
 // Companions between two checkpoints: captured at intervals, before the task is stopped, and for a flush. The newest
 // generation then names the new segments; if there is no checkpoint, the companions are a generation of their own.
 import { reasonOf } from '../../model/errors.ts';
-import { type GenerationFiles, isRenewed, nameInNewest } from './commit.ts';
-import type { CutParts } from './cuts.ts';
+import { type GenerationFiles, isRenewed, nameInNewest } from './generation-record.ts';
+import type { CutParts } from './pending-cut.ts';
 
 interface CapturesOptions extends Pick<CutParts, 'context' | 'companions'> {
   /** Runs `step` once the commits before it are over. */

@@ -21,8 +21,8 @@ import {
   type Marks,
   markSuspect,
   recordProven,
-} from './commit.ts';
-import type { CutParts } from './cuts.ts';
+} from './generation-record.ts';
+import type { CutParts } from './pending-cut.ts';
 import { CutCheck, type Until, type Verified } from './verify.ts';
 
 export interface CommitsOptions extends CutParts {

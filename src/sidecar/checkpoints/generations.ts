@@ -1,13 +1,14 @@
-// Commits checkpoint generations: once a cut of all members is taken, waits until objects hold exactly the states of
-// that moment, and writes the one record that commits them. Knows how much of what was closed is committed.
+// Read this first. Joins a checkpoint's way from a close to its commit: `Cutting` takes a cut of all members, a `PendingCut`
+// waits until objects hold exactly the states of that moment, `Commits` writes the one record that makes it a generation.
+// Knows how much of what was closed is committed.
 import { reasonOf } from '../../model/errors.ts';
 import type { ClosedHow } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import { Changes } from '../../model/waiting.ts';
 import { Captures } from './captures.ts';
-import type { GenerationFiles, Marks } from './commit.ts';
+import type { GenerationFiles, Marks } from './generation-record.ts';
 import { Commits, type CommitsOptions } from './commits.ts';
-import { type Commit, commitLast, type CutParts, type LastCut, PendingCut } from './cuts.ts';
+import { type Commit, commitLast, type CutParts, type LastCut, PendingCut } from './pending-cut.ts';
 import { Cutting, type CuttingOptions } from './cutting.ts';
 import { CutRefused } from './verify.ts';
 

@@ -10,7 +10,7 @@ import { heldPath } from '../../native/beneath.ts';
 import { endOfChild } from '../../native/ended.ts';
 import type { Needs } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
-import type { Marks } from './commit.ts';
+import type { Marks } from './generation-record.ts';
 import { collectStates } from './cutting.ts';
 
 /** What it takes of the run. */

@@ -12,7 +12,7 @@ import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { reached } from '../../native/failpoint.ts';
 import { factsBeneath } from '../../native/files.ts';
 import { isLost, StoreError } from '../../store/contract/store.ts';
-import { dropStoredResults } from '../checkpoints/commit.ts';
+import { dropStoredResults } from '../checkpoints/generation-record.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
 import { type Doubt, moveToPartial } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
 import { newFileState } from '../../../src/model/file/file-state.ts';
 import type { Generation, StoredFile } from '../../../src/model/format/records.ts';
-import { markSuspect } from '../../../src/sidecar/checkpoints/commit.ts';
+import { markSuspect } from '../../../src/sidecar/checkpoints/generation-record.ts';
 import { Spare } from '../../../src/sidecar/checkpoints/commits.ts';
 
 const START_MS = 1_000_000;

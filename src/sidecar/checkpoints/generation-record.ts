@@ -1,5 +1,6 @@
-// The commit of one generation: writes one record once every member is durable, then deletes what no kept generation
-// needs any more. Deletes nothing before the record stands.
+// What the records say of generations: one record commits a new one, and then what no kept one needs is deleted; later
+// ones say that it is proven, suspect, or has newer companions. The caller has seen that every member is durable. Deletes
+// nothing before the record stands.
 import { goOn, sameCompanions } from '../../model/checkpoint/companions.ts';
 import { preferenceLine } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';

@@ -1,5 +1,6 @@
-// What becomes of a cut until its commit. One that was taken while the task runs waits for the objects that hold exactly
-// its states, and never takes another state for one of them; the last one takes what there is, and says what is missing.
+// What becomes of a cut between `Cutting`, which took it, and `Commits`, which records it. One that was taken while the
+// task runs waits for the objects that hold exactly its states, and never takes another state for one of them; the last
+// one takes what there is, and says what is missing.
 import { worthAtEnd } from '../../model/checkpoint/cut.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { sameFingerprint } from '../../model/file/file-state.ts';
@@ -17,7 +18,7 @@ import {
   type Marks,
   markSuspect,
   nameInNewest,
-} from './commit.ts';
+} from './generation-record.ts';
 import type { Capture, Companions } from './companions.ts';
 import type { Cutting, TakenCut } from './cutting.ts';
 
