@@ -215,7 +215,7 @@ interface Wait {
  * What flushes wait for: the content that declared files had at one moment. Says which files are pushed without pacing,
  * and resolves each wait as soon as its last file is over. A task that goes on writing cannot prolong the wait.
  */
-export class Needs {
+export class OpenNeeds {
   readonly #fileStates: FileStates;
   readonly #waits = new Set<Wait>();
   readonly #isHeld: (fileState: FileState) => boolean;

@@ -15,7 +15,7 @@ import {
 import type { Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import { Changes } from '../../model/waiting.ts';
-import { type FileKey, FileStates, isOpen, type Need, Needs, type Standing } from './file-states.ts';
+import { type FileKey, FileStates, isOpen, type Need, OpenNeeds, type Standing } from './file-states.ts';
 import { Alarm, Priority, type PushHandle, Ready } from './turns.ts';
 
 /** Pushes under way at once: enough small ones to hide the store's latency, few enough large ones for the memory. */
@@ -62,7 +62,7 @@ export class Files {
   /** Keys of file states that may have something to do. */
   readonly #ready = new Ready<Sending>();
   readonly #waiting: Alarm;
-  readonly #needs: Needs;
+  readonly #needs: OpenNeeds;
   #running = 0;
   /** How many of them are of large files. */
   #large = 0;
@@ -79,7 +79,7 @@ export class Files {
   constructor(options: FilesOptions) {
     this.#options = options;
     this.#fileStates = new FileStates(options.paths);
-    this.#needs = new Needs(this.#fileStates, (fileState) => this.isHeld(fileState));
+    this.#needs = new OpenNeeds(this.#fileStates, (fileState) => this.isHeld(fileState));
     this.#priority = new Priority(options.sizeOf, options.now);
     this.#waiting = new Alarm(options.now, (due) => {
       for (const key of due) this.#ready.add(key);
