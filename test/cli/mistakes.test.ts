@@ -1,3 +1,4 @@
+// What the user reads if something is wrong with a command line, in whichever file it is found.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+// Which signals of the launcher the task has got already: `Broadcasts` of signals.ts, by itself.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Broadcasts } from '../../src/launch/signals.ts';
 

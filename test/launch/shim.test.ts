@@ -1,3 +1,4 @@
+// The shell program bin/capture alone: the Node that it becomes, and what it tells that Node of its caller.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';

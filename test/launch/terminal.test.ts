@@ -1,3 +1,4 @@
+// A task on a terminal: job control, and what the terminal sends to its processes.
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';

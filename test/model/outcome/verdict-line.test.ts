@@ -1,3 +1,4 @@
+// The words of a verdict, for the last line: `verdictLine` of verdict.ts.
 import { describe, expect, it } from 'vitest';
 import { type Verdict, verdictLine } from '../../../src/model/outcome/verdict.ts';
 

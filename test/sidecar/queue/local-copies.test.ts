@@ -1,3 +1,4 @@
+// Which results could be reclaimed: `LocalCopies` of results.ts, by itself.
 import { describe, expect, it } from 'vitest';
 import { LocalCopies } from '../../../src/sidecar/queue/results.ts';
 
