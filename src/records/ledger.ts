@@ -16,7 +16,7 @@ import {
   textWithSum,
 } from '../model/format/records.ts';
 import { PackedMap, type PathMap, type Paths } from '../model/packed/packed-map.ts';
-import { storedFileRow } from '../model/packed/stored-files.ts';
+import { storedFileRow } from '../model/packed/stored-file-row.ts';
 import type { RelPath } from '../model/path.ts';
 import { whileLinked } from '../model/waiting.ts';
 import { reached } from '../native/failpoint.ts';

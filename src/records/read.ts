@@ -10,7 +10,7 @@ import {
   type StoredFile,
 } from '../model/format/records.ts';
 import { Paths, rowList } from '../model/packed/packed-map.ts';
-import { storedFileRow } from '../model/packed/stored-files.ts';
+import { storedFileRow } from '../model/packed/stored-file-row.ts';
 import type { Store } from '../store/contract/store.ts';
 import { readRecord, readText, UNREADABLE } from './claim.ts';
 import type { RecordListing } from './list.ts';

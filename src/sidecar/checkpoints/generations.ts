@@ -134,6 +134,28 @@ export class Generations {
     return this.#cutting.members();
   }
 
+  /** Stores what companions hold by now. False if that failed. */
+  captureNow(): Promise<boolean> {
+    return this.#captures.now();
+  }
+
+  /** The last cut, when the task and all its writers are gone. It includes what a pending cut waited for. */
+  async final(ending: Omit<LastCut, 'members' | 'cutting'>): Promise<readonly RelPath[]> {
+    this.pause();
+    await this.#commits.idle();
+    this.#cut = undefined;
+    this.#held.clear();
+    const last = { ...ending, members: this.members(), cutting: this.#cutting };
+    const commit: Commit = (files, marks) => this.#commit(files, marks, ending.deadline);
+    const missing = await commitLast(this.#options, last, commit);
+    await this.#commits.end(ending.clean && !last.members.some(ending.suspect));
+    return missing;
+  }
+
+  get commits(): Pick<Commits, 'count' | 'markDeath' | 'recordProven'> {
+    return this.#commits;
+  }
+
   #advance(): void {
     const cut = this.#cut;
     if (cut === undefined) return;
@@ -193,31 +215,9 @@ export class Generations {
     return this.#commits.write(files, marks, until);
   }
 
-  /** Stores what companions hold by now. False if that failed. */
-  captureNow(): Promise<boolean> {
-    return this.#captures.now();
-  }
-
   #wake(afterMs: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.evaluate(), Math.max(1, afterMs));
-  }
-
-  /** The last cut, when the task and all its writers are gone. It includes what a pending cut waited for. */
-  async final(ending: Omit<LastCut, 'members' | 'cutting'>): Promise<readonly RelPath[]> {
-    this.pause();
-    await this.#commits.idle();
-    this.#cut = undefined;
-    this.#held.clear();
-    const last = { ...ending, members: this.members(), cutting: this.#cutting };
-    const commit: Commit = (files, marks) => this.#commit(files, marks, ending.deadline);
-    const missing = await commitLast(this.#options, last, commit);
-    await this.#commits.end(ending.clean && !last.members.some(ending.suspect));
-    return missing;
-  }
-
-  get commits(): Pick<Commits, 'count' | 'markDeath' | 'recordProven'> {
-    return this.#commits;
   }
 }
 

@@ -3,7 +3,7 @@
 import { isDone, isOver } from '../../model/file/decide.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { provenFromMs } from '../../model/file/suspect.ts';
-import { fileStateRow } from '../../model/packed/file-states.ts';
+import { fileStateRow } from '../../model/packed/file-state-row.ts';
 import { PackedMap, Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import { newDeferred } from '../../model/waiting.ts';

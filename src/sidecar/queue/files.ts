@@ -63,6 +63,7 @@ export class Files {
   readonly #ready = new Ready<Sending>();
   readonly #waiting: Alarm;
   readonly #needs: OpenNeeds;
+  readonly #priority: Priority;
   #running = 0;
   /** How many of them are of large files. */
   #large = 0;
@@ -72,7 +73,6 @@ export class Files {
   #stopped = false;
   /** What is ready does not fit into the time that is left, and nothing is under way. */
   #noTime = false;
-  readonly #priority: Priority;
   readonly #changes = new Changes();
   #listener: (change: FileChange) => void = () => undefined;
 

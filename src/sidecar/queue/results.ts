@@ -186,6 +186,26 @@ export class Results {
     }
   }
 
+  /** What this attempt has stored and still stands: files and their newest bytes, however often each was pushed. */
+  get stored(): { readonly files: number; readonly bytes: number } {
+    const { ledger, attempt, resumed } = this.#context;
+    let files = 0;
+    let bytes = 0;
+    // What a dead sidecar pushed only its records tell. Else what earlier attempts have stored need not be looked through.
+    for (const path of resumed === undefined ? this.#publishedMs.keys() : ledger.results.keys()) {
+      const file = ledger.results.get(path);
+      if (file?.attempt !== attempt) continue;
+      files += 1;
+      bytes += file.size;
+    }
+    return { files, bytes };
+  }
+
+  /** For how many paths this run has kept an older object. */
+  get olderKept(): number {
+    return this.#keepLocal.size;
+  }
+
   #stored(
     fileState: FileState,
     { file, fingerprint }: Extract<Sent, { kind: 'stored' }>,
@@ -220,26 +240,6 @@ export class Results {
     const inherited = this.#context.inherited.get(path);
     if (inherited !== undefined && sameFingerprint(inherited, fingerprint) && closes === 0) return;
     this.copies.note(path, { fingerprint, closes, isOurs });
-  }
-
-  /** What this attempt has stored and still stands: files and their newest bytes, however often each was pushed. */
-  get stored(): { readonly files: number; readonly bytes: number } {
-    const { ledger, attempt, resumed } = this.#context;
-    let files = 0;
-    let bytes = 0;
-    // What a dead sidecar pushed only its records tell. Else what earlier attempts have stored need not be looked through.
-    for (const path of resumed === undefined ? this.#publishedMs.keys() : ledger.results.keys()) {
-      const file = ledger.results.get(path);
-      if (file?.attempt !== attempt) continue;
-      files += 1;
-      bytes += file.size;
-    }
-    return { files, bytes };
-  }
-
-  /** For how many paths this run has kept an older object. */
-  get olderKept(): number {
-    return this.#keepLocal.size;
   }
 
   #noteKept(path: RelPath, known: StoredFile | undefined, kept: { key: string; n: number }): void {

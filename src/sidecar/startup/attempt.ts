@@ -11,7 +11,7 @@ import { type CaptureRecord, isLast, type StoredFile, textWithSum } from '../../
 import type { Settings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
 import { PackedMap, type Paths } from '../../model/packed/packed-map.ts';
-import { storedFileRow } from '../../model/packed/stored-files.ts';
+import { storedFileRow } from '../../model/packed/stored-file-row.ts';
 import { showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { claimAttempt, Fence, type FencedError, isClaim, readClaim, Tidy } from '../../records/claim.ts';

@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { decide, type FileEvent } from '../../../src/model/file/decide.ts';
 import { type FileState, type Fingerprint, newFileState } from '../../../src/model/file/file-state.ts';
 import type { StoredFile } from '../../../src/model/format/records.ts';
-import { fileStateRow } from '../../../src/model/packed/file-states.ts';
+import { fileStateRow } from '../../../src/model/packed/file-state-row.ts';
 import { PackedMap, Paths, rowList } from '../../../src/model/packed/packed-map.ts';
-import { storedFileRow } from '../../../src/model/packed/stored-files.ts';
+import { storedFileRow } from '../../../src/model/packed/stored-file-row.ts';
 
 const anyPath = fc.string({ unit: 'binary', minLength: 1 });
 const decimal = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String);
