@@ -18,7 +18,7 @@ import type { Store } from '../store/contract/store.ts';
 import { CorruptError, noteFailure, orCorrupt } from './failure.ts';
 import { objectStream, RANGE_BYTES, type StreamOptions } from './object-stream.ts';
 import type { SegmentSource, Source } from './source.ts';
-import { type Fetched, type Incoming, stage } from './stage.ts';
+import { type Fetched, type Incoming, stage } from './staging.ts';
 
 export interface FetchOptions {
   readonly signal: AbortSignal;

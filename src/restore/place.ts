@@ -12,7 +12,7 @@ import { systemError } from '../native/libc.ts';
 import { absolutePath, makeParents, moveAside, moveInside } from '../native/own-dir.ts';
 import type { Staged } from './fetch.ts';
 import type { Source } from './source.ts';
-import type { Fetched } from './stage.ts';
+import type { Fetched } from './staging.ts';
 
 /** A local file that has made room for a stored one. */
 export interface SetAside {

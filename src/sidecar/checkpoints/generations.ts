@@ -1,6 +1,6 @@
-// Read this first. Joins a checkpoint's way from a close to its commit: `Cutting` takes a cut of all members, a `PendingCut`
-// waits until objects hold exactly the states of that moment, `Commits` writes the one record that makes it a generation.
-// Knows how much of what was closed is committed.
+// Read this first. Joins a checkpoint's way from a close to its commit: `Cutting` takes a cut of all members, a
+// `PendingCut` waits until objects hold exactly the states of that moment, `Commits` writes the one record that makes it
+// a generation. Knows how much of what was closed is committed.
 import { reasonOf } from '../../model/errors.ts';
 import type { ClosedHow } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';

@@ -83,7 +83,7 @@ export function endedPush(sent: Sent, startedMs: number, nowMs: number): FileEve
 }
 
 /**
- * A push that threw: the file stays pending and is tried again. The user is told once: by outage.ts if the store is
+ * A push that threw: the file stays pending and is tried again. The user is told once: by run/outage.ts if the store is
  * out of service, else here.
  */
 function failedPush(

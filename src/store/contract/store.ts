@@ -146,7 +146,7 @@ export function isLost(error: unknown): boolean {
 
 /**
  * What capture must know of a kind of store before one is opened: how its URL is written, and where it stands. Pure.
- * Each driver has it in a file of its own (`url.ts`): the launcher must not load what the driver needs.
+ * Each driver has it in a file of its own (`url.ts`, in its room): the launcher must not load what the driver needs.
  */
 export interface StoreKind {
   /** How its URL is written, for messages: `s3://bucket/prefix`. */
