@@ -84,57 +84,6 @@ export class Commits {
     onCommitted();
   }
 
-  #losses(): Losses {
-    const { context, behind } = this.#options;
-    const now = behind();
-    return {
-      ...(now.length > 0 ? { behind: [...now] } : {}),
-      ...(context.lacking.length > 0 ? { lacking: [...context.lacking] } : {}),
-    };
-  }
-
-  /**
-   * The first one that is known to be whole shows that all is well; the others are counted, once a minute. `refused`:
-   * why its check made it suspect.
-   */
-  #say(generation: Generation, refused: string | undefined): void {
-    const { log, ledger } = this.#options.context;
-    const { suspect = false, incomplete = false, unproven = false, instant = false } = generation;
-    const fields: MessageFields = {
-      event: 'checkpoint',
-      generation: generationName(generation),
-      files: generation.members.length,
-      bytes: generationBytes(generation),
-      suspect,
-      incomplete,
-      unproven,
-      instant,
-    };
-    const line = committedLine(generation, refused);
-    if (suspect) log.warn(`${line}: ${preferenceLine(ledger.generations)}`, fields);
-    else if (incomplete) log.info(line, fields);
-    else if (unproven) log.debug(line, fields);
-    else log[this.#firstLevel()](line, fields);
-  }
-
-  /** What was not proven when it was committed, and is now. `before`: as the last record had them. */
-  #sayProven(before: readonly Generation[]): void {
-    const { log, ledger } = this.#options.context;
-    const doubted = new Set(before.filter(({ unproven }) => unproven === true).map(generationName));
-    for (const generation of ledger.generations) {
-      const { unproven, suspect, incomplete } = generation;
-      const name = generationName(generation);
-      if (!doubted.has(name) || unproven === true || suspect === true || incomplete === true) continue;
-      log[this.#firstLevel()](committedLine(generation), { event: 'proven', generation: name });
-    }
-  }
-
-  #firstLevel(): 'info' | 'debug' {
-    const level = this.#isSaid ? 'debug' : 'info';
-    this.#isSaid = true;
-    return level;
-  }
-
   /** The task was asked to end. */
   signalled(atMs: number): void {
     this.#spare.signalled(atMs);
@@ -191,6 +140,57 @@ export class Commits {
     });
     this.#spare.committed();
     return isRecorded;
+  }
+
+  #losses(): Losses {
+    const { context, behind } = this.#options;
+    const now = behind();
+    return {
+      ...(now.length > 0 ? { behind: [...now] } : {}),
+      ...(context.lacking.length > 0 ? { lacking: [...context.lacking] } : {}),
+    };
+  }
+
+  /**
+   * The first one that is known to be whole shows that all is well; the others are counted, once a minute. `refused`:
+   * why its check made it suspect.
+   */
+  #say(generation: Generation, refused: string | undefined): void {
+    const { log, ledger } = this.#options.context;
+    const { suspect = false, incomplete = false, unproven = false, instant = false } = generation;
+    const fields: MessageFields = {
+      event: 'checkpoint',
+      generation: generationName(generation),
+      files: generation.members.length,
+      bytes: generationBytes(generation),
+      suspect,
+      incomplete,
+      unproven,
+      instant,
+    };
+    const line = committedLine(generation, refused);
+    if (suspect) log.warn(`${line}: ${preferenceLine(ledger.generations)}`, fields);
+    else if (incomplete) log.info(line, fields);
+    else if (unproven) log.debug(line, fields);
+    else log[this.#firstLevel()](line, fields);
+  }
+
+  /** What was not proven when it was committed, and is now. `before`: as the last record had them. */
+  #sayProven(before: readonly Generation[]): void {
+    const { log, ledger } = this.#options.context;
+    const doubted = new Set(before.filter(({ unproven }) => unproven === true).map(generationName));
+    for (const generation of ledger.generations) {
+      const { unproven, suspect, incomplete } = generation;
+      const name = generationName(generation);
+      if (!doubted.has(name) || unproven === true || suspect === true || incomplete === true) continue;
+      log[this.#firstLevel()](committedLine(generation), { event: 'proven', generation: name });
+    }
+  }
+
+  #firstLevel(): 'info' | 'debug' {
+    const level = this.#isSaid ? 'debug' : 'info';
+    this.#isSaid = true;
+    return level;
   }
 }
 

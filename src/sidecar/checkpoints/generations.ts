@@ -104,21 +104,6 @@ export class Generations {
     }
   }
 
-  /** Why no proven cut can be taken before something more is closed; undefined if one is under way or due. */
-  #consider(): string | undefined {
-    const look = this.#cutting.look();
-    if (look.kind === 'wait') {
-      if (look.forMs !== undefined) this.#wake(look.forMs);
-      return look.lacks;
-    }
-    const closes = this.#coverage.cutTaken(look.isWhole);
-    this.#cut = new PendingCut(this.#options, look, closes);
-    this.#held.add(this.#cut);
-    this.#cut.begin(() => this.memberPushed());
-    this.#advance();
-    return undefined;
-  }
-
   /**
    * Waits as {@link Coverage.wait} does; does not wait for members that are all gone. `said`: the program itself
    * asks, and so says that what it has closed is whole.
@@ -154,6 +139,21 @@ export class Generations {
 
   get commits(): Pick<Commits, 'count' | 'markDeath' | 'recordProven'> {
     return this.#commits;
+  }
+
+  /** Why no proven cut can be taken before something more is closed; undefined if one is under way or due. */
+  #consider(): string | undefined {
+    const look = this.#cutting.look();
+    if (look.kind === 'wait') {
+      if (look.forMs !== undefined) this.#wake(look.forMs);
+      return look.lacks;
+    }
+    const closes = this.#coverage.cutTaken(look.isWhole);
+    this.#cut = new PendingCut(this.#options, look, closes);
+    this.#held.add(this.#cut);
+    this.#cut.begin(() => this.memberPushed());
+    this.#advance();
+    return undefined;
   }
 
   #advance(): void {

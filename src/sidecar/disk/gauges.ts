@@ -185,12 +185,6 @@ export class Lag {
     return !blocked;
   }
 
-  /** A close that may be a death's is not late until that is known. */
-  #mayBeSentFrom(fileState: FileState): number {
-    const atMs = fileState.lastClose?.atMs ?? this.#now();
-    return isDoubted(fileState) ? atMs + LATE_NEWS_MS : atMs;
-  }
-
   /** Of the files that wait for nothing but the store; undefined if there is none. */
   oldest(): { readonly ms: number; readonly files: number; readonly path: RelPath } | undefined {
     let files = 0;
@@ -204,6 +198,12 @@ export class Lag {
     }
     if (oldest === undefined) return undefined;
     return { ms: Math.max(0, this.#now() - oldest[1].sinceMs), files, path: oldest[0] };
+  }
+
+  /** A close that may be a death's is not late until that is known. */
+  #mayBeSentFrom(fileState: FileState): number {
+    const atMs = fileState.lastClose?.atMs ?? this.#now();
+    return isDoubted(fileState) ? atMs + LATE_NEWS_MS : atMs;
   }
 }
 

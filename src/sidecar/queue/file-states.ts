@@ -73,17 +73,6 @@ export class FileStates {
     if (fileState.closes !== before.closes || fileState.inherited !== before.inherited) this.#came(fileState);
   }
 
-  /** It was closed, or was there before the task. */
-  #came({ path, role, lastClose }: FileState): void {
-    if (role === 'checkpoint' && lastClose !== undefined)
-      this.#checkpointAtMs = Math.max(this.#checkpointAtMs, lastClose.atMs);
-    const recent = this.#recent[role];
-    recent.delete(path);
-    recent.add(path);
-    const [oldest] = recent;
-    if (recent.size > MOST_RECENT && oldest !== undefined) recent.delete(oldest);
-  }
-
   /** Those that were closed or inherited last, the newest last: 200, because a task may close 200,000. */
   recent(role: FileRole): Iterable<RelPath> {
     return this.#recent[role];
@@ -149,6 +138,17 @@ export class FileStates {
     for (const fileState of this.all())
       if (fileState.durableCloses < fileState.closes) behind.set(this.keyOf(fileState), fileState.closes);
     return behind;
+  }
+
+  /** It was closed, or was there before the task. */
+  #came({ path, role, lastClose }: FileState): void {
+    if (role === 'checkpoint' && lastClose !== undefined)
+      this.#checkpointAtMs = Math.max(this.#checkpointAtMs, lastClose.atMs);
+    const recent = this.#recent[role];
+    recent.delete(path);
+    recent.add(path);
+    const [oldest] = recent;
+    if (recent.size > MOST_RECENT && oldest !== undefined) recent.delete(oldest);
   }
 }
 

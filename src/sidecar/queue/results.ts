@@ -101,56 +101,6 @@ export class Results {
     }
   }
 
-  async #push(fileState: FileState, how: PushHandle): Promise<Sent> {
-    const { spoolFirst, signal, onSent } = how;
-    const context = this.#context;
-    const { path } = fileState;
-    const startedMs = context.now();
-    this.copies.forget(path);
-    const known = context.ledger.results.get(path) ?? context.history.foreignResults.get(path);
-    const { sent, kept, obsolete } = await publishResult(
-      this.#publisher,
-      {
-        path,
-        prior: priorOf(
-          known,
-          context.attempt,
-          this.#reclaimed.has(path) || isMadeAnew(context, known, this.#publishedMs.has(path)),
-        ),
-        baseline: context.baselines.get(path),
-        spoolFirst,
-        onSent,
-        keptN: context.ledger.keptOf(path),
-      },
-      signal,
-    );
-    if (kept !== undefined) this.#noteKept(path, known, kept);
-    switch (sent.kind) {
-      case 'stored':
-        this.#stored(fileState, sent, obsolete, startedMs);
-        break;
-      case 'unchanged':
-        if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.#push(fileState, how);
-        this.#mayGo(fileState, sent.fingerprint, false);
-        break;
-      case 'gone':
-        context.log.debug(`${showPath(path)} was removed by the task before it was stored: withdrawn`, {
-          event: 'withdrawn',
-          path,
-        });
-        break;
-      case 'torn':
-      case 'has-writer':
-        break;
-      case 'refused':
-        // The final scan finds it again.
-        if (!this.#refused.has(path))
-          context.log.warn(`${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
-        this.#refused.add(path);
-    }
-    return sent;
-  }
-
   /** True when this attempt has pushed the path, or has looked for its object. */
   isConfirmed(path: RelPath): boolean {
     return this.#confirmed.has(path) || this.#publishedMs.has(path);
@@ -204,6 +154,56 @@ export class Results {
   /** For how many paths this run has kept an older object. */
   get olderKept(): number {
     return this.#keepLocal.size;
+  }
+
+  async #push(fileState: FileState, how: PushHandle): Promise<Sent> {
+    const { spoolFirst, signal, onSent } = how;
+    const context = this.#context;
+    const { path } = fileState;
+    const startedMs = context.now();
+    this.copies.forget(path);
+    const known = context.ledger.results.get(path) ?? context.history.foreignResults.get(path);
+    const { sent, kept, obsolete } = await publishResult(
+      this.#publisher,
+      {
+        path,
+        prior: priorOf(
+          known,
+          context.attempt,
+          this.#reclaimed.has(path) || isMadeAnew(context, known, this.#publishedMs.has(path)),
+        ),
+        baseline: context.baselines.get(path),
+        spoolFirst,
+        onSent,
+        keptN: context.ledger.keptOf(path),
+      },
+      signal,
+    );
+    if (kept !== undefined) this.#noteKept(path, known, kept);
+    switch (sent.kind) {
+      case 'stored':
+        this.#stored(fileState, sent, obsolete, startedMs);
+        break;
+      case 'unchanged':
+        if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.#push(fileState, how);
+        this.#mayGo(fileState, sent.fingerprint, false);
+        break;
+      case 'gone':
+        context.log.debug(`${showPath(path)} was removed by the task before it was stored: withdrawn`, {
+          event: 'withdrawn',
+          path,
+        });
+        break;
+      case 'torn':
+      case 'has-writer':
+        break;
+      case 'refused':
+        // The final scan finds it again.
+        if (!this.#refused.has(path))
+          context.log.warn(`${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
+        this.#refused.add(path);
+    }
+    return sent;
   }
 
   #stored(
