@@ -7,7 +7,7 @@ import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import tls from 'node:tls';
 import { SLOWEST_BYTES_PER_S } from '../contract/store.ts';
-import { hostOf, proxyFor, proxyHeaders, type Environment } from './proxy.ts';
+import { authorityOf, hostOf, proxyFor, proxyHeaders, type Environment } from './proxy.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** How often we look within the limit. */
@@ -46,7 +46,7 @@ export class TunnelAgent extends https.Agent {
     const port = Number(options.port ?? 443);
     const proxy = proxyFor({ protocol: 'https:', host, port }, this.#env);
     if (proxy === undefined) return limited(super.createConnection(options, callback), this.#slowMs);
-    connectThrough(proxy, `${host}:${port}`).then(
+    connectThrough(proxy, authorityOf({ host, port })).then(
       (socket) => {
         const secure = tls.connect({ ...(options as tls.ConnectionOptions), socket });
         callback?.(null, endWhenSlow(secure, this.#slowMs));

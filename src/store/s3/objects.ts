@@ -125,10 +125,12 @@ export async function* listObjects(
       const key = relativeKey(bucket, object.text('Key') ?? '');
       yield { key, sizeBytes: Number(object.text('Size') ?? 0) };
     }
-    const token = page.text('NextContinuationToken');
-    const isLast = page.text('IsTruncated') !== 'true' || token === undefined;
-    after = isLast ? undefined : { 'continuation-token': token };
+    after = page.text('IsTruncated') === 'true' ? { 'continuation-token': tokenOf(page) } : undefined;
   }
+}
+
+function tokenOf(page: Xml): string {
+  return promised(page.text('NextContinuationToken'), 'NextContinuationToken');
 }
 
 /** Names of folders directly below a prefix, of one page. */
@@ -155,7 +157,9 @@ async function listed(bucket: Bucket, { prefix, query, signal }: Listing): Promi
     const encoded = { 'list-type': '2', prefix: bucket.prefix + prefix, 'encoding-type': 'url', ...query };
     const page = await xmlOf(await send({ query: encoded }));
     // A page of HTML reads as an empty listing: as if nothing had ever been stored.
-    promised(page.text('IsTruncated'), 'IsTruncated');
+    const isTruncated = promised(page.text('IsTruncated'), 'IsTruncated') === 'true';
+    // Without its token the rest would read as not there; with the token of this very page it never ends.
+    if (isTruncated && tokenOf(page) === query['continuation-token']) throw new NotFromS3('next token');
     return page;
   });
 }

@@ -1,5 +1,6 @@
 // Which proxy leads to a host: what HTTPS_PROXY, HTTP_PROXY and NO_PROXY say. Node 20 reads none of them. It
 // must never name a proxy for a host that NO_PROXY exempts.
+import net from 'node:net';
 import { StoreError } from '../contract/store.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -26,7 +27,10 @@ export function proxyFor(
 
 function covers(entry: string, target: { readonly host: string; readonly port: number }): boolean {
   if (entry === '*') return true;
-  const [, domain = entry, port] = /^\*?\.?(.*?)(?::(\d+))?$/.exec(entry) ?? [];
+  // An IPv6 address stands alone, or in brackets with a port.
+  const [, address, domain = address ?? entry, port] = net.isIPv6(entry)
+    ? [entry, entry]
+    : (/^(?:\[(.*)\]|\*?\.?(.*?))(?::(\d+))?$/.exec(entry) ?? []);
   if (port !== undefined && Number(port) !== target.port) return false;
   const host = target.host.toLowerCase();
   return host === domain || host.endsWith(`.${domain}`);
@@ -42,4 +46,9 @@ export function proxyHeaders(proxy: URL): Record<string, string> {
 /** The host of an address, without the brackets of IPv6, as sockets want it. */
 export function hostOf(url: URL): string {
   return url.hostname.replaceAll(/[[\]]/g, '');
+}
+
+/** `host:port`, with the brackets that an IPv6 address has in a URL. */
+export function authorityOf({ host, port }: { readonly host: string; readonly port: number }): string {
+  return `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
 }

@@ -5,7 +5,7 @@ import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import https from 'node:https';
 import { StoreError } from '../contract/store.ts';
 import { PlainAgent, TunnelAgent } from './agents.ts';
-import { hostOf, proxyFor, proxyHeaders } from './proxy.ts';
+import { authorityOf, hostOf, proxyFor, proxyHeaders } from './proxy.ts';
 
 /** One for each push (sidecar/queue/files), and some for records and deletions. */
 const MOST_SOCKETS = 40;
@@ -136,6 +136,10 @@ function answerTo(
     sender.once('close', () => {
       underWay.delete(giveUp);
       signal?.removeEventListener('abort', abort);
+      // Node tells no error of an answer that ends HTTP on the socket (101 Switching Protocols). After an answer it is void.
+      reject(
+        new Unanswered(Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' }), false),
+      );
     });
     sender.once('timeout', () => giveUp(Object.assign(new Error('no byte in time'), { code: 'ETIMEDOUT' })));
     sender.on('error', (error) => reject(new Unanswered(error, sender.reusedSocket)));
@@ -159,7 +163,7 @@ function throughProxy(outgoing: Outgoing): Outgoing {
   return {
     ...outgoing,
     server: { isTls: false, host: hostOf(proxy), port: Number(proxy.port || 80) },
-    path: `http://${host}:${port}${outgoing.path}`,
+    path: `http://${authorityOf(outgoing.server)}${outgoing.path}`,
     headers: { ...outgoing.headers, ...proxyHeaders(proxy) },
   };
 }

@@ -58,6 +58,20 @@ describe.each([
   });
 });
 
+describe('a page of a listing that is not the last', () => {
+  it.each([
+    ['without the token of the next one', ''],
+    ['with its own token once more', '<NextContinuationToken>same</NextContinuationToken>'],
+  ])('is no answer %s', async (_, token) => {
+    const body = `<ListBucketResult><IsTruncated>true</IsTruncated>${token}</ListBucketResult>`;
+    server.fault = () => ({ kind: 'answer', status: 200, body });
+    await expect(listOf(store, '')).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringContaining('the answer is not one of S3'),
+    });
+  });
+});
+
 describe('a server that names no ETag', () => {
   it.each([
     ['PutObject', () => put('new')],

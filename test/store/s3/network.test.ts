@@ -38,6 +38,7 @@ async function startProxy(status = 200): Promise<Proxy> {
         answer.pipe(response);
       },
     );
+    target.on('error', () => response.destroy());
     request.pipe(target);
   });
   const sockets = new Set<net.Socket>();
@@ -77,6 +78,17 @@ describe('proxyFor', () => {
     [{ HTTPS_PROXY: 'p', NO_PROXY: 'aws.com' }, 'http://p/'],
   ])('reads %j as %j', (env, expected) => {
     expect(proxyFor(s3, env)?.href).toBe(expected);
+  });
+
+  it.each([
+    ['::1', undefined],
+    ['[::1]', undefined],
+    ['[::1]:9000', undefined],
+    ['[::1]:80', 'http://p/'],
+    ['::2', 'http://p/'],
+  ])('reads the IPv6 address of NO_PROXY=%s', (exempt, expected) => {
+    const target = { protocol: 'http:', host: '::1', port: 9000 };
+    expect(proxyFor(target, { HTTP_PROXY: 'p', NO_PROXY: exempt })?.href).toBe(expected);
   });
 
   it('refuses what is no address, without repeating it', () => {
@@ -143,6 +155,18 @@ describe('the S3 store goes', () => {
     expect(proxy.headers[0]?.['proxy-authorization']).toBe(
       `Basic ${Buffer.from('us er:pass').toString('base64')}`,
     );
+  });
+
+  it('through the proxy to a server with an IPv6 address, which has brackets', async () => {
+    const refusing = await startProxy(403);
+    for (const scheme of ['http', 'https']) {
+      const name = `${scheme.toUpperCase()}_PROXY`;
+      const env = { ...server.env, AWS_ENDPOINT_URL_S3: `${scheme}://[::1]:9`, [name]: refusing.url };
+      await expect(roundTrip(env)).rejects.toMatchObject({ name: 'StoreError' });
+    }
+    const [plain] = refusing.seen;
+    expect([plain, refusing.seen.at(-1)]).toEqual(['PUT http://[::1]:9/lab/run7/r%20dat', 'CONNECT [::1]:9']);
+    refusing.stop();
   });
 
   it('through one tunnel to a server with TLS', async () => {

@@ -188,6 +188,15 @@ describe('a server of few words', () => {
     });
   });
 
+  it('that changes to another protocol is an outage', async () => {
+    const switched = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n';
+    serve = (request) => void request.socket.write(switched);
+    await expect(headObject(bucket, 'r.dat')).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringContaining('no answer from http://127.0.0.1'),
+    });
+  });
+
   it('that says no to half a body is heard', async () => {
     serve = (request, response) => {
       request.once('data', () => {
