@@ -36,7 +36,7 @@ export interface RunFacts {
 }
 
 /** What every record of an attempt says of it. */
-export function factsOf(
+export function runFields(
   facts: RunFacts,
 ): Pick<
   CaptureRecord,
@@ -199,7 +199,7 @@ export class Ledger {
     const named = [...this.#unrecorded.keys()];
     const push = newId();
     const record: CaptureRecord = {
-      ...factsOf(facts),
+      ...runFields(facts),
       kind,
       push,
       seq: this.#seq,

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/records.ts';
 import { Fence, FencedError } from '../../src/records/claim.ts';
-import { factsOf } from '../../src/records/ledger.ts';
+import { runFields } from '../../src/records/ledger.ts';
 import { type Store, StoreError } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
@@ -23,7 +23,7 @@ beforeEach(() => {
 function claim(attempt: number, runToken: string, key = keyOf(attempt)): void {
   const facts = { scope: SCOPE, attempt, runId: undefined, runToken, host: 'h', argv: [], scheduler: {} };
   const at = new Date(0).toISOString();
-  const record = { ...factsOf({ ...facts, startedAt: at }), kind: 'started', seq: 0, at, push: runToken };
+  const record = { ...runFields({ ...facts, startedAt: at }), kind: 'started', seq: 0, at, push: runToken };
   store.objects.set(key, { bytes: Buffer.from(textWithSum(record)), meta: {} });
 }
 

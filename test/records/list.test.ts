@@ -5,7 +5,7 @@ import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
 import { textWithSum } from '../../src/model/format/records.ts';
 import { claimAttempt } from '../../src/records/claim.ts';
 import { listRecords } from '../../src/records/list.ts';
-import { factsOf } from '../../src/records/ledger.ts';
+import { runFields } from '../../src/records/ledger.ts';
 import { listWithClaim } from '../../src/records/list.ts';
 import type { ListedObject, Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
@@ -35,7 +35,7 @@ function claimOf(attempt: number): { readonly text: string; readonly push: strin
   const at = new Date(0).toISOString();
   const facts = { scope: SCOPE, attempt, runId: undefined, host: 'h', argv: [], scheduler: {} };
   const push = randomUUID();
-  const own = factsOf({ ...facts, runToken: push, startedAt: at });
+  const own = runFields({ ...facts, runToken: push, startedAt: at });
   return { text: textWithSum({ ...own, kind: 'started', seq: 0, at, push }), push };
 }
 

@@ -12,7 +12,7 @@ import {
 import { type KeyScope, parseRecordKey } from '../../src/model/format/keys.ts';
 import { type Generation, textWithSum } from '../../src/model/format/records.ts';
 import { claimAttempt, Fence, FencedError, Tidy } from '../../src/records/claim.ts';
-import { factsOf, Ledger } from '../../src/records/ledger.ts';
+import { Ledger, runFields } from '../../src/records/ledger.ts';
 import { listRecords } from '../../src/records/list.ts';
 import { readDropped, readNewest } from '../../src/records/read.ts';
 import type { ObjectHead, Store } from '../../src/store/contract/store.ts';
@@ -187,7 +187,7 @@ function claimOf(attempt: number, runToken: string): { readonly text: string; re
   const facts = { scope: SCOPE, attempt, runId: undefined, runToken, host: 'host', argv: [], scheduler: {} };
   const at = new Date(0).toISOString();
   const push = `claim ${attempt} ${runToken}`;
-  const record = { ...factsOf({ ...facts, startedAt: at }), kind: 'started', seq: 0, at, push };
+  const record = { ...runFields({ ...facts, startedAt: at }), kind: 'started', seq: 0, at, push };
   return { text: textWithSum(record), push };
 }
 

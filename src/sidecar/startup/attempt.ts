@@ -15,7 +15,7 @@ import { storedFileRow } from '../../model/packed/stored-file-row.ts';
 import { showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { claimAttempt, Fence, type FencedError, isClaim, readClaim, Tidy } from '../../records/claim.ts';
-import { factsOf, Ledger, type RunFacts } from '../../records/ledger.ts';
+import { Ledger, type RunFacts, runFields } from '../../records/ledger.ts';
 import { listRecords, listWithClaim, type RecordListing } from '../../records/list.ts';
 import { readNewest, type ReadRecords } from '../../records/read.ts';
 import type { Store } from '../../store/contract/store.ts';
@@ -109,7 +109,7 @@ async function claimedBy(
 function startedRecord(facts: RunFacts): { text: string; push: string } {
   const push = randomUUID();
   const record: CaptureRecord = {
-    ...factsOf(facts),
+    ...runFields(facts),
     kind: 'started',
     push,
     seq: 0,

@@ -30,7 +30,7 @@ export async function scanBaseline(
     inherit(context, files);
     // From now on this sidecar counts as one that was replaced: the task may already have changed what was restored.
     if (context.handover !== undefined)
-      writeAttemptFile(context.settings, factsOf(context, context.handover));
+      writeAttemptFile(context.settings, attemptFacts(context, context.handover));
     // The task is running: listen first, so that no event is missed for a file that the scan has already passed.
     listen();
     let count = 0;
@@ -59,14 +59,14 @@ export async function recordInherited(
 ): Promise<void> {
   for await (const some of found) for (const { path, facts } of some) context.inherited.set(path, facts);
   await hashStagedInputs(context, new Set(generation === undefined ? [] : pathsOf(generation)));
-  writeAttemptFile(context.settings, factsOf(context, handover));
+  writeAttemptFile(context.settings, attemptFacts(context, handover));
 }
 
 function pathsOf({ members, companions }: Generation): readonly RelPath[] {
   return [...members, ...companions].map(({ path }) => path);
 }
 
-function factsOf(context: Context, handover: Handover | undefined): AttemptFacts {
+function attemptFacts(context: Context, handover: Handover | undefined): AttemptFacts {
   const { manifest, baselines } = context;
   return { ...context, handover, baselines: baselines.inputs((path) => manifest.rolesOf(path).input) };
 }

@@ -8,7 +8,7 @@ import {
   textWithSum,
 } from '../../../src/model/format/records.ts';
 import type { Settings } from '../../../src/model/format/settings.ts';
-import { factsOf } from '../../../src/records/ledger.ts';
+import { runFields } from '../../../src/records/ledger.ts';
 import { listRecords } from '../../../src/records/list.ts';
 import { doneAttempt } from '../../../src/sidecar/startup/done-already.ts';
 import { memoryStore, type MemoryStore } from '../../support/memory-store.ts';
@@ -47,7 +47,14 @@ function record(attempt: number, seq: number, kind: RecordKind, facts: Partial<C
     argv: [],
     scheduler: {},
   };
-  const body = { ...factsOf({ ...run, startedAt: at }), kind, seq, at, push: `${attempt}-${seq}`, ...facts };
+  const body = {
+    ...runFields({ ...run, startedAt: at }),
+    kind,
+    seq,
+    at,
+    push: `${attempt}-${seq}`,
+    ...facts,
+  };
   store.objects.set(recordKey(SCOPE, attempt, seq, kind), {
     bytes: Buffer.from(textWithSum(body)),
     meta: {},
