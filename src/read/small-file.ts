@@ -11,7 +11,7 @@ import { type Compressor, loadCompressor, pack } from './encode.ts';
 import { type Bytes, type Reading, type ReadJob, SnapshotMoved, wholeBody } from './reading.ts';
 import { movedSince, type Opened, openSnapshot, readAt, type Snapshot } from './snapshot.ts';
 
-/** It takes this thread for some 2 ms to read, hash and compress so much. */
+/** Small: it takes a thread some 2 ms to read, hash and compress so much, and many fit into memory at once. */
 export const SMALL_BYTES = 256 * 2 ** 10;
 
 /** Reads on the thread that asks. */

@@ -22,7 +22,7 @@ import { formatMs } from '../../model/units.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { factsBeneath, factsOf, fileFacts, openBeneath, writerState } from '../../native/files.ts';
-import type { Standing } from '../queue/file-states.ts';
+import type { ExistingPaths } from '../queue/file-states.ts';
 import type { Files } from '../queue/files.ts';
 import type { Needs } from '../run/context.ts';
 
@@ -223,7 +223,7 @@ export class Cutting {
 
   #membersWithout(units: ReadonlySet<string>): readonly RelPath[] {
     const { context, files } = this.#options;
-    return membersAmong(context, files.standing, this.#rotationOf, (unit) => units.has(unit));
+    return membersAmong(context, files.existing, this.#rotationOf, (unit) => units.has(unit));
   }
 
   #tell(why: string, hint: string): void {
@@ -306,16 +306,16 @@ function linkState(root: WorkDir, path: RelPath): FileFacts | undefined {
 /** The declared checkpoint files that exist, without those that `--newest` or `isLeftOut` leaves out. */
 export function membersAmong(
   { root, manifest, settings }: Uses,
-  standing: Standing,
+  existing: ExistingPaths,
   rotationOf: Rotates,
   isLeftOut: (unit: string) => boolean = () => false,
 ): readonly RelPath[] {
   const candidates: Candidate[] = [];
-  for (const path of standing.paths()) {
+  for (const path of existing.paths()) {
     const unit = rotationOf(path)?.unit ?? path;
     if (isLeftOut(unit)) continue;
     const facts = factsBeneath(root, path);
-    standing.looked(path, facts !== undefined);
+    existing.looked(path, facts !== undefined);
     if (facts !== undefined)
       candidates.push({
         path,

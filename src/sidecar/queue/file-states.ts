@@ -29,12 +29,12 @@ export class FileStates {
   readonly #recent: Readonly<Record<FileRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
   #checkpointAtMs = -Infinity;
   /** Checkpoints that may be there. */
-  readonly standing: Standing;
+  readonly existing: ExistingPaths;
 
   /** `paths`: shared with everything else that is known by path. */
   constructor(paths = new Paths()) {
     this.#paths = paths;
-    this.standing = new Standing(paths);
+    this.existing = new ExistingPaths(paths);
     this.#rows = {
       result: new PackedMap(fileStateRow('result'), paths),
       checkpoint: new PackedMap(fileStateRow('checkpoint'), paths),
@@ -161,7 +161,7 @@ export function isOpen(fileState: FileState): boolean {
  * Which of the checkpoint files that ever came may still be in the work directory. A task may write 100,000 names, each
  * a new one, and remove the older ones: a cut looks only at what is there.
  */
-export class Standing {
+export class ExistingPaths {
   readonly #paths: Paths;
   readonly #there = new Set<number>();
   /** The one that went last stands last. */

@@ -15,14 +15,13 @@ import {
 import type { Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import { Changes } from '../../model/waiting.ts';
-import { type FileKey, FileStates, isOpen, type Need, OpenNeeds, type Standing } from './file-states.ts';
+import { SMALL_BYTES } from '../../read/small-file.ts';
+import { type ExistingPaths, type FileKey, FileStates, isOpen, type Need, OpenNeeds } from './file-states.ts';
 import { Alarm, Priority, type PushHandle, Ready } from './turns.ts';
 
 /** Pushes under way at once: enough small ones to hide the store's latency, few enough large ones for the memory. */
 const MOST_PUSHES = 32;
 const MOST_LARGE = 8;
-/** A body of this size is small: it is held in memory as a whole, by each push. */
-const SMALL_BYTES = 256 * 2 ** 10;
 /** While no large one may begin, so many are passed over for a small one behind them. */
 const MOST_PASSED = 32;
 
@@ -108,7 +107,7 @@ export class Files {
 
   /** How many ms it takes, as measured, to send what the task still holds open and one more checkpoint. */
   get drainMs(): number | undefined {
-    const last = [...this.standing.paths(), ...this.#fileStates.blockedResults()];
+    const last = [...this.existing.paths(), ...this.#fileStates.blockedResults()];
     return this.#priority.takesMs(last.reduce((bytes, path) => bytes + this.#options.sizeOf(path), 0));
   }
 
@@ -234,8 +233,8 @@ export class Files {
   }
 
   /** Checkpoints that may be there: if very many came, most may be gone. */
-  get standing(): Standing {
-    return this.#fileStates.standing;
+  get existing(): ExistingPaths {
+    return this.#fileStates.existing;
   }
 
   /** The paths of all. */
@@ -276,7 +275,7 @@ export class Files {
     if (fileState.pending && !fileState.pushing) this.#ready.add(key);
     if (fileState.closes > before.closes) this.#closes += 1;
     if (fileState.role === 'checkpoint' && (event === undefined || event.kind === 'closed'))
-      this.standing.came(fileState.path);
+      this.existing.came(fileState.path);
     this.#needs.changed(key, fileState);
     this.#listener(change);
     this.#changes.notify();

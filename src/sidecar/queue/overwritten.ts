@@ -43,7 +43,7 @@ function isObjectOf({ push, storedSize }: StoredFile, head: ObjectHead | undefin
 export type WholeObject = Omit<StoredFile, 'md5'> & Partial<Pick<StoredFile, 'md5'>>;
 
 /** The whole object that stands under the key of `file`; `file` itself if it is the one of the record. */
-export async function standing(
+export async function storedNow(
   store: Store,
   file: StoredFile,
   signal: AbortSignal,
@@ -120,7 +120,7 @@ export async function pushOverwritten(
   const look = async (file: StoredFile): Promise<void> => {
     if (!isDoubtful && !isEarlier(file)) return;
     try {
-      const there = await whileLinked([deadline, signal], (either) => standing(store, file, either));
+      const there = await whileLinked([deadline, signal], (either) => storedNow(store, file, either));
       if (there === file) return;
       if (files.get(file.path, 'result')?.durable !== undefined) return void again.push(file);
       // What carries no id of a push is nobody's result.

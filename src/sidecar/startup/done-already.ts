@@ -6,7 +6,7 @@ import type { Settings } from '../../model/format/settings.ts';
 import type { RecordListing } from '../../records/list.ts';
 import { readNewest } from '../../records/read.ts';
 import type { Store } from '../../store/contract/store.ts';
-import { standing } from '../queue/overwritten.ts';
+import { storedNow } from '../queue/overwritten.ts';
 
 /** A look costs a round trip and no bytes. */
 const LOOKS_AT_ONCE = 16;
@@ -31,7 +31,7 @@ export async function doneAttempt(
   if (attempt === listing.newestAttempt) return attempt;
   const stand = await pLimit(LOOKS_AT_ONCE).map(
     last.results,
-    async (file) => (await standing(store, file, signal)) === file,
+    async (file) => (await storedNow(store, file, signal)) === file,
   );
   return stand.every(Boolean) ? attempt : undefined;
 }

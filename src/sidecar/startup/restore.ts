@@ -18,7 +18,7 @@ import { describeSetAside, placeAll, withdraw } from '../../restore/place.ts';
 import type { Source } from '../../restore/source.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { verify } from '../checkpoints/verify.ts';
-import { mayBeOverwritten, standing } from '../queue/overwritten.ts';
+import { mayBeOverwritten, storedNow } from '../queue/overwritten.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
 import { findLacking } from './lacking.ts';
 import { orderOf, type RestoreJob, tellDoubt } from './restore-job.ts';
@@ -88,7 +88,7 @@ async function resumedInputs(job: RestoreJob, files: readonly StoredFile[]): Pro
   const sources: Source[] = [];
   for (const recorded of files) {
     const file = otherRuns ? await ownCopy(job, recorded) : recorded;
-    const there = file === undefined ? undefined : await standing(store, file, signal);
+    const there = file === undefined ? undefined : await storedNow(store, file, signal);
     if (there !== undefined) sources.push(there);
     if (there === undefined) log.warn(`${showPath(recorded.path)} is recorded and not in the store any more`);
     else if (there !== file) log.info(`${showPath(recorded.path)} in the store is newer than its record`);

@@ -41,7 +41,7 @@ describe('the members of a cut: of very many names that came and went, those tha
     const patterns = { results: [], checkpoints: ['ck.*'], inputs: [], companions: [], exclude: [] };
     const manifest = compileManifest({ ...patterns, newest: undefined });
     const context = { root, manifest, settings: { manifest: { newest: undefined } } };
-    return membersAmong(context as unknown as Context, files.standing, () => undefined);
+    return membersAmong(context as unknown as Context, files.existing, () => undefined);
   }
 
   function manyThatWent(): void {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { StoredFile } from '../../../src/model/format/records.ts';
-import { standing, withMd5 } from '../../../src/sidecar/queue/overwritten.ts';
+import { storedNow, withMd5 } from '../../../src/sidecar/queue/overwritten.ts';
 import { memoryStore } from '../../support/memory-store.ts';
 
 const RECORDED: StoredFile = {
@@ -23,10 +23,10 @@ it('what a killed attempt pushed over a recorded result is noted as it stands, a
   const store = memoryStore();
   const meta = { push: 'two', md5: '1'.repeat(32), size: '5', mtime: '2', mode: '644' };
   await store.put(RECORDED.key, Buffer.from('newer'), { meta });
-  const there = await standing(store, RECORDED, never);
+  const there = await storedNow(store, RECORDED, never);
   expect(there).toMatchObject({ push: 'two', size: 5, storedSize: 5, md5: meta.md5 });
   const noted: StoredFile = { ...RECORDED, ...there, md5: meta.md5 };
-  expect(await standing(store, noted, never)).toBe(noted);
+  expect(await storedNow(store, noted, never)).toBe(noted);
 });
 
 it.each<[string, string, string | undefined, boolean]>([
@@ -37,7 +37,7 @@ it.each<[string, string, string | undefined, boolean]>([
 ])('a large object, which does not carry its md5, is read: it is %s', async (_, bytes, whole, compressed) => {
   const store = memoryStore();
   await store.put(RECORDED.key, Buffer.from(bytes), { meta: { push: 'two', size: '5' } });
-  const there = await standing(store, { ...RECORDED, compressed }, never);
+  const there = await storedNow(store, { ...RECORDED, compressed }, never);
   if (there === undefined) throw new Error('it stands there');
   expect(there.md5).toBeUndefined();
   const md5 = whole === undefined ? undefined : createHash('md5').update(whole).digest('hex');
