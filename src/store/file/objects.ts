@@ -81,10 +81,16 @@ async function place(
   ifAbsent: boolean,
 ): Promise<PutOutcome> {
   const replaced = await inodeOf(path);
-  if (ifAbsent) {
-    if (!renameNoReplace(temporary, path)) return 'exists';
-  } else {
-    await fs.rename(temporary, path);
+  try {
+    if (ifAbsent) {
+      if (!renameNoReplace(temporary, path)) return 'exists';
+    } else {
+      await fs.rename(temporary, path);
+    }
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+    // The sweep of an attempt that has taken us over. The fence tells us so; until then this is no reason to give up.
+    throw new StoreError('transient', `put ${path}: its temporary was removed`, { cause: error });
   }
   reached('file-put.placed');
   await syncDirectory(dirname(path));

@@ -255,6 +255,27 @@ describe('the file store', () => {
     expect(tmpFiles()).toEqual(['a1.key']);
   });
 
+  it.each([true, false])(
+    'puts anew what another attempt has swept (only if absent: %s)',
+    async (ifAbsent) => {
+      const patient = await openStore(
+        { url: `file://${dir}`, flags: [], unfenced: false },
+        { budgetMs: 10_000 },
+      );
+      let tries = 0;
+      const onSent = (): void => {
+        tries += 1;
+        const tmp = `${dir}/.capture-store/tmp`;
+        if (tries === 1) for (const name of fs.readdirSync(tmp)) fs.rmSync(`${tmp}/${name}`);
+      };
+      const options = { meta: newMeta(), ifAbsent, onSent };
+      expect(await patient.put('r.dat', Buffer.from('x'), options)).toBe('stored');
+      expect(tries).toBe(2);
+      expect(await textOf((await patient.get('r.dat'))?.body)).toBe('x');
+      await patient.close();
+    },
+  );
+
   it('sweeps what a killed put left, of its own keys only', async () => {
     await put('other', 'x');
     const hang = new AbortController();
