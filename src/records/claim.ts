@@ -68,8 +68,9 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
 }
 
 /**
- * Is the claim that the store took ours alone? Where it is not known, the claimed key is created again: a store that
- * lets this pass would not stop a second machine either. With `--unfenced` what stands there says who came last.
+ * Is the claim that the store took ours alone? Where that is not known, the claimed key is created again: a store that
+ * lets this pass would not stop a second machine either. One that looks first and then writes may have taken two at
+ * once: what stands there says which of them has it.
  */
 async function isProven(
   { store, unfenced, signal }: ClaimOptions,
@@ -77,9 +78,9 @@ async function isProven(
   text: string,
 ): Promise<boolean> {
   if (store.createsAtomically) return true;
-  if (unfenced) return (await readText(store, key, signal)) === text;
-  if ((await store.put(key, Buffer.from(text), { meta: {}, ifAbsent: true, signal })) === 'exists')
-    return true;
+  const isRefused = async (): Promise<boolean> =>
+    (await store.put(key, Buffer.from(text), { meta: {}, ifAbsent: true, signal })) === 'exists';
+  if (unfenced || (await isRefused())) return (await readText(store, key, signal)) === text;
   throw new CaptureError(
     EXIT.unavailable,
     `${store.url} ignores create-only puts: two attempts of one index could not be told apart`,

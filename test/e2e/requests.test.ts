@@ -20,7 +20,7 @@ async function requestsOf(script: string): Promise<readonly string[]> {
     .filter((request) => !/^GetObject \d{4}-000000\.started/.test(request));
 }
 
-it('a first start asks for six things, and a task that closes nothing ends with one', async () => {
+it('a first start asks for six things beside its claim, and a task that closes nothing ends with one', async () => {
   expect(await requestsOf(':')).toEqual([
     'ListObjectsV2',
     'PutObject 0001-000000.started.json',

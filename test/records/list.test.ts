@@ -66,6 +66,21 @@ describe('a claim that collides with an attempt which the listing does not show'
     expect(listings).toBe(2);
   });
 
+  it('is lost also where the store took two claims at once, and refuses the next', async () => {
+    const key = recordKey(SCOPE, 1, 0, 'started');
+    const looksThenWrites: Store = {
+      ...disk,
+      createsAtomically: false,
+      put: async (to, body, options) => {
+        const outcome = await disk.put(to, body, options);
+        if (to === key && outcome === 'stored')
+          disk.objects.set(key, { bytes: Buffer.from(claimOf(1).text), meta: {} });
+        return outcome;
+      },
+    };
+    expect(await claim(looksThenWrites)).toBe(2);
+  });
+
   it('goes on behind an object that is no record', async () => {
     const key = recordKey(SCOPE, 1, 0, 'started');
     disk.objects.set(key, { bytes: Buffer.from('<html>'), meta: {} });
