@@ -22,8 +22,6 @@ import { Alarm, Priority, type PushHandle, Ready } from './turns.ts';
 /** Pushes under way at once: enough small ones to hide the store's latency, few enough large ones for the memory. */
 const MOST_PUSHES = 32;
 const MOST_LARGE = 8;
-/** While no large one may begin, so many are passed over for a small one behind them. */
-const MOST_PASSED = 32;
 
 /** Carries out one push of a file and says how it ended. Never throws because of a state of the file. */
 export type Pusher = (fileState: FileState, how: PushHandle) => Promise<FileEvent>;
@@ -60,6 +58,8 @@ export class Files {
   readonly #fileStates: FileStates;
   /** Keys of file states that may have something to do. */
   readonly #ready = new Ready<Sending>();
+  /** Large files that wait for others of their kind, and let small ones pass. */
+  readonly #held = new Set<FileKey>();
   readonly #waiting: Alarm;
   readonly #needs: OpenNeeds;
   readonly #priority: Priority;
@@ -94,6 +94,8 @@ export class Files {
   /** From now on the most urgent files go first. If `atMs` (ms since the epoch) is set, nothing is sent after it. */
   deadline(atMs: number | undefined): void {
     this.#priority.deadlineMs = atMs;
+    for (const key of this.#held) this.#ready.add(key);
+    this.#held.clear();
     if (atMs !== undefined)
       this.#ready.rank((key) => this.#priority.sending(this.#fileStates.at(key)), byUrgency);
     this.#priority.giveUpLate();
@@ -291,29 +293,45 @@ export class Files {
     if (this.#stopped) return;
     const nowMs = this.#options.now();
     this.#noTime = false;
-    let passed = 0;
-    for (const key of this.#ready) {
+    for (const key of this.#inTurn()) {
       const fileState = this.#fileStates.at(key);
       const isUrgent = fileState !== undefined && this.#priority.isUrgent(fileState.role);
-      if (!isUrgent && (this.#running >= MOST_PUSHES || passed >= MOST_PASSED)) break;
+      if (!isUrgent && this.#running >= MOST_PUSHES) break;
       const step = fileState === undefined ? undefined : this.#stepOf(key, fileState, nowMs);
       if (fileState === undefined || step?.kind !== 'push') {
-        this.#ready.delete(key);
+        this.#served(key);
         if (step?.kind === 'wait') this.#waiting.wait(key, step.untilMs);
         continue;
       }
       const sizeBytes = this.#options.sizeOf(fileState.path);
       if (!isUrgent && this.#large >= MOST_LARGE && sizeBytes > SMALL_BYTES) {
-        passed += 1;
+        // With a deadline nothing smaller follows.
+        if (this.#priority.deadlineMs !== undefined) break;
+        this.#served(key);
+        this.#held.add(key);
         continue;
       }
       if (!this.#priority.isBegun(fileState.role, sizeBytes)) {
         this.#noTime = this.#running === 0 && this.#waiting.size === 0;
         break;
       }
-      this.#ready.delete(key);
+      this.#served(key);
       this.#start(fileState, step.spoolFirst, sizeBytes);
     }
+  }
+
+  /** Large ones that were held came before all that is ready. */
+  *#inTurn(): Generator<FileKey> {
+    for (const key of this.#held) {
+      if (this.#large >= MOST_LARGE) break;
+      yield key;
+    }
+    yield* this.#ready;
+  }
+
+  #served(key: FileKey): void {
+    this.#ready.delete(key);
+    this.#held.delete(key);
   }
 
   #stepOf(key: FileKey, fileState: FileState, nowMs: number): NextStep {

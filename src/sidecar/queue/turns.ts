@@ -189,6 +189,10 @@ export class Priority {
   }
 
   /** What is not sent by then is never sent, ms since the epoch; undefined: there is time. */
+  get deadlineMs(): number | undefined {
+    return this.#deadlineMs;
+  }
+
   set deadlineMs(atMs: number | undefined) {
     this.#deadlineMs = atMs;
   }

@@ -79,6 +79,16 @@ describe('while there is time', () => {
     expect(lab.begun).toEqual([...others, 'small', 'later']);
   });
 
+  it('a small result waits for no large one, however many of them wait, and they keep their order', async () => {
+    const large = Array.from({ length: 60 }, (_, at) => `large-${at}`);
+    const lab = open(Object.fromEntries(large.map((path) => [path, 1e6])));
+    for (const path of [...large, 'small']) lab.files.closed(path, 'close', 0);
+    expect(lab.begun).toEqual([...large.slice(0, 8), 'small']);
+    await lab.stores('large-5');
+    await lab.stores('large-0');
+    expect(lab.begun.slice(9)).toEqual(['large-8', 'large-9']);
+  });
+
   it('32 small ones are sent at once, and a large one has its turn among them', async () => {
     const names = Array.from({ length: 40 }, (_, at) => `small-${at}`);
     const lab = open({ large: 1e6 });
