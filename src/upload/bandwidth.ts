@@ -23,7 +23,10 @@ export class Bandwidth {
     this.#freeMs = startMs + bytes / this.#bytesPerMs;
     if (startMs === nowMs) return;
     await whileLinked([signal, lifted], (either) => passed(startMs - nowMs, either));
-    signal?.throwIfAborted();
+    if (signal?.aborted !== true) return;
+    // What was given up leaves its place on the link to those behind it.
+    this.#freeMs -= bytes / this.#bytesPerMs;
+    signal.throwIfAborted();
   }
 
   /** From now on nothing waits. True if the limit held until now. */

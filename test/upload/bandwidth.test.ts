@@ -73,5 +73,9 @@ describe('a limit of 1 MB/s', () => {
     abort.abort(new Error('given up'));
     await expect(second).rejects.toThrow('given up');
     expect(vi.getTimerCount()).toBe(0);
+    // Nor is what was given up: the next one goes when the first has left.
+    const third = takes(bandwidth, 1, MB);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(third()).toBe(1);
   });
 });

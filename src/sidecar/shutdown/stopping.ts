@@ -52,8 +52,8 @@ export class Stopping {
 
   /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
   noticed(deadlineMs: number | undefined): void {
-    if (deadlineMs === undefined) this.#options.context.sender.bandwidth?.restore();
-    else this.#liftLimit();
+    if (deadlineMs !== undefined) this.#liftLimit();
+    else if (this.#signalledAtMs === undefined) this.#options.context.sender.bandwidth?.restore();
     this.#options.files.deadline(deadlineMs === undefined ? undefined : deadlineMs - RECORD_MARGIN_MS);
     clearInterval(this.#timer);
     if (deadlineMs === undefined) return;

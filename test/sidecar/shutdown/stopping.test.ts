@@ -5,22 +5,28 @@ import { Stopping, type StoppingOptions } from '../../../src/sidecar/shutdown/st
 
 afterEach(() => vi.useRealTimers());
 
-function open(): { stopping: Stopping; did: string[]; window: DrainWindow } {
+function open(): { stopping: Stopping; did: string[]; limited: string[]; window: DrainWindow } {
   const did: string[] = [];
+  const limited: string[] = [];
+  const limit = {
+    lift: () => limited.push('lifted') === 1,
+    restore: () => limited.push('restored'),
+  };
   const files = {
     deadline: (atMs: number | undefined) => did.push(`deadline ${atMs}`),
     holdReplacing: (hold: boolean) => did.push(`hold ${hold}`),
     drainMs: 1234.5,
+    forgetRate: () => limited.push('rate forgotten'),
   };
   const options = {
-    context: { signal: new AbortController().signal, sender: {} },
+    context: { signal: new AbortController().signal, sender: { bandwidth: limit } },
     files,
     generations: { stopping: (atMs?: number) => did.push(`companions ${atMs}`) },
     flush: { now: async () => void did.push('flush') },
     onDrainTakes: (ms: number) => did.push(`takes ${ms}`),
   };
   const window = { endBy: (atMs: number) => did.push(`window ${atMs}`) } as unknown as DrainWindow;
-  return { stopping: new Stopping(options as unknown as StoppingOptions), did, window };
+  return { stopping: new Stopping(options as unknown as StoppingOptions), did, limited, window };
 }
 
 it('a notice makes what is closed go at once, and says again and again what the drain takes', () => {
@@ -56,4 +62,17 @@ it('a signal to the task holds back what replaces a result, since the first one'
   stopping.taskSignalled(7);
   expect(stopping.signalledAtMs).toBe(5);
   expect(did.slice(0, 2)).toEqual(['hold true', 'companions 5']);
+});
+
+it('a notice lifts --bandwidth until it is taken back, and a signal to the task for good', () => {
+  const { stopping, limited } = open();
+  stopping.noticed(60_000);
+  expect(limited).toEqual(['lifted', 'rate forgotten']);
+  stopping.noticed(undefined);
+  expect(limited.slice(2)).toEqual(['restored']);
+  stopping.taskSignalled(5);
+  stopping.noticed(60_000);
+  stopping.noticed(undefined);
+  expect(limited.slice(3)).toEqual(['lifted', 'lifted']);
+  stopping.close();
 });
