@@ -1,6 +1,7 @@
 // Real processes, real deaths: a close that the kernel made for a process that was killed is never called clean, and
 // one that a process made itself and lived on is, whoever started it.
 import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -163,7 +164,8 @@ describe('a daemon that starts the task’s ranks', () => {
         onTestFinished(() => void process.kill(-(child.pid ?? 0), 'SIGKILL'));
         return child;
       };
-      const token = `token-${process.pid}`;
+      // Of this test alone: what the one before has started may still be dying.
+      const token = `token-${randomUUID()}`;
       const launcher = start(`${programs}/srun 3600; :`);
       // The daemon itself has another environment.
       const daemon = start(waits);
