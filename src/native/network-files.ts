@@ -1,5 +1,7 @@
 // File systems on which another node can write a file: no event tells of that, only a scan.
 import fs from 'node:fs';
+import { encodePath, type RelPath } from '../model/path.ts';
+import { beneath, type WorkDir } from './beneath.ts';
 
 /** `f_type` of statfs(2), from linux/magic.h and the file systems' own sources. */
 const NETWORK_TYPES: ReadonlyMap<number, string> = new Map([
@@ -26,5 +28,36 @@ export function networkFileSystem(type: number): string | undefined {
 }
 
 export function fileSystemType(path: string): number {
-  return fs.statfsSync(path).type;
+  return fs.statfsSync(encodePath(path)).type;
+}
+
+/**
+ * Where the files beneath a work directory are: a server's file system can be mounted anywhere below it, at any time. Each
+ * device (st_dev, stat(2)) is asked for its kind once.
+ */
+export class Devices {
+  readonly #root: WorkDir;
+  readonly #isRemote = new Map<bigint, boolean>();
+
+  constructor(root: WorkDir) {
+    this.#root = root;
+  }
+
+  /** True for a file on a network file system; false if it cannot be looked at: to open it says why. */
+  isRemote(path: RelPath): boolean {
+    try {
+      return beneath(this.#root, path, (full) => this.#look(full));
+    } catch {
+      return false;
+    }
+  }
+
+  #look(full: string | Buffer): boolean {
+    const { dev } = fs.lstatSync(full, { bigint: true });
+    const known = this.#isRemote.get(dev);
+    if (known !== undefined) return known;
+    const isRemote = networkFileSystem(fs.statfsSync(full).type) !== undefined;
+    this.#isRemote.set(dev, isRemote);
+    return isRemote;
+  }
 }

@@ -1,5 +1,5 @@
 // A small file in one go, on the thread that asks for it: read, proven, hashed and compressed in less time than it takes
-// to send a worker there and hear of it. Whoever asks keeps this thread from what could hold it up: file servers.
+// to send a worker there and hear of it. Never a file of a file server: that may hold up this thread as long as it likes.
 import fs from 'node:fs';
 import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -7,6 +7,7 @@ import type { Fingerprint } from '../model/file/file-state.ts';
 import { md5Of } from '../model/md5.ts';
 import { showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
+import { Devices } from '../native/network-files.ts';
 import { type Compressor, loadCompressor, pack } from './encode.ts';
 import { type Bytes, type Reading, type ReadJob, SnapshotMoved, wholeBody } from './reading.ts';
 import { movedSince, type Opened, openSnapshot, readAt, type Snapshot } from './snapshot.ts';
@@ -18,6 +19,7 @@ export const SMALL_BYTES = 256 * 2 ** 10;
 export class SmallFiles {
   readonly #root: WorkDir;
   readonly #mostBytes: number;
+  readonly #devices: Devices;
   #compressor: Promise<Compressor | undefined> | undefined;
   #isClosed = false;
 
@@ -25,6 +27,7 @@ export class SmallFiles {
   constructor(root: WorkDir, mostBytes: number) {
     this.#root = root;
     this.#mostBytes = mostBytes;
+    this.#devices = new Devices(root);
   }
 
   /** Undefined where there is no zstd. Loaded when it is first asked for. */
@@ -33,9 +36,9 @@ export class SmallFiles {
     return this.#compressor;
   }
 
-  /** As `Workers.read`; undefined if the file is too large. */
+  /** As `Workers.read`; undefined if the file is too large, or on a network file system. */
   async read(job: ReadJob, signal?: AbortSignal): Promise<Reading | undefined> {
-    if ((job.expected?.size ?? 0) > this.#mostBytes) return undefined;
+    if ((job.expected?.size ?? 0) > this.#mostBytes || this.#devices.isRemote(job.path)) return undefined;
     const compressor = await this.compressor();
     const opened = await this.#openAtRest(job, signal);
     if (opened.kind !== 'open') return opened;

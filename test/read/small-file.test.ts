@@ -1,6 +1,8 @@
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SmallFiles } from '../../src/read/small-file.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 import { compressible, RAW, ZSTD } from './read-all.ts';
@@ -65,6 +67,58 @@ it('looks at nothing once the workers are closed', async () => {
   small.close();
   await expect(small.read(job)).rejects.toThrow('cannot read r.dat: the workers are closed');
 });
+
+describe('a file on a network file system', () => {
+  const NFS = 0x6969;
+
+  it('is left to the workers, unopened, and each device is asked once', async () => {
+    const asked = vi.spyOn(fs, 'statfsSync').mockReturnValue({ type: NFS } as unknown as fs.StatsFs);
+    dir.write('a/r.dat', 'content');
+    dir.write('r.dat', 'content');
+    expect(await small.read({ ...job, path: 'a/r.dat' })).toBeUndefined();
+    expect(await small.read(job)).toBeUndefined();
+    expect(asked).toHaveBeenCalledOnce();
+  });
+
+  it('is known by its mount, below a local work directory', async ({ skip }) => {
+    const mount = mountFuse(dir, 'far');
+    if (mount === undefined) return skip('no FUSE mount can be made here (rclone, fusermount3)');
+    try {
+      dir.write('near/r.dat', 'content');
+      fs.writeFileSync(path.join(mount.source, 'r.dat'), 'content');
+      expect(await small.read({ ...job, path: 'far/r.dat' })).toBeUndefined();
+      expect(await small.read({ ...job, path: 'near/r.dat' })).toMatchObject({ kind: 'body' });
+    } finally {
+      mount.remove();
+    }
+  });
+
+  it('costs no worker a look if it is gone', async () => {
+    expect(await small.read({ ...job, path: 'far/r.dat' })).toEqual({ kind: 'gone' });
+  });
+});
+
+/** A FUSE file system at `name`, which shows the files of `source`; undefined where none can be mounted. */
+function mountFuse(
+  at: TestDir,
+  name: string,
+): { readonly source: string; readonly remove: () => void } | undefined {
+  const target = path.join(at.path, name);
+  const source = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-fuse-'));
+  fs.mkdirSync(target);
+  // --daemon: comes back once the mount stands.
+  const mounted = spawnSync('rclone', ['mount', source, target, '--daemon', '--config', '/dev/null'], {
+    stdio: 'ignore',
+    timeout: 30_000,
+  });
+  const remove = (): void => {
+    spawnSync('fusermount3', ['-u', target], { stdio: 'ignore' });
+    fs.rmSync(source, { recursive: true });
+  };
+  if (mounted.status === 0) return { source, remove };
+  remove();
+  return undefined;
+}
 
 function file(): string {
   return path.join(dir.path, 'r.dat');

@@ -8,7 +8,6 @@ import type { Settings } from '../../model/format/settings.ts';
 import { encodePath, type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import type { WorkDir } from '../../native/beneath.ts';
-import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
 import { SMALL_BYTES } from '../../read/small-file.ts';
 import { openWorkers, type Workers } from '../../read/workers.ts';
@@ -18,17 +17,12 @@ export function openRunWorkers(settings: Settings, root: WorkDir, log: Log): Wor
   return openWorkers({
     root,
     count: settings.workers,
-    smallBytes: isRemote(root) ? 0 : SMALL_BYTES,
+    smallBytes: SMALL_BYTES,
     // In the bundle its threads are workers (entry.ts, build.mjs).
     entry: new URL('./sidecar.mjs', import.meta.url),
     spoolDir: spoolDirOf(settings, log),
     spoolLimitBytes: settings.spoolLimitBytes,
   });
-}
-
-/** Reading a file of a file server may take as long as that likes: never on the main thread. */
-function isRemote({ path }: WorkDir): boolean {
-  return networkFileSystem(fileSystemType(path)) !== undefined;
 }
 
 /** zstd takes a while to load; the first closed file should not wait for that. */
