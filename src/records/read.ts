@@ -1,6 +1,6 @@
 // Reads what earlier attempts of this index have recorded. It believes only what model/format/records accepts. If a
 // record cannot be read, the user is told, and the one before it is used.
-import pLimit from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
 import type { WholeRecord } from '../model/checkpoint/history.ts';
 import { parseRecordKey } from '../model/format/keys.ts';
 import {
@@ -24,8 +24,8 @@ export interface ReadRecords {
   readonly unreadable: readonly number[];
 }
 
-/** Records and list segments read at once: each may have some 300 KiB of text. */
-const READ_AT_ONCE = 4;
+/** Records and list segments read at once: each may have some 300 KiB of text, and each waits for its round trip. */
+const READ_AT_ONCE = 8;
 
 export interface ReadOptions {
   /** Only attempts below this one. */
@@ -35,7 +35,10 @@ export interface ReadOptions {
   readonly paths?: Paths;
 }
 
-/** The newest readable record of every attempt. */
+/**
+ * The newest readable record of every attempt: the newest of all says what is stored, those before it how each attempt
+ * ended, what it resumed from, and what its death left.
+ */
 export async function readNewest(
   store: Store,
   listing: RecordListing,
@@ -47,18 +50,26 @@ export async function readNewest(
     if (at === undefined || at.kind === 'list' || at.attempt >= before) continue;
     byAttempt.set(at.attempt, [key, ...(byAttempt.get(at.attempt) ?? [])]);
   }
-  const problems: string[] = [];
-  const records: WholeRecord[] = [];
-  const reading: Reading = { store, problems, signal };
-  const segmentOf = segmentsOf(reading, listing, paths);
-  const unreadable: number[] = [];
-  for (const [attempt, newestFirst] of [...byAttempt].toSorted(([a], [b]) => a - b)) {
-    const whole = await newestReadable(reading, newestFirst, segmentOf);
-    if (whole !== undefined) records.push(whole);
-    const hasToldMore = newestFirst.some((key) => (parseRecordKey(key)?.seq ?? 0) > 0);
-    if (hasToldMore && (whole?.record.seq ?? 0) === 0) unreadable.push(attempt);
-  }
-  return { records, problems, unreadable };
+  const reading: Reading = { store, limit: pLimit(READ_AT_ONCE), signal };
+  const segments = segmentsOf(reading, listing, paths);
+  const found = await Promise.all(
+    [...byAttempt]
+      .toSorted(([a], [b]) => a - b)
+      .map(async ([attempt, newestFirst]) => {
+        const { whole, problems } = await newestReadable(reading, newestFirst, segments.of);
+        const hasToldMore = newestFirst.some((key) => (parseRecordKey(key)?.seq ?? 0) > 0);
+        return {
+          whole,
+          problems,
+          unreadable: hasToldMore && (whole?.record.seq ?? 0) === 0 ? [attempt] : [],
+        };
+      }),
+  );
+  return {
+    records: found.flatMap(({ whole }) => whole ?? []),
+    problems: [...found.flatMap(({ problems }) => problems), ...segments.problems],
+    unreadable: found.flatMap(({ unreadable }) => unreadable),
+  };
 }
 
 /**
@@ -81,49 +92,58 @@ export async function readDropped(
 /** What all reading of one listing shares. */
 interface Reading {
   readonly store: Store;
-  /** What could not be read, in words; grows. */
-  readonly problems: string[];
+  readonly limit: LimitFunction;
   readonly signal: AbortSignal | undefined;
+}
+
+interface NewestFound {
+  readonly whole: WholeRecord | undefined;
+  /** What could not be read, in words. */
+  readonly problems: readonly string[];
 }
 
 async function newestReadable(
   reading: Reading,
   newestFirst: readonly string[],
-  segmentOf: SegmentOf,
-): Promise<WholeRecord | undefined> {
+  segmentOf: Segments['of'],
+): Promise<NewestFound> {
   const bad: string[] = [];
-  const whole = await firstWhole(reading, newestFirst, bad);
+  const record = await firstWhole(reading, newestFirst, bad);
   // The claim tells of nothing that was stored.
   const instead =
-    whole === undefined || whole.seq === 0
+    record === undefined || record.seq === 0
       ? 'its attempt has no other that tells what it stored'
       : 'the one before it is used';
-  reading.problems.push(...bad.map((problem) => `${problem}: ${instead}`));
-  if (whole === undefined) return undefined;
-  const lists = await Promise.all(whole.segments.map(segmentOf));
-  return { record: whole, results: inOrder([...lists, whole.results]) };
+  const problems = bad.map((problem) => `${problem}: ${instead}`);
+  if (record === undefined) return { whole: undefined, problems };
+  const lists = await Promise.all(record.segments.map(segmentOf));
+  return { whole: { record, results: inOrder([...lists, record.results]) }, problems };
 }
 
 async function firstWhole(
-  { store, signal }: Reading,
+  { store, limit, signal }: Reading,
   newestFirst: readonly string[],
   bad: string[],
 ): Promise<CaptureRecord | undefined> {
   for (const key of newestFirst) {
-    const record = (await readRecord(store, key, signal)) ?? UNREADABLE;
+    const record = (await limit(() => readRecord(store, key, signal))) ?? UNREADABLE;
     if (!('invalid' in record)) return record;
     bad.push(`record ${key} cannot be used (${record.invalid})`);
   }
   return undefined;
 }
 
-/** The entries of a list segment, by its key. */
-type SegmentOf = (key: string) => Promise<Iterable<StoredFile>>;
+interface Segments {
+  /** The entries of a list segment, by its key. */
+  of(key: string): Promise<Iterable<StoredFile>>;
+  /** What could not be read so far, in words. */
+  readonly problems: readonly string[];
+}
 
 /** An attempt goes on with the segments of the one before: each is read once for all, and kept packed. */
-function segmentsOf({ store, problems, signal }: Reading, { scope }: RecordListing, paths: Paths): SegmentOf {
+function segmentsOf({ store, limit, signal }: Reading, { scope }: RecordListing, paths: Paths): Segments {
   const known = new Map<string, Promise<Iterable<StoredFile>>>();
-  const limit = pLimit(READ_AT_ONCE);
+  const problems: string[] = [];
   const codec = storedFileRow(scope.index);
   const read = async (key: string): Promise<Iterable<StoredFile>> => {
     const text = await readText(store, key, signal);
@@ -134,10 +154,13 @@ function segmentsOf({ store, problems, signal }: Reading, { scope }: RecordListi
     );
     return [];
   };
-  return (key) => {
-    const reading = known.get(key) ?? limit(() => read(key));
-    known.set(key, reading);
-    return reading;
+  return {
+    problems,
+    of: (key) => {
+      const reading = known.get(key) ?? limit(() => read(key));
+      known.set(key, reading);
+      return reading;
+    },
   };
 }
 

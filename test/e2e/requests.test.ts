@@ -51,6 +51,25 @@ it('a restart asks for the last record of each attempt, each member, and unfinis
   ]);
 });
 
+it('after three attempts that is one record of each of them, and nothing else more', async () => {
+  await requestsOf('echo a > a.chk; exit 3');
+  for (const _ of [2, 3]) {
+    s3.place.freshWork();
+    await requestsOf('exit 3');
+  }
+  s3.place.freshWork();
+  const requests = (await requestsOf('exit 3')).slice(0, 10);
+  expect(requests.filter((request) => !/^GetObject 000\d-\d+\.failed-3\.json$/.test(request))).toEqual([
+    'ListObjectsV2',
+    'PutObject 0004-000000.started.json',
+    'PutObject 0004-000000.started.json',
+    'ListObjectsV2',
+    'PutObject 0004-000001.started.json',
+    'ListMultipartUploads',
+    expect.stringMatching(/^GetObject a\.chk/),
+  ]);
+});
+
 it('each result is one request, however many there are', async () => {
   const requests = await requestsOf('for n in $(seq 100 139); do echo $n > r$n.dat; done');
   const ofResults = requests.filter((request) => request.includes(' r'));

@@ -1,0 +1,110 @@
+// What a start reads of earlier attempts: the newest whole record of each, few at a time, in the order of the attempts.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type KeyScope, recordKey } from '../../src/model/format/keys.ts';
+import { textWithSum } from '../../src/model/format/records.ts';
+import { runFields } from '../../src/records/ledger.ts';
+import { listRecords } from '../../src/records/list.ts';
+import { type ReadRecords, readNewest } from '../../src/records/read.ts';
+import type { Store } from '../../src/store/contract/store.ts';
+import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
+
+const SCOPE: KeyScope = { taskName: 't', index: '0' };
+/** As many preemptions as a bad day has. */
+const ATTEMPTS = 20;
+
+let disk: MemoryStore;
+beforeEach(async () => {
+  disk = memoryStore();
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    await record(attempt, 0, 'started');
+    await record(attempt, 1, 'started');
+    await record(attempt, 2, 'stored');
+  }
+});
+
+async function record(attempt: number, seq: number, kind: 'started' | 'stored'): Promise<void> {
+  const at = new Date(0).toISOString();
+  const facts = {
+    scope: SCOPE,
+    attempt,
+    runId: undefined,
+    runToken: 'r',
+    host: 'h',
+    argv: [],
+    scheduler: {},
+  };
+  const push = `${attempt}-${seq}`;
+  const text = textWithSum({ ...runFields({ ...facts, startedAt: at }), kind, seq, at, push });
+  await disk.put(recordKey(SCOPE, attempt, seq, kind), Buffer.from(text), { meta: { push } });
+}
+
+function damage(attempt: number, seq: number, kind: 'started' | 'stored'): void {
+  const key = recordKey(SCOPE, attempt, seq, kind);
+  const object = disk.objects.get(key);
+  if (object !== undefined) object.bytes.write('X', 10);
+}
+
+interface Counted {
+  readonly read: ReadRecords;
+  readonly keys: readonly string[];
+  /** What was asked at once, for each round trip. */
+  readonly rounds: readonly number[];
+}
+
+/** All that is asked until the process has nothing left to do is answered together: one round trip. */
+async function readCounted(): Promise<Counted> {
+  const keys: string[] = [];
+  const rounds: number[] = [];
+  let asked: (() => void)[] = [];
+  const answer = (): void => {
+    rounds.push(asked.length);
+    for (const one of asked.splice(0)) one();
+  };
+  const store: Store = {
+    ...disk,
+    get: async (key, options) => {
+      keys.push(key);
+      await new Promise<void>((resolve) => {
+        if (asked.length === 0) setImmediate(answer);
+        asked = [...asked, resolve];
+      });
+      return disk.get(key, options);
+    },
+  };
+  return { read: await readNewest(store, await listRecords(disk, SCOPE)), keys, rounds };
+}
+
+describe('readNewest', () => {
+  it('asks for one record of each attempt, in a few round trips', async () => {
+    const { read, keys, rounds } = await readCounted();
+    expect(keys).toHaveLength(ATTEMPTS);
+    expect(rounds.length).toBeLessThanOrEqual(3);
+    expect(Math.max(...rounds)).toBeLessThanOrEqual(8);
+    expect(read.records.map((one) => [one.record.attempt, one.record.seq])).toEqual(
+      Array.from({ length: ATTEMPTS }, (_, n) => [n + 1, 2]),
+    );
+  });
+
+  it('takes the one before it where the newest is damaged, and tells of each in the order of attempts', async () => {
+    damage(20, 2, 'stored');
+    damage(3, 2, 'stored');
+    damage(3, 1, 'started');
+    for (const seq of [0, 1]) damage(7, seq, 'started');
+    damage(7, 2, 'stored');
+    const { read } = await readCounted();
+    expect(read.records.map(({ record }) => record.attempt)).not.toContain(7);
+    const seqOf = (attempt: number): number | undefined =>
+      read.records.find((one) => one.record.attempt === attempt)?.record.seq;
+    expect([seqOf(3), seqOf(4), seqOf(20)]).toEqual([0, 2, 1]);
+    // Of attempt 3 only its claim is left, and that tells of nothing that was stored.
+    expect(read.unreadable).toEqual([3, 7]);
+    expect(read.problems.map((problem) => /000\d|002\d/.exec(problem)?.[0])).toEqual([
+      '0003',
+      '0003',
+      '0007',
+      '0007',
+      '0007',
+      '0020',
+    ]);
+  });
+});
