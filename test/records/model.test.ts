@@ -15,7 +15,7 @@ import { claimAttempt, Fence, FencedError, Tidy } from '../../src/records/claim.
 import { Ledger, runFields } from '../../src/records/ledger.ts';
 import { listRecords } from '../../src/records/list.ts';
 import { readDropped, readNewest } from '../../src/records/read.ts';
-import type { ObjectHead, Store } from '../../src/store/contract/store.ts';
+import type { ListedObject, Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
 const SCOPE: KeyScope = { taskName: 't', index: '0' };
@@ -105,7 +105,7 @@ function seenBy(machine: { attempt: number; diesAt: number }, turn: () => Promis
     head: (key, signal) => request(() => disk.head(key, signal)),
     list: async function* list(prefix, signal) {
       const listed = await request(async () => {
-        const there: Pick<ObjectHead, 'key' | 'sizeBytes'>[] = [];
+        const there: ListedObject[] = [];
         for await (const one of disk.list(prefix, signal)) there.push(one);
         return there;
       });

@@ -33,6 +33,8 @@ export class Objects {
   readonly uploads = new Map<string, Upload>();
   readonly #versions = new Map<string, Version[]>();
   readonly #keepBytes: boolean;
+  /** Undefined after one came or went: to sort very many for each page of a listing would take minutes. */
+  #sorted: readonly string[] | undefined;
   #nextUpload = 1;
 
   /** `keepBytes` false: replaced versions lose their bytes, for long loads. */
@@ -50,9 +52,11 @@ export class Objects {
   }
 
   /** Visible keys in byte order. */
-  keys(): string[] {
-    const visible = [...this.#versions.keys()].filter((key) => this.current(key) !== undefined);
-    return visible.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  keys(): readonly string[] {
+    this.#sorted ??= [...this.#versions.keys()]
+      .filter((key) => this.current(key) !== undefined)
+      .toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    return this.#sorted;
   }
 
   cut(key: string, sizeBytes: number): void {
@@ -62,12 +66,19 @@ export class Objects {
 
   clear(): void {
     this.#versions.clear();
+    this.#sorted = undefined;
     this.uploads.clear();
   }
 
   publish(key: string, bytes: Buffer, meta: Meta, etag = etagOf(bytes)): string {
     this.#add(key, { atMs: Date.now(), etag, sizeBytes: bytes.length, meta, bytes, deleted: false });
     return etag;
+  }
+
+  /** As if it had been stored at that time. */
+  plant(key: string, bytes: Buffer, atMs: number): void {
+    const sizeBytes = bytes.length;
+    this.#add(key, { atMs, etag: etagOf(bytes), sizeBytes, meta: {}, bytes, deleted: false });
   }
 
   remove(key: string): void {
@@ -77,6 +88,7 @@ export class Objects {
 
   #add(key: string, version: Version): void {
     const versions = this.#versions.get(key) ?? [];
+    this.#sorted = undefined;
     const last = versions.pop();
     if (last !== undefined) versions.push(this.#keepBytes ? last : { ...last, bytes: undefined });
     this.#versions.set(key, [...versions, version]);

@@ -50,6 +50,8 @@ export interface S3Server {
   readonly served: readonly Served[];
   versions(key: string): readonly Version[];
   keys(): readonly string[];
+  /** Puts an object there without a request, as if it had been stored at that time. */
+  plant(key: string, bytes: Buffer, atMs: number): void;
   /** As a disk does that loses the end of an object: its metadata and ETag stay. */
   cut(key: string, sizeBytes: number): void;
   /** As if it had been restarted on an empty volume. */
@@ -150,6 +152,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     served,
     versions: (key) => objects.versions(key),
     keys: () => objects.keys(),
+    plant: (key, bytes, atMs) => objects.plant(key, bytes, atMs),
     cut: (key, sizeBytes) => objects.cut(key, sizeBytes),
     forgetAll: () => objects.clear(),
     connections: () => sockets.size,

@@ -246,6 +246,17 @@ export function storeContract(
       expect(await listOf(store, 'no/such/')).toEqual([]);
     });
 
+    it('says in a listing of each object how large it is and when it was put there, as a look at it alone does', async () => {
+      await put('when/a', 'seven b');
+      await put('when/b', '');
+      for await (const { key, sizeBytes, modifiedMs } of store.list('when/')) {
+        const head = await store.head(key);
+        expect(sizeBytes).toBe(head?.sizeBytes);
+        // S3's HEAD gives whole seconds.
+        expect(Math.abs((modifiedMs ?? 0) - (head?.modifiedMs ?? Infinity))).toBeLessThan(1000);
+      }
+    });
+
     it('names the folders below a prefix, and nothing that lies deeper', async () => {
       for (const key of ['f/a b/1', 'f/a b/2/x', 'f/c', 'f/z%25/1', 'g/h/1']) await put(key, key);
       expect(await store.folders('f/')).toEqual(['a b', 'z%25']);

@@ -28,6 +28,7 @@ export function memoryStore(url = 'memory://test'): MemoryStore {
   return {
     url,
     createsAtomically: true,
+    listsByPage: false,
     objects,
     put: async (key, body, { meta, ifAbsent, signal }) => {
       const bytes = await collect(body, signal);
@@ -59,7 +60,8 @@ export function memoryStore(url = 'memory://test'): MemoryStore {
       for (const key of keys.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))) {
         signal?.throwIfAborted();
         const object = objects.get(key);
-        if (object !== undefined) yield { key, sizeBytes: object.bytes.length };
+        if (object !== undefined)
+          yield { key, sizeBytes: object.bytes.length, modifiedMs: object.modifiedMs };
       }
     },
     folders: async (prefix) => {

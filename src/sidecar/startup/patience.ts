@@ -78,6 +78,7 @@ export class Patience {
       get createsAtomically() {
         return store.createsAtomically;
       },
+      listsByPage: store.listsByPage,
       put: (key, body, options) => this.#put(store, key, body, options),
       get: (key, options) => this.#get(store, key, options),
       head: (key, signal) => this.#answer(() => store.head(key, signal)),

@@ -20,6 +20,8 @@ export interface ObjectHead {
 export interface ListedObject {
   readonly key: string;
   readonly sizeBytes: number;
+  /** As in {@link ObjectHead}; S3 may give whole seconds here, too. */
+  readonly modifiedMs: number | undefined;
 }
 
 /** Of an answer. No real link is slower: the headers alone would take ten seconds. */
@@ -61,6 +63,11 @@ export interface Store {
   readonly url: string;
   /** True when a create-only put (`ifAbsent`) is known to be honoured, also against a concurrent writer. */
   readonly createsAtomically: boolean;
+  /**
+   * True if a server gives a listing page by page, each after the one before: several listings of parts of a long one
+   * are then faster. Otherwise each of them would look at everything anew.
+   */
+  readonly listsByPage: boolean;
 
   /**
    * Makes an object visible under `key`, whole or not at all: no reader ever sees a part of it, a failed or aborted put

@@ -46,6 +46,7 @@ export async function openFileStore(
   const store: Store = {
     url: `file://${root}`,
     createsAtomically: true,
+    listsByPage: false,
     put: (key, body, options) => put(place, key, body, options),
     get: (key, options = {}) =>
       request(place, { verb: 'get', key, signal: options.signal }, () => getFile(layout, key, options)),

@@ -233,8 +233,8 @@ async function* walk(
       if (prefix.startsWith(`${key}/`) || `${key}/`.startsWith(prefix))
         yield* walk(layout, key, prefix, signal);
     } else if (joinPath(folder, sortName).startsWith(prefix)) {
-      const sizeBytes = await sizeOf(layout.objectPath(key));
-      if (sizeBytes !== undefined) yield { key, sizeBytes };
+      const found = await lookAt(layout.objectPath(key));
+      if (found !== undefined) yield { key, ...found };
     }
   }
 }
@@ -256,10 +256,10 @@ async function entriesInKeyOrder(
 }
 
 /** Follows a link to a file (people stage inputs so); undefined for what is no file, or gone since. */
-async function sizeOf(path: string): Promise<number | undefined> {
+async function lookAt(path: string): Promise<Omit<ListedObject, 'key'> | undefined> {
   try {
     const stat = await fs.stat(path);
-    return stat.isFile() ? stat.size : undefined;
+    return stat.isFile() ? { sizeBytes: stat.size, modifiedMs: stat.mtimeMs } : undefined;
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return undefined;
     throw error;

@@ -62,11 +62,13 @@ function described(headers: IncomingHttpHeaders): Pick<ObjectHead, 'meta' | 'mod
   const meta = Object.entries(headers)
     .filter(([name]) => name.startsWith(META))
     .map(([name, value]) => [name.slice(META.length), String(value)] as const);
-  const modifiedMs = Date.parse(headers['last-modified'] ?? '');
-  return {
-    meta: Object.fromEntries(meta),
-    modifiedMs: Number.isNaN(modifiedMs) ? undefined : modifiedMs,
-  };
+  return { meta: Object.fromEntries(meta), modifiedMs: instantOf(headers['last-modified']) };
+}
+
+/** A header has an HTTP date, a listing an ISO one. */
+function instantOf(date: string | undefined): number | undefined {
+  const ms = Date.parse(date ?? '');
+  return Number.isNaN(ms) ? undefined : ms;
 }
 
 function lengthOf(headers: IncomingHttpHeaders): number {
@@ -123,7 +125,8 @@ export async function* listObjects(
     const page: Xml = await listed(bucket, { prefix, signal, query: after });
     for (const object of page.all('Contents')) {
       const key = relativeKey(bucket, object.text('Key') ?? '');
-      yield { key, sizeBytes: Number(object.text('Size') ?? 0) };
+      const modifiedMs = instantOf(object.text('LastModified'));
+      yield { key, sizeBytes: Number(object.text('Size') ?? 0), modifiedMs };
     }
     after = page.text('IsTruncated') === 'true' ? { 'continuation-token': tokenOf(page) } : undefined;
   }

@@ -17,6 +17,7 @@ export async function openS3Store(settings: StoreSettings, budgetMs: number, onT
   return {
     url: bucket.url,
     createsAtomically: bucket.place.isAws,
+    listsByPage: true,
     put: (key, body, options) => putObject(bucket, key, body, options),
     get: (key, options = {}) => getObject(bucket, key, options),
     head: (key, signal) => headObject(bucket, key, { signal }),
