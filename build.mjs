@@ -23,6 +23,7 @@ const ENTRIES = {
   capture: 'src/cli/main.ts',
   flush: 'src/cli/flush-main.ts',
   sidecar: 'src/sidecar/entry.ts',
+  array: 'src/array/main.ts',
   // On demand.
   standalone: 'src/cli/standalone.ts',
   log: 'src/log/log.ts',

@@ -4,13 +4,17 @@ import { Command, CommanderError, Option } from 'commander';
 import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 import { nearestWord } from './nearest.ts';
-import { type CommandName, idleOptionsOf, type OptionName, OPTIONS, optionsOf } from './options.ts';
-import { type Given, type GivenOf, helpOf, lacksValue } from './options/spec.ts';
+import {
+  type CommandSpec,
+  type Given,
+  type GivenOf,
+  helpOf,
+  lacksValue,
+  type Option as OptionOf,
+} from './options/spec.ts';
 
-export type GivenOptions = GivenOf<OptionName>;
-
-export interface CommandLine {
-  readonly given: GivenOptions;
+export interface CommandLine<Name extends string = string> {
+  readonly given: GivenOf<Name>;
   readonly help: boolean;
   readonly version: boolean;
   /** Arguments that are no options. */
@@ -22,21 +26,20 @@ const HELP = '-h, --help';
 const VERSION = '-V, --version';
 
 /** The command as commander wants it: its options, in groups. It neither prints nor exits. */
-export function commanderOf(name: CommandName): Command {
-  const command = new Command(name === 'run' ? 'capture' : `capture ${name}`)
+export function commanderOf({ title, options, idle }: CommandSpec<string>): Command {
+  const command = new Command(title)
     .helpOption(false)
     .allowUnknownOption()
     .exitOverride()
     .configureOutput({ writeErr: () => undefined, getOutHelpWidth: () => 100, getOutHasColors: () => false });
-  for (const option of optionsOf(name)) command.addOption(optionOf(option));
-  for (const option of idleOptionsOf(name)) command.addOption(optionOf(option).hideHelp());
+  for (const option of options) command.addOption(optionOf(option));
+  for (const option of idle) command.addOption(optionOf(option).hideHelp());
   return command
     .addOption(new Option(HELP, 'this text').helpGroup('Help:'))
     .addOption(new Option(VERSION, 'the version of capture').helpGroup('Help:'));
 }
 
-function optionOf(name: OptionName): Option {
-  const spec = OPTIONS[name];
+function optionOf(spec: OptionOf): Option {
   const option = new Option(spec.flags, helpOf(spec)).helpGroup(spec.group);
   return spec.kind === 'flag'
     ? option
@@ -44,18 +47,21 @@ function optionOf(name: OptionName): Option {
 }
 
 /** `args` are the command's own, without its name, up to the `--`. */
-export function readCommandLine(name: CommandName, args: readonly string[]): CommandLine {
-  const command = commanderOf(name);
+export function readCommandLine<Name extends string>(
+  spec: CommandSpec<Name>,
+  args: readonly string[],
+): CommandLine<Name> {
+  const command = commanderOf(spec);
   const rest = parse(command, args);
   if ('lacksValue' in rest) {
     // Commander stops here. The option is the last argument: the others are read without it.
-    const read = readCommandLine(name, args.slice(0, -1));
+    const read = readCommandLine(spec, args.slice(0, -1));
     return { ...read, mistakes: [...read.mistakes, lacksValue(rest.lacksValue)] };
   }
-  const idle = idleOptionsOf(name);
-  const all = givenBy(command, [...optionsOf(name), ...idle]);
+  const all = givenBy(command, [...spec.options, ...spec.idle]);
   const valueless = swallowed(all, command);
-  const given = new Map([...all].filter(([option]) => !idle.includes(option)));
+  const idle = new Set(spec.idle.map(({ name }) => name));
+  const given = new Map([...all].filter(([name]) => !idle.has(name)));
   return {
     given,
     help: command.getOptionValue('help') === true,
@@ -84,24 +90,24 @@ function parse(
   }
 }
 
-function givenBy(command: Command, options: readonly OptionName[]): GivenOptions {
-  const given = new Map<OptionName, Given>();
+function givenBy<Name extends string>(command: Command, options: readonly OptionOf<Name>[]): GivenOf<Name> {
+  const given = new Map<Name, Given>();
   for (const option of options) {
     const { attribute, source } = namesOf(option);
     if (command.getOptionValueSource(attribute) !== 'cli') continue;
     const read: unknown = command.getOptionValue(attribute);
-    given.set(option, { values: Array.isArray(read) ? read.map(String) : ['1'], source });
+    given.set(option.name, { values: Array.isArray(read) ? read.map(String) : ['1'], source });
   }
   return given;
 }
 
-function namesOf(name: OptionName): { readonly attribute: string; readonly source: string } {
-  const option = new Option(OPTIONS[name].flags);
+function namesOf({ flags, name }: OptionOf): { readonly attribute: string; readonly source: string } {
+  const option = new Option(flags);
   return { attribute: option.attributeName(), source: option.long ?? `--${name}` };
 }
 
 /** `--to --index 3`: commander takes the next option for the value. */
-function swallowed(given: GivenOptions, command: Command): readonly Mistake[] {
+function swallowed(given: GivenOf<string>, command: Command): readonly Mistake[] {
   const flags = new Set(flagsOf(command));
   return [...given.values()].flatMap(({ values, source }) =>
     values.filter((value) => flags.has(value.replace(/=.*/s, ''))).map(() => lacksValue(source)),

@@ -2,22 +2,21 @@
 import { SHIM_VARIABLES } from '../launch/inherited.ts';
 import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
-import type { GivenOptions } from './command-line.ts';
 import { nearestWord } from './nearest.ts';
-import { type CommandName, OPTION_NAMES, type OptionName, OPTIONS, optionsOf } from './options.ts';
-import { envNameOf, type Given, type Option } from './options/spec.ts';
+import { OPTION_NAMES } from './options.ts';
+import { envNameOf, type Given, type GivenOf, type Option } from './options/spec.ts';
 
-/** The options that are given, by the command line or else by the environment. */
-export function withEnvironment(
-  given: GivenOptions,
+/** The options that are given, by the command line or else by the environment: of `options` only. */
+export function withEnvironment<Name extends string>(
+  given: GivenOf<Name>,
   env: NodeJS.ProcessEnv,
-  command: CommandName,
-): { readonly given: GivenOptions; readonly mistakes: readonly Mistake[] } {
-  const all = new Map<OptionName, Given>(given);
+  options: readonly Option<Name>[],
+): { readonly given: GivenOf<Name>; readonly mistakes: readonly Mistake[] } {
+  const all = new Map<Name, Given>(given);
   const onLine: ReadonlySet<string> = new Set(given.keys());
   const mistakes: Mistake[] = [];
-  for (const name of optionsOf(command)) {
-    const option = OPTIONS[name];
+  for (const option of options) {
+    const { name } = option;
     const source = envNameOf(name);
     const text = env[source] ?? '';
     // Scripts set a variable to nothing where they mean "not set".

@@ -1,6 +1,7 @@
 // What --help prints. It is made from the table of options, so that no option is left out.
+import { ARRAY_COMMAND_NAMES, ARRAY_COMMANDS } from './array-commands.ts';
 import { commanderOf } from './command-line.ts';
-import type { CommandName } from './options.ts';
+import { type CommandName, specOf } from './options.ts';
 
 const USAGE: Readonly<Record<CommandName, string>> = {
   run: '[options] -- <task> [args...]',
@@ -27,7 +28,7 @@ const COMMANDS = `Commands:
   capture watch [options]      capture beside a task that somebody else runs
   capture flush [options]      wait until all that is closed is stored (for the task's scripts)
   capture restore [options]    only bring inputs and checkpoint into the work directory
-`;
+${ARRAY_COMMAND_NAMES.map((name) => `  ${`capture ${name} <url>`.padEnd(27)}  ${ARRAY_COMMANDS[name]}\n`).join('')}`;
 
 const VALUES = `Values:
   A pattern is an exact path, a glob or a directory (everything below it). '@file' stands for the
@@ -91,7 +92,7 @@ const EXAMPLES: Readonly<Record<CommandName, string>> = {
 };
 
 export function helpText(name: CommandName): string {
-  const options = commanderOf(name).usage(USAGE[name]).description(ABOUT[name]).helpInformation();
+  const options = commanderOf(specOf(name)).usage(USAGE[name]).description(ABOUT[name]).helpInformation();
   return [
     options.trimEnd() + '\n',
     ...(name === 'run' ? [COMMANDS] : []),

@@ -6,7 +6,14 @@ import { IDENTITY } from './options/identity.ts';
 import { LOCAL } from './options/local.ts';
 import { MESSAGES } from './options/messages.ts';
 import { SENDING } from './options/sending.ts';
-import { CAPTURING, RUN, type CommandName, type Option } from './options/spec.ts';
+import {
+  CAPTURING,
+  RUN,
+  type CommandName,
+  type CommandSpec,
+  type GivenOf,
+  type RunOption,
+} from './options/spec.ts';
 import { START } from './options/start.ts';
 import { STOP } from './options/stop.ts';
 import { STORE } from './options/store.ts';
@@ -28,8 +35,9 @@ const GROUPS = {
 };
 
 export type OptionName = keyof typeof GROUPS;
+export type GivenOptions = GivenOf<OptionName>;
 
-export const OPTIONS: Readonly<Record<OptionName, Option>> = GROUPS;
+export const OPTIONS: { readonly [Name in OptionName]: RunOption<Name> } = GROUPS;
 export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[];
 
 /** The options of a command, in the order of its help. */
@@ -47,4 +55,13 @@ export function idleOptionsOf(command: CommandName): readonly OptionName[] {
     const { on } = OPTIONS[name];
     return !on.includes(command) && accepted.some((other) => on.includes(other));
   });
+}
+
+/** The command as its line is read. */
+export function specOf(command: CommandName): CommandSpec<OptionName> {
+  return {
+    title: command === 'run' ? 'capture' : `capture ${command}`,
+    options: optionsOf(command).map((name) => OPTIONS[name]),
+    idle: idleOptionsOf(command).map((name) => OPTIONS[name]),
+  };
 }

@@ -7,8 +7,9 @@ import { parallelStep } from '../scheduler/parallel-step.ts';
 import { type CommandLine, readCommandLine } from './command-line.ts';
 import { withEnvironment } from './env.ts';
 import { helpText } from './help.ts';
+import { ARRAY_COMMAND_NAMES } from './array-commands.ts';
 import { nearestWord } from './nearest.ts';
-import type { CommandName } from './options.ts';
+import { type CommandName, specOf } from './options.ts';
 import { type Outside, realOutside } from './options/outside.ts';
 import { settingsOf } from './settings.ts';
 import { warningsOf } from './warnings.ts';
@@ -47,11 +48,12 @@ export function parseCommandLine(
 ): Parsed {
   const { command, args, task } = split(argv);
   const strange = command === 'run' ? strangeWord(args[0], task !== undefined) : undefined;
-  const line = readCommandLine(command, args);
+  const spec = specOf(command);
+  const line = readCommandLine(spec, args);
   if (strange === undefined && line.help) return { kind: 'help', text: helpText(command) };
   if (strange === undefined && line.version) return { kind: 'version', text: `${CAPTURE_VERSION}\n` };
 
-  const { given, mistakes: envMistakes } = withEnvironment(line.given, env, command);
+  const { given, mistakes: envMistakes } = withEnvironment(line.given, env, spec.options);
   const { settings, mistakes } = settingsOf({ command, given, env, cwd, argv: task ?? [], outside });
   if (strange !== undefined) return { kind: 'mistakes', mistakes: [strange], log: settings.log };
   const all = [...line.mistakes, ...wordMistakes(command, line, task), ...envMistakes, ...mistakes];
@@ -96,13 +98,16 @@ function split(argv: readonly string[]): {
   return { command: 'run', args: ours, task };
 }
 
+/** What a first word may have been meant to be. */
+const WORDS = ['run', 'watch', 'flush', 'restore', ...ARRAY_COMMAND_NAMES, 'help', 'version'];
+
 /**
  * A first word that is nearly one of ours, or a task without its `--`. Only this mistake is said: the others would be
  * those of another command.
  */
 function strangeWord(word: string | undefined, hasTask: boolean): Mistake | undefined {
   if (word === undefined || word.startsWith('-')) return undefined;
-  const meant = nearestWord(word, ['run', 'watch', 'flush', 'restore', 'help', 'version']);
+  const meant = nearestWord(word, WORDS);
   if (meant === undefined && hasTask) return undefined;
   if (meant === undefined) return { message: `-- is missing before '${showPath(word)}'`, hint: asTask(word) };
   const isOption = meant === 'help' || meant === 'version';

@@ -2,7 +2,7 @@
 // once. Reads nothing but what it is given.
 import type { Mistake } from '../model/errors.ts';
 import type { Settings } from '../model/format/settings.ts';
-import type { GivenOptions } from './command-line.ts';
+import type { GivenOptions } from './options.ts';
 import { checkpointsContradictions, checkpointsOf } from './options/checkpoints.ts';
 import { endContradictions, endOf } from './options/end.ts';
 import { filesOf } from './options/files.ts';

@@ -1,6 +1,6 @@
 // The commands that need no launcher. They are a file of their own in dist/ (build.mjs), which a run never loads.
 export { openLog } from '../log/log.ts';
-export { openStops } from '../sidecar/standalone/stops.ts';
+export { openStops } from '../native/stops.ts';
 export { runStandalone } from '../sidecar/standalone/standalone.ts';
 export { describeFailure } from '../sidecar/run/failure.ts';
 export { dryRun, type DryRunLine } from '../sidecar/startup/dry-run.ts';

@@ -5,9 +5,8 @@ import type { Settings } from '../model/format/settings.ts';
 import { showPath } from '../model/path.ts';
 import { slurmJob, waitingBatchShell } from '../scheduler/slurm-job.ts';
 import { storeDirectory } from '../store/url.ts';
-import type { GivenOptions } from './command-line.ts';
 import { mistypedVariables } from './env.ts';
-import type { CommandName } from './options.ts';
+import type { CommandName, GivenOptions } from './options.ts';
 import type { Outside } from './options/outside.ts';
 
 interface WarningsInput {

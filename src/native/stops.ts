@@ -1,7 +1,8 @@
-// The signals that tell `capture watch`, or a restore, to stop. Process 1 of a container ignores every signal that it
-// does not handle (pid_namespaces(7)), so all of them are handled from the start.
+// The signals that tell a command without a task of its own to stop: `capture watch`, a restore, what reads an array.
+// Process 1 of a container ignores every signal that it does not handle (pid_namespaces(7)), so all of them are handled
+// from the start.
 import os from 'node:os';
-import { clockMs } from '../../native/clock.ts';
+import { clockMs } from './clock.ts';
 
 const STOPPING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
 

@@ -13,8 +13,8 @@ export interface OptionSpec {
   readonly flags: string;
   readonly kind: OptionKind;
   readonly help: string;
-  /** The commands to which it means something. */
-  readonly on: readonly CommandName[];
+  /** Of the commands that work beside a task those to which it means something. */
+  readonly on?: readonly CommandName[];
   /** What a text means. Without one the group's function reads it: patterns, and what the place decides. */
   readonly read?: Reader<unknown>;
   /** The text that is read when the option is not given. */
@@ -26,11 +26,26 @@ export interface OptionSpec {
 }
 
 /** A spec in its group. */
-export interface Option extends OptionSpec {
+export interface Option<Name extends string = string> extends OptionSpec {
   /** `results`: without its dashes. */
-  readonly name: string;
+  readonly name: Name;
   /** The group's title in the help. */
   readonly group: string;
+}
+
+/** An option of the commands that work beside a task. */
+export interface RunOption<Name extends string = string> extends Option<Name> {
+  readonly on: readonly CommandName[];
+}
+
+/** What the reading of a command line must know of the command. */
+export interface CommandSpec<Name extends string> {
+  /** `capture watch` */
+  readonly title: string;
+  /** In the order of the help. */
+  readonly options: readonly Option<Name>[];
+  /** Accepted, and neither read nor shown. */
+  readonly idle: readonly Option<Name>[];
 }
 
 /** The values of one option as they were given, and where: `--results` or `CAPTURE_RESULTS`. */

@@ -4,7 +4,7 @@ import type { Settings } from '../../model/format/settings.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { KIND_FLAGS } from '../../store/open.ts';
 import { parseStoreUrl, storeDirectory } from '../../store/url.ts';
-import { ALL, group, type OptionSpec, RESTORING } from './spec.ts';
+import { ALL, type CommandName, group, type OptionSpec, RESTORING } from './spec.ts';
 import type { Parse, Place, Values } from './values.ts';
 
 type KindFlag = keyof typeof KIND_FLAGS;
@@ -14,7 +14,7 @@ const OF_KINDS = Object.fromEntries(
     name,
     { flags: `--${name}`, kind: 'flag', help, on: ALL } as const,
   ]),
-) as Readonly<Record<KindFlag, OptionSpec>>;
+) as Readonly<Record<KindFlag, OptionSpec & { readonly on: readonly CommandName[] }>>;
 
 export const STORE = group('Store:', {
   to: {

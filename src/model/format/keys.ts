@@ -137,9 +137,14 @@ export function mayCompress(path: RelPath): boolean {
 /** Below it each task of the store has a folder. */
 export const TASKS_PREFIX = '.capture/';
 
+/** `.capture/<task name>/`: the prefix of the records of all indices. */
+export function taskPrefix(taskName: string): string {
+  return `${TASKS_PREFIX}${escapePath(taskName)}/`;
+}
+
 /** `.capture/<task name>/<index>/`: the prefix of one index's records. */
 export function recordPrefix(scope: KeyScope): string {
-  return `${TASKS_PREFIX}${escapePath(scope.taskName)}/${scope.index}/`;
+  return `${taskPrefix(scope.taskName)}${scope.index}/`;
 }
 
 /** `<attempt>-<seq>.<kind>.json`, zero-padded so that key order is time order. `failed` carries its status. */

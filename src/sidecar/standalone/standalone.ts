@@ -9,12 +9,12 @@ import type { Settings } from '../../model/format/settings.ts';
 import { formatMs } from '../../model/units.ts';
 import { newDeferred } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
+import { openStops, type Stops } from '../../native/stops.ts';
 import type { Opened, Sidecar } from '../interface.ts';
 import type { RunEnd } from '../shutdown/outcome.ts';
 import { openSidecar } from '../sidecar.ts';
 import { attemptLeft } from '../startup/handover.ts';
 import { type ExitFile, openExitFile, type TaskStatus } from './exit-file.ts';
-import { openStops, type Stops } from './stops.ts';
 import { openWatchNotices, type WatchNotices } from './watch-notices.ts';
 
 /** The task's share of `--grace` if both are told to stop at once; the rest is for the drain. */

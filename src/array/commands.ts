@@ -1,0 +1,9 @@
+// The table of commands on an array, by the first word. A new one has its folder here, its line in this table, its name
+// in cli/array-commands.ts and in bin/capture.
+import type { ArrayCommandName } from '../cli/array-commands.ts';
+import type { ArrayCommand } from './command.ts';
+import { statusCommand } from './status/status.ts';
+
+export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
+  status: statusCommand,
+};

@@ -1,0 +1,77 @@
+// What the records of chosen indices say: for a table that fits a screen, one index in detail, a download. Each index
+// costs at least one request, so nobody asks for all of them who needs the state alone (survey.ts).
+import type { WholeRecord } from '../model/checkpoint/history.ts';
+import { listRecords } from '../records/list.ts';
+import { readNewest } from '../records/read.ts';
+import type { Place } from './place.ts';
+import type { IndexRow } from './survey.ts';
+
+/** Records are small: what takes time is the way to the server. */
+export const READS_AT_ONCE = 16;
+
+export interface NewestRecord {
+  /** What is stored of the index; undefined if no record says so. Its results are those of its list segments, too. */
+  readonly newest: WholeRecord | undefined;
+  /** A line for each record that could not be read. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * The newest readable record that tells what is stored of an index: one request, and one for each list segment. If it is
+ * damaged, those before it are looked for.
+ */
+export async function newestRecord(
+  { store, taskName }: Place,
+  { index, telling }: IndexRow,
+  signal: AbortSignal,
+): Promise<NewestRecord> {
+  if (telling === undefined) return { newest: undefined, problems: [] };
+  const scope = { taskName, index };
+  const listing = { scope, keys: [telling.key], newestAttempt: telling.attempt };
+  const { records, problems } = await readNewest(store, listing, { signal });
+  const [newest] = records;
+  if (newest !== undefined) return { newest, problems };
+  const all = await readNewest(store, await listRecords(store, scope, signal), { signal });
+  return { newest: all.records.findLast(({ record }) => record.seq > 0), problems: all.problems };
+}
+
+export interface IndexDetails {
+  /** Of each attempt the newest readable record, ascending; of one that was only claimed, or is damaged, its claim. */
+  readonly attempts: readonly WholeRecord[];
+  /** Attempts that wrote more than their claim, of which at most the claim can be read. */
+  readonly unreadable: readonly number[];
+  /** A line for each record that could not be read. */
+  readonly problems: readonly string[];
+}
+
+/** All attempts of an index: a request for its listing, and one for each attempt and list segment. */
+export async function indexDetails(
+  { store, taskName }: Place,
+  index: string,
+  signal: AbortSignal,
+): Promise<IndexDetails> {
+  const listing = await listRecords(store, { taskName, index }, signal);
+  const { records, unreadable, problems } = await readNewest(store, listing, { signal });
+  return { attempts: records, unreadable, problems };
+}
+
+/**
+ * What `read` gives for each item, in the order of the items; at most `most` are read or wait to be taken at a time. If
+ * one fails, its error comes out in its turn.
+ */
+export async function* readAhead<T, R>(
+  items: Iterable<T>,
+  most: number,
+  read: (item: T) => Promise<R>,
+): AsyncGenerator<R> {
+  const ahead: Promise<R>[] = [];
+  for (const item of items) {
+    const reading = read(item);
+    // Told where it is awaited; until then it is no unhandled rejection.
+    reading.catch(() => undefined);
+    ahead.push(reading);
+    const first = ahead.length < most ? undefined : ahead.shift();
+    if (first !== undefined) yield await first;
+  }
+  for (const reading of ahead) yield await reading;
+}

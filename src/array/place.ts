@@ -1,0 +1,87 @@
+// From `<url>` and --task-name to the open store of an array: the same options, variables and credentials as of --to.
+import { IDENTITY } from '../cli/options/identity.ts';
+import type { Option } from '../cli/options/spec.ts';
+import { STORE } from '../cli/options/store.ts';
+import { CaptureError, isMistake } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import { pathOfKey, TASKS_PREFIX } from '../model/format/keys.ts';
+import type { StoreSettings } from '../model/format/settings.ts';
+import type { Store } from '../store/contract/store.ts';
+import { KIND_FLAGS, openStore } from '../store/open.ts';
+import { parseStoreUrl } from '../store/url.ts';
+import type { Line } from './command.ts';
+
+const FLAGS = Object.keys(KIND_FLAGS) as readonly (keyof typeof KIND_FLAGS)[];
+
+/** The options that say which array is meant; all commands have them. */
+export const PLACE_OPTIONS: readonly Option[] = [
+  {
+    ...IDENTITY['task-name'],
+    group: STORE.to.group,
+    help: 'which task, if several share the prefix',
+    otherwise: 'the only one that is there',
+  },
+  ...FLAGS.map((name) => STORE[name]),
+];
+
+/** What the command line says of it. */
+export interface GivenPlace {
+  readonly settings: StoreSettings;
+  readonly taskName: string | undefined;
+}
+
+/** Where an array is stored. Whoever opened it closes its store. */
+export interface Place {
+  readonly store: Store;
+  readonly taskName: string;
+}
+
+/** Undefined if there is no URL, or none that is right: that has been refused. */
+export function readPlace({ title, url, values, cwd, refuse }: Line): GivenPlace | undefined {
+  const taskName = values.of(IDENTITY['task-name']);
+  if (url === undefined) {
+    refuse('no store is named', `${title} s3://bucket/prefix, or set CAPTURE_TO`);
+    return undefined;
+  }
+  const found = parseStoreUrl(url.text, url.source, cwd);
+  if (isMistake(found)) {
+    refuse(found.message, found.hint);
+    return undefined;
+  }
+  const flags = FLAGS.filter((name) => values.has(STORE[name]));
+  return { settings: { url: found, flags, unfenced: false }, taskName };
+}
+
+/**
+ * Opens the store, and finds the task if none was given: one request. Throws status 64 if several share the prefix, and
+ * 66 if nothing is stored there.
+ */
+export async function openPlace({ settings, taskName }: GivenPlace, signal: AbortSignal): Promise<Place> {
+  const store = await openStore(settings);
+  try {
+    return { store, taskName: taskName ?? (await onlyTask(store, signal)) };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function onlyTask(store: Store, signal: AbortSignal): Promise<string> {
+  const names = (await store.folders(TASKS_PREFIX, signal)).map(pathOfKey);
+  const [name] = names;
+  if (name === undefined) throw nothingThere(store);
+  if (names.length === 1) return name;
+  const shown = names.slice(0, 10).join(', ');
+  const more = names.length > 10 ? ` and ${names.length - 10} more` : '';
+  throw new CaptureError(EXIT.usage, `${names.length} tasks share ${store.url}: ${shown}${more}`, {
+    hint: `say which with --task-name ${name}`,
+  });
+}
+
+/** Nothing that capture has written is below the prefix. */
+export function nothingThere({ url }: Store, taskName?: string): CaptureError {
+  const of = taskName === undefined ? '' : ` of task ${taskName}`;
+  return new CaptureError(EXIT.inputMissing, `nothing is stored${of} under ${url}`, {
+    hint: 'name the prefix that the jobs were given as --to',
+  });
+}

@@ -1,0 +1,75 @@
+// What a row of the survey means: the state of its index. Pure.
+import { compareIndices, indicesOf, hasIndex, type IndexSet, numberOfIndex } from '../model/index-set.ts';
+import type { IndexRow, Survey } from './survey.ts';
+
+/**
+ * `done`: the task ended with 0 and everything is stored. `failed`: it did not. `preempted`: to be run again.
+ * `running`: the newest attempt gives signs of life. `stale`: it gave none for a while, so it was probably killed.
+ * `ended`: a `capture watch` that nobody told how the task ended. `missing`: no attempt has begun.
+ */
+export const STATES = ['failed', 'stale', 'missing', 'preempted', 'ended', 'running', 'done'] as const;
+export type State = (typeof STATES)[number];
+
+/** One index of the array, whether or not there is anything of it. */
+export interface IndexState {
+  readonly index: string;
+  readonly state: State;
+  /** Undefined for a `missing` one. */
+  readonly row: IndexRow | undefined;
+}
+
+/**
+ * A running attempt writes a record at least once an hour (sidecar/queue/recorder). Two of them may be lost to an outage
+ * of the store, and the clocks of two machines differ by minutes at most.
+ */
+export const STALE_AFTER = '130m';
+
+/** All of the survey; with `set` those of it, and the missing ones. In the order of the indices. */
+export function* statesOf(
+  { rows, nowMs }: Survey,
+  staleAfterMs: number,
+  set?: IndexSet,
+): Generator<IndexState> {
+  const known = (row: IndexRow): IndexState => ({
+    index: row.index,
+    state: stateOf(row, nowMs, staleAfterMs),
+    row,
+  });
+  if (set === undefined) {
+    for (const row of rows) yield known(row);
+    return;
+  }
+  let at = 0;
+  for (const wanted of indicesOf(set)) {
+    const index = String(wanted);
+    while (at < rows.length && compareIndices(rows[at]?.index ?? '', index) < 0) at += 1;
+    const row = rows[at];
+    yield row?.index === index ? known(row) : { index, state: 'missing', row: undefined };
+  }
+}
+
+export type Counts = Readonly<Record<State, number>>;
+
+export function countsOf(states: Iterable<IndexState>): Counts {
+  const counts = { failed: 0, stale: 0, missing: 0, preempted: 0, ended: 0, running: 0, done: 0 };
+  for (const { state } of states) counts[state] += 1;
+  return counts;
+}
+
+/** Indices that the survey found and that are not of the set. */
+export function othersThan({ rows }: Survey, set: IndexSet): readonly string[] {
+  return rows
+    .map(({ index }) => index)
+    .filter((index) => {
+      const number = numberOfIndex(index);
+      return number === undefined || !hasIndex(set, number);
+    });
+}
+
+export function stateOf({ newest, telling, seenMs }: IndexRow, nowMs: number, staleAfterMs: number): State {
+  const { kind } = newest;
+  if (kind === 'done' || kind === 'failed' || kind === 'preempted' || kind === 'ended') return kind;
+  if (seenMs === undefined || nowMs - seenMs <= staleAfterMs) return 'running';
+  // A later attempt that was only claimed changes nothing of what is stored (sidecar/startup/done-already).
+  return newest.seq === 0 && telling?.kind === 'done' ? 'done' : 'stale';
+}

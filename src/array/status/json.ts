@@ -1,0 +1,43 @@
+// `capture status --json`: one object, each index on a line of its own, written as it comes.
+import type { Tools } from '../command.ts';
+import { newestRecord, readAhead, READS_AT_ONCE } from '../details.ts';
+import type { IndexState } from '../state.ts';
+import { storedOf, type View } from './view.ts';
+
+export async function writeJson(view: View, { out, log, signal }: Tools): Promise<void> {
+  const { place, counts, nowMs } = view;
+  const head = { format: 1, store: place.store.url, task: place.taskName, now: isoOf(nowMs), counts };
+  await out.write(`${JSON.stringify(head).slice(0, -1)},"indices":[`);
+  const read = async (one: IndexState): Promise<string> => {
+    const found =
+      view.details && one.row !== undefined ? await newestRecord(place, one.row, signal) : undefined;
+    for (const problem of found?.problems ?? []) log.warn(problem, { event: 'damaged', index: one.index });
+    return JSON.stringify({ ...jsonOf(one), ...(found === undefined ? {} : storedOf(found)) });
+  };
+  let isFirst = true;
+  for await (const line of readAhead(view.states(), READS_AT_ONCE, read)) {
+    await out.write(`${isFirst ? '' : ','}\n${line}`);
+    isFirst = false;
+  }
+  await out.write('\n]}\n');
+}
+
+function jsonOf({ index, state, row }: IndexState): object {
+  if (row === undefined) return { index, state };
+  const { attempts, newest, claimedMs, seenMs, checkpointMs } = row;
+  return {
+    index,
+    state,
+    status: newest.status,
+    attempts,
+    attempt: newest.attempt,
+    startedAt: isoOf(claimedMs),
+    seenAt: isoOf(seenMs),
+    checkpointAt: isoOf(checkpointMs),
+    record: newest.key,
+  };
+}
+
+function isoOf(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString();
+}

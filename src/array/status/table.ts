@@ -1,0 +1,138 @@
+// `capture status` for people: what needs attention first, as many lines as the terminal has, and how many there are of
+// each. Missing indices have nothing to say but their numbers: they stand together.
+import { formatIndices } from '../../model/index-set.ts';
+import { formatBytes } from '../../model/units.ts';
+import { numberText, tableLines, type Column } from '../columns.ts';
+import type { Tools } from '../command.ts';
+import { newestRecord, readAhead, READS_AT_ONCE } from '../details.ts';
+import type { Colour } from '../output.ts';
+import { type IndexState, type State, STATES } from '../state.ts';
+import { ageText, stateText, storedOf, type View } from './view.ts';
+
+/** Of a store that is far away, this many records are there in a second; --details asks for more. */
+const MOST_READ = 100;
+/** Head of the table, `... and more`, summary, and the prompt of the shell. */
+const OTHER_LINES = 4;
+
+const COLOURS: Readonly<Record<State, Colour>> = {
+  failed: 'red',
+  stale: 'magenta',
+  missing: 'yellow',
+  preempted: 'cyan',
+  ended: 'gray',
+  running: 'blue',
+  done: 'green',
+};
+
+/** A line of the table, by column. */
+interface Row {
+  readonly state: State;
+  readonly cells: readonly string[];
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: 'INDEX', align: 'left' },
+  { title: 'STATE', align: 'left' },
+  { title: 'ATTEMPTS', align: 'right' },
+  { title: 'LAST SIGN', align: 'right' },
+  { title: 'CHECKPOINT', align: 'right' },
+];
+const DETAILED: readonly Column[] = [
+  ...COLUMNS,
+  { title: 'RESULTS', align: 'right' },
+  { title: 'SIZE', align: 'right' },
+  { title: 'HOST', align: 'left' },
+];
+
+export async function writeTable(view: View, tools: Tools): Promise<void> {
+  const { out } = tools;
+  const total = totalOf(view);
+  const most = view.all || out.rows === undefined ? Infinity : Math.max(1, out.rows - OTHER_LINES);
+  const shown = byNeed(view, most);
+  const isDetailed = view.details || shown.length <= MOST_READ;
+  const rows = isDetailed ? await detailed(shown, view, tools) : shown.map((one) => rowOf(one, view));
+  const missing = missingRow(view, isDetailed);
+  const all = missing === undefined ? rows : [missing, ...rows];
+  const lines = tableLines(
+    isDetailed ? DETAILED : COLUMNS,
+    all.map(({ cells }) => cells),
+    out.columns,
+  );
+  const paint = (line: string, at: number): string => {
+    const row = all[at - 1];
+    return row === undefined ? out.paint('bold', line) : out.paint(COLOURS[row.state], line);
+  };
+  for (const [at, line] of lines.entries()) await out.write(`${paint(line, at)}\n`);
+  const more = total - view.counts.missing - shown.length;
+  if (more > 0) await out.write(`... and ${numberText(more)} more (--all)\n`);
+  await out.write(`${summaryOf(view, tools)}\n`);
+}
+
+function totalOf({ counts }: View): number {
+  return STATES.reduce((sum, state) => sum + counts[state], 0);
+}
+
+/** `10,000 indices: 12 failed, 3 running, 9,985 done` */
+export function summaryOf(view: View, { out }: Pick<Tools, 'out'>): string {
+  const total = totalOf(view);
+  const parts = STATES.filter((state) => view.counts[state] > 0).map((state) =>
+    out.paint(COLOURS[state], `${numberText(view.counts[state])} ${state}`),
+  );
+  return `${numberText(total)} ${total === 1 ? 'index' : 'indices'}: ${parts.join(', ')}`;
+}
+
+/** Those that need attention first; of each state in the order of the indices. */
+function byNeed(view: View, most: number): readonly IndexState[] {
+  const shown: IndexState[] = [];
+  for (const state of STATES) {
+    if (state === 'missing' || view.counts[state] === 0) continue;
+    for (const one of view.states()) {
+      if (shown.length >= most) return shown;
+      if (one.state === state) shown.push(one);
+    }
+  }
+  return shown;
+}
+
+async function detailed(
+  shown: readonly IndexState[],
+  view: View,
+  { log, signal }: Tools,
+): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  const read = async (one: IndexState): Promise<Row> => {
+    if (one.row === undefined) return rowOf(one, view);
+    const found = await newestRecord(view.place, one.row, signal);
+    for (const problem of found.problems) log.warn(problem, { event: 'damaged', index: one.index });
+    const { results, bytes, host } = storedOf(found) ?? { results: 0, bytes: 0, host: '' };
+    const { state, cells } = rowOf(one, view);
+    return {
+      state,
+      cells: [...cells, numberText(results), results === 0 ? '' : formatBytes(bytes), host],
+    };
+  };
+  for await (const row of readAhead(shown, READS_AT_ONCE, read)) rows.push(row);
+  return rows;
+}
+
+function rowOf(one: IndexState, view: View): Row {
+  const { index, state, row } = one;
+  const { attempts = 0, seenMs, checkpointMs } = row ?? {};
+  const cells = [
+    index,
+    stateText(one),
+    numberText(attempts),
+    ageText(view, seenMs),
+    ageText(view, checkpointMs),
+  ];
+  return { state, cells };
+}
+
+function missingRow(view: View, isDetailed: boolean): Row | undefined {
+  if (view.counts.missing === 0) return undefined;
+  const numbers = function* numbers(): Generator<number> {
+    for (const { index, state } of view.states()) if (state === 'missing') yield Number(index);
+  };
+  const blank = (isDetailed ? DETAILED : COLUMNS).slice(2).map(() => '');
+  return { state: 'missing', cells: [formatIndices(numbers(), 'slurm'), 'missing', ...blank] };
+}

@@ -1,0 +1,45 @@
+// What a table and JSON show of the same array, and the words that both need.
+import { formatAge } from '../../model/units.ts';
+import type { NewestRecord } from '../details.ts';
+import type { Place } from '../place.ts';
+import type { Counts, IndexState } from '../state.ts';
+
+export interface View {
+  readonly place: Place;
+  /** All that are to be counted, in the order of the indices; may be asked again. */
+  readonly states: () => Iterable<IndexState>;
+  readonly counts: Counts;
+  /** By the store's clock. */
+  readonly nowMs: number;
+  readonly all: boolean;
+  readonly details: boolean;
+}
+
+/** What is stored of an index, as its newest record says. */
+export interface Stored {
+  readonly host: string;
+  readonly results: number;
+  /** Before compression. */
+  readonly bytes: number;
+}
+
+/** Undefined if no record says what is stored. */
+export function storedOf({ newest }: NewestRecord): Stored | undefined {
+  if (newest === undefined) return undefined;
+  const sizes = new Map<string, number>();
+  for (const { path, size } of newest.results) sizes.set(path, size);
+  return {
+    host: newest.record.host,
+    results: sizes.size,
+    bytes: [...sizes.values()].reduce((sum, size) => sum + size, 0),
+  };
+}
+
+/** `failed 1` carries what capture exited with. */
+export function stateText({ state, row }: IndexState): string {
+  return state === 'failed' ? `failed ${row?.newest.status ?? ''}`.trim() : state;
+}
+
+export function ageText(view: View, atMs: number | undefined): string {
+  return atMs === undefined ? '' : formatAge(view.nowMs - atMs);
+}

@@ -1,0 +1,11 @@
+// The commands that look at the whole of an array, and at what is stored of it. They are a program of their own (src/array),
+// which bin/capture chooses by the first word: here are only their names, for help and hints.
+
+/** Each with what it is for, as the help of capture says it in one line. */
+export const ARRAY_COMMANDS = {
+  status: 'the state of each index of an array: what is done, failed, missing',
+} as const;
+
+export type ArrayCommandName = keyof typeof ARRAY_COMMANDS;
+
+export const ARRAY_COMMAND_NAMES = Object.keys(ARRAY_COMMANDS) as readonly ArrayCommandName[];

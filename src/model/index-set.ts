@@ -1,0 +1,111 @@
+// Sets of array indices as schedulers write them: `3,17-19,40-60:2`. They are kept as ranges and never expanded: an
+// array may have millions. Pure.
+
+/** From `first` to `last`, both in it, in steps of `step`. */
+export interface IndexRange {
+  readonly first: number;
+  readonly last: number;
+  readonly step: number;
+}
+
+/** Ranges in ascending order of their first index; two may overlap. */
+export interface IndexSet {
+  readonly ranges: readonly IndexRange[];
+}
+
+/** Every engine counts with fewer. */
+const LARGEST = 2 ** 31 - 1;
+
+/**
+ * The indices of `3,17-19,40-60:2`. What Slurm has behind a `%`, how many may run at once, says nothing of the set and is
+ * ignored. Undefined if it is no such text.
+ */
+export function parseIndexSet(text: string): IndexSet | undefined {
+  const ranges: IndexRange[] = [];
+  for (const part of text.replace(/%\d+$/, '').split(',')) {
+    const match = /^(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?$/.exec(part.trim());
+    if (match === null) return undefined;
+    const first = Number(match[1]);
+    const last = Number(match[2] ?? first);
+    const step = Number(match[3] ?? 1);
+    if (last < first || step === 0 || last > LARGEST) return undefined;
+    ranges.push({ first, last: last - ((last - first) % step), step });
+  }
+  return { ranges: ranges.toSorted((a, b) => a.first - b.first) };
+}
+
+export function hasIndex({ ranges }: IndexSet, index: number): boolean {
+  return ranges.some(
+    ({ first, last, step }) => index >= first && index <= last && (index - first) % step === 0,
+  );
+}
+
+/** Each index once, ascending. */
+export function* indicesOf({ ranges }: IndexSet): Generator<number> {
+  const next = ranges.map(({ first }) => first);
+  for (;;) {
+    const least = Math.min(...next);
+    if (least === Infinity) return;
+    yield least;
+    for (const [at, { last, step }] of ranges.entries()) {
+      if (next[at] !== least) continue;
+      next[at] = least + step > last ? Infinity : least + step;
+    }
+  }
+}
+
+/** The number that an index's text stands for; undefined for `a7` and `007`, which no engine counts so. */
+export function numberOfIndex(index: string): number | undefined {
+  return /^(0|[1-9]\d{0,9})$/.test(index) ? Number(index) : undefined;
+}
+
+/** Numbers first, as numbers; then names. */
+export function compareIndices(a: string, b: string): number {
+  const [left, right] = [numberOfIndex(a), numberOfIndex(b)];
+  if (left !== undefined && right !== undefined) return left - right;
+  if (left !== undefined) return -1;
+  if (right !== undefined) return 1;
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** The ranges that hold exactly these numbers, which ascend; three with even distances, or two neighbours, make one. */
+export function* rangesOf(ascending: Iterable<number>): Generator<IndexRange> {
+  let run: { first: number; last: number; step: number } | undefined;
+  for (const index of ascending) {
+    if (run === undefined) run = { first: index, last: index, step: 0 };
+    else if (run.step === 0 || index - run.last === run.step) {
+      run.step = index - run.last;
+      run.last = index;
+    } else if (run.step > 1 && run.last - run.first === run.step) {
+      // Only two: the second may begin a better one.
+      yield { first: run.first, last: run.first, step: 1 };
+      run = { first: run.last, last: index, step: index - run.last };
+    } else {
+      yield run;
+      run = { first: index, last: index, step: 0 };
+    }
+  }
+  if (run === undefined) return;
+  if (run.step > 1 && run.last - run.first === run.step) {
+    yield { first: run.first, last: run.first, step: 1 };
+    yield { first: run.last, last: run.last, step: 1 };
+  } else yield { ...run, step: Math.max(1, run.step) };
+}
+
+/** How indices are written for others: for `sbatch --array`, in brackets for `bsub -J`, for `qsub -t`, one a line. */
+export const INDEX_FORMATS = ['slurm', 'lsf', 'torque', 'lines'] as const;
+export type IndexFormat = (typeof INDEX_FORMATS)[number];
+
+/** The numbers, which ascend, in the form that an engine takes back. */
+export function formatIndices(ascending: Iterable<number>, format: IndexFormat): string {
+  if (format === 'lines') return [...ascending].join('\n');
+  return [...rangesOf(ascending)].map((range) => rangeText(range, format)).join(',');
+}
+
+function rangeText({ first, last, step }: IndexRange, format: IndexFormat): string {
+  if (first === last) return String(first);
+  if (step === 1) return `${first}-${last}`;
+  // Torque's `-t` knows no steps.
+  if (format === 'torque') return [...indicesOf({ ranges: [{ first, last, step }] })].join(',');
+  return `${first}-${last}:${step}`;
+}

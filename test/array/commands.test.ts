@@ -1,0 +1,93 @@
+// What all commands on an array promise: bin/capture knows them, help and examples are right, mistakes and failures end
+// with the status that the help names.
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { COMMANDS } from '../../src/array/commands.ts';
+import { parseLine, type ParsedLine } from '../../src/array/line.ts';
+import { ARRAY_COMMAND_NAMES, type ArrayCommandName } from '../../src/cli/array-commands.ts';
+import { BIN } from '../e2e/support.ts';
+
+const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-commands-'));
+afterAll(() => fs.rmSync(dir, { recursive: true, force: true }));
+
+const capture = (args: readonly string[], env: NodeJS.ProcessEnv = {}): ReturnType<typeof spawnSync> =>
+  spawnSync(BIN, args, { cwd: dir, encoding: 'utf8', env: { PATH: process.env['PATH'], ...env } });
+
+const parse = (name: ArrayCommandName, args: readonly string[], env: NodeJS.ProcessEnv = {}): ParsedLine =>
+  parseLine(name, COMMANDS[name], args, { env, cwd: '/' });
+
+describe.each(ARRAY_COMMAND_NAMES)('capture %s', (name) => {
+  it('is found by bin/capture, and has a help of lines of at most 100 characters', () => {
+    const { stdout, stderr, status } = capture([name, '--help']);
+    const text = String(stdout);
+    expect({ stderr, status }).toEqual({ stderr: '', status: 0 });
+    expect(text).toMatch(new RegExp(`^Usage: capture ${name} `));
+    for (const word of ['--task-name', 'Exit status:', ' 64 ', 'Examples:']) expect(text).toContain(word);
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
+  });
+
+  it('has examples that are right', () => {
+    const { examples } = COMMANDS[name].help;
+    expect(examples.length).toBeGreaterThan(0);
+    for (const example of examples) {
+      const words = example.split(' ').map((word) => word.replaceAll(/['"]/g, ''));
+      expect(words.slice(0, 2)).toEqual(['capture', name]);
+      expect(parse(name, words.slice(2)), example).toMatchObject({ kind: 'go' });
+    }
+  });
+
+  it('stands in the help of capture', () => {
+    expect(capture(['--help']).stdout).toContain(`  capture ${name} `);
+  });
+});
+
+it('bin/capture sends no other word there than the commands of the table', () => {
+  const shim = fs.readFileSync(BIN, 'utf8');
+  const [, words = ''] = /^ {2}([a-z| ]+)\) main=\S*array\.mjs/m.exec(shim) ?? [];
+  expect(words.split(' | ')).toEqual(ARRAY_COMMAND_NAMES);
+});
+
+describe('the command line of a command on an array', () => {
+  it('takes its store from CAPTURE_TO, if it names none', () => {
+    expect(parse('status', [], { CAPTURE_TO: 's3://lab/run7' })).toMatchObject({ kind: 'go' });
+    expect(parse('status', [])).toMatchObject({
+      kind: 'mistakes',
+      mistakes: [{ message: 'no store is named' }],
+    });
+  });
+
+  it('finds all mistakes at once', () => {
+    expect(parse('status', ['s3:/lab', '--arry', '5', '--task-name', 'a/b'])).toMatchObject({
+      mistakes: [
+        { message: 'unknown option --arry', hint: '--array' },
+        { message: expect.stringContaining("--task-name 'a/b'") },
+        { message: expect.stringContaining('s3:/lab') },
+      ],
+    });
+  });
+
+  it('tells a mistake with a hint, and exits 64', () => {
+    const { status, stderr } = capture(['status', dir, '--array', '3-1']);
+    expect(status).toBe(64);
+    expect(stderr).toMatch(/--array '3-1': not a set of indices\n +try: --array 0-99/);
+  });
+
+  it('exits 66 where nothing is stored, and 69 where no store answers', () => {
+    expect(capture(['status', path.join(dir, 'none')]).status).toBe(66);
+    const env = {
+      AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:9',
+      AWS_ACCESS_KEY_ID: 'a',
+      AWS_SECRET_ACCESS_KEY: 'b',
+      AWS_REGION: 'us-east-1',
+    };
+    // A wrong certificate file is refused at once: an outage is waited for.
+    const { status, stderr } = capture(['status', 's3://lab/run7'], {
+      ...env,
+      AWS_CA_BUNDLE: '/no/such/file',
+    });
+    expect({ status, stderr }).toMatchObject({ status: 69, stderr: expect.stringContaining('certificates') });
+  });
+});

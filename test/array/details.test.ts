@@ -1,0 +1,104 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { indexDetails, newestRecord, readAhead } from '../../src/array/details.ts';
+import { survey } from '../../src/array/survey.ts';
+import type { IndexRow } from '../../src/array/survey.ts';
+import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from './store-of-records.ts';
+
+let stored: StoreOfRecords | undefined;
+afterEach(async () => {
+  await stored?.close();
+  stored = undefined;
+});
+
+const { signal } = new AbortController();
+const place = ({ store }: StoreOfRecords): { store: StoreOfRecords['store']; taskName: string } => ({
+  store,
+  taskName: 't',
+});
+
+async function onlyRow(of: StoreOfRecords): Promise<IndexRow> {
+  const { rows } = await survey(place(of), Date.now(), signal);
+  const [row] = rows;
+  if (row === undefined) throw new Error('no index');
+  return row;
+}
+
+describe.each(STORE_KINDS)('the details of an index in %s', (kind) => {
+  it('are in its newest record, which is read with one request', async () => {
+    stored = await openStoreOfRecords(kind);
+    stored.record({ index: '1', attempt: 1, seq: 0, kind: 'started' });
+    stored.record({ index: '1', attempt: 1, seq: 1, kind: 'stored', host: 'node1' });
+    stored.record({ index: '1', attempt: 2, seq: 0, kind: 'started' });
+    const row = await onlyRow(stored);
+    const before = stored.server?.served.length ?? 0;
+    const { newest, problems } = await newestRecord(place(stored), row, signal);
+    expect(newest?.record).toMatchObject({ attempt: 1, seq: 1, host: 'node1' });
+    expect(problems).toEqual([]);
+    if (stored.server !== undefined) expect(stored.server.served.length - before).toBe(1);
+  });
+
+  it('are in the record before, if the newest is damaged', async () => {
+    stored = await openStoreOfRecords(kind);
+    stored.record({ index: '1', attempt: 1, seq: 1, kind: 'stored', host: 'node1' });
+    stored.put('.capture/t/1/0001-000002.done.json', '{"format":1');
+    stored.put('.capture/t/1/0002-000001.stored.json', 'x');
+    const { newest, problems } = await newestRecord(place(stored), await onlyRow(stored), signal);
+    expect(newest?.record).toMatchObject({ attempt: 1, seq: 1 });
+    expect(problems.join('\n')).toMatch(/0001-000002\.done.*\n.*0002-000001\.stored/);
+  });
+
+  it('are nowhere if there is nothing but claims', async () => {
+    stored = await openStoreOfRecords(kind);
+    stored.record({ index: '1', attempt: 1, seq: 0, kind: 'started' });
+    const found = await newestRecord(place(stored), await onlyRow(stored), signal);
+    expect(found).toEqual({ newest: undefined, problems: [] });
+  });
+
+  it('have one record of each attempt, and say which attempts cannot be read', async () => {
+    stored = await openStoreOfRecords(kind);
+    stored.record({ index: '1', attempt: 1, seq: 0, kind: 'started' });
+    stored.record({ index: '1', attempt: 1, seq: 3, kind: 'failed', status: 1 });
+    stored.record({ index: '1', attempt: 2, seq: 0, kind: 'started' });
+    stored.put('.capture/t/1/0002-000001.stored.json', 'x');
+    stored.record({ index: '1', attempt: 3, seq: 0, kind: 'started' });
+    const { attempts, unreadable, problems } = await indexDetails(place(stored), '1', signal);
+    expect(attempts.map(({ record }) => `${record.attempt} ${record.kind}`)).toEqual([
+      '1 failed',
+      '2 started',
+      '3 started',
+    ]);
+    expect(unreadable).toEqual([2]);
+    expect(problems).toHaveLength(1);
+  });
+});
+
+describe('reading ahead', () => {
+  it('keeps the order, and never has more under way than it may', async () => {
+    let [under, most] = [0, 0];
+    const read = async (item: number): Promise<number> => {
+      under += 1;
+      most = Math.max(most, under);
+      // The earlier ones take longer.
+      for (let turn = 20 - item; turn > 0; turn -= 1) await Promise.resolve();
+      under -= 1;
+      return item;
+    };
+    const seen: number[] = [];
+    for await (const item of readAhead([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 3, read)) seen.push(item);
+    expect(seen).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(most).toBeLessThanOrEqual(3);
+  });
+
+  it('tells the failure of one in its turn', async () => {
+    const seen: number[] = [];
+    const all = async (): Promise<void> => {
+      const read = async (item: number): Promise<number> => {
+        if (item === 2) throw new Error('two');
+        return item;
+      };
+      for await (const item of readAhead([0, 1, 2, 3], 4, read)) seen.push(item);
+    };
+    await expect(all()).rejects.toThrow('two');
+    expect(seen).toEqual([0, 1]);
+  });
+});
