@@ -54,24 +54,3 @@ export async function indexDetails(
   const { records, unreadable, problems } = await readNewest(store, listing, { signal });
   return { attempts: records, unreadable, problems };
 }
-
-/**
- * What `read` gives for each item, in the order of the items; at most `most` are read or wait to be taken at a time. If
- * one fails, its error comes out in its turn.
- */
-export async function* readAhead<T, R>(
-  items: Iterable<T>,
-  most: number,
-  read: (item: T) => Promise<R>,
-): AsyncGenerator<R> {
-  const ahead: Promise<R>[] = [];
-  for (const item of items) {
-    const reading = read(item);
-    // Told where it is awaited; until then it is no unhandled rejection.
-    reading.catch(() => undefined);
-    ahead.push(reading);
-    const first = ahead.length < most ? undefined : ahead.shift();
-    if (first !== undefined) yield await first;
-  }
-  for (const reading of ahead) yield await reading;
-}

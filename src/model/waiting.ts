@@ -86,6 +86,27 @@ export async function forEachAtOnce<T>(
   await Promise.all(Array.from({ length: most }, takeTurns));
 }
 
+/**
+ * What `read` gives for each item, in the order of the items; at most `most` are read or wait to be taken at a time. If
+ * one fails, its error comes out in its turn.
+ */
+export async function* readAhead<T, R>(
+  items: Iterable<T>,
+  most: number,
+  read: (item: T) => Promise<R>,
+): AsyncGenerator<R> {
+  const ahead: Promise<R>[] = [];
+  for (const item of items) {
+    const reading = read(item);
+    // Told where it is awaited; until then it is no unhandled rejection.
+    reading.catch(() => undefined);
+    ahead.push(reading);
+    const first = ahead.length < most ? undefined : ahead.shift();
+    if (first !== undefined) yield await first;
+  }
+  for (const reading of ahead) yield await reading;
+}
+
 /** How long to wait before the next try: longer each time, so that nothing is asked all the time. */
 export interface BackOff {
   readonly firstMs: number;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { indexDetails, newestRecord, readAhead } from '../../src/array/details.ts';
+import { indexDetails, newestRecord } from '../../src/array/details.ts';
 import { survey } from '../../src/array/survey.ts';
 import type { IndexRow } from '../../src/array/survey.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from './store-of-records.ts';
@@ -69,36 +69,5 @@ describe.each(STORE_KINDS)('the details of an index in %s', (kind) => {
     ]);
     expect(unreadable).toEqual([2]);
     expect(problems).toHaveLength(1);
-  });
-});
-
-describe('reading ahead', () => {
-  it('keeps the order, and never has more under way than it may', async () => {
-    let [under, most] = [0, 0];
-    const read = async (item: number): Promise<number> => {
-      under += 1;
-      most = Math.max(most, under);
-      // The earlier ones take longer.
-      for (let turn = 20 - item; turn > 0; turn -= 1) await Promise.resolve();
-      under -= 1;
-      return item;
-    };
-    const seen: number[] = [];
-    for await (const item of readAhead([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 3, read)) seen.push(item);
-    expect(seen).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    expect(most).toBeLessThanOrEqual(3);
-  });
-
-  it('tells the failure of one in its turn', async () => {
-    const seen: number[] = [];
-    const all = async (): Promise<void> => {
-      const read = async (item: number): Promise<number> => {
-        if (item === 2) throw new Error('two');
-        return item;
-      };
-      for await (const item of readAhead([0, 1, 2, 3], 4, read)) seen.push(item);
-    };
-    await expect(all()).rejects.toThrow('two');
-    expect(seen).toEqual([0, 1]);
   });
 });

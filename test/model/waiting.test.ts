@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it, test } from 'vitest';
-import { forEachAtOnce, linkSignals, pauseAfter, whileLinked } from '../../src/model/waiting.ts';
+import { forEachAtOnce, linkSignals, pauseAfter, readAhead, whileLinked } from '../../src/model/waiting.ts';
 import pLimit from 'p-limit';
 
 describe('linked signals', () => {
@@ -124,4 +124,35 @@ test('a pause whose first is its bound is always the same', () => {
   expect([0, 1, 100].map((before) => pauseAfter({ firstMs: 500, mostMs: 500 }, before))).toEqual([
     500, 500, 500,
   ]);
+});
+
+describe('reading ahead', () => {
+  it('keeps the order, and never has more under way than it may', async () => {
+    let [under, most] = [0, 0];
+    const read = async (item: number): Promise<number> => {
+      under += 1;
+      most = Math.max(most, under);
+      // The earlier ones take longer.
+      for (let turn = 20 - item; turn > 0; turn -= 1) await Promise.resolve();
+      under -= 1;
+      return item;
+    };
+    const seen: number[] = [];
+    for await (const item of readAhead([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], 3, read)) seen.push(item);
+    expect(seen).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(most).toBeLessThanOrEqual(3);
+  });
+
+  it('tells the failure of one in its turn', async () => {
+    const seen: number[] = [];
+    const all = async (): Promise<void> => {
+      const read = async (item: number): Promise<number> => {
+        if (item === 2) throw new Error('two');
+        return item;
+      };
+      for await (const item of readAhead([0, 1, 2, 3], 4, read)) seen.push(item);
+    };
+    await expect(all()).rejects.toThrow('two');
+    expect(seen).toEqual([0, 1]);
+  });
 });

@@ -1,6 +1,7 @@
 // `capture status --json`: one object, each index on a line of its own, written as it comes.
+import { readAhead } from '../../model/waiting.ts';
 import type { Tools } from '../command.ts';
-import { newestRecord, readAhead, READS_AT_ONCE } from '../details.ts';
+import { newestRecord, READS_AT_ONCE } from '../details.ts';
 import type { IndexState } from '../state.ts';
 import { storedOf, type View } from './view.ts';
 

@@ -2,9 +2,10 @@
 // each. Missing indices have nothing to say but their numbers: they stand together.
 import { formatIndices } from '../../model/index-set.ts';
 import { formatBytes } from '../../model/units.ts';
+import { readAhead } from '../../model/waiting.ts';
 import { numberText, tableLines, type Column } from '../columns.ts';
 import type { Tools } from '../command.ts';
-import { newestRecord, readAhead, READS_AT_ONCE } from '../details.ts';
+import { newestRecord, READS_AT_ONCE } from '../details.ts';
 import type { Colour } from '../output.ts';
 import { type IndexState, type State, STATES } from '../state.ts';
 import { ageText, stateText, storedOf, type View } from './view.ts';

@@ -7,6 +7,7 @@ import fs from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errnoOf } from '../../model/errors.ts';
 import { joinPath } from '../../model/path.ts';
+import { readAhead } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
 import { renameNoReplace } from '../../native/files.ts';
 import { releasing } from '../contract/driver.ts';
@@ -211,7 +212,14 @@ export async function* listFiles(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ListedObject> {
   const folder = prefix.slice(0, Math.max(0, prefix.lastIndexOf('/')));
-  yield* walk(layout, folder, prefix, signal);
+  const walk: Walk = { layout, prefix, signal };
+  yield* below(walk, folder, await entriesInKeyOrder(layout, folder));
+}
+
+interface Walk {
+  readonly layout: Layout;
+  readonly prefix: string;
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Names of directories in the one that `prefix` names. */
@@ -220,30 +228,39 @@ export async function listFileFolders(layout: Layout, prefix: string): Promise<r
   return entries.filter(({ entry }) => entry.isDirectory()).map(({ entry }) => entry.name);
 }
 
-async function* walk(
-  layout: Layout,
-  folder: string,
-  prefix: string,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<ListedObject> {
-  for (const { entry, sortName } of await entriesInKeyOrder(layout, folder)) {
+async function* below(walk: Walk, folder: string, entries: readonly Entry[]): AsyncGenerator<ListedObject> {
+  const { layout, prefix, signal } = walk;
+  const wanted = entries
+    .map(({ entry, sortName }) => ({
+      key: joinPath(folder, entry.name),
+      sortKey: joinPath(folder, sortName),
+      isFolder: entry.isDirectory(),
+    }))
+    .filter(
+      ({ sortKey, isFolder }) => sortKey.startsWith(prefix) || (isFolder && prefix.startsWith(sortKey)),
+    );
+  const looked = readAhead(wanted, LOOKS_AT_ONCE, async ({ key, isFolder }) =>
+    isFolder
+      ? { key, entries: await entriesInKeyOrder(layout, key) }
+      : { key, found: await lookAt(layout.objectPath(key)) },
+  );
+  for await (const { key, entries: inside, found } of looked) {
     signal?.throwIfAborted();
-    const key = joinPath(folder, entry.name);
-    if (entry.isDirectory()) {
-      if (prefix.startsWith(`${key}/`) || `${key}/`.startsWith(prefix))
-        yield* walk(layout, key, prefix, signal);
-    } else if (joinPath(folder, sortName).startsWith(prefix)) {
-      const found = await lookAt(layout.objectPath(key));
-      if (found !== undefined) yield { key, ...found };
-    }
+    if (inside !== undefined) yield* below(walk, key, inside);
+    else if (found !== undefined) yield { key, ...found };
   }
 }
 
-/** A folder's name counts with its slash: `a.b` comes before `a/b`. */
-async function entriesInKeyOrder(
-  layout: Layout,
-  folder: string,
-): Promise<readonly { readonly entry: Dirent; readonly sortName: string }[]> {
+/** Of a network file system each look is a way to the server and back. */
+const LOOKS_AT_ONCE = 32;
+
+interface Entry {
+  readonly entry: Dirent;
+  /** A folder's name counts with its slash: `a.b` comes before `a/b`. */
+  readonly sortName: string;
+}
+
+async function entriesInKeyOrder(layout: Layout, folder: string): Promise<readonly Entry[]> {
   const dir = folder === '' ? layout.root : `${layout.root}/${folder}`;
   const entries = await fs.readdir(dir, { withFileTypes: true }).catch((error: unknown) => {
     if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return [];

@@ -209,12 +209,10 @@ describe('the file store', () => {
     });
 
     it.each(ways)('%s in the middle of a listing is not listed as if this were all', async (_, goes) => {
-      for (const key of ['r.dat', 's.dat']) await put(key, 'ours');
+      // More than a listing looks at ahead.
+      for (let at = 100; at < 150; at += 1) await put(`r.${at}`, 'ours');
       const listed = async (): Promise<void> => {
-        for await (const { key } of store.list('')) {
-          expect(key).toBe('r.dat');
-          goes();
-        }
+        for await (const { key } of store.list('')) if (key === 'r.100') goes();
       };
       await expect(listed()).rejects.toMatchObject(lost);
     });
