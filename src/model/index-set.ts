@@ -92,7 +92,7 @@ export function* rangesOf(ascending: Iterable<number>): Generator<IndexRange> {
   } else yield { ...run, step: Math.max(1, run.step) };
 }
 
-/** How indices are written for others: for `sbatch --array`, in brackets for `bsub -J`, for `qsub -t`, one a line. */
+/** How indices are written: as `sbatch --array` takes them, `bsub -J 'name[...]'`, `qsub -t`, or one a line. */
 export const INDEX_FORMATS = ['slurm', 'lsf', 'torque', 'lines'] as const;
 export type IndexFormat = (typeof INDEX_FORMATS)[number];
 

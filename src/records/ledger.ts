@@ -101,6 +101,7 @@ export class Ledger {
   #written: string[] = [];
   readonly #inTurn = pLimit(1);
   #limit: AbortSignal | undefined;
+  #writtenMs = performance.now();
   /** The set that the attempt resumed from, for its later records: `<attempt>-<generation>`. */
   restored: string | undefined;
   /** What the attempt has used, asked for each record. */
@@ -129,6 +130,11 @@ export class Ledger {
 
   get results(): PathMap<StoredFile> {
     return this.#results;
+  }
+
+  /** When the last record was written, or this began (performance.now()). */
+  get writtenMs(): number {
+    return this.#writtenMs;
   }
 
   /** Newest first. */
@@ -218,6 +224,7 @@ export class Ledger {
     };
     const name = kind === 'failed' ? `failed-${extra.end?.status ?? 1}` : kind;
     await this.#create(recordKey(facts.scope, facts.attempt, this.#seq, name), record, push, signal);
+    this.#writtenMs = performance.now();
     for (const one of named) this.#unrecorded.delete(one);
     await this.#prune(signal);
   }

@@ -3,7 +3,8 @@
 import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 
-const INDEX = /^[A-Za-z0-9_-]{1,64}$/;
+/** Of what an index may be made: it stands in object keys. */
+export const INDEX = /^[A-Za-z0-9_-]{1,64}$/;
 /** Attributes of a ClassAd that are recorded; their names are case-insensitive. */
 const CONDOR_NAMES = ['ProcId', 'ClusterId', 'NumJobStarts', 'JobBatchName'] as const;
 

@@ -96,7 +96,7 @@ function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
   return pattern === undefined ? () => false : picomatch(pattern, { dot: true });
 }
 
-/** Who is told when a file changes; from now on the clock of the companions runs. */
+/** Who is told when a file changes; from now on the clocks of companions and records run. */
 export function connect({ context, files, gauges, ...stages }: Stages): void {
   const { generations, recorder, pressureWatch } = stages;
   files.listen(({ fileState, before, event }) => {
@@ -111,6 +111,7 @@ export function connect({ context, files, gauges, ...stages }: Stages): void {
     } else if (before.pushing && !fileState.pushing) generations.memberPushed();
   });
   generations.begin();
+  recorder.begin();
 }
 
 interface Watch {

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { FLUSH_HELP } from '../../src/cli/flush-line.ts';
 import { OPTION_NAMES, OPTIONS, optionsOf, type OptionName } from '../../src/cli/options.ts';
 import { envNameOf, helpOf, type CommandName } from '../../src/cli/options/spec.ts';
+import type { Outside } from '../../src/cli/options/outside.ts';
 import { parseCommandLine } from '../../src/cli/parse.ts';
 import { noFiles, parse } from './given.ts';
 
@@ -139,14 +140,18 @@ const TEXTS = '1 x 7 90s 2GiB 9MB/s never newest zstd:6 none USR1 after:90s comm
 const BESIDE: Partial<Record<OptionName, readonly string[]>> = {
   'verify-at': ['--verify-checkpoint', 'true'],
 };
-const ENV = { SLURM_JOB_ID: '9' };
+const ENV = { SLURM_JOB_ID: '9', JOB_ARRAY_INDEX: '0' };
+const ONE_FILE: Outside = {
+  ...noFiles,
+  readText: (file) => (file === '/w/x' ? 'mapped\n' : noFiles.readText(file)),
+};
 
 /** What a command line of the option's first command comes to; undefined when it is wrong. */
 function meaning(name: OptionName, argv: readonly string[], env: NodeJS.ProcessEnv = {}): unknown {
   const [command = 'run'] = OPTIONS[name].on;
   const task = command === 'run' ? ['--', 'true'] : [];
   const line = [command, ...argv, ...(BESIDE[name] ?? []), ...task];
-  const { kind, ...asked } = parseCommandLine(line, { ...ENV, ...env }, '/w', noFiles);
+  const { kind, ...asked } = parseCommandLine(line, { ...ENV, ...env }, '/w', ONE_FILE);
   if (kind === 'mistakes') return undefined;
   // The source of an index is what it came from.
   return JSON.parse(JSON.stringify(asked).replace(envNameOf(name), `--${name}`));

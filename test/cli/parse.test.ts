@@ -79,7 +79,7 @@ describe('each option', () => {
 
   it('is in these rows', () => {
     // These do not stand alone: they are below, or are of another command: flush-line.test.ts.
-    const BESIDE = ['handoff', 'exit-file', 'verify-at', 'requeue', 'dry-run', 'control'];
+    const BESIDE = ['handoff', 'index-map', 'exit-file', 'verify-at', 'requeue', 'dry-run', 'control'];
     expect(new Set([...ROWS.map(([name]) => name), ...BESIDE])).toEqual(new Set(Object.keys(OPTIONS)));
   });
 

@@ -1,8 +1,11 @@
 // The options that say who this is. They stand in object keys and in records, and must be the same at every attempt.
-import { isMistake } from '../../model/errors.ts';
+import path from 'node:path';
+import { isMistake, type Mistake, reasonOf } from '../../model/errors.ts';
 import type { Identity } from '../../model/format/settings.ts';
-import { identify } from '../../scheduler/identity.ts';
-import type { Reader } from './readers.ts';
+import { showPath } from '../../model/path.ts';
+import { type ArrayIdentity, identify } from '../../scheduler/identity.ts';
+import { mappedIdentity } from '../../scheduler/index-map.ts';
+import { filePath, type Reader } from './readers.ts';
 import { ALL, group } from './spec.ts';
 import { DEFAULT_TASK_NAME, isTaskName, taskNameOf } from './task-name.ts';
 import type { Place, Values } from './values.ts';
@@ -26,6 +29,13 @@ export const IDENTITY = group('Who this is:', {
     on: ALL,
     otherwise: "the scheduler's, else none",
   },
+  'index-map': {
+    flags: '--index-map <file>',
+    kind: 'value',
+    help: "line n of it, from 0, is the index of the scheduler's task n: to run some again",
+    on: ALL,
+    read: filePath,
+  },
   'task-name': {
     flags: '--task-name <name>',
     kind: 'value',
@@ -43,13 +53,9 @@ export const IDENTITY = group('Who this is:', {
   },
 });
 
-export function identityOf(values: Values, { env, argv, outside }: Place): Identity {
-  const index = values.given(IDENTITY.index);
-  const array = identify(
-    env,
-    index === undefined ? undefined : { value: index.values.at(-1) ?? '', source: index.source },
-    outside.readText,
-  );
+export function identityOf(values: Values, place: Place): Identity {
+  const { argv } = place;
+  const array = arrayOf(values, place);
   if (isMistake(array)) values.refuse([array]);
   const { index: found, source, scheduler } = isMistake(array) ? NO_ARRAY : array;
   return {
@@ -60,6 +66,32 @@ export function identityOf(values: Values, { env, argv, outside }: Place): Ident
     argv,
     scheduler,
   };
+}
+
+function arrayOf(values: Values, { env, cwd, outside }: Place): ArrayIdentity | Mistake {
+  const index = values.given(IDENTITY.index);
+  const array = identify(
+    env,
+    index === undefined ? undefined : { value: index.values.at(-1) ?? '', source: index.source },
+    outside.readText,
+  );
+  const file = values.of(IDENTITY['index-map']);
+  if (file === undefined || isMistake(array)) return array;
+  const { source = '' } = values.given(IDENTITY['index-map']) ?? {};
+  if (index !== undefined) {
+    return {
+      message: `${index.source} and ${source} cannot both say which index this is`,
+      hint: 'leave one of them out',
+    };
+  }
+  try {
+    return mappedIdentity(array, { file, source, text: outside.readText(path.resolve(cwd, file)) });
+  } catch (error) {
+    return {
+      message: `${source} '${showPath(file)}': cannot read it: ${reasonOf(error)}`,
+      hint: 'put the file where each task can read it, and name it by its full path',
+    };
+  }
 }
 
 const NO_ARRAY = { index: undefined, source: undefined, scheduler: {} };

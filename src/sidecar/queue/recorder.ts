@@ -1,5 +1,6 @@
 // When `stored` records are written: together while nobody waits for them, at once if somebody does (a reclaim, the
-// drain). A record that fails is tried again; until then what it would have named is not reclaimed.
+// drain), and once an hour without any, as a sign of life. A record that fails is tried again; until then what it would
+// have named is not reclaimed.
 import { reasonOf } from '../../model/errors.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import type { Needs } from '../run/context.ts';
@@ -12,6 +13,11 @@ const BACK_OFF: BackOff = { firstMs: 10_000, mostMs: 300_000 };
 const EAGER: BackOff = { firstMs: 500, mostMs: 500 };
 /** Results that are recorded at once: what no record names is kept in memory. */
 const MOST_UNRECORDED = 4000;
+/**
+ * A running attempt writes a record at least this often: `capture status` takes one that does not for killed, after twice
+ * the time (array/state).
+ */
+const SIGN_OF_LIFE_MS = 3_600_000;
 
 export class Recorder {
   readonly #context: Uses;
@@ -19,6 +25,7 @@ export class Recorder {
   readonly #backOff: BackOff;
   #pauses = 0;
   #timer: NodeJS.Timeout | undefined;
+  #sign: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
   #stopped = false;
 
@@ -27,6 +34,11 @@ export class Recorder {
     this.#context = context;
     this.#afterRecord = afterRecord;
     this.#backOff = context.settings.reclaim === 'now' ? EAGER : BACK_OFF;
+  }
+
+  /** From now on there is a sign of life each hour. */
+  begin(): void {
+    this.#signAfter(SIGN_OF_LIFE_MS);
   }
 
   /** Something was stored that no record names yet. */
@@ -43,12 +55,16 @@ export class Recorder {
   }
 
   /** Writes what is not recorded yet. Resolves once it is written or has failed; never throws. */
-  async now(): Promise<void> {
+  now(): Promise<void> {
+    return this.#now(false);
+  }
+
+  async #now(isSign: boolean): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     // Nothing may come after the record that closes the attempt.
     if (!this.#stopped)
-      this.#writing ??= this.#write().finally(() => {
+      this.#writing ??= this.#write(isSign).finally(() => {
         this.#writing = undefined;
         if (this.#context.ledger.unrecordedCount > 0) this.due();
       });
@@ -59,13 +75,25 @@ export class Recorder {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#sign);
     await this.#writing;
   }
 
-  async #write(): Promise<void> {
+  #signAfter(ms: number): void {
+    this.#sign = setTimeout(() => void this.#giveSign(), ms);
+  }
+
+  async #giveSign(): Promise<void> {
+    const { ledger } = this.#context;
+    const leftMs = (): number => SIGN_OF_LIFE_MS - (performance.now() - ledger.writtenMs);
+    if (leftMs() <= 0) await this.#now(true);
+    if (!this.#stopped) this.#signAfter(leftMs() > 0 ? leftMs() : BACK_OFF.mostMs);
+  }
+
+  async #write(isSign: boolean): Promise<void> {
     const { ledger, log, outage, signal } = this.#context;
     try {
-      if (ledger.unrecordedCount > 0) await ledger.write('stored', {}, signal);
+      if (isSign || ledger.unrecordedCount > 0) await ledger.write('stored', {}, signal);
       await this.#afterRecord();
     } catch (error) {
       // An outage has been told to the user already.

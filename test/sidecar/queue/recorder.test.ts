@@ -1,0 +1,76 @@
+// The sign of life of a running attempt. What it writes when something was stored is shown by whole runs.
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { Recorder } from '../../../src/sidecar/queue/recorder.ts';
+
+const HOUR_MS = 3_600_000;
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
+afterEach(() => void vi.useRealTimers());
+
+/** A ledger that keeps time and counts. */
+class CountedLedger {
+  writtenMs = performance.now();
+  unrecordedCount = 0;
+  failing = false;
+  readonly wrote: number[] = [];
+
+  async write(): Promise<void> {
+    if (this.failing) throw new Error('no store');
+    this.writtenMs = performance.now();
+    this.wrote.push(performance.now());
+  }
+}
+
+function begun(): { readonly ledger: CountedLedger; readonly recorder: Recorder } {
+  const ledger = new CountedLedger();
+  const context = {
+    settings: { reclaim: 'auto' },
+    log: { warn: () => undefined },
+    signal: new AbortController().signal,
+    outage: { isKnown: false },
+    ledger,
+  };
+  const recorder = new Recorder(context as never, async () => undefined);
+  recorder.begin();
+  return { ledger, recorder };
+}
+
+it('writes a record once an hour, if nothing else was to be recorded', async () => {
+  const { ledger, recorder } = begun();
+  await vi.advanceTimersByTimeAsync(HOUR_MS - 1);
+  expect(ledger.wrote).toEqual([]);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(ledger.wrote).toEqual([HOUR_MS]);
+  await vi.advanceTimersByTimeAsync(3 * HOUR_MS);
+  expect(ledger.wrote).toHaveLength(4);
+  await recorder.stop();
+});
+
+it('counts the hour from the last record, whoever wrote it', async () => {
+  const { ledger, recorder } = begun();
+  await vi.advanceTimersByTimeAsync(HOUR_MS / 2);
+  await ledger.write(); // a checkpoint
+  await vi.advanceTimersByTimeAsync(HOUR_MS - 1);
+  expect(ledger.wrote).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(ledger.wrote).toHaveLength(2);
+  await recorder.stop();
+});
+
+it('tries again after some minutes, if the store does not take it', async () => {
+  const { ledger, recorder } = begun();
+  ledger.failing = true;
+  await vi.advanceTimersByTimeAsync(HOUR_MS + 60_000);
+  ledger.failing = false;
+  expect(ledger.wrote).toEqual([]);
+  await vi.advanceTimersByTimeAsync(300_000);
+  expect(ledger.wrote).toHaveLength(1);
+  await recorder.stop();
+});
+
+it('writes nothing more once it has been stopped', async () => {
+  const { ledger, recorder } = begun();
+  await recorder.stop();
+  await vi.advanceTimersByTimeAsync(5 * HOUR_MS);
+  expect(ledger.wrote).toEqual([]);
+});
