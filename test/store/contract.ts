@@ -323,7 +323,7 @@ export function storeContract(
 
     it('sweeps without touching objects', async () => {
       await put('swept', 'x');
-      await store.sweep('', () => true);
+      expect(await store.sweep('', () => true)).toBe(true);
       expect((await store.head('swept'))?.sizeBytes).toBe(1);
     });
   });

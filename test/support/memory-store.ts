@@ -82,8 +82,12 @@ export function memoryStore(url = 'memory://test'): MemoryStore {
       objects.set(to, object);
     },
     // A put is one assignment here: an interrupted one leaves nothing behind.
-    sweep: async (_prefix, _mine, signal) => signal?.throwIfAborted(),
+    sweep: async (_prefix, _mine, signal) => {
+      signal?.throwIfAborted();
+      return true;
+    },
     confirm: async () => undefined,
+    access: async () => undefined,
     close: async () => {},
   };
 }

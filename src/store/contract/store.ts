@@ -24,9 +24,6 @@ export interface ListedObject {
   readonly modifiedMs: number | undefined;
 }
 
-/** An outage of this length costs nothing but time: one operation is tried again for so long, ms. */
-export const BUDGET_MS = 60_000;
-
 /** Of an answer. No real link is slower: the headers alone would take ten seconds. */
 export const SLOWEST_BYTES_PER_S = 100;
 
@@ -98,15 +95,29 @@ export interface Store {
   delete(keys: readonly string[], signal?: AbortSignal): Promise<void>;
   /** Copies bytes and metadata inside the store; throws `missing` when `from` is not there. */
   copy(from: string, to: string, signal?: AbortSignal): Promise<void>;
-  /** Removes what interrupted puts of keys for which `mine` is true have left behind (parts, temporaries). */
-  sweep(prefix: string, mine: (key: string) => boolean, signal?: AbortSignal): Promise<void>;
+  /**
+   * Removes what interrupted puts of keys for which `mine` is true have left behind (parts, temporaries). False where the
+   * server, or what the credentials may do, does not let us look for it.
+   */
+  sweep(prefix: string, mine: (key: string) => boolean, signal?: AbortSignal): Promise<boolean>;
   /**
    * Throws `lost` when this machine can see that the store is no longer the one that was opened: its path leads to
    * another directory, or to none. Sends no request. Every other method checks the same, and a put checks again before
    * it says `stored`. What only the server knows, the caller's own claim tells (records/claim.ts).
    */
   confirm(): Promise<void>;
+  /** With what credentials it is used; undefined for a store that asks for none. Sends nothing to the store itself. */
+  access(): Promise<Access | undefined>;
   close(): Promise<void>;
+}
+
+export interface Access {
+  /** When they run out, ms since the epoch; undefined: never, or nobody says. */
+  readonly expiresMs: number | undefined;
+  /** They are of a session, which ends. */
+  readonly isSession: boolean;
+  /** They may be read anew, from a file or a service; those of variables are what they are. */
+  readonly isRenewable: boolean;
 }
 
 /** What a try was for: each may fail while the others work. `remove` includes the search for what is to be removed. */
@@ -124,21 +135,12 @@ export interface GotObject extends ObjectHead {
 }
 
 /**
- * Why a store operation failed. `transient`: it was retried until the budget ran out. `busy`: the same, for ten times as
- * long, as the server answered that it has too much to do. `denied`: the credentials or
+ * Why a store operation failed. `transient`: it was retried until the budget ran out. `denied`: the credentials or
  * their rights do not suffice. `expired`: the credentials ran out. `missing`: there is no such bucket, or no source of
  * a copy. `full`: there is no room. `lost`: another store, or none, stands in its place, and what was stored is not in
  * it; it may come back, as a file system that is mounted again. `refused`: anything else that a retry cannot mend.
  */
-export type StoreErrorKind =
-  | 'transient'
-  | 'busy'
-  | 'denied'
-  | 'expired'
-  | 'missing'
-  | 'full'
-  | 'lost'
-  | 'refused';
+export type StoreErrorKind = 'transient' | 'denied' | 'expired' | 'missing' | 'full' | 'lost' | 'refused';
 
 export class StoreError extends Error {
   /** By its name: drivers are files of their own in the program, with a class of their own (build.mjs). */

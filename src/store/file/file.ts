@@ -67,6 +67,7 @@ export async function openFileStore(
       directory.check().catch(async (error: unknown) => {
         throw await whyOf(place, 'look for', '', error);
       }),
+    access: async () => undefined,
     close: () => directory.close(),
   };
   return store;

@@ -293,7 +293,7 @@ export async function sweepTemporaries(
   prefix: string,
   mine: (key: string) => boolean,
   signal: AbortSignal | undefined,
-): Promise<void> {
+): Promise<true> {
   const names = await fs.readdir(layout.tmp).catch((error: unknown) => {
     if (errnoOf(error) === 'ENOENT') return [];
     throw error;
@@ -307,6 +307,7 @@ export async function sweepTemporaries(
     await fs.rm(noted.slice(0, -KEY_SUFFIX.length), { force: true });
     await fs.rm(noted, { force: true });
   }
+  return true;
 }
 
 /** Undefined when the put has ended meanwhile. */

@@ -4,10 +4,10 @@ import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto';
 import { SignatureV4 } from '@smithy/signature-v4';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { retrying } from '../contract/driver.ts';
-import { StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
+import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
 import { refusalOf } from './answer.ts';
-import type { KeySource } from './credentials.ts';
-import { newKeySource, placeOf, type Place } from './environment.ts';
+import type { Keys, KeySource } from './credentials.ts';
+import { keysOfVariables, newKeySource, placeOf, type Place } from './environment.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { openTransport, type Answer, type Transport, type TransportTuning } from './transport.ts';
 import { PATH_STYLE } from './url.ts';
@@ -40,6 +40,8 @@ export interface Bucket {
   readonly transport: Transport;
   readonly budgetMs: number;
   readonly onTry: OnTry | undefined;
+  /** The keys that are valid now. */
+  keys(): Promise<Keys>;
   /** Signs with what is valid now: there is a new one once the credentials have expired. */
   signer(): SignatureV4;
   renew(expired: SignatureV4): void;
@@ -69,8 +71,8 @@ export async function openBucket(
   const prefix = path.replace(/^\/+|\/+$/g, '');
   const place = await placeOf(name, settings.flags.includes(PATH_STYLE));
   const transport = openTransport(tuning);
-  const newSigner = (): SignatureV4 => signerFor(place.region, newKeySource(transport, place.region));
-  let signer = newSigner();
+  let keys = newKeySource(transport, place.region);
+  let signer = signerFor(place.region, keys);
   let aheadMs = 0;
   return {
     name,
@@ -80,10 +82,13 @@ export async function openBucket(
     transport,
     budgetMs,
     onTry,
+    keys: () => keys(),
     signer: () => signer,
     renew: (expired) => {
       // Several requests learn of the expiry at once: one new signer serves them all.
-      if (signer === expired) signer = newSigner();
+      if (signer !== expired) return;
+      keys = newKeySource(transport, place.region);
+      signer = signerFor(place.region, keys);
     },
     now: () => new Date(new Date().getTime() + aheadMs),
     setClock: ({ headers }) => {
@@ -92,6 +97,21 @@ export async function openBucket(
     },
     close: () => transport.close(),
   };
+}
+
+/** What is known of the keys. Asks their source, and throws a StoreError if it has none. */
+export async function accessOf(bucket: Bucket): Promise<Access> {
+  try {
+    const { sessionToken, expiration } = await bucket.keys();
+    return {
+      expiresMs: expiration?.getTime(),
+      isSession: sessionToken !== undefined,
+      isRenewable: keysOfVariables(process.env) === undefined,
+    };
+  } catch (cause) {
+    const { kind, why, hint } = failureOf(cause, bucket.place.origin);
+    throw new StoreError(kind, `credentials of ${bucket.url}: ${why}`, { hint, cause });
+  }
 }
 
 /** S3 refuses a request that was signed 15 minutes earlier or later. */

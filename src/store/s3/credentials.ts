@@ -9,6 +9,8 @@ export interface Keys {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string | undefined;
+  /** When they run out, if whoever gave them says so. */
+  readonly expiration?: Date | undefined;
 }
 
 /** Gives the keys that are valid now: kept, and asked for anew, once for all, five minutes before they expire. */

@@ -138,7 +138,7 @@ export function newKeySource(transport: Transport, region: string): KeySource {
 }
 
 /** A profile that is asked for wins over keys in variables, as in the SDK. */
-function keysOfVariables(env: Readonly<Record<string, string | undefined>>): Keys | undefined {
+export function keysOfVariables(env: Readonly<Record<string, string | undefined>>): Keys | undefined {
   const accessKeyId = env['AWS_ACCESS_KEY_ID'];
   const secretAccessKey = env['AWS_SECRET_ACCESS_KEY'];
   if (env['AWS_PROFILE'] || !accessKeyId || !secretAccessKey) return undefined;

@@ -97,17 +97,19 @@ async function abort(bucket: Bucket, key: string, uploadId: string): Promise<voi
 }
 
 /**
- * Aborts the uploads of keys that are `mine`. Servers without the operation (501, 405) and credentials without
- * the right (403) are passed over in silence: the parts then wait for the bucket's lifecycle rule, as they
- * would without us.
+ * Aborts the uploads of keys that are `mine`. False for servers without the operation (501, 405) and credentials without
+ * the right (403): the parts then wait for the bucket's lifecycle rule, as they would without us.
  */
 export async function sweepUploads(
   bucket: Bucket,
   prefix: string,
   mine: (key: string) => boolean,
   signal?: AbortSignal,
-): Promise<void> {
-  for await (const { key, uploadId } of pendingUploads(bucket, prefix, signal)) {
+): Promise<boolean> {
+  const uploads = pendingUploads(bucket, prefix, signal);
+  let next = await uploads.next();
+  for (; next.done !== true; next = await uploads.next()) {
+    const { key, uploadId } = next.value;
     if (!mine(key)) continue;
     const onFailure = async (failure: Failure): Promise<'gone' | undefined> =>
       failure.status === 404 || isUnsupported(failure) ? 'gone' : undefined;
@@ -115,6 +117,7 @@ export async function sweepUploads(
       drained(await send({ query: { uploadId } })),
     );
   }
+  return next.value;
 }
 
 interface PendingUpload {
@@ -122,11 +125,12 @@ interface PendingUpload {
   readonly uploadId: string;
 }
 
+/** Returns false where they cannot be listed. */
 async function* pendingUploads(
   bucket: Bucket,
   prefix: string,
   signal: AbortSignal | undefined,
-): AsyncGenerator<PendingUpload> {
+): AsyncGenerator<PendingUpload, boolean> {
   const onFailure = async (failure: Failure): Promise<'unsupported' | undefined> =>
     isUnsupported(failure) ? 'unsupported' : undefined;
   const ask = { operation: 'ListMultipartUploads' as const, key: prefix, signal, onFailure };
@@ -136,13 +140,14 @@ async function* pendingUploads(
     const page: Xml | 'unsupported' = await request(bucket, ask, async (send) =>
       xmlOf(await send({ query })),
     );
-    if (page === 'unsupported') return;
+    if (page === 'unsupported') return false;
     for (const upload of page.all('Upload')) {
       const key = relativeKey(bucket, upload.text('Key') ?? '');
       yield { key, uploadId: upload.text('UploadId') ?? '' };
     }
     after = nextUploads(bucket, page);
   }
+  return true;
 }
 
 /** Where the next page begins. */

@@ -1,7 +1,7 @@
 // The driver for Amazon S3 and servers that speak its protocol: one file for each thing it does, joined here.
 import type { StoreSettings } from '../../model/format/settings.ts';
 import type { OnTry, Store } from '../contract/store.ts';
-import { openBucket } from './bucket.ts';
+import { accessOf, openBucket } from './bucket.ts';
 import { copyObject } from './copy.ts';
 import { sweepUploads } from './multipart.ts';
 import { deleteObjects, getObject, headObject, listFolders, listObjects } from './objects.ts';
@@ -27,6 +27,7 @@ export async function openS3Store(settings: StoreSettings, budgetMs: number, onT
     copy: (from, to, signal) => copyObject(bucket, { from, to, signal }),
     sweep: (prefix, mine, signal) => sweepUploads(bucket, prefix, mine, signal),
     confirm: async () => undefined,
+    access: () => accessOf(bucket),
     close: async () => bucket.close(),
   };
 }
