@@ -27,13 +27,14 @@ const ENTRIES = {
   // On demand.
   standalone: 'src/cli/standalone.ts',
   log: 'src/log/log.ts',
+  doctor: 'src/doctor/doctor.ts',
   ...DRIVERS,
   // The AWS SDK's sources of credentials.
   credentials: 'src/store/s3/credentials.ts',
   // Its CommonJS file would be one without names.
   'hash-wasm': 'node_modules/hash-wasm/dist/index.esm.js',
 };
-const ON_DEMAND = ['standalone', 'log', 'credentials', 'hash-wasm', ...Object.keys(DRIVERS)];
+const ON_DEMAND = ['standalone', 'log', 'doctor', 'credentials', 'hash-wasm', ...Object.keys(DRIVERS)];
 
 const armed = {
   name: 'failpoint',

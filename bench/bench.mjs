@@ -29,7 +29,6 @@ import { restore } from './parts/restore.mjs';
 import { slowdown } from './parts/slowdown.mjs';
 import { small } from './parts/small.mjs';
 import { start } from './parts/start.mjs';
-import { starts } from './parts/starts.mjs';
 import { worker } from './parts/worker.mjs';
 
 const PARTS = [
@@ -47,7 +46,6 @@ const PARTS = [
   restore,
   lastSeconds,
   worker,
-  starts,
 ];
 
 const { values: options, positionals } = parseArgs({

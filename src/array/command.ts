@@ -22,6 +22,8 @@ export interface ArrayCommand {
   readonly help: CommandHelp;
   /** Its own; those of all commands (the store, messages, --help) are added. */
   readonly options: readonly Option[];
+  /** In place of those of the store: options that mean what they mean to a run, so that their variables are read, too. */
+  readonly shared?: readonly Option[];
   /**
    * Reads what was given. What is wrong goes to `line.refuse`, all of it at once: then nothing is carried out. It asks
    * nobody and sends nothing.

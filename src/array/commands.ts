@@ -2,8 +2,10 @@
 // in cli/array-commands.ts and in bin/capture.
 import type { ArrayCommandName } from '../cli/array-commands.ts';
 import type { ArrayCommand } from './command.ts';
+import { doctorCommand } from './doctor/doctor.ts';
 import { statusCommand } from './status/status.ts';
 
 export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
   status: statusCommand,
+  doctor: doctorCommand,
 };

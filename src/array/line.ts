@@ -1,5 +1,5 @@
 // From the arguments behind the command's name to what is to be carried out. All mistakes are found before any is said.
-import type { CommandSpec, Option } from '../cli/options/spec.ts';
+import { type CommandSpec, envNameOf, type Option } from '../cli/options/spec.ts';
 import { commanderOf, readCommandLine } from '../cli/command-line.ts';
 import { withEnvironment } from '../cli/env.ts';
 import { MESSAGES, messagesOf } from '../cli/options/messages.ts';
@@ -10,8 +10,10 @@ import type { ArrayCommand, CarryOut, Line } from './command.ts';
 import { PLACE_OPTIONS } from './place.ts';
 
 const { 'log-level': level, 'log-format': format, 'log-file': file } = MESSAGES;
-/** All commands have these. Only their variables are read: those of others mean the task of a run, not a whole array. */
-const SHARED: readonly Option[] = [...PLACE_OPTIONS, level, format, file];
+/** Only of these the variables are read: those of others mean the task of a run, not a whole array. */
+function sharedBy({ shared = PLACE_OPTIONS }: ArrayCommand): readonly Option[] {
+  return [...shared, level, format, file];
+}
 
 export type ParsedLine =
   | { readonly kind: 'help' | 'version'; readonly text: string }
@@ -34,7 +36,7 @@ export function parseLine(
   const read = readCommandLine(spec, args);
   if (read.help) return { kind: 'help', text: helpText(spec, command) };
   if (read.version) return { kind: 'version', text: `${CAPTURE_VERSION}\n` };
-  const { given, mistakes: ofEnvironment } = withEnvironment(read.given, env, SHARED);
+  const { given, mistakes: ofEnvironment } = withEnvironment(read.given, env, sharedBy(command));
   const mistakes: Mistake[] = [...read.mistakes, ...ofEnvironment];
   const values = new Values(given, cwd, mistakes);
   const log = messagesOf(values);
@@ -58,26 +60,30 @@ function urlOf(
   return { url: text === '' ? undefined : { text, source: 'CAPTURE_TO' }, operands: [] };
 }
 
-function specOf(name: string, { options }: ArrayCommand): CommandSpec<string> {
-  return { title: `capture ${name}`, options: [...options, ...SHARED], idle: [] };
+function specOf(name: string, command: ArrayCommand): CommandSpec<string> {
+  return { title: `capture ${name}`, options: [...command.options, ...sharedBy(command)], idle: [] };
 }
 
-function helpText(spec: CommandSpec<string>, { help }: ArrayCommand): string {
-  const { usage, about, statuses, examples } = help;
+function helpText(spec: CommandSpec<string>, command: ArrayCommand): string {
+  const { usage, about, statuses, examples } = command.help;
+  const [first] = sharedBy(command);
   return [
     `${commanderOf(spec).usage(usage).description(about).helpInformation().trimEnd()}\n`,
     `Variables:
-  CAPTURE_TO stands for the <url>, if there is none; CAPTURE_TASK_NAME, CAPTURE_PATH_STYLE=1 and
+  CAPTURE_TO stands for the <url>, if there is none; ${envNameOf(first?.name ?? '')}, CAPTURE_PATH_STYLE=1 and
   CAPTURE_LOG_LEVEL for these options. Credentials are found as for a run.
 `,
     `Exit status:
 ${statuses.trimEnd()}
    64  an option or the <url> is wrong
-   66  nothing is stored there
-   69  the store cannot be used
-   70  capture itself failed
+${command.shared === undefined ? STATUSES_OF_READING : ''}   70  capture itself failed
   143  stopped by SIGTERM (130 by SIGINT, ...)
 `,
     `Examples:\n${examples.map((line) => `  ${line}\n`).join('')}`,
   ].join('\n');
 }
+
+/** Of the commands that read what is stored of an array. */
+const STATUSES_OF_READING = `   66  nothing is stored there
+   69  the store cannot be used
+`;

@@ -13,6 +13,9 @@ import type { Line } from './command.ts';
 
 const FLAGS = Object.keys(KIND_FLAGS) as readonly (keyof typeof KIND_FLAGS)[];
 
+/** How the store is reached. */
+export const STORE_OPTIONS: readonly Option[] = FLAGS.map((name) => STORE[name]);
+
 /** The options that say which array is meant; all commands have them. */
 export const PLACE_OPTIONS: readonly Option[] = [
   {
@@ -21,7 +24,7 @@ export const PLACE_OPTIONS: readonly Option[] = [
     help: 'which task, if several share the prefix',
     otherwise: 'the only one that is there',
   },
-  ...FLAGS.map((name) => STORE[name]),
+  ...STORE_OPTIONS,
 ];
 
 /** What the command line says of it. */

@@ -32,7 +32,7 @@ export interface Notices {
 }
 
 /** Spot notices come two minutes (EC2) or 30 s (Azure) ahead: to lose two seconds of them does no harm. */
-const PACE: Pace = { pollMs: 2000, timeoutMs: 1000, slowTimeoutMs: 130_000 };
+export const PACE: Pace = { pollMs: 2000, timeoutMs: 1000, slowTimeoutMs: 130_000 };
 
 /**
  * Starts listening and returns at once: nothing here waits for a network, and nothing holds the process.
@@ -103,7 +103,7 @@ function open(
   }
 }
 
-const CLOUDS = { ec2: Ec2Source, gce: GceSource, azure: AzureSource } as const;
+export const CLOUDS = { ec2: Ec2Source, gce: GceSource, azure: AzureSource } as const;
 
 /** A source that fails must not end the sidecar: notices are a help, and nothing depends on them. */
 function listen(source: Source, log: NoticeLog, signal: AbortSignal): void {

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-type Cloud = 'ec2' | 'gce' | 'azure';
+export type Cloud = 'ec2' | 'gce' | 'azure';
 
 /** Where the kernel shows what the firmware says; other places in tests. */
 export interface Machine {

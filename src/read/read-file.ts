@@ -3,11 +3,19 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { newMd5, type Md5 } from '../model/md5.ts';
-import type { Buffers } from './buffers.ts';
-import { encode, partSizeBytes, type Compressor, type Encoded, type Encoding, type Parts } from './encode.ts';
+import {
+  encode,
+  partSizeBytes,
+  type Compressor,
+  type Encoded,
+  type Encoding,
+  type PartBuffers,
+  type Parts,
+} from './encode.ts';
 import {
   SnapshotMoved,
   type BodyHead,
+  type Bytes,
   type Proof,
   type ReadJob,
   type WorkerAnswer,
@@ -27,7 +35,7 @@ import {
 /** What a worker has for all its jobs. */
 export interface Resources extends WorkerData {
   readonly compressor: Compressor | undefined;
-  readonly buffers: Buffers;
+  readonly buffers: PartBuffers;
   /** For one read(2) after the other. */
   readonly buffer: Uint8Array;
 }
@@ -109,14 +117,11 @@ async function stream(pass: Pass, spool: BodyHead['spool']): Promise<WorkerAnswe
   const encoded = await encode(hashed(chunks(), hash), encodingOf(pass));
   const given = await giveParts(encoded, { facts, md5: known, spool }, outlet);
   // Proven at once, not when the last part is wanted: a slow link would only give the file time to move.
+  const obstacle = unmoved(snapshot);
+  if (obstacle !== undefined) return obstacle;
   const md5 = hash.digest();
   // Two passes over one state cannot differ; if they do, the file system hides changes from us.
-  const isOther = known !== undefined && known !== md5;
-  const obstacle = unmoved(snapshot) ?? (isOther ? ({ kind: 'moved' } as const) : undefined);
-  if (obstacle !== undefined) {
-    outlet.drop(given.last);
-    return obstacle;
-  }
+  if (known !== undefined && known !== md5) return { kind: 'moved' };
   return giveLast(given, { md5, facts }, outlet);
 }
 
@@ -154,18 +159,16 @@ export async function* hashed(
 export interface Outlet {
   begin(head: BodyHead): void;
   /** Resolves when the part was sent and one more may be; rejects when the job is given up. */
-  part(bytes: Uint8Array): Promise<void>;
+  part(bytes: Bytes): Promise<void>;
   /** Resolves when a part may be sent. */
   ready(): Promise<void>;
-  /** Takes a part that is not sent after all. */
-  drop(bytes: Uint8Array): void;
 }
 
 /** All that is given out before the proof. */
 interface Given {
   readonly head: BodyHead;
   readonly isBegun: boolean;
-  readonly last: Uint8Array;
+  readonly last: Bytes;
   readonly storedBytes: number;
 }
 
@@ -193,18 +196,13 @@ export async function giveLast(
   outlet: Outlet,
 ): Promise<WorkerAnswer> {
   const proof = { ...about, storedBytes };
-  try {
-    if (isBegun) await outlet.ready();
-  } catch (error) {
-    outlet.drop(bytes);
-    throw error;
-  }
+  if (isBegun) await outlet.ready();
   const whole = isBegun ? undefined : { ...head, md5: proof.md5 };
   return { kind: 'end', head: whole, bytes, proof };
 }
 
 /** Hands every part but the last to `take`, and returns the last. */
-async function eachPart(parts: Parts, take: (part: Uint8Array) => Promise<void>): Promise<Uint8Array> {
+async function eachPart(parts: Parts, take: (part: Bytes) => Promise<void>): Promise<Bytes> {
   try {
     for (;;) {
       const step = await parts.next();

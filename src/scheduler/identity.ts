@@ -13,24 +13,29 @@ const CONDOR_NAMES = ['ProcId', 'ClusterId', 'NumJobStarts', 'JobBatchName'] as 
  * value means "not an array", it says so here.
  */
 interface Engine {
+  readonly name: string;
   /** The variable that holds the index. */
   readonly index: string;
   /** Values of the index that mean "no array". */
   readonly none?: (index: string, env: NodeJS.ProcessEnv) => boolean;
   /** Job id, job name, attempt: only recorded. */
   readonly recorded: readonly string[];
+  /** Which of them says how often this task was started, or started again. */
+  readonly attempt?: string;
 }
 
 /** Inner engines first: GNU parallel inside a Slurm job has the variables of both, and each task its own index. */
 const ENGINES: readonly Engine[] = [
-  // GNU parallel
-  { index: 'PARALLEL_SEQ', recorded: ['PARALLEL_PID', 'PARALLEL_SEQ'] },
-  // HyperQueue
-  { index: 'HQ_TASK_ID', recorded: ['HQ_JOB_ID', 'HQ_TASK_ID', 'HQ_INSTANCE_ID'] },
-  // Flux
-  { index: 'FLUX_JOB_CC', recorded: ['FLUX_JOB_ID', 'FLUX_JOB_CC'] },
-  // Slurm
+  { name: 'GNU parallel', index: 'PARALLEL_SEQ', recorded: ['PARALLEL_PID', 'PARALLEL_SEQ'] },
   {
+    name: 'HyperQueue',
+    index: 'HQ_TASK_ID',
+    recorded: ['HQ_JOB_ID', 'HQ_TASK_ID', 'HQ_INSTANCE_ID'],
+    attempt: 'HQ_INSTANCE_ID',
+  },
+  { name: 'Flux', index: 'FLUX_JOB_CC', recorded: ['FLUX_JOB_ID', 'FLUX_JOB_CC'] },
+  {
+    name: 'Slurm',
     index: 'SLURM_ARRAY_TASK_ID',
     recorded: [
       'SLURM_ARRAY_JOB_ID',
@@ -39,41 +44,43 @@ const ENGINES: readonly Engine[] = [
       'SLURM_JOB_NAME',
       'SLURM_RESTART_COUNT',
     ],
+    attempt: 'SLURM_RESTART_COUNT',
   },
-  // PBS Pro, OpenPBS
   {
+    name: 'PBS',
     index: 'PBS_ARRAY_INDEX',
     recorded: ['PBS_ARRAY_ID', 'PBS_ARRAY_INDEX', 'PBS_JOBID', 'PBS_JOBNAME'],
   },
-  // Torque
-  { index: 'PBS_ARRAYID', recorded: ['PBS_ARRAYID', 'PBS_JOBID', 'PBS_JOBNAME'] },
-  // LSF
+  { name: 'Torque', index: 'PBS_ARRAYID', recorded: ['PBS_ARRAYID', 'PBS_JOBID', 'PBS_JOBNAME'] },
   {
+    name: 'LSF',
     index: 'LSB_JOBINDEX',
     // Set to 0 in a job that is no array; only the name of an array's task ends in brackets.
     none: (index, env) => index === '0' || !(env['LSB_JOBNAME'] ?? '[').includes('['),
     recorded: ['LSB_JOBID', 'LSB_JOBINDEX', 'LSB_JOBNAME'],
   },
-  // Grid Engine
   {
+    name: 'Grid Engine',
     index: 'SGE_TASK_ID',
     none: (index) => index === 'undefined',
     recorded: ['SGE_TASK_ID', 'JOB_ID', 'JOB_NAME', 'RESTARTED'],
+    attempt: 'RESTARTED',
   },
-  // AWS Batch
   {
+    name: 'AWS Batch',
     index: 'AWS_BATCH_JOB_ARRAY_INDEX',
     recorded: ['AWS_BATCH_JOB_ID', 'AWS_BATCH_JOB_ARRAY_INDEX', 'AWS_BATCH_JOB_ATTEMPT'],
+    attempt: 'AWS_BATCH_JOB_ATTEMPT',
   },
-  // Google Batch
   {
+    name: 'Google Batch',
     index: 'BATCH_TASK_INDEX',
     recorded: ['BATCH_JOB_UID', 'BATCH_JOB_ID', 'BATCH_TASK_INDEX', 'BATCH_TASK_RETRY_ATTEMPT'],
+    attempt: 'BATCH_TASK_RETRY_ATTEMPT',
   },
-  // Kubernetes, Indexed Job
-  { index: 'JOB_COMPLETION_INDEX', recorded: ['JOB_COMPLETION_INDEX'] },
-  // Nomad
+  { name: 'Kubernetes', index: 'JOB_COMPLETION_INDEX', recorded: ['JOB_COMPLETION_INDEX'] },
   {
+    name: 'Nomad',
     index: 'NOMAD_ALLOC_INDEX',
     recorded: ['NOMAD_JOB_ID', 'NOMAD_JOB_NAME', 'NOMAD_ALLOC_INDEX'],
   },
@@ -89,11 +96,13 @@ export interface ArrayIdentity {
   readonly source: string | undefined;
   /** The schedulers' own variables, by name. */
   readonly scheduler: Readonly<Record<string, string>>;
+  /** The innermost scheduler, whether or not this is a task of an array. */
+  readonly engine: { readonly name: string; readonly attempt: Given | undefined } | undefined;
 }
 
 export interface Given {
   readonly value: string;
-  /** `--index` or `CAPTURE_INDEX`. */
+  /** `--index`, or the variable. */
   readonly source: string;
 }
 
@@ -114,7 +123,21 @@ export function identify(
       hint: 'an index has 1 to 64 letters, digits, _ and -: --index 3',
     };
   }
-  return { index: found?.value, source: found?.source, scheduler: { ...recorded(env), ...condor } };
+  const scheduler = { ...recorded(env), ...condor };
+  return { index: found?.value, source: found?.source, scheduler, engine: engineOf(env, condor) };
+}
+
+function engineOf(env: NodeJS.ProcessEnv, condor: Readonly<Record<string, string>>): ArrayIdentity['engine'] {
+  const { ProcId, NumJobStarts } = condor;
+  const found = ENGINES.find((engine) => isPresent(engine.recorded, env));
+  if (found !== undefined) return { name: found.name, attempt: counted(found.attempt, env) };
+  if (ProcId === undefined) return undefined;
+  return { name: 'HTCondor', attempt: counted('NumJobStarts', { NumJobStarts }) };
+}
+
+function counted(source: string | undefined, counts: Readonly<NodeJS.ProcessEnv>): Given | undefined {
+  const value = source === undefined ? undefined : counts[source];
+  return source === undefined || value === undefined || value === '' ? undefined : { value, source };
 }
 
 function findIndex(env: NodeJS.ProcessEnv, condor: Readonly<Record<string, string>>): Given | undefined {

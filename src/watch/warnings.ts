@@ -81,7 +81,8 @@ export function networkFiles(root: string, type: string, rescanMs: number): Warn
   };
 }
 
-function limitHint(reason: unknown): string | undefined {
+/** What gives more of what inotify has run out of. */
+export function limitHint(reason: unknown): string | undefined {
   switch (errnoOf(reason)) {
     case 'EMFILE':
       return 'raise the limit as root: sysctl fs.inotify.max_user_instances=1024 (or ulimit -n, if that is low)';

@@ -69,6 +69,7 @@ describe('the index', () => {
       index: '12',
       source: 'ProcId in $_CONDOR_JOB_AD',
       scheduler: { ProcId: '12', ClusterId: '345', JobBatchName: 'my sweep', NumJobStarts: '2' },
+      engine: { name: 'HTCondor', attempt: { value: '2', source: 'NumJobStarts' } },
     });
   });
 
@@ -77,6 +78,7 @@ describe('the index', () => {
       index: undefined,
       source: undefined,
       scheduler: {},
+      engine: undefined,
     });
   });
 });

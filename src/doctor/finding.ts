@@ -1,0 +1,33 @@
+// What the doctor says of one thing: its level, what was found, and what mends it.
+
+/**
+ * `ok`: as it should be. `warn`: capture works here, but slower, later, or with less room. `fail`: a run here would not
+ * start, or could not keep its promises.
+ */
+export const LEVELS = ['ok', 'warn', 'fail'] as const;
+export type Level = (typeof LEVELS)[number];
+
+export interface Finding {
+  /** What was looked at: `work directory`. */
+  readonly check: string;
+  readonly level: Level;
+  readonly says: string;
+  /** What to do about it. */
+  readonly mend?: string | undefined;
+  /** The figures in it, for programs. */
+  readonly facts?: Readonly<Record<string, number | string | boolean>> | undefined;
+}
+
+type Facts = Finding['facts'];
+
+export function ok(check: string, says: string, facts?: Facts): Finding {
+  return { check, level: 'ok', says, facts };
+}
+
+export function warn(check: string, says: string, mend: string, facts?: Facts): Finding {
+  return { check, level: 'warn', says, mend, facts };
+}
+
+export function fail(check: string, says: string, mend: string, facts?: Facts): Finding {
+  return { check, level: 'fail', says, mend, facts };
+}

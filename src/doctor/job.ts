@@ -1,0 +1,63 @@
+// What a run would learn of its job here: which scheduler, index and attempt, how long it has after SIGTERM, and who would
+// tell it that the machine is taken away.
+import { isMistake } from '../model/errors.ts';
+import { formatMs } from '../model/units.ts';
+import type { Audible } from '../notices/audible.ts';
+import { defaultGraceMs } from '../scheduler/grace.ts';
+import { identify } from '../scheduler/identity.ts';
+import { parallelStep } from '../scheduler/parallel-step.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+export interface Job {
+  readonly env: NodeJS.ProcessEnv;
+  readonly readText: (file: string) => string;
+  readonly audible: () => Promise<Audible>;
+}
+
+export function examineScheduler({ env, readText }: Job): Finding {
+  const found = identify(env, undefined, readText);
+  if (isMistake(found)) return fail('scheduler', found.message, found.hint);
+  const inStep = parallelStep(env, './task');
+  if (inStep !== undefined) return fail('scheduler', inStep.message, inStep.hint);
+  const { engine, index, source } = found;
+  const graceMs = defaultGraceMs(env);
+  const facts = {
+    graceMs,
+    ...(engine === undefined ? {} : { engine: engine.name }),
+    ...(index === undefined ? {} : { index }),
+    ...(engine?.attempt === undefined ? {} : { attempt: engine.attempt.value }),
+  };
+  const says = [
+    engine?.name ?? 'none that capture knows',
+    index === undefined ? 'no index of an array: in keys it is 0' : `index ${index} (${source})`,
+    ...(engine?.attempt === undefined ? [] : [`${engine.attempt.source} ${engine.attempt.value}`]),
+    `${formatMs(graceMs)} from SIGTERM to the end, unless --grace says otherwise`,
+  ].join('; ');
+  return ok('scheduler', says, facts);
+}
+
+export async function examineNotices({ audible }: Job): Promise<Finding> {
+  const found = await audible();
+  switch (found.kind) {
+    case 'no-cloud':
+      return ok('notices', 'no cloud here that gives notice: SIGTERM is the first that a run hears');
+    case 'heard':
+      return ok('notices', `${found.cloud} answers: a run hears when this machine is taken away`, {
+        cloud: found.cloud,
+      });
+    case 'slow':
+      return warn(
+        'notices',
+        `${found.cloud} has not answered yet`,
+        "try again in two minutes: Azure's first answer takes so long",
+        { cloud: found.cloud },
+      );
+    case 'silent':
+      return warn(
+        'notices',
+        found.why,
+        found.hint ?? '--notice file:<path>, or a signal before the end (--notice-on): docs/preemption.md',
+        { cloud: found.cloud },
+      );
+  }
+}

@@ -1,0 +1,267 @@
+// What a run does with a store, each thing once, with objects of its own: list, put, create-only put, get, copy, clock,
+// throughput, delete. Leaves nothing behind that it may delete, and names what it may not.
+import { randomBytes, randomUUID } from 'node:crypto';
+import { clockMs } from '../native/clock.ts';
+import { TASKS_PREFIX } from '../model/format/keys.ts';
+import { reasonOf } from '../model/errors.ts';
+import { formatMs } from '../model/units.ts';
+import { type Access, type Store, StoreError } from '../store/contract/store.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+import { measure } from './throughput.ts';
+
+export interface StoreExam {
+  readonly store: Store;
+  /** How long a run has to send what is left, ms. */
+  readonly graceMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** One exam of one store: the objects that it has put and not deleted yet. */
+class Exam {
+  readonly store: Store;
+  readonly signal: AbortSignal;
+  readonly left = new Set<string>();
+  /** No task has a name with a tilde. */
+  readonly prefix = `${TASKS_PREFIX}~doctor-${randomUUID()}`;
+  readonly body = randomBytes(1024);
+
+  constructor({ store, signal }: StoreExam) {
+    this.store = store;
+    this.signal = signal;
+  }
+
+  key(name: string): string {
+    const key = `${this.prefix}-${name}`;
+    this.left.add(key);
+    return key;
+  }
+}
+
+const TIDY_MS = 10_000;
+
+/** Gives each finding as soon as it is known. */
+export async function* examineStore(asked: StoreExam): AsyncGenerator<Finding> {
+  const exam = new Exam(asked);
+  try {
+    const access = await credentials(exam);
+    yield access;
+    // Without an answer every other line would say the same again, each after its own wait.
+    if (access.level === 'fail') return;
+    const reached = await list(exam);
+    yield reached.finding;
+    if (!reached.answers) return;
+    const put = await create(exam);
+    yield put;
+    if (put.level === 'fail') return;
+    yield await createAgain(exam);
+    yield await get(exam);
+    yield await copy(exam);
+    yield await clock(exam);
+    const removed = await remove(exam);
+    yield removed;
+    // Large objects only where they can be deleted.
+    if (removed.level === 'ok') yield await measured(exam, asked.graceMs);
+    yield await sweep(exam);
+  } finally {
+    // Also after a signal, hence a time of its own. Whoever may not delete has been told what stays.
+    if (exam.left.size > 0)
+      await exam.store.delete([...exam.left], AbortSignal.timeout(TIDY_MS)).catch(() => undefined);
+  }
+}
+
+async function credentials({ store }: Exam): Promise<Finding> {
+  const check = 'credentials';
+  let access: Access | undefined;
+  try {
+    access = await store.access();
+  } catch (error) {
+    return failed(check, error);
+  }
+  if (access === undefined) return ok(check, 'none are needed');
+  const { expiresMs, isSession, isRenewable } = access;
+  const renewed = isRenewable ? 'capture reads them anew before that' : 'they are not renewed';
+  if (expiresMs !== undefined) {
+    const leftMs = expiresMs - clockMs();
+    const facts = { expires: new Date(expiresMs).toISOString() };
+    if (leftMs > 0) return ok(check, `they expire in ${formatMs(leftMs)}; ${renewed}`, facts);
+    return fail(check, 'they have expired', RENEW, facts);
+  }
+  if (!isSession) return ok(check, 'they do not expire by themselves');
+  const says = 'they are of a session, and nobody says when that ends';
+  if (isRenewable) return warn(check, `${says}; they are read anew from the file when it does`, RENEW);
+  return warn(check, `${says}; AWS_SESSION_TOKEN cannot be renewed while a run goes on`, ROLE);
+}
+
+const RENEW = 'renew them in time (aws sso login, the credentials file)';
+const ROLE = 'for runs of hours use AWS_PROFILE with a role, or keys without a session';
+
+interface Reached {
+  readonly finding: Finding;
+  /** False: nothing else needs to be tried. */
+  readonly answers: boolean;
+}
+
+async function list({ store, prefix, signal }: Exam): Promise<Reached> {
+  const startMs = performance.now();
+  try {
+    // The first page is enough.
+    for await (const _ of store.list(prefix, signal)) break;
+  } catch (error) {
+    const denied = error instanceof StoreError && error.kind === 'denied';
+    return { finding: failed('list', error), answers: denied };
+  }
+  const answerMs = performance.now() - startMs;
+  const finding = ok('list', `answers in ${formatMs(answerMs)}`, { answerMs: Math.round(answerMs) });
+  return { finding, answers: true };
+}
+
+function create(exam: Exam): Promise<Finding> {
+  const { store, body, signal } = exam;
+  return tried('put', async () => {
+    const meta = { push: randomUUID() };
+    const outcome = await store.put(exam.key('probe'), body, { meta, ifAbsent: true, signal });
+    if (outcome === 'stored') return ok('put', 'objects can be created');
+    return fail(
+      'put',
+      'a new object is said to exist already',
+      'something else answers in place of the store',
+    );
+  });
+}
+
+/** Of two attempts that claim an index at once only one may win. */
+function createAgain(exam: Exam): Promise<Finding> {
+  const { store, body, signal } = exam;
+  return tried('create-only put', async () => {
+    const meta = { push: randomUUID() };
+    const outcome = await store.put(exam.key('probe'), body, { meta, ifAbsent: true, signal });
+    if (outcome === 'exists') return ok('create-only put', 'an object that is there is not replaced');
+    return fail(
+      'create-only put',
+      'the store ignores it (If-None-Match): two attempts of one index could not be told apart',
+      'use a store with create-only puts, or --unfenced if your scheduler never starts an index twice',
+    );
+  });
+}
+
+function get(exam: Exam): Promise<Finding> {
+  const { store, body, signal } = exam;
+  return tried('get', async () => {
+    const got = await store.get(exam.key('probe'), { signal });
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of got?.body ?? []) chunks.push(chunk);
+    if (body.equals(Buffer.concat(chunks))) return ok('get', 'what was put comes back');
+    const what = got === undefined ? 'an object that was just put is not there' : 'other bytes come back';
+    return fail(
+      'get',
+      what,
+      'something between here and the store keeps or changes answers: check HTTPS_PROXY',
+    );
+  });
+}
+
+/** Results that turn out to be partial are moved inside the store. */
+function copy(exam: Exam): Promise<Finding> {
+  const { store, signal } = exam;
+  return tried('copy', async () => {
+    await store.copy(exam.key('probe'), exam.key('copy'), signal);
+    return ok('copy', 'objects can be copied inside the store');
+  });
+}
+
+/** By what the store says of when the object was put: S3 gives whole seconds. */
+function clock(exam: Exam): Promise<Finding> {
+  const { store, body, signal } = exam;
+  return tried('clock', async () => {
+    const key = exam.key('clock');
+    const beforeMs = timeOfDayMs();
+    await store.put(key, body, { meta: { push: randomUUID() }, signal });
+    const afterMs = timeOfDayMs();
+    const storedMs = (await store.head(key, signal))?.modifiedMs;
+    if (storedMs === undefined) return ok('clock', 'the store does not say when an object was put');
+    const skewMs = skew(storedMs, { beforeMs, afterMs });
+    const facts = { skewMs };
+    if (Math.abs(skewMs) < TOLERATED_MS) return ok('clock', "this machine's and the store's agree", facts);
+    const how = `this machine is ${formatMs(Math.abs(skewMs))} ${skewMs > 0 ? 'behind' : 'ahead of'} the store`;
+    return warn(
+      'clock',
+      `${how}: ages are wrong, and from 15 minutes on S3 refuses what is signed by this clock`,
+      'set the clock of this machine (timedatectl, chronyc)',
+      facts,
+    );
+  });
+}
+
+/** What NTP never lets happen, and a slow store cannot explain. */
+const TOLERATED_MS = 30_000;
+const SECOND_MS = 1000;
+
+/** What the two clocks differ by at least, ms: positive when ours is behind. */
+function skew(
+  storedMs: number,
+  { beforeMs, afterMs }: { readonly beforeMs: number; readonly afterMs: number },
+): number {
+  if (storedMs > afterMs) return storedMs - afterMs;
+  return storedMs + SECOND_MS < beforeMs ? storedMs + SECOND_MS - beforeMs : 0;
+}
+
+/** Not that of the waits: this is about the time of day itself. */
+function timeOfDayMs(): number {
+  return new Date().getTime();
+}
+
+/** A run that may not delete costs space, and loses nothing. */
+async function remove(exam: Exam): Promise<Finding> {
+  const { store, signal, left } = exam;
+  const keys = [...left];
+  try {
+    await store.delete(keys, signal);
+    if ((await store.head(keys[0] ?? '', signal)) !== undefined)
+      return fail('delete', 'an object is still there after it was deleted', 'check the server');
+    left.clear();
+    return ok('delete', 'objects can be deleted');
+  } catch (error) {
+    signal.throwIfAborted();
+    left.clear();
+    const { says, mend = '' } = failed('delete', error);
+    const cost = 'old checkpoints stay in the store';
+    return warn('delete', `${says}; ${cost}, and so do these objects: ${keys.join(', ')}`, mend);
+  }
+}
+
+function measured(exam: Exam, graceMs: number): Promise<Finding> {
+  return tried('throughput', async () => {
+    const key = exam.key('throughput');
+    const finding = await measure(exam.store, { key, graceMs, signal: exam.signal });
+    await exam.store.delete([key], exam.signal);
+    exam.left.delete(key);
+    return finding;
+  });
+}
+
+/** Uploads that a dead machine has begun take space until somebody ends them. */
+function sweep({ store, prefix, signal }: Exam): Promise<Finding> {
+  return tried('uploads', async () => {
+    const maySee = await store.sweep(prefix, () => false, signal);
+    if (maySee) return ok('uploads', 'those that a dead attempt has left can be found and ended');
+    return warn(
+      'uploads',
+      'those that a dead attempt has left cannot be listed (ListMultipartUploads), and stay',
+      'allow that, or give the bucket a lifecycle rule: AbortIncompleteMultipartUpload',
+    );
+  });
+}
+
+async function tried(check: string, act: () => Promise<Finding>): Promise<Finding> {
+  try {
+    return await act();
+  } catch (error) {
+    return failed(check, error);
+  }
+}
+
+/** The store's own words. Anything else is our bug, or a signal. */
+function failed(check: string, error: unknown): Finding {
+  if (!(error instanceof StoreError)) throw error;
+  return fail(check, reasonOf(error), error.hint ?? 'see docs/fault-matrix.md');
+}

@@ -1,0 +1,64 @@
+// How fast the way to the store is: one object after the other, each larger than the last, until one took long enough to
+// be measured. Random bytes: nothing on the way can compress them.
+import { randomBytes, randomUUID } from 'node:crypto';
+import { formatBytes, formatMs } from '../model/units.ts';
+import type { Store } from '../store/contract/store.ts';
+import { type Finding, ok, warn } from './finding.ts';
+
+interface Way {
+  readonly key: string;
+  readonly graceMs: number;
+  readonly signal: AbortSignal;
+}
+
+const MiB = 2 ** 20;
+/** One part, two, eight: the large ones go as a run's large files do. */
+const SIZES_BYTES = [MiB, 16 * MiB, 64 * MiB] as const;
+const PART_BYTES = 8 * MiB;
+/** Long enough to be measured. */
+const ENOUGH_MS = 1000;
+/** So slow that a checkpoint of some size is not sent within any grace. */
+const SLOW_BYTES_PER_S = MiB;
+
+export async function measure(store: Store, way: Way): Promise<Finding> {
+  let sent = { bytes: 0, ms: Infinity };
+  const part = randomBytes(PART_BYTES);
+  for (const bytes of SIZES_BYTES) {
+    sent = { bytes, ms: await msOf(() => put(store, part, bytes, way)) };
+    // The next one is four times as large, or more.
+    if (sent.ms > ENOUGH_MS) break;
+  }
+  const received = { bytes: sent.bytes, ms: await msOf(() => read(store, way)) };
+  const [up, down] = [speedOf(sent), speedOf(received)];
+  const inGrace = formatBytes(Math.round((up * way.graceMs) / 1000));
+  const says =
+    `sends ${formatBytes(Math.round(up))}/s, receives ${formatBytes(Math.round(down))}/s (one object of ` +
+    `${formatBytes(sent.bytes)}); ${inGrace} can be sent in a grace of ${formatMs(way.graceMs)}`;
+  const facts = { sentBytesPerS: Math.round(up), receivedBytesPerS: Math.round(down) };
+  if (up >= SLOW_BYTES_PER_S) return ok('throughput', says, facts);
+  return warn('throughput', says, 'keep what must be sent small, or ask for more time (--grace)', facts);
+}
+
+async function msOf(act: () => Promise<void>): Promise<number> {
+  const startMs = performance.now();
+  await act();
+  return performance.now() - startMs;
+}
+
+function speedOf({ bytes, ms }: { readonly bytes: number; readonly ms: number }): number {
+  return (bytes / Math.max(1, ms)) * 1000;
+}
+
+async function put(store: Store, part: Uint8Array, bytes: number, { key, signal }: Way): Promise<void> {
+  const body = bytes <= part.length ? part.subarray(0, bytes) : repeated(part, bytes);
+  await store.put(key, body, { meta: { push: randomUUID() }, signal });
+}
+
+async function* repeated(part: Uint8Array, bytes: number): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes; at += part.length) yield part.subarray(0, bytes - at);
+}
+
+async function read(store: Store, { key, signal }: Way): Promise<void> {
+  const got = await store.get(key, { signal });
+  for await (const _ of got?.body ?? []) signal.throwIfAborted();
+}
