@@ -29,6 +29,7 @@ import { restore } from './parts/restore.mjs';
 import { slowdown } from './parts/slowdown.mjs';
 import { small } from './parts/small.mjs';
 import { start } from './parts/start.mjs';
+import { starts } from './parts/starts.mjs';
 import { worker } from './parts/worker.mjs';
 
 const PARTS = [
@@ -46,6 +47,7 @@ const PARTS = [
   restore,
   lastSeconds,
   worker,
+  starts,
 ];
 
 const { values: options, positionals } = parseArgs({

@@ -1,14 +1,10 @@
 // One large file through a worker thread, without a store: beside zstd-1 alone at the same moment, on the same bytes.
 import fs from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import zstd from 'zstd-napi/binding.js';
+import { bundle } from '../lib/bundle.mjs';
 import { MiB, blocks } from '../lib/content.mjs';
 import { freshDir } from '../lib/running.mjs';
-
-const project = fileURLToPath(new URL('../..', import.meta.url));
-const out = path.join(project, 'node_modules/.cache/capture-bench');
 
 export const worker = {
   name: 'worker',
@@ -27,7 +23,7 @@ export const worker = {
     return ['float64', 'text'].map((kind) => ({ name: `${mib} MiB, ${kind}`, kind, mib }));
   },
   measure: async ({ item: { kind, mib } }) => {
-    await bundle();
+    const out = await bundle('src/read/worker.ts', 'src/read/workers.ts');
     const { openWorkers } = await import(path.join(out, 'workers.mjs'));
     const dir = freshDir();
     write(path.join(dir, 'k.chk'), { kind, seed: 1, sizeBytes: mib * MiB });
@@ -87,22 +83,4 @@ function write(file, state) {
   const fd = fs.openSync(file, 'w');
   for (const block of blocks(state)) fs.writeSync(fd, block);
   fs.closeSync(fd);
-}
-
-async function bundle() {
-  await build({
-    absWorkingDir: project,
-    entryPoints: ['src/read/worker.ts', 'src/read/workers.ts'],
-    outdir: out,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    splitting: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    external: ['koffi', 'zstd-napi'],
-    banner: {
-      js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
-    },
-  });
 }

@@ -3,7 +3,7 @@
 import os from 'node:os';
 import { writerState } from '../native/files.ts';
 import { audibleCloud } from '../notices/audible.ts';
-import { cgroupMemory } from '../reclaim/pressure.ts';
+import { cgroupMemory } from '../native/cgroup.ts';
 import { defaultGraceMs } from '../scheduler/grace.ts';
 import { identify } from '../scheduler/identity.ts';
 import { type Store, StoreError } from '../store/contract/store.ts';
@@ -59,7 +59,7 @@ export async function* examineNode({ packages, places, watching, job }: Node): A
   // Where nothing can be written no file can be closed.
   if (workdir.level !== 'fail') yield* examineWatching(places.workdir, watching);
   yield await examineSpool(places);
-  yield await examineMemory(places);
+  yield examineMemory(places);
   yield examineScheduler(job);
   yield await examineNotices(job);
 }

@@ -5,9 +5,10 @@ import path from 'node:path';
 import { reasonOf } from '../model/errors.ts';
 import { encodePath, showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
+import type { cgroupMemory } from '../native/cgroup.ts';
 import { type Mount, mountOf } from '../native/mounts.ts';
 import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
-import { type cgroupMemory, HIGH_USE, type Use, usesOf } from '../reclaim/pressure.ts';
+import { HIGH_USE, type Use, usesOf } from '../reclaim/pressure.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 export interface Places {
@@ -67,18 +68,13 @@ export async function examineSpool({ spoolDir, spoolLimitBytes }: Places): Promi
 }
 
 /** What to ask the scheduler for, beyond what the task itself needs. */
-export async function examineMemory({
-  workdir,
-  spoolDir,
-  spoolLimitBytes,
-  memory,
-}: Places): Promise<Finding> {
+export function examineMemory({ workdir, spoolDir, spoolLimitBytes, memory }: Places): Finding {
   const parts = [`${formatBytes(CAPTURE_BYTES)} for capture`];
   if (isMemory(workdir)) parts.push('all files of the work directory, which is memory');
   if (isMemory(spoolDir))
     parts.push(`copies of up to ${formatBytes(spoolLimitBytes)} in the spool, which is memory`);
   const add = `add to what the task needs: ${parts.join(', ')}`;
-  const use = await memory();
+  const use = memory();
   if (use === undefined) return ok('memory', `${add}; no limit of a cgroup can be seen here`);
   const { used, limit } = use;
   const says = `${add}; this job has ${formatBytes(limit)}, of which ${formatBytes(used)} are in use`;

@@ -18,6 +18,7 @@ import {
   type HeldWorkdir,
   holdWorkdir,
   type Orphans,
+  usageOfBoth,
 } from './leftovers.ts';
 import { requeue } from './requeue.ts';
 import { type Ending, type Opening, SidecarProcess } from './sidecar-process.ts';
@@ -128,6 +129,7 @@ async function run(launched: Launch): Promise<ExitStatus> {
     deadlineMs: lastCall.deadlineMs(),
     writersStoppedAtMs,
     reason: lastCall.reason(),
+    usage: usageOfBoth(launched.orphans.usage, task.usage()),
   });
   const ending = supervision.isFenced ? await sidecar.endedWithin(FENCED_GOODBYE_MS) : await sidecar.ended;
   return supervision.isFenced ? EXIT.fenced : verdict(ending, statusOf(end), launched.settings);

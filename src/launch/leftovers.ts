@@ -3,6 +3,7 @@
 // ended, so that nothing spins on behind. Nothing is left when the final scan begins.
 import fs from 'node:fs';
 import type { Interest } from '../model/file/file-state.ts';
+import type { Usage } from '../model/format/messages.ts';
 import { decodePath, encodePath } from '../model/path.ts';
 import { currentPath } from '../native/beneath.ts';
 import { clockMs } from '../native/clock.ts';
@@ -22,6 +23,8 @@ export interface Orphans {
   members(sidecarPid: number | undefined): readonly number[];
   /** Resolves after the next child of ours has ended, or after `ms`. */
   change(ms: number): Promise<void>;
+  /** What those that have ended have used. */
+  readonly usage: Usage;
   close(): void;
 }
 
@@ -35,8 +38,11 @@ export function adoptOrphans(ownChildren: ReadonlySet<number>): Orphans {
   const before = childPids();
   becomeSubreaper();
   const waiting = new Set<() => void>();
+  let usage: Usage = { cpuS: 0, maxRssBytes: 0 };
   const reap = (): void => {
-    for (const pid of childPids()) if (!ownChildren.has(pid)) reapChild(pid);
+    for (const pid of childPids()) {
+      if (!ownChildren.has(pid)) usage = usageOfBoth(usage, reapChild(pid)?.usage);
+    }
     for (const wake of waiting) wake();
   };
   process.on('SIGCHLD', reap);
@@ -52,10 +58,21 @@ export function adoptOrphans(ownChildren: ReadonlySet<number>): Orphans {
         const timer = setTimeout(wake, ms);
         waiting.add(wake);
       }),
+    get usage() {
+      return usage;
+    },
     close: () => {
       process.removeListener('SIGCHLD', reap);
       for (const wake of waiting) wake();
     },
+  };
+}
+
+export function usageOfBoth(one: Usage, other: Usage | undefined): Usage {
+  if (other === undefined) return one;
+  return {
+    cpuS: one.cpuS + other.cpuS,
+    maxRssBytes: Math.max(one.maxRssBytes, other.maxRssBytes),
   };
 }
 

@@ -5,10 +5,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import type { TaskEnd } from '../model/format/messages.ts';
+import type { TaskEnd, Usage } from '../model/format/messages.ts';
 import { encodePath, showPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
-import { endOfChild } from '../native/ended.ts';
+import { reapedChild } from '../native/ended.ts';
 import { sendSignal } from '../native/processes.ts';
 import { commandLineOf, SHIM_VARIABLES } from './inherited.ts';
 
@@ -86,6 +86,8 @@ export interface Task {
   readonly pid: number;
   readonly sharesGroup: boolean;
   readonly ended: Promise<TaskEnd>;
+  /** Of its main process, once that has ended. */
+  usage(): Usage | undefined;
   /** Every living process that belongs to the task. */
   members(): readonly number[];
   /** To the task's group, or, in our own group, to each of its processes. */
@@ -107,17 +109,20 @@ export async function startTask(options: TaskOptions): Promise<Task> {
   } catch (error) {
     throw startFailure(options, error); // E2BIG and ENOMEM are thrown at once, ENOENT and the like are emitted
   }
-  const ended = endOfChild(child);
+  const reaped = reapedChild(child);
   const { pid } = child;
-  if (pid === undefined) throw startFailure(options, await ended.catch((error: unknown) => error));
+  if (pid === undefined) throw startFailure(options, await reaped.catch((error: unknown) => error));
   options.ownChildren.add(pid);
+  let usage: Usage | undefined;
   return {
     pid,
     sharesGroup: options.sharesGroup,
-    ended: ended.then((how) => {
+    ended: reaped.then((how) => {
       options.ownChildren.delete(pid);
-      return { ...how, atMs: clockMs() };
+      ({ usage } = how);
+      return { ...how.ended, atMs: clockMs() };
     }),
+    usage: () => usage,
     members: options.members,
     signal: (signal) => {
       if (options.sharesGroup) for (const member of options.members()) sendSignal(member, signal);

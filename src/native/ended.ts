@@ -7,42 +7,67 @@ import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import { errnoOf } from '../model/errors.ts';
-import type { Ended } from '../model/format/messages.ts';
+import type { Ended, Usage } from '../model/format/messages.ts';
 import { LONGEST_MS } from './clock.ts';
 import { libcFunction } from './libc.ts';
 
-const waitpid = libcFunction<[pid: number, status: Buffer, options: number]>('int waitpid(int, void*, int)');
+const wait4 = libcFunction<[pid: number, status: Buffer, options: number, usage: Buffer]>(
+  'int wait4(int, void*, int, void*)',
+);
 const WNOHANG = 1;
+/** struct rusage, on 64 bits: two struct timeval, then fourteen numbers of which the first is ru_maxrss. */
+const RUSAGE_BYTES = 144;
+const MAXRSS = 32;
+
+/** A child of ours that has ended, and what it and the children that it has waited for have used. */
+export interface Reaped {
+  readonly ended: Ended;
+  readonly usage: Usage;
+}
 
 /**
  * Resolves when it has ended; rejects when it could not be started. To be called in the turn of the event loop in which
  * it was spawned: from then on libuv would take its exit status. Its 'exit' event never comes.
  */
 export async function endOfChild(child: ChildProcess): Promise<Ended> {
+  return (await reapedChild(child)).ended;
+}
+
+/** The same with what it has used; undefined where only Node could say how it ended. */
+export async function reapedChild(
+  child: ChildProcess,
+): Promise<Pick<Reaped, 'ended'> & Partial<Pick<Reaped, 'usage'>>> {
   const { pid } = child;
   // Closed, it is none of those whose pids libuv waits for at a SIGCHLD. Node has no public way to it.
   const { _handle: handle } = child as { _handle?: { close?(): void } };
-  if (pid === undefined || handle?.close === undefined) return saidByNode(child);
+  if (pid === undefined || handle?.close === undefined) return { ended: await saidByNode(child) };
   handle.close();
   return new Promise((resolve) => {
     // Signal listeners do not keep the event loop alive, and the handle that did is closed.
     const alive = setInterval(() => undefined, LONGEST_MS);
     const reap = (): void => {
-      const ended = reapChild(pid);
-      if (ended === undefined) return;
+      const reaped = reapChild(pid);
+      if (reaped === undefined) return;
       clearInterval(alive);
       process.removeListener('SIGCHLD', reap);
-      resolve(ended);
+      resolve(reaped);
     };
     process.on('SIGCHLD', reap);
     reap(); // It may have ended before there was a listener.
   });
 }
 
-/** Takes the exit status of a child that has ended (waitpid(2), WNOHANG); undefined while it runs or is stopped. */
-export function reapChild(pid: number): Ended | undefined {
+/** Takes the exit status of a child that has ended (wait4(2), WNOHANG); undefined while it runs or is stopped. */
+export function reapChild(pid: number): Reaped | undefined {
   const status = Buffer.alloc(4);
-  return waitpid(pid, status, WNOHANG) === pid ? endOf(status.readInt32LE(0)) : undefined;
+  const usage = Buffer.alloc(RUSAGE_BYTES);
+  if (wait4(pid, status, WNOHANG, usage) !== pid) return undefined;
+  const seconds = (at: number): number =>
+    Number(usage.readBigInt64LE(at)) + Number(usage.readBigInt64LE(at + 8)) / 1e6;
+  return {
+    ended: endOf(status.readInt32LE(0)),
+    usage: { cpuS: seconds(0) + seconds(16), maxRssBytes: Number(usage.readBigInt64LE(MAXRSS)) * 1024 },
+  };
 }
 
 async function saidByNode(child: ChildProcess): Promise<Ended> {

@@ -51,3 +51,8 @@ export function libcFunction<Args extends readonly unknown[]>(prototype: string)
     return bound(...args);
   };
 }
+
+/** Where the first byte stands in this process. */
+export function addressOf(bytes: Uint8Array): bigint {
+  return native().koffi.address(bytes);
+}

@@ -13,6 +13,10 @@ export interface ProcessFacts {
   /** Minor faults of children that it has waited for. */
   readonly childFaults: number;
   readonly threads: number;
+  /** CPU time of all its threads, s. */
+  readonly cpuS: number;
+  /** The same of children that it has waited for, and of those that they have. */
+  readonly waitedCpuS: number;
   /** Clock ticks since boot. */
   readonly startTicks: number;
   /** Signals 1 to 31 that it ignores, as a mask. */
@@ -24,6 +28,8 @@ export interface ProcessFacts {
 /** Of a task with more processes the others are opened each time. */
 const MOST_KEPT_OPEN = 64;
 
+/** USER_HZ, the unit of times in proc_pid_stat(5): 100 on every architecture that Node has. */
+const TICKS_PER_S = 100;
 const PAGE_BYTES = 4096;
 /** The kernel hands out a page at a time, as many whole entries as fit: less than that is the end (seq_file). */
 const FULL_BYTES = PAGE_BYTES - 32;
@@ -134,6 +140,8 @@ function parseStat(text: string): Omit<ProcessFacts, 'children'> {
     parent: field(4),
     flags: field(9),
     childFaults: field(11),
+    cpuS: (field(14) + field(15)) / TICKS_PER_S,
+    waitedCpuS: (field(16) + field(17)) / TICKS_PER_S,
     threads: field(20),
     startTicks: field(22),
     ignores: field(33),

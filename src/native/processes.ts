@@ -116,6 +116,22 @@ export function processesWithEnvironment(assignment: string): readonly number[] 
     .filter((pid) => readProc(pid, 'environ')?.split('\0').includes(assignment) ?? false);
 }
 
+/** Are the processes that this program starts no children of its own? `name`: as in proc_pid_comm(5). */
+export function startsElsewhere(name: string): boolean {
+  return REMOTE_STARTERS.has(name);
+}
+
+/**
+ * Programs that have their work done by a daemon: what writes the task's files is none of their descendants. By the
+ * name in proc_pid_comm(5), which has at most 15 bytes.
+ */
+const REMOTE_STARTERS: ReadonlySet<string> = new Set(
+  [
+    'srun aprun jsrun palsrun flux lsrun blaunch qrsh pbsdsh pbs_tmrsh condor_ssh_to_',
+    'docker nerdctl ctr crictl kubectl oc machinectl systemd-run ssh rsh pdsh at batch sbatch qsub bsub',
+  ].flatMap((names) => names.split(' ')),
+);
+
 /** True for a process that is there and that we may not see or signal: another user's (proc(5), hidepid). */
 export function isHidden(pid: number): boolean {
   try {

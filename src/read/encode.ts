@@ -4,14 +4,15 @@ import { Readable } from 'node:stream';
 import zlib from 'node:zlib';
 import type { Compression } from '../model/format/settings.ts';
 import { loadZstd, type Zstd } from '../native/zstd.ts';
-import type { Bytes, CompressorName } from './reading.ts';
+import type { Buffers } from './buffers.ts';
+import type { CompressorName } from './reading.ts';
 
 /** S3 takes at most 10,000 parts of at least 5 MiB; room is left for what grows when it is compressed. */
-const MIN_PART_BYTES = 8 * 2 ** 20;
+export const MIN_PART_BYTES = 8 * 2 ** 20;
 const MOST_PARTS = 9000;
 
-/** Yields every part but the last, and returns the last. */
-export type Parts = AsyncGenerator<Bytes, Bytes>;
+/** Yields every part but the last, and returns the last. Each is memory of the buffers, and the receiver's from then on. */
+export type Parts = AsyncGenerator<Uint8Array, Uint8Array>;
 
 /** Part size for a file of `sizeBytes`, a whole number of MiB. */
 export function partSizeBytes(sizeBytes: number): number {
@@ -32,7 +33,7 @@ export interface Encoding {
   readonly compression: Compression;
   /** Undefined where there is no zstd: then nothing is compressed. */
   readonly compressor: Compressor | undefined;
-  readonly buffers: PartBuffers;
+  readonly buffers: Buffers;
 }
 
 /** Reads the first chunk, and the rest as the parts are asked for. */
@@ -41,17 +42,20 @@ export async function encode(
   { sizeBytes, compression, compressor, buffers }: Encoding,
 ): Promise<Encoded> {
   const first = (await chunks.next()).value;
-  if (first === undefined) return { compressed: false, parts: onePart(new Uint8Array(0)) };
+  if (first === undefined) return { compressed: false, parts: onePart(buffers.take(0)) };
 
-  const packed = await pack(first, compression, compressor);
+  const packed = await pack(first, compression, compressor, buffers);
   const partBytes = partSizeBytes(sizeBytes);
   const whole = startingWith(first, chunks);
   if (packed === undefined) {
     const isOne = sizeBytes <= partBytes;
-    const parts = isOne ? onePart(await joined(whole, sizeBytes)) : gather(whole, partBytes, buffers);
+    const parts = isOne
+      ? onePart(await joined(whole, buffers.take(sizeBytes)))
+      : gather(whole, partBytes, buffers);
     return { compressed: false, parts };
   }
   if (first.length < sizeBytes) {
+    buffers.giveBack(packed.bytes);
     const parts = gather(packed.by.stream(whole, packed.level, sizeBytes), partBytes, buffers);
     return { compressed: true, parts };
   }
@@ -65,24 +69,24 @@ export async function pack(
   content: Uint8Array,
   compression: Compression,
   compressor: Compressor | undefined,
-): Promise<
-  { readonly compressed: true; readonly bytes: Bytes; by: Compressor; readonly level: number } | undefined
-> {
+  buffers: Buffers,
+): Promise<{ readonly bytes: Uint8Array; readonly by: Compressor; readonly level: number } | undefined> {
   if (compression.kind !== 'zstd' || compressor === undefined || content.length === 0) return undefined;
-  const bytes = await compressor.once(content, compression.level);
-  if (bytes.length > content.length * WORTH_RATIO) return undefined;
-  return { compressed: true, bytes, by: compressor, level: compression.level };
+  const bytes = await compressor.once(content, compression.level, buffers);
+  if (bytes.length <= content.length * WORTH_RATIO)
+    return { bytes, by: compressor, level: compression.level };
+  buffers.giveBack(bytes);
+  return undefined;
 }
 
-/** All bytes of a source of known size, in memory of that size and no more. */
-async function joined(source: AsyncIterable<Uint8Array>, sizeBytes: number): Promise<Bytes> {
-  const bytes = new Uint8Array(sizeBytes);
+/** All bytes of a source of known size, in `memory` of that size. */
+async function joined(source: AsyncIterable<Uint8Array>, memory: Uint8Array): Promise<Uint8Array> {
   let at = 0;
   for await (const piece of source) {
-    bytes.set(piece, at);
+    memory.set(piece, at);
     at += piece.length;
   }
-  return bytes;
+  return memory;
 }
 
 async function* startingWith(first: Uint8Array, rest: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -91,68 +95,48 @@ async function* startingWith(first: Uint8Array, rest: AsyncIterable<Uint8Array>)
 }
 
 /** Cuts to parts of one size. A piece need stay valid only until the next one is asked for. */
-export async function* gather(
-  pieces: AsyncIterable<Uint8Array>,
-  partBytes: number,
-  buffers: PartBuffers,
-): Parts {
-  let part = buffers.take(partBytes);
+export async function* gather(pieces: AsyncIterable<Uint8Array>, partBytes: number, buffers: Buffers): Parts {
+  let part: Uint8Array | undefined;
   let filledBytes = 0;
-  for await (const piece of pieces) {
-    let at = 0;
-    while (at < piece.length) {
-      // Only now is it known that the full part is not the last one.
-      if (filledBytes === partBytes) {
-        yield part;
-        part = buffers.take(partBytes);
-        filledBytes = 0;
+  try {
+    for await (const piece of pieces) {
+      let at = 0;
+      while (at < piece.length) {
+        // Only now is it known that the full part is not the last one.
+        if (part !== undefined && filledBytes === partBytes) {
+          const full = part;
+          part = undefined;
+          yield full;
+        }
+        if (part === undefined) {
+          part = buffers.take(partBytes);
+          filledBytes = 0;
+        }
+        const taken = piece.subarray(at, at + partBytes - filledBytes);
+        part.set(taken, filledBytes);
+        filledBytes += taken.length;
+        at += taken.length;
       }
-      const taken = piece.subarray(at, at + partBytes - filledBytes);
-      part.set(taken, filledBytes);
-      filledBytes += taken.length;
-      at += taken.length;
     }
+    const last = part ?? buffers.take(0);
+    part = undefined;
+    return last.subarray(0, filledBytes);
+  } finally {
+    if (part !== undefined) buffers.giveBack(part);
   }
-  if (filledBytes === partBytes) return part;
-  const last = part.slice(0, filledBytes);
-  buffers.giveBack(part);
-  return last;
 }
 
 /** A body that is one part. */
 // oxlint-disable-next-line require-yield -- it has no part but the last
-async function* onePart(bytes: Bytes): Parts {
+async function* onePart(bytes: Uint8Array): Parts {
   return bytes;
-}
-
-/** One that is ready and two that are being sent; meanwhile one more is filled. */
-const MOST_SPARE = 3;
-
-/**
- * The memory of parts, used again: the garbage collector sees 8 MiB as one small object, and would let some ten of them
- * pile up before it looks.
- */
-export class PartBuffers {
-  #spare: Bytes[] = [];
-
-  /** Of exactly this size; what is in it is of no meaning. */
-  take(partBytes: number): Bytes {
-    // Files of another part size are rare: their buffers are not worth keeping.
-    this.#spare = this.#spare.filter((bytes) => bytes.length === partBytes);
-    return this.#spare.pop() ?? new Uint8Array(partBytes);
-  }
-
-  /** The whole of what was taken, and nobody else's any more. */
-  giveBack(bytes: Bytes): void {
-    if (this.#spare.length < MOST_SPARE) this.#spare.push(bytes);
-  }
 }
 
 /** What comes out are plain frames with content size and checksum, whichever made them. */
 export interface Compressor {
   readonly name: Exclude<CompressorName, 'none'>;
-  /** One whole frame, in memory of its own. */
-  once(bytes: Uint8Array, level: number): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
+  /** One whole frame, in memory of `buffers`. */
+  once(bytes: Uint8Array, level: number, buffers: Buffers): Uint8Array | Promise<Uint8Array>;
   /**
    * One frame of exactly `sizeBytes` bytes of source, at least one. A piece is valid until the next one is
    * asked for. Whoever stops before the end must say so with `return()`, as `for await` does.
@@ -180,7 +164,6 @@ class NapiCompressor implements Compressor {
   readonly #plain: Context;
   /** Used again: it holds some 15 MiB, which only the garbage collector frees, and that does not see its size. */
   #overlapped: Context | undefined;
-  #scratch = new Uint8Array(0);
   readonly #piece = new Uint8Array(PIECE_BYTES);
 
   constructor(zstd: Zstd) {
@@ -188,10 +171,9 @@ class NapiCompressor implements Compressor {
     this.#plain = new zstd.CCtx();
   }
 
-  once(bytes: Uint8Array, level: number): Uint8Array<ArrayBuffer> {
-    const boundBytes = this.#zstd.compressBound(bytes.length);
-    if (this.#scratch.length < boundBytes) this.#scratch = new Uint8Array(boundBytes);
-    return this.#scratch.slice(0, this.#prepared(this.#plain, level).compress2(this.#scratch, bytes));
+  once(bytes: Uint8Array, level: number, buffers: Buffers): Uint8Array {
+    const frame = buffers.take(this.#zstd.compressBound(bytes.length));
+    return frame.subarray(0, this.#prepared(this.#plain, level).compress2(frame, bytes));
   }
 
   async *stream(
@@ -275,10 +257,13 @@ export function zlibCompressor(): Compressor | undefined {
   return {
     name: 'zlib',
     stream,
-    once: async (bytes, level) => {
+    once: async (bytes, level, buffers) => {
       const pieces: Uint8Array[] = [];
       for await (const piece of stream(Readable.from([bytes]), level, bytes.length)) pieces.push(piece);
-      return new Uint8Array(Buffer.concat(pieces));
+      const frame = Buffer.concat(pieces);
+      const memory = buffers.take(frame.length);
+      memory.set(frame);
+      return memory;
     },
   };
 }

@@ -3,19 +3,11 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { newMd5, type Md5 } from '../model/md5.ts';
-import {
-  encode,
-  partSizeBytes,
-  type Compressor,
-  type Encoded,
-  type Encoding,
-  type PartBuffers,
-  type Parts,
-} from './encode.ts';
+import type { Buffers } from './buffers.ts';
+import { encode, partSizeBytes, type Compressor, type Encoded, type Encoding, type Parts } from './encode.ts';
 import {
   SnapshotMoved,
   type BodyHead,
-  type Bytes,
   type Proof,
   type ReadJob,
   type WorkerAnswer,
@@ -35,7 +27,7 @@ import {
 /** What a worker has for all its jobs. */
 export interface Resources extends WorkerData {
   readonly compressor: Compressor | undefined;
-  readonly buffers: PartBuffers;
+  readonly buffers: Buffers;
   /** For one read(2) after the other. */
   readonly buffer: Uint8Array;
 }
@@ -117,11 +109,14 @@ async function stream(pass: Pass, spool: BodyHead['spool']): Promise<WorkerAnswe
   const encoded = await encode(hashed(chunks(), hash), encodingOf(pass));
   const given = await giveParts(encoded, { facts, md5: known, spool }, outlet);
   // Proven at once, not when the last part is wanted: a slow link would only give the file time to move.
-  const obstacle = unmoved(snapshot);
-  if (obstacle !== undefined) return obstacle;
   const md5 = hash.digest();
   // Two passes over one state cannot differ; if they do, the file system hides changes from us.
-  if (known !== undefined && known !== md5) return { kind: 'moved' };
+  const isOther = known !== undefined && known !== md5;
+  const obstacle = unmoved(snapshot) ?? (isOther ? ({ kind: 'moved' } as const) : undefined);
+  if (obstacle !== undefined) {
+    outlet.drop(given.last);
+    return obstacle;
+  }
   return giveLast(given, { md5, facts }, outlet);
 }
 
@@ -159,16 +154,18 @@ export async function* hashed(
 export interface Outlet {
   begin(head: BodyHead): void;
   /** Resolves when the part was sent and one more may be; rejects when the job is given up. */
-  part(bytes: Bytes): Promise<void>;
+  part(bytes: Uint8Array): Promise<void>;
   /** Resolves when a part may be sent. */
   ready(): Promise<void>;
+  /** Takes a part that is not sent after all. */
+  drop(bytes: Uint8Array): void;
 }
 
 /** All that is given out before the proof. */
 interface Given {
   readonly head: BodyHead;
   readonly isBegun: boolean;
-  readonly last: Bytes;
+  readonly last: Uint8Array;
   readonly storedBytes: number;
 }
 
@@ -196,13 +193,18 @@ export async function giveLast(
   outlet: Outlet,
 ): Promise<WorkerAnswer> {
   const proof = { ...about, storedBytes };
-  if (isBegun) await outlet.ready();
+  try {
+    if (isBegun) await outlet.ready();
+  } catch (error) {
+    outlet.drop(bytes);
+    throw error;
+  }
   const whole = isBegun ? undefined : { ...head, md5: proof.md5 };
   return { kind: 'end', head: whole, bytes, proof };
 }
 
 /** Hands every part but the last to `take`, and returns the last. */
-async function eachPart(parts: Parts, take: (part: Bytes) => Promise<void>): Promise<Bytes> {
+async function eachPart(parts: Parts, take: (part: Uint8Array) => Promise<void>): Promise<Uint8Array> {
   try {
     for (;;) {
       const step = await parts.next();

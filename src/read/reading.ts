@@ -5,9 +5,6 @@ import type { Compression } from '../model/format/settings.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 
-/** The bytes are the receiver's: they were moved, not copied. */
-export type Bytes = Uint8Array<ArrayBuffer>;
-
 export interface ReadJob {
   readonly path: RelPath;
   /** Any other state of the file is not wanted: the answer is then `moved`. */
@@ -65,10 +62,10 @@ export interface BodyHead {
   readonly first?: number;
 }
 
-export interface PartIterator extends AsyncIterableIterator<Bytes> {
+export interface PartIterator extends AsyncIterableIterator<Uint8Array> {
   /**
-   * Gives a part's memory back to its worker: for a reader that knows when it is done with a part, and would
-   * rather not wait for the garbage collector. The part is empty from then on. The last one stays as it is.
+   * Gives a part's memory back, to be used again. `return()` does so for all parts: whoever reads must call it when
+   * nothing is done with them any more.
    */
   release(part: Uint8Array): void;
 }
@@ -77,20 +74,32 @@ export interface Body extends BodyHead {
   readonly kind: 'body';
   /**
    * Parts of one size, a smaller last one; at least one, which may be empty. A part is the reader's own until
-   * it releases it, which it need not. The last is held back until the file is proven unchanged: where it is not,
+   * it releases it, or ends them all with `return()`. The last is held back until the file is proven unchanged: where it is not,
    * SnapshotMoved is thrown instead. Must be read to its end or given up with `return()`: until then it
    * occupies a worker, unless it is of one part.
    */
   readonly parts: PartIterator;
   /** All that `parts` gives, where it is one part that is proven already. */
-  readonly whole?: Bytes;
+  readonly whole?: Uint8Array;
   /** Resolves with the last part; rejects with what `parts` throws. It need not be awaited. */
   readonly done: Promise<Proof>;
 }
 
+export interface WholeBody extends BodyHead {
+  readonly bytes: Uint8Array;
+  readonly proof: Proof;
+  /** Called once, when the reader is done with the bytes. */
+  readonly giveBack: (bytes: Uint8Array) => void;
+}
+
 /** A body of one part that is proven already. */
-export function wholeBody(head: BodyHead, bytes: Bytes, proof: Proof): Body {
-  let left: Bytes | undefined = bytes;
+export function wholeBody({ bytes, proof, giveBack, ...head }: WholeBody): Body {
+  let left: Uint8Array | undefined = bytes;
+  let isHeld = true;
+  const release = (): void => {
+    if (isHeld) giveBack(bytes);
+    isHeld = false;
+  };
   const parts: PartIterator = {
     [Symbol.asyncIterator]: () => parts,
     next: () => {
@@ -100,9 +109,10 @@ export function wholeBody(head: BodyHead, bytes: Bytes, proof: Proof): Body {
     },
     return: () => {
       left = undefined;
+      release();
       return Promise.resolve({ done: true, value: undefined });
     },
-    release: () => undefined,
+    release,
   };
   return { kind: 'body', ...head, parts, whole: bytes, done: Promise.resolve(proof) };
 }
@@ -154,7 +164,7 @@ export type ToWorker =
   /** One more part may be sent. The first needs none. */
   | { readonly kind: 'credit' }
   /** A part's memory, which the reader no longer needs. */
-  | { readonly kind: 'give-back'; readonly bytes: Bytes }
+  | { readonly kind: 'give-back'; readonly bytes: Uint8Array }
   /** Give the job up; answered with `cancelled`, unless its answer is under way. */
   | { readonly kind: 'cancel' }
   | { readonly kind: 'close' };
@@ -169,13 +179,13 @@ export type WorkerAnswer =
   | {
       readonly kind: 'end';
       readonly head: BodyHead | undefined;
-      readonly bytes: Bytes;
+      readonly bytes: Uint8Array;
       readonly proof: Proof;
     };
 
 export type FromWorker =
   | { readonly kind: 'begin'; readonly head: BodyHead }
-  | { readonly kind: 'part'; readonly bytes: Bytes }
+  | { readonly kind: 'part'; readonly bytes: Uint8Array }
   /** The last message about a job, as are the next two. */
   | { readonly kind: 'answer'; readonly answer: WorkerAnswer }
   | { readonly kind: 'cancelled' }

@@ -8,12 +8,15 @@ import { md5Of } from '../model/md5.ts';
 import { showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { Devices } from '../native/network-files.ts';
+import { Buffers } from './buffers.ts';
 import { type Compressor, loadCompressor, pack } from './encode.ts';
-import { type Bytes, type Reading, type ReadJob, SnapshotMoved, wholeBody } from './reading.ts';
+import { type Reading, type ReadJob, SnapshotMoved, wholeBody } from './reading.ts';
 import { movedSince, type Opened, openSnapshot, readAt, type Snapshot } from './snapshot.ts';
 
 /** Small: it takes a thread some 2 ms to read, hash and compress so much, and many fit into memory at once. */
 export const SMALL_BYTES = 256 * 2 ** 10;
+/** Enough for a steady stream of results, each of which needs two. */
+const SPARE = 16;
 
 /** Reads on the thread that asks. */
 export class SmallFiles {
@@ -21,6 +24,7 @@ export class SmallFiles {
   readonly #mostBytes: number;
   readonly #devices: Devices;
   #compressor: Promise<Compressor | undefined> | undefined;
+  readonly #buffers = new Buffers(SMALL_BYTES, SPARE);
   #isClosed = false;
 
   /** `mostBytes`: files above this size are not read here. */
@@ -36,31 +40,60 @@ export class SmallFiles {
     return this.#compressor;
   }
 
-  /** As `Workers.read`; undefined if the file is too large, or on a network file system. */
-  async read(job: ReadJob, signal?: AbortSignal): Promise<Reading | undefined> {
-    if ((job.expected?.size ?? 0) > this.#mostBytes || this.#devices.isRemote(job.path)) return undefined;
+  /** As `Workers.read`; `elsewhere` if the file is too large, or on a network file system. */
+  async read(job: ReadJob, signal?: AbortSignal): Promise<Reading | NotHere> {
+    const expectedBytes = job.expected?.size ?? 0;
+    if (expectedBytes > this.#mostBytes || this.#devices.isRemote(job.path))
+      return { kind: 'elsewhere', sizeBytes: expectedBytes };
     const compressor = await this.compressor();
     const opened = await this.#openAtRest(job, signal);
     if (opened.kind !== 'open') return opened;
-    const { facts } = opened;
-    if (facts.size > this.#mostBytes) {
+    const { size } = opened.facts;
+    if (size > this.#mostBytes) {
       fs.closeSync(opened.fd);
-      return undefined;
+      return { kind: 'elsewhere', sizeBytes: size };
     }
-    const content = readProven(opened);
-    if (!(content instanceof Uint8Array)) return content;
-    const md5 = md5Of(content);
-    if (job.baseline?.size === facts.size && job.baseline.md5 === md5)
-      return { kind: 'unchanged', md5, facts };
-    const packed = await pack(content, job.compression, compressor);
-    const bytes = packed?.bytes ?? content;
-    const head = { facts, compressed: packed !== undefined, md5, spool: 'unused' } as const;
-    return wholeBody(head, bytes, { md5, facts, storedBytes: bytes.length });
+    const content = this.#buffers.take(size);
+    let isSent = false;
+    try {
+      const reading = await this.#readInto(content, opened, job, compressor);
+      isSent = reading.kind === 'body' && !reading.compressed;
+      return reading;
+    } finally {
+      if (!isSent) this.#buffers.giveBack(content);
+    }
   }
 
   /** What is waited for throws. The work directory is looked at no more. */
   close(): void {
     this.#isClosed = true;
+  }
+
+  async #readInto(
+    content: Uint8Array,
+    opened: Snapshot,
+    job: ReadJob,
+    compressor: Compressor | undefined,
+  ): Promise<Reading> {
+    const obstacle = readProven(opened, content);
+    if (obstacle !== undefined) return obstacle;
+    const { facts } = opened;
+    const md5 = md5Of(content);
+    if (job.baseline?.size === facts.size && job.baseline.md5 === md5)
+      return { kind: 'unchanged', md5, facts };
+    const packed = await pack(content, job.compression, compressor, this.#buffers);
+    const bytes = packed?.bytes ?? content;
+    const proof = { md5, facts, storedBytes: bytes.length };
+    const giveBack = (done: Uint8Array): void => this.#buffers.giveBack(done);
+    return wholeBody({
+      facts,
+      compressed: packed !== undefined,
+      md5,
+      spool: 'unused',
+      bytes,
+      proof,
+      giveBack,
+    });
   }
 
   /** What changed so lately that a further change could go unseen is looked at again, once that is past. */
@@ -81,13 +114,21 @@ export class SmallFiles {
 
 type AtRest = Exclude<Opened, { readonly kind: 'fresh' }>;
 
-/** All bytes of a file that did not change while it was read. Closes it. */
-function readProven(snapshot: Snapshot): Bytes | { readonly kind: 'writer' | 'moved' } {
+interface NotHere {
+  readonly kind: 'elsewhere';
+  /** As far as it is known. */
+  readonly sizeBytes: number;
+}
+
+/** Fills `content` with all bytes of a file that did not change meanwhile; else says what happened. Closes it. */
+function readProven(
+  snapshot: Snapshot,
+  content: Uint8Array,
+): { readonly kind: 'writer' | 'moved' } | undefined {
   try {
-    const content = new Uint8Array(snapshot.facts.size);
     for (let at = 0; at < content.length;) at += readAt(snapshot, content.subarray(at), at);
     const moved = movedSince(snapshot);
-    return moved === undefined ? content : { kind: moved };
+    return moved && { kind: moved };
   } catch (error) {
     if (error instanceof SnapshotMoved) return { kind: movedSince(snapshot) ?? 'moved' };
     throw error;

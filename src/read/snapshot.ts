@@ -10,7 +10,7 @@ import { type FileFacts, type Fingerprint, sameFingerprint } from '../model/file
 import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { factsOf, openBeneath, writerState, type WriterState } from '../native/files.ts';
-import { partSizeBytes, type PartBuffers } from './encode.ts';
+import type { Buffers } from './buffers.ts';
 import { SnapshotMoved, type Obstacle, type WorkerData } from './reading.ts';
 
 /** Before Linux 6.13 two writes within one clock tick (up to 10 ms) have one mtime: git's "racy" rule. */
@@ -172,9 +172,9 @@ export interface Copy {
 }
 
 /** Of a file of one part. Throws SnapshotMoved when the file has become shorter. */
-export function copyToMemory(snapshot: Snapshot, buffers: PartBuffers, chunkBytes: number): Copy {
+export function copyToMemory(snapshot: Snapshot, buffers: Buffers, chunkBytes: number): Copy {
   const { size } = snapshot.facts;
-  const memory = buffers.take(partSizeBytes(size));
+  const memory = buffers.take(size);
   for (let at = 0; at < size;) at += readAt(snapshot, memory.subarray(at, size), at);
   return {
     chunks: async function* (): AsyncGenerator<Uint8Array, undefined> {

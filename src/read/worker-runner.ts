@@ -3,10 +3,10 @@
 import type { Fingerprint } from '../model/file/file-state.ts';
 import { showPath } from '../model/path.ts';
 import { newDeferred, type Deferred } from '../model/waiting.ts';
+import { emptyMemory } from '../native/memory.ts';
 import {
   type Body,
   type BodyHead,
-  type Bytes,
   type Digest,
   type FromWorker,
   type PartIterator,
@@ -21,6 +21,8 @@ import {
 
 /** A new thread takes some 30 ms: less than anybody waits for who comes back after this. */
 const IDLE_MS = 30_000;
+/** Not worth a new thread for it: what a thread may keep while it is idle. */
+const LITTLE_BYTES = 2 ** 20;
 
 /** One call to the workers on its way to its answer. Only the first answer counts. */
 export interface Task {
@@ -62,8 +64,12 @@ export interface WorkerRunnerOptions {
 interface Running {
   readonly task: Task;
   feed: BodyFeed | undefined;
+  /** Nobody will read a body that is not begun yet. */
+  isGivenUp: boolean;
   readonly stopListening: () => void;
 }
+
+type LastPart = Extract<WorkerAnswer, { readonly kind: 'end' }>;
 
 export class WorkerRunner {
   readonly #options: WorkerRunnerOptions;
@@ -85,9 +91,10 @@ export class WorkerRunner {
     clearTimeout(this.#idleTimer);
     const stopListening = onAbort(task, (reason) => {
       this.#fail(reason);
+      if (this.#running !== undefined) this.#running.isGivenUp = true;
       this.#thread?.post({ kind: 'cancel' });
     });
-    this.#running = { task, feed: undefined, stopListening };
+    this.#running = { task, feed: undefined, isGivenUp: false, stopListening };
     const { work, seen } = task;
     this.#started().post({ kind: 'job', request: { work, seen, smallOnly: this.#options.smallOnly } });
   }
@@ -113,7 +120,9 @@ export class WorkerRunner {
         this.#holdsBuffers = true;
         return this.#begin(message.head);
       case 'part':
-        return this.#running?.feed?.part(message.bytes);
+        return this.#running?.feed === undefined
+          ? this.#giveBack(message.bytes)
+          : this.#running.feed.part(message.bytes);
       case 'answer':
         this.#answer(message.answer);
         return this.#free();
@@ -127,9 +136,19 @@ export class WorkerRunner {
 
   #begin(head: BodyHead): void {
     const running = this.#running;
-    if (running === undefined) return;
-    running.feed = new BodyFeed(head, (message) => this.#thread?.post(message));
+    if (running === undefined || running.isGivenUp) return;
+    running.feed = new BodyFeed(
+      head,
+      (message) => this.#thread?.post(message),
+      (bytes) => this.#giveBack(bytes),
+    );
     running.task.resolve(running.feed.body);
+  }
+
+  /** To the thread, which fills it again, or if there is none to the kernel. */
+  #giveBack(bytes: Uint8Array): void {
+    if (this.#thread === undefined) emptyMemory(bytes);
+    else this.#thread.post({ kind: 'give-back', bytes });
   }
 
   #answer(answer: WorkerAnswer): void {
@@ -138,9 +157,7 @@ export class WorkerRunner {
     const { task, feed } = running;
     switch (answer.kind) {
       case 'end':
-        if (answer.head !== undefined)
-          return task.resolve(wholeBody(answer.head, answer.bytes, answer.proof));
-        return feed?.end(answer.bytes, answer.proof);
+        return this.#end(running, answer);
       case 'large':
         task.large = true;
         return this.#options.onRetry(task, 0);
@@ -158,6 +175,14 @@ export class WorkerRunner {
       case 'md5':
         return task.resolve(answer);
     }
+  }
+
+  #end({ task, feed, isGivenUp }: Running, { head, bytes, proof }: LastPart): void {
+    if (isGivenUp && feed === undefined) return this.#giveBack(bytes);
+    if (head === undefined) return feed?.end(bytes, proof);
+    if (bytes.length > LITTLE_BYTES) this.#holdsBuffers = true;
+    const giveBack = (done: Uint8Array): void => this.#giveBack(done);
+    task.resolve(wholeBody({ ...head, bytes, proof, giveBack }));
   }
 
   /** The caller's part of the task is over; the worker's is when the thread says so. */
@@ -200,11 +225,8 @@ export function onAbort({ signal }: Task, giveUp: (reason: unknown) => void): ()
   return () => signal?.removeEventListener('abort', listener);
 }
 
-/**
- * What a body tells its worker: give one more part, give the file up, and, also when the worker is at another file, take
- * this memory.
- */
-type FromReader = Extract<ToWorker, { kind: 'credit' | 'give-back' | 'cancel' }>;
+/** What a body tells its worker: give one more part, or give the file up. */
+type FromReader = Extract<ToWorker, { kind: 'credit' | 'cancel' }>;
 
 const FINISHED = { done: true, value: undefined } as const;
 
@@ -215,29 +237,30 @@ const FINISHED = { done: true, value: undefined } as const;
 class BodyFeed {
   readonly body: Body;
   readonly #tell: (message: FromReader) => void;
-  readonly #parts: Bytes[] = [];
-  readonly #readers: Omit<Deferred<IteratorResult<Bytes, undefined>>, 'promise'>[] = [];
-  /** What the reader may give back: the worker has no use for a last part, which is of any size. */
-  readonly #lent = new WeakMap<Uint8Array, Bytes>();
+  readonly #giveBack: (bytes: Uint8Array) => void;
+  readonly #parts: Uint8Array[] = [];
+  readonly #readers: Omit<Deferred<IteratorResult<Uint8Array, undefined>>, 'promise'>[] = [];
+  /** What the reader has, or will have, and has not given back. */
+  readonly #lent = new Set<Uint8Array>();
   readonly #done = newDeferred<Proof>();
   /** Nothing more will come from the worker, which may be at another file: it is neither asked nor told to stop. */
   #outcome: { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } | undefined;
   #asked = 0;
 
-  constructor(head: BodyHead, tell: (message: FromReader) => void) {
+  constructor(head: BodyHead, tell: (message: FromReader) => void, giveBack: (bytes: Uint8Array) => void) {
     this.#tell = tell;
+    this.#giveBack = giveBack;
     this.body = { kind: 'body', ...head, parts: this.#iterator(), done: this.#done.promise };
   }
 
-  part(bytes: Bytes): void {
+  part(bytes: Uint8Array): void {
     // What was on its way when the reading was given up is dropped.
-    if (this.#outcome !== undefined) return;
-    this.#lent.set(bytes, bytes);
-    this.#give(bytes);
+    if (this.#outcome === undefined) this.#give(bytes);
+    else this.#giveBack(bytes);
   }
 
-  end(bytes: Bytes, proof: Proof): void {
-    if (this.#outcome !== undefined) return;
+  end(bytes: Uint8Array, proof: Proof): void {
+    if (this.#outcome !== undefined) return this.#giveBack(bytes);
     this.#outcome = { kind: 'ended' };
     this.#give(bytes);
     this.#done.resolve(proof);
@@ -247,12 +270,13 @@ class BodyFeed {
   fail(error: unknown): void {
     if (this.#outcome !== undefined) return;
     this.#outcome = { kind: 'failed', error };
-    this.#parts.length = 0;
+    for (const unread of this.#parts.splice(0)) this.#release(unread);
     this.#done.reject(error);
     for (const reader of this.#readers.splice(0)) reader.reject(error);
   }
 
-  #give(bytes: Bytes): void {
+  #give(bytes: Uint8Array): void {
+    this.#lent.add(bytes);
     const reader = this.#readers.shift();
     if (reader === undefined) this.#parts.push(bytes);
     else reader.resolve({ done: false, value: bytes });
@@ -263,12 +287,12 @@ class BodyFeed {
       [Symbol.asyncIterator]: () => iterator,
       next: () => this.#next(),
       release: (part) => this.#release(part),
-      return: () => this.#giveUp(),
+      return: () => this.#return(),
     };
     return iterator;
   }
 
-  #next(): Promise<IteratorResult<Bytes, undefined>> {
+  #next(): Promise<IteratorResult<Uint8Array, undefined>> {
     const part = this.#parts.shift();
     this.#asked += 1;
     // The first part needs no asking, so that it is there when the upload begins.
@@ -280,18 +304,16 @@ class BodyFeed {
   }
 
   #release(part: Uint8Array): void {
-    const bytes = this.#lent.get(part);
-    if (bytes === undefined) return;
-    this.#lent.delete(part);
-    this.#tell({ kind: 'give-back', bytes });
+    if (this.#lent.delete(part)) this.#giveBack(part);
   }
 
-  #giveUp(): Promise<IteratorResult<Bytes, undefined>> {
+  #return(): Promise<IteratorResult<Uint8Array, undefined>> {
     if (this.#outcome === undefined) {
       this.#tell({ kind: 'cancel' });
       this.fail(new Error('the reading was given up'));
     }
     this.#parts.length = 0;
+    for (const part of this.#lent) this.#release(part);
     return Promise.resolve(FINISHED);
   }
 }

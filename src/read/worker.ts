@@ -2,12 +2,15 @@
 // bundle; never touches the store, never writes but to the spool.
 import { parentPort, workerData } from 'node:worker_threads';
 import { errnoOf, reasonOf } from '../model/errors.ts';
-import { loadCompressor, PartBuffers } from './encode.ts';
+import { Buffers } from './buffers.ts';
+import { loadCompressor, MIN_PART_BYTES } from './encode.ts';
 import { readFile, type Outlet, type Resources } from './read-file.ts';
 import { readRange } from './read-range.ts';
 import type { FromWorker, ToWorker, WorkerAnswer, WorkerData, WorkerRequest } from './reading.ts';
 
 const READ_BYTES = 2 ** 20;
+/** One that is ready and two that are being sent; meanwhile one more is filled. */
+const SPARE_PARTS = 3;
 
 /** The job under way. */
 interface Current {
@@ -23,7 +26,7 @@ const port = parentPort;
 const resources: Resources = {
   ...(workerData as WorkerData),
   compressor: await loadCompressor(),
-  buffers: new PartBuffers(),
+  buffers: new Buffers(MIN_PART_BYTES, SPARE_PARTS),
   buffer: new Uint8Array(READ_BYTES),
 };
 let current: Current | undefined;
@@ -49,7 +52,7 @@ port.on('message', (message: ToWorker) => {
       isClosing = true;
       current?.giveUp.abort();
       current?.wake?.();
-      if (current === undefined) port.close();
+      if (current === undefined) close();
   }
 });
 
@@ -66,7 +69,12 @@ async function work(request: WorkerRequest, job: Current): Promise<void> {
   current = undefined;
   send(last);
   // Only now, so that the files of the job are closed.
-  if (isClosing) port.close();
+  if (isClosing) close();
+}
+
+function close(): void {
+  resources.buffers.empty();
+  port.close();
 }
 
 function answerTo(request: WorkerRequest, outlet: Outlet, signal: AbortSignal): Promise<WorkerAnswer> {
@@ -84,11 +92,16 @@ function outletOf(job: Current): Outlet {
     }
     job.giveUp.signal.throwIfAborted();
   };
+  const drop = (bytes: Uint8Array): void => resources.buffers.giveBack(bytes);
   return {
     ready,
+    drop,
     begin: (head) => send({ kind: 'begin', head }),
     part: async (bytes) => {
-      await ready();
+      await ready().catch((error: unknown) => {
+        drop(bytes);
+        throw error;
+      });
       job.credits -= 1;
       send({ kind: 'part', bytes });
     },
@@ -96,9 +109,5 @@ function outletOf(job: Current): Outlet {
 }
 
 function send(message: FromWorker): void {
-  const bytes = message.kind === 'part' ? message.bytes : undefined;
-  const lastBytes =
-    message.kind === 'answer' && message.answer.kind === 'end' ? message.answer.bytes : undefined;
-  const moved = bytes ?? lastBytes;
-  port.postMessage(message, moved === undefined ? [] : [moved.buffer]);
+  port.postMessage(message);
 }

@@ -74,8 +74,9 @@ export function openWorkers(options: WorkersOptions): Workers {
   const small = new SmallFiles(root, smallBytes);
   return {
     read: async (job, signal) => {
-      const reading = smallBytes > 0 ? await small.read(job, signal) : undefined;
-      return reading ?? pool.read(job, signal);
+      if (smallBytes === 0) return pool.read(job, job.expected?.size ?? 0, signal);
+      const reading = await small.read(job, signal);
+      return reading.kind === 'elsewhere' ? pool.read(job, reading.sizeBytes, signal) : reading;
     },
     range: (job, signal) => pool.range(job, signal),
     md5: (path, signal) => pool.md5(path, signal),
@@ -123,8 +124,9 @@ class WorkerPool {
     );
   }
 
-  async read(job: ReadJob, signal?: AbortSignal): Promise<Reading> {
-    const isLarge = (job.expected?.size ?? 0) > partSizeBytes(0);
+  /** `sizeBytes`: as far as it is known. */
+  async read(job: ReadJob, sizeBytes: number, signal?: AbortSignal): Promise<Reading> {
+    const isLarge = sizeBytes > partSizeBytes(0);
     return bodyOf(job, await this.#submit({ kind: 'read', job }, isLarge, signal));
   }
 
@@ -251,8 +253,7 @@ export function startThread(entry: URL | string, data: WorkerData, events: Worke
     });
   });
   return {
-    post: (message) =>
-      worker.postMessage(message, message.kind === 'give-back' ? [message.bytes.buffer] : []),
+    post: (message) => worker.postMessage(message),
     close: async () => {
       isClosing = true;
       worker.postMessage({ kind: 'close' } satisfies ToWorker);

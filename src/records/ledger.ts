@@ -104,6 +104,8 @@ export class Ledger {
   #writtenMs = performance.now();
   /** The set that the attempt resumed from, for its later records: `<attempt>-<generation>`. */
   restored: string | undefined;
+  /** What the attempt has used, asked for each record. */
+  used: (() => CaptureRecord['resources']) | undefined;
   /** Pushes that no record names yet, each with its path. */
   readonly #unrecorded = new Map<string, string>();
 
@@ -218,6 +220,7 @@ export class Ledger {
       generations: [...this.#generations],
       left: [...(extra.left ?? [])],
       end: extra.end,
+      resources: this.used?.(),
     };
     const name = kind === 'failed' ? `failed-${extra.end?.status ?? 1}` : kind;
     await this.#create(recordKey(facts.scope, facts.attempt, this.#seq, name), record, push, signal);

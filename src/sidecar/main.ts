@@ -150,7 +150,7 @@ function listen(choices: readonly NoticeChoice[], life: Life, log: Log): Notices
 async function finish(
   life: Life,
   taskEnd: TaskEnd,
-  how: Partial<Pick<RunEnd, 'preempted' | 'deadlineMs' | 'writersStoppedAtMs' | 'reason' | 'seen'>>,
+  how: Partial<Pick<RunEnd, 'preempted' | 'deadlineMs' | 'writersStoppedAtMs' | 'reason' | 'seen' | 'usage'>>,
 ): Promise<void> {
   if (life.finishing || life.sidecar === undefined) return;
   life.finishing = true;
@@ -162,6 +162,7 @@ async function finish(
     writersStoppedAtMs: how.writersStoppedAtMs,
     reason: how.reason,
     seen: how.seen,
+    usage: how.usage,
   });
   await life.notices?.done();
   life.notices?.close();

@@ -72,7 +72,7 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   const { context, restored } = begun;
   const witness = openWitness({ launcher: options.launcher, self: process.pid, token: context.runToken });
   const { watcher, listen } = await openWatch(context, witness);
-  const stages = makeStages({ context, restored, watcher, witness });
+  const stages = makeStages({ context, restored, watcher, witness, launcher: options.launcher });
   const { files } = stages;
   connect(stages);
   context.outage.runs({ waiting: () => files.waiting, onOver: () => files.retryNow() });
@@ -84,6 +84,7 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   if (options.attempt === undefined || options.standalone === true)
     await sayOpening(context, begun, stops.patience.signal);
   stops.patience.close();
+  stages.resources.begin();
   // Not before the task may start: it takes a while, and a part of it holds this thread.
   setImmediate(() => warmUpWorkers(context));
   let window: DrainWindow | undefined;
@@ -112,6 +113,7 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
       stopping.close();
       stages.pressureWatch.close();
       stages.gauges.close();
+      stages.resources.close();
       context.outage.close();
       await watcher.close();
       witness?.close();

@@ -14,6 +14,7 @@ import { Generations } from './checkpoints/generations.ts';
 import { OpenResults } from './checkpoints/open-results.ts';
 import { Gauges } from './disk/gauges.ts';
 import { PressureWatch, Reclaims } from './disk/reclaims.ts';
+import { ResourceWatch } from './disk/resources.ts';
 import { Files } from './queue/files.ts';
 import type { Doubt } from './queue/partials.ts';
 import { pusherOf } from './queue/push.ts';
@@ -35,9 +36,11 @@ export interface StagesOptions {
   readonly restored: Restored;
   readonly watcher: Watcher;
   readonly witness: Witness | undefined;
+  /** The pid of the process that the task descends from, if there is one. */
+  readonly launcher: number | undefined;
 }
 
-export function makeStages({ context, restored, watcher, witness }: StagesOptions): Stages {
+export function makeStages({ context, restored, watcher, witness, launcher }: StagesOptions): Stages {
   const { settings, manifest, root, now, paths } = context;
   const suspects = new Map<RelPath, Doubt>();
   const results = new Results(context);
@@ -59,6 +62,7 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
   // Under pressure there is a record at once: what it names may be deleted.
   const pressureWatch = new PressureWatch({ look: () => reclaims.pressure(), reclaim: () => recorder.now() });
   const gauges = new Gauges(context, results);
+  const resources = new ResourceWatch(context, launcher);
   const unsaved = new Unsaved(context, { files, watcher });
   const openResults = new OpenResults({
     context,
@@ -85,7 +89,7 @@ export function makeStages({ context, restored, watcher, witness }: StagesOption
     },
   });
   const stages = { files, results, checkpoints, companions, openResults, generations, recorder, reclaims };
-  return { context, watcher, suspects, unsaved, pressureWatch, gauges, ...stages };
+  return { context, watcher, suspects, unsaved, pressureWatch, gauges, resources, ...stages };
 }
 
 function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {

@@ -1,7 +1,7 @@
 // The kinds of stores: one line for each here, all else is in the room of its driver. Drivers are loaded on first use:
 // a task with a file store must not pay for what S3 needs, and the launcher, which only reads URLs, loads none.
 import type { StoreSettings } from '../model/format/settings.ts';
-import { StoreError, type OnTry, type Store, type StoreKind } from './contract/store.ts';
+import { BUDGET_MS, StoreError, type OnTry, type Store, type StoreKind } from './contract/store.ts';
 import { fileKind } from './file/url.ts';
 import { S3_FLAGS, s3Kind } from './s3/url.ts';
 
@@ -17,11 +17,8 @@ export const KIND_FLAGS = { ...S3_FLAGS };
 
 type OpenDriver = (settings: StoreSettings, budgetMs: number, onTry?: OnTry) => Promise<Store>;
 
-/** An outage of this length costs nothing but time. */
-const BUDGET_MS = 60_000;
-
 export interface StoreTuning {
-  /** How long one operation is tried again while its failures are transient, default 60 s. */
+  /** How long one operation is tried again while its failures are transient; ten times as long while it is busy. */
   readonly budgetMs?: number;
   /** Told how each try of each operation went; undefined is a success. */
   readonly onTry?: OnTry;

@@ -2,18 +2,7 @@
 // that came together. It watches nobody else's processes, and never says that it saw what it could not see.
 import { evidenceOf, NOBODY, type Evidence, type Look, type Seen } from '../model/file/evidence.ts';
 import { ProcReader, type ProcessFacts } from '../native/proc-reader.ts';
-import { isHidden, processesWithEnvironment } from '../native/processes.ts';
-
-/**
- * Programs that have their work done by a daemon: what writes the task's files is none of their descendants. By the
- * name in proc_pid_comm(5), which has at most 15 bytes.
- */
-const REMOTE_STARTERS: ReadonlySet<string> = new Set(
-  [
-    'srun aprun jsrun palsrun flux lsrun blaunch qrsh pbsdsh pbs_tmrsh condor_ssh_to_',
-    'docker nerdctl ctr crictl kubectl oc machinectl systemd-run ssh rsh pdsh at batch sbatch qsub bsub',
-  ].flatMap((names) => names.split(' ')),
-);
+import { isHidden, processesWithEnvironment, startsElsewhere } from '../native/processes.ts';
 
 /** PF_EXITING of linux/sched.h. */
 const PF_EXITING = 0x4;
@@ -116,7 +105,7 @@ function lookAtTask(reader: ProcReader, task: TaskProcesses, before: Look): Look
     if (pid === task.launcher && seen.life !== 'alive') return;
     processes.set(pid, seen);
     isBlind ||= facts.children === undefined || (facts.ignores & SIGCHLD_BIT) !== 0;
-    hasRemote ||= REMOTE_STARTERS.has(facts.name);
+    hasRemote ||= startsElsewhere(facts.name);
     for (const child of facts.children ?? []) visit(child);
   };
   visit(task.launcher);

@@ -18,7 +18,7 @@ const places = (changes: Partial<Places> = {}): Places => ({
   spoolDir: dir.path,
   spoolLimitBytes: 1,
   workdirProblem: realOutside.workdirProblem,
-  memory: async () => undefined,
+  memory: () => undefined,
   ...changes,
 });
 
@@ -66,17 +66,17 @@ describe('the spool', () => {
 
 describe('the memory to add', () => {
   it("is capture's own, and that of a work directory and a spool in memory", async () => {
-    const onDisk = await examineMemory(places({ workdir: '/proc', spoolDir: '/proc' }));
+    const onDisk = examineMemory(places({ workdir: '/proc', spoolDir: '/proc' }));
     expect(onDisk.says).toMatch(/^add to what the task needs: 256.0 MiB for capture; /);
-    const inMemory = await examineMemory(places({ workdir: '/dev/shm', spoolDir: '/dev/shm' }));
+    const inMemory = examineMemory(places({ workdir: '/dev/shm', spoolDir: '/dev/shm' }));
     expect(inMemory.says).toContain('all files of the work directory, which is memory');
     expect(inMemory.says).toContain('in the spool, which is memory');
   });
 
   it('is compared with what the job has left', async () => {
-    const enough = await examineMemory(places({ memory: async () => ({ used: GiB, limit: 4 * GiB }) }));
+    const enough = examineMemory(places({ memory: () => ({ used: GiB, limit: 4 * GiB }) }));
     expect(enough).toMatchObject({ level: 'ok', facts: { limitBytes: 4 * GiB } });
-    const little = await examineMemory(places({ memory: async () => ({ used: 3.9 * GiB, limit: 4 * GiB }) }));
+    const little = examineMemory(places({ memory: () => ({ used: 3.9 * GiB, limit: 4 * GiB }) }));
     expect(little).toMatchObject({ level: 'warn', mend: expect.stringContaining('--mem') as string });
   });
 });

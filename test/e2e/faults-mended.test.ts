@@ -43,10 +43,10 @@ const isWhole = (): boolean =>
 
 describe('a small result is stored once, with exit 0 and no word', () => {
   it.each<[string, number, (incoming: Incoming) => boolean, Fault]>([
-    ['when the server is busy (503)', 4, puts, { kind: 'answer', status: 503, code: 'SlowDown' }],
+    ['when the server is busy (503)', 1, puts, { kind: 'answer', status: 503, code: 'SlowDown' }],
     [
       'when it asks for fewer requests (429)',
-      4,
+      1,
       puts,
       { kind: 'answer', status: 429, code: 'TooManyRequests' },
     ],

@@ -229,6 +229,15 @@ describe('at the start', () => {
     expect(count(run.stderr(), /the store works again/)).toBe(1);
   });
 
+  it('one that is busy is there, and waited for also beyond --drain-timeout', async () => {
+    let asked = 0;
+    s3.server.fault = ({ operation }) =>
+      operation === 'ListObjectsV2' && (asked += 1) <= 4 ? BUSY : undefined;
+    const run = s3.run(['-r', 'r.dat', '--drain-timeout', '1s'], 'echo data > r.dat');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(s3.text('r.dat.0')).toBe('data\n');
+  });
+
   it('one that answers nothing at all is said to be waited for before its first request has failed', async () => {
     const proxy: FaultProxy = await startFaultProxy(s3.server.url);
     try {

@@ -1,6 +1,7 @@
 // How many requests a run costs: an array of 10,000 tasks sends each of them 10,000 times. The server is none of
 // Amazon's, so each start asks it once whether it honours create-only puts.
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { FIRST_START } from '../../bench/lib/array-start.ts';
 import { openS3Place, type S3Place } from './s3-place.ts';
 
 let s3: S3Place;
@@ -21,7 +22,8 @@ async function requestsOf(script: string): Promise<readonly string[]> {
 }
 
 it('a first start asks for six things beside its claim, and a task that closes nothing ends with one', async () => {
-  expect(await requestsOf(':')).toEqual([
+  const requests = await requestsOf(':');
+  expect(requests).toEqual([
     'ListObjectsV2',
     'PutObject 0001-000000.started.json',
     // Is it refused?
@@ -32,6 +34,9 @@ it('a first start asks for six things beside its claim, and a task that closes n
     'ListObjectsV2',
     'PutObject 0001-000002.done.json',
   ]);
+  // The model of a whole array asks the same, and reads the claim once.
+  const asked = requests.slice(0, -1).map((request) => request.split(' ')[0]);
+  expect(asked).toEqual(FIRST_START.other.filter((operation) => operation !== 'GetObject'));
 });
 
 it('a restart asks for the last record of each attempt, each member, and unfinished uploads, once', async () => {

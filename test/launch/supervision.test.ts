@@ -29,6 +29,7 @@ function taskThatStays(): Task {
     pid: 0,
     sharesGroup: false,
     ended: new Promise(() => undefined),
+    usage: () => undefined,
     signal: () => undefined,
     members: () => {
       killedAtMs.push(Date.now());

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { endOf, endOfChild, numberOfSignal, openPidfd } from '../../src/native/ended.ts';
+import { endOf, endOfChild, numberOfSignal, openPidfd, reapedChild } from '../../src/native/ended.ts';
 import { processEntry, sendSignal } from '../../src/native/processes.ts';
 import { until } from '../launch/harness.ts';
 
@@ -101,6 +101,16 @@ describe('the end of a child', () => {
   it('is the error of one that could not be started', async () => {
     await expect(endOfChild(spawn('/no/such/program'))).rejects.toMatchObject({ code: 'ENOENT' });
     await expect(endOfChild(spawn('/etc/passwd'))).rejects.toMatchObject({ code: 'EACCES' });
+  });
+
+  it('comes with the CPU time and the highest memory of it and of its own children', async () => {
+    const used = `perl -e '$x = "x"; $x x= 70 << 20; while ((times)[0] < 0.2) {}'`;
+    const { ended, usage } = await reapedChild(shell(`${used}; exit 3`));
+    expect(ended).toEqual({ code: 3, signal: undefined });
+    expect(usage?.cpuS).toBeGreaterThanOrEqual(0.2);
+    expect(usage?.cpuS).toBeLessThan(5);
+    expect(usage?.maxRssBytes).toBeGreaterThan(70 * 2 ** 20);
+    expect(usage?.maxRssBytes).toBeLessThan(300 * 2 ** 20);
   });
 
   it('leaves no listener behind', async () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { decompress } from 'zstd-napi';
 import { getFrameContentSize } from 'zstd-napi/binding.js';
+import { Buffers } from '../../src/read/buffers.ts';
 import {
   encode,
   gather,
   loadCompressor,
-  PartBuffers,
   partSizeBytes,
   zlibCompressor,
   type Compressor,
@@ -25,6 +25,7 @@ async function* copied(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8A
   for await (const piece of pieces) yield Buffer.from(piece);
 }
 
+const buffers = new Buffers(MiB, 3);
 const compressors = [await loadCompressor(), zlibCompressor()].filter((found) => found !== undefined);
 
 describe.each(compressors.map((compressor): [string, Compressor] => [compressor.name, compressor]))(
@@ -43,14 +44,17 @@ describe.each(compressors.map((compressor): [string, Compressor] => [compressor.
 
     it('makes one frame of a small file at once', async () => {
       const content = compressible(70_000);
-      const frame = await compressor.once(content, 3);
+      const frame = await compressor.once(content, 3, buffers);
       expect(getFrameContentSize(frame)).toBe(70_000);
       expect(decompress(frame).equals(content)).toBe(true);
     });
 
     it('takes the level as it is asked for', async () => {
       const text = Buffer.from(Array.from({ length: 30_000 }, (__, n) => `${n * n} `).join(''));
-      const [fast, thorough] = [await compressor.once(text, 1), await compressor.once(text, 19)];
+      const [fast, thorough] = [
+        await compressor.once(text, 1, buffers),
+        await compressor.once(text, 19, buffers),
+      ];
       expect(thorough.length).toBeLessThan(fast.length);
     });
 
@@ -85,7 +89,7 @@ it('sends files as they are where there is no zstd at all', async () => {
     sizeBytes: content.length,
     compression: ZSTD,
     compressor: undefined,
-    buffers: new PartBuffers(),
+    buffers: new Buffers(8 * MiB, 3),
   });
   const { value } = await encoded.parts.next();
   expect(encoded).toMatchObject({ compressed: false });
@@ -100,7 +104,7 @@ it.each([
   const emptyBytes = (sizeBytes * percent) / 100;
   const content = Buffer.concat([Buffer.alloc(emptyBytes), incompressible(sizeBytes - emptyBytes)]);
   const compressor = await loadCompressor();
-  const encoding = { sizeBytes, compression: ZSTD, compressor, buffers: new PartBuffers() };
+  const encoding = { sizeBytes, compression: ZSTD, compressor, buffers: new Buffers(8 * MiB, 3) };
   expect((await encode(chunksOf(content), encoding)).compressed).toBe(isCompressed);
 });
 
@@ -128,7 +132,7 @@ it.each([
   const pieces = (async function* () {
     for (const size of pieceSizes) yield bytes.subarray(at, (at += size));
   })();
-  const parts = gather(pieces, 8, new PartBuffers());
+  const parts = gather(pieces, 8, new Buffers(8 * MiB, 3));
   const out: Uint8Array[] = [];
   for (let step = await parts.next(); ; step = await parts.next()) {
     out.push(step.value);
@@ -144,7 +148,7 @@ it('does not give out the last part before its bytes are all there', async () =>
     yield Buffer.alloc(8);
     isOver = true;
   })();
-  const step = await gather(pieces, 8, new PartBuffers()).next();
+  const step = await gather(pieces, 8, new Buffers(8 * MiB, 3)).next();
   expect(step.done).toBe(true);
   expect(isOver).toBe(true);
 });

@@ -3,7 +3,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { PartBuffers, type Compressor } from '../../src/read/encode.ts';
+import { Buffers } from '../../src/read/buffers.ts';
+import type { Compressor } from '../../src/read/encode.ts';
 import { readFile, type Outlet, type Resources } from '../../src/read/read-file.ts';
 import type { BodyHead, ReadJob, WorkerAnswer } from '../../src/read/reading.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
@@ -43,7 +44,14 @@ function plainCompressor(onUse: () => void = () => undefined): Compressor {
 function resourcesOf(more: Partial<Resources> = {}): Resources {
   const spool = { dir: os.tmpdir(), limitBytes: 64 * MiB };
   const buffer = new Uint8Array(MiB);
-  return { root: dir, spool, buffers: new PartBuffers(), buffer, compressor: plainCompressor(), ...more };
+  return {
+    root: dir,
+    spool,
+    buffers: new Buffers(8 * MiB, 3),
+    buffer,
+    compressor: plainCompressor(),
+    ...more,
+  };
 }
 
 interface Given {
@@ -64,6 +72,7 @@ async function readWith(
       begun = head;
     },
     ready: () => Promise.resolve(),
+    drop: () => undefined,
     part: (bytes) => {
       parts.push(bytes.slice());
       return Promise.resolve();
@@ -95,7 +104,7 @@ describe('a file', () => {
 
   it('of one part that gets a writer while it is copied is not given out', async () => {
     dir.write('k.chk', incompressible(6 * MiB));
-    const buffers = new PartBuffers();
+    const buffers = new Buffers(8 * MiB, 3);
     const take = buffers.take.bind(buffers);
     buffers.take = (partBytes) => {
       openForWriting();
@@ -162,6 +171,7 @@ it('ends the compressor of a body that is given up in the middle', async () => {
   const outlet: Outlet = {
     begin: () => undefined,
     ready: () => Promise.resolve(),
+    drop: () => undefined,
     part: () => {
       seen.push(isAtWork);
       return Promise.reject(new Error('given up'));

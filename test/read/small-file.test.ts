@@ -24,8 +24,9 @@ afterEach(() => {
 it('leaves a larger file to the workers', async () => {
   dir.write('r.dat', Buffer.alloc(MOST_BYTES + 1));
   const before = openFiles();
-  expect(await small.read(job)).toBeUndefined();
-  expect(await small.read({ ...job, expected: dir.facts('r.dat') })).toBeUndefined();
+  expect(await small.read(job)).toEqual({ kind: 'elsewhere', sizeBytes: MOST_BYTES + 1 });
+  const expected = dir.facts('r.dat');
+  expect(await small.read({ ...job, expected })).toEqual({ kind: 'elsewhere', sizeBytes: MOST_BYTES + 1 });
   expect(openFiles()).toBe(before);
 });
 
@@ -75,8 +76,8 @@ describe('a file on a network file system', () => {
     const asked = vi.spyOn(fs, 'statfsSync').mockReturnValue({ type: NFS } as unknown as fs.StatsFs);
     dir.write('a/r.dat', 'content');
     dir.write('r.dat', 'content');
-    expect(await small.read({ ...job, path: 'a/r.dat' })).toBeUndefined();
-    expect(await small.read(job)).toBeUndefined();
+    expect(await small.read({ ...job, path: 'a/r.dat' })).toEqual({ kind: 'elsewhere', sizeBytes: 0 });
+    expect(await small.read(job)).toEqual({ kind: 'elsewhere', sizeBytes: 0 });
     expect(asked).toHaveBeenCalledOnce();
   });
 
@@ -86,7 +87,7 @@ describe('a file on a network file system', () => {
     try {
       dir.write('near/r.dat', 'content');
       fs.writeFileSync(path.join(mount.source, 'r.dat'), 'content');
-      expect(await small.read({ ...job, path: 'far/r.dat' })).toBeUndefined();
+      expect(await small.read({ ...job, path: 'far/r.dat' })).toEqual({ kind: 'elsewhere', sizeBytes: 0 });
       expect(await small.read({ ...job, path: 'near/r.dat' })).toMatchObject({ kind: 'body' });
     } finally {
       mount.remove();

@@ -9,6 +9,13 @@ export type Ended =
   | { readonly code: number; readonly signal: undefined }
   | { readonly code: undefined; readonly signal: string };
 
+/** What processes have used that have ended, and the children that they have waited for (getrusage(2)). */
+export interface Usage {
+  readonly cpuS: number;
+  /** The most memory that any one of them ever had. */
+  readonly maxRssBytes: number;
+}
+
 /** How the task's main process ended. */
 export type TaskEnd = Ended & {
   /** When the launcher learnt of it, ms since the epoch. */
@@ -46,6 +53,8 @@ export type ToSidecar =
       readonly writersStoppedAtMs?: number | undefined;
       /** Who asked us to stop, for the record. */
       readonly reason?: string | undefined;
+      /** What the task has used. */
+      readonly usage?: Usage | undefined;
     }
   /** The task could not be started at all: write `failed-<status>`, as this attempt has stored nothing. */
   | {

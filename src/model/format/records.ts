@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { isInside } from '../path.ts';
+import { resourcesSchema } from './resources.ts';
 
 /** The largest record that is read; a larger one is not ours. */
 export const RECORD_LIMIT_BYTES = 16 * 2 ** 20;
@@ -165,6 +166,8 @@ const recordSchema = z.object({
       reason: z.string().optional(),
     })
     .optional(),
+  /** What the attempt has used by then. If it makes no sense, the record is believed without it. */
+  resources: resourcesSchema.optional().catch(undefined),
 });
 export type CaptureRecord = Readonly<z.infer<typeof recordSchema>>;
 

@@ -6,6 +6,7 @@ import type { Fingerprint } from '../../model/file/file-state.ts';
 import type { Manifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
 import type { Lacking } from '../../model/format/records.ts';
+import type { Resources } from '../../model/format/resources.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import type { PathMap, Paths } from '../../model/packed/packed-map.ts';
 import type { WorkDir } from '../../native/beneath.ts';
@@ -39,6 +40,8 @@ export interface Context {
   readonly ledger: Ledger;
   readonly fence: Fence;
   readonly tidy: Tidy;
+  /** What the sidecar that is being replaced had recorded of what this attempt uses. */
+  readonly usedBefore: Resources | undefined;
   /** Reads files, and sends them under this attempt's name. */
   readonly sender: Sender;
   /** Undefined if nothing is ever reclaimed. */

@@ -56,7 +56,8 @@ export class Outage {
     if (this.#troubles.size === 0) this.#sinceMs = this.#now();
     this.#troubles.set(use, error);
     if (this.#said) return;
-    if (this.#run !== undefined && error.kind !== 'transient') this.#sayLasting(error);
+    const passes = error.kind === 'transient' || error.kind === 'busy';
+    if (this.#run !== undefined && !passes) this.#sayLasting(error);
     else this.#arm();
   };
 

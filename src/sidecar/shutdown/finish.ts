@@ -47,6 +47,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const deadline = window.files;
   context.ledger.until(window.record);
   generations.pause();
+  parts.resources.taskEnded(run.usage);
   await markDeath(parts, run, ending);
   const unseen = await finalScan(parts, deadline);
   reached('finish.scanned');

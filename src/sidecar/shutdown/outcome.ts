@@ -3,7 +3,7 @@
 // Decides nothing.
 import { EXIT, signalOfStatus } from '../../model/exit-status.ts';
 import { type Ending, isSuspect } from '../../model/file/suspect.ts';
-import type { TaskEnd } from '../../model/format/messages.ts';
+import type { TaskEnd, Usage } from '../../model/format/messages.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { EndRules } from '../../model/format/settings.ts';
 import {
@@ -25,6 +25,7 @@ import type { Companions } from '../checkpoints/companions.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { OpenResults } from '../checkpoints/open-results.ts';
 import type { Reclaims } from '../disk/reclaims.ts';
+import type { ResourceWatch } from '../disk/resources.ts';
 import type { Files } from '../queue/files.ts';
 import type { Doubt } from '../queue/partials.ts';
 import type { Recorder } from '../queue/recorder.ts';
@@ -42,6 +43,7 @@ export interface FinishParts {
   readonly generations: Generations;
   readonly recorder: Recorder;
   readonly reclaims: Reclaims;
+  readonly resources: ResourceWatch;
   readonly watcher: Watcher;
   readonly openResults: OpenResults;
   /** Paths that are pushed to their partial key from now on, and why. */
@@ -66,6 +68,8 @@ export interface RunEnd {
   readonly writersStoppedAtMs?: number | undefined;
   /** Why the task did not end in the usual way, for the record. */
   readonly reason?: string;
+  /** What the task has used, as the kernel has counted it. */
+  readonly usage?: Usage | undefined;
 }
 
 /** What it takes of the run. */

@@ -5,9 +5,10 @@ import type { ExitStatus } from '../../model/exit-status.ts';
 import { whyLeft } from '../../model/file/decide.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import type { LeftFile } from '../../model/format/records.ts';
+import type { Resources } from '../../model/format/resources.ts';
 import { unmatched, type Verdict, verdictLine } from '../../model/outcome/verdict.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
-import { formatBytes, plural } from '../../model/units.ts';
+import { formatBytes, formatMs, plural } from '../../model/units.ts';
 import { lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
 import type { FinishParts, RunEnd } from './outcome.ts';
 
@@ -64,7 +65,7 @@ export function lastLine(
   },
 ): LastLine {
   const { left, recorded, verdict, status, run } = told;
-  const { context, results, checkpoints, generations, reclaims } = parts;
+  const { context, results, checkpoints, generations, reclaims, resources } = parts;
   const { stored } = results;
   const ended = verdictLine(verdict, run.end, run.reason);
   const said = [...(ended === undefined ? [] : [ended]), ...notStored(left)];
@@ -78,6 +79,8 @@ export function lastLine(
   if (context.resumed !== 'replaced') said.push(...besideCheckpoints(parts.companions.bytesStored));
   if (reclaims.reclaimed > 0) said.push(`${plural(reclaims.reclaimed, 'local file')} reclaimed`);
   if (results.olderKept > 0) said.push(`${plural(results.olderKept, 'older result')} kept as .~n~`);
+  const { task } = resources.resources;
+  if (task !== undefined) said.push(usedLine(task));
   // After a task that ended well there is a warning for names that never came.
   const never = neverCame(parts).filter(
     ({ pattern, isName }) =>
@@ -97,8 +100,15 @@ export function lastLine(
       checkpoints: generations.commits.count,
       left,
       recorded,
+      peakMemoryBytes: task?.peakMemoryBytes,
+      cpuS: task?.cpuS,
     },
   };
+}
+
+/** What to ask the scheduler for next time. */
+function usedLine({ peakMemoryBytes, cpuS }: NonNullable<Resources['task']>): string {
+  return `peak memory ${formatBytes(peakMemoryBytes)}, CPU ${formatMs(cpuS * 1000)}`;
 }
 
 function besideCheckpoints({

@@ -42,6 +42,8 @@ export interface Attempt {
   readonly tidy: Tidy;
   /** The last record of this very attempt, if the sidecar that is being replaced died after writing it. */
   readonly ended: CaptureRecord | undefined;
+  /** What the sidecar that is being replaced had recorded of what this attempt uses. */
+  readonly usedBefore: CaptureRecord['resources'];
 }
 
 /** What the claim needs beside the options. */
@@ -174,10 +176,13 @@ async function openLedger(
     },
     nextSeq(listing, facts.attempt),
   );
-  const own = told.at(-1)?.record;
-  const ended = own?.attempt === facts.attempt && isLast(own.kind) ? own : undefined;
+  const newest = told.at(-1)?.record;
+  const own = newest?.attempt === facts.attempt ? newest : undefined;
+  const usedBefore = own?.resources;
+  const ended = own !== undefined && isLast(own.kind) ? own : undefined;
+  ledger.used = () => usedBefore;
   if (ended === undefined) await ledger.write('started', {}, signal);
-  return { history, ledger, fence, tidy, ended };
+  return { history, ledger, fence, tidy, ended, usedBefore };
 }
 
 /**

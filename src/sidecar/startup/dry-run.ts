@@ -40,8 +40,11 @@ export interface DryRun {
 export async function dryRun(settings: Settings, given: AbortSignal): Promise<DryRun> {
   const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage: {} });
   const { signal } = patience;
-  const store = patience.over(await openStore(settings.to));
-  const from = settings.from === undefined ? store : patience.over(await openStore(settings.from));
+  const store = patience.over(await openStore(settings.to, { onTry: patience.tried }));
+  const from =
+    settings.from === undefined
+      ? store
+      : patience.over(await openStore(settings.from, { onTry: patience.tried }));
   try {
     if (settings.skipDone) {
       const asked: KeyScope = { taskName: settings.identity.taskName, index: keyIndex(settings.identity) };

@@ -1,9 +1,11 @@
 // How long the start waits for a store that gives no answer: one deadline for all its requests. Each answer moves it
-// on, and so do bytes that come fast enough. Time in which nothing is asked (a user's check, a slow disk) does not
-// count.
+// on, also one that says that the store is busy, and so do bytes that come fast enough. Time in which nothing is asked (a
+// user's check, a slow disk) does not count.
 import { formatMs } from '../../model/units.ts';
 import { type LinkedSignal, linkSignals } from '../../model/waiting.ts';
+import { LONGEST_PAUSE_MS } from '../../store/contract/driver.ts';
 import {
+  type OnTry,
   SLOWEST_BYTES_PER_S,
   StoreError,
   type GotObject,
@@ -21,8 +23,8 @@ export interface PatienceOptions {
   readonly limitMs: number | undefined;
   /** Ends the start for other reasons. */
   readonly signal: AbortSignal;
-  /** Why the last tries failed. */
-  readonly outage: Partial<Pick<Outage, 'trouble'>>;
+  /** Is told of all tries, and says why the last ones failed. */
+  readonly outage: Partial<Pick<Outage, 'trouble' | 'tried'>>;
 }
 
 /** An outage may cost as much at the start as at the end, but a minute at most. */
@@ -70,6 +72,15 @@ export class Patience {
     this.#linked.unlink();
     for (const end of this.#ends.splice(0)) end();
   }
+
+  /**
+   * For the `onTry` of the stores. A server that is busy is there, and how long it is asked is the driver's to say. The
+   * pause that follows is ours.
+   */
+  readonly tried: OnTry = (use, error) => {
+    this.#options.outage.tried?.(use, error);
+    if (error?.kind === 'busy') this.#goesOn(LONGEST_PAUSE_MS);
+  };
 
   over(store: Store): Store {
     if (this.#options.limitMs === undefined) return store;
@@ -149,9 +160,10 @@ export class Patience {
     return (SLOWEST_BYTES_PER_S * this.#limitMs) / 1000;
   }
 
-  #goesOn(): void {
+  /** `pauseMs`: no answer is to be waited for before that has passed. */
+  #goesOn(pauseMs = 0): void {
     this.#bytes = 0;
-    this.#waitedMs = 0;
+    this.#waitedMs = -pauseMs;
     if (this.#asking > 0) this.#arm();
   }
 

@@ -36,7 +36,7 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
   const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage });
   const { signal } = patience;
   const open = async (to: StoreSettings): Promise<Store> =>
-    patience.over(await openStore(to, { onTry: outage.tried }));
+    patience.over(await openStore(to, { onTry: patience.tried }));
   const store = await open(settings.to);
   const from = settings.from === undefined ? store : await open(settings.from);
   const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);

@@ -100,12 +100,12 @@ interface Place {
   readonly storeWasMissing: boolean;
 }
 
-async function openPlace({ settings, outage, patience }: StartOptions, owned: Owned): Promise<Place> {
+async function openPlace({ settings, patience }: StartOptions, owned: Owned): Promise<Place> {
   const { workdir, identity } = settings;
   const { O_RDONLY, O_DIRECTORY } = fs.constants;
   const fd = owned.add(fs.openSync(encodePath(workdir), O_RDONLY | O_DIRECTORY), fs.closeSync);
   const storeWasMissing = isMissing(settings.to.url);
-  const opened = await openStore(settings.to, { onTry: outage.tried });
+  const opened = await openStore(settings.to, { onTry: patience.tried });
   const store = owned.add(patience.over(opened), (one) => one.close());
   const scope = { taskName: identity.taskName, index: keyIndex(identity) };
   return {
@@ -133,7 +133,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
   const from =
     settings.from === undefined
       ? store
-      : owned.add(patience.over(await openStore(settings.from, { onTry: outage.tried })), (one) =>
+      : owned.add(patience.over(await openStore(settings.from, { onTry: patience.tried })), (one) =>
           one.close(),
         );
   const manifest = compileManifest(settings.manifest);

@@ -4,23 +4,57 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { StoreError } from './store.ts';
 
-const BACK_OFF: BackOff = { firstMs: 200, mostMs: 5000 };
+/** How a failure is waited for: how long to pause before each next try, and for how many times the budget. */
+interface Pace extends BackOff {
+  readonly budgets: number;
+}
+
+const OUTAGE: Pace = { firstMs: 200, mostMs: 5000, budgets: 1 };
+
+/**
+ * A server that says that it is busy is there, and works for others: thousands of tasks of an array may have begun in
+ * one second. To ask more often gains nothing for all of them together, and to give up after a minute starts only those
+ * that it could serve in that minute (docs/performance.md, `starts`).
+ */
+const BUSY: Pace = { firstMs: 1000, mostMs: 20_000, budgets: 10 };
+
+/** A server that is asked again can have been left alone for so long, ms. */
+export const LONGEST_PAUSE_MS = BUSY.mostMs;
 
 export interface RetryRules {
-  /** From the first try on; 0 is one try. A try that is under way when it runs out is not cut short. */
+  /**
+   * From the first try on; ten times as long while the server is busy; 0 is one try. A try that is under way when it
+   * runs out is not cut short.
+   */
   readonly budgetMs: number;
   readonly signal?: AbortSignal;
   /** Told how each try went; undefined is a success. */
   readonly onTry?: (error: StoreError | undefined) => void;
 }
 
+/** What tells the time, and waits: a simulation has its own. */
+export interface RetryClock {
+  /** Ms since some instant. */
+  now(): number;
+  /** Rejects with the signal's reason once that aborts. */
+  pause(ms: number, signal: AbortSignal | undefined): Promise<void>;
+  /** In [0, 1). */
+  luck(): number;
+}
+
+const REAL_CLOCK: RetryClock = { now: () => performance.now(), pause, luck: () => Math.random() };
+
 /**
  * Runs `attempt` (told how many tries that makes, from 1) until it returns, throws anything but a {@link StoreError}
- * that is transient or lost, or the budget is spent: then its last error comes out. An abort rejects with the
+ * that is transient, busy or lost, or the budget is spent: then its last error comes out. An abort rejects with the
  * signal's reason, also in the middle of a pause.
  */
-export async function retrying<T>(attempt: (tries: number) => Promise<T>, rules: RetryRules): Promise<T> {
-  const endMs = performance.now() + rules.budgetMs;
+export async function retrying<T>(
+  attempt: (tries: number) => Promise<T>,
+  rules: RetryRules,
+  clock = REAL_CLOCK,
+): Promise<T> {
+  const startMs = clock.now();
   for (let tries = 1; ; tries += 1) {
     rules.signal?.throwIfAborted();
     try {
@@ -29,24 +63,27 @@ export async function retrying<T>(attempt: (tries: number) => Promise<T>, rules:
       return answer;
     } catch (error) {
       if (error instanceof StoreError) rules.onTry?.(error);
-      const leftMs = endMs - performance.now();
-      if (!(error instanceof StoreError) || !mayMend(error) || leftMs <= 0) throw error;
-      await pause(Math.min(leftMs, pauseMs(tries, Math.random())), rules.signal);
+      const pace = error instanceof StoreError ? paceOf(error) : undefined;
+      if (pace === undefined) throw error;
+      const leftMs = startMs + rules.budgetMs * pace.budgets - clock.now();
+      if (leftMs <= 0) throw error;
+      await clock.pause(Math.min(leftMs, pauseMs(pace, tries, clock.luck())), rules.signal);
     }
   }
 }
 
-/** A directory that is gone may be mounted again in a moment. */
-function mayMend({ kind }: StoreError): boolean {
-  return kind === 'transient' || kind === 'lost';
+/** Undefined if no retry can mend it. A directory that is gone may be mounted again in a moment. */
+export function paceOf({ kind }: Pick<StoreError, 'kind'>): Pace | undefined {
+  if (kind === 'busy') return BUSY;
+  return kind === 'transient' || kind === 'lost' ? OUTAGE : undefined;
 }
 
 /**
  * Exponential back-off with full jitter: thousands of array tasks that met the same outage must not come back
  * in step. `luck` is in [0, 1).
  */
-export function pauseMs(tries: number, luck: number): number {
-  return luck * pauseAfter(BACK_OFF, tries - 1);
+export function pauseMs(pace: BackOff, tries: number, luck: number): number {
+  return luck * pauseAfter(pace, tries - 1);
 }
 
 async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -24,6 +24,9 @@ export interface ListedObject {
   readonly modifiedMs: number | undefined;
 }
 
+/** An outage of this length costs nothing but time: one operation is tried again for so long, ms. */
+export const BUDGET_MS = 60_000;
+
 /** Of an answer. No real link is slower: the headers alone would take ten seconds. */
 export const SLOWEST_BYTES_PER_S = 100;
 
@@ -135,12 +138,21 @@ export interface GotObject extends ObjectHead {
 }
 
 /**
- * Why a store operation failed. `transient`: it was retried until the budget ran out. `denied`: the credentials or
+ * Why a store operation failed. `transient`: it was retried until the budget ran out. `busy`: the same, for ten times as
+ * long, as the server answered that it has too much to do. `denied`: the credentials or
  * their rights do not suffice. `expired`: the credentials ran out. `missing`: there is no such bucket, or no source of
  * a copy. `full`: there is no room. `lost`: another store, or none, stands in its place, and what was stored is not in
  * it; it may come back, as a file system that is mounted again. `refused`: anything else that a retry cannot mend.
  */
-export type StoreErrorKind = 'transient' | 'denied' | 'expired' | 'missing' | 'full' | 'lost' | 'refused';
+export type StoreErrorKind =
+  | 'transient'
+  | 'busy'
+  | 'denied'
+  | 'expired'
+  | 'missing'
+  | 'full'
+  | 'lost'
+  | 'refused';
 
 export class StoreError extends Error {
   /** By its name: drivers are files of their own in the program, with a class of their own (build.mjs). */

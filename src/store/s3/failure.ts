@@ -36,7 +36,8 @@ const REGION: Meaning = {
   why: 'the bucket is in another region',
   hint: 'set AWS_REGION to the region of the bucket',
 };
-const BUSY: Meaning = { kind: 'transient', why: 'the server is busy' };
+/** It has too much to do; whether it also says so with another status does not matter. */
+const BUSY: Meaning = { kind: 'busy', why: 'the server is busy' };
 /** A captive portal, a load balancer that sends requests elsewhere: "200 OK", and nothing that S3 says. */
 const NOT_S3: Meaning = {
   kind: 'transient',

@@ -96,6 +96,13 @@ describe('the text of a record', () => {
     expect(parseRecord(later)).toEqual(RECORD);
   });
 
+  it('is believed without what it says of resources where that makes no sense', () => {
+    const resources = { capture: { cpuS: 1, peakMemoryBytes: 2 }, from: RECORD.at, stepS: 10, series: {} };
+    expect(parseRecord(textWithSum({ ...RECORD, resources }))).toEqual({ ...RECORD, resources });
+    const senseless = { ...resources, series: { taskCpu: { unit: -1, mean: [], max: [] } } };
+    expect(parseRecord(textWithSum({ ...RECORD, resources: senseless }))).toEqual(RECORD);
+  });
+
   it('without a sum, as earlier versions wrote it, is read when each of its fields is known', () => {
     expect(parseRecord(JSON.stringify(RECORD))).toEqual(RECORD);
     expect(parseRecord(JSON.stringify({ ...RECORD, generatyons: [] }))).toEqual({

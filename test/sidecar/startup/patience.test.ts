@@ -1,6 +1,7 @@
 // One deadline for all that a start asks of its store. The clock is the test's; the store answers when the test says so.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openPatience, type Patience, startLimitMs } from '../../../src/sidecar/startup/patience.ts';
+import { LONGEST_PAUSE_MS } from '../../../src/store/contract/driver.ts';
 import { StoreError, type Store } from '../../../src/store/contract/store.ts';
 import { memoryStore } from '../../support/memory-store.ts';
 
@@ -87,6 +88,19 @@ describe('a start', () => {
       await asked;
     }
     expect(ended).toBeUndefined();
+  });
+
+  it('goes on while the answer is that the store is busy, and lets the driver pause', async () => {
+    const store = patience.over({ ...memoryStore(), head: never });
+    void store.head('a');
+    for (let n = 0; n < 5; n += 1) {
+      patience.tried('read', new StoreError('busy', 'the server is busy'));
+      await pass(LIMIT_MS + LONGEST_PAUSE_MS - 1);
+    }
+    expect(ended).toBeUndefined();
+    patience.tried('read', new StoreError('transient', 'no answer'));
+    await pass(1);
+    expect(ended).toMatchObject({ name: 'StoreError' });
   });
 
   it.each([

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { pauseMs, retrying } from '../../../src/store/contract/driver.ts';
-import { StoreError } from '../../../src/store/contract/store.ts';
+import { paceOf, pauseMs, retrying } from '../../../src/store/contract/driver.ts';
+import { StoreError, type StoreErrorKind } from '../../../src/store/contract/store.ts';
 
 const busy = (): StoreError => new StoreError('transient', 'busy');
 
@@ -60,10 +60,38 @@ describe('retrying', () => {
   });
 });
 
-describe('pauseMs', () => {
-  it('doubles what luck can give, up to 5 s', () => {
-    expect([1, 2, 3, 10].map((tries) => pauseMs(tries, 0.5))).toEqual([100, 200, 400, 2500]);
-    expect(pauseMs(1000, 1)).toBe(5000);
-    expect(pauseMs(5, 0)).toBe(0);
+describe('how long it pauses', () => {
+  const pauses = (kind: StoreErrorKind, luck: number): readonly number[] => {
+    const pace = paceOf({ kind });
+    return pace === undefined ? [] : [1, 2, 3, 5, 6, 1000].map((tries) => pauseMs(pace, tries, luck));
+  };
+
+  it.each<[StoreErrorKind, readonly number[]]>([
+    ['transient', [200, 400, 800, 3200, 5000, 5000]],
+    ['lost', [200, 400, 800, 3200, 5000, 5000]],
+    ['busy', [1000, 2000, 4000, 16_000, 20_000, 20_000]],
+    ['denied', []],
+  ])('doubles what luck can give after %s, up to a limit', (kind, most) => {
+    expect(pauses(kind, 1)).toEqual(most);
+    expect(pauses(kind, 0.5)).toEqual(most.map((ms) => ms / 2));
+    expect(pauses(kind, 0)).toEqual(most.map(() => 0));
+  });
+});
+
+describe('a server that is busy', () => {
+  it.each<[StoreErrorKind, number]>([
+    ['transient', 1],
+    ['busy', 10],
+  ])('%s: is asked for %i budgets', async (kind, budgets) => {
+    let nowMs = 0;
+    const pause = async (ms: number): Promise<void> => {
+      nowMs += ms;
+    };
+    const work = async (): Promise<never> => {
+      throw new StoreError(kind, kind);
+    };
+    const clock = { now: () => nowMs, pause, luck: () => 0.5 };
+    await expect(retrying(work, { budgetMs: 60_000 }, clock)).rejects.toMatchObject({ kind });
+    expect(nowMs).toBe(budgets * 60_000);
   });
 });

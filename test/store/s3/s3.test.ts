@@ -88,7 +88,7 @@ describe('the S3 store', () => {
       const hasty = await openS3('s3://lab/run7', 400);
       server.fault = () => ({ kind: 'answer', status: 503, code: 'SlowDown' });
       const outcome = hasty.put('r.dat', Buffer.from('x'), { meta: newMeta() });
-      await expect(outcome).rejects.toMatchObject({ name: 'StoreError', kind: 'transient' });
+      await expect(outcome).rejects.toMatchObject({ name: 'StoreError', kind: 'busy' });
       await expect(outcome).rejects.toThrow(
         /^PutObject s3:\/\/lab\/run7\/r\.dat: the server is busy \(http 503, SlowDown, [2-9]\d* tries\)$/,
       );

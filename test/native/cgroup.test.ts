@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { cgroupMemory, type MemoryUse } from '../../src/reclaim/pressure.ts';
+import { cgroupMemory, type MemoryUse } from '../../src/native/cgroup.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 let dir: TestDir;
@@ -11,11 +11,11 @@ beforeEach(() => {
 afterEach(() => dir.remove());
 
 /** Files of cgroups by their directories, each `limit used inactive`. */
-async function memoryOf(
+function memoryOf(
   version: 'v1' | 'v2',
   membership: string,
   cgroups: Readonly<Record<string, readonly [limit: string, used: number, inactive?: number]>>,
-): Promise<MemoryUse | undefined> {
+): MemoryUse | undefined {
   fs.writeFileSync(path.join(dir.path, 'membership'), membership);
   for (const [name, [limit, used, inactive]] of Object.entries(cgroups)) {
     const at = path.join(dir.path, 'mount', version === 'v1' ? 'memory' : '', name);
@@ -40,39 +40,39 @@ const MEMBERSHIP = {
 } as const;
 
 describe.each(['v1', 'v2'] as const)('the memory that cgroups (%s) give', (version) => {
-  it('is that of our own cgroup', async () => {
+  it('is that of our own cgroup', () => {
     const own = { 'slurm/job_7/step_0': ['1000', 600] } as const;
-    expect(await memoryOf(version, MEMBERSHIP[version], own)).toEqual({ used: 600, limit: 1000 });
+    expect(memoryOf(version, MEMBERSHIP[version], own)).toEqual({ used: 600, limit: 1000 });
   });
 
-  it('is that of the fullest above it, such as a job or a pod that limits all its steps', async () => {
+  it('is that of the fullest above it, such as a job or a pod that limits all its steps', () => {
     const all = {
       slurm: ['100000', 5000],
       'slurm/job_7': ['1000', 900],
       'slurm/job_7/step_0': [NONE[version], 600],
     } as const;
-    expect(await memoryOf(version, MEMBERSHIP[version], all)).toEqual({ used: 900, limit: 1000 });
+    expect(memoryOf(version, MEMBERSHIP[version], all)).toEqual({ used: 900, limit: 1000 });
   });
 
-  it('counts page cache that the kernel would drop first as free', async () => {
+  it('counts page cache that the kernel would drop first as free', () => {
     const own = { 'slurm/job_7/step_0': ['1000', 950, 700] } as const;
-    expect(await memoryOf(version, MEMBERSHIP[version], own)).toEqual({ used: 250, limit: 1000 });
+    expect(memoryOf(version, MEMBERSHIP[version], own)).toEqual({ used: 250, limit: 1000 });
   });
 
-  it('is found at the mount where a container sees no more of the path', async () => {
-    expect(await memoryOf(version, MEMBERSHIP[version], { '.': ['1000', 500] })).toEqual({
+  it('is found at the mount where a container sees no more of the path', () => {
+    expect(memoryOf(version, MEMBERSHIP[version], { '.': ['1000', 500] })).toEqual({
       used: 500,
       limit: 1000,
     });
   });
 
-  it('is unknown without a limit', async () => {
+  it('is unknown without a limit', () => {
     const own = { 'slurm/job_7/step_0': [NONE[version], 600] } as const;
-    expect(await memoryOf(version, MEMBERSHIP[version], own)).toBeUndefined();
-    expect(await memoryOf(version, 'no cgroups\n', {})).toBeUndefined();
+    expect(memoryOf(version, MEMBERSHIP[version], own)).toBeUndefined();
+    expect(memoryOf(version, 'no cgroups\n', {})).toBeUndefined();
   });
 });
 
-it('a cgroup namespace that begins below us is no way out of the mount', async () => {
-  expect(await memoryOf('v2', '0::/../../x', { x: ['1000', 1] })).toEqual({ used: 1, limit: 1000 });
+it('a cgroup namespace that begins below us is no way out of the mount', () => {
+  expect(memoryOf('v2', '0::/../../x', { x: ['1000', 1] })).toEqual({ used: 1, limit: 1000 });
 });

@@ -1,0 +1,64 @@
+// The field `resources` of a record: what the task and capture have used, as totals, peaks and a short series. Only
+// recorded: nothing that capture decides depends on it.
+import * as z from 'zod';
+
+/** The lines of the series, each with its unit: bytes, bytes a second, cores, or the load average. */
+export const METRICS = [
+  'taskCpu',
+  'taskMemory',
+  'taskRead',
+  'taskWritten',
+  'jobMemory',
+  'captureCpu',
+  'captureMemory',
+  'load',
+  'space',
+] as const;
+export type Metric = (typeof METRICS)[number];
+
+/** The text of the whole field has at most so many bytes, however long the run is. */
+export const RESOURCES_LIMIT_BYTES = 4096;
+
+const bytes = z.int().nonnegative();
+const seconds = z.number().nonnegative();
+/** One number a step; null where nothing was seen. */
+const steps = z.array(z.int().nonnegative().nullable());
+
+const line = z.object({
+  /** What the numbers are multiples of. */
+  unit: z.number().positive(),
+  mean: steps,
+  max: steps,
+});
+
+export const resourcesSchema = z.object({
+  /** Of the task's processes on this machine. Absent where nobody knows which they are (`capture watch`). */
+  task: z
+    .object({
+      cpuS: seconds,
+      peakMemoryBytes: bytes,
+      /** Through read(2) and write(2), from files, pipes and sockets alike. */
+      readBytes: bytes.optional(),
+      writtenBytes: bytes.optional(),
+    })
+    .optional(),
+  /** Of launcher and sidecar. */
+  capture: z.object({ cpuS: seconds, peakMemoryBytes: bytes }),
+  /** Of the fullest cgroup with a limit that holds capture: a job, a pod. Absent where there is none. */
+  job: z.object({ peakMemoryBytes: bytes, limitBytes: bytes }).optional(),
+  /** When the first step begins. */
+  from: z.iso.datetime(),
+  stepS: z.number().positive(),
+  series: z.partialRecord(z.enum(METRICS), line),
+});
+export type Resources = Readonly<z.infer<typeof resourcesSchema>>;
+
+/** The values of one line, step by step; undefined where nothing was seen. */
+export function valuesOf(
+  { series }: Resources,
+  metric: Metric,
+  which: 'mean' | 'max' = 'mean',
+): readonly (number | undefined)[] {
+  const { [metric]: one } = series;
+  return one === undefined ? [] : one[which].map((value) => (value === null ? undefined : value * one.unit));
+}

@@ -1,0 +1,80 @@
+// The memory that the cgroups of this process allow and have in use, of version 1 and 2 (cgroups(7)).
+import fs from 'node:fs';
+import path from 'node:path';
+import { errnoOf } from '../model/errors.ts';
+
+/** Where the kernel shows cgroups (cgroups(7)); tests have trees of their own. */
+export interface CgroupFiles {
+  readonly membership: string;
+  readonly mount: string;
+}
+
+const KERNEL: CgroupFiles = { membership: '/proc/self/cgroup', mount: '/sys/fs/cgroup' };
+
+/** Names of the files of one memory cgroup. */
+interface Names {
+  readonly used: string;
+  readonly limit: string;
+  /** In memory.stat: of the cgroup and all below it. */
+  readonly inactiveFile: string;
+}
+
+const V1: Names = {
+  used: 'memory.usage_in_bytes',
+  limit: 'memory.limit_in_bytes',
+  inactiveFile: 'total_inactive_file',
+};
+const V2: Names = { used: 'memory.current', limit: 'memory.max', inactiveFile: 'inactive_file' };
+
+export interface MemoryUse {
+  readonly used: number;
+  readonly limit: number;
+}
+
+/**
+ * Use and limit, in bytes, of the fullest cgroup that holds us: our own or one above it (a pod's, a job's), for
+ * each of them can kill. Page cache that the kernel would drop first counts as free, as in the working set of
+ * Kubernetes. Undefined where no limit can be read.
+ */
+export function cgroupMemory(files: CgroupFiles = KERNEL): MemoryUse | undefined {
+  const membership = textOf(files.membership) ?? '';
+  const lines = membership.trim().split('\n');
+  const legacy = lines.find((line) => /^\d+:[^:]*\bmemory\b[^:]*:/.test(line));
+  const unified = lines.find((line) => line.startsWith('0::'));
+  const own = (legacy ?? unified)?.split(':').slice(2).join(':');
+  if (own === undefined) return undefined;
+  const [mount, names] = legacy === undefined ? [files.mount, V2] : [`${files.mount}/memory`, V1];
+  return upwards(own)
+    .flatMap((dir) => useOf(path.join(mount, dir), names) ?? [])
+    .toSorted((a, b) => a.used / a.limit - b.used / b.limit)
+    .at(-1);
+}
+
+/** A cgroup and all above it. A container may see only the upper end of the path, at its mount's root. */
+function upwards(own: string): readonly string[] {
+  const dirs = ['/'];
+  // `/..` is what a cgroup namespace shows of what lies outside of it.
+  for (const name of own.split('/').filter((part) => part !== '' && part !== '..'))
+    dirs.push(path.join(dirs.at(-1) ?? '/', name));
+  return dirs;
+}
+
+/** Undefined where there is no limit, or none that is ours to read: it limits us in no way that could be seen. */
+function useOf(dir: string, names: Names): MemoryUse | undefined {
+  const limit = Number(textOf(path.join(dir, names.limit)));
+  // v1 says "no limit" with a number near 2^63, v2 with the word max.
+  if (!(limit > 0 && limit < 2 ** 60)) return undefined;
+  const used = Number(textOf(path.join(dir, names.used)));
+  const stat = textOf(path.join(dir, 'memory.stat')) ?? '';
+  const inactive = Number(new RegExp(`^${names.inactiveFile} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0);
+  return Number.isFinite(used) ? { used: Math.max(0, used - inactive), limit } : undefined;
+}
+
+function textOf(file: string): string | undefined {
+  try {
+    return fs.readFileSync(file, 'utf8');
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return undefined;
+  }
+}

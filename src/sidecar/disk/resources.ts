@@ -1,0 +1,201 @@
+// What the run uses: a look every 10 s at the processes, the memory of the job, the load and the space, kept as totals,
+// peaks and a series that every record carries. The only timer of an idle run; it makes no request.
+import fs from 'node:fs';
+import os from 'node:os';
+import { errnoOf } from '../../model/errors.ts';
+import { RESOURCES_LIMIT_BYTES, type Resources } from '../../model/format/resources.ts';
+import type { Usage } from '../../model/format/messages.ts';
+import { ResourceSeries, SAMPLE_EVERY_MS, type Sample } from '../../model/format/resource-series.ts';
+import { heldPath } from '../../native/beneath.ts';
+import { cgroupMemory } from '../../native/cgroup.ts';
+import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
+import { cpuOf, type Memory, MemoryReader, TaskUseReader } from '../../native/usage.ts';
+import type { Ledger } from '../../records/ledger.ts';
+import type { Needs } from '../run/context.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'root' | 'runToken' | 'usedBefore' | 'now'> & { readonly ledger: Pick<Ledger, 'used'> };
+
+/** A short task is seen, too. */
+const FIRST_MS = 1000;
+/** Looks take at most one part in so many of the time, however many processes there are. */
+const SHARE = 1000;
+
+/** Closer together, a clock tick of CPU time would look like a busy core. */
+const SHORTEST_MS = 500;
+
+/** Totals at the last sample of the series: rates are of the time since then. */
+interface Mark {
+  readonly atMs: number;
+  readonly task: Resources['task'];
+  readonly captureCpuS: number;
+}
+
+/** Begins with a look, so that what the launcher has used before the task is not the task's. */
+export class ResourceWatch {
+  readonly #context: Uses;
+  readonly #launcher: number | undefined;
+  readonly #series: ResourceSeries;
+  readonly #taskReader: TaskUseReader | undefined;
+  readonly #captureMemory = new MemoryReader();
+  readonly #launcherCpuS: number;
+  /** The space of a file system that a whole cluster shares says nothing of this run. */
+  readonly #hasOwnSpace: boolean;
+  #task: Resources['task'];
+  #capture: Resources['capture'];
+  #job: Resources['job'];
+  #mark: Mark;
+  #timer: NodeJS.Timeout | undefined;
+
+  /**
+   * Goes on after a sidecar that died. `launcher`: the pid of the process that the task descends from; undefined if
+   * nobody knows which processes are the task's.
+   */
+  constructor(context: Uses, launcher: number | undefined) {
+    const { usedBefore: before, ledger } = context;
+    const nowMs = context.now();
+    this.#context = context;
+    this.#launcher = launcher;
+    this.#series = new ResourceSeries(nowMs, before);
+    this.#task = before?.task;
+    this.#capture = before?.capture ?? { cpuS: 0, peakMemoryBytes: 0 };
+    this.#job = before?.job;
+    this.#mark = { atMs: nowMs, task: this.#task, captureCpuS: this.#capture.cpuS };
+    if (launcher !== undefined) {
+      const { runToken: token } = context;
+      this.#taskReader = new TaskUseReader({ launcher, self: process.pid, token });
+      this.#taskReader.read();
+    }
+    this.#hasOwnSpace = networkFileSystem(fileSystemType(heldPath(context.root))) === undefined;
+    this.#launcherCpuS = before === undefined ? 0 : this.#launcherCpu();
+    ledger.used = () => this.resources;
+  }
+
+  begin(): void {
+    this.#arm(FIRST_MS);
+  }
+
+  /** The task has ended. `usage`: of it, as the kernel has counted it; undefined if nobody has asked. */
+  taskEnded(usage: Usage | undefined): void {
+    if (usage !== undefined) this.#task ??= { cpuS: 0, peakMemoryBytes: 0 };
+    this.#look();
+    if (usage === undefined || this.#task === undefined) return;
+    const { cpuS, peakMemoryBytes } = this.#task;
+    this.#task = {
+      ...this.#task,
+      cpuS: Math.max(cpuS, usage.cpuS),
+      peakMemoryBytes: Math.max(peakMemoryBytes, usage.maxRssBytes),
+    };
+  }
+
+  /** By now, for a record or the last line. */
+  get resources(): Resources {
+    for (;;) {
+      const fields = {
+        task: this.#task,
+        capture: this.#capture,
+        job: this.#job,
+        ...this.#series.fields,
+      };
+      if (JSON.stringify(fields).length <= RESOURCES_LIMIT_BYTES) return fields;
+      this.#series.halve();
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #arm(ms: number): void {
+    this.#timer = setTimeout(() => {
+      const startMs = performance.now();
+      const before = process.cpuUsage();
+      this.#look();
+      const { user, system } = process.cpuUsage(before);
+      // Each alone may be more than the look has taken: on a busy machine, or while other threads hash files.
+      const tookMs = Math.min(performance.now() - startMs, (user + system) / 1000);
+      this.#arm(Math.max(SAMPLE_EVERY_MS, tookMs * SHARE));
+    }, ms).unref();
+  }
+
+  #look(): void {
+    const atMs = this.#context.now();
+    const taskMemory = this.#lookAtTask();
+    const captureMemory = this.#lookAtCapture();
+    const jobMemory = this.#lookAtJob();
+    const { task: taskBefore, captureCpuS: captureBefore, atMs: beforeMs } = this.#mark;
+    if (atMs - beforeMs < SHORTEST_MS) return;
+    const rate = (now = 0, before = 0): number => ((now - before) * 1000) / (atMs - beforeMs);
+    const ofTask =
+      this.#task === undefined
+        ? {}
+        : {
+            taskCpu: rate(this.#task.cpuS, taskBefore?.cpuS),
+            taskMemory: taskMemory?.bytes,
+            taskRead: rate(this.#task.readBytes, taskBefore?.readBytes),
+            taskWritten: rate(this.#task.writtenBytes, taskBefore?.writtenBytes),
+          };
+    const sample: Sample = {
+      ...ofTask,
+      jobMemory,
+      captureCpu: rate(this.#capture.cpuS, captureBefore),
+      captureMemory: captureMemory.bytes,
+      load: os.loadavg()[0],
+      space: this.#lookAtSpace(),
+    };
+    const highs = { taskMemory: taskMemory?.peakBytes, captureMemory: captureMemory.peakBytes };
+    this.#series.add(atMs, sample, highs);
+    this.#mark = { atMs, task: this.#task, captureCpuS: this.#capture.cpuS };
+  }
+
+  #lookAtTask(): Memory | undefined {
+    const use = this.#taskReader?.read();
+    // Before there is a task nothing is its.
+    if (use === undefined || (this.#task === undefined && use.memory.bytes === 0)) return undefined;
+    const before = this.#context.usedBefore?.task;
+    // What nobody has waited for is not counted any more when it has ended.
+    this.#task = {
+      cpuS: Math.max(this.#task?.cpuS ?? 0, (before?.cpuS ?? 0) + use.cpuS),
+      readBytes: Math.max(this.#task?.readBytes ?? 0, (before?.readBytes ?? 0) + use.readBytes),
+      writtenBytes: Math.max(this.#task?.writtenBytes ?? 0, (before?.writtenBytes ?? 0) + use.writtenBytes),
+      peakMemoryBytes: Math.max(this.#task?.peakMemoryBytes ?? 0, use.memory.peakBytes),
+    };
+    return use.memory;
+  }
+
+  #lookAtCapture(): Memory {
+    const { usedBefore: before } = this.#context;
+    const launcher = this.#launcher;
+    const { user, system } = process.cpuUsage();
+    const ofLauncher = Math.max(0, this.#launcherCpu() - this.#launcherCpuS);
+    const memory = this.#captureMemory.read([process.pid, ...(launcher === undefined ? [] : [launcher])]);
+    this.#capture = {
+      cpuS: Math.max(this.#capture.cpuS, (before?.capture.cpuS ?? 0) + (user + system) / 1e6 + ofLauncher),
+      peakMemoryBytes: Math.max(this.#capture.peakMemoryBytes, memory.peakBytes),
+    };
+    return memory;
+  }
+
+  #lookAtJob(): number | undefined {
+    const memory = cgroupMemory();
+    if (memory === undefined) return undefined;
+    const { used, limit: limitBytes } = memory;
+    this.#job = { peakMemoryBytes: Math.max(this.#job?.peakMemoryBytes ?? 0, used), limitBytes };
+    return used;
+  }
+
+  #lookAtSpace(): number | undefined {
+    if (!this.#hasOwnSpace) return undefined;
+    try {
+      const { blocks, bfree, bsize } = fs.statfsSync(heldPath(this.#context.root));
+      return (blocks - bfree) * bsize;
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      return undefined; // What has become of it is for others to find out.
+    }
+  }
+
+  #launcherCpu(): number {
+    return this.#launcher === undefined ? 0 : cpuOf(this.#launcher);
+  }
+}
