@@ -8,6 +8,7 @@ const QUICK_RUNS = [
   'flush',
   'names',
   'no-md5',
+  'priority',
   'resume',
   'start',
   'submissions',

@@ -1,7 +1,6 @@
 // The sidecar's process, started by the launcher. It reports signals and does not obey them; its orders come over the
 // channel. If the launcher is gone, it goes on until no process of the task is left, and says so in the record.
 import fs from 'node:fs/promises';
-import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Log, openLog } from '../log/log.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
@@ -13,6 +12,7 @@ import { type BackOff, pauseAfter } from '../model/waiting.ts';
 import { adoptClock, clockMs } from '../native/clock.ts';
 import { openPidfd, type Pidfd } from '../native/ended.ts';
 import { guardInspector } from '../native/inspector.ts';
+import { lowerPriority } from '../native/priority.ts';
 import { type Notices, openNotices } from '../notices/notices.ts';
 import type { Sidecar } from './interface.ts';
 import { describeFailure } from './run/failure.ts';
@@ -25,8 +25,6 @@ const NOT_OBEYED = JOB_SIGNALS.filter(isReported);
 const IGNORED = ['SIGTTIN', 'SIGTTOU'] as const;
 /** A start that is no longer needed gets this long to end well: it may be waiting for a store that is down. */
 const UNNEEDED_START_MS = 1000;
-/** The task comes first for CPU time: setpriority(2), 0 to 19. */
-const NICENESS = 10;
 
 interface Life {
   /** Orders that follow `start` wait for it: a restarted sidecar may be told at once that the task has ended. */
@@ -206,14 +204,6 @@ function giveUp(life: Life, error: unknown): void {
 
 function end(): void {
   process.exit(0);
-}
-
-function lowerPriority(): void {
-  try {
-    os.setPriority(NICENESS);
-  } catch {
-    // A sandbox may forbid it: then the sidecar competes with the task as an equal.
-  }
 }
 
 /** Nobody tells us of the end of processes that are not our children: we look again after a growing pause. */

@@ -1,0 +1,43 @@
+// The task comes first: for CPU time, and on a disk. Both are the property of a thread on Linux, and Node has started
+// some before our first line runs: V8's, which collect the garbage, and libuv's, which wait for files.
+import fs from 'node:fs';
+import os from 'node:os';
+import { libcFunction } from './libc.ts';
+
+/** setpriority(2): 0 to 19. */
+const NICENESS = 10;
+/** ioprio_set(2): best effort (2), the last of its eight levels. The class below it, idle, could wait for ever. */
+const IO_PRIORITY = (2 << 13) | 7;
+const IOPRIO_WHO_PROCESS = 1;
+/** libc has no name for it: syscall(2). */
+const IOPRIO_SET = { x64: 251, arm64: 30 } as Readonly<Partial<Record<string, number>>>;
+
+const syscall =
+  libcFunction<[number: number, 'int', which: number, 'int', who: number, 'int', priority: number]>(
+    'long syscall(long, ...)',
+  );
+
+/** Lowers the priority of all threads of this process; those that are started later have it from these. */
+export function lowerPriority(): void {
+  // First the one that starts others.
+  lower(process.pid);
+  for (const thread of threads()) lower(thread);
+}
+
+function threads(): readonly number[] {
+  try {
+    return fs.readdirSync('/proc/self/task').map(Number);
+  } catch {
+    return []; // no /proc
+  }
+}
+
+function lower(thread: number): void {
+  try {
+    os.setPriority(thread, NICENESS);
+    const number = IOPRIO_SET[process.arch];
+    if (number !== undefined) syscall(number, 'int', IOPRIO_WHO_PROCESS, 'int', thread, 'int', IO_PRIORITY);
+  } catch {
+    // It has ended, or a sandbox forbids it: then it competes with the task as an equal.
+  }
+}
