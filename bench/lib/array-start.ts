@@ -1,6 +1,6 @@
-// A model of a whole array that starts in one second: each task asks what a start asks, through the driver's own retries
-// (src/store/contract/driver.ts), of a server that takes only so many requests. Time is simulated: an hour of it takes
-// seconds, and one seed always gives one result.
+// A model of a whole array that starts, or is ended, in one second: each task asks what a start or an end asks, through
+// the driver's own retries (src/store/contract/driver.ts), of a server that takes only so many requests. Time is
+// simulated: an hour of it takes seconds, and one seed always gives one result.
 import { setImmediate as allIdle } from 'node:timers/promises';
 import { type RetryClock, retrying } from '../../src/store/contract/driver.ts';
 import { BUDGET_MS, StoreError } from '../../src/store/contract/store.ts';
@@ -19,6 +19,14 @@ export const FIRST_START = {
     'ListObjectsV2',
   ],
 } as const satisfies Readonly<Record<string, readonly Operation[]>>;
+
+/** What is asked at the end: is this attempt still the newest? A last result, and the last record. */
+export const END = [
+  'PutObject',
+  'GetObject',
+  'GetObject',
+  'PutObject',
+] as const satisfies readonly Operation[];
 
 type Operation = 'ListObjectsV2' | 'PutObject' | 'GetObject';
 

@@ -14,9 +14,10 @@ const OUTAGE: Pace = { firstMs: 200, mostMs: 5000, budgets: 1 };
 /**
  * A server that says that it is busy is there, and works for others: thousands of tasks of an array may have begun in
  * one second. To ask more often gains nothing for all of them together, and to give up after a minute starts only those
- * that it could serve in that minute (docs/performance.md, `starts`).
+ * that it could serve in that minute. With pauses much longer than these, some of an array that is ended in one second
+ * would not store their last record in the seconds that they have (docs/performance.md, `starts`).
  */
-const BUSY: Pace = { firstMs: 1000, mostMs: 20_000, budgets: 10 };
+const BUSY: Pace = { firstMs: 1000, mostMs: 10_000, budgets: 10 };
 
 /** A server that is asked again can have been left alone for so long, ms. */
 export const LONGEST_PAUSE_MS = BUSY.mostMs;

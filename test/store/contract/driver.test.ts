@@ -69,7 +69,7 @@ describe('how long it pauses', () => {
   it.each<[StoreErrorKind, readonly number[]]>([
     ['transient', [200, 400, 800, 3200, 5000, 5000]],
     ['lost', [200, 400, 800, 3200, 5000, 5000]],
-    ['busy', [1000, 2000, 4000, 16_000, 20_000, 20_000]],
+    ['busy', [1000, 2000, 4000, 10_000, 10_000, 10_000]],
     ['denied', []],
   ])('doubles what luck can give after %s, up to a limit', (kind, most) => {
     expect(pauses(kind, 1)).toEqual(most);
