@@ -1,8 +1,18 @@
 // Builds the program in dist/: thousands of array tasks start at once on one shared file system, and every file that
-// is not opened there is a metadata request saved. So each process is one file, with all that its start needs; what
-// only some runs need is a file of its own, loaded on first use. The native packages stay outside (they carry binaries):
-// they alone are `dependencies` in package.json; what is bundled is a devDependency.
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+// is not opened there is a metadata request saved. So each process is one program, with all that its start needs; what
+// only some runs need is a program of its own, loaded on first use. The native packages stay outside (they carry
+// binaries): they alone are `dependencies` in package.json; what is bundled is a devDependency.
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -19,67 +29,132 @@ const DRIVERS = Object.fromEntries(
     .map((name) => [name, `src/store/${name}/${name}.ts`])
     .filter(([, entry]) => existsSync(entry)),
 );
-const ENTRIES = {
+/** Each of them is a process, or a thread of one: native/program.ts is its first file. */
+const PROCESSES = {
   capture: 'src/cli/main.ts',
   flush: 'src/cli/flush-main.ts',
   sidecar: 'src/sidecar/entry.ts',
   array: 'src/array/main.ts',
-  // On demand.
+};
+const ON_DEMAND = {
   standalone: 'src/cli/standalone.ts',
   log: 'src/log/log.ts',
   doctor: 'src/doctor/doctor.ts',
   ...DRIVERS,
   // The AWS SDK's sources of credentials.
   credentials: 'src/store/s3/credentials.ts',
-  // Its CommonJS file would be one without names.
-  'hash-wasm': 'node_modules/hash-wasm/dist/index.esm.js',
 };
-const ON_DEMAND = ['standalone', 'log', 'doctor', 'credentials', 'hash-wasm', ...Object.keys(DRIVERS)];
+const PROGRAMS = { ...PROCESSES, ...ON_DEMAND };
 
 const armed = {
   name: 'failpoint',
   setup: ({ onResolve }) =>
     onResolve({ filter: /\/native\/failpoint\.ts$/ }, () => ({ path: path.resolve(failpoint) })),
 };
-/** An import() of what is on demand is one of its file. */
+/** An import() of what is on demand is one of its program. */
 const onDemand = {
   name: 'on-demand',
   setup: ({ onResolve }) =>
-    onResolve({ filter: /^(\.|hash-wasm$)/ }, ({ path: asked, kind, resolveDir }) => {
+    onResolve({ filter: /^\./ }, ({ path: asked, kind, resolveDir }) => {
       if (kind !== 'dynamic-import') return undefined;
       const file = path.relative(fileURLToPath(new URL('.', import.meta.url)), path.join(resolveDir, asked));
-      const name = ON_DEMAND.find((one) => ENTRIES[one] === file || one === asked);
-      return name === undefined ? undefined : { path: `./${name}.mjs`, external: true };
+      const name = Object.keys(ON_DEMAND).find((one) => ON_DEMAND[one] === file);
+      return name === undefined ? undefined : { path: `./${name}.code`, external: true };
     }),
 };
 
+/** The text of a program, or of the first file of a process. */
+async function bundled(entry, define) {
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    write: false,
+    plugins: failpoint === undefined ? [onDemand] : [onDemand, armed],
+    bundle: true,
+    // V8 keeps what it has compiled of a script, and not of a module (native/program.ts).
+    format: 'cjs',
+    supported: { 'dynamic-import': false },
+    platform: 'node',
+    target: 'node20',
+    // Of a package's two forms the one whose unused parts can be left out.
+    mainFields: ['module', 'main'],
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'none',
+    external: ['koffi', 'zstd-napi', '@parcel/watcher'],
+    define,
+  });
+  return outputFiles[0].text;
+}
+
+/** A source, what V8 has made of it, and the length of the source: the form that native/program.ts reads. */
+function programFile(source, compiled = Buffer.alloc(0)) {
+  const text = Buffer.from(source, 'latin1');
+  return Buffer.concat([text, compiled, Buffer.from(String(text.length).padStart(12, '0'), 'latin1')]);
+}
+
+async function sourceOf(entry) {
+  const text = await bundled(entry, {
+    CAPTURE_VERSION: JSON.stringify(version),
+    'import.meta.url': 'captureUrl',
+  });
+  return `(function(exports,require,module,__filename,__dirname){"use strict";const captureUrl=require("node:url").pathToFileURL(__filename).href;${text}\n})`;
+}
+
+/** The first file of every process; `keepsCode` only for the runs of this build. */
+function firstFile(keepsCode) {
+  return bundled('src/native/program.ts', {
+    CAPTURE_KEEPS_CODE: String(keepsCode),
+    'import.meta.filename': '__filename',
+  });
+}
+
+/**
+ * What V8 makes of the programs in a run, by name: the run is one of a short task. A program that cannot run here is
+ * built without: its starts take longer.
+ */
+async function compiledByRuns(sources) {
+  mkdirSync('node_modules/.cache', { recursive: true });
+  // Below the project, where the native packages are found.
+  const dir = mkdtempSync(path.resolve('node_modules/.cache/capture-build-'));
+  try {
+    const first = await firstFile(true);
+    for (const name of Object.keys(PROCESSES)) writeFileSync(path.join(dir, `${name}.cjs`), first);
+    for (const [name, source] of Object.entries(sources))
+      writeFileSync(path.join(dir, `${name}.code`), programFile(source));
+    mkdirSync(path.join(dir, 'work'));
+    const args = ['--to', '../store', '--results', 'r.dat', '--checkpoints', 'k.chk', '--', 'true'];
+    const { status, stderr } = spawnSync(process.execPath, ['../capture.cjs', ...args], {
+      cwd: path.join(dir, 'work'),
+      encoding: 'utf8',
+    });
+    if (status !== 0)
+      process.stderr.write(`build: starts will take longer, a run here ended with ${status}: ${stderr}`);
+    const made = Object.keys(sources).filter((name) => existsSync(path.join(dir, `${name}.code.v8`)));
+    return Object.fromEntries(made.map((name) => [name, readFileSync(path.join(dir, `${name}.code.v8`))]));
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
+
 mkdirSync(outdir, { recursive: true });
 const stale = new Set(readdirSync(outdir));
-await Promise.all(
-  Object.entries(ENTRIES).map(([name, entry]) =>
-    build({
-      entryPoints: { [name]: entry },
-      outdir,
-      plugins: failpoint === undefined ? [onDemand] : [onDemand, armed],
-      outExtension: { '.js': '.mjs' },
-      bundle: true,
-      format: 'esm',
-      platform: 'node',
-      target: 'node20',
-      // Of a package's two forms the one whose unused parts can be left out.
-      mainFields: ['module', 'main'],
-      minifySyntax: true,
-      minifyWhitespace: true,
-      legalComments: 'none',
-      external: ['koffi', 'zstd-napi', '@parcel/watcher'],
-      define: { CAPTURE_VERSION: JSON.stringify(version) },
-      banner: {
-        // CommonJS packages in an ES bundle still call require for Node's own modules.
-        js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
-      },
-    }),
-  ),
+/** At once: a capture that runs from here finds the old file or the new one. */
+function put(name, content) {
+  const file = path.join(outdir, name);
+  writeFileSync(`${file}.new`, content);
+  renameSync(`${file}.new`, file);
+  stale.delete(name);
+}
+
+const sources = Object.fromEntries(
+  await Promise.all(Object.entries(PROGRAMS).map(async ([name, entry]) => [name, await sourceOf(entry)])),
 );
+// With a failpoint of the crash tests a run would not end well.
+const compiled = failpoint === undefined ? await compiledByRuns(sources) : {};
+for (const [name, source] of Object.entries(sources))
+  put(`${name}.code`, programFile(source, compiled[name]));
+const first = await firstFile(false);
+for (const name of Object.keys(PROCESSES)) put(`${name}.cjs`, first);
 
 // Only now: a capture that runs from here must not lose its program in between.
-for (const name of stale) if (!(path.parse(name).name in ENTRIES)) rmSync(path.join(outdir, name));
+for (const name of stale) rmSync(path.join(outdir, name), { recursive: true });

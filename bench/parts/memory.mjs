@@ -43,7 +43,7 @@ export const memory = {
 };
 
 function look(pids) {
-  const isSidecar = (pid) => commandOf(pid).includes('sidecar.mjs');
+  const isSidecar = (pid) => commandOf(pid).includes('sidecar.cjs');
   const sum = (some) => some.reduce((total, pid) => total + pssMiB(pid), 0);
   const sidecars = pids.filter(isSidecar);
   return { sidecarMiB: sum(sidecars), launcherMiB: sum(pids.slice(0, 1)), allMiB: sum(pids) };

@@ -23,7 +23,7 @@ const READER_GONE = statusOfSignal(13);
 
 guardInspector();
 const [name = '', ...args] = ownArguments();
-process.exit(await main());
+void main().then((status) => process.exit(status));
 
 async function main(): Promise<ExitStatus> {
   const stopping = new AbortController();

@@ -42,7 +42,7 @@ type Try =
   | { readonly kind: 'nothing'; readonly why: string; readonly heard: boolean; readonly again: boolean };
 
 guardInspector();
-process.exit(await main());
+void main().then((status) => process.exit(status));
 
 async function main(): Promise<ExitStatus> {
   // Behind `flush` itself.

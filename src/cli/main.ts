@@ -17,9 +17,13 @@ import type { DryRunLine } from './standalone.ts';
 
 // SIGUSR1 must not open a debugger, not even while we are starting.
 guardInspector();
-const status = await main();
-await allSaid();
-process.exit(status);
+void runAndExit();
+
+async function runAndExit(): Promise<never> {
+  const status = await main();
+  await allSaid();
+  process.exit(status);
+}
 
 async function main(): Promise<ExitStatus> {
   try {
@@ -210,7 +214,7 @@ async function run(
     settings,
     task,
     // Beside this module in the bundle (build.mjs).
-    sidecarEntry: fileURLToPath(new URL('./sidecar.mjs', import.meta.url)),
+    sidecarEntry: fileURLToPath(new URL('./sidecar.cjs', import.meta.url)),
     say,
     ignoredSignals: readInherited(process.env).ignoredSignals,
   });

@@ -23,12 +23,8 @@ interface Current {
 if (parentPort === null) throw new Error('worker is the entry of a worker thread');
 const port = parentPort;
 
-const resources: Resources = {
-  ...(workerData as WorkerData),
-  compressor: await loadCompressor(),
-  buffers: new Buffers(MIN_PART_BYTES, SPARE_PARTS),
-  buffer: new Uint8Array(READ_BYTES),
-};
+const buffers = new Buffers(MIN_PART_BYTES, SPARE_PARTS);
+const resources = openResources();
 let current: Current | undefined;
 let isClosing = false;
 
@@ -43,7 +39,7 @@ port.on('message', (message: ToWorker) => {
       current?.wake?.();
       return;
     case 'give-back':
-      return resources.buffers.giveBack(message.bytes);
+      return buffers.giveBack(message.bytes);
     case 'cancel':
       current?.giveUp.abort();
       current?.wake?.();
@@ -55,6 +51,11 @@ port.on('message', (message: ToWorker) => {
       if (current === undefined) close();
   }
 });
+
+async function openResources(): Promise<Resources> {
+  const compressor = await loadCompressor();
+  return { ...(workerData as WorkerData), compressor, buffers, buffer: new Uint8Array(READ_BYTES) };
+}
 
 async function work(request: WorkerRequest, job: Current): Promise<void> {
   const { signal } = job.giveUp;
@@ -73,14 +74,15 @@ async function work(request: WorkerRequest, job: Current): Promise<void> {
 }
 
 function close(): void {
-  resources.buffers.empty();
+  buffers.empty();
   port.close();
 }
 
-function answerTo(request: WorkerRequest, outlet: Outlet, signal: AbortSignal): Promise<WorkerAnswer> {
+async function answerTo(request: WorkerRequest, outlet: Outlet, signal: AbortSignal): Promise<WorkerAnswer> {
   const { work, smallOnly, seen } = request;
-  if (work.kind === 'range') return readRange(resources, { job: work.job, smallOnly }, outlet, signal);
-  return readFile(resources, { work, smallOnly, seen }, outlet, signal);
+  const opened = await resources;
+  if (work.kind === 'range') return readRange(opened, { job: work.job, smallOnly }, outlet, signal);
+  return readFile(opened, { work, smallOnly, seen }, outlet, signal);
 }
 
 function outletOf(job: Current): Outlet {
@@ -92,7 +94,7 @@ function outletOf(job: Current): Outlet {
     }
     job.giveUp.signal.throwIfAborted();
   };
-  const drop = (bytes: Uint8Array): void => resources.buffers.giveBack(bytes);
+  const drop = (bytes: Uint8Array): void => buffers.giveBack(bytes);
   return {
     ready,
     drop,

@@ -24,8 +24,11 @@ import {
   type WorkerThread,
 } from './worker-runner.ts';
 
-/** JavaScript's share only: buffers and zstd's memory do not count. A worker needs about 6 MiB of it. */
-const HEAP_MB = { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 4 };
+/**
+ * JavaScript's share only: buffers and zstd's memory do not count. A worker needs about 6 MiB of it; V8 looks for
+ * garbage when half of it is taken.
+ */
+const HEAP_MB = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
 /** A worker in the middle of a read(2) of a dead file server hears nothing. */
 const CLOSE_MS = 2000;
 

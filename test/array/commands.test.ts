@@ -48,7 +48,7 @@ describe.each(ARRAY_COMMAND_NAMES)('capture %s', (name) => {
 
 it('bin/capture sends no other word there than the commands of the table', () => {
   const shim = fs.readFileSync(BIN, 'utf8');
-  const [, words = ''] = /^ {2}([a-z| ]+)\) main=\S*array\.mjs/m.exec(shim) ?? [];
+  const [, words = ''] = /^ {2}([a-z| ]+)\) main=\S*array\.cjs/m.exec(shim) ?? [];
   expect(words.split(' | ')).toEqual(ARRAY_COMMAND_NAMES);
 });
 

@@ -73,7 +73,7 @@ async function opensOfStart(options: readonly string[], env: NodeJS.ProcessEnv):
 it('a run with a directory opens at most ten files of the installation before its task runs', async () => {
   const opened = await opensOfStart(['--to', place.store], {});
   expect(opened.length, opened.join('\n')).toBeLessThanOrEqual(MOST_OPENS);
-  expect(opened.map((file) => path.basename(file))).toContain('sidecar.mjs');
+  expect(opened.map((file) => path.basename(file))).toContain('sidecar.code');
 }, 30_000);
 
 it('a run with S3 opens at most ten files of the installation before its task runs', async () => {
@@ -81,5 +81,5 @@ it('a run with S3 opens at most ten files of the installation before its task ru
   onTestFinished(() => server.stop());
   const opened = await opensOfStart(['--to', `s3://${server.bucket}/run`, '--path-style'], server.env);
   expect(opened.length, opened.join('\n')).toBeLessThanOrEqual(MOST_OPENS);
-  expect(opened.map((file) => path.basename(file))).toContain('s3.mjs');
+  expect(opened.map((file) => path.basename(file))).toContain('s3.code');
 }, 30_000);

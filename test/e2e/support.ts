@@ -209,11 +209,11 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** The sidecar of a launcher: its child that runs dist/sidecar.mjs. */
+/** The sidecar of a launcher: its child that runs dist/sidecar.cjs. */
 export function sidecarOf(launcher: number): number | undefined {
   return childrenOf(launcher).find((pid) => {
     try {
-      return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('sidecar.mjs');
+      return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('sidecar.cjs');
     } catch {
       return false;
     }

@@ -80,18 +80,17 @@ export async function buildLauncher(): Promise<Launcher> {
   const cache = path.resolve('node_modules/.cache');
   fs.mkdirSync(cache, { recursive: true });
   const dir = fs.mkdtempSync(path.join(cache, 'capture-launch-'));
-  const program = path.join(dir, 'dist/capture.mjs');
+  const program = path.join(dir, 'dist/capture.cjs');
   await build({
     entryPoints: [fixture('launcher.ts')],
     outfile: program,
     bundle: true,
-    format: 'esm',
+    format: 'cjs',
     platform: 'node',
     target: 'node20',
     external: ['koffi'],
-    banner: {
-      js: "import { createRequire as make } from 'node:module'; const require = make(import.meta.url);",
-    },
+    define: { 'import.meta.url': 'thisUrl' },
+    banner: { js: "const thisUrl = require('node:url').pathToFileURL(__filename).href;" },
   });
   fs.mkdirSync(path.join(dir, 'bin'));
   const file = path.join(dir, 'bin/capture');

@@ -17,7 +17,7 @@ beforeEach(() => {
   const report = `
     const { CAPTURE_SIGIGN: ignored, CAPTURE_SIGBLK: blocked, CAPTURE_FDS: fds, CAPTURE_NOFILE: openFiles } = process.env;
     console.log(JSON.stringify({ pid: process.pid, args: process.argv.slice(2), ignored, blocked, fds, openFiles }));`;
-  fs.writeFileSync(path.join(dir, 'package/dist/capture.mjs'), report);
+  fs.writeFileSync(path.join(dir, 'package/dist/capture.cjs'), report);
 });
 afterEach(() => fs.rmSync(dir, { recursive: true, force: true }));
 
@@ -150,8 +150,8 @@ describe('bin/capture', () => {
 
   test('never lets a SIGUSR1 open a debug port, however early it comes', async () => {
     fs.writeFileSync(
-      path.join(dir, 'package/dist/capture.mjs'),
-      `import inspector from 'node:inspector';
+      path.join(dir, 'package/dist/capture.cjs'),
+      `const inspector = require('node:inspector');
        const seen = setInterval(() => undefined, 1000);
        process.on('SIGUSR2', () => { console.log(String(inspector.url())); clearInterval(seen); });
        process.kill(process.pid, 'SIGUSR1');`,

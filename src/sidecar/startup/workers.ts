@@ -19,7 +19,7 @@ export function openRunWorkers(settings: Settings, root: WorkDir, log: Log): Wor
     count: settings.workers,
     smallBytes: SMALL_BYTES,
     // In the bundle its threads are workers (entry.ts, build.mjs).
-    entry: new URL('./sidecar.mjs', import.meta.url),
+    entry: new URL('./sidecar.cjs', import.meta.url),
     spoolDir: spoolDirOf(settings, log),
     spoolLimitBytes: settings.spoolLimitBytes,
   });
