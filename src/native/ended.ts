@@ -125,8 +125,8 @@ export interface Pidfd {
 
 /** Undefined when the process is gone, or the kernel has no such thing. */
 export function openPidfd(pid: number): Pidfd | undefined {
-  const fd = openPid(SYS_PIDFD_OPEN, 'long', pid, 'unsigned int', 0);
-  if (fd < 0) return undefined;
+  const fd = pidDescriptor(pid);
+  if (fd === undefined) return undefined;
   return {
     ended: () => {
       // In this order: whoever waits for it meanwhile makes it known to the pidfd.
@@ -135,6 +135,12 @@ export function openPidfd(pid: number): Pidfd | undefined {
     },
     close: () => fs.closeSync(fd),
   };
+}
+
+/** Closed on exec; undefined when the process is gone, or the kernel has no such thing (pidfd_open(2)). */
+export function pidDescriptor(pid: number): number | undefined {
+  const fd = openPid(SYS_PIDFD_OPEN, 'long', pid, 'unsigned int', 0);
+  return fd < 0 ? undefined : fd;
 }
 
 function waitedStatus(fd: number): number | undefined {

@@ -1,9 +1,10 @@
 // The first step of the flow: inotify(7) as libc offers it, how its bytes reach this thread, and the events in them.
 // Nothing here knows paths or decides anything; every number is the kernel's.
 import { once } from 'node:events';
-import { Socket, type OnReadOpts, type SocketConstructorOpts } from 'node:net';
+import type { Socket } from 'node:net';
 import { decodePath, pathBytes } from '../model/path.ts';
 import { bindLibc, lastErrno, libcFunction, systemError } from '../native/libc.ts';
+import { checked, type DescriptorCalls, libcDescriptors, socketOn } from '../native/readable.ts';
 
 export const IN = {
   closeWrite: 0x8,
@@ -25,7 +26,7 @@ export const DIRECTORY_MASK =
   IN.closeWrite | IN.movedFrom | IN.movedTo | IN.create | IN.onlyDir | IN.dontFollow;
 
 /** The system calls of the watcher. Those that fail throw as node:fs does; a test may put in its own. */
-export interface InotifyCalls {
+export interface InotifyCalls extends DescriptorCalls {
   /** A new inotify instance, non-blocking (inotify_init1(2)); EMFILE: `max_user_instances` is used up. */
   open(): number;
   /** Watches `path` and returns the watch descriptor; ENOSPC: `max_user_watches` is used up. */
@@ -36,11 +37,6 @@ export interface InotifyCalls {
   read(fd: number, bytes: Buffer): number;
   /** Bytes that are queued now (FIONREAD). */
   queuedBytes(fd: number): number;
-  /** Both ends non-blocking, closed on exec: [read end, write end]. */
-  pipe(): readonly [number, number];
-  /** Makes `to` another name of the open file `from` (dup3(2)). */
-  replace(from: number, to: number): void;
-  close(fd: number): void;
 }
 
 const initialize = libcFunction<[flags: number]>('int inotify_init1(int)');
@@ -48,9 +44,6 @@ const addWatch = libcFunction<[number, Buffer, number]>('int inotify_add_watch(i
 const removeWatch = libcFunction<[number, number]>('int inotify_rm_watch(int, int)');
 const readBytes = libcFunction<[number, Buffer, number]>('long read(int, void*, size_t)');
 const ioctl = libcFunction<[number, number, 'void*', Buffer]>('int ioctl(int, unsigned long, ...)');
-const pipe2 = libcFunction<[Buffer, number]>('int pipe2(void*, int)');
-const dup3 = libcFunction<[number, number, number]>('int dup3(int, int, int)');
-const closeFd = libcFunction<[number]>('int close(int)');
 
 const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
@@ -58,6 +51,7 @@ const O_CLOEXEC = 0o2000000;
 const FIONREAD = process.arch === 'ppc64' ? 0x4004667f : 0x541b;
 
 export const libcInotify: InotifyCalls = {
+  ...libcDescriptors,
   open: () => checked('inotify_init1', initialize(O_NONBLOCK | O_CLOEXEC)),
   add: (fd, path, mask) => {
     const name = Buffer.concat([pathBytes(path), Buffer.of(0)]);
@@ -76,19 +70,7 @@ export const libcInotify: InotifyCalls = {
     checked('ioctl', ioctl(fd, FIONREAD, 'void*', Buffer.from(answer.buffer)));
     return answer[0] ?? 0;
   },
-  pipe: () => {
-    const ends = new Int32Array(2);
-    checked('pipe2', pipe2(Buffer.from(ends.buffer), O_NONBLOCK | O_CLOEXEC));
-    return [ends[0] ?? -1, ends[1] ?? -1];
-  },
-  replace: (from, to) => void checked('dup3', dup3(from, to, O_CLOEXEC)),
-  close: (fd) => void closeFd(fd),
 };
-
-function checked(call: string, answer: number, path?: string): number {
-  if (answer >= 0) return answer;
-  throw systemError(call, lastErrno(), path);
-}
 
 export type OnBytes = (bytes: Buffer, length: number) => void;
 
@@ -123,9 +105,8 @@ const POLLFD_BYTES = 8;
 const WITHOUT_LIMIT = -1;
 
 /**
- * The quick way, without thread or compiler: a socket on a pipe's read end, which dup3(2) makes another name
- * of the inotify instance before libuv hands it to epoll_ctl(2). It leans on libuv's order, hence the
- * self-test. A read error has no listener: it ends the process, as nothing would be heard any more.
+ * The quick way, without thread or compiler: libuv's own epoll. It leans on libuv's order, hence the self-test. A read
+ * error has no listener: it ends the process, as nothing would be heard any more.
  */
 export const openEpollReader: OpenReader = (calls) => {
   const instance = calls.open();
@@ -139,18 +120,7 @@ export const openEpollReader: OpenReader = (calls) => {
   let socket: Socket;
   let fd: number;
   try {
-    let writeEnd: number;
-    [fd, writeEnd] = calls.pipe();
-    const onread: OnReadOpts = { buffer: bytes, callback: take };
-    const how: SocketConstructorOpts & { onread: OnReadOpts } = {
-      fd,
-      readable: true,
-      writable: false,
-      onread,
-    };
-    socket = new Socket(how);
-    calls.replace(instance, fd);
-    calls.close(writeEnd);
+    ({ socket, fd } = socketOn(instance, calls, { buffer: bytes, callback: take }));
   } finally {
     calls.close(instance);
   }

@@ -18,12 +18,6 @@ import type { Watcher, WatcherOptions, WatchSystem } from './watching.ts';
 /** A new name, or half of a rename, is decided about after this long, or at once by drainNow(). */
 const PENDING_MS = 5;
 
-/**
- * How often the task's processes are looked at when nothing is closed: a death that is older than that casts no doubt
- * on the next close.
- */
-const LOOK_EVERY_MS = 2000;
-
 /** Throws when inotify cannot be used here; an errno is in the error's `code`. */
 export async function openKernelWatcher(options: WatcherOptions, system: WatchSystem): Promise<Watcher> {
   const network = networkFileSystem(system.fileSystemType(options.root.path));
@@ -53,7 +47,6 @@ class KernelWatcher implements Watcher {
   readonly #closing = new AbortController();
   /** Only where scans are needed beside the events. */
   #lastSeen: LastSeen | undefined;
-  #looks: NodeJS.Timeout | undefined;
   #pendingTimer: NodeJS.Timeout | undefined;
   #lookTimer: NodeJS.Timeout | undefined;
   #ended: Promise<void> | undefined;
@@ -90,7 +83,7 @@ class KernelWatcher implements Watcher {
   /** Resolves when every directory that can hold a declared file is watched. */
   async start(): Promise<void> {
     const { root, rescanMs, witness } = this.#options;
-    if (witness !== undefined) this.#looks = setInterval(() => this.look(), LOOK_EVERY_MS).unref();
+    witness?.whenDue(() => this.look());
     this.#reader.listen(this.#accept);
     this.#kernel.watchRoot();
     for await (const _ of listTreeInTurns(this.#kernel.walk, this.#closing.signal)) this.#deliver();
@@ -140,7 +133,6 @@ class KernelWatcher implements Watcher {
     this.#closing.abort();
     clearTimeout(this.#pendingTimer);
     clearTimeout(this.#lookTimer);
-    clearInterval(this.#looks);
     await this.#passes.close();
     await this.#reader.close();
   }

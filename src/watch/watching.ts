@@ -19,7 +19,7 @@ export interface WatcherOptions {
   /** Time between two scans, where scans are needed. */
   readonly rescanMs: number;
   /** Says who closed a file; undefined: nobody can. It stays the caller's. */
-  readonly witness?: Pick<Witness, 'judge' | 'nextMs'> | undefined;
+  readonly witness?: Pick<Witness, 'judge' | 'nextMs' | 'whenDue'> | undefined;
 }
 
 export interface Watcher {

@@ -1,8 +1,16 @@
 // Looks at the task's processes after closes were read, and says whether one of them died: one look for all closes
 // that came together. It watches nobody else's processes, and never says that it saw what it could not see.
-import { evidenceOf, NOBODY, type Evidence, type Look, type Seen } from '../model/file/evidence.ts';
+import {
+  evidenceOf,
+  hasChanged,
+  NOBODY,
+  type Evidence,
+  type Look,
+  type Seen,
+} from '../model/file/evidence.ts';
 import { ProcReader, type ProcessFacts } from '../native/proc-reader.ts';
 import { isHidden, processesWithEnvironment, startsElsewhere } from '../native/processes.ts';
+import { DueLooks } from './due-looks.ts';
 
 /** PF_EXITING of linux/sched.h. */
 const PF_EXITING = 0x4;
@@ -25,6 +33,8 @@ export interface Witness {
   judge(): Evidence;
   /** When the next look is due, as `performance.now()`: until then more closes may come together. */
   readonly nextMs: number;
+  /** From now on calls `look` when one is due though nothing was closed: an old death must cast no doubt on a close. */
+  whenDue(look: () => void): void;
   /** The task's processes at the last look. */
   pids(): readonly number[];
   close(): void;
@@ -59,12 +69,15 @@ export function openWitness(options: WitnessOptions, now = () => performance.now
   /** Without a launcher nobody adopts orphans where we look: after one more death some may have gone unseen. */
   let isLost = false;
   let nextMs = now();
+  let due: DueLooks | undefined;
   const look = (): Evidence => {
     const startMs = now();
     const seen = lookAtTask(reader, task, before);
     const hasLauncher = seen.processes.has(task.launcher);
     const evidence = evidenceOf(hasLauncher ? before : without(before, task.launcher), seen);
+    const news = { hasChanged: hasChanged(before, seen), isRemote: seen.isRemote, pids: living(seen) };
     before = seen;
+    due?.looked(news);
     const endMs = now();
     nextMs = endMs + Math.min(MOST_PAUSE_MS, (endMs - startMs) * SHARE);
     if (evidence === 'doubtful') diedAtMs = endMs;
@@ -77,20 +90,30 @@ export function openWitness(options: WitnessOptions, now = () => performance.now
       return nextMs;
     },
     judge: look,
+    whenDue: (take) => {
+      due = new DueLooks(take);
+    },
     pids: () => [...before.processes.keys()].filter((pid) => pid !== task.launcher),
-    close: () => reader.close(),
+    close: () => {
+      due?.close();
+      reader.close();
+    },
   };
 }
 
 /** The launcher itself writes no declared file: its death is none that closes one. */
-function without({ processes, isBlind }: Look, launcher: number): Look {
-  return { processes: new Map([...processes].filter(([pid]) => pid !== launcher)), isBlind };
+function without(look: Look, launcher: number): Look {
+  return { ...look, processes: new Map([...look.processes].filter(([pid]) => pid !== launcher)) };
+}
+
+function living({ processes }: Look): readonly number[] {
+  return [...processes].flatMap(([pid, { life }]) => (life === 'alive' ? [pid] : []));
 }
 
 function lookAtTask(reader: ProcReader, task: TaskProcesses, before: Look): Look {
   const processes = new Map<number, Seen>();
   let isBlind = false;
-  let hasRemote = false;
+  let isRemote = false;
   const visit = (pid: number): void => {
     if (pid === task.self || processes.has(pid)) return;
     // The launcher is Node: it starts processes from its main thread, which also adopts orphans.
@@ -105,7 +128,7 @@ function lookAtTask(reader: ProcReader, task: TaskProcesses, before: Look): Look
     if (pid === task.launcher && seen.life !== 'alive') return;
     processes.set(pid, seen);
     isBlind ||= facts.children === undefined || (facts.ignores & SIGCHLD_BIT) !== 0;
-    hasRemote ||= startsElsewhere(facts.name);
+    isRemote ||= startsElsewhere(facts.name);
     for (const child of facts.children ?? []) visit(child);
   };
   visit(task.launcher);
@@ -113,9 +136,10 @@ function lookAtTask(reader: ProcReader, task: TaskProcesses, before: Look): Look
     // What it had started is some other process's child now.
     for (const [pid, seen] of before.processes) if (seen.life !== 'dead') visit(pid);
   }
-  if (hasRemote) isBlind ||= !visitRemote(reader, task, processes, visit);
+  // A rank that came and went since a look that knew of no daemon has left no trace.
+  if (isRemote) isBlind ||= !visitRemote(reader, task, processes, visit) || !before.isRemote;
   reader.keepOnly(processes);
-  return { processes, isBlind };
+  return { processes, isBlind, isRemote };
 }
 
 /** What a daemon has started for the task, and the daemon, which waits for it. False when they cannot all be seen. */

@@ -39,7 +39,7 @@ export interface WatchedOptions {
   readonly rescanMs?: number;
   readonly system?: Partial<WatchSystem>;
   readonly onClosed?: (event: ClosedEvent, watcher: Watcher) => void;
-  readonly witness?: Pick<Witness, 'judge' | 'nextMs'> | undefined;
+  readonly witness?: Pick<Witness, 'judge' | 'nextMs' | 'whenDue'> | undefined;
 }
 
 /** An empty directory: in memory where there is such a place, for the sake of 200,000 files. */

@@ -26,10 +26,12 @@ export interface Look {
   readonly processes: ReadonlyMap<number, Seen>;
   /** Some of them cannot be seen, or may end without a trace. */
   readonly isBlind: boolean;
+  /** A daemon may start some of them: they are found by a look, and nothing tells of those that came and went. */
+  readonly isRemote: boolean;
 }
 
 /** Before the first look. */
-export const NOBODY: Look = { processes: new Map(), isBlind: false };
+export const NOBODY: Look = { processes: new Map(), isBlind: false, isRemote: false };
 
 /**
  * What the second of two looks says of the closes that were queued between them.
@@ -49,6 +51,20 @@ export function evidenceOf(before: Look, now: Look): Evidence {
     if (isNew(seen, before.processes.get(pid)) && (seen.life !== 'alive' || seen.reaped > 0))
       return 'doubtful';
   return now.isBlind ? 'unknown' : 'clean';
+}
+
+/** Was anybody born, or did anybody end, or wait for one that did, between two looks? Who is exiting will soon end. */
+export function hasChanged(before: Look, now: Look): boolean {
+  if (before.processes.size !== now.processes.size) return true;
+  return [...now.processes].some(([pid, seen]) => {
+    const known = before.processes.get(pid);
+    return (
+      isNew(seen, known) ||
+      known?.life !== seen.life ||
+      known.reaped !== seen.reaped ||
+      seen.life === 'exiting'
+    );
+  });
 }
 
 function hasDied(before: Seen, now: Seen | undefined): boolean {

@@ -2,16 +2,40 @@
 // each look can see; the order of its events is any order.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { evidenceOf, NOBODY, type Evidence, type Look, type Seen } from '../../../src/model/file/evidence.ts';
+import {
+  evidenceOf,
+  hasChanged,
+  NOBODY,
+  type Evidence,
+  type Look,
+  type Seen,
+} from '../../../src/model/file/evidence.ts';
 
 const alive = (more: Partial<Seen> = {}): Seen => ({ startTicks: 1, life: 'alive', reaped: 0, ...more });
 const look = (processes: Record<number, Seen>, isBlind = false): Look => ({
   processes: new Map(Object.entries(processes).map(([pid, seen]) => [Number(pid), seen])),
   isBlind,
+  isRemote: false,
 });
 
 describe('between two looks', () => {
   const before = look({ 1: alive(), 2: alive({ reaped: 9 }) });
+
+  it.each<[string, Look, boolean]>([
+    ['nobody is born and nobody ends', before, false],
+    ['a process is born', look({ 1: alive(), 2: alive({ reaped: 9 }), 3: alive() }), true],
+    ['a process is gone', look({ 1: alive() }), true],
+    ['another process has the pid', look({ 1: alive(), 2: alive({ startTicks: 7, reaped: 9 }) }), true],
+    ['a process has become a zombie', look({ 1: alive(), 2: alive({ reaped: 9, life: 'dead' }) }), true],
+    ['a parent has waited for a child', look({ 1: alive(), 2: alive({ reaped: 12 }) }), true],
+  ])('%s: that is a change, or not', (_, now, isChange) => {
+    expect(hasChanged(before, now)).toBe(isChange);
+  });
+
+  it('who is exiting will soon have ended: that is a change each time', () => {
+    const exiting = look({ 1: alive({ life: 'exiting' }) });
+    expect(hasChanged(exiting, exiting)).toBe(true);
+  });
 
   it.each<[string, Look, Evidence]>([
     ['nothing has changed: closes are clean', before, 'clean'],
@@ -132,7 +156,7 @@ class Kernel {
     const seen = [...this.#all].map(
       ([pid, { life, reaped, born }]) => [pid, { startTicks: born, life, reaped }] as const,
     );
-    return { processes: new Map(seen), isBlind: false };
+    return { processes: new Map(seen), isBlind: false, isRemote: false };
   }
 }
 

@@ -1,0 +1,93 @@
+// The deaths of real processes that are not our children.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Deaths, openDeaths } from '../../src/native/deaths.ts';
+import { newDeferred } from '../../src/model/waiting.ts';
+
+/** Processes that wait, below a shell that waits for them. */
+async function grandchildren(count: number): Promise<readonly number[]> {
+  const script = `for n in $(seq ${count}); do sleep 3600 & echo $!; done; echo ready; wait; exec sleep 3600`;
+  const shell: ChildProcess = spawn('bash', ['-c', script], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    detached: true,
+  });
+  onTestFinished(() => void process.kill(-(shell.pid ?? 0), 'SIGKILL'));
+  let said = '';
+  shell.stdout?.on('data', (text) => (said += String(text)));
+  while (!said.includes('ready')) await once(shell.stdout as NodeJS.EventEmitter, 'data');
+  return said.trim().split('\n').slice(0, -1).map(Number);
+}
+
+/** `next()` resolves at the next death that is told. */
+function opened(): { readonly deaths: Deaths; next(): Promise<void>; told(): number } {
+  let told = 0;
+  let heard = newDeferred<void>();
+  const deaths = openDeaths(() => {
+    told += 1;
+    heard.resolve();
+    heard = newDeferred<void>();
+  });
+  if (deaths === undefined) throw new Error('this kernel has no pidfd');
+  onTestFinished(() => deaths.close());
+  return { deaths, next: () => heard.promise, told: () => told };
+}
+
+describe('deaths', () => {
+  it('are told of processes that are not our children, once for each call', async () => {
+    const [a = 0, b = 0, c = 0] = await grandchildren(3);
+    const { deaths, next, told } = opened();
+    expect(deaths.follow([a, b, c])).toBe(true);
+    const first = next();
+    process.kill(b, 'SIGKILL');
+    await first;
+    // Nobody has asked for more. Somebody else hears of it.
+    const other = opened();
+    expect(other.deaths.follow([c])).toBe(true);
+    const third = other.next();
+    process.kill(c, 'SIGKILL');
+    await third;
+    expect(told()).toBe(1);
+    const second = next();
+    expect(deaths.follow([a])).toBe(true);
+    process.kill(a, 'SIGKILL');
+    await second;
+    expect(told()).toBe(2);
+  });
+
+  it('between two calls are told at once by the second one', async () => {
+    const [a = 0, b = 0] = await grandchildren(2);
+    const { deaths, next } = opened();
+    expect(deaths.follow([a, b])).toBe(true);
+    const first = next();
+    process.kill(a, 'SIGKILL');
+    await first;
+    process.kill(b, 'SIGKILL');
+    const second = next();
+    expect(deaths.follow([b])).toBe(true);
+    await second;
+  });
+
+  it('of a process that is gone cannot be heard, nor of more than can be followed', async () => {
+    const child = spawn('true');
+    await once(child, 'exit');
+    const { deaths } = opened();
+    expect(deaths.follow([child.pid ?? 0])).toBe(false);
+    const many = await grandchildren(257);
+    expect(deaths.follow(many)).toBe(false);
+    expect(deaths.follow(many.slice(1))).toBe(true);
+  });
+
+  it('are told no more once closed', async () => {
+    const [a = 0] = await grandchildren(1);
+    const closed = opened();
+    expect(closed.deaths.follow([a])).toBe(true);
+    closed.deaths.close();
+    const other = opened();
+    expect(other.deaths.follow([a])).toBe(true);
+    const heard = other.next();
+    process.kill(a, 'SIGKILL');
+    await heard;
+    expect(closed.told()).toBe(0);
+  });
+});
