@@ -27,9 +27,9 @@ const QUIET_MS = 100;
 /**
  * Why a file was not deleted. `changed`: it is not what was pushed. `reopened`: somebody has it open for
  * writing. `linked`: it has a second name. `unknown-writer`: the file system cannot tell. `gone`: the task
- * removed it.
+ * removed it. `mounted`: it stands on a file system that is mounted below the work directory.
  */
-type Refusal = 'changed' | 'reopened' | 'linked' | 'unknown-writer' | 'gone';
+type Refusal = 'changed' | 'reopened' | 'linked' | 'unknown-writer' | 'gone' | 'mounted';
 
 /**
  * `remade`: the file we had set aside moved, and meanwhile the task made its path anew. It is kept at `aside`,
@@ -171,7 +171,13 @@ async function setAsideAndDelete(
   // The journal took a while: look again, so that a file in use is not even moved.
   const before = standsAt(held, path) ? refusalOf(held, sameFingerprint) : whatStands(root, path);
   if (before !== undefined) return { kind: before };
-  fs.renameSync(absolutePath(root, path), absolutePath(root, aside));
+  try {
+    fs.renameSync(absolutePath(root, path), absolutePath(root, aside));
+  } catch (error) {
+    // A file system is mounted above it, below the work directory: its space is not the work directory's.
+    if (errnoOf(error) === 'EXDEV') return { kind: 'mounted' };
+    throw error;
+  }
   // Between the look and the rename the task may have renamed another file into place.
   reached('reclaim.set-aside');
   if (!standsAt(held, aside)) return giveBack(held, aside, 'changed');

@@ -32,6 +32,19 @@ describe('a work directory that is full', () => {
     expect(full.stdout().trim().split('\n')).toEqual(['.capture', 'junk']);
   });
 
+  it('leaves what stands on a file system of its own, without a word for each file', async () => {
+    fs.mkdirSync(place.at('volume'));
+    const elsewhere = run(
+      { tmpfs: { [place.at('volume')]: '1m' }, after: 'ls . volume' },
+      ['-r', '*.dat', '-r', 'volume/*.dat'],
+      'echo 1 > volume/a.dat; echo 2 > volume/b.dat; echo 3 > n.dat',
+    );
+    expect(await elsewhere.status, elsewhere.stderr()).toBe(0);
+    expect(elsewhere.stdout()).toBe('.:\nvolume\n\nvolume:\na.dat\nb.dat\n');
+    expect(elsewhere.stderr()).not.toContain('warning');
+    expect(elsewhere.stderr()).toContain('1 local file reclaimed');
+  });
+
   it('a restore that does not fit is status 69, and nothing is placed', async () => {
     fs.writeFileSync(place.at('seed'), noise(3 * MIB, 3));
     expect(await place.run(['-k', 'k.chk'], ['cp', 'seed', 'k.chk']).status).toBe(0);
