@@ -2,7 +2,7 @@
 // taken out again if it fails the user's check. A local file is never overwritten: it is moved aside, and the user is
 // told where it is and which of the two is newer.
 import fs from 'node:fs';
-import { CaptureError, reasonOf } from '../model/errors.ts';
+import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { Generation } from '../model/format/records.ts';
 import { isInside, type RelPath, showPath } from '../model/path.ts';
@@ -80,13 +80,19 @@ export function describeSetAside({ path, aside, newer }: SetAside): string {
   return `${showPath(path)}: the stored one is restored; the ${age}local one, which differs, is now ${showPath(aside)}`;
 }
 
+/** A rename is all or nothing, and there is none from one file system to another (rename(2)). */
+const MOUNTED_HINT = 'another file system is mounted there: make it the work directory (--workdir)';
+
 function attempt<T>(root: WorkDir, { source }: Whole, step: () => T): T {
   try {
     return step();
   } catch (error) {
     const what = `${showPath(source.path)} in ${root.path}`;
     throw new CaptureError(EXIT.unavailable, `cannot place ${what}: ${reasonOf(error)}`, {
-      hint: 'move away what is in its place, or check the rights of the directory',
+      hint:
+        errnoOf(error) === 'EXDEV'
+          ? MOUNTED_HINT
+          : 'move away what is in its place, or check the rights of the directory',
       cause: error,
     });
   }

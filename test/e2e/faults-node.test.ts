@@ -45,6 +45,18 @@ describe('a work directory that is full', () => {
     expect(elsewhere.stderr()).toContain('1 local file reclaimed');
   });
 
+  it('a restore onto a file system of its own is status 69, and says which directory is the right one', async () => {
+    fs.mkdirSync(place.at('volume'));
+    const options = ['--task-name', 't', '-k', 'volume/k.chk'];
+    expect(await place.run(options, ['sh', '-c', 'echo 1 > volume/k.chk']).status).toBe(0);
+    place.freshWork();
+    fs.mkdirSync(place.at('volume'));
+    const elsewhere = run({ tmpfs: { [place.at('volume')]: '1m' } }, options, 'echo started');
+    expect(await elsewhere.status, elsewhere.stderr()).toBe(69);
+    expect(elsewhere.stdout()).toBe('');
+    expect(elsewhere.stderr()).toMatch(/cannot place volume\/k\.chk.*EXDEV.*\n {2}try: .*--workdir/);
+  });
+
   it('a restore that does not fit is status 69, and nothing is placed', async () => {
     fs.writeFileSync(place.at('seed'), noise(3 * MIB, 3));
     expect(await place.run(['-k', 'k.chk'], ['cp', 'seed', 'k.chk']).status).toBe(0);
