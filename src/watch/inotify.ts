@@ -96,8 +96,10 @@ export type OpenReader = (calls: InotifyCalls) => Reader;
 /** Takes about 8,000 events at a time: half of the kernel's queue. */
 const READ_BYTES = 256 * 1024;
 
-/** More than 8,000 wake-ups a second. */
-const STORM = { wakeUps: 32, withinMs: 4, pauseMs: 2 } as const;
+/** Closes that follow one another are read together after this long: less than the requests for them take. */
+const GATHER_MS = 20;
+/** Two wake-ups that are further apart than this do not follow one another. */
+const SOON_MS = 2 * GATHER_MS;
 
 const POLLIN = 1;
 /** struct pollfd: int fd, short events, short revents. */
@@ -218,13 +220,13 @@ function pipeOrClose(calls: InotifyCalls, fd: number): readonly [number, number]
 }
 
 /**
- * In a storm each wake-up brings one event and takes CPU time that the task could use. After many of them in a
- * short time the kernel may collect events for a moment, far shorter than its queue is long.
+ * A wake-up for each event takes CPU time that the task could use: the loop turns, and all that a push needs has left the
+ * caches of the core. So the first event, and one after a while, is read at once; after the next one the kernel collects
+ * events for a moment, far shorter than its queue is long.
  */
 class Pauses {
   readonly #resume: () => void;
-  #sinceMs = 0;
-  #wakeUps = 0;
+  #lastMs = -Infinity;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(resume: () => void) {
@@ -233,14 +235,11 @@ class Pauses {
 
   /** At each wake-up. True: nothing is to be read until `resume`. */
   isDue(): boolean {
-    this.#wakeUps += 1;
-    if (this.#wakeUps < STORM.wakeUps) return false;
     const nowMs = performance.now();
-    const isStorm = nowMs - this.#sinceMs < STORM.withinMs;
-    this.#sinceMs = nowMs;
-    this.#wakeUps = 0;
-    if (isStorm) this.#timer = setTimeout(this.#resume, STORM.pauseMs);
-    return isStorm;
+    const isSoon = nowMs - this.#lastMs < SOON_MS;
+    this.#lastMs = nowMs;
+    if (isSoon) this.#timer = setTimeout(this.#resume, GATHER_MS);
+    return isSoon;
   }
 
   cancel(): void {

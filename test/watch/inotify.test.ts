@@ -1,7 +1,32 @@
-// The bytes of the kernel, as events.
-import { describe, expect, it } from 'vitest';
+// The bytes of the kernel, as events, and how they come.
+import fs from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { encodePath } from '../../src/model/path.ts';
-import { IN, parseEvents } from '../../src/watch/inotify.ts';
+import { IN, libcInotify, openEpollReader, parseEvents } from '../../src/watch/inotify.ts';
+import { freshDirectory } from './support.ts';
+
+it('reads closes that follow one another together', async () => {
+  const FILES = 100;
+  const dir = freshDirectory();
+  const reader = openEpollReader(libcInotify);
+  onTestFinished(() => reader.close());
+  let wakeUps = 0;
+  let closes = 0;
+  reader.listen((bytes, length) => {
+    wakeUps += 1;
+    parseEvents(bytes, length, () => (closes += 1));
+  });
+  libcInotify.add(reader.fd, dir, IN.closeWrite);
+  for (let n = 0; n < FILES; n += 1) {
+    fs.writeFileSync(`${dir}/f${n}`, 'x');
+    // The loop would read each one here.
+    await setImmediate();
+    await setImmediate();
+  }
+  await vi.waitUntil(() => closes === FILES, 10_000);
+  expect(wakeUps).toBeLessThan(FILES / 2);
+});
 
 describe('parseEvents', () => {
   it('reads each event of a buffer, names as the kernel padded them', () => {
