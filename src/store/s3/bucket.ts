@@ -1,14 +1,13 @@
 // One bucket and prefix, and how to ask for anything in it: every request of the driver goes through `request`, which
 // signs, retries, renews expired credentials, and words what went wrong. It never logs.
-import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto';
-import { SignatureV4 } from '@smithy/signature-v4';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { retrying } from '../contract/driver.ts';
 import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
 import { refusalOf } from './answer.ts';
-import type { Keys, KeySource } from './credentials.ts';
+import type { Keys } from './credentials.ts';
 import { keysOfVariables, newKeySource, placeOf, type Place } from './environment.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
+import { signerFor, type Signer } from './signature.ts';
 import { openTransport, type Answer, type Transport, type TransportTuning } from './transport.ts';
 import { PATH_STYLE } from './url.ts';
 
@@ -43,8 +42,8 @@ export interface Bucket {
   /** The keys that are valid now. */
   keys(): Promise<Keys>;
   /** Signs with what is valid now: there is a new one once the credentials have expired. */
-  signer(): SignatureV4;
-  renew(expired: SignatureV4): void;
+  signer(): Signer;
+  renew(expired: Signer): void;
   /** The time by which requests are signed; the server's, once it was seen to be another. */
   now(): Date;
   /** Learns the time from an answer that refuses. */
@@ -117,31 +116,6 @@ export async function accessOf(bucket: Bucket): Promise<Access> {
 /** S3 refuses a request that was signed 15 minutes earlier or later. */
 const TOLERATED_SKEW_MS = 5 * 60_000;
 
-function signerFor(region: string, credentials: KeySource): SignatureV4 {
-  return new SignatureV4({ service: 's3', region, credentials, sha256: Sha256, uriEscapePath: false });
-}
-
-/** The interface that the signer asks for: a hash, or with a secret a keyed one. */
-class Sha256 {
-  readonly #hash: Hash | Hmac;
-
-  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    this.#hash = secret === undefined ? createHash('sha256') : createHmac('sha256', secret as string);
-  }
-
-  update(bytes: Uint8Array): void {
-    this.#hash.update(bytes);
-  }
-
-  async digest(): Promise<Uint8Array> {
-    return this.#hash.digest();
-  }
-
-  reset(): void {
-    throw new Error('each is used once');
-  }
-}
-
 /** What a request adds to its operation and key. */
 export interface Call {
   readonly query?: Readonly<Record<string, string>>;
@@ -202,44 +176,34 @@ export async function request<Result, Instead = never>(
   });
 }
 
-/** https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html: the hash of the body is signed, too. */
 async function send(
   bucket: Bucket,
   { operation, key, signal }: RequestOptions<unknown>,
-  { query = {}, headers = {}, body }: Call,
-  signer: SignatureV4,
+  { query, headers, body }: Call,
+  sign: Signer,
 ): Promise<Answer> {
   const { method } = OPERATIONS[operation];
   const { server, authority, path: base } = bucket.place;
   const path = `${base}/${operation.startsWith('List') ? '' : escapedPath(bucket.prefix + key)}`;
-  const signedHeaders: Record<string, string> = { host: authority, 'user-agent': USER_AGENT, ...headers };
-  if (method === 'PUT' || method === 'POST') signedHeaders['content-length'] = String(body?.byteLength ?? 0);
-  const signed = await signer.sign(
-    {
-      method,
-      protocol: server.isTls ? 'https:' : 'http:',
-      hostname: server.host,
-      path,
-      query: { ...query },
-      headers: signedHeaders,
-      body,
-    },
-    { signingDate: bucket.now() },
-  );
-  const search = Object.entries(query).map(([name, value]) => `${name}=${escaped(value)}`);
-  const answer = await bucket.transport.send(
-    {
-      server,
-      method,
-      path: search.length === 0 ? path : `${path}?${search.join('&')}`,
-      headers: signed.headers,
-      body,
-    },
-    signal,
-  );
+  const search = query === undefined ? '' : searchOf(query);
+  const told: Record<string, string> = { host: authority, ...headers };
+  if (method === 'PUT' || method === 'POST') told['content-length'] = String(body?.byteLength ?? 0);
+  const signed = await sign({ method, path, search, headers: told, body }, bucket.now());
+  // Not signed: what stands between may change it.
+  signed['user-agent'] = USER_AGENT;
+  const whole = search === '' ? path : `${path}?${search}`;
+  const answer = await bucket.transport.send({ server, method, path: whole, headers: signed, body }, signal);
   if (answer.status < 300) return answer;
   if (answer.status === 403) bucket.setClock(answer);
   throw await refusalOf(answer);
+}
+
+/** In the order in which it is signed. */
+function searchOf(query: Readonly<Record<string, string>>): string {
+  return Object.keys(query)
+    .toSorted()
+    .map((name) => `${name}=${escaped(query[name] ?? '')}`)
+    .join('&');
 }
 
 const USER_AGENT = `capture/${CAPTURE_VERSION} node/${process.versions.node}`;
