@@ -25,7 +25,7 @@ import { warmUpWorkers } from './startup/workers.ts';
 export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const { log } = options;
   const stop = new AbortController();
-  // Every push under way listens to this signal: that is no leak.
+  // Many pieces of work listen to it at once: that is no leak.
   setMaxListeners(0, stop.signal);
   const fenced = new AbortController();
   const outage = openOutage(log, clockMs);

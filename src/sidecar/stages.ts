@@ -53,6 +53,7 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
     replaces: (path) => results.replaces(path),
     sizeOf: (path) => factsBeneath(root, path)?.size ?? 0,
     now,
+    signal: context.signal,
   });
   const reclaims = new Reclaims(context, results);
   const recorder = new Recorder(context, async () => {

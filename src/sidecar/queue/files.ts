@@ -17,7 +17,7 @@ import type { RelPath } from '../../model/path.ts';
 import { Changes } from '../../model/waiting.ts';
 import { SMALL_BYTES } from '../../read/small-file.ts';
 import { type ExistingPaths, type FileKey, FileStates, isOpen, type Need, OpenNeeds } from './file-states.ts';
-import { Alarm, Priority, type PushHandle, Ready } from './turns.ts';
+import { Alarm, NO_TIME, Priority, type PushHandle, Ready } from './turns.ts';
 
 /** Pushes under way at once: enough small ones to hide the store's latency, few enough large ones for the memory. */
 const MOST_PUSHES = 32;
@@ -35,6 +35,8 @@ export interface FilesOptions {
   /** Size of the local file in bytes; 0 if it is gone. */
   readonly sizeOf: (path: RelPath) => number;
   readonly now: () => number;
+  /** Its abort gives up every push. */
+  readonly signal: AbortSignal;
 }
 
 /** What is known of a close beside its path and time. */
@@ -79,7 +81,7 @@ export class Files {
     this.#options = options;
     this.#fileStates = new FileStates(options.paths);
     this.#needs = new OpenNeeds(this.#fileStates, (fileState) => this.isHeld(fileState));
-    this.#priority = new Priority(options.sizeOf, options.now);
+    this.#priority = new Priority(options.sizeOf, options.now, options.signal);
     this.#waiting = new Alarm(options.now, (due) => {
       for (const key of due) this.#ready.add(key);
       this.#pump();
@@ -206,7 +208,7 @@ export class Files {
   stop(): void {
     this.#stopped = true;
     this.#waiting.close();
-    this.#priority.giveUpAll();
+    this.#priority.giveUpAll(new Error(NO_TIME));
     this.#changes.notify();
   }
 

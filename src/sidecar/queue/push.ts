@@ -5,7 +5,6 @@ import { reasonOf } from '../../model/errors.ts';
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
-import { whileLinked } from '../../model/waiting.ts';
 import { StoreError } from '../../store/contract/store.ts';
 import type { Sent } from '../../upload/send.ts';
 import type { Context, Needs } from '../run/context.ts';
@@ -26,34 +25,32 @@ export interface PushParts {
   readonly suspects: ReadonlyMap<RelPath, Doubt>;
 }
 
-/** Each push ends when it is given up, or the whole run is. */
 export function pusherOf({ context, checkpoints, results, suspects }: PushParts): Pusher {
-  return (fileState, how) =>
-    whileLinked([context.signal, how.signal], async (signal) => {
-      const startedMs = context.now();
-      const progress = context.progress.file();
-      const onSent = (bytes: number): void => {
-        how.onSent(bytes);
-        progress.moved(bytes);
-      };
-      const handle = { ...how, signal, onSent };
-      const doubt = suspects.get(fileState.path);
-      try {
-        const sent =
-          fileState.role === 'checkpoint'
-            ? await checkpoints.push(fileState, handle)
-            : doubt === undefined
-              ? await results.push(fileState, handle)
-              : await pushPartial(context, fileState, handle, doubt);
-        const event = endedPush(sent, startedMs, context.now());
-        if (event.kind === 'stored' || event.kind === 'unchanged') progress.done(event.durable.size);
-        return event;
-      } catch (error) {
-        return failedPush(context, fileState, error, signal);
-      } finally {
-        progress.failed();
-      }
-    });
+  return async (fileState, how) => {
+    const startedMs = context.now();
+    const progress = context.progress.file();
+    const onSent = (bytes: number): void => {
+      how.onSent(bytes);
+      progress.moved(bytes);
+    };
+    const handle = { ...how, onSent };
+    const doubt = suspects.get(fileState.path);
+    try {
+      const sent =
+        fileState.role === 'checkpoint'
+          ? await checkpoints.push(fileState, handle)
+          : doubt === undefined
+            ? await results.push(fileState, handle)
+            : await pushPartial(context, fileState, handle, doubt);
+      const event = endedPush(sent, startedMs, context.now());
+      if (event.kind === 'stored' || event.kind === 'unchanged') progress.done(event.durable.size);
+      return event;
+    } catch (error) {
+      return failedPush(context, fileState, error, how.signal);
+    } finally {
+      progress.failed();
+    }
+  };
 }
 
 /** How a push that began at `startedMs` has ended. */

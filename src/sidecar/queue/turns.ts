@@ -152,11 +152,14 @@ export class Alarm {
   }
 }
 
+/** Why a push was given up at the end. */
+export const NO_TIME = 'no time was left to send it';
+
 /** What a push needs to know of this run, and tells it. */
 export interface PushHandle {
   /** It was torn once: copy it to the spool first. */
   readonly spoolFirst: boolean;
-  /** Aborts when the push is given up, or the sidecar gives everything up. */
+  /** Aborts when the push is given up, or the whole run is. */
   readonly signal: AbortSignal;
   /** The store has so many bytes more. */
   readonly onSent: (bytes: number) => void;
@@ -176,16 +179,20 @@ interface UnderWay {
 export class Priority {
   readonly #sizeOf: (path: RelPath) => number;
   readonly #now: () => number;
+  readonly #signal: AbortSignal;
   #rate = new LinkRate();
   readonly #underWay = new Map<FileKey, UnderWay>();
   #deadlineMs: number | undefined;
   /** Stored bytes for each byte of a file. */
   #ratio = 1;
 
-  /** `sizeOf`: size of the local file in bytes; 0 if it is gone. */
-  constructor(sizeOf: (path: RelPath) => number, now: () => number) {
+  /** `sizeOf`: size of the local file in bytes; 0 if it is gone. `signal`: its abort gives up every push. */
+  constructor(sizeOf: (path: RelPath) => number, now: () => number, signal: AbortSignal) {
     this.#sizeOf = sizeOf;
     this.#now = now;
+    this.#signal = signal;
+    // One listener for all pushes, of which there may be very many, one after the other.
+    signal.addEventListener('abort', () => this.giveUpAll(signal.reason), { once: true });
   }
 
   /** What is not sent by then is never sent, ms since the epoch; undefined: there is time. */
@@ -235,6 +242,7 @@ export class Priority {
     this.#underWay.set(key, push);
     this.#rate.began(this.#now());
     this.giveUpLate();
+    if (this.#signal.aborted) push.stop.abort(this.#signal.reason);
     return {
       spoolFirst,
       signal: push.stop.signal,
@@ -265,13 +273,13 @@ export class Priority {
     const nowMs = this.#now();
     const bytesPerMs = this.#rate.bytesPerMsWith(unheardBytes, nowMs);
     for (const { stop } of tooLate(pushes, { leftMs: this.#deadlineMs - nowMs, bytesPerMs })) {
-      stop.abort(new Error('no time was left to send it'));
+      stop.abort(new Error(NO_TIME));
     }
   }
 
   /** Nothing that is under way is of use any more. */
-  giveUpAll(): void {
-    for (const { stop } of this.#underWay.values()) stop.abort(new Error('no time was left to send it'));
+  giveUpAll(why: unknown): void {
+    for (const { stop } of this.#underWay.values()) stop.abort(why);
   }
 
   #left({ role, sizeBytes, sentBytes }: UnderWay): Sending {

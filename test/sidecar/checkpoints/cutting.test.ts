@@ -25,6 +25,7 @@ describe('the members of a cut: of very many names that came and went, those tha
       replaces: () => false,
       sizeOf: () => 0,
       now: () => 0,
+      signal: new AbortController().signal,
     });
     looks = vi.spyOn(fs, 'lstatSync').mock.calls;
   });
@@ -100,6 +101,7 @@ describe('a set that is older than the bound', () => {
       replaces: () => false,
       sizeOf: () => 0,
       now,
+      signal: new AbortController().signal,
     });
     // Dates: nothing proves a set of them, whatever is closed.
     const patterns = { results: [], checkpoints: ['ck-*', 'never'], inputs: [], companions: [], exclude: [] };

@@ -38,6 +38,7 @@ function open(
     replaces: () => false,
     sizeOf: (path) => sizes[path] ?? 0,
     now: () => nowMs,
+    signal: new AbortController().signal,
   });
   return {
     files,

@@ -23,5 +23,6 @@ export function filesThat(push: FilesOptions['push']): Files {
     replaces: () => false,
     sizeOf: () => 0,
     now: () => 0,
+    signal: new AbortController().signal,
   });
 }

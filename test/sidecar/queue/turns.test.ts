@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Ready } from '../../../src/sidecar/queue/turns.ts';
+import { Priority, Ready } from '../../../src/sidecar/queue/turns.ts';
 
 /** Serves the first so many. */
 function serve(ready: Ready<number>, most: number): readonly number[] {
@@ -47,4 +47,23 @@ describe('what is ready', () => {
     expect(serve(ready, 9)).toEqual([2, 4, 7, 1]);
     expect([...ready]).toEqual([]);
   });
+});
+
+it('the end of the run gives up each push, with its reason, and those that begin after it', () => {
+  const run = new AbortController();
+  const priority = new Priority(
+    () => 1,
+    () => 0,
+    run.signal,
+  );
+  const before = priority.began(1, 'result', 1, false);
+  const ended = priority.began(2, 'result', 1, false);
+  priority.ended(2, true);
+  run.abort('taken over');
+  const after = priority.began(3, 'result', 1, false);
+  expect([before, ended, after].map(({ signal }) => signal.reason)).toEqual([
+    'taken over',
+    undefined,
+    'taken over',
+  ]);
 });
