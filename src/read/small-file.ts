@@ -7,6 +7,7 @@ import type { Fingerprint } from '../model/file/file-state.ts';
 import { md5Of } from '../model/md5.ts';
 import { showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
+import { compileLess } from '../native/compiling.ts';
 import { Devices } from '../native/network-files.ts';
 import { Buffers } from './buffers.ts';
 import { type Compressor, loadCompressor, pack } from './encode.ts';
@@ -45,6 +46,7 @@ export class SmallFiles {
     const expectedBytes = job.expected?.size ?? 0;
     if (expectedBytes > this.#mostBytes || this.#devices.isRemote(job.path))
       return { kind: 'elsewhere', sizeBytes: expectedBytes };
+    compileLess();
     const compressor = await this.compressor();
     const opened = await this.#openAtRest(job, signal);
     if (opened.kind !== 'open') return opened;
