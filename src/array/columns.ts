@@ -6,7 +6,7 @@ export interface Column {
   readonly align: 'left' | 'right';
 }
 
-/** A cell that is wider pushes no other off the screen. */
+/** A cell that is wider pushes no other off the screen; the last may have all the rest. */
 const WIDEST_CELL = 32;
 const GAP = '  ';
 
@@ -17,9 +17,10 @@ export function tableLines(
   width: number,
 ): readonly string[] {
   const all = [columns.map(({ title }) => title), ...rows];
-  const widths = columns.map((_, at) =>
-    all.reduce((widest, cells) => Math.max(widest, Math.min(WIDEST_CELL, (cells[at] ?? '').length)), 0),
-  );
+  const widths = columns.map((_, at) => {
+    const most = at === columns.length - 1 ? Infinity : WIDEST_CELL;
+    return all.reduce((widest, cells) => Math.max(widest, Math.min(most, (cells[at] ?? '').length)), 0);
+  });
   return all.map((cells) => {
     const padded = columns.map(({ align }, at) => {
       const text = cut(cells[at] ?? '', widths[at] ?? 0);

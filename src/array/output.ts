@@ -20,7 +20,7 @@ export interface Output {
   /** The text in this colour, if stdout is a terminal that has colours (NO_COLOR and TERM are obeyed). */
   paint(colour: Colour, text: string): string;
   readonly isTerminal: boolean;
-  /** Width of the terminal; 80 if it is none. */
+  /** Width of the terminal; no end if it is none: what reads a pipe wants all of a line. */
   readonly columns: number;
   /** Its height; undefined if it is none: then nothing need fit. */
   readonly rows: number | undefined;
@@ -46,7 +46,7 @@ export function openOutput(onGone: (gone: ReaderGone) => void): Output {
     isTerminal: stdout.isTTY,
     // Not kept: a window may be resized.
     get columns() {
-      return stdout.isTTY ? stdout.columns : 80;
+      return stdout.isTTY ? stdout.columns : Infinity;
     },
     get rows() {
       return stdout.isTTY ? stdout.rows : undefined;

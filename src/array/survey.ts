@@ -1,7 +1,7 @@
 // What a listing of their records says of all indices of an array: no record is read. What stays in memory of an index
 // is one small row, however many records it has.
 import { compareIndices } from '../model/index-set.ts';
-import { parseRecordKey, taskPrefix } from '../model/format/keys.ts';
+import { parseRecordKey, recordPrefix, taskPrefix } from '../model/format/keys.ts';
 import { RECORD_KINDS, type RecordKind } from '../model/format/records.ts';
 import { forEachAtOnce } from '../model/waiting.ts';
 import type { ListedObject } from '../store/contract/store.ts';
@@ -71,6 +71,21 @@ export async function survey(
     });
     rows = parts.flat();
   }
+  return surveyOf(rows, nowMs);
+}
+
+/** The same of one index alone: one listing of its own. */
+export async function surveyIndex(
+  { store, taskName }: Place,
+  index: string,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<Survey> {
+  const listing = store.list(recordPrefix({ taskName, index }), signal);
+  return surveyOf((await rowsOf(listing, taskPrefix(taskName), Infinity)) ?? [], nowMs);
+}
+
+function surveyOf(rows: readonly IndexRow[], nowMs: number): Survey {
   return {
     rows: rows.toSorted((a, b) => compareIndices(a.index, b.index)),
     // A record of the future: the clock of this machine is behind that of the store.

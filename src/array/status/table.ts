@@ -42,6 +42,7 @@ const DETAILED: readonly Column[] = [
   ...COLUMNS,
   { title: 'RESULTS', align: 'right' },
   { title: 'SIZE', align: 'right' },
+  { title: 'PEAK MEM', align: 'right' },
   { title: 'HOST', align: 'left' },
 ];
 
@@ -105,12 +106,11 @@ async function detailed(
     if (one.row === undefined) return rowOf(one, view);
     const found = await newestRecord(view.place, one.row, signal);
     for (const problem of found.problems) log.warn(problem, { event: 'damaged', index: one.index });
-    const { results, bytes, host } = storedOf(found) ?? { results: 0, bytes: 0, host: '' };
     const { state, cells } = rowOf(one, view);
-    return {
-      state,
-      cells: [...cells, numberText(results), results === 0 ? '' : formatBytes(bytes), host],
-    };
+    const { results = 0, bytes = 0, host = '', peakMemoryBytes } = storedOf(found) ?? {};
+    const size = results === 0 ? '' : formatBytes(bytes);
+    const memory = peakMemoryBytes === undefined ? '' : formatBytes(peakMemoryBytes);
+    return { state, cells: [...cells, numberText(results), size, memory, host] };
   };
   for await (const row of readAhead(shown, READS_AT_ONCE, read)) rows.push(row);
   return rows;
@@ -121,7 +121,7 @@ function rowOf(one: IndexState, view: View): Row {
   const { attempts = 0, seenMs, checkpointMs } = row ?? {};
   const cells = [
     index,
-    stateText(one),
+    stateText({ state, status: row?.newest.status }),
     numberText(attempts),
     ageText(view, seenMs),
     ageText(view, checkpointMs),

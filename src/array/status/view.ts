@@ -2,7 +2,7 @@
 import { formatAge } from '../../model/units.ts';
 import type { NewestRecord } from '../details.ts';
 import type { Place } from '../place.ts';
-import type { Counts, IndexState } from '../state.ts';
+import type { Counts, IndexState, State } from '../state.ts';
 
 export interface View {
   readonly place: Place;
@@ -21,6 +21,8 @@ export interface Stored {
   readonly results: number;
   /** Before compression. */
   readonly bytes: number;
+  /** The most memory that the task of the newest attempt had; undefined if nobody saw it. */
+  readonly peakMemoryBytes: number | undefined;
 }
 
 /** Undefined if no record says what is stored. */
@@ -32,12 +34,13 @@ export function storedOf({ newest }: NewestRecord): Stored | undefined {
     host: newest.record.host,
     results: sizes.size,
     bytes: [...sizes.values()].reduce((sum, size) => sum + size, 0),
+    peakMemoryBytes: newest.record.resources?.task?.peakMemoryBytes,
   };
 }
 
 /** `failed 1` carries what capture exited with. */
-export function stateText({ state, row }: IndexState): string {
-  return state === 'failed' ? `failed ${row?.newest.status ?? ''}`.trim() : state;
+export function stateText(of: { readonly state: State; readonly status: number | undefined }): string {
+  return of.state === 'failed' && of.status !== undefined ? `failed ${of.status}` : of.state;
 }
 
 export function ageText(view: View, atMs: number | undefined): string {

@@ -50,6 +50,14 @@ function howStored(
   return instant === true ? 'is stored as its files were at one instant' : 'is safe';
 }
 
+/** What is known of a set, for a table. */
+export function setWords({ suspect, incomplete, unproven, instant }: Generation): string {
+  if (suspect === true) return 'may be half-written';
+  if (incomplete === true) return 'incomplete';
+  if (unproven === true) return 'not proven';
+  return instant === true ? 'its files at one instant' : 'safe';
+}
+
 /**
  * What the user has to know of a set that a restore takes although it is not known to be whole; undefined of any other.
  * What is `unproven` is told apart: there another one may be newer.

@@ -65,7 +65,7 @@ describe.each(STORE_KINDS)('capture status of %s', (kind) => {
     const ran = await status(stored, '--array', '0-12');
     const lines = ran.stdout.split('\n').map((line) => line.replaceAll(/ +/g, ' ').trim());
     expect(lines).toEqual([
-      'INDEX STATE ATTEMPTS LAST SIGN CHECKPOINT RESULTS SIZE HOST',
+      'INDEX STATE ATTEMPTS LAST SIGN CHECKPOINT RESULTS SIZE PEAK MEM HOST',
       '4-9,12 missing',
       expect.stringMatching(/^1 failed 137 1 \d+ s 5 h 0 node18$/),
       expect.stringMatching(/^3 stale 1 5 h 5 h 0 node17$/),
@@ -120,5 +120,133 @@ describe.each(STORE_KINDS)('capture status of %s', (kind) => {
     expect(await status(stored, '--task-name', 't')).toMatchObject({ status: 0 });
     expect(await status(stored, '--task-name', 'u')).toMatchObject({ status: 1 });
     expect(await status(stored, '--task-name', 'v')).toMatchObject({ status: 66 });
+  });
+});
+
+describe.each(STORE_KINDS)('what capture status of %s prints to run again', (kind) => {
+  it.each([
+    [['--missing'], '4-9,12\n'],
+    [['--failed'], '1\n'],
+    [['--stale'], '3,11\n'],
+    [['--preempted', '--failed'], '1-2\n'],
+    [['--missing', '--failed', '--stale', '--format', 'lsf'], '1,3-9,11-12\n'],
+    [['--missing', '--array', '0-12:2'], '4-8:2,12\n'],
+    [['--missing', '--array', '0-12:2', '--format', 'torque'], '4,6,8,12\n'],
+    [['--missing', '--array', '0-12:2%50', '--format', 'lines'], '4\n6\n8\n12\n'],
+    [['--missing', '--array', '0-3'], ''],
+  ])('%j', async (args, printed) => {
+    stored = await openStoreOfRecords(kind);
+    fill(stored);
+    const ran = await status(stored, '--array', '0-12', ...args);
+    expect(ran).toMatchObject({ stdout: printed, status: 1 });
+  });
+});
+
+it('refuses to print an index that no scheduler takes, but as lines', async () => {
+  stored = await openStoreOfRecords('a directory');
+  stored.record({ index: 'left', attempt: 1, seq: 2, kind: 'failed', status: 1 });
+  expect(await status(stored, '--failed')).toMatchObject({
+    status: 64,
+    stderr: expect.stringContaining('index left is no number'),
+  });
+  expect(await status(stored, '--failed', '--format', 'lines')).toMatchObject({ stdout: 'left\n' });
+});
+
+describe.each(STORE_KINDS)('one index of %s', (kind) => {
+  const resources = {
+    task: { cpuS: 90, peakMemoryBytes: 2 ** 30 },
+    capture: { cpuS: 1, peakMemoryBytes: 2 ** 26 },
+    job: { peakMemoryBytes: 2 ** 30, limitBytes: 2 ** 31 },
+    from: '2026-11-22T11:00:00.000Z',
+    stepS: 10,
+    series: { taskMemory: { unit: 2 ** 20, mean: [0, 512, null, 1024], max: [0, 512, null, 1024] } },
+  };
+  const fillOne = (store: StoreOfRecords): void => {
+    const index = '17';
+    store.record({ index, attempt: 1, seq: 0, kind: 'started' });
+    store.record({
+      index,
+      attempt: 1,
+      seq: 3,
+      kind: 'checkpoint',
+      host: 'node1',
+      at: '2026-11-22T11:45:00.000Z',
+    });
+    store.record({ index, attempt: 2, seq: 0, kind: 'started' });
+    store.put('.capture/t/17/0002-000001.stored.json', 'x');
+    const end = { signal: 'SIGKILL', status: 137 };
+    const partial = { ...file('r.dat', 700), key: 'r.dat.17.partial-3' };
+    const gone = { ...file('gone.dat', 7), key: 'gone.dat.17.partial-3' };
+    const generation = {
+      attempt: 3,
+      generation: 2,
+      at: '2026-11-22T11:50:00.000Z',
+      members: [file('k.chk', 2048)],
+    };
+    store.put('r.dat.17.partial-3', 'x');
+    store.record({
+      index,
+      attempt: 3,
+      seq: 9,
+      kind: 'failed',
+      status: 137,
+      host: 'node3',
+      restored: '1-4',
+      end,
+      resources,
+      partials: [partial, gone],
+      generations: [generation, { ...generation, generation: 1, suspect: true }],
+      results: [file('out/\u0007r.dat', 1536)],
+      left: [{ path: 'late.dat', why: 'no room' }],
+    } as never);
+  };
+
+  it('is told with its attempts, checkpoints and files, and what it has used', async () => {
+    stored = await openStoreOfRecords(kind);
+    fillOne(stored);
+    const ran = await status(stored, '17');
+    expect(ran.status).toBe(1);
+    expect(ran.stdout.split('\n').map((line) => line.replaceAll(/ +/g, ' ').trim())).toEqual([
+      'index 17 of t: failed 137',
+      '',
+      'ATTEMPT STARTED LASTED HOST FROM HOW IT ENDED',
+      '1 2026-11-22 11:00:00Z 45 min 0 s node1 no last record: killed',
+      '2 2026-11-22 11:00:00Z 1 h 0 min node17 its records are damaged: nobody knows',
+      '3 2026-11-22 11:00:00Z 1 h 0 min node3 1-4 failed: the task was ended by SIGKILL; capture exited 137',
+      '',
+      'CHECKPOINT COMMITTED WHAT IT IS',
+      '3-2 2026-11-22 11:50:00Z safe (1 file, 2.0 KiB)',
+      '3-1 2026-11-22 11:50:00Z may be half-written (1 file, 2.0 KiB)',
+      '',
+      'MD5 SIZE ATTEMPT CHECKPOINT FILE',
+      'd41d8cd98f00b204e9800998ecf8427e 2.0 KiB 1 k.chk',
+      '',
+      'MD5 SIZE ATTEMPT RESULT',
+      'd41d8cd98f00b204e9800998ecf8427e 1.5 KiB 1 out/\\x07r.dat',
+      '',
+      'MD5 SIZE ATTEMPT HALF-WRITTEN RESULT',
+      'd41d8cd98f00b204e9800998ecf8427e 700 B 1 r.dat',
+      '',
+      'not stored: late.dat: no room',
+      '',
+      'attempt 3, a block for 10.0 s: peak memory 1.0 GiB, CPU 1 min 30 s, job 1.0 GiB of 2.0 GiB',
+      'memory ▁▅ █ at most 1.0 GiB',
+      '',
+    ]);
+    expect(ran.stderr).toMatch(/0002-000001\.stored\.json cannot be used/);
+  });
+
+  it('is JSON on request, and 66 if there is nothing of it', async () => {
+    stored = await openStoreOfRecords(kind);
+    fillOne(stored);
+    expect(JSON.parse((await status(stored, '--index', '17', '--json')).stdout)).toMatchObject({
+      index: '17',
+      state: 'failed',
+      status: 137,
+      attempts: [{ attempt: 1 }, { attempt: 2 }, { attempt: 3, restored: '1-4' }],
+      results: [{ size: 1536 }],
+      partials: [{ key: 'r.dat.17.partial-3' }],
+    });
+    expect(await status(stored, '18')).toMatchObject({ status: 66 });
   });
 });

@@ -1,0 +1,222 @@
+// `capture status <url> <index>`: all that the records of one index say. Its attempts in time, its checkpoint sets, its
+// files, and what its newest attempt has used.
+import { CaptureError } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import { describeFiles, setWords } from '../../model/checkpoint/generation-words.ts';
+import { generationName } from '../../model/checkpoint/history.ts';
+import type { CaptureRecord, Generation, LeftFile, StoredFile } from '../../model/format/records.ts';
+import { type Metric, type Resources, valuesOf } from '../../model/format/resources.ts';
+import { showPath } from '../../model/path.ts';
+import { formatBytes, formatMs } from '../../model/units.ts';
+import { readAhead } from '../../model/waiting.ts';
+import { clockMs } from '../../native/clock.ts';
+import { type Column, tableLines } from '../columns.ts';
+import type { Tools } from '../command.ts';
+import { indexDetails, type IndexDetails, READS_AT_ONCE } from '../details.ts';
+import type { Place } from '../place.ts';
+import { type State, stateOf } from '../state.ts';
+import { type IndexRow, surveyIndex } from '../survey.ts';
+import { type AttemptView, attemptView } from './attempt.ts';
+import type { Asked } from './options.ts';
+import { sparkline } from './sparkline.ts';
+import { stateText } from './view.ts';
+
+/** What the records say, in the order in which it is shown. */
+interface IndexView {
+  readonly index: string;
+  readonly task: string;
+  readonly state: State;
+  /** Of `failed`: what capture exited with. */
+  readonly status: number | undefined;
+  readonly attempts: readonly AttemptView[];
+  /** Newest first. */
+  readonly generations: readonly Generation[];
+  readonly results: readonly StoredFile[];
+  /** What killed attempts have left half-written, as far as it is still there: a later attempt may have deleted it. */
+  readonly partials: readonly StoredFile[];
+  /** What the last attempt could not store. */
+  readonly left: readonly LeftFile[];
+  /** Of the newest attempt that says what it has used. */
+  readonly resources: (Resources & { readonly attempt: number }) | undefined;
+}
+
+/** Resolves to whether it is done. Throws status 66 if there is nothing of it. */
+export async function showIndex(
+  place: Place,
+  index: string,
+  { staleAfterMs, json }: Asked,
+  { out, log, signal }: Tools,
+): Promise<boolean> {
+  const { rows, nowMs } = await surveyIndex(place, index, clockMs(), signal);
+  const [row] = rows;
+  if (row === undefined) throw noIndex(place, index);
+  const details = await indexDetails(place, index, signal);
+  for (const problem of details.problems) log.warn(problem, { event: 'damaged', index });
+  const state = stateOf(row, nowMs, staleAfterMs);
+  const partials = await partialsThere(place, details, signal);
+  const view = viewOf(place, { row, details, partials, state });
+  if (json) await out.write(`${JSON.stringify({ format: 1, store: place.store.url, ...view })}\n`);
+  else for (const line of linesOf(view, out.columns)) await out.write(`${line}\n`);
+  return state === 'done';
+}
+
+function noIndex({ store, taskName }: Place, index: string): CaptureError {
+  return new CaptureError(
+    EXIT.inputMissing,
+    `nothing is stored of index ${index} of ${taskName} under ${store.url}`,
+    {
+      hint: `capture status ${store.url} shows which there are`,
+    },
+  );
+}
+
+/** No record says that one was deleted. */
+async function partialsThere(
+  { store }: Place,
+  { attempts }: IndexDetails,
+  signal: AbortSignal,
+): Promise<readonly StoredFile[]> {
+  const named = attempts.flatMap(({ record }) => record.partials);
+  const there: StoredFile[] = [];
+  const looked = readAhead(named, READS_AT_ONCE, async (file) => ({
+    file,
+    head: await store.head(file.key, signal),
+  }));
+  for await (const { file, head } of looked) if (head !== undefined) there.push(file);
+  return there;
+}
+
+interface Found {
+  readonly row: IndexRow;
+  readonly details: IndexDetails;
+  readonly partials: readonly StoredFile[];
+  readonly state: State;
+}
+
+function viewOf(place: Place, { row, details, partials, state }: Found): IndexView {
+  const { attempts, unreadable } = details;
+  const telling = attempts.findLast(({ record }) => record.seq > 0);
+  const byPath = new Map<string, StoredFile>();
+  for (const file of telling?.results ?? []) byPath.set(file.path, file);
+  return {
+    index: row.index,
+    task: place.taskName,
+    state,
+    status: row.newest.status,
+    attempts: attempts.map(({ record }) =>
+      attemptView(record, {
+        isNewest: record.attempt === row.newest.attempt,
+        isUnreadable: unreadable.includes(record.attempt),
+        state,
+      }),
+    ),
+    generations: telling?.record.generations ?? [],
+    results: [...byPath.values()],
+    partials,
+    left: telling?.record.left ?? [],
+    resources: newestResources(attempts.map(({ record }) => record)),
+  };
+}
+
+/** A claim says nothing of it. */
+function newestResources(records: readonly CaptureRecord[]): IndexView['resources'] {
+  const { attempt, resources } = records.findLast((record) => record.resources !== undefined) ?? {};
+  return attempt === undefined || resources === undefined ? undefined : { ...resources, attempt };
+}
+
+const ATTEMPTS: readonly Column[] = [
+  { title: 'ATTEMPT', align: 'right' },
+  { title: 'STARTED', align: 'left' },
+  { title: 'LASTED', align: 'right' },
+  { title: 'HOST', align: 'left' },
+  { title: 'FROM', align: 'left' },
+  { title: 'HOW IT ENDED', align: 'left' },
+];
+const SETS: readonly Column[] = [
+  { title: 'CHECKPOINT', align: 'left' },
+  { title: 'COMMITTED', align: 'left' },
+  { title: 'WHAT IT IS', align: 'left' },
+];
+const FILES: readonly Column[] = [
+  { title: 'MD5', align: 'left' },
+  { title: 'SIZE', align: 'right' },
+  { title: 'ATTEMPT', align: 'right' },
+  { title: 'FILE', align: 'left' },
+];
+
+function linesOf(view: IndexView, width: number): readonly string[] {
+  const { index, task, attempts, generations, results, partials, left, resources } = view;
+  const parts: (readonly string[])[] = [
+    tableLines(
+      ATTEMPTS,
+      attempts.map(({ attempt, startedAt, lastedMs, host, restored, how }) => {
+        return [String(attempt), timeText(startedAt), formatMs(lastedMs), host, restored ?? '', how];
+      }),
+      width,
+    ),
+  ];
+  if (generations.length > 0) {
+    const rows = generations.map((one) => [
+      generationName(one),
+      timeText(one.at),
+      `${setWords(one)} (${describeFiles(one)})`,
+    ]);
+    parts.push(tableLines(SETS, rows, width));
+    const [newest] = generations;
+    if (newest !== undefined) parts.push(fileLines('CHECKPOINT FILE', newest.members, width));
+  }
+  if (results.length > 0) parts.push(fileLines('RESULT', results, width));
+  if (partials.length > 0) parts.push(fileLines('HALF-WRITTEN RESULT', partials, width));
+  if (left.length > 0) parts.push(left.map(({ path, why }) => `not stored: ${showPath(path)}: ${why}`));
+  if (resources !== undefined) parts.push(resourceLines(resources));
+  return [`index ${index} of ${task}: ${stateText(view)}`, ...parts.flatMap((lines) => ['', ...lines])];
+}
+
+function fileLines(title: string, files: readonly StoredFile[], width: number): readonly string[] {
+  const columns = FILES.map((column) => (column.title === 'FILE' ? { ...column, title } : column));
+  const rows = files.map(({ md5, size, attempt, path }) => [
+    md5,
+    formatBytes(size),
+    String(attempt),
+    showPath(path),
+  ]);
+  return tableLines(columns, rows, width);
+}
+
+/** `2026-11-22 10:00:03Z`; what is no time stays as it is. */
+function timeText(iso: string): string {
+  return iso.replace(/^(\S+)T(\d\d:\d\d:\d\d)(\.\d+)?Z$/, '$1 $2Z');
+}
+
+/** Each with what its highest block stands for. */
+const SHOWN: readonly {
+  readonly metric: Metric;
+  readonly title: string;
+  readonly unit: (most: number) => string;
+}[] = [
+  { metric: 'taskCpu', title: 'CPU', unit: (most) => `${most.toFixed(1)} cores` },
+  { metric: 'taskMemory', title: 'memory', unit: formatBytes },
+  { metric: 'jobMemory', title: 'memory of the job', unit: formatBytes },
+  { metric: 'taskRead', title: 'read', unit: (most) => `${formatBytes(most)}/s` },
+  { metric: 'taskWritten', title: 'written', unit: (most) => `${formatBytes(most)}/s` },
+  { metric: 'space', title: 'work directory', unit: formatBytes },
+];
+
+function resourceLines(resources: NonNullable<IndexView['resources']>): readonly string[] {
+  const { attempt, task, job, stepS } = resources;
+  const lines = SHOWN.flatMap(({ metric, title, unit }) => {
+    const values = valuesOf(resources, metric, 'max');
+    const most = Math.max(0, ...values.map((value) => value ?? 0));
+    return values.length === 0 ? [] : [`${title.padEnd(17)}  ${sparkline(values)}  at most ${unit(most)}`];
+  });
+  const used =
+    task === undefined
+      ? []
+      : [`peak memory ${formatBytes(task.peakMemoryBytes)}`, `CPU ${formatMs(task.cpuS * 1000)}`];
+  const limit =
+    job === undefined ? [] : [`job ${formatBytes(job.peakMemoryBytes)} of ${formatBytes(job.limitBytes)}`];
+  return [
+    `attempt ${attempt}, a block for ${formatMs(stepS * 1000)}: ${[...used, ...limit].join(', ')}`,
+    ...lines,
+  ];
+}

@@ -1,0 +1,142 @@
+// The command line of `capture status`: what is to be shown of the array, and how.
+import { choice, durationMs, type Reader } from '../../cli/options/readers.ts';
+import { group } from '../../cli/options/spec.ts';
+import { INDEX_FORMATS, type IndexFormat, type IndexSet, parseIndexSet } from '../../model/index-set.ts';
+import { INDEX } from '../../scheduler/identity.ts';
+import { type Line, refuseOperands } from '../command.ts';
+import { type GivenPlace, readPlace } from '../place.ts';
+import { STALE_AFTER, type State } from '../state.ts';
+
+const indexSet: Reader<IndexSet> = (text) => {
+  const value = parseIndexSet(text);
+  return value === undefined ? { is: 'not a set of indices', example: '0-99 or 3,17-19,40-60:2' } : { value };
+};
+
+const index: Reader<string> = (text) =>
+  INDEX.test(text)
+    ? { value: text }
+    : { is: 'not an index: 1 to 64 letters, digits, _ and -', example: '17' };
+
+const WHICH = group('Which indices:', {
+  array: {
+    flags: '--array <set>',
+    kind: 'value',
+    help: 'those that there should be, as the scheduler has them: 0-9999, 3,17-19,40-60:2',
+    read: indexSet,
+  },
+  index: { flags: '--index <id>', kind: 'value', help: 'one index in detail', read: index },
+  'stale-after': {
+    flags: '--stale-after <duration>',
+    kind: 'value',
+    help: 'without a sign of life for so long, an attempt was probably killed; one that runs gives one each hour',
+    read: durationMs(1000),
+    default: STALE_AFTER,
+  },
+});
+
+/** Each prints indices of one state, to run them again. */
+const AGAIN = ['missing', 'failed', 'stale', 'preempted'] as const satisfies readonly State[];
+
+const RESUBMIT = group('What to run again:', {
+  missing: { flags: '--missing', kind: 'flag', help: 'print the missing ones of --array, and nothing else' },
+  failed: { flags: '--failed', kind: 'flag', help: 'print those that failed' },
+  stale: { flags: '--stale', kind: 'flag', help: 'print those without a sign of life' },
+  preempted: {
+    flags: '--preempted',
+    kind: 'flag',
+    help: 'print those that were stopped in time, if the scheduler does not run them again itself',
+  },
+  format: {
+    flags: '--format <engine>',
+    kind: 'value',
+    help: "slurm (sbatch --array), lsf (bsub -J 'name[...]'), torque (qsub -t), or lines",
+    read: choice(...INDEX_FORMATS),
+    default: 'slurm',
+  },
+});
+
+const SHOW = group('How it is shown:', {
+  all: { flags: '--all', kind: 'flag', help: 'every index, however many lines that takes' },
+  details: {
+    flags: '--details',
+    kind: 'flag',
+    help: 'host, results and memory of more than 100 indices, too: one request for each',
+  },
+  json: { flags: '--json', kind: 'flag', help: 'JSON, one index a line' },
+  watch: { flags: '--watch', kind: 'flag', help: 'again and again, until all are done' },
+  every: {
+    flags: '--every <duration>',
+    kind: 'value',
+    help: 'how long --watch waits in between',
+    read: durationMs(1000),
+    otherwise: '30s',
+  },
+});
+
+const EVERY_MS = 30_000;
+
+export const STATUS_OPTIONS = [...Object.values(WHICH), ...Object.values(RESUBMIT), ...Object.values(SHOW)];
+
+/** What was asked for. */
+export interface Asked {
+  readonly set: IndexSet | undefined;
+  readonly staleAfterMs: number;
+  /** One in detail. */
+  readonly index: string | undefined;
+  /** Only the indices of these states, as a scheduler takes them; undefined: a table, or JSON. */
+  readonly again: { readonly states: readonly State[]; readonly format: IndexFormat } | undefined;
+  readonly all: boolean;
+  readonly details: boolean;
+  readonly json: boolean;
+  /** The pause between two looks; undefined: one look. */
+  readonly everyMs: number | undefined;
+}
+
+/** Undefined if there is no right `<url>`: that has been refused. */
+export function readStatus(line: Line): { readonly given: GivenPlace; readonly asked: Asked } | undefined {
+  const { values, operands, refuse } = line;
+  const given = readPlace(line);
+  const [operand, ...more] = operands;
+  refuseOperands(line, more);
+  const read = operand === undefined ? undefined : index(operand);
+  if (read !== undefined && 'is' in read)
+    refuse(`'${operand}': ${read.is}`, `${line.title} <url> ${read.example}`);
+  const named = read !== undefined && 'value' in read ? read.value : values.of(WHICH.index);
+  const states = AGAIN.filter((state) => values.has(RESUBMIT[state]));
+  const format = values.of(RESUBMIT.format);
+  const asked: Asked = {
+    set: values.of(WHICH.array),
+    staleAfterMs: values.of(WHICH['stale-after']),
+    index: named,
+    again: states.length === 0 ? undefined : { states, format },
+    all: values.has(SHOW.all),
+    details: values.has(SHOW.details),
+    json: values.has(SHOW.json),
+    everyMs: values.has(SHOW.watch) ? (values.of(SHOW.every) ?? EVERY_MS) : undefined,
+  };
+  refuseContradictions(line, asked);
+  return given === undefined ? undefined : { given, asked };
+}
+
+function refuseContradictions({ values, refuse }: Line, asked: Asked): void {
+  const { again, index: named, everyMs } = asked;
+  if (values.has(RESUBMIT.missing) && asked.set === undefined)
+    refuse('--missing needs to know which there should be', '--array 0-9999');
+  if (values.has(RESUBMIT.format) && again === undefined)
+    refuse('--format says how indices are printed, and none are asked for', '--failed --format lines');
+  if (values.has(SHOW.every) && everyMs === undefined)
+    refuse('--every means nothing without --watch', '--watch');
+  const whole = [WHICH.array, ...Object.values(RESUBMIT), SHOW.all, SHOW.watch].filter((one) =>
+    values.has(one),
+  );
+  if (named !== undefined && whole.length > 0)
+    refuse(`one index is asked for, and ${flagOf(whole[0])} of the whole array`, 'leave one of them out');
+  if (everyMs !== undefined && (again !== undefined || asked.json || asked.all))
+    refuse('--watch shows what fits on the terminal, and nothing else', 'leave out --watch, or the others');
+  if (again !== undefined && (asked.all || asked.details || asked.json))
+    refuse('indices to run again are printed alone', 'leave out --all, --details and --json');
+}
+
+function flagOf(option: { readonly name: string } | undefined): string {
+  return `--${option?.name ?? ''}`;
+}

@@ -1,0 +1,36 @@
+// `capture status --watch`: the table again and again on a terminal; a line with the numbers where there is none.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { StoreError } from '../../store/contract/store.ts';
+import type { Tools } from '../command.ts';
+import { STATES } from '../state.ts';
+import { summaryOf, writeTable } from './table.ts';
+import type { View } from './view.ts';
+
+/** To the top left, and from there nothing (ECMA-48, CUP and ED): what scrolled away before stays. */
+const CLEAR = '\u001B[H\u001B[J';
+
+/** Resolves to true once all are done: there is nothing more to see. A signal ends it before. */
+export async function watchArray(look: () => Promise<View>, everyMs: number, tools: Tools): Promise<boolean> {
+  const { out, signal } = tools;
+  for (;;) {
+    const view = await lookAgain(look, tools);
+    if (view !== undefined) {
+      if (out.isTerminal) await out.write(CLEAR);
+      if (out.isTerminal) await writeTable(view, tools);
+      else await out.write(`${new Date(view.nowMs).toISOString()} ${summaryOf(view, tools)}\n`);
+      if (STATES.every((state) => state === 'done' || view.counts[state] === 0)) return true;
+    }
+    await sleep(everyMs, undefined, { signal });
+  }
+}
+
+/** Undefined if the store gives no answer now: it may later. */
+async function lookAgain(look: () => Promise<View>, { log }: Tools): Promise<View | undefined> {
+  try {
+    return await look();
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.kind !== 'transient') throw error;
+    log.warn(`${error.message}: it is asked again`, { hint: error.hint });
+    return undefined;
+  }
+}

@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest';
+import { watchArray } from '../../../src/array/status/watch.ts';
+import type { View } from '../../../src/array/status/view.ts';
+import { StoreError } from '../../../src/store/contract/store.ts';
+
+const viewOf = (counts: Partial<View['counts']>): View =>
+  ({
+    nowMs: 0,
+    counts: { failed: 0, stale: 0, missing: 0, preempted: 0, ended: 0, running: 0, done: 0, ...counts },
+  }) as View;
+
+/** Watches what these looks find, until all are done. */
+async function watched(
+  looks: readonly (() => View)[],
+): Promise<{ said: string[]; warned: string[]; all: boolean }> {
+  const [said, warned, left]: [string[], string[], (() => View)[]] = [[], [], [...looks]];
+  const all = await watchArray(async () => (left.shift() ?? ((): View => viewOf({ done: 1 })))(), 1, {
+    log: { warn: (line: string) => void warned.push(line) },
+    out: {
+      isTerminal: false,
+      write: async (text: string) => void said.push(text),
+      paint: (_: string, text: string) => text,
+    },
+    signal: new AbortController().signal,
+  } as never);
+  return { said: said.map((line) => line.trim()), warned, all };
+}
+
+const failing = (kind: 'transient' | 'denied') => (): View => {
+  throw new StoreError(kind, 'list: no answer');
+};
+
+it('goes on when the store gives no answer for a while, and says so', async () => {
+  expect(await watched([() => viewOf({ running: 1 }), failing('transient')])).toEqual({
+    said: ['1970-01-01T00:00:00.000Z 1 index: 1 running', '1970-01-01T00:00:00.000Z 1 index: 1 done'],
+    warned: ['list: no answer: it is asked again'],
+    all: true,
+  });
+});
+
+it('ends when the store will not give one', async () => {
+  await expect(watched([failing('denied')])).rejects.toThrow('no answer');
+});
