@@ -4,7 +4,9 @@ import fs from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
+import { idleCores } from '../native/idle-cores.ts';
 import { partSizeBytes } from './encode.ts';
+import { Lanes } from './lanes.ts';
 import { SmallFiles } from './small-file.ts';
 import {
   type CompressorName,
@@ -35,8 +37,10 @@ const CLOSE_MS = 2000;
 export interface WorkersOptions {
   /** Stays the caller's. */
   readonly root: WorkDir;
-  /** Workers at most; with two or more the first is kept for files of one part. */
-  readonly count: number;
+  /** Workers at most; with two or more the first is kept for files of one part. `auto`: see `Lanes`. */
+  readonly count: number | 'auto';
+  /** How many cores have nothing to do now; asked when all workers are busy. The machine's, if it is left out. */
+  readonly idleCores?: () => number;
   /** Files up to this size are read on the calling thread; 0: none. */
   readonly smallBytes: number;
   /** The bundled src/read/worker.ts. */
@@ -69,11 +73,12 @@ export interface Workers {
 /** Workers start on first use. Installs a SIGIO handler, without which a lease could end the process. */
 export function openWorkers(options: WorkersOptions): Workers {
   const { root, count, smallBytes, entry, spoolDir, spoolLimitBytes } = options;
+  const lanes = new Lanes(count, options.idleCores ?? idleCores);
   if (!process.listeners('SIGIO').includes(ignoreLeaseBreak)) process.on('SIGIO', ignoreLeaseBreak);
   const spool = spoolDir === undefined ? undefined : { dir: spoolDir, limitBytes: spoolLimitBytes };
   // Two fields only: what crosses to a thread must be plain data.
   const data: WorkerData = { root: { fd: root.fd, path: root.path }, spool };
-  const pool = new WorkerPool(count, (events) => startThread(entry, data, events));
+  const pool = new WorkerPool(lanes, (events) => startThread(entry, data, events));
   const small = new SmallFiles(root, smallBytes);
   return {
     read: async (job, signal) => {
@@ -107,18 +112,20 @@ interface Waiting {
  */
 class WorkerPool {
   readonly #workers: readonly WorkerRunner[];
+  readonly #lanes: Lanes;
   readonly #queue: Waiting[] = [];
   readonly #later = new Set<Waiting>();
   #isClosed = false;
 
   /** With two or more workers the first takes only files of one part. */
-  constructor(count: number, start: WorkerRunnerOptions['start']) {
+  constructor(lanes: Lanes, start: WorkerRunnerOptions['start']) {
+    this.#lanes = lanes;
     this.#workers = Array.from(
-      { length: Math.max(1, count) },
+      { length: lanes.most },
       (_, n) =>
         new WorkerRunner({
           start,
-          smallOnly: n === 0 && count > 1,
+          smallOnly: n === 0 && lanes.most > 1,
           staysWarm: n === 0,
           onFree: () => this.#pump(),
           onRetry: (task, waitMs) =>
@@ -202,10 +209,10 @@ class WorkerPool {
 
   #pump(): void {
     if (this.#isClosed) return;
-    for (const worker of this.#workers) {
+    for (const [n, worker] of this.#workers.entries()) {
       const urgentAt = this.#queue.findIndex(({ task }) => isUrgent(task) && worker.takes(task));
       const at = urgentAt >= 0 ? urgentAt : this.#queue.findIndex(({ task }) => worker.takes(task));
-      if (at < 0) continue;
+      if (at < 0 || !this.#lanes.take(n)) continue;
       const [next] = this.#queue.splice(at, 1);
       if (next === undefined) continue;
       next.stopListening();

@@ -52,6 +52,7 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['compression', 'zstd', { compression: { kind: 'zstd', level: 1 } }],
   ['compression', 'none', { compression: { kind: 'none' } }],
   ['lanes', '4', { workers: 4 }],
+  ['lanes', 'auto', { workers: 'auto' }],
   ['spool', 'tmp', { spoolDir: '/tmp' }],
   ['bandwidth', '20MB/s', { bandwidthBytes: 20e6 }],
   ['bandwidth', '512KiB/s', { bandwidthBytes: 512 * 2 ** 10 }],

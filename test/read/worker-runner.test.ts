@@ -121,6 +121,25 @@ it('fills the memory again that the reader releases, or has when it gives up', a
   expect(places.size).toBeLessThanOrEqual(6);
 });
 
+it('reads a second large file at once only while cores are idle', async () => {
+  let idle = 0;
+  const workers = open({ count: 'auto', idleCores: () => idle });
+  const first = bodyOf(await workers.read(job('large-1')));
+  let isBegun = false;
+  const second = workers.read(job('large-2')).finally(() => {
+    isBegun = true;
+  });
+  // A file of one part has a worker of its own, and others have their own threads.
+  await readAll(bodyOf(await workers.read(job('small'))));
+  await readAll(bodyOf(await open({ count: 1 }).read(job('large-3'))));
+  expect(isBegun).toBe(false);
+  idle = 64;
+  // Looked at again when another file comes.
+  const third = workers.read(job('large-3'));
+  const [secondBody, thirdBody] = [bodyOf(await second), bodyOf(await third)];
+  await Promise.all([readAll(first), readAll(secondBody), readAll(thirdBody)]);
+});
+
 it('ends a body, a queued reading and one that is under way when their caller aborts', async () => {
   const workers = open({ count: 1 });
   const abort = new AbortController();

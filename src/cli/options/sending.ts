@@ -30,6 +30,12 @@ const rate: Reader<number> = (text) => {
   return { value };
 };
 
+const lanes: Reader<number | 'auto'> = (text) => {
+  if (text === 'auto') return { value: 'auto' };
+  const read = count(1, 16)(text);
+  return 'value' in read ? read : { ...read, is: `${read.is}, or auto` };
+};
+
 export const SENDING = group('Sending:', {
   compression: {
     flags: '--compression <how>',
@@ -50,10 +56,10 @@ export const SENDING = group('Sending:', {
   lanes: {
     flags: '--lanes <n>',
     kind: 'value',
-    help: 'threads that read, hash and compress, 1 to 16',
+    help: 'threads that read, hash and compress, 1 to 16, or auto: 2, and up to 4 while cores are idle',
     on: CAPTURING,
-    read: count(1, 16),
-    default: '2',
+    read: lanes,
+    default: 'auto',
   },
   spool: {
     flags: '--spool <dir>',

@@ -110,7 +110,7 @@ export interface Settings {
   readonly notices: NoticeSettings;
   readonly verify: Verification | undefined;
   /** Worker threads that read, hash and compress. */
-  readonly workers: number;
+  readonly workers: number | 'auto';
   readonly spoolDir: string | undefined;
   readonly spoolLimitBytes: number;
   readonly log: LogSettings;

@@ -1,0 +1,36 @@
+// How many workers may be at work at once. `auto`: two, one of them for files of one part; others only while cores are
+// idle. A core that nothing else uses costs the task nothing, and one that the task uses belongs to it.
+import { clockMs } from '../native/clock.ts';
+
+const ALWAYS = 2;
+/** Each holds some 50 MiB while it sends a large file. */
+const MOST = 4;
+/** A large file is hashed on one core and compressed on another. */
+const CORES_EACH = 2;
+/** So long after it has started, a worker is among those that the kernel counts. */
+const SEEN_AFTER_MS = 1000;
+
+export class Lanes {
+  /** Of workers that there may be at all. */
+  readonly most: number;
+  readonly #always: number;
+  readonly #idleCores: () => number;
+  /** When those that may not be seen yet have started, oldest first. */
+  #startedMs: readonly number[] = [];
+
+  /** `idleCores` is asked only when a worker beyond those of always is wanted. */
+  constructor(count: number | 'auto', idleCores: () => number) {
+    this.most = count === 'auto' ? MOST : Math.max(1, count);
+    this.#always = count === 'auto' ? ALWAYS : this.most;
+    this.#idleCores = idleCores;
+  }
+
+  /** May worker `n`, from 0 on, begin with a file now? If so, it is taken to do so. */
+  take(n: number): boolean {
+    const nowMs = clockMs();
+    this.#startedMs = this.#startedMs.filter((startedMs) => nowMs - startedMs < SEEN_AFTER_MS);
+    if (n >= this.#always && this.#idleCores() < CORES_EACH * (1 + this.#startedMs.length)) return false;
+    this.#startedMs = [...this.#startedMs, nowMs];
+    return true;
+  }
+}

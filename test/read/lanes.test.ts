@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { Lanes } from '../../src/read/lanes.ts';
+
+/** How many of the workers may begin at one moment, with so many idle cores that the kernel sees no change yet. */
+function begun(count: number | 'auto', idleCores: number): number {
+  const lanes = new Lanes(count, () => idleCores);
+  return Array.from({ length: lanes.most }, (_, n) => lanes.take(n)).filter((may) => may).length;
+}
+
+describe('auto', () => {
+  it.each([
+    [0, 2],
+    [1, 2],
+    [2, 2],
+    [6, 3],
+    [7, 3],
+    [8, 4],
+    [64, 4],
+  ])('with %i idle cores begins with %i files at once', (idleCores, most) => {
+    expect(begun('auto', idleCores)).toBe(most);
+  });
+
+  it('does not look while two are enough', () => {
+    let looks = 0;
+    const lanes = new Lanes('auto', () => (looks += 1));
+    for (let files = 0; files < 10; files += 1) for (const n of [0, 1]) expect(lanes.take(n)).toBe(true);
+    expect(looks).toBe(0);
+    lanes.take(2);
+    expect(looks).toBe(1);
+  });
+});
+
+it.each([
+  [1, 1],
+  [2, 2],
+  [16, 16],
+])('%i are %i, however busy the machine is', (count, most) => {
+  expect(begun(count, 0)).toBe(most);
+});
