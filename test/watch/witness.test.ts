@@ -103,7 +103,8 @@ describe('who closed a file', () => {
 
   it('is a process that outlived the death of another: clean again, a moment after it', async () => {
     const { run, evidenceOf } = await lab();
-    run(`${sim('torn', 'torn')} & sleep 2; echo whole > whole; ${LONG}`);
+    // Long before a look is due that no close has caused: that one could hear `whole` without seeing why it is doubted.
+    run(`${sim('torn', 'torn')} & sleep 0.5; echo whole > whole; ${LONG}`);
     expect(await evidenceOf('torn')).toBe('doubtful');
     // The look that tells of it comes with a close: `sleep` has ended as well.
     expect(await evidenceOf('whole')).toBe('doubtful');
