@@ -4,6 +4,7 @@
 /** Each with what it is for, as the help of capture says it in one line. */
 export const ARRAY_COMMANDS = {
   status: 'the state of each index of an array: what is done, failed, missing',
+  gather: 'the results of all indices in one directory, decompressed and checked',
   doctor: 'before the first job: will it work on this node, and with this store?',
 } as const;
 

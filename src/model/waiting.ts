@@ -71,19 +71,35 @@ export async function whileLinked<T>(
 
 /**
  * Calls `act` for each item, at most `most` at once, and takes the next only when its turn comes: p-limit, which
- * everything with fewer items uses, keeps each one that waits.
+ * everything with fewer items uses, keeps each one that waits. After a failure no other is taken, and those under way
+ * are waited for.
  */
 export async function forEachAtOnce<T>(
-  items: Iterable<T>,
+  items: Iterable<T> | AsyncIterable<T>,
   most: number,
   act: (item: T) => Promise<void>,
 ): Promise<void> {
-  const left = items[Symbol.iterator]();
+  const left = inTurn(items);
+  const failures: unknown[] = [];
   const takeTurns = async (): Promise<void> => {
-    // oxlint-disable-next-line no-await-in-loop -- one after the other is the point
-    for (let next = left.next(); next.done !== true; next = left.next()) await act(next.value);
+    while (failures.length === 0) {
+      const next = await left.next();
+      if (next.done === true) return;
+      await act(next.value);
+    }
   };
-  await Promise.all(Array.from({ length: most }, takeTurns));
+  const turns = Array.from({ length: most }, () =>
+    takeTurns().catch((error: unknown) => {
+      failures.push(error);
+    }),
+  );
+  await Promise.all(turns);
+  if (failures.length > 0) throw failures[0];
+}
+
+/** Whoever asks while another waits comes after it. */
+async function* inTurn<T>(items: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T> {
+  yield* items;
 }
 
 /**

@@ -8,8 +8,8 @@ import { heldPath, type WorkDir } from './beneath.ts';
 import { renameNoReplace } from './files.ts';
 import { systemError } from './libc.ts';
 
-/** `reclaim`: files on their way to deletion; `aside`: kept for the user; `restore`: downloads under way. */
-export type OwnPlace = 'reclaim' | 'aside' | 'restore';
+/** `reclaim`: files on their way to deletion; `aside`: kept for the user; `restore`, `gather`: downloads under way. */
+export type OwnPlace = 'reclaim' | 'aside' | 'restore' | 'gather';
 
 /** File systems allow 255 bytes; what is left is for the number in front. */
 const ASIDE_NAME_LIMIT_BYTES = 240;

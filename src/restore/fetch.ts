@@ -62,7 +62,7 @@ export async function fetchFiles(
   const work = sources.map(async (source, n) => {
     const limit = (source.size ?? Infinity) > RANGE_BYTES ? large : small;
     try {
-      return await limit(() => fetchOne({ store, root }, source, `${dir}/${n}`, { ...options, signal }));
+      return await limit(() => fetchFile({ store, root }, source, `${dir}/${n}`, { ...options, signal }));
     } catch (error) {
       failures.push(error);
       stop.abort(error);
@@ -108,7 +108,8 @@ async function temporaryDir(root: WorkDir): Promise<RelPath> {
   return `${dir}/${made.slice(made.lastIndexOf('/') + 1)}`;
 }
 
-async function fetchOne(
+/** Fetches one file to `temp`, a free name in the same file system. */
+export async function fetchFile(
   { store, root }: { readonly store: Store; readonly root: WorkDir },
   source: Source,
   temp: RelPath,

@@ -48,7 +48,7 @@ export interface StoreOfRecords {
   readonly env: Readonly<Record<string, string>>;
   readonly server: S3Server | undefined;
   /** `atMs`: when the store says that it was put there. */
-  put(key: string, text: string, atMs?: number): void;
+  put(key: string, text: string | Uint8Array, atMs?: number): void;
   record(given: Given, atMs?: number): void;
   close(): Promise<void>;
 }
@@ -63,8 +63,8 @@ export async function openStoreOfRecords(kind: (typeof STORE_KINDS)[number]): Pr
   const before = { ...process.env };
   Object.assign(process.env, server?.env);
   const store = await openStore(settings);
-  const put = (key: string, text: string, atMs = Date.now()): void => {
-    if (server !== undefined) return server.plant(`run7/${key}`, Buffer.from(text), atMs);
+  const put = (key: string, text: string | Uint8Array, atMs = Date.now()): void => {
+    if (server !== undefined) return server.plant(`run7/${key}`, Buffer.from(text as string), atMs);
     const file = path.join(dir, key);
     fs.mkdirSync(path.dirname(file), { recursive: true });
     fs.writeFileSync(file, text);

@@ -101,11 +101,19 @@ test('of very many items no more are taken than are worked on', async () => {
   expect([taken, done, most]).toEqual([100, 100, 4]);
 });
 
-test('the failure of one is the failure of all', async () => {
-  const broken = forEachAtOnce([1, 2, 3], 2, (n) =>
-    n === 2 ? Promise.reject(new Error('broken')) : Promise.resolve(),
-  );
+test('after the failure of one no other is taken, and those under way are waited for', async () => {
+  const [taken, done]: [number[], number[]] = [[], []];
+  async function* items(): AsyncGenerator<number> {
+    for (let n = 1; n <= 9; n += 1) yield n;
+  }
+  const broken = forEachAtOnce(items(), 2, async (n) => {
+    taken.push(n);
+    if (n === 2) throw new Error('broken');
+    await new Promise(setImmediate);
+    done.push(n);
+  });
   await expect(broken).rejects.toThrow('broken');
+  expect({ taken, done }).toEqual({ taken: [1, 2], done: [1] });
 });
 
 test('a pause doubles up to its bound and stays there, however many there have been', () => {

@@ -1,16 +1,12 @@
 // The command line of `capture status`: what is to be shown of the array, and how.
 import { choice, durationMs, type Reader } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
-import { INDEX_FORMATS, type IndexFormat, type IndexSet, parseIndexSet } from '../../model/index-set.ts';
+import { INDEX_FORMATS, type IndexFormat, type IndexSet } from '../../model/index-set.ts';
 import { INDEX } from '../../scheduler/identity.ts';
+import { ARRAY_OPTION } from '../array-option.ts';
 import { type Line, refuseOperands } from '../command.ts';
 import { type GivenPlace, readPlace } from '../place.ts';
 import { STALE_AFTER, type State } from '../state.ts';
-
-const indexSet: Reader<IndexSet> = (text) => {
-  const value = parseIndexSet(text);
-  return value === undefined ? { is: 'not a set of indices', example: '0-99 or 3,17-19,40-60:2' } : { value };
-};
 
 const index: Reader<string> = (text) =>
   INDEX.test(text)
@@ -19,10 +15,8 @@ const index: Reader<string> = (text) =>
 
 const WHICH = group('Which indices:', {
   array: {
-    flags: '--array <set>',
-    kind: 'value',
+    ...ARRAY_OPTION,
     help: 'those that there should be, as the scheduler has them: 0-9999, 3,17-19,40-60:2',
-    read: indexSet,
   },
   index: { flags: '--index <id>', kind: 'value', help: 'one index in detail', read: index },
   'stale-after': {

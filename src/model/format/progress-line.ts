@@ -1,4 +1,4 @@
-// How far a restore or the drain is, in one line. Pure: the clock is the caller's.
+// How far a restore, the drain or a gathering is, in one line. Pure: the clock is the caller's.
 import { formatBytes, formatMs, plural } from '../units.ts';
 
 /** One file on its way. Bytes are those of the local file; if it is sent compressed, fewer may be reported. */
@@ -35,3 +35,14 @@ export function progressLine(far: HowFar): string {
     ...(knowsAll && perMs > 0 ? [`${formatMs((bytes - bytesDone) / perMs)} left`] : []),
   ].join(', ');
 }
+
+/**
+ * What draws a line so that the cursor is left at its beginning: the next message, even one of another process, is
+ * written over it, and erases the rest (model/format/message-line). With wrapping off (DECAWM, xterm's "Control
+ * Sequences") it stays one line on any terminal.
+ */
+export function drawnLine(text: string): string {
+  return `\u001b[?7lcapture: ${text}\u001b[K\r\u001b[?7h`;
+}
+
+export const ERASED_LINE = '\u001b[K';

@@ -1,17 +1,8 @@
-// A progress line for what takes longer than a second, on a terminal. Each drawing leaves the cursor at the beginning
-// of the line, so that the next message, even one of another process, is written over it; messages erase the rest of
-// their line (model/format/message-line). So the two never mix.
-import { progressLine, type FileProgress } from '../../model/format/progress-line.ts';
+// A progress line for what takes longer than a second, on a terminal. It never mixes with messages (drawnLine).
+import { drawnLine, ERASED_LINE, progressLine, type FileProgress } from '../../model/format/progress-line.ts';
 
 const QUIET_MS = 1000;
 const EVERY_MS = 250;
-
-/**
- * With wrapping off (DECAWM, xterm's "Control Sequences") a line stays one line on any terminal, and \r goes back to
- * its beginning.
- */
-const drawn = (text: string): string => `\u001b[?7lcapture: ${text}\u001b[K\r\u001b[?7h`;
-const ERASED = '\u001b[K';
 
 export class Progress {
   readonly #draw: ((text: string) => void) | undefined;
@@ -61,7 +52,7 @@ export class Progress {
         bytesMoved: Math.max(0, bytesDone - before),
         elapsedMs: performance.now() - startedMs,
       });
-      draw(drawn(line));
+      draw(drawnLine(line));
       this.#isDrawn = true;
       this.#timer = setTimeout(show, EVERY_MS).unref();
     };
@@ -71,7 +62,7 @@ export class Progress {
   end(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#isDrawn) this.#draw?.(ERASED);
+    if (this.#isDrawn) this.#draw?.(ERASED_LINE);
     this.#isDrawn = false;
   }
 

@@ -1,0 +1,96 @@
+// `capture gather <url> <dir>`: the results of all indices, decompressed and checked, below one directory. Which they
+// are comes from records. What is there whole already is not downloaded again, so a gathering that was ended goes on.
+import { CaptureError } from '../../model/errors.ts';
+import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
+import { formatIndices, numberOfIndex } from '../../model/index-set.ts';
+import { readAhead } from '../../model/waiting.ts';
+import { clockMs } from '../../native/clock.ts';
+import { numberText } from '../columns.ts';
+import type { ArrayCommand, Tools } from '../command.ts';
+import { READS_AT_ONCE } from '../details.ts';
+import { nothingThere, openPlace, type Place } from '../place.ts';
+import { countsOf, type IndexState, STATES, statesOf } from '../state.ts';
+import { survey } from '../survey.ts';
+import { Gathering } from './gathering.ts';
+import { writeList } from './list.ts';
+import { type Asked, OPTIONS, readGather } from './options.ts';
+import { shareOf } from './share.ts';
+
+export const gatherCommand: ArrayCommand = {
+  help: {
+    usage: '<url> <directory> [options]',
+    about:
+      'Brings the results of all indices into one directory, decompressed and checked. What is there already is not ' +
+      'downloaded again; a different file of the same name is never replaced.',
+    statuses: `    0  all that was asked for is there, whole
+    1  something is missing: an index that is not done, a file that differs or is damaged`,
+    examples: [
+      'capture gather s3://lab/run7 ./results --array 0-9999',
+      "capture gather s3://lab/run7 ./results --include '*.dat' --layout '{path}.{index}'",
+      'capture gather s3://lab/run7 --list md5sum',
+    ],
+  },
+  options: Object.values(OPTIONS),
+  read: (line) => {
+    const { place: given, asked } = readGather(line);
+    return async (tools) => {
+      // Refused above.
+      if (given === undefined) return EXIT.usage;
+      const place = await openPlace(given, tools.signal);
+      try {
+        return await gather(place, asked, tools);
+      } finally {
+        await place.store.close();
+      }
+    };
+  },
+};
+
+const INCOMPLETE = 1;
+
+/** More of a line nobody reads. */
+const MOST_NUMBERS = 200;
+
+async function gather(place: Place, asked: Asked, tools: Tools): Promise<ExitStatus> {
+  const found = await survey(place, clockMs(), tools.signal);
+  if (found.rows.length === 0) throw nothingThere(place.store, place.taskName);
+  // Whether one that runs is stale makes no difference here.
+  const states = [...statesOf(found, Infinity, asked.set)];
+  const undone = states.filter(({ state }) => state !== 'done');
+  if (undone.length > 0) {
+    const message = `${describe(undone)} of ${numberText(states.length)} are not done`;
+    if (!asked.incomplete) {
+      const hint = 'run them again (capture status), or --incomplete: gather what is stored so far';
+      tools.log.error(message, { event: 'refused', hint });
+      return INCOMPLETE;
+    }
+    tools.log.warn(message);
+  }
+  const rows = states.flatMap(({ row }) => row ?? []);
+  if (rows.length > 1 && !asked.layout.hasIndex) {
+    throw new CaptureError(EXIT.usage, `--layout has no {index}, and there are ${rows.length} indices`, {
+      hint: "--layout '{path}.{index}', or one of them: --array 3",
+    });
+  }
+  const shares = readAhead(rows, READS_AT_ONCE, (row) => shareOf(place, row, asked, tools.signal));
+  const gathering = new Gathering(rows.length, tools);
+  const { list, directory } = asked;
+  if (list !== undefined) await writeList(gathering.told(shares), list, tools.out);
+  else if (directory !== undefined) await gathering.into(shares, place, { ...asked, directory });
+  return undone.length === 0 && gathering.isComplete ? EXIT.ok : INCOMPLETE;
+}
+
+/** `12 indices (1 failed: 3; 11 missing: 40-50)` */
+function describe(undone: readonly IndexState[]): string {
+  const counts = countsOf(undone);
+  const each = STATES.filter((state) => counts[state] > 0).map((state) => {
+    const indices = undone.filter((one) => one.state === state).map(({ index }) => index);
+    const numbers = indices.flatMap((index) => numberOfIndex(index) ?? []);
+    const names = indices.filter((index) => numberOfIndex(index) === undefined);
+    const text = [formatIndices(numbers, 'slurm'), ...names].filter((part) => part !== '').join(',');
+    const shown = text.length > MOST_NUMBERS ? `${text.slice(0, MOST_NUMBERS)}...` : text;
+    return `${numberText(counts[state])} ${state}: ${shown}`;
+  });
+  const what = undone.length === 1 ? 'index' : 'indices';
+  return `${numberText(undone.length)} ${what} (${each.join('; ')})`;
+}

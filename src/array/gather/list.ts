@@ -1,0 +1,36 @@
+// `capture gather --list`: what would be gathered, for programs, or for `md5sum -c` in the directory.
+import { pathBytes, showPath } from '../../model/path.ts';
+import type { Output } from '../output.ts';
+import type { Share, StoredSource } from './share.ts';
+
+export const LIST_FORMATS = ['json', 'md5sum'] as const;
+export type ListFormat = (typeof LIST_FORMATS)[number];
+
+/** Writes each file of the shares as it comes. */
+export async function writeList(
+  shares: AsyncIterable<Share>,
+  format: ListFormat,
+  out: Output,
+): Promise<void> {
+  let isFirst = true;
+  if (format === 'json') await out.write('[');
+  for await (const { index, files } of shares) {
+    for (const file of files) {
+      if (format === 'md5sum') await out.write(md5sumLine(file));
+      else await out.write(`${isFirst ? '' : ','}\n${jsonOf(index, file)}`);
+      isFirst = false;
+    }
+  }
+  if (format === 'json') await out.write('\n]\n');
+}
+
+function jsonOf(index: string, { path, key, size, md5, kind }: StoredSource): string {
+  return JSON.stringify({ index, name: showPath(path), size, md5, kind, key });
+}
+
+/** As coreutils writes it: a name with a backslash or a line feed is escaped, and its line begins with a backslash. */
+export function md5sumLine({ path, md5 }: Pick<StoredSource, 'path' | 'md5'>): Uint8Array {
+  const escaped = path.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('\r', '\\r');
+  const mark = escaped === path ? '' : '\\';
+  return Buffer.concat([Buffer.from(`${mark}${md5}  `), pathBytes(escaped), Buffer.from('\n')]);
+}
