@@ -22,6 +22,8 @@ type Uses = Needs<'settings' | 'root' | 'log' | 'attempt' | 'ledger' | 'paths' |
 const LINE_EVERY_MS = 60_000;
 /** From this age on, the line says what waits. */
 const NAMED_FROM_MS = 10_000;
+/** Each costs a look at the file. Of more than these the number says enough. */
+const MOST_SIZED = 10_000;
 
 /** What this attempt has stored by now, and the age of the oldest closed content that it has not stored. */
 export interface SoFar {
@@ -29,7 +31,18 @@ export interface SoFar {
   readonly newestAgeMs: number;
   readonly results: number;
   readonly bytes: number;
-  readonly lag: { readonly ms: number; readonly files: number; readonly path: string } | undefined;
+  readonly lag: Waits | undefined;
+}
+
+/** What is closed, and waits for nothing but the store. */
+interface Waits {
+  /** How long the oldest has waited. */
+  readonly ms: number;
+  readonly files: number;
+  /** Of all of them; undefined if nobody has looked. */
+  readonly bytes?: number | undefined;
+  /** The oldest. */
+  readonly path: string;
 }
 
 /** A change arms the only timer of the line; a task that writes nothing has none. */
@@ -87,7 +100,13 @@ export class Gauges {
     const text = minuteLine(soFar);
     if (text === '') return;
     const { lag, ...stored } = soFar;
-    const fields = { event: 'summary', ...stored, lagMs: lag?.ms ?? 0, waiting: lag?.files ?? 0 } as const;
+    const fields = {
+      event: 'summary',
+      ...stored,
+      lagMs: lag?.ms ?? 0,
+      waiting: lag?.files ?? 0,
+      ...(lag?.bytes === undefined ? {} : { waitingBytes: lag.bytes }),
+    } as const;
     this.#context.log.info(text, fields);
     // What waits may wait for long, and nothing may change meanwhile.
     if (lag !== undefined) this.#arm();
@@ -98,7 +117,13 @@ export class Gauges {
     const { files: results, bytes } = this.#results.stored;
     const newest = ledger.generations.find((generation) => generation.attempt === attempt);
     const newestAgeMs = newest === undefined ? 0 : now() - Date.parse(newest.at);
-    return { checkpoints: this.#checkpoints, newestAgeMs, results, bytes, lag: this.#lag.oldest() };
+    return { checkpoints: this.#checkpoints, newestAgeMs, results, bytes, lag: this.#waits() };
+  }
+
+  #waits(): Waits | undefined {
+    const lag = this.#lag.oldest();
+    if (lag === undefined || lag.ms < NAMED_FROM_MS || lag.files > MOST_SIZED) return lag;
+    return { ...lag, bytes: sizeOf(this.#context.root, this.#lag.waiting()) };
   }
 }
 
@@ -123,10 +148,14 @@ export function minuteLine({ checkpoints, newestAgeMs, results, bytes, lag }: So
     const what =
       lag.ms < NAMED_FROM_MS
         ? ''
-        : `: ${plural(lag.files, 'closed file')} not stored yet, the oldest is ${lag.path}`;
+        : `: ${plural(lag.files, 'closed file')}${sizeInWords(lag)} not stored yet, the oldest is ${lag.path}`;
     said.push(`behind by ${formatMs(lag.ms)}${what}`);
   }
   return said.join('; ');
+}
+
+function sizeInWords({ bytes }: Waits): string {
+  return bytes === undefined ? '' : ` (${formatBytes(bytes)})`;
 }
 
 interface Waiting {
@@ -167,6 +196,12 @@ export class Lag {
   *paths(): Generator<RelPath> {
     yield* this.#waiting.result.keys();
     yield* this.#waiting.checkpoint.keys();
+  }
+
+  /** Those that wait for nothing but the store. */
+  *waiting(): Generator<RelPath> {
+    for (const waiting of Object.values(this.#waiting))
+      for (const [path, { blocked }] of waiting) if (!blocked) yield path;
   }
 
   /** Call it with every change of a file state. True if its content waits for the store. */

@@ -1,9 +1,10 @@
 // What a run says of itself: the lag, the minute line, and that space runs out. The time is the test's: no clock runs.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { decide, type FileEvent } from '../../../src/model/file/decide.ts';
 import { type FileState, newFileState } from '../../../src/model/file/file-state.ts';
 import { Paths } from '../../../src/model/packed/packed-map.ts';
 import { type Use, usesOf } from '../../../src/reclaim/pressure.ts';
+import { testDir } from '../../support/work-dir.ts';
 import { Gauges, Lag, LowSpace, minuteLine, type SoFar } from '../../../src/sidecar/disk/gauges.ts';
 
 describe('the lag', () => {
@@ -70,12 +71,14 @@ describe('the minute line', () => {
   let said: { readonly text: string; readonly fields: object | undefined }[] = [];
   let stored = { files: 0, bytes: 0 };
   let gauges: Gauges;
+  const dir = testDir();
+  afterAll(() => dir.remove());
   beforeEach(() => {
     vi.useFakeTimers();
     said = [];
     stored = { files: 0, bytes: 0 };
     const context = {
-      root: { fd: -1 },
+      root: dir,
       settings: { reclaim: 'auto' },
       log: { info: (text: string, fields?: object) => void said.push({ text, fields }) },
       attempt: 1,
@@ -107,6 +110,9 @@ describe('the minute line', () => {
     const lag = { ms: 14_000, files: 3, path: 'r.dat' };
     expect(minuteLine({ ...NOTHING, lag })).toBe(
       'behind by 14.0 s: 3 closed files not stored yet, the oldest is r.dat',
+    );
+    expect(minuteLine({ ...NOTHING, lag: { ...lag, bytes: 1.2 * 2 ** 30 } })).toBe(
+      'behind by 14.0 s: 3 closed files (1.2 GiB) not stored yet, the oldest is r.dat',
     );
   });
 
@@ -153,8 +159,13 @@ describe('the minute line', () => {
   it('comes again while something waits, though nothing else happens', () => {
     const before = newFileState('r.dat', 'result', false);
     gauges.changed(decide(before, { kind: 'closed', how: 'close', atMs: Date.now() }), before);
+    dir.write('r.dat', Buffer.alloc(3000));
     vi.advanceTimersByTime(180_000);
     expect(said).toHaveLength(3);
+    expect(said[0]?.text).toBe(
+      'behind by 1 min 0 s: 1 closed file (2.9 KiB) not stored yet, the oldest is r.dat',
+    );
+    expect(said[0]?.fields).toMatchObject({ lagMs: 60_000, waiting: 1, waitingBytes: 3000 });
   });
 });
 
