@@ -5,6 +5,7 @@ import { defineConfig } from 'vitest/config';
 /** Whole runs that a change of any line should see. The others wait for outages, deaths, notices and timers. */
 const QUICK_RUNS = [
   'companions-s3',
+  'early-sidecar',
   'flush',
   'names',
   'no-md5',

@@ -11,21 +11,47 @@ import type { LogSettings } from '../model/format/settings.ts';
 import { clockMs } from '../native/clock.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { ownArguments, ownEnvironment } from '../native/start.ts';
+import { type StartedSidecar, startSidecar } from '../launch/sidecar-start.ts';
 import { parseCommandLine, type Parsed } from './parse.ts';
 import { allSaid, print, say, type SayLevel } from './say.ts';
 import type { DryRunLine } from './standalone.ts';
+
+/** Beside this module in the bundle (build.mjs). */
+const SIDECAR = fileURLToPath(new URL('./sidecar.cjs', import.meta.url));
 
 // SIGUSR1 must not open a debugger, not even while we are starting.
 guardInspector();
 void runAndExit();
 
 async function runAndExit(): Promise<never> {
-  const status = await main();
+  const startedSidecar = asksForRun(process.argv.slice(2)) ? startSidecarEarly() : undefined;
+  const status = await main(startedSidecar);
+  // After a mistake nobody needs it; after a run it is gone.
+  startedSidecar?.child.kill('SIGKILL');
   await allSaid();
   process.exit(status);
 }
 
-async function main(): Promise<ExitStatus> {
+/** Whether the arguments look like those of a run. If they are wrong, a sidecar was started for nothing. */
+function asksForRun(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--');
+  const [first = ''] = argv;
+  return end > 0 && (first === 'run' || first.startsWith('-')) && !argv.slice(0, end).some(startsNothing);
+}
+
+function startsNothing(word: string): boolean {
+  return ['-h', '--help', '-V', '--version', '--dry-run'].includes(word);
+}
+
+function startSidecarEarly(): StartedSidecar | undefined {
+  try {
+    return startSidecar(SIDECAR);
+  } catch {
+    return undefined; // tried again where a failure has its message
+  }
+}
+
+async function main(startedSidecar?: StartedSidecar): Promise<ExitStatus> {
   try {
     const parsed = parseCommandLine(ownArguments(), ownEnvironment(), currentDirectory());
     switch (parsed.kind) {
@@ -37,7 +63,7 @@ async function main(): Promise<ExitStatus> {
         await sayMistakes(parsed);
         return EXIT.usage;
       default:
-        return await begin(parsed);
+        return await begin({ ...parsed, startedSidecar });
     }
   } catch (error) {
     return failed(error, say);
@@ -105,7 +131,9 @@ function currentDirectory(): string {
 }
 
 /** What was asked for, when it is neither help nor a mistake. */
-type Asked = Extract<Parsed, { readonly kind: 'run' | 'watch' | 'restore' }>;
+type Asked = Extract<Parsed, { readonly kind: 'run' | 'watch' | 'restore' }> & {
+  readonly startedSidecar: StartedSidecar | undefined;
+};
 
 type Say = (line: string, level: SayLevel, fields?: MessageFields) => void;
 
@@ -203,7 +231,7 @@ async function readable(act: () => Promise<ExitStatus>): Promise<ExitStatus> {
 }
 
 async function run(
-  { settings, task }: Extract<Asked, { readonly kind: 'run' }>,
+  { settings, task, startedSidecar }: Extract<Asked, { readonly kind: 'run' }>,
   say: Say,
 ): Promise<ExitStatus> {
   const [{ launch }, { readInherited }] = await Promise.all([
@@ -213,8 +241,8 @@ async function run(
   return launch({
     settings,
     task,
-    // Beside this module in the bundle (build.mjs).
-    sidecarEntry: fileURLToPath(new URL('./sidecar.cjs', import.meta.url)),
+    sidecarEntry: SIDECAR,
+    startedSidecar,
     say,
     ignoredSignals: readInherited(process.env).ignoredSignals,
   });

@@ -1,6 +1,5 @@
 // Read this first. Runs one task with capture beside it, from the search for its program to the exit status.
 // It stays tiny: no parser, no logger and no store is ever loaded here.
-import tty from 'node:tty';
 import v8 from 'node:v8';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
@@ -11,7 +10,7 @@ import type { Settings } from '../model/format/settings.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { setOpenFilesLimit } from '../native/processes.ts';
 import { ownEnvironment } from '../native/start.ts';
-import { blockable, type Inherited, readInherited, withoutShim } from './inherited.ts';
+import { blockable, type Inherited, readInherited } from './inherited.ts';
 import {
   adoptOrphans,
   describeStuck,
@@ -23,6 +22,7 @@ import {
 } from './leftovers.ts';
 import { requeue } from './requeue.ts';
 import { type Ending, type Opening, SidecarProcess } from './sidecar-process.ts';
+import { sharesOurGroup, type StartedSidecar } from './sidecar-start.ts';
 import { listenForSignals } from './signals.ts';
 import { type EndRequest, Supervision } from './supervision.ts';
 import { findCommand, startTask, type Task, taskEnvironment } from './task.ts';
@@ -35,6 +35,8 @@ interface LaunchOptions {
   readonly task: { readonly command: string; readonly args: readonly string[] };
   /** The module that is run as the sidecar. */
   readonly sidecarEntry: string;
+  /** One that runs already: it waits for its settings, and is ours from now on. */
+  readonly startedSidecar?: StartedSidecar;
   /** Prints for the user; must write synchronously to fd 2. */
   readonly say: (line: string, level: 'info' | 'warn' | 'error', fields?: MessageFields) => void;
   /** Signals that our caller ignored: they stay ignored, for the task too. */
@@ -68,12 +70,11 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const workdir = holdWorkdir(settings.workdir);
   // With a terminal the task stays in our group, where the terminal's keys and job control reach it; without
   // one it gets a session of its own, whose whole group can be signalled. The sidecar stands where it stands.
-  const sharesGroup = tty.isatty(0);
-  const ownChildren = new Set<number>();
+  const sharesGroup = sharesOurGroup();
+  const { sidecarEntry: entry, startedSidecar: started } = options;
+  const ownChildren = new Set(started?.child.pid === undefined ? [] : [started.child.pid]);
   const orphans = adoptOrphans(ownChildren);
-  const entry = options.sidecarEntry;
-  const env = withoutShim(process.env);
-  const sidecar = new SidecarProcess({ entry, settings, sharesGroup, env, ownChildren });
+  const sidecar = new SidecarProcess({ entry, started, settings, ownChildren });
   const say: LaunchOptions['say'] = (line, level, fields) =>
     options.say(line, level, { attempt: sidecar.attempt(), ...fields });
   const tell: SidecarProcess['tell'] = (message) => sidecar.tell(message);

@@ -35,7 +35,7 @@ export interface Orphans {
  */
 export function adoptOrphans(ownChildren: ReadonlySet<number>): Orphans {
   // A shell that starts something in the background and then becomes capture leaves it as our child.
-  const before = childPids();
+  const before = childPids().filter((pid) => !ownChildren.has(pid));
   becomeSubreaper();
   const waiting = new Set<() => void>();
   let usage: Usage = { cpuS: 0, maxRssBytes: 0 };

@@ -1,6 +1,6 @@
 // Keeps one sidecar running: starts it, speaks to it, and replaces it if it dies, so that neither its crash nor its
 // absence touches the task. It never decides about the task.
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, News, ToSidecar } from '../model/format/messages.ts';
@@ -8,14 +8,8 @@ import type { Settings } from '../model/format/settings.ts';
 import { formatMs } from '../model/units.ts';
 import { type BackOff, newDeferred, pauseAfter } from '../model/waiting.ts';
 import { clockMs, clockOffsetMs } from '../native/clock.ts';
+import { type StartedSidecar, startSidecar } from './sidecar-start.ts';
 
-/**
- * Its heap stays small: file contents are read in worker threads, outside this limit. Without an initial size V8
- * looks for garbage only when half of the limit is taken, by each thread.
- */
-const NODE_FLAGS = ['--max-old-space-size=256', '--initial-old-space-size=16', '--max-semi-space-size=2'];
-/** mallopt(3): each of a dozen threads keeping freed memory for itself would take 10 MiB more. */
-const FEW_ARENAS = { MALLOC_ARENA_MAX: '2' };
 const RESTART: BackOff = { firstMs: 100, mostMs: 10_000 };
 /** So many deaths within this time are no accident: then it stays down. */
 const DEATHS = 5;
@@ -30,10 +24,9 @@ export type Ending = Extract<FromSidecar, { readonly kind: 'ended' }> | { readon
 export interface SidecarOptions {
   /** The module to run. */
   readonly entry: string;
+  /** One that has been started before; it runs that module. */
+  readonly started: StartedSidecar | undefined;
   readonly settings: Settings;
-  /** In our process group, as the task is. */
-  readonly sharesGroup: boolean;
-  readonly env: NodeJS.ProcessEnv;
   /** Running children that we started ourselves; kept up to date here. */
   readonly ownChildren: Set<number>;
 }
@@ -54,9 +47,12 @@ export class SidecarProcess {
   #child: ChildProcess | undefined;
   #restart: NodeJS.Timeout | undefined;
   #isOver = false;
+  /** The one that has been started before, until we take it. */
+  #waiting: StartedSidecar | undefined;
 
   constructor(options: SidecarOptions) {
     this.#options = options;
+    this.#waiting = options.started;
   }
 
   /** Rejects with the reason if it refuses, or dies before it is ready. */
@@ -92,21 +88,21 @@ export class SidecarProcess {
 
   /** To be called once, and closed by the caller. A replacement starts by itself. */
   start(events: SidecarEvents): void {
-    let child: ChildProcess;
+    let started: StartedSidecar;
     try {
-      child = spawnSidecar(this.#options);
+      started = this.#waiting ?? startSidecar(this.#options.entry);
     } catch (error) {
       return this.#replace(reasonOf(error), events); // ENOMEM is thrown at once; the task must not notice
     }
+    this.#waiting = undefined;
+    const { child } = started;
     this.#child = child;
-    const gone = (how: string): void => {
+    noteOwn(child, this.#options.ownChildren);
+    child.on('message', (message) => this.#hear(message as FromSidecar, events));
+    void started.gone.then((how) => {
       this.#child = undefined;
       if (!this.#isOver) this.#replace(how, events);
-    };
-    child.on('message', (message) => this.#hear(message as FromSidecar, events));
-    // Not 'exit': its last message may still be in the channel then.
-    child.once('close', (code, signal) => child.pid !== undefined && gone(signal ?? `exit ${code}`));
-    child.on('error', (error) => child.pid === undefined && gone(error.message));
+    });
     const { settings } = this.#options;
     send(child, { kind: 'start', settings, attempt: this.#attempt, clockOffsetMs: clockOffsetMs() });
     for (const message of this.#told.values()) send(child, message);
@@ -179,19 +175,16 @@ export class SidecarProcess {
   }
 }
 
-function spawnSidecar(options: SidecarOptions): ChildProcess {
-  const child = spawn(process.execPath, [...NODE_FLAGS, options.entry], {
-    // Only messages for the user go through fd 2; results of a pipeline go through the task's fd 1.
-    stdio: ['ignore', 'ignore', 2, 'ipc'],
-    env: { ...FEW_ARENAS, ...options.env },
-    detached: !options.sharesGroup,
-  });
+function noteOwn(child: ChildProcess, ownChildren: Set<number>): void {
   const { pid } = child;
-  if (pid !== undefined) {
-    options.ownChildren.add(pid);
-    child.once('exit', () => options.ownChildren.delete(pid));
-  }
-  return child;
+  if (pid === undefined) return;
+  if (hasEnded(child)) return void ownChildren.delete(pid);
+  ownChildren.add(pid);
+  child.once('exit', () => ownChildren.delete(pid));
+}
+
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
 }
 
 /** A channel that breaks is no error of its own: the sidecar's exit follows and is what counts. */
@@ -214,7 +207,7 @@ function diedTooEarly(how: string): CaptureError {
 }
 
 async function endOf(child: ChildProcess): Promise<void> {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  if (child.pid === undefined || hasEnded(child)) return;
   const exited = new Promise((resolve) => child.once('exit', resolve));
   const late = setTimeout(() => child.kill('SIGKILL'), EXIT_WITHIN_MS);
   if (child.connected) child.disconnect();

@@ -20,6 +20,8 @@ const outside = createRequire(import.meta.filename);
 const loaded = new Map<string, { exports: object }>();
 
 takeHeapFlagsBack();
+// What V8 has compiled fits only the flags that it had then: here they stay what they are at a start.
+if (CAPTURE_KEEPS_CODE) v8.setFlagsFromString = () => undefined;
 load(`${path.basename(import.meta.filename, '.cjs')}.code`);
 
 /**
@@ -51,14 +53,10 @@ function load(name: string): object {
     filename: file,
     ...(cachedData.length === 0 ? {} : { cachedData }),
   });
-  if (CAPTURE_KEEPS_CODE) process.once('exit', () => keep(`${file}.v8`, script));
+  if (CAPTURE_KEEPS_CODE)
+    process.once('exit', () => fs.writeFileSync(`${file}.v8`, script.createCachedData()));
   const module = { exports: {} };
   loaded.set(name, module);
   (script.runInThisContext() as Program)(module.exports, requireFrom, module, file, dir);
   return module.exports;
-}
-
-function keep(file: string, script: vm.Script): void {
-  v8.setFlagsFromString('--opt'); // the launcher has turned it off
-  fs.writeFileSync(file, script.createCachedData());
 }

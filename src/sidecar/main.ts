@@ -56,7 +56,6 @@ function main(): void {
     process.on(signal, () => tell({ kind: 'signal-seen', signal, atMs: clockMs() }));
   }
   for (const signal of IGNORED) process.on(signal, () => undefined);
-  lowerPriority();
   process.on('message', (message: ToSidecar) => {
     obey(life, message).catch((error: unknown) => giveUp(life, error));
   });
@@ -102,6 +101,7 @@ async function obey(life: Life, message: ToSidecar): Promise<void> {
 
 async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>): Promise<void> {
   adoptClock(message.clockOffsetMs);
+  if (message.attempt !== undefined) lowerPriority(); // the task is at work already
   const log = openLog(message.settings.log, message.settings.identity.index);
   life.log = log;
   life.notices = listen(message.settings.notices.sources, life, log);
@@ -118,6 +118,8 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
     if (opened.kind === 'done-already') return sayLast(life, opened);
     life.sidecar = opened.sidecar;
     const { attempt, restored, runToken, socket } = opened.sidecar;
+    // Not before: the task's start waits for ours, and others on this machine are at work.
+    lowerPriority();
     tell({ kind: 'ready', attempt, restored, runToken, socket });
   } catch (error) {
     await sayLast(life, { kind: 'refused', ...describeFailure(error) });

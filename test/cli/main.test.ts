@@ -37,6 +37,7 @@ beforeAll(async () => {
     },
   });
   program = path.join(dir, 'capture.mjs');
+  fs.writeFileSync(path.join(dir, 'sidecar.cjs'), "import('./sidecar.mjs');");
   // The native packages stand outside the bundle.
   fs.symlinkSync(path.resolve('node_modules'), path.join(dir, 'node_modules'));
 });
