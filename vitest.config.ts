@@ -18,8 +18,13 @@ const QUICK_RUNS = [
   'without-zstd-napi',
 ].map((name) => `test/e2e/${name}.test.ts`);
 
-/** Of the other folders: the bench, the demo and all manifests as whole runs, and 200,000 files. */
-const SLOW = ['test/bench/bench.test.ts', 'test/examples/healthy.test.ts', 'test/watch/burst.test.ts'];
+/** Of the other folders: the bench, the demo and all manifests as whole runs, 200,000 files, and 10,000 indices. */
+const SLOW = [
+  'test/array/scale.test.ts',
+  'test/bench/bench.test.ts',
+  'test/examples/healthy.test.ts',
+  'test/watch/burst.test.ts',
+];
 
 export default defineConfig({
   define: { CAPTURE_VERSION: JSON.stringify('0.0.0-test') },

@@ -55,8 +55,12 @@ export interface StoreOfRecords {
 
 export const STORE_KINDS = ['a directory', 'an S3 server'] as const;
 
-export async function openStoreOfRecords(kind: (typeof STORE_KINDS)[number]): Promise<StoreOfRecords> {
-  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-array-'));
+/** `below`: where the directory is made; tests with very many files ask for /dev/shm. */
+export async function openStoreOfRecords(
+  kind: (typeof STORE_KINDS)[number],
+  below = os.tmpdir(),
+): Promise<StoreOfRecords> {
+  const dir = fs.mkdtempSync(path.join(below, 'capture-array-'));
   const server = kind === 'a directory' ? undefined : await startS3Server();
   const url = server === undefined ? `file://${dir}` : `s3://${server.bucket}/run7`;
   const settings: StoreSettings = { url, flags: server === undefined ? [] : ['path-style'], unfenced: false };

@@ -49,7 +49,8 @@ const DETAILED: readonly Column[] = [
 export async function writeTable(view: View, tools: Tools): Promise<void> {
   const { out } = tools;
   const total = totalOf(view);
-  const most = view.all || out.rows === undefined ? Infinity : Math.max(1, out.rows - OTHER_LINES);
+  const others = OTHER_LINES + (view.counts.missing > 0 ? 1 : 0);
+  const most = view.all || out.rows === undefined ? Infinity : Math.max(1, out.rows - others);
   const shown = byNeed(view, most);
   const isDetailed = view.details || shown.length <= MOST_READ;
   const rows = isDetailed ? await detailed(shown, view, tools) : shown.map((one) => rowOf(one, view));

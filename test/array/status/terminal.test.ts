@@ -36,18 +36,22 @@ const fill = (of: StoreOfRecords): void => {
 };
 
 describe('on a terminal', () => {
-  it('the table fits: what needs attention first, and how many more there are', async () => {
+  it.each([
+    [[], '40 indices: 4 failed, 36 done'],
+    [['--array', '0-49'], '50 indices: 4 failed, 10 missing, 36 done'],
+  ])('the table fits: what needs attention first, and how many more there are %j', async (args, summary) => {
     stored = await openStoreOfRecords('a directory');
     fill(stored);
-    const lines = onTerminal(stored, [], { NO_COLOR: '1' }).trimEnd().split('\n');
+    const lines = onTerminal(stored, args, { NO_COLOR: '1' }).trimEnd().split('\n');
     // The prompt of the shell has the last one.
     expect(lines).toHaveLength(11);
+    expect(lines.at(-1)).toBe(summary);
+    if (args.length > 0) expect(lines.splice(1, 1)[0]?.split(/\s+/)).toEqual(['40-49', 'missing']);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(60);
     expect(lines.slice(1, 5).map((line) => line.trim().split(/\s+/).slice(0, 3))).toEqual(
       ['7', '17', '27', '37'].map((index) => [index, 'failed', '1']),
     );
-    expect(lines.at(-2)).toBe('... and 32 more (--all)');
-    expect(lines.at(-1)).toBe('40 indices: 4 failed, 36 done');
+    expect(lines.at(-2)).toBe(`... and ${40 - (lines.length - 3)} more (--all)`);
   });
 
   it('--all has no end', async () => {
