@@ -40,6 +40,7 @@ const ON_DEMAND = {
   standalone: 'src/cli/standalone.ts',
   log: 'src/log/log.ts',
   doctor: 'src/doctor/doctor.ts',
+  metrics: 'src/metrics/metrics.ts',
   ...DRIVERS,
   // The AWS SDK's sources of credentials.
   credentials: 'src/store/s3/credentials.ts',

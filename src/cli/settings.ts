@@ -8,7 +8,7 @@ import { endContradictions, endOf } from './options/end.ts';
 import { filesOf } from './options/files.ts';
 import { identityOf } from './options/identity.ts';
 import { localContradictions, localOf, workdirOf } from './options/local.ts';
-import { messagesOf } from './options/messages.ts';
+import { messagesOf, metricsOf } from './options/messages.ts';
 import { sendingOf } from './options/sending.ts';
 import { startOf } from './options/start.ts';
 import { stopContradictions, stopOf } from './options/stop.ts';
@@ -57,6 +57,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     ...end,
     ...sendingOf(values),
     log: messagesOf(values),
+    metrics: metricsOf(values),
   };
   // Options that are each right, but contradict each other.
   mistakes.push(

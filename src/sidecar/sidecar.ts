@@ -85,6 +85,7 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
     await sayOpening(context, begun, stops.patience.signal);
   stops.patience.close();
   stages.resources.begin();
+  stages.live.open();
   // Not before the task may start: it takes a while, and a part of it holds this thread.
   setImmediate(() => warmUpWorkers(context));
   let window: DrainWindow | undefined;
@@ -114,6 +115,7 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
       stages.pressureWatch.close();
       stages.gauges.close();
       stages.resources.close();
+      await stages.live.close();
       context.outage.close();
       await watcher.close();
       witness?.close();

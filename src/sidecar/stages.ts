@@ -13,6 +13,7 @@ import { Companions } from './checkpoints/companions.ts';
 import { Generations } from './checkpoints/generations.ts';
 import { OpenResults } from './checkpoints/open-results.ts';
 import { Gauges } from './disk/gauges.ts';
+import { LiveNumbers } from './disk/live-numbers.ts';
 import { PressureWatch, Reclaims } from './disk/reclaims.ts';
 import { ResourceWatch } from './disk/resources.ts';
 import { Files } from './queue/files.ts';
@@ -27,6 +28,7 @@ import type { Restored } from './startup/restore.ts';
 
 export type Stages = Omit<FinishParts, 'window'> & {
   readonly gauges: Gauges;
+  readonly live: LiveNumbers;
   readonly pressureWatch: PressureWatch;
   readonly unsaved: Unsaved;
 };
@@ -64,6 +66,7 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
   const pressureWatch = new PressureWatch({ look: () => reclaims.pressure(), reclaim: () => recorder.now() });
   const gauges = new Gauges(context, results);
   const resources = new ResourceWatch(context, launcher);
+  const live = new LiveNumbers(context, { gauges, resources });
   const unsaved = new Unsaved(context, { files, watcher });
   const openResults = new OpenResults({
     context,
@@ -90,7 +93,7 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
     },
   });
   const stages = { files, results, checkpoints, companions, openResults, generations, recorder, reclaims };
-  return { context, watcher, suspects, unsaved, pressureWatch, gauges, resources, ...stages };
+  return { context, watcher, suspects, unsaved, pressureWatch, gauges, live, resources, ...stages };
 }
 
 function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
@@ -98,10 +101,11 @@ function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
 }
 
 /** Who is told when a file changes; from now on the clocks of companions and records run. */
-export function connect({ context, files, gauges, ...stages }: Stages): void {
+export function connect({ context, files, gauges, live, ...stages }: Stages): void {
   const { generations, recorder, pressureWatch } = stages;
   files.listen(({ fileState, before, event }) => {
     gauges.changed(fileState, before);
+    live.happened(fileState.role, event);
     if (fileState.role === 'result') {
       if (event?.kind !== 'stored') return;
       gauges.stored();

@@ -60,6 +60,10 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['log-level', 'debug', { log: { level: 'debug' } }],
   ['log-format', 'json', { log: { format: 'json' } }],
   ['log-file', 'c.log', { log: { file: '/c.log' } }],
+  ['metrics', '9464', { metrics: { kind: 'listen', host: '127.0.0.1', port: 9464 } }],
+  ['metrics', '0.0.0.0:80', { metrics: { kind: 'listen', host: '0.0.0.0', port: 80 } }],
+  ['metrics', '[::1]:9464', { metrics: { kind: 'listen', host: '::1', port: 9464 } }],
+  ['metrics', 'c.prom', { metrics: { kind: 'file', path: '/c.prom' } }],
 ];
 
 const isFlag = (name: OptionName) => OPTIONS[name].kind === 'flag';

@@ -66,6 +66,12 @@ export interface LogSettings {
   readonly file: string | undefined;
 }
 
+/** Where live numbers are shown. */
+export type MetricsPlace =
+  | { readonly kind: 'listen'; readonly host: string; readonly port: number }
+  /** Absolute. */
+  | { readonly kind: 'file'; readonly path: string };
+
 export interface Settings {
   readonly manifest: ManifestPatterns;
   readonly to: StoreSettings;
@@ -114,6 +120,7 @@ export interface Settings {
   readonly spoolDir: string | undefined;
   readonly spoolLimitBytes: number;
   readonly log: LogSettings;
+  readonly metrics?: MetricsPlace | undefined;
 }
 
 /** The index as it is in keys: a task outside an array has index 0. */

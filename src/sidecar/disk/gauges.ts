@@ -85,6 +85,18 @@ export class Gauges {
     this.#arm();
   }
 
+  /** How many checkpoint sets of this attempt are committed. */
+  get checkpoints(): number {
+    return this.#checkpoints;
+  }
+
+  /** What is closed and not stored; of more than 1,000 files `waitingBytes` is an estimate. */
+  get waiting(): { readonly lagMs: number; readonly waitingFiles: number; readonly waitingBytes: number } {
+    const { size: waitingFiles } = this.#lag;
+    const waitingBytes = aboutSizeOf(this.#context.root, this.#lag.paths(), waitingFiles);
+    return { lagMs: this.#lag.oldest()?.ms ?? 0, waitingFiles, waitingBytes };
+  }
+
   close(): void {
     clearTimeout(this.#timer);
     this.#lowSpace.close();
@@ -125,6 +137,20 @@ export class Gauges {
     if (lag === undefined || lag.ms < NAMED_FROM_MS || lag.files > MOST_SIZED) return lag;
     return { ...lag, bytes: sizeOf(this.#context.root, this.#lag.waiting()) };
   }
+}
+
+/** Files that are asked for their size each time; there may be very many. */
+const SIZED = 1000;
+
+/** Bytes of so many files, from the sizes of the first of them. */
+function aboutSizeOf(root: WorkDir, paths: Iterable<RelPath>, files: number): number {
+  let [bytes, asked] = [0, 0];
+  for (const path of paths) {
+    if (asked === SIZED) break;
+    asked += 1;
+    bytes += factsBeneath(root, path)?.size ?? 0;
+  }
+  return asked === 0 ? 0 : Math.round((bytes * files) / asked);
 }
 
 /** Bytes of the files that are there. */
@@ -190,6 +216,11 @@ export class Lag {
       result: new PackedMap(waitingRow, paths),
       checkpoint: new PackedMap(waitingRow, paths),
     };
+  }
+
+  /** How many files {@link paths} names. */
+  get size(): number {
+    return this.#waiting.result.size + this.#waiting.checkpoint.size;
   }
 
   /** Closed files whose content is not durable, with or without a writer. */

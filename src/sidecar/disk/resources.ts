@@ -46,6 +46,10 @@ export class ResourceWatch {
   #job: Resources['job'];
   #mark: Mark;
   #timer: NodeJS.Timeout | undefined;
+  /** The last sample of the series. */
+  now: Sample = {};
+  /** Called after each look. */
+  onLook: (() => void) | undefined;
 
   /**
    * Goes on after a sidecar that died. `launcher`: the pid of the process that the task descends from; undefined if
@@ -88,15 +92,15 @@ export class ResourceWatch {
     };
   }
 
+  /** As of the last look. */
+  get totals(): Pick<Resources, 'task' | 'capture' | 'job'> {
+    return { task: this.#task, capture: this.#capture, job: this.#job };
+  }
+
   /** By now, for a record or the last line. */
   get resources(): Resources {
     for (;;) {
-      const fields = {
-        task: this.#task,
-        capture: this.#capture,
-        job: this.#job,
-        ...this.#series.fields,
-      };
+      const fields = { ...this.totals, ...this.#series.fields };
       if (JSON.stringify(fields).length <= RESOURCES_LIMIT_BYTES) return fields;
       this.#series.halve();
     }
@@ -111,6 +115,7 @@ export class ResourceWatch {
       const startMs = performance.now();
       const before = process.cpuUsage();
       this.#look();
+      this.onLook?.();
       const { user, system } = process.cpuUsage(before);
       // Each alone may be more than the look has taken: on a busy machine, or while other threads hash files.
       const tookMs = Math.min(performance.now() - startMs, (user + system) / 1000);
@@ -145,6 +150,7 @@ export class ResourceWatch {
     };
     const highs = { taskMemory: taskMemory?.peakBytes, captureMemory: captureMemory.peakBytes };
     this.#series.add(atMs, sample, highs);
+    this.now = sample;
     this.#mark = { atMs, task: this.#task, captureCpuS: this.#capture.cpuS };
   }
 

@@ -1,0 +1,99 @@
+// --metrics: gathers what the stages know into the numbers that metrics/ shows. That nobody can listen, or that a file
+// cannot be written, is a warning: the task runs all the same.
+import type { LiveNumbers as Numbers, Metrics } from '../../metrics/numbers.ts';
+import { reasonOf } from '../../model/errors.ts';
+import type { FileEvent } from '../../model/file/decide.ts';
+import type { FileRole } from '../../model/file/file-state.ts';
+import { keyIndex } from '../../model/format/settings.ts';
+import type { Needs } from '../run/context.ts';
+import type { Gauges } from './gauges.ts';
+import type { ResourceWatch } from './resources.ts';
+
+/** What it takes of the run. */
+type Uses = Needs<'settings' | 'scope' | 'attempt' | 'ledger' | 'outage' | 'log'>;
+
+interface Parts {
+  readonly gauges: Pick<Gauges, 'waiting' | 'checkpoints'>;
+  readonly resources: Pick<ResourceWatch, 'totals' | 'now' | 'onLook'>;
+}
+
+const HINT = 'give each task of a machine a port of its own, or a file: --metrics <dir>/capture-<index>.prom';
+
+export class LiveNumbers {
+  readonly #context: Uses;
+  readonly #parts: Parts;
+  readonly #pushed = {
+    result: { files: 0, bytes: 0, failures: 0 },
+    checkpoint: { files: 0, bytes: 0, failures: 0 },
+  };
+  #opening: Promise<void> | undefined;
+  #metrics: Metrics | undefined;
+  /** The file could not be written the last time: that was said. */
+  #failed = false;
+
+  constructor(context: Uses, parts: Parts) {
+    this.#context = context;
+    this.#parts = parts;
+  }
+
+  /** Call it with every event of a file. */
+  happened(role: FileRole, event: FileEvent | undefined): void {
+    const pushed = this.#pushed[role];
+    if (event?.kind === 'failed') pushed.failures += 1;
+    if (event?.kind !== 'stored') return;
+    pushed.files += 1;
+    pushed.bytes += event.durable.size;
+  }
+
+  /** They are shown from now on, if somebody asked for them. The task need not wait for it. */
+  open(): void {
+    this.#opening ??= this.#open();
+  }
+
+  async close(): Promise<void> {
+    await this.#opening;
+    this.#parts.resources.onLook = undefined;
+    await this.#metrics?.close();
+  }
+
+  async #open(): Promise<void> {
+    const { settings, scope, attempt, log } = this.#context;
+    const { metrics: place, identity } = settings;
+    if (place === undefined) return;
+    const labels = { task: scope.taskName, index: keyIndex(identity), attempt: String(attempt) };
+    try {
+      const { openMetrics } = await import('../../metrics/metrics.ts');
+      this.#metrics = await openMetrics({ place, labels, numbers: () => this.#numbers() });
+      log.debug(`metrics at ${this.#metrics.where}`);
+      this.#parts.resources.onLook = () => void this.#look();
+    } catch (error) {
+      log.warn(`no metrics: ${reasonOf(error)}`, { hint: HINT });
+    }
+  }
+
+  async #look(): Promise<void> {
+    try {
+      await this.#metrics?.look();
+      this.#failed = false;
+    } catch (error) {
+      if (!this.#failed)
+        this.#context.log.warn(`the file of --metrics cannot be written: ${reasonOf(error)}`);
+      this.#failed = true;
+    }
+  }
+
+  #numbers(): Numbers {
+    const { ledger, attempt, outage } = this.#context;
+    const { gauges, resources } = this.#parts;
+    const newest = ledger.generations.find((generation) => generation.attempt === attempt);
+    return {
+      ...gauges.waiting,
+      pushed: this.#pushed,
+      checkpoints: gauges.checkpoints,
+      newestCheckpointAtMs: newest === undefined ? undefined : Date.parse(newest.at),
+      outage: outage.isKnown,
+      used: resources.totals,
+      now: resources.now,
+    };
+  }
+}
