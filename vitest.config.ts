@@ -18,8 +18,9 @@ const QUICK_RUNS = [
   'without-zstd-napi',
 ].map((name) => `test/e2e/${name}.test.ts`);
 
-/** Of the other folders: the bench, the demo and all manifests as whole runs, 200,000 files, and 10,000 indices. */
+/** Of the other folders: the bench, the demo and all manifests as whole runs, 200,000 files, 10,000 indices, twenty deaths. */
 const SLOW = [
+  'test/array/gather/killed.test.ts',
   'test/array/scale.test.ts',
   'test/bench/bench.test.ts',
   'test/examples/healthy.test.ts',
