@@ -1,4 +1,4 @@
-// `capture gather` that is killed, and begun again.
+// `capture gather` that is killed and begun again, or is not alone in its directory.
 import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -18,7 +18,7 @@ afterEach(async () => {
   fs.rmSync(dir, { recursive: true, force: true });
 });
 
-describe('a gathering that is killed again and again', () => {
+describe('a gathering that is killed, or not alone', () => {
   const INDICES = 60;
 
   it(
@@ -90,5 +90,24 @@ describe('a gathering that is killed again and again', () => {
     await once(first, 'close');
     expect(second.status).toBe(64);
     expect(second.stderr).toContain(`another capture gather is at work in ${dir}`);
+  });
+
+  it('leaves a file that somebody puts there meanwhile', async () => {
+    stored = await openStoreOfRecords('an S3 server');
+    fill(stored, 1);
+    const mine = path.join(dir, '0/r.dat');
+    const { server } = stored;
+    if (server === undefined) throw new Error('no server');
+    server.fault = ({ operation, key }) => {
+      if (operation === 'GetObject' && key.endsWith('r.dat.0')) {
+        fs.mkdirSync(path.dirname(mine), { recursive: true });
+        fs.writeFileSync(mine, 'mine');
+      }
+      return undefined;
+    };
+    const ran = await run('gather', stored, dir);
+    expect(ran.status).toBe(1);
+    expect(ran.stderr).toContain('0/r.dat of index 0: a different file of that name is there, and stays');
+    expect(fs.readFileSync(mine, 'utf8')).toBe('mine');
   });
 });
