@@ -41,7 +41,7 @@ function utf8SequenceLength(buffer: Buffer, at: number): number {
 
 /** What to pass to Node's fs and to libc: the string itself if it is plain, else the exact bytes. */
 export function encodePath(path: string): string | Buffer {
-  return /[\uDC80-\uDCFF]/.test(path) && hasEscape(path) ? pathBytes(path) : path;
+  return hasEscape(path) ? pathBytes(path) : path;
 }
 
 /** The exact bytes of a path, without a terminating NUL. */
@@ -61,6 +61,7 @@ function isEscape(code: number): boolean {
 
 /** A surrogate that belongs to a pair is a character; only a lone one is an escaped byte. */
 function hasEscape(path: string): boolean {
+  if (!/[\uDC80-\uDCFF]/.test(path)) return false;
   for (const char of path) if (isEscape(char.codePointAt(0) ?? 0)) return true;
   return false;
 }

@@ -47,13 +47,15 @@ export function openUnder(root: WorkDir, path: string, flags: number): number {
 }
 
 let haveOpenat2 = true;
+/** struct open_how: flags, mode, resolve; 64 bits each. Flags have 32. */
+const openHow = Buffer.alloc(24);
+openHow.writeBigUInt64LE(BigInt(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), 16);
 
 function openWithOpenat2(dirfd: number, path: string, flags: number): number | undefined {
   if (!haveOpenat2) return undefined;
-  const how = Buffer.alloc(24); // struct open_how: flags, mode, resolve
-  how.writeBigUInt64LE(BigInt(flags | fs.constants.O_NOFOLLOW | O_CLOEXEC), 0);
-  how.writeBigUInt64LE(BigInt(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), 16);
-  const fd = syscall(SYS_OPENAT2, 'int', dirfd, 'void*', withNul(path), 'void*', how, 'size_t', how.length);
+  openHow.writeUInt32LE(flags | fs.constants.O_NOFOLLOW | O_CLOEXEC, 0);
+  const name = withNul(path);
+  const fd = syscall(SYS_OPENAT2, 'int', dirfd, 'void*', name, 'void*', openHow, 'size_t', openHow.length);
   if (fd >= 0) return fd;
   const code = lastErrno();
   if (code !== 'ENOSYS' && code !== 'EPERM') throw systemError('openat2', code, path);
@@ -87,7 +89,7 @@ function openAt(dirfd: number, name: string, flags: number, path: string): numbe
 
 /** A path as libc wants it. */
 export function withNul(path: string): Buffer {
-  return Buffer.concat([pathBytes(path), Buffer.of(0)]);
+  return pathBytes(`${path}\0`);
 }
 
 export interface HeldDirectory {

@@ -11,7 +11,7 @@ import { type RelPath, showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
-import { factsOf, fileFacts, openBeneath, writerState } from '../native/files.ts';
+import { factsOf, openBeneath, writerState } from '../native/files.ts';
 import { absolutePath, moveAside, ownDir, putBack } from '../native/own-dir.ts';
 import { openFilesLimit } from '../native/processes.ts';
 import { StoreError } from '../store/contract/store.ts';
@@ -148,12 +148,15 @@ async function underJournal(
   reached('reclaim.before-journal');
   await journal.begin({ id, path: held.path, file: held.pushed });
   reached('reclaim.after-journal');
+  let outcome: ReclaimOutcome | undefined;
   try {
-    return await setAsideAndDelete(held, aside, signal);
+    outcome = await setAsideAndDelete(held, aside, signal);
+    return outcome;
   } finally {
     // After an error the file may still stand there: then the next start needs the entry.
-    const stat = fs.lstatSync(absolutePath(held.root, aside), { throwIfNoEntry: false });
-    if (stat === undefined) journal.done(id);
+    const isGone = (): boolean =>
+      fs.lstatSync(absolutePath(held.root, aside), { throwIfNoEntry: false }) === undefined;
+    if (outcome?.kind === 'reclaimed' || isGone()) journal.done(id);
     else journal.keep();
   }
 }
@@ -202,13 +205,10 @@ async function setAsideAndDelete(
   return { kind: 'reclaimed' };
 }
 
-/** True when the name is that of the held file. */
-function standsAt({ root, fd }: Held, path: RelPath): boolean {
+/** True when the name is that of the held file, which was seen to be the one that was pushed. */
+function standsAt({ root, pushed }: Held, path: RelPath): boolean {
   const stat = fs.lstatSync(absolutePath(root, path), { bigint: true, throwIfNoEntry: false });
-  if (stat === undefined) return false;
-  const there = fileFacts(stat);
-  const held = factsOf(fd);
-  return there.dev === held.dev && there.ino === held.ino;
+  return String(stat?.dev) === pushed.dev && String(stat?.ino) === pushed.ino;
 }
 
 function whatStands(root: WorkDir, path: RelPath): Refusal {

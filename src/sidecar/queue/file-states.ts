@@ -104,15 +104,16 @@ export class FileStates {
 
   /** Files that the store has refused. */
   *refused(): Generator<FileState> {
-    for (const fileState of this.all()) if (fileState.pending && fileState.failedTries > 0) yield fileState;
+    for (const fileState of this.outstanding())
+      if (fileState.pending && fileState.failedTries > 0) yield fileState;
   }
 
   /** Files whose content is not stored yet, or that somebody has open for writing. */
-  *outstanding(role: FileRole): Generator<FileState> {
+  *outstanding(role?: FileRole): Generator<FileState> {
     for (const keys of [this.#blocked, this.#open])
       for (const key of keys) {
         const fileState = this.at(key);
-        if (fileState?.role === role) yield fileState;
+        if (fileState !== undefined && (role ?? fileState.role) === fileState.role) yield fileState;
       }
   }
 

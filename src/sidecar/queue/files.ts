@@ -286,7 +286,7 @@ export class Files {
   }
 
   #wakeAll(): void {
-    for (const fileState of this.#fileStates.all())
+    for (const fileState of this.#fileStates.outstanding())
       if (fileState.pending && !fileState.pushing) this.#ready.add(this.#fileStates.keyOf(fileState));
     this.#pump();
   }

@@ -175,7 +175,7 @@ function showWaiting({ context, files }: FinishParts): void {
   let count = 0;
   let bytes = 0;
   for (const role of ['result', 'checkpoint'] as const) {
-    for (const fileState of files.fileStates(role)) {
+    for (const fileState of files.outstanding(role)) {
       if (isDone(fileState)) continue;
       count += 1;
       bytes += factsBeneath(context.root, fileState.path)?.size ?? 0;

@@ -43,7 +43,9 @@ export async function multipart(
 
 /** How S3 is told what is stored with an object. */
 export function metaHeaders(meta: ObjectMeta): Record<string, string> {
-  return Object.fromEntries(Object.entries(meta).map(([name, value]) => [`x-amz-meta-${name}`, value]));
+  const headers: Record<string, string> = {};
+  for (const name in meta) headers[`x-amz-meta-${name}`] = meta[name] ?? '';
+  return headers;
 }
 
 async function begin(bucket: Bucket, { key, meta, signal }: MultipartJob): Promise<string> {

@@ -5,7 +5,7 @@ import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import https from 'node:https';
 import { StoreError } from '../contract/store.ts';
 import { PlainAgent, TunnelAgent } from './agents.ts';
-import { authorityOf, hostOf, proxyFor, proxyHeaders } from './proxy.ts';
+import { authorityOf, type Environment, hostOf, proxyFor, proxyHeaders } from './proxy.ts';
 
 /** One for each push (sidecar/queue/files), and some for records and deletions. */
 const MOST_SOCKETS = 40;
@@ -79,7 +79,9 @@ export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: Transpor
     timeout: idleMs,
   };
   const plain = new PlainAgent(sockets, stallMs);
-  const secure = new TunnelAgent({ ...sockets, ca: certificates() }, stallMs, process.env);
+  // Each look into process.env asks the C library anew, and a request takes two.
+  const env = { ...process.env };
+  const secure = new TunnelAgent({ ...sockets, ca: certificates() }, stallMs, env);
   const underWay = new Set<GiveUp>();
   let isClosed = false;
   return {
@@ -88,7 +90,7 @@ export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: Transpor
       signal?.throwIfAborted();
       if (isClosed) throw new Error(CLOSED);
       const { isTls } = outgoing.server;
-      const { server, method, path, headers, body } = isTls ? outgoing : throughProxy(outgoing);
+      const { server, method, path, headers, body } = isTls ? outgoing : throughProxy(outgoing, env);
       const sender = (isTls ? https : http).request({
         agent: isTls ? secure : plain,
         host: server.host,
@@ -156,9 +158,9 @@ function answerTo(
 }
 
 /** Plain http goes to a proxy in absolute form (RFC 9112, section 3.2.2). */
-function throughProxy(outgoing: Outgoing): Outgoing {
+function throughProxy(outgoing: Outgoing, env: Environment): Outgoing {
   const { host, port } = outgoing.server;
-  const proxy = proxyFor({ protocol: 'http:', host, port }, process.env);
+  const proxy = proxyFor({ protocol: 'http:', host, port }, env);
   if (proxy === undefined) return outgoing;
   return {
     ...outgoing,
