@@ -45,7 +45,8 @@ describe('a task that exits 0 ends with 74, names the file and keeps it', () => 
 
   it('when a result was closed in a directory that then may not be entered any more', async () => {
     fs.mkdirSync(place.at('shut'));
-    const run = place.run(['-r', 'shut/a'], sh('echo x > shut/a; chmod 000 shut'));
+    // Closed only then: else it might be stored before.
+    const run = place.run(['-r', 'shut/a'], sh('exec 3> shut/a; echo x >&3; chmod 000 shut; exec 3>&-'));
     expect(await run.status, run.stderr()).toBe(74);
     expect(last()?.left).toContainEqual({ path: 'shut/a', why: 'permission denied' });
   });
