@@ -1,5 +1,5 @@
 // The first file of each process and thread, as dist/<name>.cjs: loads the program dist/<name>.code, which is its source
-// and, behind that, what V8 has made of it before (build.mjs). That halves the time until its first line runs. Of
+// and, behind that, what V8 has made of it before (build.mjs). Of
 // another V8 than that of the build it is no use: V8 sees that, and compiles the source.
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
