@@ -4,10 +4,12 @@ import type { ArrayCommandName } from '../cli/array-commands.ts';
 import type { ArrayCommand } from './command.ts';
 import { doctorCommand } from './doctor/doctor.ts';
 import { gatherCommand } from './gather/gather.ts';
+import { logsCommand } from './logs/logs.ts';
 import { statusCommand } from './status/status.ts';
 
 export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
   status: statusCommand,
   gather: gatherCommand,
+  logs: logsCommand,
   doctor: doctorCommand,
 };

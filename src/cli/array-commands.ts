@@ -5,6 +5,7 @@
 export const ARRAY_COMMANDS = {
   status: 'the state of each index of an array: what is done, failed, missing',
   gather: 'the results of all indices in one directory, decompressed and checked',
+  logs: 'what the task of an index wrote to stdout and stderr (--log-output)',
   doctor: 'before the first job: will it work on this node, and with this store?',
 } as const;
 

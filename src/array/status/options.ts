@@ -1,24 +1,19 @@
 // The command line of `capture status`: what is to be shown of the array, and how.
-import { choice, durationMs, type Reader } from '../../cli/options/readers.ts';
+import { choice, durationMs } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
 import { INDEX_FORMATS, type IndexFormat, type IndexSet } from '../../model/index-set.ts';
-import { INDEX } from '../../scheduler/identity.ts';
 import { ARRAY_OPTION } from '../array-option.ts';
-import { type Line, refuseOperands } from '../command.ts';
+import type { Line } from '../command.ts';
+import { oneIndex, readIndex } from '../one-index.ts';
 import { type GivenPlace, readPlace } from '../place.ts';
 import { STALE_AFTER, type State } from '../state.ts';
-
-const index: Reader<string> = (text) =>
-  INDEX.test(text)
-    ? { value: text }
-    : { is: 'not an index: 1 to 64 letters, digits, _ and -', example: '17' };
 
 const WHICH = group('Which indices:', {
   array: {
     ...ARRAY_OPTION,
     help: 'those that there should be, as the scheduler has them: 0-9999, 3,17-19,40-60:2',
   },
-  index: { flags: '--index <id>', kind: 'value', help: 'one index in detail', read: index },
+  index: { flags: '--index <id>', kind: 'value', help: 'one index in detail', read: oneIndex },
   'stale-after': {
     flags: '--stale-after <duration>',
     kind: 'value',
@@ -88,20 +83,14 @@ export interface Asked {
 
 /** Undefined if there is no right `<url>`: that has been refused. */
 export function readStatus(line: Line): { readonly given: GivenPlace; readonly asked: Asked } | undefined {
-  const { values, operands, refuse } = line;
+  const { values } = line;
   const given = readPlace(line);
-  const [operand, ...more] = operands;
-  refuseOperands(line, more);
-  const read = operand === undefined ? undefined : index(operand);
-  if (read !== undefined && 'is' in read)
-    refuse(`'${operand}': ${read.is}`, `${line.title} <url> ${read.example}`);
-  const named = read !== undefined && 'value' in read ? read.value : values.of(WHICH.index);
   const states = AGAIN.filter((state) => values.has(RESUBMIT[state]));
   const format = values.of(RESUBMIT.format);
   const asked: Asked = {
     set: values.of(WHICH.array),
     staleAfterMs: values.of(WHICH['stale-after']),
-    index: named,
+    index: readIndex(line, WHICH.index),
     again: states.length === 0 ? undefined : { states, format },
     all: values.has(SHOW.all),
     details: values.has(SHOW.details),
