@@ -5,6 +5,7 @@ import { FILES } from './options/files.ts';
 import { IDENTITY } from './options/identity.ts';
 import { LOCAL } from './options/local.ts';
 import { MESSAGES } from './options/messages.ts';
+import { OUTPUT } from './options/output.ts';
 import { SENDING } from './options/sending.ts';
 import {
   CAPTURING,
@@ -32,6 +33,7 @@ const GROUPS = {
   ...END,
   ...SENDING,
   ...MESSAGES,
+  ...OUTPUT,
 };
 
 export type OptionName = keyof typeof GROUPS;

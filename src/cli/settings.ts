@@ -9,6 +9,7 @@ import { filesOf } from './options/files.ts';
 import { identityOf } from './options/identity.ts';
 import { localContradictions, localOf, workdirOf } from './options/local.ts';
 import { messagesOf, metricsOf } from './options/messages.ts';
+import { outputContradictions, outputLimitOf } from './options/output.ts';
 import { sendingOf } from './options/sending.ts';
 import { startOf } from './options/start.ts';
 import { stopContradictions, stopOf } from './options/stop.ts';
@@ -56,6 +57,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     notices,
     ...end,
     ...sendingOf(values),
+    outputLimitBytes: outputLimitOf(values),
     log: messagesOf(values),
     metrics: metricsOf(values),
   };
@@ -65,6 +67,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     ...localContradictions(values, settings),
     ...checkpointsContradictions(values),
     ...stopContradictions(values),
+    ...outputContradictions(values),
     ...endContradictions(values, settings, input.command),
   );
   return { settings, mistakes };

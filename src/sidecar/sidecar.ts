@@ -10,6 +10,7 @@ import { openWitness } from '../watch/witness.ts';
 import { openAnswers } from './control/control.ts';
 import { Flush } from './control/flush.ts';
 import type { Opened, Sidecar, SidecarOptions } from './interface.ts';
+import { openOutputs } from './output/outputs.ts';
 import { openOutage } from './run/outage.ts';
 import { type DrainWindow, endWhenLost, openDrainWindow } from './shutdown/drain-window.ts';
 import { finish, type Finished } from './shutdown/finish.ts';
@@ -79,7 +80,8 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   await scanBaseline(context, { files, restored }, watcher, () => listen(stages));
   const flush = new Flush(stages);
   const control = await openAnswers(context, flush);
-  const stopping = new Stopping({ ...stages, flush, onDrainTakes: options.onDrainTakes });
+  const outputs = await openOutputs(context, options.launcher);
+  const stopping = new Stopping({ ...stages, flush, outputs, onDrainTakes: options.onDrainTakes });
   // If a launcher replaces a sidecar, the user has read it already.
   if (options.attempt === undefined || options.standalone === true)
     await sayOpening(context, begun, stops.patience.signal);
@@ -106,12 +108,13 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
       if (end.deadlineMs !== undefined) stopping.noticed(end.deadlineMs);
       await control?.close();
       const signalledAtMs = end.signalledAtMs ?? stopping.signalledAtMs;
-      const finished = await drain({ ...stages, window }, { ...end, signalledAtMs });
+      const finished = await drain({ ...stages, outputs, window }, { ...end, signalledAtMs });
       return stops.fenced.aborted ? endedFenced(finished, stops.fenced) : finished;
     },
     close: async () => {
       window?.close();
       stopping.close();
+      await outputs?.close();
       stages.pressureWatch.close();
       stages.gauges.close();
       stages.resources.close();

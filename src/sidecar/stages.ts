@@ -26,7 +26,7 @@ import type { Context, Needs } from './run/context.ts';
 import type { FinishParts } from './shutdown/outcome.ts';
 import type { Restored } from './startup/restore.ts';
 
-export type Stages = Omit<FinishParts, 'window'> & {
+export type Stages = Omit<FinishParts, 'window' | 'outputs'> & {
   readonly gauges: Gauges;
   readonly live: LiveNumbers;
   readonly pressureWatch: PressureWatch;

@@ -103,6 +103,8 @@ describe('a mistake', () => {
       ['--verify-at', 'commit', ...TASK],
       '--verify-at commit: there is nothing to verify with | --verify-checkpoint',
     ],
+    [['--log-output-limit', '2MiB', ...TASK], '--log-output-limit: no output is stored | add --log-output'],
+    [['--log-output', '--log-output-limit', '2kB', ...TASK], 'too little: at least 1.0 MiB'],
     [['watch', '--exit-file', ''], "--exit-file '': not a path"],
     [['watch', '--handoff'], 'unknown option --handoff'],
     [['--exit-file', 'status', ...TASK], 'unknown option --exit-file'],

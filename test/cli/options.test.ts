@@ -139,6 +139,7 @@ const TEXTS = '1 x 7 90s 2GiB 9MB/s never newest zstd:6 none USR1 after:90s comm
 /** Some mean nothing alone. */
 const BESIDE: Partial<Record<OptionName, readonly string[]>> = {
   'verify-at': ['--verify-checkpoint', 'true'],
+  'log-output-limit': ['--log-output'],
 };
 const ENV = { SLURM_JOB_ID: '9', JOB_ARRAY_INDEX: '0' };
 const ONE_FILE: Outside = {

@@ -64,6 +64,7 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['metrics', '0.0.0.0:80', { metrics: { kind: 'listen', host: '0.0.0.0', port: 80 } }],
   ['metrics', '[::1]:9464', { metrics: { kind: 'listen', host: '::1', port: 9464 } }],
   ['metrics', 'c.prom', { metrics: { kind: 'file', path: '/c.prom' } }],
+  ['log-output', '1', { outputLimitBytes: 64 * 2 ** 20 }],
 ];
 
 const isFlag = (name: OptionName) => OPTIONS[name].kind === 'flag';
@@ -84,7 +85,16 @@ describe('each option', () => {
 
   it('is in these rows', () => {
     // These do not stand alone: they are below, or are of another command: flush-line.test.ts.
-    const BESIDE = ['handoff', 'index-map', 'exit-file', 'verify-at', 'requeue', 'dry-run', 'control'];
+    const BESIDE = [
+      'handoff',
+      'index-map',
+      'exit-file',
+      'verify-at',
+      'requeue',
+      'dry-run',
+      'control',
+      'log-output-limit',
+    ];
     expect(new Set([...ROWS.map(([name]) => name), ...BESIDE])).toEqual(new Set(Object.keys(OPTIONS)));
   });
 
@@ -105,6 +115,13 @@ describe('each option', () => {
       });
     },
   );
+
+  it('--log-output-limit, or its twin, says how much of the output is kept', () => {
+    const kept = { outputLimitBytes: 2 ** 24 };
+    expect(parsed(['--log-output', '--log-output-limit', '16MiB', ...TASK]).settings).toMatchObject(kept);
+    const env = { CAPTURE_LOG_OUTPUT: '1', CAPTURE_LOG_OUTPUT_LIMIT: '16MiB' };
+    expect(parsed(TASK, env).settings).toMatchObject(kept);
+  });
 
   it('--requeue slurm, or its twin, names the job of Slurm that it is in', () => {
     const job = { SLURM_JOB_ID: '9', SLURM_ARRAY_JOB_ID: '7', SLURM_ARRAY_TASK_ID: '3' };

@@ -92,6 +92,8 @@ export interface Settings {
   readonly compression: Compression;
   /** At most so many bytes are sent in a second. */
   readonly bandwidthBytes?: number | undefined;
+  /** Stores what the task writes to stdout and stderr: at most so much of each. */
+  readonly outputLimitBytes?: number | undefined;
   /** Companions are captured this long after their last capture, if no checkpoint comes before. */
   readonly companionIntervalMs: number;
   readonly checkpointSettleMs: number;

@@ -70,6 +70,8 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   reached('finish.drained');
   files.stop();
   await recorder.stop();
+  // After all that counts, and before the record by which a reader sees that there is no more to come.
+  await parts.outputs?.last(deadline);
   const unsaved = [
     ...unseen,
     ...leftFiles(parts, postponed),

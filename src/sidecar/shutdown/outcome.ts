@@ -26,6 +26,7 @@ import type { Generations } from '../checkpoints/generations.ts';
 import type { OpenResults } from '../checkpoints/open-results.ts';
 import type { Reclaims } from '../disk/reclaims.ts';
 import type { ResourceWatch } from '../disk/resources.ts';
+import type { Outputs } from '../output/outputs.ts';
 import type { Files } from '../queue/files.ts';
 import type { Doubt } from '../queue/partials.ts';
 import type { Recorder } from '../queue/recorder.ts';
@@ -46,6 +47,8 @@ export interface FinishParts {
   readonly resources: ResourceWatch;
   readonly watcher: Watcher;
   readonly openResults: OpenResults;
+  /** The task's stdout and stderr, if they are stored. */
+  readonly outputs: Outputs | undefined;
   /** Paths that are pushed to their partial key from now on, and why. */
   readonly suspects: Map<RelPath, Doubt>;
   readonly window: DrainWindow;

@@ -4,6 +4,7 @@ import { reasonOf } from '../../model/errors.ts';
 import { whileLinked } from '../../model/waiting.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { Flush } from '../control/flush.ts';
+import type { Outputs } from '../output/outputs.ts';
 import type { Files } from '../queue/files.ts';
 import type { Needs } from '../run/context.ts';
 import { type DrainWindow, RECORD_MARGIN_MS } from './drain-window.ts';
@@ -19,6 +20,7 @@ export interface StoppingOptions {
   readonly files: Files;
   readonly generations: Generations;
   readonly flush: Pick<Flush, 'now'>;
+  readonly outputs: Pick<Outputs, 'soon'> | undefined;
   /** How long sending the task's last files takes, as measured, ms. */
   readonly onDrainTakes: (ms: number) => void;
 }
@@ -48,6 +50,7 @@ export class Stopping {
     const { files, generations } = this.#options;
     files.holdReplacing(true);
     generations.stopping(atMs);
+    this.#options.outputs?.soon();
   }
 
   /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
@@ -80,8 +83,9 @@ export class Stopping {
   }
 
   #hurry(): void {
-    const { context, generations, flush } = this.#options;
+    const { context, generations, flush, outputs } = this.#options;
     generations.stopping();
+    outputs?.soon();
     const signals = [this.#ending.signal, context.signal] as const;
     whileLinked(signals, (signal) => flush.now(signal, false)).catch((error: unknown) =>
       context.log.debug(`a flush ended early: ${reasonOf(error)}`),

@@ -11,6 +11,7 @@ import {
   type KeyScope,
   parseRecordKey,
   recordPrefix,
+  isTaskFolder,
   TASKS_PREFIX,
   unescapeKey,
 } from '../../model/format/keys.ts';
@@ -115,7 +116,10 @@ export async function nameHint(search: NameSearch): Promise<string | undefined> 
 async function otherNames({ store, scope, log, signal }: NameSearch): Promise<readonly string[]> {
   try {
     const folders = await store.folders(TASKS_PREFIX, signal);
-    const others = folders.map(unescapeKey).filter((name) => name !== scope.taskName);
+    const others = folders
+      .filter(isTaskFolder)
+      .map(unescapeKey)
+      .filter((name) => name !== scope.taskName);
     const found = await Promise.all(
       others.slice(0, MOST_NAMES).map((taskName) => hasCheckpoint(store, { ...scope, taskName }, signal)),
     );

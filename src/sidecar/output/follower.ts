@@ -1,0 +1,174 @@
+// Follows one file that the task writes its output to, and stores what is new as segments. Holds one segment in memory at
+// most, and never more than the limit in the store: of a task that writes without end the beginning and the newest are
+// kept.
+import fs from 'node:fs';
+import { promisify } from 'node:util';
+import { outputKey, type OutputStream } from '../../model/format/output-keys.ts';
+import { Buffers } from '../../read/buffers.ts';
+import type { Compressor } from '../../read/encode.ts';
+import { within } from '../../upload/bandwidth.ts';
+import type { Needs } from '../run/context.ts';
+import type { OutputSource } from './sources.ts';
+
+/** What it takes of the run. */
+export type FollowerNeeds = Needs<'scope' | 'attempt' | 'runToken' | 'store' | 'tidy' | 'sender'>;
+
+export interface FollowerOptions {
+  readonly context: FollowerNeeds;
+  readonly source: OutputSource;
+  /** Of what is kept in the store, uncompressed. */
+  readonly limitBytes: number;
+  readonly compressor: Compressor | undefined;
+  readonly level: number;
+  /** What a sidecar that died has stored last of this stream. */
+  readonly before: (signal: AbortSignal) => Promise<StoredSegment | undefined>;
+}
+
+/** A segment as it is stored. */
+export interface StoredSegment {
+  /** Where it begins in the stream. */
+  readonly first: number;
+  /** Where it begins in the file. */
+  readonly at: number;
+  readonly sizeBytes: number;
+}
+
+/** A segment grows, and is replaced, until it has so many bytes: else a day of slow output would be 1,400 objects. */
+const SEALED_BYTES = 256 * 2 ** 10;
+/** Read and sent at once. */
+const MOST_BYTES = 2 * 2 ** 20;
+
+/** A frame of bytes that do not compress is longer than they are (ZSTD_compressBound). */
+const buffers = new Buffers(MOST_BYTES + 64 * 2 ** 10, 0);
+
+/** In memory of its own: a request may hold its body longer than the store says. */
+async function packed(compressor: Compressor, bytes: Uint8Array, level: number): Promise<Uint8Array> {
+  const frame = await compressor.once(bytes, level, buffers);
+  const body = Buffer.from(frame);
+  buffers.giveBack(frame);
+  return body;
+}
+
+const read = promisify(fs.read);
+const fstat = promisify(fs.fstat);
+
+export class Follower {
+  readonly #options: FollowerOptions;
+  /** The segment that grows: where it begins in the stream and in the file, and how much of it is stored. */
+  #first = 0;
+  #at: number;
+  #storedBytes = 0;
+  #isBegun = false;
+  /** Of this process, oldest first: what may be deleted for the limit. */
+  readonly #kept: { readonly key: string; readonly sizeBytes: number }[] = [];
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+    this.#at = options.source.fromBytes;
+  }
+
+  get stream(): OutputStream {
+    return this.#options.source.stream;
+  }
+
+  /** Stores all that the file holds when it is called. Throws the store's errors, and what reading throws. */
+  async store(signal: AbortSignal): Promise<void> {
+    const { source } = this.#options;
+    if (!this.#isBegun) await this.#goOn(signal);
+    const endBytes = (await fstat(source.fd)).size;
+    if (endBytes < this.#at + this.#storedBytes) this.#cutBack();
+    this.#skipTo(endBytes);
+    while (this.#at + this.#storedBytes < endBytes) {
+      signal.throwIfAborted();
+      if (this.#storedBytes >= SEALED_BYTES) this.#seal();
+      const bytes = await this.#readTo(endBytes);
+      // Cut back meanwhile: the next look sees it.
+      if (bytes.length <= this.#storedBytes) return;
+      await this.#put(bytes, signal);
+    }
+  }
+
+  /** Not before it is needed: a store that gives no answer must not keep the task from starting. */
+  async #goOn(signal: AbortSignal): Promise<void> {
+    const before = await this.#options.before(signal);
+    if (before !== undefined) {
+      this.#first = before.first;
+      this.#at = before.at;
+      this.#storedBytes = before.sizeBytes;
+    }
+    this.#isBegun = true;
+  }
+
+  /** The file was emptied or replaced in place (logrotate, copytruncate): it goes on from its beginning. */
+  #cutBack(): void {
+    this.#seal();
+    this.#at = 0;
+  }
+
+  #seal(): void {
+    this.#first += this.#storedBytes;
+    this.#at += this.#storedBytes;
+    this.#storedBytes = 0;
+  }
+
+  /** More than is ever kept was written since the last look: the oldest of it is not even read. */
+  #skipTo(endBytes: number): void {
+    const tooManyBytes = endBytes - this.#at - this.#storedBytes - this.#options.limitBytes;
+    if (tooManyBytes <= 0) return;
+    this.#seal();
+    this.#first += tooManyBytes;
+    this.#at += tooManyBytes;
+  }
+
+  async #readTo(endBytes: number): Promise<Uint8Array> {
+    const buffer = Buffer.allocUnsafe(Math.min(MOST_BYTES, endBytes - this.#at));
+    let filled = 0;
+    while (filled < buffer.length) {
+      const { bytesRead } = await read(
+        this.#options.source.fd,
+        buffer,
+        filled,
+        buffer.length - filled,
+        this.#at + filled,
+      );
+      if (bytesRead === 0) break;
+      filled += bytesRead;
+    }
+    return buffer.subarray(0, filled);
+  }
+
+  async #put(bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+    const { context, compressor, level, source } = this.#options;
+    const { scope, attempt, runToken, store, sender } = context;
+    // Each time compressed, or never: a segment that grows keeps its key.
+    const body = compressor === undefined ? bytes : await packed(compressor, bytes, level);
+    const segment = {
+      attempt,
+      stream: source.stream,
+      first: this.#first,
+      compressed: compressor !== undefined,
+    };
+    const key = outputKey(scope, segment);
+    await within(sender.bandwidth, body, signal);
+    const meta = { push: sender.newId(), run: runToken, size: String(bytes.length), at: String(this.#at) };
+    await store.put(key, body, { meta, signal });
+    this.#storedBytes = bytes.length;
+    await this.#keep(key, bytes.length, signal);
+  }
+
+  /** The first segment stays, as programs say there what they do; of the others the oldest go. */
+  async #keep(key: string, sizeBytes: number, signal: AbortSignal): Promise<void> {
+    const kept = this.#kept;
+    if (kept.at(-1)?.key === key) kept.pop();
+    kept.push({ key, sizeBytes });
+    let total = kept.reduce((sum, one) => sum + one.sizeBytes, 0);
+    const surplus: string[] = [];
+    while (total > this.#options.limitBytes && kept.length > 2) {
+      const [oldest] = kept.splice(1, 1);
+      if (oldest === undefined) break;
+      total -= oldest.sizeBytes;
+      surplus.push(oldest.key);
+    }
+    await this.#options.context.tidy.delete(surplus, signal);
+  }
+}

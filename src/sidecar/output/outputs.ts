@@ -1,0 +1,133 @@
+// The task's stdout and stderr, stored while it runs (--log-output): at intervals, when we are to be stopped, and at the
+// end. A help for whoever looks at a machine that is gone: what cannot be stored of it is a warning, never a failure.
+import fs from 'node:fs';
+import { reasonOf } from '../../model/errors.ts';
+import { type OutputStream, parseOutputKey, streamPrefix } from '../../model/format/output-keys.ts';
+import { whileLinked } from '../../model/waiting.ts';
+import { loadCompressor } from '../../read/encode.ts';
+import { StoreError } from '../../store/contract/store.ts';
+import { CompanionClock } from '../checkpoints/captures.ts';
+import type { Needs } from '../run/context.ts';
+import { Follower, type FollowerNeeds, type StoredSegment } from './follower.ts';
+import { openSources, type OutputSource } from './sources.ts';
+
+/** What it takes of the run. */
+type Uses = FollowerNeeds & Needs<'settings' | 'log' | 'outage' | 'signal' | 'resumed'>;
+
+export interface Outputs {
+  /** Stores what is new, unless that is under way. */
+  soon(): void;
+  /** The task has ended: stores the rest. Never rejects. */
+  last(signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
+
+const TO_FILE = 'let it go to a file: capture ... >task.log 2>&1';
+
+/**
+ * Undefined if it was not asked for, or nothing of it can be read. `launcher` has the task's descriptors. Sends nothing
+ * yet.
+ */
+export async function openOutputs(context: Uses, launcher: number | undefined): Promise<Outputs | undefined> {
+  const { settings, log } = context;
+  const { outputLimitBytes: limitBytes, compression } = settings;
+  if (limitBytes === undefined || launcher === undefined) return undefined;
+  const { sources, refused } = openSources(launcher);
+  if (refused.length > 0)
+    log.warn(`--log-output: ${refused.join(', ')}: only its reader can read that, so it is not stored`, {
+      hint: TO_FILE,
+    });
+  if (sources.length === 0) return undefined;
+  const compressor = compression.kind === 'zstd' ? await loadCompressor() : undefined;
+  const level = compression.kind === 'zstd' ? compression.level : 0;
+  const followers = sources.map((source) => {
+    const before = (signal: AbortSignal): Promise<StoredSegment | undefined> =>
+      storedBefore(context, source.stream, compressor !== undefined, signal);
+    return new Follower({ context, source, limitBytes, compressor, level, before });
+  });
+  return new RunningOutputs(context, sources, followers);
+}
+
+class RunningOutputs implements Outputs {
+  readonly #context: Uses;
+  readonly #sources: readonly OutputSource[];
+  readonly #followers: readonly Follower[];
+  readonly #clock: CompanionClock;
+  /** Aborts what an interval has begun. */
+  readonly #ending = new AbortController();
+  readonly #warned = new Set<Follower>();
+  #underWay: Promise<void> = Promise.resolve();
+
+  constructor(context: Uses, sources: readonly OutputSource[], followers: readonly Follower[]) {
+    this.#context = context;
+    this.#sources = sources;
+    this.#followers = followers;
+    const capture = (): Promise<void> =>
+      whileLinked([context.signal, this.#ending.signal], (signal) => this.#inTurn(signal));
+    this.#clock = new CompanionClock(capture, context.settings.companionIntervalMs);
+    this.#clock.captured();
+  }
+
+  soon(): void {
+    this.#clock.now();
+  }
+
+  async last(signal: AbortSignal): Promise<void> {
+    this.#end();
+    await this.#inTurn(signal);
+  }
+
+  async close(): Promise<void> {
+    this.#end();
+    await this.#underWay;
+    for (const { fd } of this.#sources) fs.closeSync(fd);
+  }
+
+  #end(): void {
+    this.#clock.close();
+    this.#ending.abort(new Error('the run is at its end'));
+  }
+
+  #inTurn(signal: AbortSignal): Promise<void> {
+    this.#underWay = this.#underWay.then(() => this.#store(signal));
+    return this.#underWay;
+  }
+
+  async #store(signal: AbortSignal): Promise<void> {
+    for (const follower of this.#followers) {
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- one segment in memory at a time
+        await follower.store(signal);
+      } catch (error) {
+        this.#failed(follower, error);
+      }
+    }
+  }
+
+  /** A store that refuses it does so each time: one warning is enough. */
+  #failed(follower: Follower, error: unknown): void {
+    const { log, outage, signal } = this.#context;
+    const isTold = signal.aborted || (this.#ending.signal.aborted && !(error instanceof StoreError));
+    if (isTold || outage.isKnown || this.#warned.has(follower)) return;
+    this.#warned.add(follower);
+    log.warn(`${follower.stream} of the task is not stored: ${reasonOf(error)}`, {
+      hint: error instanceof StoreError ? error.hint : undefined,
+    });
+  }
+}
+
+/** Where a sidecar goes on that replaces one that died. */
+async function storedBefore(
+  { store, scope, attempt, resumed }: Uses,
+  stream: OutputStream,
+  compressed: boolean,
+  signal: AbortSignal,
+): Promise<StoredSegment | undefined> {
+  if (resumed === undefined) return undefined;
+  let newest: string | undefined;
+  for await (const { key } of store.list(streamPrefix(scope, { attempt, stream }), signal)) newest = key;
+  const segment = newest === undefined ? undefined : parseOutputKey(newest);
+  if (newest === undefined || segment?.compressed !== compressed) return undefined;
+  const { size, at } = (await store.head(newest, signal))?.meta ?? {};
+  return { first: segment.first, at: Number(at), sizeBytes: Number(size) };
+}

@@ -1,0 +1,70 @@
+// Where the task's stdout and stderr go, as far as they can be read beside it: into regular files. What goes into a pipe
+// or to a terminal only its reader can read. The descriptors are the launcher's, which passes them on untouched.
+import fs from 'node:fs';
+import { reasonOf } from '../../model/errors.ts';
+import type { OutputStream } from '../../model/format/output-keys.ts';
+import { writableDescriptors } from '../../native/open-files.ts';
+
+export interface OutputSource {
+  readonly stream: OutputStream;
+  /** Open for reading; whoever opened the sources closes it. */
+  readonly fd: number;
+  /** What was written before is not the task's: an earlier attempt's, or the batch script's. */
+  readonly fromBytes: number;
+}
+
+export interface OutputSources {
+  readonly sources: readonly OutputSource[];
+  /** `stdout is a pipe`, for each that cannot be read. */
+  readonly refused: readonly string[];
+}
+
+const STREAMS = [
+  ['stdout', 1],
+  ['stderr', 2],
+] as const;
+
+/** Looks at the descriptors of a process of our user, the launcher. Has no effect on them. */
+export function openSources(pid: number): OutputSources {
+  const sources: OutputSource[] = [];
+  const refused: string[] = [];
+  const [out, err] = STREAMS.map(([, fd]) => statOf(`/proc/${pid}/fd/${fd}`));
+  const isOne = out?.isFile() === true && out.ino === err?.ino && out.dev === err.dev;
+  for (const [stream, fd] of isOne ? ([['output', 1]] as const) : STREAMS) {
+    const link = `/proc/${pid}/fd/${fd}`;
+    const stat = statOf(link);
+    if (stat?.isFile() !== true) {
+      refused.push(`${stream} is ${kindOf(stat)}`);
+      continue;
+    }
+    try {
+      // The link leads to the file itself, whatever its name is by now (proc_pid_fd(5)).
+      const opened = fs.openSync(link, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+      sources.push({ stream, fd: opened, fromBytes: positionOf(pid, link, Number(stat.size)) });
+    } catch (error) {
+      refused.push(`${stream} is a file that cannot be read (${reasonOf(error)})`);
+    }
+  }
+  return { sources, refused };
+}
+
+/** Where the next byte goes: with O_APPEND to the end of the file. */
+function positionOf(pid: number, link: string, sizeBytes: number): number {
+  const found = writableDescriptors(pid).find((descriptor) => descriptor.link === link);
+  return found === undefined || found.appends ? sizeBytes : found.position;
+}
+
+function statOf(link: string): fs.BigIntStats | undefined {
+  try {
+    return fs.statSync(link, { bigint: true });
+  } catch {
+    return undefined; // closed, or hidden from us
+  }
+}
+
+function kindOf(stat: fs.BigIntStats | undefined): string {
+  if (stat === undefined) return 'closed';
+  if (stat.isFIFO()) return 'a pipe';
+  if (stat.isSocket()) return 'a socket';
+  return stat.isCharacterDevice() ? 'a terminal or a device' : 'no regular file';
+}

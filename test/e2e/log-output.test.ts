@@ -1,0 +1,119 @@
+// The task's stdout and stderr in the store, while its own streams stay as they are (--log-output).
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import fs from 'node:fs';
+import { TELL_ALL } from '../support/messages.ts';
+import { BIN, killTree, openPlace, type Place, type Run, sidecarOf, until } from './support.ts';
+import { readFound } from './store-files.ts';
+
+let place: Place;
+beforeEach(() => {
+  place = openPlace();
+});
+afterEach(() => place.close());
+
+const OPTIONS = ['--task-name', 't', '--log-output', '--companion-interval', '1s'];
+
+/** A shell puts its output where the test says: `>out 2>err`. */
+function redirected(where: string, script: string, options: readonly string[] = []): Run {
+  const words = [BIN, '--to', place.store, ...OPTIONS, ...options, '--', 'sh', '-c', script];
+  const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ');
+  return place.exec(['sh', '-c', `exec ${quoted} ${where}`]);
+}
+
+const keys = (): readonly string[] =>
+  readFound(place.store)
+    .filter((key) => key.includes('~output'))
+    .map((key) => key.slice('.capture/~output/t/0/'.length));
+const stored = (stream: string): string =>
+  keys()
+    .filter((key) => key.split('.')[1] === stream)
+    .map((key) => place.text(`.capture/~output/t/0/${key}`))
+    .join('');
+const at = (name: string): string => `${place.dir}/${name}`;
+const text = (name: string): string => fs.readFileSync(at(name), 'utf8');
+
+describe('output that goes to files', () => {
+  it('is stored while the task runs, and outlives the machine', async () => {
+    const script = 'echo one; echo two >&2; until [ -e go ]; do sleep 0.05; done; echo three';
+    const run = redirected(`>${at('out')} 2>${at('err')}`, script);
+    await until(() => stored('stdout') === 'one\n' && stored('stderr').includes('two\n'), 'the first lines');
+    killTree(run.pid);
+    await run.status;
+    expect(stored('stdout')).toBe('one\n');
+  });
+
+  it('is stored whole when the task ends, from where the file stood before', async () => {
+    fs.writeFileSync(at('out'), 'of the batch script\n');
+    const run = redirected(`>>${at('out')} 2>>${at('out')}`, 'seq 1 1000; echo done >&2');
+    expect(await run.status).toBe(0);
+    expect(keys()).toEqual(['0001.output.000000000000.zst']);
+    const lines = stored('output').split('\n');
+    expect(lines.filter((line) => /^\d+$/.test(line))).toEqual(
+      Array.from({ length: 1000 }, (_, n) => String(n + 1)),
+    );
+    expect(lines).toContain('done');
+    expect(stored('output')).not.toContain('batch script');
+    // The task's own is as it would be without.
+    expect(text('out')).toMatch(/^of the batch script\n/);
+  });
+
+  it('of a task that fails is stored, too', async () => {
+    const run = redirected(`>${at('out')} 2>&1`, 'echo why; exit 3');
+    expect(await run.status).toBe(3);
+    expect(stored('output')).toContain('why\n');
+  });
+
+  it('goes on after the sidecar was killed', async () => {
+    const script = 'echo one; until [ -e go ]; do sleep 0.05; done; echo two';
+    const run = redirected(`>${at('out')} 2>${at('err')}`, script);
+    await until(() => stored('stdout') === 'one\n', 'the first line');
+    const before = sidecarOf(run.pid);
+    process.kill(before ?? -1, 'SIGKILL');
+    await until(() => ![undefined, before].includes(sidecarOf(run.pid)), 'another sidecar');
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status).toBe(0);
+    expect(stored('stdout')).toBe('one\ntwo\n');
+    expect(keys().filter((key) => key.includes('stdout'))).toHaveLength(1);
+  });
+
+  it('of another attempt stands beside it', async () => {
+    await redirected(`>${at('out')} 2>${at('err')}`, 'echo one; exit 1').status;
+    await redirected(`>${at('out')} 2>${at('err')}`, 'echo two').status;
+    expect(keys().filter((key) => key.includes('stdout'))).toEqual([
+      '0001.stdout.000000000000.zst',
+      '0002.stdout.000000000000.zst',
+    ]);
+  });
+});
+
+describe('output that goes elsewhere', () => {
+  it('reaches its reader as ever, is not stored, and a warning says what to do', async () => {
+    const run = place.run([...OPTIONS, ...TELL_ALL], ['sh', '-c', 'echo hello']);
+    expect(await run.status).toBe(0);
+    expect(run.stdout()).toBe('hello\n');
+    expect(run.stderr()).toMatch(
+      /--log-output: stdout is a (pipe|socket), stderr is a (pipe|socket): only its reader can read/,
+    );
+    expect(run.stderr()).toContain('capture ... >task.log 2>&1');
+    expect(keys()).toEqual([]);
+  });
+
+  it('is stored as far as it goes to a file', async () => {
+    const run = redirected(`2>${at('err')}`, 'echo hello; echo oops >&2');
+    expect(await run.status).toBe(0);
+    expect(run.stdout()).toBe('hello\n');
+    expect(text('err')).toMatch(/stdout is a (pipe|socket)/);
+    expect(stored('stderr')).toContain('oops\n');
+    expect(stored('stdout')).toBe('');
+  });
+});
+
+it('without --log-output nothing of it is stored', async () => {
+  const run = place.exec([
+    'sh',
+    '-c',
+    `exec ${BIN} --to ${place.store} -- sh -c 'echo x' >${at('out')} 2>&1`,
+  ]);
+  expect(await run.status).toBe(0);
+  expect(keys()).toEqual([]);
+});
