@@ -35,6 +35,11 @@ const RESUBMIT = group('What to run again:', {
     kind: 'flag',
     help: 'print those that were stopped in time, if the scheduler does not run them again itself',
   },
+  suggest: {
+    flags: '--suggest',
+    kind: 'flag',
+    help: 'print the memory and time to ask for, from what was used: one request for each index',
+  },
   format: {
     flags: '--format <engine>',
     kind: 'value',
@@ -74,6 +79,8 @@ export interface Asked {
   readonly index: string | undefined;
   /** Only the indices of these states, as a scheduler takes them; undefined: a table, or JSON. */
   readonly again: { readonly states: readonly State[]; readonly format: IndexFormat } | undefined;
+  /** Only what to ask the scheduler for. */
+  readonly suggest: IndexFormat | undefined;
   readonly all: boolean;
   readonly details: boolean;
   readonly json: boolean;
@@ -92,6 +99,7 @@ export function readStatus(line: Line): { readonly given: GivenPlace; readonly a
     staleAfterMs: values.of(WHICH['stale-after']),
     index: readIndex(line, WHICH.index),
     again: states.length === 0 ? undefined : { states, format },
+    suggest: values.has(RESUBMIT.suggest) ? format : undefined,
     all: values.has(SHOW.all),
     details: values.has(SHOW.details),
     json: values.has(SHOW.json),
@@ -102,10 +110,11 @@ export function readStatus(line: Line): { readonly given: GivenPlace; readonly a
 }
 
 function refuseContradictions({ values, refuse }: Line, asked: Asked): void {
-  const { again, index: named, everyMs } = asked;
+  const { again, suggest, index: named, everyMs } = asked;
   if (values.has(RESUBMIT.missing) && asked.set === undefined)
     refuse('--missing needs to know which there should be', '--array 0-9999');
-  if (values.has(RESUBMIT.format) && again === undefined)
+  const alone = again !== undefined || suggest !== undefined;
+  if (values.has(RESUBMIT.format) && !alone)
     refuse('--format says how indices are printed, and none are asked for', '--failed --format lines');
   if (values.has(SHOW.every) && everyMs === undefined)
     refuse('--every means nothing without --watch', '--watch');
@@ -114,10 +123,12 @@ function refuseContradictions({ values, refuse }: Line, asked: Asked): void {
   );
   if (named !== undefined && whole.length > 0)
     refuse(`one index is asked for, and ${flagOf(whole[0])} of the whole array`, 'leave one of them out');
-  if (everyMs !== undefined && (again !== undefined || asked.json || asked.all))
+  if (everyMs !== undefined && (alone || asked.json || asked.all))
     refuse('--watch shows what fits on the terminal, and nothing else', 'leave out --watch, or the others');
-  if (again !== undefined && (asked.all || asked.details || asked.json))
-    refuse('indices to run again are printed alone', 'leave out --all, --details and --json');
+  if (alone && (asked.all || asked.details || asked.json))
+    refuse('what a scheduler is to take is printed alone', 'leave out --all, --details and --json');
+  if (again !== undefined && suggest !== undefined)
+    refuse('--suggest prints options, and not indices', 'ask twice');
 }
 
 function flagOf(option: { readonly name: string } | undefined): string {

@@ -11,6 +11,7 @@ import { survey, type Survey } from '../survey.ts';
 import { writeJson } from './json.ts';
 import { showIndex } from './one-index.ts';
 import { type Asked, readStatus, STATUS_OPTIONS } from './options.ts';
+import { writeSuggestion } from './suggest.ts';
 import { writeTable } from './table.ts';
 import type { View } from './view.ts';
 import { watchArray } from './watch.ts';
@@ -21,12 +22,13 @@ export const statusCommand: ArrayCommand = {
     about:
       'Says of each index of an array what became of it: failed, stale (no sign of life, probably killed), ' +
       'missing, preempted, running, done. Or prints which to run again. Or tells all of one index.',
-    statuses: `    0  all are done
+    statuses: `    0  all are done; with --suggest: printed
     1  not all are done`,
     examples: [
       'capture status s3://lab/run7 --array 0-9999',
       'capture status s3://lab/run7 --array 0-9999 --missing --failed --stale --format lines',
       'capture status s3://lab/run7 17',
+      'capture status s3://lab/run7 --suggest --format lsf',
       'capture status /shared/store/12 --task-name lmp --watch',
     ],
   },
@@ -51,15 +53,19 @@ function carryOutOf(line: Line): CarryOut {
   };
 }
 
-/** Resolves to whether all that was asked about is done. */
+/** Resolves to whether all that was asked about is done, or was printed. */
 async function status(place: Place, asked: Asked, tools: Tools): Promise<boolean> {
-  const { index, again, everyMs } = asked;
+  const { index, again, suggest, everyMs } = asked;
   if (index !== undefined) return showIndex(place, index, asked, tools);
   const look = async (): Promise<View> => viewOf(place, await surveyed(place, tools), asked);
   if (everyMs !== undefined) return watchArray(look, everyMs, tools);
   const found = await surveyed(place, tools);
   sayOthers(found, asked, tools);
   const view = viewOf(place, found, asked);
+  if (suggest !== undefined) {
+    await writeSuggestion(view, suggest, tools);
+    return true;
+  }
   if (again !== undefined) await writeAgain(view, again, tools);
   else await (asked.json ? writeJson(view, tools) : writeTable(view, tools));
   return isAllDone(view);

@@ -1,0 +1,157 @@
+// `capture status <url> --suggest`: the memory and the time to ask the scheduler for, from what the array has used. The
+// records of all indices are read.
+import { CaptureError } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import type { CaptureRecord } from '../../model/format/records.ts';
+import type { IndexFormat } from '../../model/index-set.ts';
+import { formatBytes, formatMs, plural } from '../../model/units.ts';
+import { readAhead } from '../../model/waiting.ts';
+import type { Tools } from '../command.ts';
+import { indexDetails, newestRecord, READS_AT_ONCE } from '../details.ts';
+import type { Place } from '../place.ts';
+import type { IndexState } from '../state.ts';
+import type { View } from './view.ts';
+
+const MIB = 2 ** 20;
+/** Runs differ: on top of the most that was seen. */
+const MARGIN = 1.2;
+const MEMORY_STEP_BYTES = 128 * MIB;
+const TIME_STEP_MS = 5 * 60_000;
+/** A job that failed with so much of its limit in use may have needed more. */
+const NEAR_LIMIT = 0.9;
+
+/** What one index has used, as far as its records say. */
+interface Used {
+  readonly index: string;
+  /** The most in any attempt: of the task and capture together, or of the job's cgroup if that was more. */
+  readonly memoryBytes: number | undefined;
+  /** Of all its attempts together, if it is done. */
+  readonly lastedMs: number | undefined;
+  /** It failed, or vanished, with nearly all in use that its cgroup allows. */
+  readonly hitLimit: boolean;
+}
+
+interface Most {
+  readonly index: string;
+  readonly value: number;
+}
+
+/** Prints the options for `format`, and says at info what they come from. */
+export async function writeSuggestion(
+  view: View,
+  format: IndexFormat,
+  { out, log, signal }: Tools,
+): Promise<void> {
+  let [memory, time]: [Most | undefined, Most | undefined] = [undefined, undefined];
+  let seen = 0;
+  const short: string[] = [];
+  const read = (one: IndexState): Promise<Used> => usedBy(view.place, one, { log, signal });
+  for await (const used of readAhead(view.states(), READS_AT_ONCE, read)) {
+    const { index, memoryBytes, lastedMs, hitLimit } = used;
+    memory = moreOf(memory, index, memoryBytes);
+    time = moreOf(time, index, lastedMs);
+    if (memoryBytes !== undefined || lastedMs !== undefined) seen += 1;
+    if (hitLimit) short.push(index);
+  }
+  if (memory === undefined && time === undefined) {
+    throw new CaptureError(EXIT.inputMissing, 'no record says yet what a task has used', {
+      hint: 'ask again when one is done; capture watch does not see its task',
+    });
+  }
+  const from = [
+    ...(memory === undefined ? [] : [`memory ${formatBytes(memory.value)} (index ${memory.index})`]),
+    ...(time === undefined ? [] : [`time ${formatMs(time.value)} (index ${time.index})`]),
+  ];
+  log.info(`the most of ${plural(seen, 'run')}: ${from.join(', ')}; printed with 20 % more`);
+  if (short.length > 0)
+    log.warn(
+      `${short.length === 1 ? '1 index' : `${short.length} indices`} may need more memory than was seen: ${short.slice(0, 5).join(', ')}`,
+      {
+        hint: 'it ended with its job at 90 % of the limit or more',
+      },
+    );
+  await out.write(`${suggestionText({ memoryBytes: memory?.value, timeMs: time?.value }, format)}\n`);
+}
+
+function moreOf(most: Most | undefined, index: string, value: number | undefined): Most | undefined {
+  return value === undefined || (most !== undefined && most.value >= value) ? most : { index, value };
+}
+
+/** One request for an index with one attempt; for others one for each attempt, and a listing. */
+async function usedBy(
+  place: Place,
+  { index, state, row }: IndexState,
+  { log, signal }: Pick<Tools, 'log' | 'signal'>,
+): Promise<Used> {
+  if (row === undefined) return { index, memoryBytes: undefined, lastedMs: undefined, hitLimit: false };
+  const { problems, records } = await recordsOf(place, row, signal);
+  for (const problem of problems) log.warn(problem, { event: 'damaged', index });
+  const peaks = records.flatMap((record) => memoryOf(record) ?? []);
+  const lastedMs = records.reduce(
+    (sum, { startedAt, at }) => sum + Date.parse(at) - Date.parse(startedAt),
+    0,
+  );
+  const last = records.at(-1)?.resources?.job;
+  return {
+    index,
+    memoryBytes: peaks.length === 0 ? undefined : Math.max(...peaks),
+    lastedMs: state === 'done' && records.length > 0 ? Math.max(0, lastedMs) : undefined,
+    hitLimit:
+      (state === 'failed' || state === 'stale') &&
+      last !== undefined &&
+      last.peakMemoryBytes >= last.limitBytes * NEAR_LIMIT,
+  };
+}
+
+async function recordsOf(
+  place: Place,
+  row: NonNullable<IndexState['row']>,
+  signal: AbortSignal,
+): Promise<{ readonly records: readonly CaptureRecord[]; readonly problems: readonly string[] }> {
+  if (row.attempts > 1) {
+    const { attempts, problems } = await indexDetails(place, row.index, signal);
+    return { records: attempts.map(({ record }) => record), problems };
+  }
+  const { newest, problems } = await newestRecord(place, row, signal);
+  return { records: newest === undefined ? [] : [newest.record], problems };
+}
+
+/** Undefined if nobody saw the task: then the cgroup may be that of capture alone. */
+function memoryOf({ resources }: CaptureRecord): number | undefined {
+  if (resources?.task === undefined) return undefined;
+  const { task, capture, job } = resources;
+  return Math.max(task.peakMemoryBytes + capture.peakMemoryBytes, job?.peakMemoryBytes ?? 0);
+}
+
+/**
+ * What to ask for if at most so much was used: 20 % more, in steps of 128 MiB and 5 min. `--mem=4608M --time=01:30:00`.
+ */
+export function suggestionText(
+  most: { readonly memoryBytes: number | undefined; readonly timeMs: number | undefined },
+  format: IndexFormat,
+): string {
+  const mib = rounded(most.memoryBytes, MEMORY_STEP_BYTES, MIB);
+  const minutes = rounded(most.timeMs, TIME_STEP_MS, 60_000);
+  const clock = minutes === undefined ? undefined : `${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
+  const texts = (memory: string, time: string): string[] => [
+    ...(mib === undefined ? [] : [memory]),
+    ...(minutes === undefined ? [] : [time]),
+  ];
+  switch (format) {
+    case 'slurm':
+      return texts(`--mem=${mib}M`, `--time=${clock}:00`).join(' ');
+    case 'lsf':
+      return texts(`-M ${mib}MB`, `-W ${clock}`).join(' ');
+    case 'torque':
+      return `-l ${texts(`mem=${mib}mb`, `walltime=${clock}:00`).join(',')}`;
+    case 'lines':
+      return texts(`memory ${mib} MiB`, `time ${minutes} min`).join('\n');
+  }
+}
+
+/** With the margin, in whole steps; counted in `unit`. */
+function rounded(most: number | undefined, step: number, unit: number): number | undefined {
+  return most === undefined ? undefined : (Math.max(1, Math.ceil((most * MARGIN) / step)) * step) / unit;
+}
+
+const two = (number: number): string => String(number).padStart(2, '0');
