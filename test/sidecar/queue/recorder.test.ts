@@ -68,6 +68,18 @@ it('tries again after some minutes, if the store does not take it', async () => 
   await recorder.stop();
 });
 
+it('leaves no timer if it is stopped in the middle of a sign', async () => {
+  const { ledger, recorder } = begun();
+  let written: (() => void) | undefined;
+  ledger.write = () => new Promise((resolve) => (written = resolve));
+  await vi.advanceTimersByTimeAsync(HOUR_MS);
+  const stopped = recorder.stop();
+  written?.();
+  await stopped;
+  await vi.advanceTimersByTimeAsync(1);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 it('writes nothing more once it has been stopped', async () => {
   const { ledger, recorder } = begun();
   await recorder.stop();
