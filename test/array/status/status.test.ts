@@ -123,6 +123,36 @@ describe.each(STORE_KINDS)('capture status of %s', (kind) => {
   });
 });
 
+describe('more indices than a person reads', () => {
+  const gets = ({ server }: StoreOfRecords): number =>
+    server?.served.filter(({ operation }) => operation === 'GetObject').length ?? 0;
+  const fillMany = (store: StoreOfRecords): void => {
+    for (let at = 0; at < 101; at += 1) {
+      const results = [file('r.dat', at)] as never;
+      store.record({ index: String(at), attempt: 1, seq: 2, kind: 'done', results });
+    }
+  };
+
+  it('are told without their records, unless --details asks for them', async () => {
+    stored = await openStoreOfRecords('an S3 server');
+    fillMany(stored);
+    const { stdout } = await status(stored);
+    expect(stdout).not.toContain('HOST');
+    expect(stdout.split('\n')).toHaveLength(101 + 3);
+    expect(gets(stored)).toBe(0);
+    expect((await status(stored, '--details')).stdout).toContain('HOST');
+    expect(gets(stored)).toBe(101);
+  });
+
+  it('are JSON with --details, in the order of the indices', async () => {
+    stored = await openStoreOfRecords('an S3 server');
+    fillMany(stored);
+    const read = JSON.parse((await status(stored, '--json', '--details')).stdout) as { indices: object[] };
+    expect(read.indices).toHaveLength(101);
+    expect(read.indices[100]).toMatchObject({ index: '100', host: 'node17', results: 1, bytes: 100 });
+  });
+});
+
 describe.each(STORE_KINDS)('what capture status of %s prints to run again', (kind) => {
   it.each([
     [['--missing'], '4-9,12\n'],
