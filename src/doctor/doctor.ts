@@ -15,6 +15,7 @@ import { examineMemory, examineSpool, examineWorkdir, type Places } from './plac
 import { examineProgram, type Packages, thesePackages } from './program.ts';
 import { examineStore } from './store.ts';
 import { examineStorePlace, keepAsItWas } from './store-place.ts';
+import { SIZES_BYTES } from './throughput.ts';
 import { examineWatching, inotifyUseHere, type Watching } from './watching.ts';
 
 /** What a run on this node would use; a test replaces parts of it. */
@@ -82,7 +83,7 @@ export async function* examineStoreAt({ open, url, job, signal }: StoreOptions):
   const store = await open().catch(refusal);
   if (!('put' in store)) return yield store;
   try {
-    yield* examineStore({ store, graceMs: defaultGraceMs(env), signal });
+    yield* examineStore({ store, graceMs: defaultGraceMs(env), sizesBytes: SIZES_BYTES, signal });
   } finally {
     await store.close();
     before?.close();

@@ -13,6 +13,8 @@ export interface StoreExam {
   readonly store: Store;
   /** How long a run has to send what is left, ms. */
   readonly graceMs: number;
+  /** What is sent to measure the way, one after the other. */
+  readonly sizesBytes: readonly number[];
   readonly signal: AbortSignal;
 }
 
@@ -60,7 +62,7 @@ export async function* examineStore(asked: StoreExam): AsyncGenerator<Finding> {
     const removed = await remove(exam);
     yield removed;
     // Large objects only where they can be deleted.
-    if (removed.level === 'ok') yield await measured(exam, asked.graceMs);
+    if (removed.level === 'ok') yield await measured(exam, asked);
     yield await sweep(exam);
   } finally {
     // Also after a signal, hence a time of its own. Whoever may not delete has been told what stays.
@@ -229,10 +231,10 @@ async function remove(exam: Exam): Promise<Finding> {
   }
 }
 
-function measured(exam: Exam, graceMs: number): Promise<Finding> {
+function measured(exam: Exam, { graceMs, sizesBytes }: StoreExam): Promise<Finding> {
   return tried('throughput', async () => {
     const key = exam.key('throughput');
-    const finding = await measure(exam.store, { key, graceMs, signal: exam.signal });
+    const finding = await measure(exam.store, { key, graceMs, sizesBytes, signal: exam.signal });
     await exam.store.delete([key], exam.signal);
     exam.left.delete(key);
     return finding;

@@ -7,13 +7,15 @@ import { type Finding, ok, warn } from './finding.ts';
 
 interface Way {
   readonly key: string;
+  /** Of the objects, ascending. */
+  readonly sizesBytes: readonly number[];
   readonly graceMs: number;
   readonly signal: AbortSignal;
 }
 
 const MiB = 2 ** 20;
 /** One part, two, eight: the large ones go as a run's large files do. */
-const SIZES_BYTES = [MiB, 16 * MiB, 64 * MiB] as const;
+export const SIZES_BYTES: readonly number[] = [MiB, 16 * MiB, 64 * MiB];
 const PART_BYTES = 8 * MiB;
 /** Long enough to be measured. */
 const ENOUGH_MS = 1000;
@@ -23,7 +25,7 @@ const SLOW_BYTES_PER_S = MiB;
 export async function measure(store: Store, way: Way): Promise<Finding> {
   let sent = { bytes: 0, ms: Infinity };
   const part = randomBytes(PART_BYTES);
-  for (const bytes of SIZES_BYTES) {
+  for (const bytes of way.sizesBytes) {
     sent = { bytes, ms: await msOf(() => put(store, part, bytes, way)) };
     // The next one is four times as large, or more.
     if (sent.ms > ENOUGH_MS) break;

@@ -13,9 +13,11 @@ import { eachOnItsServer } from '../store/s3/setup.ts';
 import { all, levels, of } from './findings.ts';
 
 const GRACE_MS = 27_000;
+const MiB = 2 ** 20;
 
 function examined(store: Store, signal = new AbortController().signal): Promise<readonly Finding[]> {
-  return all(examineStore({ store, graceMs: GRACE_MS, signal }));
+  // One part, and two.
+  return all(examineStore({ store, graceMs: GRACE_MS, sizesBytes: [MiB, 9 * MiB], signal }));
 }
 
 const CHECKS = [
