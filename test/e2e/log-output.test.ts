@@ -98,6 +98,16 @@ describe('output that goes elsewhere', () => {
     expect(keys()).toEqual([]);
   });
 
+  it('of a terminal stays on it, and the task still sees one', async () => {
+    const line = `${BIN} --to ${place.store} ${OPTIONS.join(' ')} -- sh -c 'test -t 1 && test -t 2 && echo tty'`;
+    // script(1) gives it a terminal of its own.
+    const run = place.exec(['script', '-qec', line, '/dev/null']);
+    expect(await run.status).toBe(0);
+    expect(run.stdout()).toMatch(/^tty\r$/m);
+    expect(run.stdout()).toContain('stdout is a terminal or a device, stderr is a terminal or a device');
+    expect(keys()).toEqual([]);
+  });
+
   it('is stored as far as it goes to a file', async () => {
     const run = redirected(`2>${at('err')}`, 'echo hello; echo oops >&2');
     expect(await run.status).toBe(0);
