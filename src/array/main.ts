@@ -37,6 +37,7 @@ async function main(): Promise<ExitStatus> {
   } catch (error) {
     return failed(error, log);
   } finally {
+    await out.flush();
     await log.close();
   }
 }

@@ -17,6 +17,8 @@ export type Colour = 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan' | 
 export interface Output {
   /** Resolves when there is room for more. Throws {@link ReaderGone} if nobody reads. */
   write(text: string | Uint8Array): Promise<void>;
+  /** Resolves when all has left this process, or nobody reads: process.exit() loses what has not. */
+  flush(): Promise<void>;
   /** The text in this colour, if stdout is a terminal that has colours (NO_COLOR and TERM are obeyed). */
   paint(colour: Colour, text: string): string;
   readonly isTerminal: boolean;
@@ -42,6 +44,11 @@ export function openOutput(onGone: (gone: ReaderGone) => void): Output {
       if (!stdout.write(text)) await roomIn(stdout);
       if (gone !== undefined) throw gone;
     },
+    flush: () =>
+      new Promise((resolve) => {
+        // In the order of the writes.
+        stdout.write('', () => resolve());
+      }),
     paint: (colour, text) => (hasColours ? styleText(colour, text) : text),
     isTerminal: stdout.isTTY,
     // Not kept: a window may be resized.
