@@ -41,6 +41,7 @@ const ON_DEMAND = {
   log: 'src/log/log.ts',
   doctor: 'src/doctor/doctor.ts',
   metrics: 'src/metrics/metrics.ts',
+  notify: 'src/notify/notify.ts',
   ...DRIVERS,
   // The AWS SDK's sources of credentials.
   credentials: 'src/store/s3/credentials.ts',

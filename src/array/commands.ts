@@ -6,10 +6,12 @@ import { doctorCommand } from './doctor/doctor.ts';
 import { gatherCommand } from './gather/gather.ts';
 import { logsCommand } from './logs/logs.ts';
 import { statusCommand } from './status/status.ts';
+import { waitCommand } from './wait/wait.ts';
 
 export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
   status: statusCommand,
   gather: gatherCommand,
   logs: logsCommand,
   doctor: doctorCommand,
+  wait: waitCommand,
 };

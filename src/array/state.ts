@@ -1,5 +1,6 @@
 // What a row of the survey means: the state of its index. Pure.
 import { compareIndices, indicesOf, hasIndex, type IndexSet, numberOfIndex } from '../model/index-set.ts';
+import { numberText } from './columns.ts';
 import type { IndexRow, Survey } from './survey.ts';
 
 /**
@@ -54,6 +55,19 @@ export function countsOf(states: Iterable<IndexState>): Counts {
   const counts = { failed: 0, stale: 0, missing: 0, preempted: 0, ended: 0, running: 0, done: 0 };
   for (const { state } of states) counts[state] += 1;
   return counts;
+}
+
+export function totalOf(counts: Counts): number {
+  return STATES.reduce((sum, state) => sum + counts[state], 0);
+}
+
+/** `10,000 indices: 12 failed, 3 running, 9,985 done` */
+export function countsText(counts: Counts, paint = (_: State, text: string): string => text): string {
+  const total = totalOf(counts);
+  const parts = STATES.filter((state) => counts[state] > 0).map((state) =>
+    paint(state, `${numberText(counts[state])} ${state}`),
+  );
+  return `${numberText(total)} ${total === 1 ? 'index' : 'indices'}: ${parts.join(', ')}`;
 }
 
 /** Indices that the survey found and that are not of the set. */

@@ -7,6 +7,7 @@ export const ARRAY_COMMANDS = {
   gather: 'the results of all indices in one directory, decompressed and checked',
   logs: 'what the task of an index wrote to stdout and stderr (--log-output)',
   doctor: 'before the first job: will it work on this node, and with this store?',
+  wait: 'until every index of an array is done or has failed',
 } as const;
 
 export type ArrayCommandName = keyof typeof ARRAY_COMMANDS;

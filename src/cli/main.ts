@@ -75,12 +75,31 @@ async function begin(asked: Asked): Promise<ExitStatus> {
   const { speak, close } = await voice(log, identity.index);
   for (const { message, hint } of asked.warnings) speak(message, 'warn', { hint });
   try {
-    return await carryOut(asked, speak);
-  } catch (error) {
-    return failed(error, speak);
+    const status = await carryOut(asked, speak).catch((error: unknown) => failed(error, speak));
+    await tellEnd(asked, status, speak);
+    return status;
   } finally {
     await close();
   }
+}
+
+/** A run that is to be run again has not ended; nor has one that another attempt goes on with. */
+async function tellEnd({ kind, dryRun, settings }: Asked, status: ExitStatus, speak: Say): Promise<void> {
+  const { notify: target, identity, to, preemptedStatus } = settings;
+  if (target === undefined || dryRun || kind === 'restore') return;
+  if (status === preemptedStatus || status === EXIT.fenced) return;
+  const { notify } = await import('../notify/notify.ts');
+  const { taskName: task, index } = identity;
+  const which = index === undefined ? task : `${task} ${index}`;
+  const why = await notify(target, {
+    event: status === EXIT.ok ? 'done' : 'failed',
+    text: status === EXIT.ok ? `${which} is done` : `${which} failed with exit status ${status}`,
+    task,
+    index,
+    status,
+    store: to.url,
+  });
+  if (why !== undefined) speak(`--notify did not work: ${why}`, 'warn');
 }
 
 interface Voice {

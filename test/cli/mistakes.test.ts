@@ -67,6 +67,8 @@ describe('a mistake', () => {
     [['--lanes', '0', ...TASK], '1 to 16, or auto | --lanes 1'],
     [['--preempted-status', '0', ...TASK], 'not a whole number, 1 to 255'],
     [['--preempted-status', '256', ...TASK], 'not a whole number, 1 to 255'],
+    [['--notify', 'http://', ...TASK], "--notify 'http://': no URL that can be asked"],
+    [['--notify', 'https://me:secret@a/', ...TASK], '(user and password do not belong in it)'],
     [['--again-status', '0', ...TASK], "--again-status '0': not a whole number, 1 to 255"],
     [
       ['watch', '-r', 'r', '--again-status', '3'],

@@ -47,6 +47,8 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['done-when', './end.gro', { endRules: { doneWhen: 'end.gro' }, manifest: { results: ['end.gro'] } }],
   ['again-status', '85', { endRules: { againStatuses: [85] } }],
   ['trust-exit', '3', { endRules: { trustedStatuses: [3] } }],
+  ['notify', 'HTTPS://a/b?c', { notify: { kind: 'url', url: 'HTTPS://a/b?c' } }],
+  ['notify', 'mail me', { notify: { kind: 'command', command: 'mail me' } }],
   ['verify-checkpoint', './check', { verify: { command: './check', atRestore: true, atCommit: false } }],
   ['compression', 'zstd:6', { compression: { kind: 'zstd', level: 6 } }],
   ['compression', 'zstd', { compression: { kind: 'zstd', level: 1 } }],

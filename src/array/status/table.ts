@@ -7,7 +7,7 @@ import { numberText, tableLines, type Column } from '../columns.ts';
 import type { Tools } from '../command.ts';
 import { newestRecord, READS_AT_ONCE } from '../details.ts';
 import type { Colour } from '../output.ts';
-import { type IndexState, type State, STATES } from '../state.ts';
+import { countsText, type IndexState, type State, STATES, totalOf } from '../state.ts';
 import { ageText, stateText, storedOf, type View } from './view.ts';
 
 /** Of a store that is far away, this many records are there in a second; --details asks for more. */
@@ -48,7 +48,7 @@ const DETAILED: readonly Column[] = [
 
 export async function writeTable(view: View, tools: Tools): Promise<void> {
   const { out } = tools;
-  const total = totalOf(view);
+  const total = totalOf(view.counts);
   const others = OTHER_LINES + (view.counts.missing > 0 ? 1 : 0);
   const most = view.all || out.rows === undefined ? Infinity : Math.max(1, out.rows - others);
   const shown = byNeed(view, most);
@@ -71,17 +71,8 @@ export async function writeTable(view: View, tools: Tools): Promise<void> {
   await out.write(`${summaryOf(view, tools)}\n`);
 }
 
-function totalOf({ counts }: View): number {
-  return STATES.reduce((sum, state) => sum + counts[state], 0);
-}
-
-/** `10,000 indices: 12 failed, 3 running, 9,985 done` */
-export function summaryOf(view: View, { out }: Pick<Tools, 'out'>): string {
-  const total = totalOf(view);
-  const parts = STATES.filter((state) => view.counts[state] > 0).map((state) =>
-    out.paint(COLOURS[state], `${numberText(view.counts[state])} ${state}`),
-  );
-  return `${numberText(total)} ${total === 1 ? 'index' : 'indices'}: ${parts.join(', ')}`;
+export function summaryOf({ counts }: View, { out }: Pick<Tools, 'out'>): string {
+  return countsText(counts, (state, text) => out.paint(COLOURS[state], text));
 }
 
 /** Those that need attention first; of each state in the order of the indices. */

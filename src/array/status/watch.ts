@@ -1,7 +1,7 @@
 // `capture status --watch`: the table again and again on a terminal; a line with the numbers where there is none.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { StoreError } from '../../store/contract/store.ts';
 import type { Tools } from '../command.ts';
+import { lookAgain } from '../look-again.ts';
 import { STATES } from '../state.ts';
 import { summaryOf, writeTable } from './table.ts';
 import type { View } from './view.ts';
@@ -21,16 +21,5 @@ export async function watchArray(look: () => Promise<View>, everyMs: number, too
       if (STATES.every((state) => state === 'done' || view.counts[state] === 0)) return true;
     }
     await sleep(everyMs, undefined, { signal });
-  }
-}
-
-/** Undefined if the store gives no answer now: it may later. */
-async function lookAgain(look: () => Promise<View>, { log }: Tools): Promise<View | undefined> {
-  try {
-    return await look();
-  } catch (error) {
-    if (!(error instanceof StoreError) || error.kind !== 'transient') throw error;
-    log.warn(`${error.message}: it is asked again`, { hint: error.hint });
-    return undefined;
   }
 }

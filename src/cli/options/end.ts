@@ -4,6 +4,7 @@ import type { Settings } from '../../model/format/settings.ts';
 import { defaultGraceMs } from '../../scheduler/grace.ts';
 import { slurmJob } from '../../scheduler/slurm-job.ts';
 import { checkPattern } from './patterns.ts';
+import { NOTIFY_OPTION } from './notify.ts';
 import { choice, count, durationMs, filePath } from './readers.ts';
 import { CAPTURING, type CommandName, group, RUN } from './spec.ts';
 import type { Place, Values } from './values.ts';
@@ -83,11 +84,23 @@ export const END = group('End of the task:', {
     on: CAPTURING,
     read: exitStatus,
   },
+  notify: {
+    ...NOTIFY_OPTION,
+    help: 'tell it when the run is done or failed: one POST of JSON, or one command that reads it',
+    on: CAPTURING,
+  },
 });
 
 type EndSettings = Pick<
   Settings,
-  'graceMs' | 'drainTimeoutMs' | 'exitFile' | 'preemptedStatus' | 'requeue' | 'maxAttempts' | 'endRules'
+  | 'notify'
+  | 'graceMs'
+  | 'drainTimeoutMs'
+  | 'exitFile'
+  | 'preemptedStatus'
+  | 'requeue'
+  | 'maxAttempts'
+  | 'endRules'
 >;
 
 export function endOf(values: Values, { env, workdir }: Place): EndSettings {
@@ -98,6 +111,7 @@ export function endOf(values: Values, { env, workdir }: Place): EndSettings {
     preemptedStatus: values.of(END['preempted-status']),
     requeue: values.of(END.requeue) === undefined ? undefined : slurmJob(env),
     maxAttempts: values.of(END['max-attempts']),
+    notify: values.of(END.notify),
     endRules: {
       requireResults: values.has(END['require-results']),
       doneWhen: values.parsed(END['done-when'], (text, source) => checkPattern(text, source, workdir)),

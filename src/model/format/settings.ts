@@ -72,6 +72,12 @@ export type MetricsPlace =
   /** Absolute. */
   | { readonly kind: 'file'; readonly path: string };
 
+/** Who is told how a run ended. */
+export type NotifyTarget =
+  | { readonly kind: 'url'; readonly url: string }
+  /** For `sh -c`. */
+  | { readonly kind: 'command'; readonly command: string };
+
 export interface Settings {
   readonly manifest: ManifestPatterns;
   readonly to: StoreSettings;
@@ -123,6 +129,7 @@ export interface Settings {
   readonly spoolLimitBytes: number;
   readonly log: LogSettings;
   readonly metrics?: MetricsPlace | undefined;
+  readonly notify?: NotifyTarget | undefined;
 }
 
 /** The index as it is in keys: a task outside an array has index 0. */

@@ -1,0 +1,103 @@
+// Tells somebody how a run or an array ended: one POST of JSON, or one command with the same JSON on its standard input.
+// Whether that works changes nothing of the end itself.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import os from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { reasonOf } from '../model/errors.ts';
+import type { NotifyTarget } from '../model/format/settings.ts';
+import { type BackOff, pauseAfter } from '../model/waiting.ts';
+import { clockMs } from '../native/clock.ts';
+
+/** `done`: the task ended with 0 and everything is stored. `all-done`: of a whole array. */
+export type NotifyEvent = 'done' | 'failed' | 'all-done';
+
+/** What is told. More fields may come later. */
+export interface Notification {
+  readonly event: NotifyEvent;
+  /** A sentence for people; chat services show the field of this name. */
+  readonly text: string;
+  readonly task: string;
+  /** Of one run. */
+  readonly index?: string | undefined;
+  readonly status: number;
+  /** Where its objects are. */
+  readonly store: string;
+  /** Of a whole array: how many indices there are in each state. */
+  readonly counts?: Readonly<Record<string, number>>;
+}
+
+const TRIES = 3;
+const ANSWER_MS = 10_000;
+const COMMAND_MS = 30_000;
+const BACK_OFF: BackOff = { firstMs: 1000, mostMs: 4000 };
+
+/** Undefined if it was told, else why not: never the address, which may hold a secret. */
+export async function notify(target: NotifyTarget, told: Notification): Promise<string | undefined> {
+  const body = JSON.stringify({ ...told, host: os.hostname(), at: new Date(clockMs()).toISOString() });
+  try {
+    return target.kind === 'url' ? await post(target.url, body) : await command(target.command, told, body);
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
+
+/** Three tries; an answer that will not change is the last (RFC 9110, 4xx but 408 and 429). */
+async function post(url: string, body: string): Promise<string | undefined> {
+  let why: string | undefined;
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    if (tries > 0) await sleep(pauseAfter(BACK_OFF, tries - 1));
+    const answer = await postOnce(url, body);
+    if (answer === undefined) return undefined;
+    why = answer.why;
+    if (answer.isFinal) break;
+  }
+  return why;
+}
+
+async function postOnce(
+  url: string,
+  body: string,
+): Promise<{ readonly why: string; readonly isFinal: boolean } | undefined> {
+  try {
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+      redirect: 'error',
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
+    await answer.body?.cancel();
+    const { ok, status } = answer;
+    if (ok) return undefined;
+    return { why: `the answer was ${status}`, isFinal: status < 500 && status !== 408 && status !== 429 };
+  } catch (error) {
+    // fetch itself only says that it failed.
+    const { cause } = error as { readonly cause?: unknown };
+    return { why: reasonOf(cause ?? error), isFinal: false };
+  }
+}
+
+async function command(
+  text: string,
+  { event, index, status }: Notification,
+  body: string,
+): Promise<string | undefined> {
+  const child = spawn('/bin/sh', ['-c', text], {
+    stdio: ['pipe', 2, 2],
+    env: {
+      ...process.env,
+      CAPTURED_EVENT: event,
+      CAPTURED_STATUS: String(status),
+      ...(index === undefined ? {} : { CAPTURED_INDEX: index }),
+    },
+    timeout: COMMAND_MS,
+    killSignal: 'SIGKILL',
+  });
+  // One that does not read it is right, too (EPIPE).
+  child.stdin?.on('error', () => undefined);
+  child.stdin?.end(`${body}\n`);
+  await once(child, 'exit');
+  if (child.exitCode === 0) return undefined;
+  return child.exitCode === null ? `it was ended by ${child.signalCode}` : `it exited with ${child.exitCode}`;
+}
