@@ -80,7 +80,7 @@ export class Recorder {
   }
 
   #signAfter(ms: number): void {
-    this.#sign = setTimeout(() => void this.#giveSign(), ms);
+    this.#sign = setTimeout(() => void this.#giveSign(), ms).unref();
   }
 
   async #giveSign(): Promise<void> {
