@@ -2,15 +2,19 @@
 // in cli/array-commands.ts and in bin/capture.
 import type { ArrayCommandName } from '../cli/array-commands.ts';
 import type { ArrayCommand } from './command.ts';
+import { catCommand } from './cat/cat.ts';
 import { doctorCommand } from './doctor/doctor.ts';
 import { gatherCommand } from './gather/gather.ts';
 import { logsCommand } from './logs/logs.ts';
+import { lsCommand } from './ls/ls.ts';
 import { statusCommand } from './status/status.ts';
 import { waitCommand } from './wait/wait.ts';
 
 export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
   status: statusCommand,
   gather: gatherCommand,
+  ls: lsCommand,
+  cat: catCommand,
   logs: logsCommand,
   doctor: doctorCommand,
   wait: waitCommand,

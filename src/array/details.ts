@@ -1,6 +1,8 @@
 // What the records of chosen indices say: for a table that fits a screen, one index in detail, a download. Each index
 // costs at least one request, so nobody asks for all of them who needs the state alone (survey.ts).
 import type { WholeRecord } from '../model/checkpoint/history.ts';
+import type { StoredFile } from '../model/format/records.ts';
+import { readAhead } from '../model/waiting.ts';
 import { listRecords } from '../records/list.ts';
 import { readNewest } from '../records/read.ts';
 import type { Place } from './place.ts';
@@ -53,4 +55,19 @@ export async function indexDetails(
   const listing = await listRecords(store, { taskName, index }, signal);
   const { records, unreadable, problems } = await readNewest(store, listing, { signal });
   return { attempts: records, unreadable, problems };
+}
+
+/** Those of half-written results that are there: no record says that one was deleted. */
+export async function partialsThere(
+  { store }: Place,
+  named: readonly StoredFile[],
+  signal: AbortSignal,
+): Promise<readonly StoredFile[]> {
+  const there: StoredFile[] = [];
+  const looked = readAhead(named, READS_AT_ONCE, async (file) => ({
+    file,
+    head: await store.head(file.key, signal),
+  }));
+  for await (const { file, head } of looked) if (head !== undefined) there.push(file);
+  return there;
 }

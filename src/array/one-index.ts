@@ -1,6 +1,7 @@
 // The one index that a command is about: the operand behind the <url>, or --index.
 import type { Reader } from '../cli/options/readers.ts';
 import type { Option } from '../cli/options/spec.ts';
+import { showPath } from '../model/path.ts';
 import { INDEX } from '../scheduler/identity.ts';
 import { type Line, refuseOperands } from './command.ts';
 
@@ -16,9 +17,13 @@ export function readIndex(
 ): string | undefined {
   const [operand, ...more] = line.operands;
   refuseOperands(line, more);
-  if (operand === undefined) return line.values.of(option);
+  return operand === undefined ? line.values.of(option) : indexOperand(line, operand);
+}
+
+/** The index that an operand is; undefined if it is none: that has been refused. */
+export function indexOperand({ title, refuse }: Line, operand: string): string | undefined {
   const read = oneIndex(operand);
   if ('value' in read) return read.value;
-  line.refuse(`'${operand}': ${read.is}`, `${line.title} <url> ${read.example}`);
+  refuse(`'${showPath(operand)}': ${read.is}`, `${title} <url> ${read.example}`);
   return undefined;
 }

@@ -3,13 +3,13 @@ import { IDENTITY } from '../cli/options/identity.ts';
 import type { Option } from '../cli/options/spec.ts';
 import { STORE } from '../cli/options/store.ts';
 import { CaptureError, isMistake } from '../model/errors.ts';
-import { EXIT } from '../model/exit-status.ts';
+import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import { isTaskFolder, pathOfKey, TASKS_PREFIX } from '../model/format/keys.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
 import type { Store } from '../store/contract/store.ts';
 import { KIND_FLAGS, openStore } from '../store/open.ts';
 import { parseStoreUrl } from '../store/url.ts';
-import type { Line } from './command.ts';
+import type { CarryOut, Line, Tools } from './command.ts';
 
 const FLAGS = Object.keys(KIND_FLAGS) as readonly (keyof typeof KIND_FLAGS)[];
 
@@ -81,10 +81,36 @@ async function onlyTask(store: Store, signal: AbortSignal): Promise<string> {
   });
 }
 
+/** Does what was asked at an open place, and closes it. `given` is undefined if it was refused: then nothing is done. */
+export function atPlace(
+  given: GivenPlace | undefined,
+  act: (place: Place, tools: Tools) => Promise<ExitStatus>,
+): CarryOut {
+  return async (tools) => {
+    if (given === undefined) return EXIT.usage;
+    const place = await openPlace(given, tools.signal);
+    try {
+      return await act(place, tools);
+    } finally {
+      await place.store.close();
+    }
+  };
+}
+
 /** Nothing that capture has written is below the prefix. */
 export function nothingThere({ url }: Store, taskName?: string): CaptureError {
   const of = taskName === undefined ? '' : ` of task ${taskName}`;
   return new CaptureError(EXIT.inputMissing, `nothing is stored${of} under ${url}`, {
     hint: 'name the prefix that the jobs were given as --to',
   });
+}
+
+export function noIndex({ store, taskName }: Place, index: string): CaptureError {
+  return new CaptureError(
+    EXIT.inputMissing,
+    `nothing is stored of index ${index} of ${taskName} under ${store.url}`,
+    {
+      hint: `capture status ${store.url} shows which there are`,
+    },
+  );
 }

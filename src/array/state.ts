@@ -23,7 +23,8 @@ export interface IndexState {
  * A running attempt writes a record at least once an hour (sidecar/queue/recorder). Two of them may be lost to an outage
  * of the store, and the clocks of two machines differ by minutes at most.
  */
-export const STALE_AFTER = '130m';
+export const STALE_AFTER_MS = 130 * 60_000;
+export const STALE_AFTER = `${STALE_AFTER_MS / 60_000}m`;
 
 /** All of the survey; with `set` those of it, and the missing ones. In the order of the indices. */
 export function* statesOf(

@@ -126,8 +126,20 @@ export async function fetchFile(
   return stage(root, source, temp, { body, decompress, progress: progress?.() });
 }
 
-interface JoinOptions extends Omit<StreamOptions, 'sizeHintBytes'> {
+export interface JoinOptions extends Omit<StreamOptions, 'sizeHintBytes'> {
   readonly decompress: (stored: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
+}
+
+/**
+ * The bytes of a file that a record tells all of, as they come. Only the end says that they are those of the record:
+ * throws CorruptError if they are not, what {@link objectStream} throws, and what the store throws.
+ */
+export function recordedBytes(
+  store: Store,
+  { segments, ...file }: SegmentSource & Pick<Source, 'segments'>,
+  options: JoinOptions,
+): AsyncGenerator<Uint8Array> {
+  return segments === undefined ? bytesOf(store, file, options) : joinSegments(store, segments, options);
 }
 
 /**

@@ -1,19 +1,16 @@
 // `capture status <url> <index>`: all that the records of one index say. Its attempts in time, its checkpoint sets, its
 // files, and what its newest attempt has used.
-import { CaptureError } from '../../model/errors.ts';
-import { EXIT } from '../../model/exit-status.ts';
 import { describeFiles, setWords } from '../../model/checkpoint/generation-words.ts';
 import { generationName } from '../../model/checkpoint/history.ts';
 import type { CaptureRecord, Generation, LeftFile, StoredFile } from '../../model/format/records.ts';
 import { type Metric, type Resources, valuesOf } from '../../model/format/resources.ts';
 import { showPath } from '../../model/path.ts';
 import { formatBytes, formatMs } from '../../model/units.ts';
-import { readAhead } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
 import { type Column, tableLines } from '../columns.ts';
 import type { Tools } from '../command.ts';
-import { indexDetails, type IndexDetails, READS_AT_ONCE } from '../details.ts';
-import type { Place } from '../place.ts';
+import { indexDetails, type IndexDetails, partialsThere } from '../details.ts';
+import { noIndex, type Place } from '../place.ts';
 import { type State, stateOf } from '../state.ts';
 import { type IndexRow, surveyIndex } from '../survey.ts';
 import { type AttemptView, attemptView } from './attempt.ts';
@@ -53,37 +50,15 @@ export async function showIndex(
   const details = await indexDetails(place, index, signal);
   for (const problem of details.problems) log.warn(problem, { event: 'damaged', index });
   const state = stateOf(row, nowMs, staleAfterMs);
-  const partials = await partialsThere(place, details, signal);
+  const partials = await partialsThere(
+    place,
+    details.attempts.flatMap(({ record }) => record.partials),
+    signal,
+  );
   const view = viewOf(place, { row, details, partials, state });
   if (json) await out.write(`${JSON.stringify({ format: 1, store: place.store.url, ...view })}\n`);
   else for (const line of linesOf(view, out.columns)) await out.write(`${line}\n`);
   return state === 'done';
-}
-
-function noIndex({ store, taskName }: Place, index: string): CaptureError {
-  return new CaptureError(
-    EXIT.inputMissing,
-    `nothing is stored of index ${index} of ${taskName} under ${store.url}`,
-    {
-      hint: `capture status ${store.url} shows which there are`,
-    },
-  );
-}
-
-/** No record says that one was deleted. */
-async function partialsThere(
-  { store }: Place,
-  { attempts }: IndexDetails,
-  signal: AbortSignal,
-): Promise<readonly StoredFile[]> {
-  const named = attempts.flatMap(({ record }) => record.partials);
-  const there: StoredFile[] = [];
-  const looked = readAhead(named, READS_AT_ONCE, async (file) => ({
-    file,
-    head: await store.head(file.key, signal),
-  }));
-  for await (const { file, head } of looked) if (head !== undefined) there.push(file);
-  return there;
 }
 
 interface Found {

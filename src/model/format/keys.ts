@@ -67,6 +67,17 @@ export function keptKey(path: RelPath, scope: KeyScope, n: number, compressed: b
   return withSuffix(path, `.${scope.index}.~${n}~`, compressed);
 }
 
+/** The beginning of the keys of all older objects of a result. */
+export function keptPrefix(path: RelPath, scope: KeyScope): string {
+  return withSuffix(path, `.${scope.index}.~`, false);
+}
+
+/** The number in what follows {@link keptPrefix} in a key; undefined if it is something else. */
+export function parseKept(rest: string): number | undefined {
+  const match = /^([1-9]\d*)~(?:\.zst)?$/.exec(rest);
+  return match === null ? undefined : Number(match[1]);
+}
+
 /** `<path>.<task name>.<index>.<attempt>-<generation>[.zst]` */
 export function checkpointKey(
   path: RelPath,

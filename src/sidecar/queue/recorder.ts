@@ -80,7 +80,7 @@ export class Recorder {
   }
 
   #signAfter(ms: number): void {
-    this.#sign = setTimeout(() => void this.#giveSign(), ms).unref();
+    this.#sign = setTimeout(() => void this.#giveSign(), ms);
   }
 
   async #giveSign(): Promise<void> {

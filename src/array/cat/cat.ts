@@ -1,0 +1,178 @@
+// `capture cat <url> <index> <path>`: the bytes of one result, or of a file of a checkpoint set, on stdout, decompressed.
+// They are those of the record: what is not, is not passed on as if it were.
+import { group } from '../../cli/options/spec.ts';
+import type { Reader } from '../../cli/options/readers.ts';
+import { generationName, type History, unionOf } from '../../model/checkpoint/history.ts';
+import { CaptureError } from '../../model/errors.ts';
+import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
+import type { Companion, Generation, StoredFile } from '../../model/format/records.ts';
+import { decodePath, type RelPath, showPath } from '../../model/path.ts';
+import { formatBytes } from '../../model/units.ts';
+import { NO_ZSTD_HINT } from '../../native/zstd.ts';
+import { decompressStream } from '../../restore/decompress.ts';
+import { CorruptError, NoZstdError } from '../../restore/failure.ts';
+import { recordedBytes } from '../../restore/fetch.ts';
+import { ObjectMissingError } from '../../restore/object-stream.ts';
+import { type ArrayCommand, type Line, refuseOperands, type Tools } from '../command.ts';
+import { indexDetails } from '../details.ts';
+import { indexOperand } from '../one-index.ts';
+import type { Output } from '../output.ts';
+import { atPlace, noIndex, type Place, readPlace } from '../place.ts';
+
+const setName: Reader<string> = (text) =>
+  /^[1-9]\d*-[1-9]\d*$/.test(text)
+    ? { value: text }
+    : { is: 'not a checkpoint: its attempt, and its number in it', example: '2-5' };
+
+const OPTIONS = group('Cat:', {
+  generation: {
+    flags: '--generation <name>',
+    kind: 'value',
+    help: 'a file of this checkpoint, as capture ls names it (2-5)',
+    read: setName,
+    otherwise: 'the result of that name',
+  },
+});
+
+export const catCommand: ArrayCommand = {
+  help: {
+    usage: '<url> <index> <path> [options]',
+    about:
+      'Writes one result of an index, or with --generation a file of a checkpoint, to stdout: decompressed, and ' +
+      'checked against the md5 of its record. A file of up to 8 MiB is checked before its first byte is written.',
+    statuses: `    0  all of it was written, and it is what the record says
+    1  there is no such file, or it is damaged: then what was written is not all of it`,
+    examples: [
+      'capture cat s3://lab/run7 17 out/r.dat',
+      'capture cat s3://lab/run7 17 state.chk --generation 2-5',
+    ],
+  },
+  options: Object.values(OPTIONS),
+  read: (line) => {
+    const given = readPlace(line);
+    const asked = askedOf(line);
+    return atPlace(given, (place, tools) => (asked === undefined ? failed() : cat(place, asked, tools)));
+  },
+};
+
+const FAILED: ExitStatus = 1;
+/** Of a file that is no larger nothing is written before all of it is checked; of a larger one the end is held back. */
+const HELD_BYTES = 8 * 2 ** 20;
+/** Ranges of a large object that are asked for at once: each is 8 MiB of memory. */
+const RANGES_AT_ONCE = 4;
+
+interface Asked {
+  readonly index: string;
+  readonly path: RelPath;
+  readonly generation: string | undefined;
+}
+
+async function failed(): Promise<ExitStatus> {
+  return FAILED;
+}
+
+function askedOf(line: Line): Asked | undefined {
+  const { operands, refuse, title, values } = line;
+  const [operand, name, ...rest] = operands;
+  refuseOperands(line, rest);
+  if (operand === undefined || name === undefined) {
+    const what = operand === undefined ? 'no index and no file are' : 'no file is';
+    refuse(`${what} named`, `${title} <url> 17 out/r.dat`);
+    return undefined;
+  }
+  const index = indexOperand(line, operand);
+  const path = decodePath(Buffer.from(name)).replace(/^(\.\/)+/, '');
+  return index === undefined ? undefined : { index, path, generation: values.of(OPTIONS.generation) };
+}
+
+async function cat(place: Place, asked: Asked, { out, log, signal }: Tools): Promise<ExitStatus> {
+  const { attempts, problems } = await indexDetails(place, asked.index, signal);
+  for (const problem of problems) log.warn(problem, { event: 'damaged', index: asked.index });
+  const newest = attempts.at(-1);
+  if (newest === undefined) throw noIndex(place, asked.index);
+  const file = fileOf(unionOf(attempts, newest.record.runId), asked);
+  const options = { parallel: RANGES_AT_ONCE, decompress: decompressStream, signal };
+  const held = new Held(out);
+  try {
+    for await (const chunk of recordedBytes(place.store, file, options)) await held.write(chunk);
+    await held.end();
+    return EXIT.ok;
+  } catch (error) {
+    const why = whyDamaged(error);
+    if (why === undefined) throw error;
+    const written = held.written === 0 ? '' : `; ${formatBytes(held.written)} of it are written already`;
+    log.error(`${showPath(asked.path)} of index ${asked.index} is damaged: ${why}${written}`, {
+      event: 'damaged',
+      index: asked.index,
+      path: asked.path,
+      hint: `capture verify ${place.store.url} says what is whole`,
+    });
+    return FAILED;
+  }
+}
+
+/** Undefined for what is no damage: the store failed, or this machine. */
+function whyDamaged(error: unknown): string | undefined {
+  if (error instanceof NoZstdError) throw new CaptureError(FAILED, error.message, { hint: NO_ZSTD_HINT });
+  return error instanceof CorruptError || error instanceof ObjectMissingError ? error.message : undefined;
+}
+
+type Readable = Parameters<typeof recordedBytes>[1];
+
+function fileOf({ results, generations }: History, asked: Asked): Readable {
+  const { path, index, generation: name } = asked;
+  if (name === undefined) {
+    const file = results.get(path);
+    if (file !== undefined) return file;
+    throw noFile(`index ${index} has no result ${showPath(path)}`, index);
+  }
+  const generation = generations.find((one) => generationName(one) === name);
+  if (generation === undefined) {
+    const names = generations.map(generationName).join(', ') || 'none';
+    throw noFile(`index ${index} has no checkpoint ${name} (it has: ${names})`, index);
+  }
+  const member = memberOf(generation, path);
+  if (member !== undefined) return 'key' in member ? member : { ...JOINED, ...member };
+  throw noFile(`checkpoint ${name} of index ${index} has no file ${showPath(path)}`, index);
+}
+
+/** What a companion has only of each segment. */
+const JOINED = { key: '', compressed: false, md5: '' } as const;
+
+function memberOf({ members, companions }: Generation, path: RelPath): StoredFile | Companion | undefined {
+  return members.find((one) => one.path === path) ?? companions.find((one) => one.path === path);
+}
+
+function noFile(message: string, index: string): CaptureError {
+  return new CaptureError(FAILED, message, { hint: `capture ls <url> ${index} shows what there is` });
+}
+
+/** Passes bytes on, but for the last ones: these wait until somebody knows that all are right. */
+class Held {
+  readonly #out: Output;
+  #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
+  written = 0;
+
+  constructor(out: Output) {
+    this.#out = out;
+  }
+
+  async write(chunk: Uint8Array): Promise<void> {
+    this.#waiting.push(chunk);
+    this.#waitingBytes += chunk.byteLength;
+    while (this.#waitingBytes > HELD_BYTES) await this.#pass();
+  }
+
+  async end(): Promise<void> {
+    while (this.#waiting.length > 0) await this.#pass();
+  }
+
+  async #pass(): Promise<void> {
+    const first = this.#waiting.shift();
+    if (first === undefined) return;
+    this.#waitingBytes -= first.byteLength;
+    this.written += first.byteLength;
+    await this.#out.write(first);
+  }
+}

@@ -1,0 +1,61 @@
+// `capture ls` for people: the checkpoints of an index in words, and a line for each object. Pure.
+import { describeFiles, setWords } from '../../model/checkpoint/generation-words.ts';
+import type { Segment, StoredFile } from '../../model/format/records.ts';
+import { showPath } from '../../model/path.ts';
+import { formatBytes } from '../../model/units.ts';
+import { tableLines } from '../columns.ts';
+import type { Contents } from './contents.ts';
+
+/** Between two indices an empty line. */
+export function linesOf(contents: Contents, isFirst: boolean): readonly string[] {
+  const { index, task, state, status, checkpoints } = contents;
+  const ended = state === 'failed' && status !== undefined ? `${state} ${status}` : state;
+  return [
+    ...(isFirst ? [] : ['']),
+    `index ${index} of ${task}: ${ended}`,
+    ...checkpoints.map(
+      (one) => `checkpoint ${one.name}: ${setWords(one)} (${describeFiles(one)}), ${one.at}`,
+    ),
+    ...tableLines(COLUMNS, [...rowsOf(contents)], Infinity),
+  ];
+}
+
+/** The key is the last: nothing may cut it. */
+const COLUMNS = [
+  { title: 'WHAT', align: 'left' },
+  { title: 'SIZE', align: 'right' },
+  { title: 'MD5', align: 'left' },
+  { title: 'OBJECT', align: 'left' },
+] as const;
+
+function* rowsOf(contents: Contents): Generator<readonly string[]> {
+  for (const { key, storedSize } of contents.records) yield ['record', formatBytes(storedSize), '', key];
+  for (const file of contents.results) yield fileRow('result', file);
+  for (const file of contents.otherResults) yield fileRow('result of another run', file);
+  for (const file of contents.partials) yield fileRow('half-written', file);
+  for (const { key, storedSize } of contents.older) yield ['older copy', formatBytes(storedSize), '', key];
+  // Two sets share the objects of a file that did not change: each stands there once, with the newest.
+  const told = new Set<string>();
+  for (const { name, members, companions } of contents.checkpoints) {
+    const objects: readonly [StoredFile | Segment, string][] = [
+      ...members.map((member): [StoredFile, string] => [member, member.path]),
+      ...companions.flatMap(({ path, segments }) =>
+        segments.map((segment): [Segment, string] => [segment, path]),
+      ),
+    ];
+    for (const [object, path] of objects) {
+      if (told.has(object.key)) continue;
+      told.add(object.key);
+      yield fileRow(`checkpoint ${name}`, { ...object, path });
+    }
+  }
+}
+
+/** The size of the file: of the object not all records know it. */
+function fileRow(
+  what: string,
+  { path, size, md5, key }: Pick<StoredFile, 'path' | 'size' | 'md5' | 'key'>,
+): readonly string[] {
+  const isPlain = key.startsWith(`${path}.`);
+  return [what, formatBytes(size), md5, isPlain ? key : `${key} = ${showPath(path)}`];
+}
