@@ -77,6 +77,18 @@ describe.each(STORE_KINDS)('capture wait on %s', (kind) => {
     expect(ran.stderr).toContain('not all are done after 1.0 s: 2 indices: 1 missing, 1 done');
   });
 
+  it.each([
+    ['preempted', { index: '1', attempt: 1, seq: 2, kind: 'preempted' }, 0],
+    ['stale', { index: '1', attempt: 1, seq: 1, kind: 'started' }, 5 * 3_600_000],
+    ['running', { index: '1', attempt: 1, seq: 1, kind: 'started' }, 0],
+  ] as const)('waits for one that is %s', async (state, record, agoMs) => {
+    done('0');
+    stored.record(record, Date.now() - agoMs);
+    const ran = await run('wait', stored, '--timeout', '1s');
+    expect(ran.status).toBe(124);
+    expect(ran.stderr).toContain(`1 ${state}, 1 done`);
+  });
+
   it('does not wait for the others with --fail-fast', async () => {
     failed('0');
     expect(await run('wait', stored, '--array', '0-9', '--fail-fast')).toMatchObject({ status: 1 });
