@@ -8,6 +8,7 @@ import { gatherCommand } from './gather/gather.ts';
 import { logsCommand } from './logs/logs.ts';
 import { lsCommand } from './ls/ls.ts';
 import { statusCommand } from './status/status.ts';
+import { verifyCommand } from './verify/verify.ts';
 import { waitCommand } from './wait/wait.ts';
 
 export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
@@ -15,6 +16,7 @@ export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
   gather: gatherCommand,
   ls: lsCommand,
   cat: catCommand,
+  verify: verifyCommand,
   logs: logsCommand,
   doctor: doctorCommand,
   wait: waitCommand,

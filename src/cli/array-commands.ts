@@ -7,6 +7,7 @@ export const ARRAY_COMMANDS = {
   gather: 'the results of all indices in one directory, decompressed and checked',
   ls: 'what is stored of one index, object by object',
   cat: 'one result on stdout, decompressed and checked',
+  verify: 'is everything that the records name there, and whole?',
   logs: 'what the task of an index wrote to stdout and stderr (--log-output)',
   doctor: 'before the first job: will it work on this node, and with this store?',
   wait: 'until every index of an array is done or has failed',

@@ -22,6 +22,11 @@ export interface ListedObject {
   readonly sizeBytes: number;
   /** As in {@link ObjectHead}; S3 may give whole seconds here, too. */
   readonly modifiedMs: number | undefined;
+  /**
+   * Of the bytes as stored, if the server may have told it: an ETag can look like an md5 and be none (SSE-KMS). Only one
+   * that is right says anything.
+   */
+  readonly md5?: string | undefined;
 }
 
 /** An outage of this length costs nothing but time: one operation is tried again for so long, ms. */

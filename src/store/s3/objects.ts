@@ -114,6 +114,9 @@ async function* wholeBody({ answer, lengthBytes, what, signal }: Reading): Async
   signal?.throwIfAborted();
 }
 
+/** That of a multipart upload has the number of its parts behind a dash. */
+const ETAG_OF_ONE_PUT = /^"?([0-9a-f]{32})"?$/;
+
 /** All objects below a prefix, in byte order, 1,000 a page. */
 export async function* listObjects(
   bucket: Bucket,
@@ -126,7 +129,8 @@ export async function* listObjects(
     for (const object of page.all('Contents')) {
       const key = relativeKey(bucket, object.text('Key') ?? '');
       const modifiedMs = instantOf(object.text('LastModified'));
-      yield { key, sizeBytes: Number(object.text('Size') ?? 0), modifiedMs };
+      const [, md5] = ETAG_OF_ONE_PUT.exec(object.text('ETag') ?? '') ?? [];
+      yield { key, sizeBytes: Number(object.text('Size') ?? 0), modifiedMs, md5 };
     }
     after = page.text('IsTruncated') === 'true' ? { 'continuation-token': tokenOf(page) } : undefined;
   }

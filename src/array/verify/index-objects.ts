@@ -1,0 +1,92 @@
+// The objects that the records of one index name, each checked once, and what that means for a restart.
+import { generationName, type History, unionOf } from '../../model/checkpoint/history.ts';
+import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
+import type { Generation } from '../../model/format/records.ts';
+import { indexDetails, partialsThere } from '../details.ts';
+import type { Place } from '../place.ts';
+import type { IndexState, State } from '../state.ts';
+import type { Check, Recorded } from './check.ts';
+
+export interface Damage {
+  readonly path: string;
+  readonly key: string;
+  /** `<attempt>-<generation>` of the newest set that needs it; undefined for a result. */
+  readonly generation: string | undefined;
+  readonly why: string;
+}
+
+export interface Verified {
+  readonly index: string;
+  readonly state: State;
+  readonly objects: number;
+  /** Of the files, before compression. */
+  readonly bytes: number;
+  readonly damaged: readonly Damage[];
+  /** How many sets are recorded. */
+  readonly checkpoints: number;
+  /** The set that a restart would take; undefined if there is none that is whole. */
+  readonly restart: string | undefined;
+  /** A line for each record that could not be read. */
+  readonly problems: readonly string[];
+}
+
+/** One object, and whose it is. */
+interface Named {
+  readonly file: Recorded;
+  readonly path: string;
+  readonly generation: string | undefined;
+}
+
+export async function verifyIndex(
+  place: Place,
+  { index, state }: IndexState,
+  check: Check,
+  signal: AbortSignal,
+): Promise<Verified> {
+  const { attempts, problems } = await indexDetails(place, index, signal);
+  const history = unionOf(attempts, attempts.at(-1)?.record.runId);
+  // A half-written result that is gone was stored whole since.
+  const partials = await partialsThere(place, history.partials, signal);
+  const named = new Map<string, Named>();
+  for (const one of namedBy(history)) if (!named.has(one.file.key)) named.set(one.file.key, one);
+  for (const file of partials) named.set(file.key, { file, path: file.path, generation: undefined });
+  let bytes = 0;
+  const damaged: Damage[] = [];
+  const checked = [...named.values()].map(async ({ file, path, generation }) => {
+    bytes += file.size;
+    const why = await check(file);
+    if (why !== undefined) damaged.push({ path, key: file.key, generation, why });
+  });
+  await Promise.all(checked);
+  return {
+    index,
+    state,
+    objects: named.size,
+    bytes,
+    damaged,
+    checkpoints: history.generations.length,
+    restart: restartOf(history, new Set(damaged.map(({ key }) => key))),
+    problems,
+  };
+}
+
+function* namedBy({ results, foreignResults, generations }: History): Generator<Named> {
+  for (const file of results.values()) yield { file, path: file.path, generation: undefined };
+  for (const file of foreignResults.values())
+    // Another run may have stored its own result under the same key.
+    if (!results.has(file.path)) yield { file, path: file.path, generation: undefined };
+  for (const one of generations) {
+    const generation = generationName(one);
+    for (const file of one.members) yield { file, path: file.path, generation };
+    for (const { path, segments } of one.companions)
+      for (const file of segments) yield { file, path, generation };
+  }
+}
+
+function restartOf({ generations, attempts }: History, damaged: ReadonlySet<string>): string | undefined {
+  const isWhole = ({ members, companions }: Generation): boolean =>
+    members.every(({ key }) => !damaged.has(key)) &&
+    companions.every(({ segments }) => segments.every(({ key }) => !damaged.has(key)));
+  const next = afterFailures(restoreOrder(generations), attempts).find(isWhole);
+  return next === undefined ? undefined : generationName(next);
+}
