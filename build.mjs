@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { crc32 } from 'node:zlib';
 import { build } from 'esbuild';
 
 const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
@@ -42,6 +43,7 @@ const ON_DEMAND = {
   doctor: 'src/doctor/doctor.ts',
   metrics: 'src/metrics/metrics.ts',
   notify: 'src/notify/notify.ts',
+  'wasm-md5': 'src/model/wasm-md5.ts',
   ...DRIVERS,
   // The AWS SDK's sources of credentials.
   credentials: 'src/store/s3/credentials.ts',
@@ -88,10 +90,15 @@ async function bundled(entry, define) {
   return outputFiles[0].text;
 }
 
-/** A source, what V8 has made of it, and the length of the source: the form that native/program.ts reads. */
+/** What follows, the source, and what V8 has made of it: the form that native/program.ts reads. */
 function programFile(source, compiled = Buffer.alloc(0)) {
   const text = Buffer.from(source, 'latin1');
-  return Buffer.concat([text, compiled, Buffer.from(String(text.length).padStart(12, '0'), 'latin1')]);
+  const header = {
+    sourceBytes: text.length,
+    compiledBy: `${process.version} ${process.arch}`,
+    compiledCrc32: crc32(compiled),
+  };
+  return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), text, compiled]);
 }
 
 async function sourceOf(entry) {

@@ -7,6 +7,7 @@ import { openLog, type Log } from '../log/log.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import type { LogSettings } from '../model/format/settings.ts';
+import { prepareMd5 } from '../model/md5.ts';
 import { showPath } from '../model/path.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { ownArguments, ownEnvironment } from '../native/start.ts';
@@ -33,6 +34,7 @@ async function main(): Promise<ExitStatus> {
   const line = lineOf();
   const log = openLog('log' in line ? line.log : PLAIN);
   try {
+    await prepareMd5();
     return await obey(line, { log, out, stopping });
   } catch (error) {
     return failed(error, log);

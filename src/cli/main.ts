@@ -240,8 +240,9 @@ async function untilStopped(act: (signal: AbortSignal) => Promise<ExitStatus>): 
 
 /** Turns a failure of the store into what the user reads. */
 async function readable(act: () => Promise<ExitStatus>): Promise<ExitStatus> {
-  const { describeFailure } = await import('./standalone.ts');
+  const { describeFailure, prepareMd5 } = await import('./standalone.ts');
   try {
+    await prepareMd5();
     return await act();
   } catch (error) {
     const { status, message, hint } = describeFailure(error);

@@ -1,26 +1,34 @@
-// The first file of each process and thread, as dist/<name>.cjs: loads the program dist/<name>.code, which is its source
-// and, behind that, what V8 has made of it before (build.mjs). Of
-// another V8 than that of the build it is no use: V8 sees that, and compiles the source.
+// The first file of each process and of each worker, as dist/<name>.cjs. It loads the program dist/<name>.code: one line of
+// JSON, the source, and what V8 made of that source in the build (build.mjs), which saves each start the compiling.
+// It must never run what another Node has compiled, or what is damaged: then V8 compiles the source.
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import v8 from 'node:v8';
 import vm from 'node:vm';
+import zlib from 'node:zlib';
 
-/** At the end of a file stands the length of its source, in bytes and in ASCII, as the source itself is. */
-const LENGTH_DIGITS = 12;
+/** The first line of a program. */
+interface Header {
+  /** As ASCII. */
+  readonly sourceBytes: number;
+  /** `process.version` and `process.arch`. */
+  readonly compiledBy: string;
+  readonly compiledCrc32: number;
+}
 
-/** As require() runs a CommonJS module. */
+/** A source is a function, as require() makes one of a CommonJS module. */
 type Program = (
   ...scope: [exports: object, require: typeof requireFrom, module: object, file: string, dir: string]
 ) => void;
 
+const EXIT_INTERNAL = 70;
 const dir = path.dirname(import.meta.filename);
 const outside = createRequire(import.meta.filename);
 const loaded = new Map<string, { exports: object }>();
 
 takeHeapFlagsBack();
-// What V8 has compiled fits only the flags that it had then: here they stay what they are at a start.
+// What V8 compiles carries the flags of that moment, and the program may change them.
 if (CAPTURE_KEEPS_CODE) v8.setFlagsFromString = () => undefined;
 load(`${path.basename(import.meta.filename, '.cjs')}.code`);
 
@@ -36,27 +44,52 @@ function takeHeapFlagsBack(): void {
   }
 }
 
-/** What a program asks for: another one of ours, a package that carries a binary, or a module of Node. */
-function requireFrom(id: string): unknown {
-  return id.endsWith('.code') ? load(path.basename(id)) : outside(id);
-}
-
 function load(name: string): object {
   const known = loaded.get(name);
   if (known !== undefined) return known.exports;
   const file = path.join(dir, name);
-  const bytes = fs.readFileSync(file);
-  const end = bytes.length - LENGTH_DIGITS;
-  const length = Number(bytes.toString('latin1', end));
-  const cachedData = bytes.subarray(length, end);
-  const script = new vm.Script(bytes.toString('latin1', 0, length), {
-    filename: file,
-    ...(cachedData.length === 0 ? {} : { cachedData }),
-  });
+  const { source, compiled } = read(file);
+  const script = new vm.Script(source, { filename: file, cachedData: compiled });
   if (CAPTURE_KEEPS_CODE)
     process.once('exit', () => fs.writeFileSync(`${file}.v8`, script.createCachedData()));
   const module = { exports: {} };
   loaded.set(name, module);
   (script.runInThisContext() as Program)(module.exports, requireFrom, module, file, dir);
   return module.exports;
+}
+
+/** What a program asks for: another one of ours, a package that carries a binary, or a module of Node. */
+function requireFrom(id: string): unknown {
+  return id.endsWith('.code') ? load(path.basename(id)) : outside(id);
+}
+
+function read(file: string): { readonly source: string; readonly compiled: Buffer | undefined } {
+  const bytes = fs.readFileSync(file);
+  const start = bytes.indexOf('\n') + 1;
+  const header = headerOf(bytes.toString('latin1', 0, start));
+  const end = start + (header?.sourceBytes ?? Infinity);
+  if (header === undefined || end > bytes.length) return damaged(file);
+  const compiled = bytes.subarray(end);
+  return {
+    source: bytes.toString('latin1', start, end),
+    compiled: isGood(compiled, header) ? compiled : undefined,
+  };
+}
+
+function headerOf(line: string): Header | undefined {
+  try {
+    return JSON.parse(line) as Header;
+  } catch {
+    return undefined;
+  }
+}
+
+/** V8 itself compares its version, its flags and the length; no sum, and Node patches V8 without a new version. */
+function isGood(compiled: Buffer, { compiledBy, compiledCrc32 }: Header): boolean {
+  return compiledBy === `${process.version} ${process.arch}` && zlib.crc32(compiled) === compiledCrc32;
+}
+
+function damaged(file: string): never {
+  fs.writeSync(2, `capture: ${file} is damaged (try: install capture again)\n`);
+  process.exit(EXIT_INTERNAL);
 }

@@ -2,6 +2,7 @@
 // bundle; never touches the store, never writes but to the spool.
 import { parentPort, workerData } from 'node:worker_threads';
 import { errnoOf, reasonOf } from '../model/errors.ts';
+import { prepareMd5 } from '../model/md5.ts';
 import { Buffers } from './buffers.ts';
 import { loadCompressor, MIN_PART_BYTES } from './encode.ts';
 import { readFile, type Outlet, type Resources } from './read-file.ts';
@@ -53,7 +54,7 @@ port.on('message', (message: ToWorker) => {
 });
 
 async function openResources(): Promise<Resources> {
-  const compressor = await loadCompressor();
+  const [compressor] = await Promise.all([loadCompressor(), prepareMd5()]);
   return { ...(workerData as WorkerData), compressor, buffers, buffer: new Uint8Array(READ_BYTES) };
 }
 

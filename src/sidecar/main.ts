@@ -7,6 +7,7 @@ import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from '../model/format/messages.ts';
 import type { NoticeChoice } from '../model/format/notice.ts';
+import { prepareMd5 } from '../model/md5.ts';
 import { isReported, JOB_SIGNALS } from '../model/relay.ts';
 import { type BackOff, pauseAfter } from '../model/waiting.ts';
 import { adoptClock, clockMs } from '../native/clock.ts';
@@ -106,6 +107,7 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
   life.log = log;
   life.notices = listen(message.settings.notices.sources, life, log);
   try {
+    await prepareMd5();
     const opened = await openSidecar({
       settings: message.settings,
       attempt: message.attempt,

@@ -1,8 +1,9 @@
 // A machine whose OpenSSL refuses md5, as FIPS asks for: for capture it is a name of content, and had elsewhere.
+import fs from 'node:fs';
 import path from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { openS3Place } from './s3-place.ts';
-import { openPlace } from './support.ts';
+import { BIN, openPlace } from './support.ts';
 
 const NO_MD5 = { NODE_OPTIONS: `--require=${path.resolve('test/support/refuse-md5.cjs')}` };
 /** Longer than a component of a key may be: the end of it is an md5. */
@@ -29,4 +30,24 @@ it('stores and restores in S3 where md5 is refused', async () => {
   const second = run(OPTIONS, SECOND, NO_MD5);
   expect(await second.status, second.stderr()).toBe(0);
   expect(keys().filter((key) => /^(r|s|link)\.dat|^n/.test(key))).toHaveLength(4);
+}, 60_000);
+
+it('threads that read large files, and the commands beside a run, work where md5 is refused', async () => {
+  const place = openPlace();
+  onTestFinished(() => place.close());
+  const task = ['sh', '-c', `echo x > ${LONG}; seq 1 500000 > r.dat`];
+  expect(await place.run(OPTIONS, task, NO_MD5).status).toBe(0);
+  place.freshWork();
+  const here = ['--to', place.store, '--task-name', 'sh', ...OPTIONS];
+  const lines = [
+    ['restore', ...here, '--inputs', 'r.dat'],
+    ['gather', place.store, '../gathered'],
+    [...here, '--dry-run', '--', 'true'],
+  ];
+  for (const line of lines) {
+    const done = place.exec([BIN, ...line], NO_MD5);
+    // oxlint-disable-next-line no-await-in-loop -- one after the other
+    expect(await done.status, `${line.join(' ')}: ${done.stderr()}`).toBe(0);
+  }
+  expect(fs.readFileSync(place.at('r.dat'), 'latin1')).toMatch(/\n500000\n$/);
 }, 60_000);
