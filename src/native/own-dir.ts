@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../model/path.ts';
-import { heldPath, type WorkDir } from './beneath.ts';
+import { beneath, heldPath, type WorkDir } from './beneath.ts';
 import { renameNoReplace } from './files.ts';
 import { systemError } from './libc.ts';
 
@@ -19,6 +19,15 @@ export function ownDir(root: WorkDir, place: OwnPlace): RelPath {
   const dir = `${OWN_DIR}/${place}`;
   makeParents(root, `${dir}/any`, 0o700);
   return dir;
+}
+
+/** Removes `.capture/<place>` with all in it. Through no link: what that leads to is somebody else's. */
+export function removeOwnDir(root: WorkDir, place: OwnPlace): void {
+  try {
+    beneath(root, `${OWN_DIR}/${place}`, (full) => fs.rmSync(full, { recursive: true, force: true }));
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) throw error;
+  }
 }
 
 /** The path as node:fs wants it. */

@@ -13,7 +13,7 @@ import { formatBytes, plural } from '../model/units.ts';
 import { linkSignals } from '../model/waiting.ts';
 import { heldPath, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
-import { absolutePath, ownDir } from '../native/own-dir.ts';
+import { absolutePath, ownDir, removeOwnDir } from '../native/own-dir.ts';
 import type { Store } from '../store/contract/store.ts';
 import { CorruptError, noteFailure, orCorrupt } from './failure.ts';
 import { objectStream, RANGE_BYTES, type StreamOptions } from './object-stream.ts';
@@ -197,6 +197,6 @@ function whyRefused(root: WorkDir, path: RelPath): string | undefined {
 }
 
 /** Removes what interrupted restores have left. The caller holds the lock of the work directory. */
-export async function clearStaging(root: WorkDir): Promise<void> {
-  await rm(absolutePath(root, `${OWN_DIR}/restore`), { recursive: true, force: true });
+export function clearStaging(root: WorkDir): void {
+  removeOwnDir(root, 'restore');
 }

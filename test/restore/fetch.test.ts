@@ -267,6 +267,6 @@ describe('a failure', () => {
 
 test('what an interrupted restore has left is cleared away', async () => {
   dir.write('.capture/restore/abc/0', 'half');
-  await clearStaging(dir);
+  clearStaging(dir);
   expect(dir.has('.capture/restore')).toBe(false);
 });

@@ -8,7 +8,7 @@ import { OWN_DIR } from '../../model/file/manifest.ts';
 import { encodePath, isInside, type RelPath } from '../../model/path.ts';
 import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { tryLock } from '../../native/files.ts';
-import { absolutePath, makeParents, moveInside, ownDir } from '../../native/own-dir.ts';
+import { absolutePath, makeParents, moveInside, ownDir, removeOwnDir } from '../../native/own-dir.ts';
 import { fetchFile, type FetchOptions } from '../../restore/fetch.ts';
 import { surveyLocal } from '../../restore/local.ts';
 import type { Store } from '../../store/contract/store.ts';
@@ -33,9 +33,7 @@ export class Destination {
           hint: 'wait for it, or name another directory',
         });
       }
-      // What a killed one has left.
-      fs.rmSync(absolutePath(this.#root, `${OWN_DIR}/gather`), { recursive: true, force: true });
-      this.#temp = `${ownDir(this.#root, 'gather')}/${randomBytes(4).toString('hex')}`;
+      this.#temp = `${emptyOwnDir(this.#root)}/${randomBytes(4).toString('hex')}`;
     } catch (error) {
       fs.closeSync(this.#root.fd);
       throw error;
@@ -71,12 +69,12 @@ export class Destination {
 
   /** Leaves nothing but what was gathered. */
   close(): void {
-    fs.rmSync(absolutePath(this.#root, `${OWN_DIR}/gather`), { recursive: true, force: true });
     try {
+      removeOwnDir(this.#root, 'gather');
       fs.rmdirSync(absolutePath(this.#root, OWN_DIR));
     } catch (error) {
-      // A run in this directory has more in it.
-      if (errnoOf(error) !== 'ENOTEMPTY' && errnoOf(error) !== 'EEXIST') throw error;
+      // A run in this directory has more in it, or somebody has put something else in its place.
+      if (!['ENOTEMPTY', 'EEXIST', 'ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '')) throw error;
     } finally {
       fs.closeSync(this.#root.fd);
     }
@@ -101,6 +99,19 @@ function open(path: string): number {
   } catch (error) {
     throw new CaptureError(EXIT.usage, `cannot gather into ${path}: ${reasonOf(error)}`, {
       hint: 'name a directory that you can write to',
+      cause: error,
+    });
+  }
+}
+
+/** `.capture/gather`, without what a killed gathering has left in it. Throws status 64 if that is no directory of ours. */
+function emptyOwnDir(root: WorkDir): RelPath {
+  try {
+    removeOwnDir(root, 'gather');
+    return ownDir(root, 'gather');
+  } catch (error) {
+    throw new CaptureError(EXIT.usage, `cannot gather into ${root.path}: ${reasonOf(error)}`, {
+      hint: `capture makes a directory ${OWN_DIR} there meanwhile: move away what has that name`,
       cause: error,
     });
   }

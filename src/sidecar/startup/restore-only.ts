@@ -52,7 +52,7 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
       forgetHandover(settings);
       if (!settings.sharedWorkdir) {
         for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
-        await clearStaging(root);
+        clearStaging(root);
       }
       const { generation, files } = await restore({
         settings,

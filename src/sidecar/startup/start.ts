@@ -123,7 +123,7 @@ async function takeWorkdir({ settings, log }: AttemptOptions, root: WorkDir, own
   process.on('SIGIO', () => undefined); // a lease that a writer meets must not end us (fcntl(2))
   if (settings.sharedWorkdir) return;
   for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
-  await clearStaging(root);
+  clearStaging(root);
 }
 
 async function beginAttempt(options: StartOptions, place: Place, owned: Owned): Promise<Begun> {

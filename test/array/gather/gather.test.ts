@@ -157,6 +157,20 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     expect(filesBelow(into)).toEqual(['0/link', '1/.capture/own']);
   });
 
+  it('deletes nothing of somebody else where .capture in the directory is a link', async () => {
+    fill(stored, 1);
+    const [theirs, into] = [path.join(dir, 'theirs'), path.join(dir, 'into')];
+    fs.mkdirSync(path.join(theirs, 'gather'), { recursive: true });
+    fs.writeFileSync(path.join(theirs, 'gather/thesis'), 'precious');
+    fs.mkdirSync(into);
+    fs.symlinkSync('../theirs', path.join(into, '.capture'));
+    const ran = await run('gather', stored, into);
+    expect(ran.status, ran.stderr).toBe(64);
+    expect(ran.stderr).toMatch(/cannot gather into .*: .*not a directory[^]*move away what has that name/);
+    expect(fs.readdirSync(theirs)).toEqual(['gather']);
+    expect(fs.readFileSync(path.join(theirs, 'gather/thesis'), 'utf8')).toBe('precious');
+  });
+
   it('says what deaths and later attempts left, and brings what was cut off with --with-partials', async () => {
     const scope = { taskName: 't', index: '3' };
     const key = partialKey('r.dat', scope, { attempt: 2, n: 0 }, false);
