@@ -20,7 +20,7 @@ interface Launcher {
   kill(): Promise<void>;
 }
 
-function launcher(env: NodeJS.ProcessEnv = {}): Launcher {
+async function launcher(env: NodeJS.ProcessEnv = {}): Promise<Launcher> {
   const child = spawn('bash', ['--norc'], {
     stdio: ['pipe', 'pipe', 'inherit'],
     detached: true,
@@ -28,14 +28,17 @@ function launcher(env: NodeJS.ProcessEnv = {}): Launcher {
   });
   const { pid = 0 } = child;
   onTestFinished(() => void (child.exitCode ?? child.signalCode ?? process.kill(-pid, 'SIGKILL')));
+  const run = async (line: string): Promise<void> => {
+    child.stdin?.write(`${line}\necho done\n`);
+    await once(child.stdout ?? child, 'data');
+  };
+  // It reads its libraries first: that is no use of a task.
+  await run(':');
   const reader = new TaskUseReader({ launcher: pid, self: process.pid, token: TOKEN });
   reader.read();
   return {
     pid,
-    run: async (line) => {
-      child.stdin?.write(`${line}\necho done\n`);
-      await once(child.stdout ?? child, 'data');
-    },
+    run,
     read: () => reader.read(),
     kill: async () => {
       child.kill('SIGKILL');
@@ -49,8 +52,8 @@ const holds = (mib: number): string =>
   `perl -e '$| = 1; $x = "x"; $x x= ${mib} << 20; print "ready\\n"; sleep 3600' | { read line; } &`;
 
 describe('what the task uses', () => {
-  it('is nothing before there is a task', () => {
-    expect(launcher().read()).toEqual({
+  it('is nothing before there is a task', async () => {
+    expect((await launcher()).read()).toEqual({
       cpuS: 0,
       readBytes: 0,
       writtenBytes: 0,
@@ -59,7 +62,7 @@ describe('what the task uses', () => {
   });
 
   it('is the memory of all its processes together', async () => {
-    const one = launcher();
+    const one = await launcher();
     await one.run(holds(60));
     await one.run(holds(40));
     await until('both have it', () => (one.read()?.memory.bytes ?? 0) > 100 * MIB);
@@ -67,7 +70,7 @@ describe('what the task uses', () => {
   });
 
   it('is its CPU time, also of processes that have ended', async () => {
-    const one = launcher();
+    const one = await launcher();
     await one.run(`perl -e 'while ((times)[0] < 0.3) {}'`);
     const ended = one.read();
     expect(ended?.cpuS).toBeGreaterThanOrEqual(0.25);
@@ -76,7 +79,7 @@ describe('what the task uses', () => {
   });
 
   it('is what it reads and writes, also of processes that have ended', async () => {
-    const one = launcher();
+    const one = await launcher();
     await one.run('head -c 20000000 /dev/zero > /dev/null');
     expect(one.read()).toMatchObject({
       readBytes: expect.closeTo(20_000_000, -6),
@@ -85,7 +88,7 @@ describe('what the task uses', () => {
   });
 
   it('counts nothing of the sidecar, which is a child of the launcher, too', async () => {
-    const one = launcher();
+    const one = await launcher();
     await one.run(`${holds(50)} echo $! > /dev/null`);
     await until('it has it', () => (one.read()?.memory.bytes ?? 0) > 50 * MIB);
     const children = fs.readFileSync(`/proc/${one.pid}/task/${one.pid}/children`, 'utf8').trim().split(' ');
@@ -97,7 +100,7 @@ describe('what the task uses', () => {
   });
 
   it('is known no more when the launcher is gone', async () => {
-    const one = launcher();
+    const one = await launcher();
     await one.kill();
     expect(one.read()).toBeUndefined();
   });
@@ -115,7 +118,7 @@ describe('what a daemon has started for the task', () => {
   }
 
   it('counts, and goes on to count when it has ended', async () => {
-    const one = launcher();
+    const one = await launcher();
     const programs = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-usage-'));
     onTestFinished(() => fs.rmSync(programs, { recursive: true }));
     fs.copyFileSync('/bin/sleep', `${programs}/srun`);
