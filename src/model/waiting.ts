@@ -34,6 +34,8 @@ export interface LinkedSignal {
 /** Whoever links must unlink. Signals that are undefined never abort. */
 export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): LinkedSignal {
   const linked = new AbortController();
+  // Many requests of one piece of work listen at once: that is no leak.
+  setMaxListeners(0, linked.signal);
   const stops: (() => void)[] = [];
   const unlink = (): void => {
     for (const stop of stops.splice(0)) stop();
@@ -48,7 +50,7 @@ export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): L
       abort();
       break;
     }
-    // Many pieces of work may listen at once: that is no leak.
+    // And so may many pieces of work.
     setMaxListeners(0, signal);
     signal.addEventListener('abort', abort);
     stops.push(() => signal.removeEventListener('abort', abort));

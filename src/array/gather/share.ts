@@ -1,9 +1,10 @@
 // What one index gives to a gathering: its results as its newest record tells them, never what names in the store look
 // like; and what stays behind.
-import { unionOf } from '../../model/checkpoint/history.ts';
-import type { StoredFile } from '../../model/format/records.ts';
+import { unionOf, type WholeRecord } from '../../model/checkpoint/history.ts';
+import type { LeftFile, StoredFile } from '../../model/format/records.ts';
+import { showPath } from '../../model/path.ts';
 import type { Source } from '../../restore/source.ts';
-import { newestRecord } from '../details.ts';
+import { indexDetails, newestRecord, partialsThere } from '../details.ts';
 import type { Place } from '../place.ts';
 import type { IndexRow } from '../survey.ts';
 import type { Layout } from './layout.ts';
@@ -16,7 +17,7 @@ export interface Share {
   readonly partials: number;
   /** Older objects of results that came again with other content. */
   readonly older: number;
-  /** Why not all that is stored of it is known; empty if it is. */
+  /** Why not all of it is here: records that cannot be read, and what a done index lacks. */
   readonly problems: readonly string[];
 }
 
@@ -42,7 +43,9 @@ export async function shareOf(
     const none = row.telling === undefined ? [] : ['none of its records can be read'];
     return { index, files: [], partials: 0, older: 0, problems: [...problems, ...none] };
   }
-  const { results, partials, kept } = unionOf([newest], newest.record.runId);
+  const lacks = lackedBy(newest).filter(({ path }) => wants(path));
+  const { results, kept } = unionOf([newest], newest.record.runId);
+  const partials = await partialsOf(place, row, newest, signal);
   const sourceOf = (file: StoredFile, suffix = ''): StoredSource => ({
     ...file,
     path: `${layout.place({ index, task: place.taskName, path: file.path })}${suffix}`,
@@ -53,7 +56,36 @@ export async function shareOf(
   if (withPartials) files.push(...cutOff.map((file) => sourceOf(file, endingOf(file))));
   let older = 0;
   for (const [path, count] of kept) if (wants(path)) older += count;
-  return { index, files, partials: withPartials ? 0 : cutOff.length, older, problems };
+  const lines = lacks.map(({ path, why }) => `${showPath(path)} is not stored whole: ${why}`);
+  return {
+    index,
+    files,
+    partials: withPartials ? 0 : cutOff.length,
+    older,
+    problems: [...problems, ...lines],
+  };
+}
+
+/** Results that the task did not write again after a death had cut them off. An index that is not done is told anyway. */
+function lackedBy({ record }: WholeRecord): readonly LeftFile[] {
+  return record.kind === 'done' ? record.left : [];
+}
+
+/**
+ * Each attempt records only what its own death left: those of the earlier ones cost a request each. A done index whose
+ * newest record names none has them all replaced by whole results.
+ */
+async function partialsOf(
+  place: Place,
+  { index, attempts }: IndexRow,
+  newest: WholeRecord,
+  signal: AbortSignal,
+): Promise<readonly StoredFile[]> {
+  const own = newest.record.partials;
+  const isAlone = attempts <= 1 || (newest.record.kind === 'done' && lackedBy(newest).length === 0);
+  if (isAlone) return own;
+  const { attempts: all } = await indexDetails(place, index, signal);
+  return partialsThere(place, unionOf(all, newest.record.runId).partials, signal);
 }
 
 /** `.partial-2`, as in its key. */

@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { partialKey } from '../../../src/model/format/keys.ts';
+import type { StoredFile } from '../../../src/model/format/records.ts';
 import { run } from '../ran.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
 import { filesBelow, fill, MTIME_NS, result, textOf } from './results.ts';
@@ -38,6 +39,12 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     const { mode, mtimeNs } = fs.statSync(path.join(dir, '1/r.dat'), { bigint: true });
     expect({ mode: mode & 0o777n, mtimeNs }).toEqual({ mode: 0o640n, mtimeNs: BigInt(MTIME_NS) });
     expect(fs.readdirSync(dir)).toEqual(['0', '1', '2']);
+  });
+
+  it('says nothing but what it has gathered when it downloads many files at once', async () => {
+    fill(stored, 8);
+    const { stderr } = await run('gather', stored, dir);
+    expect(stderr).toMatch(/^\S+ capture: gathered 24 files .*\n$/);
   });
 
   it('names the files as --layout says, and takes only what --include, --exclude and --array name', async () => {
@@ -194,6 +201,27 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     await run('gather', stored, dir, '--with-partials');
     expect(filesBelow(dir)).toEqual(['3/r.dat', '3/r.dat.partial-2']);
     expect(fs.readFileSync(path.join(dir, '3/r.dat.partial-2'), 'utf8')).toBe('cut off');
+  });
+
+  it('says of a done index what an earlier attempt left half-written and nobody wrote again, and is not complete', async () => {
+    const scope = { taskName: 't', index: '3' };
+    const cut = (name: string): StoredFile => {
+      const key = partialKey(name, scope, { attempt: 1, n: 0 }, false);
+      stored.put(key, 'cut off');
+      return { ...result(stored, '3', name, Buffer.from('cut off')), key };
+    };
+    const first = { index: '3', attempt: 1, seq: 2, kind: 'failed', status: 5 } as const;
+    stored.record({ ...first, partials: [cut('r.dat'), cut('log')] });
+    const left = [{ path: 'r.dat', why: 'only what attempt 1 left is stored' }];
+    const whole = result(stored, '3', 'whole.dat', Buffer.from('whole'));
+    stored.record({ index: '3', attempt: 2, seq: 2, kind: 'done', results: [whole], left });
+    const ran = await run('gather', stored, dir);
+    expect(ran.status).toBe(1);
+    expect(ran.stderr).toContain('index 3: r.dat is not stored whole: only what attempt 1 left is stored');
+    expect(ran.stderr).toContain('index 3 leaves 2 partial (--with-partials)');
+    expect(await run('gather', stored, dir, '--exclude', 'r.dat')).toMatchObject({ status: 0 });
+    await run('gather', stored, dir, '--with-partials');
+    expect(filesBelow(dir)).toEqual(['3/log.partial-1', '3/r.dat.partial-1', '3/whole.dat']);
   });
 
   it('lists names, sizes and md5 as md5sum and as JSON, and downloads nothing', async () => {
