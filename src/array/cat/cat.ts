@@ -6,7 +6,7 @@ import { generationName, type History, unionOf } from '../../model/checkpoint/hi
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { Companion, Generation, StoredFile } from '../../model/format/records.ts';
-import { decodePath, type RelPath, showPath } from '../../model/path.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
 import { decompressStream } from '../../restore/decompress.ts';
@@ -17,6 +17,7 @@ import { type ArrayCommand, type Line, refuseOperands, type Tools } from '../com
 import { indexDetails } from '../details.ts';
 import { indexOperand } from '../one-index.ts';
 import type { Output } from '../output.ts';
+import type { Store } from '../../store/contract/store.ts';
 import { atPlace, noIndex, type Place, readPlace } from '../place.ts';
 
 const setName: Reader<string> = (text) =>
@@ -81,7 +82,7 @@ function askedOf(line: Line): Asked | undefined {
     return undefined;
   }
   const index = indexOperand(line, operand);
-  const path = decodePath(Buffer.from(name)).replace(/^(\.\/)+/, '');
+  const path = name.replace(/^(\.\/)+/, '');
   return index === undefined ? undefined : { index, path, generation: values.of(OPTIONS.generation) };
 }
 
@@ -90,7 +91,7 @@ async function cat(place: Place, asked: Asked, { out, log, signal }: Tools): Pro
   for (const problem of problems) log.warn(problem, { event: 'damaged', index: asked.index });
   const newest = attempts.at(-1);
   if (newest === undefined) throw noIndex(place, asked.index);
-  const file = fileOf(unionOf(attempts, newest.record.runId), asked);
+  const file = fileOf(unionOf(attempts, newest.record.runId), asked, place.store);
   const options = { parallel: RANGES_AT_ONCE, decompress: decompressStream, signal };
   const held = new Held(out);
   try {
@@ -119,21 +120,22 @@ function whyDamaged(error: unknown): string | undefined {
 
 type Readable = Parameters<typeof recordedBytes>[1];
 
-function fileOf({ results, generations }: History, asked: Asked): Readable {
-  const { path, index, generation: name } = asked;
+function fileOf(history: History, { path, index, generation: name }: Asked, { url }: Store): Readable {
+  const { results, generations } = history;
+  const list = `capture ls ${url} ${index} shows what there is`;
   if (name === undefined) {
     const file = results.get(path);
     if (file !== undefined) return file;
-    throw noFile(`index ${index} has no result ${showPath(path)}`, index);
+    throw noFile(`index ${index} has no result ${showPath(path)}`, hintOf(history, path) ?? list);
   }
   const generation = generations.find((one) => generationName(one) === name);
   if (generation === undefined) {
     const names = generations.map(generationName).join(', ') || 'none';
-    throw noFile(`index ${index} has no checkpoint ${name} (it has: ${names})`, index);
+    throw noFile(`index ${index} has no checkpoint ${name} (it has: ${names})`, list);
   }
   const member = memberOf(generation, path);
   if (member !== undefined) return 'key' in member ? member : { ...JOINED, ...member };
-  throw noFile(`checkpoint ${name} of index ${index} has no file ${showPath(path)}`, index);
+  throw noFile(`checkpoint ${name} of index ${index} has no file ${showPath(path)}`, list);
 }
 
 /** What a companion has only of each segment. */
@@ -143,8 +145,17 @@ function memberOf({ members, companions }: Generation, path: RelPath): StoredFil
   return members.find((one) => one.path === path) ?? companions.find((one) => one.path === path);
 }
 
-function noFile(message: string, index: string): CaptureError {
-  return new CaptureError(FAILED, message, { hint: `capture ls <url> ${index} shows what there is` });
+/** What else bears that name. */
+function hintOf({ generations, partials }: History, path: RelPath): string | undefined {
+  const generation = generations.find((one) => memberOf(one, path) !== undefined);
+  if (generation !== undefined)
+    return `--generation ${generationName(generation)}: it is a file of that checkpoint`;
+  const isCutOff = partials.some((one) => one.path === path);
+  return isCutOff ? 'capture gather --with-partials: it is stored only half-written' : undefined;
+}
+
+function noFile(message: string, hint: string): CaptureError {
+  return new CaptureError(FAILED, message, { hint });
 }
 
 /** Passes bytes on, but for the last ones: these wait until somebody knows that all are right. */

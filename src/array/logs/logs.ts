@@ -12,7 +12,7 @@ import { listRecords } from '../../records/list.ts';
 import { StoreError } from '../../store/contract/store.ts';
 import type { ArrayCommand, CarryOut, Line, Tools } from '../command.ts';
 import { oneIndex, readIndex } from '../one-index.ts';
-import { openPlace, type Place, readPlace } from '../place.ts';
+import { noIndex, openPlace, type Place, readPlace } from '../place.ts';
 import { StreamReader } from './reader.ts';
 import { listSegments, type ListedSegment, newestAttempt, streamsOf } from './segments.ts';
 
@@ -94,9 +94,10 @@ function readLogs(line: Line): CarryOut {
 async function logs(place: Place, asked: Asked, tools: Tools): Promise<ExitStatus> {
   const { scope, follow } = asked;
   const first = await listSegments(place.store, scope, tools.signal);
-  const attempt = asked.attempt ?? newestAttempt(first);
+  const attempt =
+    asked.attempt ?? newestAttempt(first) ?? (follow ? await runningAttempt(place, scope, tools) : undefined);
   if (attempt === undefined || (!follow && wanted(first, attempt, asked).size === 0))
-    throw nothingStored(place, asked);
+    throw await nothingStored(place, asked, streamsOf(first, attempt ?? 0), tools.signal);
   const printer = new Printer(place, asked, tools);
   await printer.print(wanted(first, attempt, asked));
   if (follow) await followUntilEnd(place, asked, { attempt, printer, tools });
@@ -112,13 +113,40 @@ function wanted(
   return stream === undefined ? all : new Map([...all].filter(([one]) => one === stream));
 }
 
-function nothingStored({ store }: Place, { scope, attempt, stream = 'output' }: Asked): CaptureError {
+/** That it has stored nothing yet is no reason to go away: its first output comes within a minute. */
+async function runningAttempt(
+  { store, taskName }: Place,
+  scope: KeyScope,
+  { log, signal }: Tools,
+): Promise<number | undefined> {
+  const { newestAttempt: newest } = await listRecords(store, scope, signal);
+  if (newest === 0 || (await hasEnded({ store, taskName }, scope, newest, signal)) !== undefined)
+    return undefined;
+  log.info(`attempt ${newest} has stored no output yet`);
+  return newest;
+}
+
+/** `streams`: those that the attempt has. */
+async function nothingStored(
+  place: Place,
+  { scope, attempt, stream = 'output' }: Asked,
+  streams: ReadonlyMap<OutputStream, unknown>,
+  signal: AbortSignal,
+): Promise<CaptureError> {
+  const { newestAttempt: newest } = await listRecords(place.store, scope, signal);
+  if (newest === 0) return noIndex(place, scope.index);
   const of = attempt === undefined ? '' : `, attempt ${attempt}`;
   return new CaptureError(
     EXIT.inputMissing,
-    `no ${stream} of index ${scope.index}${of} of task ${scope.taskName} is stored under ${store.url}`,
-    { hint: 'run the task with --log-output, and let its output go to a file' },
+    `no ${stream} of index ${scope.index}${of} of task ${scope.taskName} is stored under ${place.store.url}`,
+    { hint: hintFor(attempt ?? newest, newest, streams) },
   );
+}
+
+function hintFor(attempt: number, newest: number, streams: ReadonlyMap<OutputStream, unknown>): string {
+  if (attempt > newest) return `its attempts are 1 to ${newest}`;
+  if (streams.has('output')) return 'leave out --stream: its stdout and stderr are one file';
+  return 'run the task with --log-output, and let its output go to a file: it is stored once a minute, and at the end';
 }
 
 /** One stream after the other; of two streams each says which it is, on stderr. */

@@ -1,5 +1,10 @@
 // Runs of `capture cat` over what attempts have left.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { decodePath } from '../../../src/model/path.ts';
+import { BIN } from '../../e2e/support.ts';
 import { frameOf, leaveBehind, Pushing } from '../left-behind.ts';
 import { run } from '../ran.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
@@ -21,6 +26,22 @@ describe.each(STORE_KINDS)('capture cat from %s', (kind) => {
     expect(member).toEqual({ ...whole, stdout: 'k.chk at 1-1' });
     const companion = await run('cat', stored, '3', 'md.log', '--generation', '2-2');
     expect(companion).toEqual({ ...whole, stdout: 'first part\nsecond part\n' });
+  });
+
+  it('finds a name that is no UTF-8', async () => {
+    const pushing = new Pushing(stored, '0', 1);
+    pushing.record(2, 'done', {
+      results: [await pushing.result(decodePath(Buffer.from([0x62, 0xff])), 'x')],
+    });
+    const { env, url } = stored;
+    const asked = [BIN, 'cat', url, '0'].map((word) => `'${word}'`).join(' ');
+    // Node gives its children only words of UTF-8.
+    const child = spawn('sh', ['-c', `${asked} "$(printf 'b\\377')"`], {
+      env: { PATH: process.env['PATH'], ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [written] = await Promise.all([text(child.stdout), once(child, 'close')]);
+    expect(written).toBe('x');
   });
 
   it.each([
@@ -65,6 +86,9 @@ describe.each(STORE_KINDS)('capture cat from %s', (kind) => {
     const ran = await run('cat', stored, '3', 'none.dat');
     expect(ran).toMatchObject({ status: 1, stdout: '' });
     expect(ran.stderr).toContain('index 3 has no result none.dat');
+    expect(ran.stderr).toContain(`try: capture ls ${stored.url} 3 shows what there is`);
+    const member = await run('cat', stored, '3', 'k.chk');
+    expect(member.stderr).toContain('try: --generation 2-2: it is a file of that checkpoint');
     const set = await run('cat', stored, '3', 'k.chk', '--generation', '9-1');
     expect(set.stderr).toContain('index 3 has no checkpoint 9-1 (it has: 2-2, 2-1, 1-1)');
     expect(await run('cat', stored, '4', 'r.dat')).toMatchObject({ status: 66 });

@@ -67,6 +67,19 @@ describe('capture logs', () => {
     expect(stderr).toContain('--log-output');
   });
 
+  it('ends with 66 and says why, if the index, the attempt or the stream is none that there is', async () => {
+    await run(`>${out()} 2>&1`, 'echo x').status;
+    const index = await logs(['4']);
+    expect(index).toMatchObject({ status: 66, stdout: '' });
+    expect(index.stderr).toContain('nothing is stored of index 4 of t');
+    const attempt = await logs(['3', '--attempt', '2']);
+    expect(attempt).toMatchObject({ status: 66, stdout: '' });
+    expect(attempt.stderr).toContain('try: its attempts are 1 to 1');
+    const stream = await logs(['3', '--stream', 'stderr']);
+    expect(stream).toMatchObject({ status: 66, stdout: '' });
+    expect(stream.stderr).toContain('try: leave out --stream: its stdout and stderr are one file');
+  });
+
   it('is no task of its own for the other commands', async () => {
     await run(apart(), 'echo x').status;
     const asked = place.capture(['status', place.store]);
@@ -89,6 +102,17 @@ it('capture logs --follow prints what comes until the attempt has ended, each by
   expect(await following.status).toBe(0);
   expect(following.stdout()).toBe('one\ntwo\n');
   expect(following.stderr()).toContain('attempt 1 has ended: failed');
+});
+
+it('capture logs --follow waits for the first output of an attempt that runs', async () => {
+  const task = run(apart(), 'until [ -e go ]; do sleep 0.05; done; echo one');
+  await until(() => readFound(place.store).some((key) => key.includes('started.json')), 'the claim');
+  const following = place.capture(['logs', place.store, '3', '--follow', '--stream', 'stdout']);
+  await following.says('attempt 1 has stored no output yet');
+  fs.writeFileSync(place.at('go'), '');
+  expect(await task.status).toBe(0);
+  expect(await following.status).toBe(0);
+  expect(following.stdout()).toBe('one\n');
 });
 
 describe('on a bucket', () => {
