@@ -146,9 +146,16 @@ export async function request<Result, Instead = never>(
   let refreshed = false;
   const attempt = async (tries: number): Promise<Result | Instead> => {
     const signer = bucket.signer();
+    let answer: Answer | undefined;
     try {
-      return await ask((call = {}) => send(bucket, options, call, signer));
+      return await ask(async (call = {}) => {
+        answer = await send(bucket, options, call, signer);
+        if (answer.status >= 300) throw await refusalOf(answer);
+        return answer;
+      });
     } catch (error) {
+      // A server may refuse a body that it has not read. Soon its memory may hold something else.
+      answer?.stopSending();
       signal?.throwIfAborted();
       const failure = failureOf(error, bucket.place.origin);
       if (mayBeExpired(failure) && !renewed) {
@@ -193,9 +200,8 @@ async function send(
   signed['user-agent'] = USER_AGENT;
   const whole = search === '' ? path : `${path}?${search}`;
   const answer = await bucket.transport.send({ server, method, path: whole, headers: signed, body }, signal);
-  if (answer.status < 300) return answer;
   if (answer.status === 403) bucket.setClock(answer);
-  throw await refusalOf(answer);
+  return answer;
 }
 
 /** In the order in which it is signed. */

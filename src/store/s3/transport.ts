@@ -49,6 +49,8 @@ export interface Answer {
    * not written yet is still to be read from the body.
    */
   onceLeft(then: () => void): void;
+  /** Ends the connection if not all of the request's body has left: from now on nobody reads the body. */
+  stopSending(): void;
 }
 
 /** Why no answer came; `code` is the system's. */
@@ -152,7 +154,10 @@ function answerTo(
         if (sender.writableFinished) then();
         else sender.once('finish', then);
       };
-      resolve({ status: body.statusCode ?? 0, headers: body.headers, body, onceLeft });
+      const stopSending = (): void => {
+        if (!sender.writableFinished) sender.destroy();
+      };
+      resolve({ status: body.statusCode ?? 0, headers: body.headers, body, onceLeft, stopSending });
     });
   });
 }

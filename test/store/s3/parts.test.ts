@@ -70,6 +70,40 @@ it('a part is given back when it has left, not when it is answered', async () =>
   await expect.poll(() => parts.every((part) => part[0] === 0), { timeout: 10_000 }).toBe(true);
 });
 
+it('a part that is refused before it has left is sent no further, as its memory is soon of another', async () => {
+  const isOver = newDeferred<void>();
+  const parts = [5, 16].map((MiB) => Buffer.alloc(MiB * 2 ** 20, 'part'));
+  let tries = 0;
+  let changed = 0;
+  serve = async (part, request, response) => {
+    if (part === '1' || (tries += 1) > 1) {
+      request.resume();
+      await once(request, 'end');
+      return void response.writeHead(200, { etag: '"e"' }).end();
+    }
+    request.socket.write('HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n');
+    request.socket.once('close', () => isOver.resolve());
+    // The rest is read only when the part is stored by its second try.
+    await stored.promise;
+    request
+      .on('error', () => undefined)
+      .on('data', (chunk: Buffer) => {
+        if (chunk.includes(0)) changed += 1;
+      });
+  };
+  const stored = newDeferred<void>();
+  const patient = await openBucket({ url: 's3://lab/run7', flags: ['path-style'], unfenced: false }, 20_000);
+  const outcome = await putObject(patient, 'r.dat', body(parts), {
+    meta: newMeta(),
+    release: (chunk) => chunk.fill(0),
+  });
+  stored.resolve();
+  expect(outcome).toBe('stored');
+  await isOver.promise;
+  expect(changed).toBe(0);
+  patient.close();
+}, 20_000);
+
 it('a part is given up when another one is refused', async () => {
   const isOver = newDeferred<void>();
   serve = async (part, request, response) => {
