@@ -16,6 +16,8 @@ import { report, reportPart } from './lib/report.mjs';
 import { stopAll } from './lib/running.mjs';
 import { startServer } from './lib/server.mjs';
 import { knownTools } from './lib/tools.mjs';
+import { arrayGather } from './parts/array-gather.mjs';
+import { arrayStatus } from './parts/array-status.mjs';
 import { burst } from './parts/burst.mjs';
 import { checkpoint } from './parts/checkpoint.mjs';
 import { fileSize } from './parts/file-size.mjs';
@@ -48,6 +50,8 @@ const PARTS = [
   lastSeconds,
   worker,
   starts,
+  arrayStatus,
+  arrayGather,
 ];
 
 const { values: options, positionals } = parseArgs({

@@ -10,8 +10,8 @@ import { envOf } from './server.mjs';
 
 const TASK = fileURLToPath(new URL('task.mjs', import.meta.url));
 const LOOK_EVERY_MS = 50;
-/** Its children's times are those of all that was started, and waited for, below it; sh(1) `times`. */
-const WRAPPER = '"$@"; status=$?; times >"$STATE/times"; exit $status';
+/** Leaves in `$STATE/times` what all that was started, and waited for, below it has cost; sh(1) `times`. */
+export const WRAPPER = '"$@"; status=$?; times >"$STATE/times"; exit $status';
 
 /** In memory where there is such a place: the disk must not set the pace. */
 export function freshDir() {
@@ -85,8 +85,8 @@ async function look(state, pid, events) {
   await pause(LOOK_EVERY_MS);
 }
 
-/** The second line of `times`: `0m1.20s 0m0.31s`, of user and of system. */
-function timesS(dir) {
+/** Of what {@link WRAPPER} left, the second line, its children's: `0m1.20s 0m0.31s`, of user and of system. */
+export function timesS(dir) {
   const [, line = ''] = fs.readFileSync(path.join(dir, 'times'), 'utf8').split('\n');
   return sum([...line.matchAll(/(\d+)m([\d.]+)s/g)], ([, min, s]) => Number(min) * 60 + Number(s));
 }

@@ -32,29 +32,39 @@ function ofBucket(store, { method, query, chunks }) {
   return list(store, query);
 }
 
-/** Both versions of the listing, without pages: a client takes what it gets. */
-function list(store, query) {
+const PAGE = 1000;
+
+/** Both versions of the listing, by pages. A page goes on after the last key, or folder, of the one before. */
+function list({ objects, keys }, query) {
   const prefix = query.get('prefix') ?? '';
   const delimiter = query.get('delimiter') ?? '';
-  const contents = [];
-  const folders = new Set();
-  for (const { key, sizeBytes, etag, modifiedMs } of store.objects.values()) {
-    if (!key.startsWith(prefix)) continue;
+  const most = Math.min(PAGE, Number(query.get('max-keys') ?? PAGE));
+  const after = ['continuation-token', 'start-after', 'marker'].map((name) => query.get(name)).find(Boolean);
+  const rows = [];
+  let last = after;
+  const next = () => keys.first(prefix, last, delimiter !== '' && last?.endsWith(delimiter) === true);
+  let key = next();
+  for (; key !== undefined && rows.length < most; key = next()) {
     const end = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length);
-    if (end >= 0) folders.add(key.slice(0, end + 1));
-    else contents.push([key, sizeBytes, etag, new Date(modifiedMs).toISOString()]);
+    last = end < 0 ? key : key.slice(0, end + 1);
+    rows.push(
+      end < 0
+        ? contentsOf(objects.get(key))
+        : `<CommonPrefixes><Prefix>${escaped(last)}</Prefix></CommonPrefixes>`,
+    );
   }
-  contents.sort(([a], [b]) => (a < b ? -1 : 1));
-  const rows = contents.map(
-    ([key, size, etag, modified]) =>
-      `<Contents><Key>${escaped(key)}</Key><LastModified>${modified}</LastModified><ETag>${etag}</ETag><Size>${size}</Size></Contents>`,
-  );
-  const common = [...folders].map(
-    (folder) => `<CommonPrefixes><Prefix>${escaped(folder)}</Prefix></CommonPrefixes>`,
-  );
+  const isTruncated = key !== undefined;
+  const from = isTruncated
+    ? `<NextContinuationToken>${escaped(last)}</NextContinuationToken><NextMarker>${escaped(last)}</NextMarker>`
+    : '';
   return xml(
-    `<ListBucketResult><IsTruncated>false</IsTruncated>${rows.join('')}${common.join('')}</ListBucketResult>`,
+    `<ListBucketResult><IsTruncated>${isTruncated}</IsTruncated>${from}${rows.join('')}</ListBucketResult>`,
   );
+}
+
+function contentsOf({ key, sizeBytes, etag, modifiedMs }) {
+  const modified = new Date(modifiedMs).toISOString();
+  return `<Contents><Key>${escaped(key)}</Key><LastModified>${modified}</LastModified><ETag>${etag}</ETag><Size>${sizeBytes}</Size></Contents>`;
 }
 
 function read(store, { key, headers }) {

@@ -7,6 +7,7 @@ import http from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import koffi from 'koffi';
 import { answerTo } from './s3-operations.mjs';
+import { newKeys } from './s3-keys.mjs';
 
 const CHUNK_BYTES = 64 * 1024;
 const SMALL_BYTES = 2 ** 20;
@@ -14,8 +15,21 @@ const SMALL_BYTES = 2 ** 20;
 const [SOL_SOCKET, SO_RCVBUF, RECEIVE_BYTES] = [1, 8, 128 * 1024];
 const ZSTD_MAGIC = 0xfd2fb528;
 
-/** `versions`: every one that was ever visible, oldest first; `objects`: key to the visible one. */
-const store = { objects: new Map(), uploads: new Map(), versions: [], kept, publish, remove };
+/**
+ * `versions`: every one that was ever visible, oldest first; `objects`: key to the visible one; `keys`: those of objects,
+ * in their order.
+ */
+const store = {
+  objects: new Map(),
+  keys: newKeys(),
+  uploads: new Map(),
+  versions: [],
+  kept,
+  publish,
+  remove,
+};
+/** What `plant` has put here, and how many versions that made: more, and something has changed since. */
+let planted;
 /** One rate for all connections together, in both directions. */
 const link = { bytesPerSecond: Infinity, freeAtMs: 0, carriedBytes: 0 };
 /** 'small': of what is larger than 1 MiB only the size is kept. */
@@ -26,7 +40,8 @@ let openGate = () => undefined;
 
 const COMMANDS = {
   reset: (options) => {
-    for (const of of [store.objects, store.uploads]) of.clear();
+    for (const of of [store.objects, store.keys, store.uploads]) of.clear();
+    planted = undefined;
     store.versions.length = 0;
     requests = 0;
     keep = options.keep ?? 'all';
@@ -34,6 +49,7 @@ const COMMANDS = {
     openGate();
   },
   setRate: ({ bytesPerSecond }) => setRate(bytesPerSecond),
+  plant,
   /** From now on nothing new is taken, until `reset`: what is there may be read. */
   hold: () => {
     gate = new Promise((resolve) => {
@@ -142,11 +158,26 @@ function publish(key, { parts, etag, meta }) {
   const [id, atMs, modifiedMs] = [store.versions.length, clockMs(), Date.now()];
   const version = { id, key, atMs, modifiedMs, sizeBytes, etag, meta, chunks };
   store.versions.push(version);
+  store.keys.add(key);
   store.objects.set(key, version);
+}
+
+/** Holds what `storedArray` of a module gives for so many indices, below a prefix, and nothing else. */
+async function plant({ module, indices, prefix }) {
+  const what = `${indices} in ${prefix}`;
+  if (planted?.what === what && planted.versions === store.versions.length) return;
+  COMMANDS.reset({});
+  const { storedArray } = await import(module);
+  for (const { key, bytes } of storedArray(indices)) {
+    const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
+    publish(prefix + key, { parts: [kept([bytes])], etag, meta: {} });
+  }
+  planted = { what, versions: store.versions.length };
 }
 
 function remove(key) {
   if (!store.objects.delete(key)) return;
+  store.keys.delete(key);
   store.versions.push({ id: store.versions.length, key, atMs: clockMs(), sizeBytes: 0, deleted: true });
 }
 

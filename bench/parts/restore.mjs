@@ -1,13 +1,12 @@
 // How fast a checkpoint comes back, beside the rate of the link; and over a link without a limit, where hash, disk and
 // CPU decide.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
+import { runCommand } from '../lib/command.mjs';
 import { MiB } from '../lib/content.mjs';
 import { run } from '../lib/run.mjs';
 import { freshDir } from '../lib/running.mjs';
-import { BUCKET, envOf } from '../lib/server.mjs';
+import { BUCKET } from '../lib/server.mjs';
 import { BIN, capture, captureOptions } from '../rivals/capture.mjs';
 
 const own = {
@@ -58,15 +57,12 @@ export const restore = {
   },
 };
 
-async function timed(server, [program, ...args], mib) {
+async function timed(server, argv, mib) {
   const dir = freshDir();
   try {
-    const startMs = performance.now();
-    const child = spawn(program, args, { cwd: dir, env: envOf(server, dir), stdio: 'inherit' });
-    const [status] = await once(child, 'close');
-    const seconds = (performance.now() - startMs) / 1000;
-    const { size } = fs.statSync(path.join(dir, 'k.chk'));
-    if (status !== 0 || size !== mib * MiB) throw new Error(`${program} ended with ${status}, ${size} bytes`);
+    const { seconds } = await runCommand(server, argv, dir);
+    const { size } = fs.statSync(path.join(dir, 'work/k.chk'));
+    if (size !== mib * MiB) throw new Error(`${argv[0]} has restored ${size} bytes`);
     return seconds;
   } finally {
     fs.rmSync(dir, { recursive: true });

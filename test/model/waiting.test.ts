@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it, test, vi } from 'vitest';
 import { forEachAtOnce, linkSignals, pauseAfter, readAhead, whileLinked } from '../../src/model/waiting.ts';
 import pLimit from 'p-limit';
 
@@ -11,6 +11,16 @@ describe('linked signals', () => {
     two.abort('enough');
     one.abort('too late');
     expect(signal.reason).toBe('enough');
+  });
+
+  it('let many pieces of work listen, without a warning', () => {
+    const { signal } = linkSignals(new AbortController().signal);
+    const warnings: unknown[] = [];
+    const note = (warning: unknown): void => void warnings.push(warning);
+    const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(note);
+    for (let n = 0; n < 20; n += 1) signal.addEventListener('abort', () => undefined);
+    emitWarning.mockRestore();
+    expect(warnings).toEqual([]);
   });
 
   it('are aborted at once when one of them is', () => {
