@@ -30,16 +30,19 @@ async function main(): Promise<ExitStatus> {
   const stopping = new AbortController();
   // Many requests listen at once: that is no leak.
   setMaxListeners(0, stopping.signal);
-  const out = openOutput((gone) => stopping.abort(gone));
+  const out = openOutput((why) => stopping.abort(why));
   const line = lineOf();
   const log = openLog('log' in line ? line.log : PLAIN);
   try {
     await prepareMd5();
-    return await obey(line, { log, out, stopping });
+    const status = await obey(line, { log, out, stopping });
+    await out.flush();
+    return status;
   } catch (error) {
     return failed(error, log);
   } finally {
-    await out.flush();
+    // Whatever failed, what was written before is not lost.
+    await out.flush().catch(() => undefined);
     await log.close();
   }
 }

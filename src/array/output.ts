@@ -3,6 +3,8 @@
 import type { Writable } from 'node:stream';
 import { once } from 'node:events';
 import { styleText } from 'node:util';
+import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
 
 /** SIGPIPE would have ended another program (signal(7)); Node ignores it and gives EPIPE. */
 export class ReaderGone extends Error {
@@ -15,9 +17,9 @@ export class ReaderGone extends Error {
 export type Colour = 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan' | 'gray' | 'bold';
 
 export interface Output {
-  /** Resolves when there is room for more. Throws {@link ReaderGone} if nobody reads. */
+  /** Resolves when there is room for more. Throws {@link ReaderGone} if nobody reads, or status 70 if it cannot write. */
   write(text: string | Uint8Array): Promise<void>;
-  /** Resolves when all has left this process, or nobody reads: process.exit() loses what has not. */
+  /** Resolves when all has left this process: process.exit() loses what has not. Throws as `write` does. */
   flush(): Promise<void>;
   /** The text in this colour, if stdout is a terminal that has colours (NO_COLOR and TERM are obeyed). */
   paint(colour: Colour, text: string): string;
@@ -28,27 +30,29 @@ export interface Output {
   readonly rows: number | undefined;
 }
 
-/** Opens stdout. `onGone` is called once if its reader goes away. */
-export function openOutput(onGone: (gone: ReaderGone) => void): Output {
+/** Opens stdout. `onBroken` is called once if nothing more can be written: what {@link Output.write} then throws. */
+export function openOutput(onBroken: (why: Error) => void): Output {
   const { stdout } = process;
-  let gone: ReaderGone | undefined;
-  stdout.on('error', () => {
-    if (gone !== undefined) return;
-    gone = new ReaderGone();
-    onGone(gone);
+  let broken: Error | undefined;
+  stdout.on('error', (error) => {
+    if (broken !== undefined) return;
+    broken = errnoOf(error) === 'EPIPE' ? new ReaderGone() : notWritten(error);
+    onBroken(broken);
   });
   const hasColours = stdout.isTTY && stdout.hasColors();
   return {
     write: async (text) => {
-      if (gone !== undefined) throw gone;
+      if (broken !== undefined) throw broken;
       if (!stdout.write(text)) await roomIn(stdout);
-      if (gone !== undefined) throw gone;
+      if (broken !== undefined) throw broken;
     },
-    flush: () =>
-      new Promise((resolve) => {
-        // In the order of the writes.
-        stdout.write('', () => resolve());
-      }),
+    flush: async () => {
+      // In the order of the writes; the error of an earlier one is told a moment later.
+      await new Promise((resolve) => {
+        stdout.write('', () => setImmediate(resolve));
+      });
+      if (broken !== undefined) throw broken;
+    },
     paint: (colour, text) => (hasColours ? styleText(colour, text) : text),
     isTerminal: stdout.isTTY,
     // Not kept: a window may be resized.
@@ -59,6 +63,14 @@ export function openOutput(onGone: (gone: ReaderGone) => void): Output {
       return stdout.isTTY ? stdout.rows : undefined;
     },
   };
+}
+
+/** A full disk, most often. */
+function notWritten(error: unknown): CaptureError {
+  return new CaptureError(EXIT.internal, `cannot write to stdout: ${reasonOf(error)}`, {
+    hint: 'what was written is not all of it',
+    cause: error,
+  });
 }
 
 async function roomIn(stream: Writable): Promise<void> {
