@@ -57,7 +57,7 @@ export async function showIndex(
   );
   const view = viewOf(place, { row, details, partials, state });
   if (json) await out.write(`${JSON.stringify({ format: 1, store: place.store.url, ...view })}\n`);
-  else for (const line of linesOf(view, out.columns)) await out.write(`${line}\n`);
+  else for (const line of linesOf(view)) await out.write(`${line}\n`);
   return state === 'done';
 }
 
@@ -119,7 +119,8 @@ const FILES: readonly Column[] = [
   { title: 'FILE', align: 'left' },
 ];
 
-function linesOf(view: IndexView, width: number): readonly string[] {
+/** No line is cut, however narrow the terminal is: what is asked for stands at the end, a reason or a name. */
+function linesOf(view: IndexView): readonly string[] {
   const { index, task, attempts, generations, results, partials, left, resources } = view;
   const parts: (readonly string[])[] = [
     tableLines(
@@ -127,7 +128,7 @@ function linesOf(view: IndexView, width: number): readonly string[] {
       attempts.map(({ attempt, startedAt, lastedMs, host, restored, how }) => {
         return [String(attempt), timeText(startedAt), formatMs(lastedMs), host, restored ?? '', how];
       }),
-      width,
+      Infinity,
     ),
   ];
   if (generations.length > 0) {
@@ -136,18 +137,18 @@ function linesOf(view: IndexView, width: number): readonly string[] {
       timeText(one.at),
       `${setWords(one)} (${describeFiles(one)})`,
     ]);
-    parts.push(tableLines(SETS, rows, width));
+    parts.push(tableLines(SETS, rows, Infinity));
     const [newest] = generations;
-    if (newest !== undefined) parts.push(fileLines('CHECKPOINT FILE', newest.members, width));
+    if (newest !== undefined) parts.push(fileLines('CHECKPOINT FILE', newest.members));
   }
-  if (results.length > 0) parts.push(fileLines('RESULT', results, width));
-  if (partials.length > 0) parts.push(fileLines('HALF-WRITTEN RESULT', partials, width));
+  if (results.length > 0) parts.push(fileLines('RESULT', results));
+  if (partials.length > 0) parts.push(fileLines('HALF-WRITTEN RESULT', partials));
   if (left.length > 0) parts.push(left.map(({ path, why }) => `not stored: ${showPath(path)}: ${why}`));
   if (resources !== undefined) parts.push(resourceLines(resources));
   return [`index ${index} of ${task}: ${stateText(view)}`, ...parts.flatMap((lines) => ['', ...lines])];
 }
 
-function fileLines(title: string, files: readonly StoredFile[], width: number): readonly string[] {
+function fileLines(title: string, files: readonly StoredFile[]): readonly string[] {
   const columns = FILES.map((column) => (column.title === 'FILE' ? { ...column, title } : column));
   const rows = files.map(({ md5, size, attempt, path }) => [
     md5,
@@ -155,7 +156,7 @@ function fileLines(title: string, files: readonly StoredFile[], width: number): 
     String(attempt),
     showPath(path),
   ]);
-  return tableLines(columns, rows, width);
+  return tableLines(columns, rows, Infinity);
 }
 
 /** `2026-11-22 10:00:03Z`; what is no time stays as it is. */
@@ -174,7 +175,7 @@ const SHOWN: readonly {
   { metric: 'jobMemory', title: 'memory of the job', unit: formatBytes },
   { metric: 'taskRead', title: 'read', unit: (most) => `${formatBytes(most)}/s` },
   { metric: 'taskWritten', title: 'written', unit: (most) => `${formatBytes(most)}/s` },
-  { metric: 'space', title: 'work directory', unit: formatBytes },
+  { metric: 'space', title: 'file system', unit: formatBytes },
 ];
 
 function resourceLines(resources: NonNullable<IndexView['resources']>): readonly string[] {

@@ -54,6 +54,13 @@ describe('on a terminal', () => {
     expect(lines.at(-2)).toBe(`... and ${40 - (lines.length - 3)} more (--all)`);
   });
 
+  it('of one index no line is cut: the reason and the names stand at the end', async () => {
+    stored = await openStoreOfRecords('a directory');
+    stored.record({ index: '3', attempt: 1, seq: 1, kind: 'failed', status: 7, left: [] });
+    const said = onTerminal(stored, ['3'], { NO_COLOR: '1' });
+    expect(said).toMatch(/^ +1 .{60,}capture exited 7$/m);
+  });
+
   it('--all has no end', async () => {
     stored = await openStoreOfRecords('a directory');
     fill(stored);
