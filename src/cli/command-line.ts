@@ -137,11 +137,16 @@ function unknownOption(arg: string, command: Command): Mistake {
     : undefined;
   return {
     message: `unknown option ${showPath(word)}`,
-    hint:
-      nearest === undefined
-        ? `${command.name()} --help; the options of the task stand behind its name, after --`
-        : `--${nearest}`,
+    hint: nearest === undefined ? `${command.name()} --help; ${aside(word, command)}` : `--${nearest}`,
   };
+}
+
+/** What it may have been meant for, if it is no option of ours. */
+function aside(word: string, command: Command): string {
+  const isRun = command.name() === 'capture';
+  return isRun
+    ? 'the options of the task stand behind its name, after --'
+    : `for a name that begins so: ./${showPath(word)}`;
 }
 
 function flagsOf(command: Command): readonly string[] {

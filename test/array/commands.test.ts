@@ -61,6 +61,18 @@ describe('the command line of a command on an array', () => {
     });
   });
 
+  it('says how a name is written that begins as an option does', () => {
+    expect(parse('cat', ['s3://lab/run7', '0', '-dash'])).toMatchObject({
+      mistakes: [
+        {
+          message: 'unknown option -dash',
+          hint: 'capture cat --help; for a name that begins so: ./-dash',
+        },
+        { message: 'no file is named' },
+      ],
+    });
+  });
+
   it('finds all mistakes at once', () => {
     expect(parse('status', ['s3:/lab', '--arry', '5', '--task-name', 'a/b'])).toMatchObject({
       mistakes: [
