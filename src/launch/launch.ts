@@ -8,6 +8,7 @@ import type { MessageFields } from '../model/format/message-fields.ts';
 import type { TaskEnd } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { numberOfSignal } from '../native/ended.ts';
+import { nextByteOf } from '../native/open-files.ts';
 import { setOpenFilesLimit } from '../native/processes.ts';
 import { ownEnvironment } from '../native/start.ts';
 import { blockable, type Inherited, readInherited } from './inherited.ts';
@@ -74,7 +75,11 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const { sidecarEntry: entry, startedSidecar: started } = options;
   const ownChildren = new Set(started?.child.pid === undefined ? [] : [started.child.pid]);
   const orphans = adoptOrphans(ownChildren);
-  const sidecar = new SidecarProcess({ entry, started, settings, ownChildren });
+  const outputsFrom =
+    settings.outputLimitBytes === undefined
+      ? undefined
+      : ([nextByteOf(process.pid, 1), nextByteOf(process.pid, 2)] as const);
+  const sidecar = new SidecarProcess({ entry, started, settings, outputsFrom, ownChildren });
   const say: LaunchOptions['say'] = (line, level, fields) =>
     options.say(line, level, { attempt: sidecar.attempt(), ...fields });
   const tell: SidecarProcess['tell'] = (message) => sidecar.tell(message);

@@ -3,7 +3,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import type { FromSidecar, News, ToSidecar } from '../model/format/messages.ts';
+import type { FromSidecar, News, OutputsFrom, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { formatMs } from '../model/units.ts';
 import { type BackOff, newDeferred, pauseAfter } from '../model/waiting.ts';
@@ -27,6 +27,7 @@ export interface SidecarOptions {
   /** One that has been started before; it runs that module. */
   readonly started: StartedSidecar | undefined;
   readonly settings: Settings;
+  readonly outputsFrom: OutputsFrom | undefined;
   /** Running children that we started ourselves; kept up to date here. */
   readonly ownChildren: Set<number>;
 }
@@ -103,8 +104,14 @@ export class SidecarProcess {
       this.#child = undefined;
       if (!this.#isOver) this.#replace(how, events);
     });
-    const { settings } = this.#options;
-    send(child, { kind: 'start', settings, attempt: this.#attempt, clockOffsetMs: clockOffsetMs() });
+    const { settings, outputsFrom } = this.#options;
+    send(child, {
+      kind: 'start',
+      settings,
+      attempt: this.#attempt,
+      clockOffsetMs: clockOffsetMs(),
+      outputsFrom,
+    });
     for (const message of this.#told.values()) send(child, message);
   }
 

@@ -24,6 +24,18 @@ export function writableDescriptors(pid: number): readonly WritableDescriptor[] 
   });
 }
 
+/** Where the next byte goes that this process writes to its open file `fd`: with O_APPEND to the end. */
+export function nextByteOf(pid: number, fd: number): number {
+  const link = `/proc/${pid}/fd/${fd}`;
+  const found = writableDescriptors(pid).find((descriptor) => descriptor.link === link);
+  if (found !== undefined && !found.appends) return found.position;
+  try {
+    return fs.statSync(link).size;
+  } catch {
+    return 0; // closed
+  }
+}
+
 function descriptorNumbers(pid: number): readonly string[] {
   try {
     return fs.readdirSync(`/proc/${pid}/fd`);

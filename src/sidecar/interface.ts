@@ -1,5 +1,6 @@
 // What a sidecar offers to whoever runs it: the launcher, or `capture watch`.
 import type { Log } from '../log/log.ts';
+import type { OutputsFrom } from '../model/format/messages.ts';
 import type { RecordKind } from '../model/format/records.ts';
 import type { Settings } from '../model/format/settings.ts';
 import type { Finished } from './shutdown/finish.ts';
@@ -13,6 +14,8 @@ export interface SidecarOptions {
   readonly standalone?: boolean;
   /** The pid of the process that the task descends from; undefined: nobody knows which processes are the task's. */
   readonly launcher?: number | undefined;
+  /** Of the launcher's descriptors; set if the task's output is to be stored. */
+  readonly outputsFrom?: OutputsFrom | undefined;
   readonly log: Log;
   /** Gives up a start that is still under way; means nothing afterwards. */
   readonly giveUp?: AbortSignal;

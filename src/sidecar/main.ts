@@ -112,6 +112,7 @@ async function start(life: Life, message: Extract<ToSidecar, { kind: 'start' }>)
       settings: message.settings,
       attempt: message.attempt,
       launcher: process.ppid,
+      outputsFrom: message.outputsFrom,
       log,
       giveUp: life.giveUp.signal,
       onFenced: (text) => tell({ kind: 'fenced', message: text }),

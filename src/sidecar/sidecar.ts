@@ -80,7 +80,7 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   await scanBaseline(context, { files, restored }, watcher, () => listen(stages));
   const flush = new Flush(stages);
   const control = await openAnswers(context, flush);
-  const outputs = await openOutputs(context, options.launcher);
+  const outputs = await openOutputs(context, options);
   const stopping = new Stopping({ ...stages, flush, outputs, onDrainTakes: options.onDrainTakes });
   // If a launcher replaces a sidecar, the user has read it already.
   if (options.attempt === undefined || options.standalone === true)

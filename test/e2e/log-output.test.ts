@@ -76,6 +76,21 @@ describe('output that goes to files', () => {
     expect(keys().filter((key) => key.includes('stdout'))).toHaveLength(1);
   });
 
+  it('is stored from its beginning on, though the sidecar was killed before it had stored any of it', async () => {
+    fs.writeFileSync(at('out'), 'of the batch script\n');
+    const script = 'echo one; echo two >&2; touch said; until [ -e go ]; do sleep 0.05; done; echo three';
+    const options = ['--companion-interval', '1h'];
+    const run = redirected(`>>${at('out')} 2>${at('err')}`, script, options);
+    await until(() => fs.existsSync(place.at('said')), 'the task');
+    const before = sidecarOf(run.pid);
+    process.kill(before ?? -1, 'SIGKILL');
+    await until(() => text('err').includes('the sidecar was restarted'), 'another sidecar');
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status).toBe(0);
+    expect(stored('stdout')).toBe('one\nthree\n');
+    expect(stored('stderr')).toMatch(/^two$/m);
+  });
+
   it('of another attempt stands beside it', async () => {
     await redirected(`>${at('out')} 2>${at('err')}`, 'echo one; exit 1').status;
     await redirected(`>${at('out')} 2>${at('err')}`, 'echo two').status;

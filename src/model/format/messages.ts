@@ -22,6 +22,12 @@ export type TaskEnd = Ended & {
   readonly atMs: number;
 };
 
+/**
+ * Where stdout and stderr stood when the launcher began, bytes: all that follows is of this attempt. Only the launcher
+ * knows it still when a sidecar is replaced that had stored nothing of them.
+ */
+export type OutputsFrom = readonly [stdout: number, stderr: number];
+
 export type ToSidecar =
   /** The first message. `attempt` is set if a dead sidecar is being replaced: then this one must not claim anew. */
   | {
@@ -30,6 +36,8 @@ export type ToSidecar =
       readonly attempt: number | undefined;
       /** Offset of the launcher's clock, which gives the instants in messages. */
       readonly clockOffsetMs: number;
+      /** Set if the task's output is to be stored. */
+      readonly outputsFrom?: OutputsFrom | undefined;
     }
   | { readonly kind: 'task-started'; readonly pid: number }
   /** A signal is on its way to the task, or the launcher received it: from now on a close may be a death's. */

@@ -2,6 +2,7 @@
 // end. A help for whoever looks at a machine that is gone: what cannot be stored of it is a warning, never a failure.
 import fs from 'node:fs';
 import { reasonOf } from '../../model/errors.ts';
+import type { OutputsFrom } from '../../model/format/messages.ts';
 import { type OutputStream, parseOutputKey, streamPrefix } from '../../model/format/output-keys.ts';
 import { whileLinked } from '../../model/waiting.ts';
 import { loadCompressor } from '../../read/encode.ts';
@@ -24,15 +25,23 @@ export interface Outputs {
 
 const TO_FILE = 'let it go to a file: capture ... >task.log 2>&1';
 
+interface OutputsOptions {
+  /** Has the task's descriptors. */
+  readonly launcher?: number | undefined;
+  readonly outputsFrom?: OutputsFrom | undefined;
+}
+
 /**
- * Undefined if it was not asked for, or nothing of it can be read. `launcher` has the task's descriptors. Sends nothing
- * yet.
+ * Undefined if it was not asked for, or nothing of it can be read. Sends nothing yet.
  */
-export async function openOutputs(context: Uses, launcher: number | undefined): Promise<Outputs | undefined> {
+export async function openOutputs(
+  context: Uses,
+  { launcher, outputsFrom }: OutputsOptions,
+): Promise<Outputs | undefined> {
   const { settings, log } = context;
   const { outputLimitBytes: limitBytes, compression } = settings;
-  if (limitBytes === undefined || launcher === undefined) return undefined;
-  const { sources, refused } = openSources(launcher);
+  if (limitBytes === undefined || launcher === undefined || outputsFrom === undefined) return undefined;
+  const { sources, refused } = openSources(launcher, outputsFrom);
   if (refused.length > 0)
     log.warn(`--log-output: ${refused.join(', ')}: only its reader can read that, so it is not stored`, {
       hint: TO_FILE,

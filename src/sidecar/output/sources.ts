@@ -2,8 +2,8 @@
 // or to a terminal only its reader can read. The descriptors are the launcher's, which passes them on untouched.
 import fs from 'node:fs';
 import { reasonOf } from '../../model/errors.ts';
+import type { OutputsFrom } from '../../model/format/messages.ts';
 import type { OutputStream } from '../../model/format/output-keys.ts';
-import { writableDescriptors } from '../../native/open-files.ts';
 
 export interface OutputSource {
   readonly stream: OutputStream;
@@ -25,7 +25,7 @@ const STREAMS = [
 ] as const;
 
 /** Looks at the descriptors of a process of our user, the launcher. Has no effect on them. */
-export function openSources(pid: number): OutputSources {
+export function openSources(pid: number, outputsFrom: OutputsFrom): OutputSources {
   const sources: OutputSource[] = [];
   const refused: string[] = [];
   const [out, err] = STREAMS.map(([, fd]) => statOf(`/proc/${pid}/fd/${fd}`));
@@ -40,18 +40,12 @@ export function openSources(pid: number): OutputSources {
     try {
       // The link leads to the file itself, whatever its name is by now (proc_pid_fd(5)).
       const opened = fs.openSync(link, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
-      sources.push({ stream, fd: opened, fromBytes: positionOf(pid, link, Number(stat.size)) });
+      sources.push({ stream, fd: opened, fromBytes: outputsFrom[fd - 1] ?? 0 });
     } catch (error) {
       refused.push(`${stream} is a file that cannot be read (${reasonOf(error)})`);
     }
   }
   return { sources, refused };
-}
-
-/** Where the next byte goes: with O_APPEND to the end of the file. */
-function positionOf(pid: number, link: string, sizeBytes: number): number {
-  const found = writableDescriptors(pid).find((descriptor) => descriptor.link === link);
-  return found === undefined || found.appends ? sizeBytes : found.position;
 }
 
 function statOf(link: string): fs.BigIntStats | undefined {
