@@ -41,6 +41,7 @@ const ON_DEMAND = {
   standalone: 'src/cli/standalone.ts',
   log: 'src/log/log.ts',
   doctor: 'src/doctor/doctor.ts',
+  report: 'src/array/report/template.ts',
   metrics: 'src/metrics/metrics.ts',
   notify: 'src/notify/notify.ts',
   'wasm-md5': 'src/model/wasm-md5.ts',
@@ -66,6 +67,28 @@ const onDemand = {
       return name === undefined ? undefined : { path: `./${name}.code`, external: true };
     }),
 };
+
+/** What `capture report` writes around its data: for a browser, with the library that plots. */
+async function reportPage() {
+  const dir = 'src/array/report/page';
+  const { outputFiles } = await build({
+    entryPoints: [`${dir}/main.ts`, `${dir}/style.css`],
+    outdir,
+    write: false,
+    bundle: true,
+    format: 'iife',
+    platform: 'browser',
+    target: ['chrome100', 'firefox100', 'safari15'],
+    minify: true,
+    legalComments: 'none',
+    // The MIT license of what is copied into each page.
+    banner: { js: `/*! uPlot\n${readFileSync('node_modules/uplot/LICENSE', 'utf8')}*/` },
+  });
+  const [script, style] = ['.js', '.css'].map((ending) =>
+    outputFiles.find(({ path: name }) => name.endsWith(ending)).text.trim(),
+  );
+  return { markup: readFileSync(`${dir}/page.html`, 'utf8'), style, script };
+}
 
 /** The text of a program, or of the first file of a process. */
 async function bundled(entry, define) {
@@ -103,6 +126,7 @@ function programFile(source, compiled = Buffer.alloc(0)) {
 
 async function sourceOf(entry) {
   const text = await bundled(entry, {
+    ...(entry === ON_DEMAND.report ? { REPORT_PAGE: JSON.stringify(await reportPage()) } : {}),
     CAPTURE_VERSION: JSON.stringify(version),
     'import.meta.url': 'captureUrl',
   });

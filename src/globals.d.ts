@@ -2,3 +2,5 @@
 declare const CAPTURE_VERSION: string;
 /** Only while the build itself runs the program: what V8 has compiled is written beside it (build.mjs). */
 declare const CAPTURE_KEEPS_CODE: boolean;
+/** What `capture report` writes around its data: the sources in src/array/report/page, as the build has made them. */
+declare const REPORT_PAGE: { readonly markup: string; readonly style: string; readonly script: string };

@@ -1,6 +1,7 @@
-// `--array` of the commands that can be asked about some indices of an array.
-import type { Reader } from '../cli/options/readers.ts';
+// Options of several commands: which indices there should be, and from when on one of them is stale.
+import { durationMs, type Reader } from '../cli/options/readers.ts';
 import { type IndexSet, parseIndexSet } from '../model/index-set.ts';
+import { STALE_AFTER } from './state.ts';
 
 const indexSet: Reader<IndexSet> = (text) => {
   const value = parseIndexSet(text);
@@ -9,3 +10,11 @@ const indexSet: Reader<IndexSet> = (text) => {
 
 /** The help is the command's own. */
 export const ARRAY_OPTION = { flags: '--array <set>', kind: 'value', read: indexSet } as const;
+
+export const STALE_OPTION = {
+  flags: '--stale-after <duration>',
+  kind: 'value',
+  help: 'without a sign of life for so long, an attempt was probably killed; one that runs gives one each hour',
+  read: durationMs(1000),
+  default: STALE_AFTER,
+} as const;

@@ -7,6 +7,7 @@ import { doctorCommand } from './doctor/doctor.ts';
 import { gatherCommand } from './gather/gather.ts';
 import { logsCommand } from './logs/logs.ts';
 import { lsCommand } from './ls/ls.ts';
+import { reportCommand } from './report/report.ts';
 import { statusCommand } from './status/status.ts';
 import { verifyCommand } from './verify/verify.ts';
 import { waitCommand } from './wait/wait.ts';
@@ -18,6 +19,7 @@ export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
   cat: catCommand,
   verify: verifyCommand,
   logs: logsCommand,
+  report: reportCommand,
   doctor: doctorCommand,
   wait: waitCommand,
 };

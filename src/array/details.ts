@@ -71,3 +71,21 @@ export async function partialsThere(
   for await (const { file, head } of looked) if (head !== undefined) there.push(file);
   return there;
 }
+
+/**
+ * The same by what the survey has seen: of an index with one attempt, as most have, it is one request and one for each
+ * list segment.
+ */
+export async function detailsOf(place: Place, row: IndexRow, signal: AbortSignal): Promise<IndexDetails> {
+  if (row.attempts === 1) {
+    const { key, attempt } = row.telling ?? row.newest;
+    const listing = {
+      scope: { taskName: place.taskName, index: row.index },
+      keys: [key],
+      newestAttempt: attempt,
+    };
+    const { records, problems } = await readNewest(place.store, listing, { signal });
+    if (records.length > 0) return { attempts: records, unreadable: [], problems };
+  }
+  return indexDetails(place, row.index, signal);
+}

@@ -9,6 +9,7 @@ export const ARRAY_COMMANDS = {
   cat: 'one result on stdout, decompressed and checked',
   verify: 'is everything that the records name there, and whole?',
   logs: 'what the task of an index wrote to stdout and stderr (--log-output)',
+  report: 'one page that shows the whole array, and what was saved and lost',
   doctor: 'before the first job: will it work on this node, and with this store?',
   wait: 'until every index of an array is done or has failed',
 } as const;

@@ -11,7 +11,8 @@ import type { Log } from '../../log/log.ts';
 import type { Tools } from '../command.ts';
 import type { Place } from '../place.ts';
 import { Destination, DIFFERS } from './destination.ts';
-import { openProgress } from './progress.ts';
+import { openProgress } from '../progress.ts';
+import { gatherLine } from './progress.ts';
 import type { Share, StoredSource } from './share.ts';
 
 /** Of a large file so many ranges are asked for at once, of so many large files: each range is 8 MiB of memory. */
@@ -70,12 +71,17 @@ export class Gathering {
     const destination = isNew ? undefined : new Destination(how.directory);
     const stop = new AbortController();
     const either = linkSignals(signal, stop.signal);
-    const progress = openProgress(log, () => ({
-      indices: this.#indices,
-      indicesDone: this.#indicesDone,
-      files: this.#present + this.#downloaded,
-      bytes: this.#bytes,
-    }));
+    const progress = openProgress(log, (elapsedMs) =>
+      gatherLine(
+        {
+          indices: this.#indices,
+          indicesDone: this.#indicesDone,
+          files: this.#present + this.#downloaded,
+          bytes: this.#bytes,
+        },
+        elapsedMs,
+      ),
+    );
     const large = pLimit(LARGE_AT_ONCE);
     const options = { signal: either.signal, parallel: RANGES_AT_ONCE, decompress: decompressStream };
     const gatherOne = async ({ index, file }: { index: string; file: StoredSource }): Promise<void> => {

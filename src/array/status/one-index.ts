@@ -13,7 +13,7 @@ import { indexDetails, type IndexDetails, partialsThere } from '../details.ts';
 import { noIndex, type Place } from '../place.ts';
 import { type State, stateOf } from '../state.ts';
 import { type IndexRow, surveyIndex } from '../survey.ts';
-import { type AttemptView, attemptView } from './attempt.ts';
+import { type AttemptView, attemptView } from '../attempt.ts';
 import type { Asked } from './options.ts';
 import { sparkline } from './sparkline.ts';
 import { stateText } from './view.ts';

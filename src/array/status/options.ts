@@ -2,11 +2,11 @@
 import { choice, durationMs } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
 import { INDEX_FORMATS, type IndexFormat, type IndexSet } from '../../model/index-set.ts';
-import { ARRAY_OPTION } from '../array-option.ts';
+import { ARRAY_OPTION, STALE_OPTION } from '../array-option.ts';
 import type { Line } from '../command.ts';
 import { oneIndex, readIndex } from '../one-index.ts';
 import { type GivenPlace, readPlace } from '../place.ts';
-import { STALE_AFTER, type State } from '../state.ts';
+import type { State } from '../state.ts';
 
 const WHICH = group('Which indices:', {
   array: {
@@ -14,13 +14,7 @@ const WHICH = group('Which indices:', {
     help: 'those that there should be, as the scheduler has them: 0-9999, 3,17-19,40-60:2',
   },
   index: { flags: '--index <id>', kind: 'value', help: 'one index in detail', read: oneIndex },
-  'stale-after': {
-    flags: '--stale-after <duration>',
-    kind: 'value',
-    help: 'without a sign of life for so long, an attempt was probably killed; one that runs gives one each hour',
-    read: durationMs(1000),
-    default: STALE_AFTER,
-  },
+  'stale-after': STALE_OPTION,
 });
 
 /** Each prints indices of one state, to run them again. */

@@ -11,11 +11,11 @@ import type { IndexSet } from '../../model/index-set.ts';
 import { formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { notify } from '../../notify/notify.ts';
-import { ARRAY_OPTION } from '../array-option.ts';
+import { ARRAY_OPTION, STALE_OPTION } from '../array-option.ts';
 import { type ArrayCommand, type Line, refuseOperands, type Tools } from '../command.ts';
 import { lookAgain } from '../look-again.ts';
 import { type GivenPlace, openPlace, type Place, readPlace } from '../place.ts';
-import { type Counts, countsOf, countsText, STALE_AFTER, statesOf } from '../state.ts';
+import { type Counts, countsOf, countsText, statesOf } from '../state.ts';
 import { survey } from '../survey.ts';
 
 const OPTIONS = group('Wait:', {
@@ -36,11 +36,8 @@ const OPTIONS = group('Wait:', {
   },
   'fail-fast': { flags: '--fail-fast', kind: 'flag', help: 'do not wait for the others once one has failed' },
   'stale-after': {
-    flags: '--stale-after <duration>',
-    kind: 'value',
+    ...STALE_OPTION,
     help: 'an attempt without a sign of life for so long was probably killed; it is waited for, and told',
-    read: durationMs(1000),
-    default: STALE_AFTER,
   },
   notify: { ...NOTIFY_OPTION, help: 'tell it in the end: one POST of JSON, or one command that reads it' },
 });

@@ -1,6 +1,6 @@
 // How one attempt went, in words and as data, from the newest record that can be read of it. Pure.
-import type { State } from '../state.ts';
-import { isLast, type CaptureRecord } from '../../model/format/records.ts';
+import type { State } from './state.ts';
+import { isLast, type CaptureRecord } from '../model/format/records.ts';
 
 /** How an attempt ended, or that it did not say so. */
 export interface AttemptView {

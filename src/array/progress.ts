@@ -1,0 +1,43 @@
+// How far something on all indices is: a line that is drawn on a terminal, or told once a minute in a log.
+import type { Log } from '../log/log.ts';
+import { drawnLine, ERASED_LINE } from '../model/format/progress-line.ts';
+import { formatMs } from '../model/units.ts';
+import { numberText } from './columns.ts';
+
+const DRAWN_EVERY_MS = 250;
+const TOLD_EVERY_MS = 60_000;
+const BAR_WIDTH = 20;
+
+export interface Progress {
+  close(): void;
+}
+
+/** `line` is asked for each time. */
+export function openProgress(log: Log, line: (elapsedMs: number) => string): Progress {
+  const startedMs = performance.now();
+  const now = (): string => line(performance.now() - startedMs);
+  const { draw } = log;
+  const timer =
+    draw === undefined
+      ? setInterval(() => log.info(now()), TOLD_EVERY_MS)
+      : setInterval(() => draw(drawnLine(now())), DRAWN_EVERY_MS);
+  return {
+    close: () => {
+      clearInterval(timer);
+      draw?.(ERASED_LINE);
+    },
+  };
+}
+
+/** `[##########          ] 5,120 of 10,000 indices`, and what is left: `5 min left`. */
+export function indicesDone(
+  { done, of }: { readonly done: number; readonly of: number },
+  elapsedMs: number,
+): { readonly bar: string; readonly left: readonly string[] } {
+  const share = of === 0 ? 1 : done / of;
+  const bar = '#'.repeat(Math.floor(share * BAR_WIDTH)).padEnd(BAR_WIDTH);
+  return {
+    bar: `[${bar}] ${numberText(done)} of ${numberText(of)} ${of === 1 ? 'index' : 'indices'}`,
+    left: share > 0 && share < 1 ? [`${formatMs((elapsedMs * (1 - share)) / share)} left`] : [],
+  };
+}

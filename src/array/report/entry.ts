@@ -1,0 +1,156 @@
+// From the records of an index to its entry in the page; what occurs in many entries goes into their common texts.
+import { workTimes, type WorkTime } from './work-time.ts';
+import type { WholeRecord } from '../../model/checkpoint/history.ts';
+import { type CaptureRecord, isLast, type StoredFile } from '../../model/format/records.ts';
+import { showPath } from '../../model/path.ts';
+import type { AttemptRow, End, IndexEntry } from './data.ts';
+import { attemptView } from '../attempt.ts';
+import type { IndexDetails } from '../details.ts';
+import type { IndexState } from '../state.ts';
+import { usedOf } from './used.ts';
+
+/** Of an index with more attempts the page shows the newest. */
+const MOST_ATTEMPTS = 200;
+/** Nobody reads more of a reason. */
+const MOST_CHARACTERS = 300;
+const MOST_LEFT = 20;
+
+/** Each text once, by its number. */
+export class Texts {
+  readonly #numbers = new Map<string, number>();
+
+  /** Shown as it is safe to show: what a task or a host calls itself may hold anything. */
+  numberOf(text: string): number {
+    const shown = shortened(text);
+    const number = this.#numbers.get(shown) ?? this.#numbers.size;
+    this.#numbers.set(shown, number);
+    return number;
+  }
+
+  get all(): readonly string[] {
+    return [...this.#numbers.keys()];
+  }
+}
+
+/** What all entries of a page share. */
+export interface Page {
+  readonly texts: Texts;
+  readonly nowMs: number;
+  /** How many steps a series may have. */
+  readonly mostSteps: number;
+}
+
+/** `details` is undefined for an index that is missing. */
+export function entryOf(
+  { index, state, row }: IndexState,
+  details: IndexDetails | undefined,
+  page: Page,
+): IndexEntry {
+  if (details === undefined || row === undefined) return { index, state, attempts: [] };
+  const records = details.attempts.map(({ record }) => record);
+  const times = workTimes(records, { state, nowMs: page.nowMs });
+  const rows = records.map((record, at) =>
+    attemptRow(record, times[at], {
+      isNewest: record.attempt === row.newest.attempt,
+      isUnreadable: details.unreadable.includes(record.attempt),
+      state,
+      page,
+    }),
+  );
+  const before = rows.slice(0, -MOST_ATTEMPTS);
+  return {
+    index,
+    state,
+    status: row.newest.status,
+    attempts: rows.slice(-MOST_ATTEMPTS),
+    earlier: before.length === 0 ? undefined : togetherOf(before),
+    ...storageOf(details.attempts.findLast(({ record }) => record.seq > 0)),
+    ...peaksOf(records),
+  };
+}
+
+interface About {
+  readonly isNewest: boolean;
+  readonly isUnreadable: boolean;
+  readonly state: IndexState['state'];
+  readonly page: Page;
+}
+
+function attemptRow(record: CaptureRecord, time: WorkTime | undefined, about: About): AttemptRow {
+  const { attempt, startedAt, restored, host, resources } = record;
+  const { how } = attemptView(record, about);
+  const { texts, mostSteps } = about.page;
+  return {
+    attempt,
+    from: secondsOf(Date.parse(startedAt)),
+    ran: secondsOf(time?.ranMs ?? 0),
+    kept: secondsOf(time?.keptMs ?? 0),
+    end: endOf(record, about),
+    host: texts.numberOf(host),
+    how: texts.numberOf(how),
+    restored,
+    used: usedOf(resources, mostSteps),
+  };
+}
+
+function endOf({ kind }: CaptureRecord, { isNewest, state }: About): End {
+  if (isLast(kind)) return kind === 'done' || kind === 'failed' || kind === 'preempted' ? kind : 'ended';
+  return isNewest && state === 'running' ? 'running' : 'killed';
+}
+
+function togetherOf(rows: readonly AttemptRow[]): NonNullable<IndexEntry['earlier']> {
+  const sum = (of: (row: AttemptRow) => number): number => rows.reduce((total, row) => total + of(row), 0);
+  return { attempts: rows.length, ran: sum(({ ran }) => ran), kept: sum(({ kept }) => kept) };
+}
+
+type Storage = Pick<IndexEntry, 'results' | 'bytes' | 'storedBytes' | 'checkpoint' | 'left'>;
+
+/** As the newest record says that tells what is stored. */
+function storageOf(newest: WholeRecord | undefined): Storage {
+  if (newest === undefined) return {};
+  const { generations, left } = newest.record;
+  const objects = new Map<string, number>();
+  const sizes = new Map<string, number>();
+  const count = ({ key, size, storedSize = size }: StoredFile): void => void objects.set(key, storedSize);
+  for (const file of newest.results) {
+    sizes.set(file.path, file.size);
+    count(file);
+  }
+  for (const { members } of generations) members.forEach(count);
+  const [last] = generations;
+  return {
+    results: sizes.size,
+    bytes: total(sizes.values()),
+    storedBytes: total(objects.values()),
+    checkpoint: last === undefined ? undefined : secondsOf(Date.parse(last.at)),
+    left:
+      left.length === 0
+        ? undefined
+        : left.slice(0, MOST_LEFT).map(({ path, why }) => shortened(`${path}: ${why}`)),
+  };
+}
+
+function peaksOf(records: readonly CaptureRecord[]): Pick<IndexEntry, 'peakBytes' | 'limitBytes' | 'cpu'> {
+  const seen = records.flatMap(({ resources }) => resources ?? []);
+  const tasks = seen.flatMap(({ task }) => task ?? []);
+  return {
+    peakBytes: tasks.length === 0 ? undefined : Math.max(...tasks.map((task) => task.peakMemoryBytes)),
+    limitBytes: seen.findLast(({ job }) => job !== undefined)?.job?.limitBytes,
+    cpu: tasks.length === 0 ? undefined : Math.round(total(tasks.map(({ cpuS }) => cpuS))),
+  };
+}
+
+function total(values: Iterable<number>): number {
+  let sum = 0;
+  for (const value of values) sum += value;
+  return sum;
+}
+
+function shortened(text: string): string {
+  const shown = showPath(text);
+  return shown.length <= MOST_CHARACTERS ? shown : `${shown.slice(0, MOST_CHARACTERS - 1)}…`;
+}
+
+function secondsOf(ms: number): number {
+  return Math.round(ms / 1000);
+}

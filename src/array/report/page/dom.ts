@@ -1,0 +1,73 @@
+// Elements of the page. All text goes in as text: nothing of the data is ever read as HTML.
+
+type Child = Node | string | undefined;
+
+export interface Attributes {
+  readonly class?: string;
+  readonly [name: string]: string | undefined;
+}
+
+export function el<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[Name] {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes))
+    if (value !== undefined) made.setAttribute(key, value);
+  for (const child of children) if (child !== undefined) made.append(child);
+  return made;
+}
+
+/** An element of page.html. */
+export function byId<Kind extends HTMLElement>(id: string, kind: new () => Kind): Kind {
+  const found = document.getElementById(id);
+  if (!(found instanceof kind)) throw new Error(`the page has no ${id}`);
+  return found;
+}
+
+/** A square of that colour: decoration, the word stands beside it. */
+export function dot(colour: string): HTMLElement {
+  const made = el('span', { class: 'dot', 'aria-hidden': 'true' });
+  made.style.setProperty('--colour', `var(--${colour})`);
+  return made;
+}
+
+/** What a variable of style.css is now, light or dark. */
+export function colourOf(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+export function button(text: string, onClick: () => void, attributes: Attributes = {}): HTMLButtonElement {
+  const made = el('button', { type: 'button', ...attributes }, text);
+  made.addEventListener('click', onClick);
+  return made;
+}
+
+export interface Cell {
+  readonly content: string | Node;
+  readonly class?: string | undefined;
+}
+
+/** A table with a head of words. */
+export function table(
+  caption: string,
+  heads: readonly (Cell | string)[],
+  rows: readonly (readonly (Cell | string)[])[],
+): HTMLTableElement {
+  const cell = (name: 'th' | 'td', one: Cell | string): HTMLElement => {
+    const { content, class: kind } = typeof one === 'string' ? { content: one } : one;
+    return el(name, { class: kind, scope: name === 'th' ? 'col' : undefined }, content);
+  };
+  return el(
+    'table',
+    {},
+    el('caption', {}, caption),
+    el('thead', {}, el('tr', {}, ...heads.map((head) => cell('th', head)))),
+    el('tbody', {}, ...rows.map((row) => el('tr', {}, ...row.map((one) => cell('td', one))))),
+  );
+}
+
+export function number(text: string): Cell {
+  return { content: text, class: 'number' };
+}

@@ -1,0 +1,72 @@
+// The attempts of all shown indices in time: how many are at work, and how many end, by how.
+import type { End, IndexEntry } from '../data.ts';
+import { chart, type Chart, type Series } from './chart.ts';
+import { el } from './dom.ts';
+import { stretchesOf } from './in-time.ts';
+import { countText, durationText } from './words.ts';
+
+/** Those that end at once stand upon one another, the first lowest. */
+const DRAWN: readonly { readonly end: End; readonly title: string; readonly colour: string }[] = [
+  { end: 'failed', title: 'failed', colour: 'failed' },
+  { end: 'killed', title: 'killed', colour: 'stale' },
+  { end: 'preempted', title: 'preempted', colour: 'preempted' },
+  { end: 'ended', title: 'ended', colour: 'ended' },
+  { end: 'done', title: 'done', colour: 'done' },
+];
+
+export interface Timeline {
+  show(entries: readonly IndexEntry[]): void;
+  draw(): void;
+}
+
+export function timeline(place: HTMLElement): Timeline {
+  let charts: readonly Chart[] = [];
+  return {
+    show: (entries) => {
+      for (const one of charts) one.close();
+      charts = chartsOf(entries);
+      place.replaceChildren(
+        ...(charts.length === 0 ? [el('p', { class: 'note' }, 'No attempt has begun.')] : []),
+        ...charts.map(({ element }) => element),
+      );
+      for (const one of charts) one.draw();
+    },
+    draw: () => {
+      for (const one of charts) one.draw();
+    },
+  };
+}
+
+function chartsOf(entries: readonly IndexEntry[]): readonly Chart[] {
+  const found = stretchesOf(entries);
+  if (found === undefined) return [];
+  const { from: times, step, atWork, ends } = found;
+  const below = times.map(() => 0);
+  const stacked: Series[] = [];
+  for (const { end, title, colour } of DRAWN) {
+    const told = ends[end];
+    if (told.every((count) => count === 0)) continue;
+    told.forEach((count, at) => {
+      below[at] = (below[at] ?? 0) + count;
+    });
+    stacked.unshift({ title, colour, values: [...below], told });
+  }
+  const common = { times, step, sync: 'timeline' };
+  const running = chart({
+    ...common,
+    title: 'Attempts at work',
+    series: [{ title: 'at work', colour: 'running', values: atWork }],
+    text: (value) => countText(value < 10 ? Math.round(value * 10) / 10 : Math.round(value)),
+    height: 170,
+  });
+  if (stacked.length === 0) return [running];
+  const ended = chart({
+    ...common,
+    title: `Attempts that ended, in ${durationText(step)}`,
+    series: stacked,
+    text: (value) => (Number.isInteger(value) ? countText(value) : ''),
+    bars: true,
+    height: 170,
+  });
+  return [running, ended];
+}

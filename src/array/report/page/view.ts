@@ -1,0 +1,65 @@
+// What of the report is shown: which indices, and which one is open. All of it stands in the hash of the URL, so that a
+// link leads there. Pure.
+import { hasIndex, numberOfIndex, parseIndexSet } from '../../../model/index-set.ts';
+import { type State, STATES } from '../../state.ts';
+import { type IndexEntry, lastOf, type Report, stateText, textOf } from '../data.ts';
+
+export interface View {
+  /** A set of indices, or words that all occur in an index, its state, host or reason. */
+  readonly query: string;
+  /** Of these states; empty: of all. */
+  readonly states: readonly State[];
+  /** The index that is open. */
+  readonly index: string | undefined;
+  readonly colour: Colour;
+}
+
+export const COLOURS = ['state', 'time', 'lost', 'memory', 'attempts'] as const;
+export type Colour = (typeof COLOURS)[number];
+
+/** `#index=17&state=failed,stale&q=node17`; what makes no sense is left out. */
+export function viewOf(hash: string): View {
+  const given = new URLSearchParams(hash.replace(/^#/, ''));
+  const names = (given.get('state') ?? '').split(',');
+  return {
+    query: given.get('q') ?? '',
+    states: STATES.filter((state) => names.includes(state)),
+    index: given.get('index') ?? undefined,
+    colour: COLOURS.find((colour) => colour === given.get('colour')) ?? 'state',
+  };
+}
+
+/** Empty for all that is shown at first. */
+export function hashOf({ query, states, index, colour }: View): string {
+  const named = new URLSearchParams();
+  if (index !== undefined) named.set('index', index);
+  if (states.length > 0) named.set('state', states.join(','));
+  if (query !== '') named.set('q', query);
+  if (colour !== 'state') named.set('colour', colour);
+  const text = named.toString();
+  return text === '' ? '' : `#${text}`;
+}
+
+export function shownOf(report: Report, { query, states }: View): readonly IndexEntry[] {
+  const matches = matcherOf(report, query.trim());
+  return report.entries.filter(
+    (entry) => (states.length === 0 || states.includes(entry.state)) && matches(entry),
+  );
+}
+
+function matcherOf(report: Report, query: string): (entry: IndexEntry) => boolean {
+  if (query === '') return () => true;
+  const set = parseIndexSet(query);
+  if (set !== undefined)
+    return ({ index }) => {
+      const number = numberOfIndex(index);
+      return number !== undefined && hasIndex(set, number);
+    };
+  const words = query.toLowerCase().split(/\s+/);
+  return (entry) => {
+    const last = lastOf(entry);
+    const texts = last === undefined ? [] : [textOf(report, last.host), textOf(report, last.how)];
+    const all = [entry.index, stateText(entry), ...texts].join(' ').toLowerCase();
+    return words.every((word) => all.includes(word));
+  };
+}

@@ -1,0 +1,30 @@
+// How the page writes numbers and instants. Pure.
+import { formatBytes, formatMs } from '../../../model/units.ts';
+
+export function durationText(seconds: number): string {
+  if (seconds < 1) return '0 s';
+  if (seconds < 2 * 86_400) return formatMs(seconds * 1000).replace(/(?<=\D) 0 (s|min)$/, '');
+  const hours = Math.round(seconds / 3600);
+  return hours < 10 * 24
+    ? `${Math.floor(hours / 24)} d ${hours % 24} h`
+    : `${countText(Math.round(hours / 24))} d`;
+}
+
+/** `2026-11-22 10:00:03Z` */
+export function timeText(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace('T', ' ').replace(/\.\d+/, '');
+}
+
+export function countText(value: number): string {
+  return value.toLocaleString('en-US');
+}
+
+/** Nothing where nothing is known. */
+export function bytesText(bytes: number | undefined): string {
+  return bytes === undefined ? '' : formatBytes(Math.round(bytes));
+}
+
+/** `83 %`; of nothing nothing. */
+export function shareText(part: number, whole: number): string {
+  return whole === 0 ? '' : `${Math.round((100 * part) / whole)} %`;
+}

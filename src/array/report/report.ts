@@ -1,0 +1,141 @@
+// `capture report <url>`: one page that shows the whole array without a network. The listing says which indices there
+// are, their records how each attempt went; the page itself is a file of the program of its own.
+import path from 'node:path';
+import { filePath } from '../../cli/options/readers.ts';
+import { group } from '../../cli/options/spec.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import type { IndexSet } from '../../model/index-set.ts';
+import { formatBytes } from '../../model/units.ts';
+import { readAhead } from '../../model/waiting.ts';
+import { clockMs } from '../../native/clock.ts';
+import { ARRAY_OPTION, STALE_OPTION } from '../array-option.ts';
+import { numberText } from '../columns.ts';
+import { type ArrayCommand, type CarryOut, type Line, refuseOperands, type Tools } from '../command.ts';
+import { detailsOf, READS_AT_ONCE } from '../details.ts';
+import { nothingThere, openPlace, type Place, readPlace } from '../place.ts';
+import { indicesDone, openProgress } from '../progress.ts';
+import { type IndexState, statesOf } from '../state.ts';
+import { survey } from '../survey.ts';
+import type { ReportHead } from './data.ts';
+import { entryOf, type Page, Texts } from './entry.ts';
+import { openOutputFile, type Sink } from './output-file.ts';
+import { stepsFor } from './used.ts';
+
+const OPTIONS = group('Report:', {
+  array: { ...ARRAY_OPTION, help: 'those that there should be, as the scheduler has them: 0-9999' },
+  output: {
+    flags: '-o, --output <file>',
+    kind: 'value',
+    help: 'where the page is written; - is stdout',
+    read: filePath,
+    default: 'report.html',
+  },
+  'stale-after': STALE_OPTION,
+});
+
+export const reportCommand: ArrayCommand = {
+  help: {
+    usage: '<url> [options]',
+    about:
+      'Writes one page for a browser that shows the whole array: the state of each index, the attempts in time, what ' +
+      'checkpoints have saved and deaths have cost, and what each index has used. It needs no network.',
+    statuses: '    0  the page is written',
+    examples: [
+      'capture report s3://lab/run7 --array 0-9999 -o report.html',
+      'capture report /shared/store/12 --task-name lmp -o - --log-level warn',
+    ],
+  },
+  options: Object.values(OPTIONS),
+  read: (line) => carryOutOf(line),
+};
+
+interface Asked {
+  readonly set: IndexSet | undefined;
+  readonly staleAfterMs: number;
+  /** Undefined: stdout. */
+  readonly file: string | undefined;
+}
+
+function carryOutOf(line: Line): CarryOut {
+  const { values, cwd } = line;
+  const given = readPlace(line);
+  refuseOperands(line);
+  const output = values.of(OPTIONS.output);
+  const asked: Asked = {
+    set: values.of(OPTIONS.array),
+    staleAfterMs: values.of(OPTIONS['stale-after']),
+    file: output === '-' ? undefined : path.resolve(cwd, output),
+  };
+  return async (tools) => {
+    // It was refused.
+    if (given === undefined) return EXIT.usage;
+    const place = await openPlace(given, tools.signal);
+    try {
+      await report(place, asked, tools);
+      return EXIT.ok;
+    } finally {
+      await place.store.close();
+    }
+  };
+}
+
+async function report(place: Place, asked: Asked, tools: Tools): Promise<void> {
+  const { rows, nowMs } = await survey(place, clockMs(), tools.signal);
+  if (rows.length === 0) throw nothingThere(place.store, place.taskName);
+  const states = [...statesOf({ rows, nowMs }, asked.staleAfterMs, asked.set)];
+  const attempts = states.reduce((sum, { row }) => sum + (row?.attempts ?? 0), 0);
+  const page: Page = { texts: new Texts(), nowMs, mostSteps: stepsFor(attempts) };
+  if (asked.file === undefined) return writePage(place, { states, page }, { ...tools, sink: tools.out });
+  const file = openOutputFile(asked.file);
+  try {
+    await writePage(place, { states, page }, { ...tools, sink: file });
+    file.keep();
+  } finally {
+    file.close();
+  }
+  const count = `${numberText(states.length)} ${states.length === 1 ? 'index' : 'indices'}`;
+  tools.log.info(`wrote ${asked.file}: ${count}, ${formatBytes(file.bytes)}`);
+}
+
+/** Entry by entry: what is in memory of an index is what is being read. */
+async function writePage(
+  place: Place,
+  { states, page }: { readonly states: readonly IndexState[]; readonly page: Page },
+  { sink, log, signal }: Tools & { readonly sink: Sink },
+): Promise<void> {
+  const { pageParts, jsonInPage } = await import('./template.ts');
+  const parts = pageParts(place.taskName);
+  let done = 0;
+  const progress = openProgress(log, (elapsedMs) => {
+    const { bar, left } = indicesDone({ done, of: states.length }, elapsedMs);
+    return [`${bar} read`, ...left].join(', ');
+  });
+  try {
+    await sink.write(parts.start);
+    const read = async (one: IndexState): Promise<string> => {
+      const details = one.row === undefined ? undefined : await detailsOf(place, one.row, signal);
+      for (const problem of details?.problems ?? [])
+        log.warn(problem, { event: 'damaged', index: one.index });
+      return jsonInPage(entryOf(one, details, page));
+    };
+    for await (const entry of readAhead(states, READS_AT_ONCE, read)) {
+      await sink.write(`${done === 0 ? '[' : ','}\n${entry}`);
+      done += 1;
+    }
+    await sink.write(`${done === 0 ? '[' : ''}\n]`);
+    await sink.write(parts.end(jsonInPage(headOf(place, page))));
+  } finally {
+    progress.close();
+  }
+}
+
+function headOf({ store, taskName }: Place, { texts, nowMs }: Page): ReportHead {
+  return {
+    format: 1,
+    store: store.url,
+    task: taskName,
+    now: Math.round(nowMs / 1000),
+    capture: CAPTURE_VERSION,
+    texts: texts.all,
+  };
+}

@@ -1,0 +1,196 @@
+// The page of `capture report` in a real Chromium: it opens at any size without an error and without a network, and
+// can be worked with keys, with links and on a phone. Skipped where there is no Chromium.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fillArray } from '../array/report/array-of.ts';
+import { run } from '../array/ran.ts';
+import { openStoreOfRecords, type StoreOfRecords } from '../array/store-of-records.ts';
+import { CHROMIUM, type Chromium, type Page, startChromium } from './chromium.ts';
+
+const DESKTOP = { width: 1280, height: 900 };
+const PHONE = { width: 390, height: 844 };
+
+let dir: string;
+let chromium: Chromium;
+
+/** The URL of the page about what `fill` stores. */
+async function reportOn(fill: (store: StoreOfRecords) => void, ...args: readonly string[]): Promise<string> {
+  const stored = await openStoreOfRecords('a directory', '/dev/shm');
+  const out = path.join(fs.mkdtempSync(path.join(dir, 'page-')), 'report.html');
+  fill(stored);
+  const { status, stderr } = await run('report', stored, '-o', out, ...args);
+  await stored.close();
+  expect({ status, stderr }).toMatchObject({ status: 0, stderr: expect.stringContaining('wrote') as string });
+  return pathToFileURL(out).href;
+}
+
+const rows = (page: Page): Promise<number> =>
+  page.evaluate("document.querySelectorAll('#table tbody tr').length");
+const isOpen = "document.querySelector('#one').open";
+const title = (page: Page): Promise<string> =>
+  page.evaluate("document.querySelector('#one-title').textContent");
+const hash = (page: Page): Promise<string> => page.evaluate('location.hash');
+const text = (page: Page, selector: string): Promise<string> =>
+  page.evaluate(`document.querySelector(${JSON.stringify(selector)}).textContent`);
+
+describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () => {
+  beforeAll(async () => {
+    dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-report-'));
+    chromium = await startChromium();
+  });
+  afterAll(async () => {
+    await chromium.close();
+    fs.rmSync(dir, { recursive: true, force: true });
+  });
+
+  describe.each([10, 1000, 10_000])('of %i indices', (indices) => {
+    let url: string;
+    beforeAll(async () => {
+      url = await reportOn(
+        (store) => fillArray(store, { indices, nowMs: Date.now() }),
+        '--array',
+        `0-${indices - 1}`,
+      );
+    });
+
+    it.each([
+      ['a desktop', DESKTOP],
+      ['a desktop in the dark', { ...DESKTOP, dark: true }],
+      ['a phone', PHONE],
+      ['a phone in the dark', { ...PHONE, dark: true }],
+    ])('opens on %s with all that it shows, and without an error or a request', async (_, look) => {
+      const page = await chromium.open(url, look);
+      expect(await rows(page)).toBe(Math.min(indices, 50));
+      expect(await text(page, '#title')).toBe(`t: ${indices.toLocaleString('en-US')} indices`);
+      expect(await page.evaluate("document.querySelectorAll('#timeline .uplot canvas').length")).toBe(2);
+      // Wide tables scroll alone.
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(look.width);
+      const [paper, ink] = await page.evaluate<[string, string]>(
+        '(({ backgroundColor, color }) => [backgroundColor, color])(getComputedStyle(document.body))',
+      );
+      expect(paper === 'rgb(255, 255, 255)').toBe(!('dark' in look));
+      expect(ink).not.toBe(paper);
+      expect(page.said).toEqual([]);
+      expect(page.asked).toEqual([url]);
+    });
+
+    it('draws each index in the colour of its state', async () => {
+      const page = await chromium.open(url, DESKTOP);
+      const colours = await page.evaluate<string[]>(`(() => {
+        const { width, height } = document.querySelector('#map');
+        const { data } = document.querySelector('#map').getContext('2d').getImageData(0, 0, width, height);
+        const seen = new Set();
+        for (let at = 0; at < data.length; at += 4) if (data[at + 3] === 255) seen.add(data.slice(at, at + 3).join());
+        return [...seen];
+      })()`);
+      // done, failed and missing
+      for (const colour of ['154,208,165', '194,47,47', '180,188,198']) expect(colours).toContain(colour);
+    });
+
+    it('is worked with the keyboard alone: map, index, and back', async () => {
+      const page = await chromium.open(url, DESKTOP);
+      await page.evaluate("document.querySelector('#map').focus()");
+      await page.press('ArrowRight', 'ArrowRight', 'ArrowRight', 'ArrowLeft');
+      expect(await text(page, '#here')).toMatch(/^index 2: \w+, \d attempts?, ran /);
+      await page.press('Enter');
+      await page.until(isOpen);
+      expect(await title(page)).toMatch(/^Index 2: /);
+      expect(await hash(page)).toBe('#index=2');
+      await page.press('Escape');
+      await page.until(`!${isOpen} && location.hash === ''`);
+      expect(await page.evaluate("document.activeElement === document.querySelector('#map')")).toBe(true);
+      await page.press('End', 'Home', 'ArrowRight');
+      expect(await text(page, '#here')).toMatch(/^index 1: /);
+      expect(page.said).toEqual([]);
+    });
+
+    it('opens the index of a link, with its attempts and what it has used', async () => {
+      const page = await chromium.open(`${url}#index=7&state=failed`, DESKTOP);
+      await page.until(isOpen);
+      expect(await title(page)).toBe('Index 7: failed 137');
+      expect(await text(page, '#one-body table')).toContain('the task was ended by SIGKILL');
+      expect(await page.evaluate("document.querySelectorAll('#one .uplot canvas').length")).toBe(4);
+      expect(await rows(page)).toBe(Math.min(50, Math.ceil((indices - 7) / 100)));
+      expect(page.said).toEqual([]);
+    });
+
+    it('filters as one types, and the URL leads back to it', async () => {
+      const page = await chromium.open(url, DESKTOP);
+      await page.evaluate("document.querySelector('#query').focus()");
+      await page.press('3', ',', '5', '-', '7');
+      await page.until("document.querySelectorAll('#table tbody tr').length === 4");
+      expect(await text(page, '#shown')).toBe(`4 of ${indices.toLocaleString('en-US')} shown`);
+      const again = await chromium.open(`${url}${await hash(page)}`, DESKTOP);
+      expect(await rows(again)).toBe(4);
+      expect(await again.evaluate("document.querySelector('#query').value")).toBe('3,5-7');
+    });
+  });
+
+  it('opens the cell that is clicked', async () => {
+    const url = await reportOn((store) => fillArray(store, { indices: 10, nowMs: Date.now() }));
+    const page = await chromium.open(url, DESKTOP);
+    const { left, top } = await page.evaluate<{ left: number; top: number }>(
+      "document.querySelector('#map').getBoundingClientRect().toJSON()",
+    );
+    await page.click(left + 5 * 34 + 10, top + 10);
+    await page.until(isOpen);
+    expect(await title(page)).toBe('Index 5: done');
+  });
+
+  it('tells a screen reader what pictures show, and has a table behind each', async () => {
+    const url = await reportOn((store) => fillArray(store, { indices: 10, nowMs: Date.now() }));
+    const page = await chromium.open(`${url}#index=1`, DESKTOP);
+    await page.until(isOpen);
+    const labels = await page.evaluate<string[]>(
+      "[...document.querySelectorAll('[role=img]:not(.share)')].map((one) => one.ariaLabel)",
+    );
+    expect(labels).toHaveLength(6);
+    for (const label of labels) expect(label).toMatch(/^.+, from 20\S+ \S+Z to 20\S+ \S+Z: .* at most \d/);
+    await page.evaluate("for (const one of document.querySelectorAll('.chart details')) one.open = true");
+    const behind = "[...document.querySelectorAll('.chart details')]";
+    await page.until(`${behind}.every((one) => one.querySelector('table') !== null)`);
+    const tables = await page.evaluate<number[]>(
+      `${behind}.map((one) => one.querySelectorAll('tbody tr').length)`,
+    );
+    expect(tables).toHaveLength(6);
+    for (const count of tables) expect(count).toBeGreaterThan(1);
+    // Each control has a name.
+    const unnamed =
+      await page.evaluate<number>(`[...document.querySelectorAll('button, input, select')].filter((one) =>
+      (one.ariaLabel ?? '') + one.textContent.trim() + (one.labels?.[0]?.textContent ?? '') === '').length`);
+    expect(unnamed).toBe(0);
+  });
+
+  it('shows hostile names as text', async () => {
+    const hostile = '</script><img src=x onerror=document.title="broken">';
+    const url = await reportOn((store) => {
+      const left = [{ path: hostile, why: hostile }];
+      const given = { index: '0', attempt: 1, seq: 3, host: hostile, left, status: 1 } as const;
+      store.record({ ...given, kind: 'failed', end: { status: 1, reason: hostile } });
+    });
+    const page = await chromium.open(`${url}#index=0`, DESKTOP);
+    await page.until(isOpen);
+    expect(await text(page, '#one-body')).toContain(hostile);
+    expect(await page.evaluate('document.images.length + "," + document.title')).toBe(
+      '0,t: report of capture',
+    );
+    expect(page.said).toEqual([]);
+  });
+
+  it('reaches no network, even if something in it tried', async () => {
+    const url = await reportOn((store) => fillArray(store, { indices: 10, nowMs: Date.now() }));
+    const page = await chromium.open(url, DESKTOP);
+    const tried = await page.evaluate<string[]>(`Promise.all([
+      fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused'),
+      new Promise((resolve) => {
+        document.addEventListener('securitypolicyviolation', ({ violatedDirective }) => resolve(violatedDirective));
+        document.body.append(Object.assign(new Image(), { src: 'http://127.0.0.1:9/x.png' }));
+      }),
+    ])`);
+    expect(tried).toEqual(['refused', expect.stringMatching(/^(img|connect)-src/)]);
+    expect(page.said.join()).toContain('Content Security Policy');
+  });
+});
