@@ -7,6 +7,7 @@ import { doctorCommand } from './doctor/doctor.ts';
 import { gatherCommand } from './gather/gather.ts';
 import { logsCommand } from './logs/logs.ts';
 import { lsCommand } from './ls/ls.ts';
+import { pruneCommand } from './prune/prune.ts';
 import { reportCommand } from './report/report.ts';
 import { statusCommand } from './status/status.ts';
 import { verifyCommand } from './verify/verify.ts';
@@ -18,6 +19,7 @@ export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
   ls: lsCommand,
   cat: catCommand,
   verify: verifyCommand,
+  prune: pruneCommand,
   logs: logsCommand,
   report: reportCommand,
   doctor: doctorCommand,

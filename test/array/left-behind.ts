@@ -140,3 +140,17 @@ export async function leaveOther(stored: StoreOfRecords, index: string): Promise
   other.record(1, 'done', { generations, results, partials, kept: { 'u.dat': 1 } });
   return [...results, ...partials, older, ...(generations[0]?.members ?? [])].map(({ key }) => key);
 }
+/** All keys but those of records. */
+export async function objectsOf({ store }: StoreOfRecords): Promise<readonly string[]> {
+  return (await keysOf(store)).filter((key) => !key.startsWith('.capture/'));
+}
+
+export async function recordsOf({ store }: StoreOfRecords, task = 't'): Promise<readonly string[]> {
+  return (await keysOf(store)).filter((key) => key.startsWith(`.capture/${task}/`));
+}
+
+async function keysOf(store: StoreOfRecords['store']): Promise<readonly string[]> {
+  const keys: string[] = [];
+  for await (const { key } of store.list('')) keys.push(key);
+  return keys;
+}

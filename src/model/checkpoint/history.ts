@@ -70,6 +70,8 @@ export function unionOf(
     }
     for (const [path, n] of Object.entries(record.kept)) kept.set(path, Math.max(n, kept.get(path) ?? 0));
     if (sameRun) partials.push(...record.partials);
+    // Otherwise an earlier record may be the only one that tells of a set that its attempt committed last.
+    if (sameRun && record.pruned === true) generations.clear();
     for (const generation of record.generations) {
       // A later record may know better than an earlier one that a generation is suspect.
       if (sameRun) generations.set(generationName(generation), generation);

@@ -156,6 +156,8 @@ const recordSchema = z.object({
   kept: z.record(z.string(), z.int()).default({}),
   /** Newest first. */
   generations: z.array(generation).max(GENERATIONS_LIMIT).default([]),
+  /** Sets of its run that earlier records name, and this one does not, are deleted. */
+  pruned: z.boolean().optional(),
   left: z.array(leftFile).default([]),
   /** The task's end: exit code or signal, and what capture exited with. */
   end: z

@@ -105,9 +105,10 @@ export interface Store {
   copy(from: string, to: string, signal?: AbortSignal): Promise<void>;
   /**
    * Removes what interrupted puts of keys for which `mine` is true have left behind (parts, temporaries). False where the
-   * server, or what the credentials may do, does not let us look for it.
+   * server, or what the credentials may do, does not let us look for it. `mine` is asked about a put that was seen
+   * before.
    */
-  sweep(prefix: string, mine: (key: string) => boolean, signal?: AbortSignal): Promise<boolean>;
+  sweep(prefix: string, mine: IsMine, signal?: AbortSignal): Promise<boolean>;
   /**
    * Throws `lost` when this machine can see that the store is no longer the one that was opened: its path leads to
    * another directory, or to none. Sends no request. Every other method checks the same, and a put checks again before
@@ -118,6 +119,8 @@ export interface Store {
   access(): Promise<Access | undefined>;
   close(): Promise<void>;
 }
+
+export type IsMine = (key: string) => boolean | Promise<boolean>;
 
 export interface Access {
   /** When they run out, ms since the epoch; undefined: never, or nobody says. */

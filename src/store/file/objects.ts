@@ -15,6 +15,7 @@ import {
   StoreError,
   type GetOptions,
   type GotObject,
+  type IsMine,
   type ListedObject,
   type ObjectHead,
   type ObjectMeta,
@@ -291,7 +292,7 @@ async function lookAt(path: string): Promise<Omit<ListedObject, 'key'> | undefin
 export async function sweepTemporaries(
   layout: Layout,
   prefix: string,
-  mine: (key: string) => boolean,
+  mine: IsMine,
   signal: AbortSignal | undefined,
 ): Promise<true> {
   const names = await fs.readdir(layout.tmp).catch((error: unknown) => {
@@ -303,7 +304,7 @@ export async function sweepTemporaries(
     const noted = `${layout.tmp}/${name}`;
     const key = await readNote(noted);
     if (key === undefined) continue;
-    if (key !== '' && !(key.startsWith(prefix) && mine(key))) continue;
+    if (key !== '' && !(key.startsWith(prefix) && (await mine(key)))) continue;
     await fs.rm(noted.slice(0, -KEY_SUFFIX.length), { force: true });
     await fs.rm(noted, { force: true });
   }

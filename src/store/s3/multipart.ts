@@ -1,7 +1,7 @@
 // Multipart uploads: one is begun, filled by the caller, completed. On every way out but success it is aborted, so that
 // no parts are left behind to be paid for; those that a killed process has left, the sweep finds.
 import { reached } from '../../native/failpoint.ts';
-import type { ObjectMeta, PutOptions, PutOutcome } from '../contract/store.ts';
+import type { IsMine, ObjectMeta, PutOptions, PutOutcome } from '../contract/store.ts';
 import { drained, promised, xmlOf, type Xml } from './answer.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
@@ -105,14 +105,14 @@ async function abort(bucket: Bucket, key: string, uploadId: string): Promise<voi
 export async function sweepUploads(
   bucket: Bucket,
   prefix: string,
-  mine: (key: string) => boolean,
+  mine: IsMine,
   signal?: AbortSignal,
 ): Promise<boolean> {
   const uploads = pendingUploads(bucket, prefix, signal);
   let next = await uploads.next();
   for (; next.done !== true; next = await uploads.next()) {
     const { key, uploadId } = next.value;
-    if (!mine(key)) continue;
+    if (!(await mine(key))) continue;
     const onFailure = async (failure: Failure): Promise<'gone' | undefined> =>
       failure.status === 404 || isUnsupported(failure) ? 'gone' : undefined;
     await request(bucket, { operation: 'AbortMultipartUpload', key, signal, onFailure }, async (send) =>

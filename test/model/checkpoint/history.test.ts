@@ -73,6 +73,16 @@ describe('the union of earlier attempts', () => {
     expect(history.foreignResults.has('a')).toBe(true);
   });
 
+  it('forgets the sets that a later record says are deleted, of its own run alone', () => {
+    const before = record(1, { generations: [generation(1, 2), generation(1, 1)] });
+    const other = record(2, { runId: 'other', generations: [], pruned: true });
+    const pruned = record(3, { generations: [generation(1, 2)], pruned: true });
+    const after = record(4, { generations: [generation(4, 1)] });
+    expect(namesOf(unionOf([before, other], undefined).generations)).toEqual(['1-2', '1-1']);
+    expect(namesOf(unionOf([before, other, pruned], undefined).generations)).toEqual(['1-2']);
+    expect(namesOf(unionOf([before, pruned, after], undefined).generations)).toEqual(['4-1', '1-2']);
+  });
+
   it('lets a later record say that a generation is suspect', () => {
     const history = unionOf(
       [

@@ -1,0 +1,96 @@
+// An index that has ended, and from which something is to be deleted. First a record of its last attempt says what is no
+// longer there, then nobody may have started it again: whoever claims it after that reads this record. So what may be
+// deleted then, no later attempt needs, however long the deletion takes.
+import { randomUUID } from 'node:crypto';
+import { type History, unionOf } from '../../model/checkpoint/history.ts';
+import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
+import { keptGenerations, keysOf } from '../../model/checkpoint/retention.ts';
+import { recordKey } from '../../model/format/keys.ts';
+import { type CaptureRecord, type Generation, textWithSum } from '../../model/format/records.ts';
+import { readClaim } from '../../records/claim.ts';
+import { indexDetails } from '../details.ts';
+import type { Place } from '../place.ts';
+import type { IndexRow } from '../survey.ts';
+
+export interface EndedIndex {
+  /** The last attempt. */
+  readonly attempt: number;
+  /** The `run` that objects of this task and index carry. */
+  readonly runs: ReadonlySet<string>;
+  /** Checkpoint objects that stay; undefined: all. */
+  readonly alive: ReadonlySet<string> | undefined;
+}
+
+export interface Question {
+  /** How many checkpoint sets stay; undefined: all of them. */
+  readonly keep: number | undefined;
+  /** Writes nothing. */
+  readonly dryRun: boolean;
+}
+
+/** Or why nothing of it may be deleted. */
+export async function endedIndex(
+  place: Place,
+  row: IndexRow,
+  { keep, dryRun }: Question,
+  signal: AbortSignal,
+): Promise<EndedIndex | string> {
+  const { index, newest } = row;
+  const { attempts, problems } = await indexDetails(place, index, signal);
+  // It may name anything.
+  if (problems.length > 0) return problems[0] ?? '';
+  const last = attempts.at(-1)?.record;
+  if (last?.attempt !== newest.attempt || last.seq !== newest.seq) return STARTED;
+  const history = unionOf(attempts, last.runId);
+  const runs = new Set(attempts.map(({ record }) => record.runToken));
+  const kept = keep === undefined || last.left.length > 0 ? undefined : keptOf(history, keep);
+  if (kept !== undefined && !dryRun && kept.length < history.generations.length) {
+    const isWritten = await writeRecord(place, last, kept, signal);
+    if (!isWritten) return 'another command is at work on it';
+  }
+  if (await isStartedAgain(place, index, newest.attempt, signal)) return STARTED;
+  const others = attempts.filter(({ record }) => record.runId !== last.runId);
+  const alive =
+    kept && new Set([...kept, ...others.flatMap(({ record }) => record.generations)].flatMap(keysOf));
+  return { attempt: newest.attempt, runs, alive };
+}
+
+const STARTED = 'it was started again meanwhile';
+
+export async function isStartedAgain(
+  { store, taskName }: Place,
+  index: string,
+  attempt: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  return (await readClaim(store, { taskName, index }, attempt + 1, signal)) !== 'gone';
+}
+
+function keptOf({ generations }: History, keep: number): readonly Generation[] {
+  return keep === 0 ? [] : keptGenerations(generations, keep, isProofOfLife);
+}
+
+/** The same once more, but for the sets. False if somebody else has written one. */
+async function writeRecord(
+  { store, taskName }: Place,
+  last: CaptureRecord,
+  generations: readonly Generation[],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const push = randomUUID();
+  const record: CaptureRecord = {
+    ...last,
+    push,
+    seq: last.seq + 1,
+    generations: [...generations],
+    pruned: true,
+  };
+  const kind = last.kind === 'failed' ? `failed-${last.end?.status ?? 1}` : last.kind;
+  const key = recordKey({ taskName, index: last.index }, last.attempt, record.seq, kind);
+  const outcome = await store.put(key, Buffer.from(textWithSum(record)), {
+    meta: { push },
+    ifAbsent: true,
+    signal,
+  });
+  return outcome === 'stored';
+}
