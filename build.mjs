@@ -119,7 +119,7 @@ function programFile(source, compiled = Buffer.alloc(0)) {
   const header = {
     sourceBytes: text.length,
     compiledBy: `${process.version} ${process.arch}`,
-    compiledCrc32: crc32(compiled),
+    crc32: crc32(Buffer.concat([text, compiled])),
   };
   return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), text, compiled]);
 }

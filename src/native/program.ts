@@ -14,7 +14,8 @@ interface Header {
   readonly sourceBytes: number;
   /** `process.version` and `process.arch`. */
   readonly compiledBy: string;
-  readonly compiledCrc32: number;
+  /** Of the source and what was compiled. */
+  readonly crc32: number;
 }
 
 /** A source is a function, as require() makes one of a CommonJS module. */
@@ -69,10 +70,9 @@ function read(file: string): { readonly source: string; readonly compiled: Buffe
   const header = headerOf(bytes.toString('latin1', 0, start));
   const end = start + (header?.sourceBytes ?? Infinity);
   if (header === undefined || end > bytes.length) return damaged(file);
-  const compiled = bytes.subarray(end);
   return {
     source: bytes.toString('latin1', start, end),
-    compiled: isGood(compiled, header) ? compiled : undefined,
+    compiled: isWhole(bytes.subarray(start), header) ? bytes.subarray(end) : undefined,
   };
 }
 
@@ -84,9 +84,9 @@ function headerOf(line: string): Header | undefined {
   }
 }
 
-/** V8 itself compares its version, its flags and the length; no sum, and Node patches V8 without a new version. */
-function isGood(compiled: Buffer, { compiledBy, compiledCrc32 }: Header): boolean {
-  return compiledBy === `${process.version} ${process.arch}` && zlib.crc32(compiled) === compiledCrc32;
+/** V8 compares only its version, which Node patches without a new one, its flags, and the lengths of both parts. */
+function isWhole(both: Buffer, { compiledBy, crc32 }: Header): boolean {
+  return compiledBy === `${process.version} ${process.arch}` && zlib.crc32(both) === crc32;
 }
 
 function damaged(file: string): never {

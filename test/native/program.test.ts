@@ -32,9 +32,9 @@ function read(file: string): Program {
 /** As the build writes it, but for what `change` says. */
 function write(source: string, compiled: Uint8Array, change: Partial<Program['header']> = {}): void {
   const compiledBy = `${process.version} ${process.arch}`;
-  const compiledCrc32 = zlib.crc32(compiled);
-  const header = { sourceBytes: source.length, compiledBy, compiledCrc32, ...change };
-  fs.writeFileSync(FILE, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n${source}`), compiled]));
+  const both = Buffer.concat([Buffer.from(source), compiled]);
+  const header = { sourceBytes: source.length, compiledBy, crc32: zlib.crc32(both), ...change };
+  fs.writeFileSync(FILE, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), both]));
 }
 
 function run(args: readonly string[], flags: readonly string[] = []): string {
@@ -78,6 +78,12 @@ it('the source runs if one bit of what was compiled has changed', () => {
   compiled[at]! ^= 1;
   fs.writeFileSync(FILE, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n${source}`), compiled]));
   expect(run(['--help'])).toContain('--max-attempts');
+});
+
+it('the source runs as it stands if somebody has changed it', () => {
+  const text = fs.readFileSync(FILE, 'latin1');
+  fs.writeFileSync(FILE, text.replace('the state of each index', 'THE STATE OF EACH INDEX'), 'latin1');
+  expect(run(['--help'])).toContain('THE STATE OF EACH INDEX');
 });
 
 it.each([
