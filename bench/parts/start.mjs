@@ -1,4 +1,5 @@
-// How long after the command the task runs its first instruction, beside `node -e 0` at the same moment.
+// How long after the command the task runs its first instruction, beside `node -e 0` at the same moment. All have the
+// same few environment variables: NODE_OPTIONS and NODE_EXTRA_CA_CERTS change how long each Node takes to start.
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -22,8 +23,9 @@ export const start = {
     const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-bench-'));
     try {
       fs.mkdirSync(path.join(dir, 'work'));
-      const node = nodeMs();
-      const { firstMs, endMs } = await timed({ server, tool, item, dir });
+      const env = { ...envOf(server, dir), STATE: dir };
+      const node = nodeMs(env);
+      const { firstMs, endMs } = await timed({ server, tool, item, dir, env });
       return { firstMs, endMs, times: firstMs / node };
     } finally {
       spawnSync('sh', ['-c', tool.cleanUp ?? ':'], { env: { ...process.env, STATE: dir } });
@@ -32,7 +34,7 @@ export const start = {
   },
 };
 
-async function timed({ server, tool, item, dir }) {
+async function timed({ server, tool, item, dir, env }) {
   await server.ask('reset');
   // The smallest program that knows the time: ns since the epoch.
   const task = ['date', '+%s%N'];
@@ -44,7 +46,7 @@ async function timed({ server, tool, item, dir }) {
   const startMs = Date.now();
   const child = spawn(command[0], command.slice(1), {
     cwd: path.join(dir, 'work'),
-    env: { ...envOf(server, dir), STATE: dir },
+    env,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   let said = '';
@@ -53,8 +55,8 @@ async function timed({ server, tool, item, dir }) {
   return { firstMs: Number(said) / 1e6 - startMs, endMs: Date.now() - startMs };
 }
 
-function nodeMs() {
+function nodeMs(env) {
   const startMs = performance.now();
-  spawnSync(process.execPath, ['-e', '0']);
+  spawnSync(process.execPath, ['-e', '0'], { env });
   return performance.now() - startMs;
 }
