@@ -82,7 +82,8 @@ it.each(['SIGKILL', 'SIGINT', 'SIGTERM'] as const)(
     const ended = once(child, 'exit');
     await until(() => sidecarOf(child.pid ?? 0) !== undefined, 'the sidecar exists');
     child.kill(signal);
-    await ended;
+    const [status] = await ended;
+    expect(status).not.toBe(0);
     await until(() => processesWith(mark).length === 0, 'all processes are gone', 10_000);
   },
 );
