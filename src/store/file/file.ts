@@ -112,7 +112,11 @@ async function put(
   options: PutOptions,
 ): Promise<PutOutcome> {
   const ask = { verb: 'put' as const, key, signal: options.signal };
-  if (body instanceof Uint8Array) return request(place, ask, () => putInto(place, key, [body], options));
+  if (body instanceof Uint8Array) {
+    // Until it is stored it may have to be written once more: a try that has written it must not give it away.
+    const once = { ...options, release: undefined };
+    return request(place, ask, () => putInto(place, key, [body], once));
+  }
   /** The body's own: the caller's error, not the store's. */
   const failures: unknown[] = [];
   const chunks = async function* (): AsyncGenerator<Uint8Array> {

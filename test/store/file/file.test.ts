@@ -274,6 +274,27 @@ describe('the file store', () => {
     },
   );
 
+  it('writes the same bytes again when it tries a put again, and has not given their memory away', async () => {
+    const patient = await openStore(
+      { url: `file://${dir}`, flags: [], unfenced: false },
+      { budgetMs: 20_000 },
+    );
+    const bytes = Buffer.from('bytes');
+    let tries = 0;
+    await patient.put('r.dat', bytes, {
+      meta: newMeta(),
+      onSent: () => {
+        tries += 1;
+        const tmp = `${dir}/.capture-store/tmp`;
+        if (tries === 1) for (const name of fs.readdirSync(tmp)) fs.rmSync(`${tmp}/${name}`);
+      },
+      release: (chunk) => chunk.fill(0),
+    });
+    expect(tries).toBe(2);
+    expect(fs.readFileSync(`${dir}/r.dat`, 'utf8')).toBe('bytes');
+    await patient.close();
+  });
+
   it('sweeps what a killed put left, of its own keys only', async () => {
     await put('other', 'x');
     const hang = new AbortController();
