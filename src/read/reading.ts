@@ -1,15 +1,24 @@
 // What a worker is asked for and what it answers: the words that the upload and both sides of the thread border share.
 import type { Piece } from '../model/checkpoint/companions.ts';
 import type { FileFacts, Fingerprint } from '../model/file/file-state.ts';
-import type { Compression } from '../model/format/settings.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
+
+/** How the bytes of one job are compressed. */
+export type JobCompression =
+  | {
+      readonly kind: 'zstd';
+      readonly level: number;
+      /** A file of more than one part gets the level that is best for a link of this rate (`--compression zstd:auto`). */
+      readonly linkBytesPerS?: number | undefined;
+    }
+  | { readonly kind: 'none' };
 
 export interface ReadJob {
   readonly path: RelPath;
   /** Any other state of the file is not wanted: the answer is then `moved`. */
   readonly expected?: Fingerprint;
-  readonly compression: Compression;
+  readonly compression: JobCompression;
   /** Content that is known to be stored: a file that equals it is `unchanged` and gives no body. */
   readonly baseline?: { readonly md5: string; readonly size: number };
   /** Copy a file of more than one part to the spool and prove that first. */
@@ -29,7 +38,7 @@ export interface RangeJob {
   readonly tail: Piece | undefined;
   /** One past the last byte of the range. */
   readonly end: number;
-  readonly compression: Compression;
+  readonly compression: JobCompression;
 }
 
 /**

@@ -14,6 +14,11 @@ export class Bandwidth {
     this.#bytesPerMs = bytesPerS / 1000;
   }
 
+  /** Undefined while it is lifted. */
+  get bytesPerS(): number | undefined {
+    return this.#lifted.signal.aborted ? undefined : this.#bytesPerMs * 1000;
+  }
+
   /** Resolves when so many bytes may leave, in the order of the calls; rejects with the signal's reason. */
   async take(bytes: number, signal?: AbortSignal): Promise<void> {
     const lifted = this.#lifted.signal;

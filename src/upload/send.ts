@@ -2,20 +2,23 @@
 // caller names the key. Never makes anything visible that was not proven to be one consistent state of the file.
 import fs from 'node:fs';
 import type { Piece } from '../model/checkpoint/companions.ts';
+import { LEAST_LEVEL } from '../model/compression-level.ts';
 import type { FileFacts, Fingerprint } from '../model/file/file-state.ts';
 import { linkStaysInside } from '../model/file/link-target.ts';
 import { mayCompress } from '../model/format/keys.ts';
 import type { Segment, StoredFile } from '../model/format/records.ts';
 import type { Compression } from '../model/format/settings.ts';
+import type { LinkRate } from '../model/link-rate.ts';
 import { md5Of } from '../model/md5.ts';
 import { decodePath, type RelPath } from '../model/path.ts';
 import { beneath, whereabouts, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { fileFacts } from '../native/files.ts';
-import { SnapshotMoved, type RangeJob, type ReadJob } from '../read/reading.ts';
+import { SnapshotMoved, type JobCompression, type RangeJob, type ReadJob } from '../read/reading.ts';
 import type { Workers } from '../read/workers.ts';
 import type { ObjectMeta, PutOptions, Store } from '../store/contract/store.ts';
 import { type Bandwidth, within } from './bandwidth.ts';
+import { metered } from './metered.ts';
 
 export interface Sender {
   readonly root: WorkDir;
@@ -24,6 +27,8 @@ export interface Sender {
   readonly compression: Compression;
   /** `--bandwidth` */
   readonly bandwidth: Bandwidth | undefined;
+  /** As measured; undefined if nobody needs to know it. */
+  readonly link?: LinkRate | undefined;
   readonly attempt: number;
   readonly newId: () => string;
   /** Told when a file was to be spooled and is read while it is sent, for want of room. */
@@ -67,7 +72,7 @@ export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSigna
     {
       path: job.path,
       expected: job.expected,
-      compression: mayCompress(job.path) ? sender.compression : { kind: 'none' },
+      compression: compressionOf(sender, job.path),
       baseline: job.baseline,
       spoolFirst: job.spoolFirst,
       urgent: job.urgent,
@@ -107,13 +112,20 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     await discard(body.parts);
     throw error;
   }
+  // What the user's limit holds back says nothing about the link.
+  const isLimited = sender.bandwidth?.bytesPerS !== undefined;
+  const link = isLimited || body.whole !== undefined ? undefined : sender.link;
+  const meter = link && metered(link, body.parts);
   try {
     reached('push.before-put');
-    const limited = await within(sender.bandwidth, body.whole ?? body.parts, signal);
+    const limited = await within(sender.bandwidth, body.whole ?? meter?.parts ?? body.parts, signal);
     const outcome = await sender.store.put(key, limited, {
       meta: metaOf(sender, push, body.facts, body.md5),
       ifAbsent: job.ifAbsent,
-      onSent: job.onSent,
+      onSent: (bytes) => {
+        meter?.sent(bytes);
+        job.onSent?.(bytes);
+      },
       release: body.parts.release,
       signal,
     });
@@ -123,6 +135,7 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     if (error instanceof SnapshotMoved) return { kind: 'torn' };
     throw error;
   } finally {
+    meter?.close();
     await discard(body.parts);
   }
   const { md5, facts, storedBytes: storedSize } = await body.done;
@@ -200,9 +213,11 @@ export async function sendSegment(
   { keyOf, ...range }: SegmentJob,
   signal?: AbortSignal,
 ): Promise<SegmentSent> {
-  const compression = mayCompress(range.path) ? sender.compression : { kind: 'none' as const };
   for (;;) {
-    const reading = await sender.workers.range({ ...range, compression }, signal);
+    const reading = await sender.workers.range(
+      { ...range, compression: compressionOf(sender, range.path) },
+      signal,
+    );
     if (reading.kind === 'refused') return reading;
     if (reading.kind !== 'body') return { kind: 'moved' };
     // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
@@ -233,6 +248,14 @@ export async function sendSegment(
       await discard(reading.parts);
     }
   }
+}
+
+/** With `zstd:auto` level 1, and the rate by which a large file may get another one. */
+function compressionOf({ compression, bandwidth, link }: Sender, path: RelPath): JobCompression {
+  if (compression.kind === 'none' || !mayCompress(path)) return { kind: 'none' };
+  const { level } = compression;
+  if (level !== 'auto') return { kind: 'zstd', level };
+  return { kind: 'zstd', level: LEAST_LEVEL, linkBytesPerS: bandwidth?.bytesPerS ?? link?.bytesPerS };
 }
 
 function storedFile(

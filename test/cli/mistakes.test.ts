@@ -57,7 +57,11 @@ describe('a mistake', () => {
       "--spool-limit '8': not a size: it needs a unit, B, KiB, MiB, GiB, kB, MB or GB | --spool-limit 8MiB",
     ],
     [['--compression', 'zstd:0', ...TASK], "--compression 'zstd:0': not a compression"],
-    [['--compression', 'zstd:22', ...TASK], 'zstd, zstd:<1 to 19> or none | --compression zstd:19'],
+    [
+      ['--compression', 'zstd:22', ...TASK],
+      'zstd, zstd:<1 to 19>, zstd:auto or none | --compression zstd:19',
+    ],
+    [['--compression', 'none:auto', ...TASK], "--compression 'none:auto': not a compression"],
     [['--compression', 'none:1', ...TASK], "--compression 'none:1': not a compression"],
     [['--compression', 'gzip', ...TASK], "--compression 'gzip': not a compression"],
     [['--generations', '0', ...TASK], "--generations '0': not a whole number, 1 to 1000 | --generations 1"],

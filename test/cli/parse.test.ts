@@ -52,6 +52,7 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['verify-checkpoint', './check', { verify: { command: './check', atRestore: true, atCommit: false } }],
   ['compression', 'zstd:6', { compression: { kind: 'zstd', level: 6 } }],
   ['compression', 'zstd', { compression: { kind: 'zstd', level: 1 } }],
+  ['compression', 'zstd:auto', { compression: { kind: 'zstd', level: 'auto' } }],
   ['compression', 'none', { compression: { kind: 'none' } }],
   ['lanes', '4', { workers: 4 }],
   ['lanes', 'auto', { workers: 'auto' }],

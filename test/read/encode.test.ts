@@ -10,7 +10,7 @@ import {
   zlibCompressor,
   type Compressor,
 } from '../../src/read/encode.ts';
-import { collect, compressible, incompressible, MiB, ZSTD } from './read-all.ts';
+import { collect, compressible, incompressible, MiB, numbers, ZSTD } from './read-all.ts';
 
 /** A source as a worker has it: one memory for all chunks. */
 async function* chunksOf(content: Buffer): AsyncGenerator<Uint8Array, undefined> {
@@ -82,6 +82,45 @@ describe.each(compressors.map((compressor): [string, Compressor] => [compressor.
 it('prefers zstd-napi', async () => {
   expect((await loadCompressor())?.name).toBe('zstd-napi');
 });
+
+describe.each(compressors.map((compressor): [string, Compressor] => [compressor.name, compressor]))(
+  'a level by the rate of the link, with %s',
+  (_, compressor) => {
+    const large = numbers(20 * MiB);
+
+    async function stored(content: Buffer, linkBytesPerS: number | undefined): Promise<Buffer> {
+      const { parts } = await encode(chunksOf(content), {
+        sizeBytes: content.length,
+        compression: { ...ZSTD, linkBytesPerS },
+        compressor,
+        buffers: new Buffers(8 * MiB, 3),
+      });
+      const all: Uint8Array[] = [];
+      for (;;) {
+        const { done, value } = await parts.next();
+        all.push(Buffer.from(value));
+        if (done === true) return Buffer.concat(all);
+      }
+    }
+
+    it('stores less over a slow link, in the window of level 1', async () => {
+      const [usual, less] = [await stored(large, undefined), await stored(large, 1)];
+      expect(less.length * 1.2).toBeLessThan(usual.length);
+      expect(decompress(less).equals(large)).toBe(true);
+      // RFC 8878, 3.1.1.1.2: the exponent of the window's size stands above the lowest three bits.
+      expect(2 ** (10 + ((less[5] ?? 0) >> 3))).toBe(512 * 1024);
+    });
+
+    it('stores the same as ever over a fast one', async () => {
+      expect((await stored(large, 1e15)).equals(await stored(large, undefined))).toBe(true);
+    });
+
+    it('has one level for all files of one part', async () => {
+      const small = large.subarray(0, 8 * MiB);
+      expect((await stored(small, 1)).equals(await stored(small, undefined))).toBe(true);
+    });
+  },
+);
 
 it('sends files as they are where there is no zstd at all', async () => {
   const content = compressible(2 * MiB);

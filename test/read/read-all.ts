@@ -51,6 +51,16 @@ export function compressible(sizeBytes: number): Buffer {
   return bytes;
 }
 
+/** Numbers as a simulation writes them: three quarters of their size with zstd-1, less than a half with zstd-3. */
+export function numbers(sizeBytes: number): Buffer {
+  let state = 1;
+  const values = Float64Array.from({ length: sizeBytes / 8 }, (_, i) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.fround(1000 * Math.sin(i / 997)) + (state >>> 12) / 2 ** 24;
+  });
+  return Buffer.from(values.buffer);
+}
+
 /** About nine tenths of its size with zstd: stored compressed, and still in several parts. */
 export function slightlyCompressible(sizeBytes: number): Buffer {
   const bytes = randomBytes(sizeBytes);

@@ -56,7 +56,9 @@ describe('a limit of 1 MB/s', () => {
     const bandwidth = new Bandwidth(MB);
     const gone = takes(bandwidth, 5, MB);
     await vi.advanceTimersByTimeAsync(0);
+    expect(bandwidth.bytesPerS).toBe(MB);
     expect([bandwidth.lift(), bandwidth.lift()]).toEqual([true, false]);
+    expect(bandwidth.bytesPerS).toBeUndefined();
     await vi.advanceTimersByTimeAsync(0);
     expect(gone()).toBe(5);
     bandwidth.restore();

@@ -9,14 +9,15 @@ import type { Values } from './values.ts';
 const MOST_ZSTD_LEVEL = 19;
 
 const compression: Reader<Compression> = (text) => {
-  const [, kind, level = '1'] = /^(zstd|none)(?::(\d+))?$/.exec(text) ?? [];
+  const [, kind, level = '1'] = /^(zstd|none)(?::(\d+|auto))?$/.exec(text) ?? [];
   if (kind === 'none' && text === 'none') return { value: { kind: 'none' } };
+  if (kind === 'zstd' && level === 'auto') return { value: { kind: 'zstd', level } };
   if (kind === 'zstd' && Number(level) >= 1 && Number(level) <= MOST_ZSTD_LEVEL) {
     return { value: { kind: 'zstd', level: Number(level) } };
   }
   const example =
     kind === 'zstd' && isTooLarge(level, MOST_ZSTD_LEVEL) ? `zstd:${MOST_ZSTD_LEVEL}` : 'zstd:1';
-  return { is: `not a compression: zstd, zstd:<1 to ${MOST_ZSTD_LEVEL}> or none`, example };
+  return { is: `not a compression: zstd, zstd:<1 to ${MOST_ZSTD_LEVEL}>, zstd:auto or none`, example };
 };
 
 /** Less would be no rate but a stop: a record alone has some kB. */
@@ -40,7 +41,7 @@ export const SENDING = group('Sending:', {
   compression: {
     flags: '--compression <how>',
     kind: 'value',
-    help: 'zstd, zstd:<1 to 19> or none',
+    help: 'zstd, zstd:<1 to 19> or none; zstd:auto: more for large files while the link is slow',
     on: CAPTURING,
     read: compression,
     default: 'zstd:1',

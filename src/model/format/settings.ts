@@ -5,7 +5,10 @@ import type { SlurmJob } from '../slurm-job.ts';
 import type { NoticeChoice } from './notice.ts';
 
 export type ReclaimMode = 'auto' | 'now' | 'never';
-export type Compression = { readonly kind: 'zstd'; readonly level: number } | { readonly kind: 'none' };
+/** `auto`: as much as the link makes worth it. */
+export type Compression =
+  | { readonly kind: 'zstd'; readonly level: number | 'auto' }
+  | { readonly kind: 'none' };
 
 export interface StoreSettings {
   /** In the one form that its kind of store gives it (store/url.ts): `s3://bucket/prefix`. */

@@ -1,6 +1,7 @@
 // The task's stdout and stderr, stored while it runs (--log-output): at intervals, when we are to be stopped, and at the
 // end. A help for whoever looks at a machine that is gone: what cannot be stored of it is a warning, never a failure.
 import fs from 'node:fs';
+import { LEAST_LEVEL } from '../../model/compression-level.ts';
 import { reasonOf } from '../../model/errors.ts';
 import type { OutputsFrom } from '../../model/format/messages.ts';
 import { type OutputStream, parseOutputKey, streamPrefix } from '../../model/format/output-keys.ts';
@@ -48,7 +49,8 @@ export async function openOutputs(
     });
   if (sources.length === 0) return undefined;
   const compressor = compression.kind === 'zstd' ? await loadCompressor() : undefined;
-  const level = compression.kind === 'zstd' ? compression.level : 0;
+  // What the task writes is little: nothing to choose a level for.
+  const level = compression.kind === 'zstd' && compression.level !== 'auto' ? compression.level : LEAST_LEVEL;
   const followers = sources.map((source) => {
     const before = (signal: AbortSignal): Promise<StoredSegment | undefined> =>
       storedBefore(context, source.stream, compressor !== undefined, signal);

@@ -8,6 +8,7 @@ import { compileManifest, fixedPart } from '../../model/file/manifest.ts';
 import { escapePath, type KeyScope, recordPrefix } from '../../model/format/keys.ts';
 import type { CaptureRecord } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
+import { LinkRate } from '../../model/link-rate.ts';
 import { fingerprintRow } from '../../model/packed/fields.ts';
 import { PackedMap, Paths } from '../../model/packed/packed-map.ts';
 import { encodePath } from '../../model/path.ts';
@@ -193,7 +194,8 @@ function senderOf(
   const onSpoolFull = spoolWarner(log, settings);
   const { runId } = identity;
   const { index } = scope;
-  return { attempt, runToken, index, runId, compression, bandwidth, onSpoolFull, newId: randomUUID };
+  const link = compression.kind === 'zstd' && compression.level === 'auto' ? new LinkRate() : undefined;
+  return { attempt, runToken, index, runId, compression, bandwidth, link, onSpoolFull, newId: randomUUID };
 }
 
 function mayReclaim({ reclaim, sharedWorkdir }: Settings): boolean {
