@@ -104,6 +104,8 @@ export class Ledger {
   #writtenMs = performance.now();
   /** The set that the attempt resumed from, for its later records: `<attempt>-<generation>`. */
   restored: string | undefined;
+  /** The last record says that sets are deleted. */
+  pruned: true | undefined;
   /** What the attempt has used, asked for each record. */
   used: (() => CaptureRecord['resources']) | undefined;
   /** Pushes that no record names yet, each with its path. */
@@ -218,6 +220,7 @@ export class Ledger {
       partials: [...this.#partials],
       kept: Object.fromEntries(this.#kept),
       generations: [...this.#generations],
+      pruned: this.pruned,
       left: [...(extra.left ?? [])],
       end: extra.end,
       resources: this.used?.(),

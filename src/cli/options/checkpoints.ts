@@ -36,6 +36,12 @@ export const CHECKPOINTS = group('Checkpoints:', {
     read: count(1, 1000),
     default: '2',
   },
+  'drop-checkpoints-when-done': {
+    flags: '--drop-checkpoints-when-done',
+    kind: 'flag',
+    help: 'delete the sets once the index is done, with no result incomplete',
+    on: CAPTURING,
+  },
   newest: {
     flags: '--newest <n>',
     kind: 'value',
@@ -70,7 +76,15 @@ export const CHECKPOINTS = group('Checkpoints:', {
 });
 
 type CheckpointSettings = Pick<ManifestPatterns, 'newest'> &
-  Pick<Settings, 'companionIntervalMs' | 'checkpointSettleMs' | 'checkpointLast' | 'generations' | 'verify'>;
+  Pick<
+    Settings,
+    | 'companionIntervalMs'
+    | 'checkpointSettleMs'
+    | 'checkpointLast'
+    | 'generations'
+    | 'dropCheckpoints'
+    | 'verify'
+  >;
 
 export function checkpointsOf(values: Values, { command, workdir }: Place): CheckpointSettings {
   return {
@@ -79,6 +93,7 @@ export function checkpointsOf(values: Values, { command, workdir }: Place): Chec
       checkPattern(text, source, workdir),
     ),
     generations: values.of(CHECKPOINTS.generations),
+    dropCheckpoints: values.has(CHECKPOINTS['drop-checkpoints-when-done']),
     newest: values.of(CHECKPOINTS.newest),
     companionIntervalMs: values.of(CHECKPOINTS['companion-interval']),
     verify: verificationOf(values, command === 'watch'),

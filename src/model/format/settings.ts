@@ -109,6 +109,8 @@ export interface Settings {
   readonly checkpointLast: string | undefined;
   /** How many complete generations are kept, at least 1. */
   readonly generations: number;
+  /** Checkpoint sets are deleted when the index is done. */
+  readonly dropCheckpoints?: boolean | undefined;
   readonly graceMs: number;
   readonly drainTimeoutMs: number;
   readonly rescanMs: number;

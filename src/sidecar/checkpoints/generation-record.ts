@@ -229,3 +229,15 @@ export function dropStoredResults({ ledger }: Needs<'ledger'>): readonly string[
   const alive = new Set(after.flatMap(keysOf));
   return [...new Set(before.flatMap(keysOf))].filter((key) => !alive.has(key));
 }
+
+/**
+ * With `--drop-checkpoints-when-done` the last record names no sets, and says so: a later start looks for none that an
+ * earlier record names. Returns their objects; the caller writes that record and then deletes them.
+ */
+export function dropCheckpoints({ ledger, settings }: Needs<'ledger' | 'settings'>): readonly string[] {
+  if (settings.dropCheckpoints !== true) return [];
+  const dropped = ledger.generations.flatMap(keysOf);
+  ledger.setGenerations([]);
+  ledger.pruned = true;
+  return [...new Set(dropped)];
+}

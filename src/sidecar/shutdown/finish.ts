@@ -12,7 +12,7 @@ import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { reached } from '../../native/failpoint.ts';
 import { factsBeneath } from '../../native/files.ts';
 import { isLost, StoreError } from '../../store/contract/store.ts';
-import { dropStoredResults } from '../checkpoints/generation-record.ts';
+import { dropCheckpoints, dropStoredResults } from '../checkpoints/generation-record.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
 import { type Doubt, moveToPartial } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';
@@ -84,13 +84,14 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
     verdict.kind === 'done' ? await resolveEarlier(parts, unfinished, window.record) : undefined;
   const told = [...left, ...(earlier?.left ?? [])];
   const obsolete = dropStoredResults(context);
+  const dropped = verdict.kind === 'done' && told.length === 0 ? dropCheckpoints(context) : [];
   reached('finish.before-record');
   const recorded = await lastRecord(parts, run, verdict, told);
   reached('finish.after-record');
   if (!recorded && context.outage.isLost) verdict = verdictWhenLost(verdict);
   let status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
   if (recorded) {
-    await deleteObsolete(context, [...obsolete, ...(earlier?.obsolete ?? [])], window.record);
+    await deleteObsolete(context, [...obsolete, ...dropped, ...(earlier?.obsolete ?? [])], window.record);
     await parts.results.deleteObsolete().catch((error: unknown) => context.log.warn(reasonOf(error)));
     await parts.reclaims.atEnd(parts).catch((error: unknown) => {
       context.log.warn(`local files stay: ${reasonOf(error)}`);
