@@ -101,7 +101,10 @@ export function atPlace(
 export function nothingThere({ url }: Store, taskName?: string): CaptureError {
   const of = taskName === undefined ? '' : ` of task ${taskName}`;
   return new CaptureError(EXIT.inputMissing, `nothing is stored${of} under ${url}`, {
-    hint: 'name the prefix that the jobs were given as --to',
+    hint:
+      taskName === undefined
+        ? 'name the prefix that the jobs were given as --to'
+        : 'name the prefix that the jobs were given as --to, and leave --task-name out to hear which tasks are there',
   });
 }
 
