@@ -88,17 +88,23 @@ async function tellEnd({ kind, dryRun, settings }: Asked, status: ExitStatus, sp
   const { notify: target, identity, to, preemptedStatus } = settings;
   if (target === undefined || dryRun || kind === 'restore') return;
   if (status === preemptedStatus || status === EXIT.fenced) return;
-  const { notify } = await import('../notify/notify.ts');
+  const { notify, openStops } = await import('../notify/notify.ts');
   const { taskName: task, index } = identity;
   const which = index === undefined ? task : `${task} ${index}`;
-  const why = await notify(target, {
+  const told = {
     event: status === EXIT.ok ? 'done' : 'failed',
     text: status === EXIT.ok ? `${which} is done` : `${which} failed with exit status ${status}`,
     task,
     index,
     status,
     store: to.url,
-  });
+  } as const;
+  // A signal ends the telling, and not with a status of its own: the run is over.
+  const stops = openStops();
+  const stopping = new AbortController();
+  void stops.first.then(({ signal }) => stopping.abort(new Error(`stopped by ${signal}`)));
+  const why = await notify(target, told, stopping.signal);
+  stops.close();
   if (why !== undefined) speak(`--notify did not work: ${why}`, 'warn');
 }
 

@@ -6,8 +6,10 @@ import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reasonOf } from '../model/errors.ts';
 import type { NotifyTarget } from '../model/format/settings.ts';
-import { type BackOff, pauseAfter } from '../model/waiting.ts';
+import { type BackOff, linkSignals, pauseAfter } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
+
+export { openStops } from '../native/stops.ts';
 
 /** `done`: the task ended with 0 and everything is stored. `all-done`: of a whole array. */
 export type NotifyEvent = 'done' | 'failed' | 'all-done';
@@ -32,22 +34,31 @@ const ANSWER_MS = 10_000;
 const COMMAND_MS = 30_000;
 const BACK_OFF: BackOff = { firstMs: 1000, mostMs: 4000 };
 
-/** Undefined if it was told, else why not: never the address, which may hold a secret. */
-export async function notify(target: NotifyTarget, told: Notification): Promise<string | undefined> {
+/**
+ * Undefined if it was told, else why not: never the address, which may hold a secret. The signal ends it: whoever has
+ * no time left tells nobody.
+ */
+export async function notify(
+  target: NotifyTarget,
+  told: Notification,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const body = JSON.stringify({ ...told, host: os.hostname(), at: new Date(clockMs()).toISOString() });
   try {
-    return target.kind === 'url' ? await post(target.url, body) : await command(target.command, told, body);
+    return target.kind === 'url'
+      ? await post(target.url, body, signal)
+      : await command(target.command, told, { body, signal });
   } catch (error) {
     return reasonOf(error);
   }
 }
 
 /** Three tries; an answer that will not change is the last (RFC 9110, 4xx but 408 and 429). */
-async function post(url: string, body: string): Promise<string | undefined> {
+async function post(url: string, body: string, signal: AbortSignal): Promise<string | undefined> {
   let why: string | undefined;
   for (let tries = 0; tries < TRIES; tries += 1) {
-    if (tries > 0) await sleep(pauseAfter(BACK_OFF, tries - 1));
-    const answer = await postOnce(url, body);
+    if (tries > 0) await sleep(pauseAfter(BACK_OFF, tries - 1), undefined, { signal });
+    const answer = await postOnce(url, body, signal);
     if (answer === undefined) return undefined;
     why = answer.why;
     if (answer.isFinal) break;
@@ -58,14 +69,16 @@ async function post(url: string, body: string): Promise<string | undefined> {
 async function postOnce(
   url: string,
   body: string,
+  stop: AbortSignal,
 ): Promise<{ readonly why: string; readonly isFinal: boolean } | undefined> {
+  const { signal, unlink } = linkSignals(stop, AbortSignal.timeout(ANSWER_MS));
   try {
     const answer = await fetch(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body,
       redirect: 'error',
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal,
     });
     await answer.body?.cancel();
     const { ok, status } = answer;
@@ -74,14 +87,16 @@ async function postOnce(
   } catch (error) {
     // fetch itself only says that it failed.
     const { cause } = error as { readonly cause?: unknown };
-    return { why: reasonOf(cause ?? error), isFinal: false };
+    return { why: reasonOf(cause ?? error), isFinal: stop.aborted };
+  } finally {
+    unlink();
   }
 }
 
 async function command(
   text: string,
   { event, index, status }: Notification,
-  body: string,
+  { body, signal }: { readonly body: string; readonly signal: AbortSignal },
 ): Promise<string | undefined> {
   const child = spawn('/bin/sh', ['-c', text], {
     stdio: ['pipe', 2, 2],
@@ -93,6 +108,7 @@ async function command(
     },
     timeout: COMMAND_MS,
     killSignal: 'SIGKILL',
+    signal,
   });
   // One that does not read it is right, too (EPIPE).
   child.stdin?.on('error', () => undefined);

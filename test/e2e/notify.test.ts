@@ -56,4 +56,13 @@ describe('a run with --notify', () => {
     expect(run.stderr()).toContain('--notify did not work: the answer was 410');
     expect(run.stderr()).not.toContain('secret');
   });
+
+  it('keeps the status of the run if a signal ends the telling', async () => {
+    const task = ['sh', '-c', 'echo 1 > r.dat'];
+    const run = place.run(['-r', 'r.dat', '--notify', 'echo telling >&2; sleep 60'], task);
+    await run.says('telling');
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status).toBe(0);
+    expect(run.stderr()).toContain('--notify did not work');
+  });
 });

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { notify, type Notification } from '../../src/notify/notify.ts';
 import { type Listener, openListener } from './listener.ts';
 
+const NEVER = new AbortController().signal;
 const TOLD: Notification = {
   event: 'failed',
   text: 'lmp 3 failed with exit status 5',
@@ -20,7 +21,7 @@ describe('a notification by POST', () => {
     listener = await openListener();
   });
   afterEach(() => listener.close());
-  const post = (): Promise<string | undefined> => notify({ kind: 'url', url: listener.url }, TOLD);
+  const post = (): Promise<string | undefined> => notify({ kind: 'url', url: listener.url }, TOLD, NEVER);
 
   it('is one JSON object that says what ended, how and where', async () => {
     expect(await post()).toBeUndefined();
@@ -47,7 +48,7 @@ describe('a notification by POST', () => {
   it('says why nobody answers, and never where it was sent: that may be a secret', async () => {
     const url = listener.url;
     await listener.close();
-    const why = await notify({ kind: 'url', url }, TOLD);
+    const why = await notify({ kind: 'url', url }, TOLD, NEVER);
     expect(why).toContain('ECONNREFUSED');
     expect(why).not.toContain('secret');
     listener = await openListener();
@@ -60,7 +61,8 @@ describe('a notification by command', () => {
     dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-notify-'));
   });
   afterEach(() => fs.rmSync(dir, { recursive: true }));
-  const run = (command: string): Promise<string | undefined> => notify({ kind: 'command', command }, TOLD);
+  const run = (command: string): Promise<string | undefined> =>
+    notify({ kind: 'command', command }, TOLD, NEVER);
 
   it('gives the command the JSON on its standard input, and what matters most in variables', async () => {
     const file = path.join(dir, 'told');

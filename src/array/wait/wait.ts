@@ -172,12 +172,12 @@ async function end(
   { store, taskName: task }: Place,
   asked: Asked,
   { counts, status, text }: End,
-  { log }: Tools,
+  { log, signal }: Tools,
 ): Promise<ExitStatus> {
   if (asked.notify === undefined) return status;
   const event = status === EXIT.ok ? 'all-done' : 'failed';
   const told = { event, text: `${task}: ${text}`, task, status, store: store.url, counts } as const;
-  const why = await notify(asked.notify, told);
+  const why = await notify(asked.notify, told, signal);
   if (why !== undefined) log.warn(`--notify did not work: ${why}`);
   return status;
 }
