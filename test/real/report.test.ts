@@ -129,6 +129,54 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
     });
   });
 
+  it('orders its table by what is asked for, up and down', async () => {
+    const url = await reportOn((store) => fillArray(store, { indices: 100, nowMs: Date.now() }));
+    const page = await chromium.open(url, DESKTOP);
+    const column = (at: number): Promise<string[]> =>
+      page.evaluate(
+        `[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[${at}].textContent)`,
+      );
+    const clickOn = (title: string): Promise<void> =>
+      page.evaluate(`document.querySelector('#table [data-column="${title}"]').click()`);
+    expect((await column(1)).slice(0, 3)).toEqual(['failed 137', 'stale', 'done']);
+    await clickOn('index');
+    expect((await column(0)).slice(0, 3)).toEqual(['0', '1', '2']);
+    await clickOn('index');
+    expect((await column(0)).slice(0, 3)).toEqual(['98', '97', '96']);
+    await clickOn('attempts');
+    expect((await column(2)).slice(0, 2)).toEqual(['3', '3']);
+    expect(await page.evaluate("document.querySelector('#table [aria-sort]').ariaSort")).toBe('descending');
+    await page.evaluate("document.querySelector('#next-page').click()");
+    expect(await text(page, '#page')).toBe('page 2 of 2');
+    expect(await rows(page)).toBe(49);
+  });
+
+  it('shows the indices of a reason when it is clicked, each with its attempts in time', async () => {
+    const url = await reportOn((store) => fillArray(store, { indices: 1000, nowMs: Date.now() }));
+    const page = await chromium.open(url, DESKTOP);
+    expect(await page.evaluate("document.querySelectorAll('.lane').length")).toBe(0);
+    await page.evaluate("document.querySelectorAll('#why td button')[1].click()");
+    expect(await rows(page)).toBe(5);
+    const lanes = await page.evaluate<string[]>(
+      "[...document.querySelectorAll('.lane')].map((one) => one.ariaLabel)",
+    );
+    expect(lanes).toHaveLength(5);
+    for (const lane of lanes) expect(lane).toMatch(/^failed 137; (attempt \d from .*)+, failed$/);
+    expect(page.said).toEqual([]);
+  });
+
+  it('goes back to what was shown before, as any page does', async () => {
+    const url = await reportOn((store) => fillArray(store, { indices: 10, nowMs: Date.now() }));
+    const page = await chromium.open(`${url}#q=3-7`, DESKTOP);
+    await page.evaluate("document.querySelector('#table a').click()");
+    await page.until(isOpen);
+    expect(await hash(page)).toBe('#index=7&q=3-7');
+    await page.evaluate('history.back()');
+    await page.until(`!${isOpen}`);
+    expect(await hash(page)).toBe('#q=3-7');
+    expect(await rows(page)).toBe(5);
+  });
+
   it('opens the cell that is clicked', async () => {
     const url = await reportOn((store) => fillArray(store, { indices: 10, nowMs: Date.now() }));
     const page = await chromium.open(url, DESKTOP);
@@ -145,7 +193,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
     const page = await chromium.open(`${url}#index=1`, DESKTOP);
     await page.until(isOpen);
     const labels = await page.evaluate<string[]>(
-      "[...document.querySelectorAll('[role=img]:not(.share)')].map((one) => one.ariaLabel)",
+      "[...document.querySelectorAll('.chart > [role=img]')].map((one) => one.ariaLabel)",
     );
     expect(labels).toHaveLength(6);
     for (const label of labels) expect(label).toMatch(/^.+, from 20\S+ \S+Z to 20\S+ \S+Z: .* at most \d/);

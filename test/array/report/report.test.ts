@@ -204,6 +204,13 @@ describe('a page', () => {
     expect(html).toMatch(/\/\*! uPlot\nThe MIT License \(MIT\)[^*]*THE SOFTWARE IS PROVIDED/);
   });
 
+  it('is a file of the program of its own: the other commands do not grow by its library', () => {
+    const programs = fs
+      .readdirSync('dist')
+      .filter((name) => fs.readFileSync(`dist/${name}`).includes('uPlot'));
+    expect(programs).toEqual(['report.code']);
+  });
+
   it('holds a bounded number of attempts of an index, and counts those before', async () => {
     for (let attempt = 1; attempt <= 250; attempt += 1)
       store({ index: '0', attempt, seq: 3, kind: 'preempted' });

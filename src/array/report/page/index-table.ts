@@ -11,8 +11,8 @@ const ROWS = 50;
 interface Column {
   readonly title: string;
   readonly kind?: 'number' | 'words';
-  /** Of two rows the one with the lower comes first. */
-  readonly key: (entry: IndexEntry) => number | string;
+  /** Of two rows the one with the lower comes first; without it, the one with the lower index. */
+  readonly key?: (entry: IndexEntry) => number | string;
   readonly cell: (entry: IndexEntry) => string | Node;
 }
 
@@ -89,6 +89,7 @@ function inOrder(
     );
   const sign = by.descending ? -1 : 1;
   const { key } = by.column;
+  if (key === undefined) return entries.toSorted((a, b) => sign * compareIndices(a.index, b.index));
   return entries.toSorted((a, b) => {
     const [left, right] = [key(a), key(b)];
     return sign * (left < right ? -1 : left > right ? 1 : 0) || compareIndices(a.index, b.index);
@@ -112,8 +113,7 @@ function columnsOf(report: Report, open: Asks['open']): readonly Column[] {
     },
   });
   return [
-    // An array is in the order of its indices.
-    { title: 'index', key: () => 0, cell: ({ index }) => linkTo(index, open) },
+    { title: 'index', cell: ({ index }) => linkTo(index, open) },
     {
       title: 'state',
       key: ({ state }) => STATES.indexOf(state),

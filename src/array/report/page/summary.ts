@@ -9,7 +9,7 @@ import {
   stateText,
   textOf,
 } from '../data.ts';
-import { byId, el, number, table, type Cell } from './dom.ts';
+import { byId, button, el, number, table, type Cell } from './dom.ts';
 import { bytesText, countText, durationText, shareText } from './words.ts';
 
 const SLOWEST = 10;
@@ -79,7 +79,7 @@ export function showWhatWentWrong(report: Report, entries: readonly IndexEntry[]
 }
 
 /** By how the last attempt ended, the most frequent first. */
-function reasonsOf(report: Report, entries: readonly IndexEntry[], { open }: Asks): HTMLElement {
+function reasonsOf(report: Report, entries: readonly IndexEntry[], { open, query }: Asks): HTMLElement {
   const byReason = new Map<string, IndexEntry[]>();
   for (const entry of entries) {
     const last = lastOf(entry);
@@ -93,7 +93,7 @@ function reasonsOf(report: Report, entries: readonly IndexEntry[], { open }: Ask
     .slice(0, REASONS)
     .map(([how, of]) => [
       number(countText(of.length)),
-      { content: how, class: 'words' },
+      { content: button(how, () => query(how), { title: 'show only these' }), class: 'words' },
       { content: linksTo(of, open), class: 'words' },
     ]);
   const more = reasons.length > REASONS ? `, the ${REASONS} most frequent of ${reasons.length} reasons` : '';

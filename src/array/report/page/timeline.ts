@@ -3,6 +3,8 @@ import type { End, IndexEntry } from '../data.ts';
 import { chart, type Chart, type Series } from './chart.ts';
 import { el } from './dom.ts';
 import { stretchesOf } from './in-time.ts';
+import { lanes } from './lanes.ts';
+import type { Asks } from './summary.ts';
 import { countText, durationText } from './words.ts';
 
 /** Those that end at once stand upon one another, the first lowest. */
@@ -19,7 +21,7 @@ export interface Timeline {
   draw(): void;
 }
 
-export function timeline(place: HTMLElement): Timeline {
+export function timeline(place: HTMLElement, asks: Asks): Timeline {
   let charts: readonly Chart[] = [];
   return {
     show: (entries) => {
@@ -27,6 +29,7 @@ export function timeline(place: HTMLElement): Timeline {
       charts = chartsOf(entries);
       place.replaceChildren(
         ...(charts.length === 0 ? [el('p', { class: 'note' }, 'No attempt has begun.')] : []),
+        lanes(entries, asks) ?? '',
         ...charts.map(({ element }) => element),
       );
       for (const one of charts) one.draw();

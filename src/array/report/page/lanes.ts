@@ -1,0 +1,79 @@
+// The attempts of a few indices in time, a lane for each index: what was kept of an attempt in one colour, what was lost
+// in that of its end. Of more indices timeline.ts shows how many.
+import { type AttemptRow, type End, type IndexEntry, stateText } from '../data.ts';
+import { dot, el } from './dom.ts';
+import { type Asks, linkTo } from './summary.ts';
+import { durationText, timeText } from './words.ts';
+
+/** More nobody compares. */
+const MOST = 40;
+
+const COLOURS: Readonly<Record<End, string>> = {
+  failed: 'failed',
+  killed: 'stale',
+  preempted: 'preempted',
+  ended: 'ended',
+  running: 'running',
+  done: 'done',
+};
+
+/** Undefined if there are too many, or none has begun. */
+export function lanes(entries: readonly IndexEntry[], { open }: Asks): HTMLElement | undefined {
+  const attempts = entries.length > MOST ? [] : entries.flatMap((entry) => entry.attempts);
+  if (attempts.length === 0) return undefined;
+  const first = attempts.reduce((least, { from }) => Math.min(least, from), Infinity);
+  const last = attempts.reduce((most, { from, ran }) => Math.max(most, from + ran), 0);
+  const ends = new Set(attempts.filter(({ ran, kept }) => ran > kept).map(({ end }) => end));
+  const rows = entries.map((entry) =>
+    el(
+      'li',
+      {},
+      linkTo(entry.index, open),
+      el(
+        'span',
+        { class: 'lane', role: 'img', 'aria-label': wordsOf(entry) },
+        ...entry.attempts.flatMap((one) => barsOf(one, { first, length: Math.max(1, last - first) })),
+      ),
+    ),
+  );
+  return el(
+    'div',
+    { class: 'chart' },
+    el('h3', {}, 'Attempts of each index'),
+    el('ol', { class: 'lanes' }, ...rows),
+    el('p', { class: 'lane-times' }, el('span', {}, timeText(first)), el('span', {}, timeText(last))),
+    el(
+      'p',
+      { class: 'note legend' },
+      el('span', {}, dot('kept'), 'kept'),
+      ...[...ends].map((end) => el('span', {}, dot(COLOURS[end]), `lost: ${end}`)),
+    ),
+  );
+}
+
+function barsOf(
+  { from, ran, kept, end, attempt }: AttemptRow,
+  { first, length }: { readonly first: number; readonly length: number },
+): readonly HTMLElement[] {
+  const bar = (colour: string, start: number, seconds: number): HTMLElement => {
+    const made = el('i', {
+      title: `attempt ${attempt}: kept ${durationText(kept)} of ${durationText(ran)}, ${end}`,
+    });
+    made.style.left = `${(100 * (start - first)) / length}%`;
+    made.style.width = `max(2px, ${(100 * seconds) / length}%)`;
+    made.style.background = `var(--${colour})`;
+    return made;
+  };
+  return [
+    ...(kept > 0 ? [bar('kept', from, kept)] : []),
+    ...(ran > kept || ran === 0 ? [bar(COLOURS[end], from + kept, ran - kept)] : []),
+  ];
+}
+
+function wordsOf(entry: IndexEntry): string {
+  const attempts = entry.attempts.map(
+    ({ attempt, from, ran, end }) =>
+      `attempt ${attempt} from ${timeText(from)} for ${durationText(ran)}, ${end}`,
+  );
+  return [stateText(entry), ...attempts].join('; ');
+}
