@@ -12,6 +12,7 @@ import { ARRAY_OPTION, STALE_OPTION } from '../array-option.ts';
 import { numberText } from '../columns.ts';
 import { type ArrayCommand, type CarryOut, type Line, refuseOperands, type Tools } from '../command.ts';
 import { detailsOf, READS_AT_ONCE } from '../details.ts';
+import { sayOthers } from '../others.ts';
 import { nothingThere, openPlace, type Place, readPlace } from '../place.ts';
 import { indicesDone, openProgress } from '../progress.ts';
 import { type IndexState, statesOf } from '../state.ts';
@@ -80,11 +81,12 @@ function carryOutOf(line: Line): CarryOut {
 }
 
 async function report(place: Place, asked: Asked, tools: Tools): Promise<void> {
-  const { rows, nowMs } = await survey(place, clockMs(), tools.signal);
-  if (rows.length === 0) throw nothingThere(place.store, place.taskName);
-  const states = [...statesOf({ rows, nowMs }, asked.staleAfterMs, asked.set)];
+  const found = await survey(place, clockMs(), tools.signal);
+  if (found.rows.length === 0) throw nothingThere(place.store, place.taskName);
+  sayOthers(found, asked.set, tools);
+  const states = [...statesOf(found, asked.staleAfterMs, asked.set)];
   const attempts = states.reduce((sum, { row }) => sum + (row?.attempts ?? 0), 0);
-  const page: Page = { texts: new Texts(), nowMs, mostSteps: stepsFor(attempts) };
+  const page: Page = { texts: new Texts(), nowMs: found.nowMs, mostSteps: stepsFor(attempts) };
   if (asked.file === undefined) return writePage(place, { states, page }, { ...tools, sink: tools.out });
   const file = openOutputFile(asked.file);
   try {

@@ -5,8 +5,9 @@ import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { formatIndices, numberOfIndex } from '../../model/index-set.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { ArrayCommand, CarryOut, Line, Tools } from '../command.ts';
+import { sayOthers } from '../others.ts';
 import { nothingThere, openPlace, type Place } from '../place.ts';
-import { countsOf, type IndexState, othersThan, type State, STATES, statesOf } from '../state.ts';
+import { countsOf, type IndexState, type State, STATES, statesOf } from '../state.ts';
 import { survey, type Survey } from '../survey.ts';
 import { writeJson } from './json.ts';
 import { showIndex } from './one-index.ts';
@@ -60,7 +61,7 @@ async function status(place: Place, asked: Asked, tools: Tools): Promise<boolean
   const look = async (): Promise<View> => viewOf(place, await surveyed(place, tools), asked);
   if (everyMs !== undefined) return watchArray(look, everyMs, tools);
   const found = await surveyed(place, tools);
-  sayOthers(found, asked, tools);
+  sayOthers(found, asked.set, tools);
   const view = viewOf(place, found, asked);
   if (suggest !== undefined) {
     await writeSuggestion(view, suggest, tools);
@@ -84,14 +85,6 @@ function viewOf(place: Place, found: Survey, { set, staleAfterMs, all, details }
 
 function isAllDone({ counts }: View): boolean {
   return STATES.every((state) => state === 'done' || counts[state] === 0);
-}
-
-function sayOthers(found: Survey, { set }: Asked, { log }: Tools): void {
-  const others = set === undefined ? [] : othersThan(found, set);
-  if (others.length === 0) return;
-  const shown = others.slice(0, 5).join(', ');
-  const more = others.length > 5 ? ` and ${others.length - 5} more` : '';
-  log.warn(`not of --array, and not counted: ${shown}${more}`);
 }
 
 /** Nothing at all if there are none: `[ -z "$again" ]`. */

@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { IndexEntry, Report, ReportHead } from '../../../src/array/report/data.ts';
+import { killTree, openPlace, program, until } from '../../e2e/support.ts';
 import { run, start } from '../ran.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
 import { fillArray } from './array-of.ts';
@@ -146,9 +147,10 @@ describe.each(STORE_KINDS)('capture report of %s', (kind) => {
 
   it('writes to stdout alone on request', async () => {
     fillKilled(stored, Date.now());
-    const ran = await run('report', stored, '-o', '-');
+    const ran = await run('report', stored, '--array', '3', '-o', '-');
     expect(ran.status).toBe(0);
-    expect(reportOf(ran.stdout).entries.map(({ index }) => index)).toEqual(['3', '4']);
+    expect(reportOf(ran.stdout).entries.map(({ index }) => index)).toEqual(['3']);
+    expect(ran.stderr).toContain('not of --array, and not counted: 4');
     expect(ran.stderr).not.toContain('wrote');
     expect(fs.readdirSync(dir)).toEqual([]);
   });
@@ -261,4 +263,42 @@ describe('the file of a report', () => {
     }
     expect(fs.readdirSync(dir)).toEqual([]);
   });
+});
+
+it('tells how attempts ended that were really killed and preempted, and where each went on', async () => {
+  stored = await openStoreOfRecords('a directory');
+  const place = openPlace({ below: '/dev/shm' });
+  try {
+    const attempt = async (end: (pid: number) => void): Promise<void> => {
+      const before = checkpoints();
+      const task = [process.execPath, program('rewrite-in-turn.mjs')];
+      const one = place.run(['-k', 'a.chk', '-k', 'b.chk', '--checkpoint-settle', '1h'], task);
+      await one.says(/from \d+ \d+/);
+      await until(() => checkpoints() > before, 'a checkpoint of this attempt');
+      end(one.pid);
+      await one.status;
+      place.freshWork();
+    };
+    const checkpoints = (): number =>
+      place.records().filter(({ name }) => name.endsWith('.checkpoint')).length;
+    await attempt(killTree);
+    await attempt((pid) => process.kill(pid, 'SIGTERM'));
+    const ran = place.capture(['report', place.store, '-o', '-']);
+    expect(await ran.status).toBe(0);
+    const [entry] = reportOf(ran.stdout()).entries;
+    expect(entry).toMatchObject({ state: 'preempted', checkpoint: expect.any(Number) as number });
+    const [first, second] = entry?.attempts ?? [];
+    expect(first).toMatchObject({ attempt: 1, end: 'killed' });
+    expect(second).toMatchObject({
+      attempt: 2,
+      end: 'preempted',
+      restored: expect.stringMatching(/^1-\d+$/) as string,
+    });
+    for (const { from, ran: lasted, kept } of entry?.attempts ?? []) {
+      expect(kept).toBeLessThanOrEqual(lasted);
+      expect(from + lasted).toBeLessThanOrEqual(Date.now() / 1000 + 1);
+    }
+  } finally {
+    place.close();
+  }
 });
