@@ -9,8 +9,8 @@ export function nearestWord(word: string, candidates: readonly string[]): string
   let fewest = MOST_EDITS + 1;
   for (const candidate of candidates) {
     const edits = editDistance(word, candidate);
-    // Half of the shorter one must remain: `true` is no mistyped `run`.
-    if (edits < fewest && edits <= Math.min(word.length, candidate.length) / 2) {
+    // More than half of the shorter one must remain: `true` is no mistyped `prune`.
+    if (edits < fewest && edits < Math.min(word.length, candidate.length) / 2) {
       fewest = edits;
       nearest = candidate;
     }

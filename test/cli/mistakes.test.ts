@@ -36,7 +36,7 @@ describe('a mistake', () => {
     [['./sim', '-in', 'x'], "-- is missing before './sim' | capture [options] -- ./sim"],
     [['run', 'true'], "-- is missing before 'true' | capture [options] -- true"],
     [['true', ...TASK], "'true' stands between the options and the task | "],
-    [['hush'], "unknown command 'hush' | capture flush; a task stands behind --: capture [options] -- hush"],
+    [['flus'], "unknown command 'flus' | capture flush; a task stands behind --: capture [options] -- flus"],
     [['flsh', '--timeout', '1m'], "unknown command 'flsh' | capture flush"],
     [['help'], "unknown command 'help' | capture --help"],
     [['verson'], "unknown command 'verson' | capture --version"],
