@@ -9,6 +9,7 @@ import { logsCommand } from './logs/logs.ts';
 import { lsCommand } from './ls/ls.ts';
 import { pruneCommand } from './prune/prune.ts';
 import { reportCommand } from './report/report.ts';
+import { rmCommand } from './rm/rm.ts';
 import { statusCommand } from './status/status.ts';
 import { verifyCommand } from './verify/verify.ts';
 import { waitCommand } from './wait/wait.ts';
@@ -19,6 +20,7 @@ export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
   ls: lsCommand,
   cat: catCommand,
   verify: verifyCommand,
+  rm: rmCommand,
   prune: pruneCommand,
   logs: logsCommand,
   report: reportCommand,

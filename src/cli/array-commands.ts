@@ -8,6 +8,7 @@ export const ARRAY_COMMANDS = {
   ls: 'what is stored of one index, object by object',
   cat: 'one result on stdout, decompressed and checked',
   verify: 'is everything that the records name there, and whole?',
+  rm: 'deletes all that is stored of an index',
   prune: 'deletes checkpoints of what is done, and what deaths have left',
   logs: 'what the task of an index wrote to stdout and stderr (--log-output)',
   report: 'one page that shows the whole array, and what was saved and lost',

@@ -13,7 +13,7 @@ import { type ArrayCommand, type Line, refuseOperands, type Tools } from '../com
 import { atPlace, nothingThere, type Place, readPlace } from '../place.ts';
 import { survey, type IndexRow } from '../survey.ts';
 import { Pruning } from './pruning.ts';
-import { type Kind, KINDS } from './shape.ts';
+import { type Kind, KINDS } from '../shape.ts';
 
 const OPTIONS = group('Prune:', {
   array: { ...ARRAY_OPTION, help: 'only of these indices' },

@@ -8,7 +8,7 @@ import type { ListedObject } from '../../store/contract/store.ts';
 import type { Place } from '../place.ts';
 import type { IndexRow } from '../survey.ts';
 import { type EndedIndex, endedIndex, isStartedAgain } from './ended-index.ts';
-import { type Kind, shapeOf } from './shape.ts';
+import { type Kind, shapeOf } from '../shape.ts';
 
 /** Each is a HEAD and a DELETE, and for the first of an index the reading of its records. */
 const OBJECTS_AT_ONCE = 16;

@@ -57,7 +57,7 @@ export function unionOf(
   const partials: StoredFile[] = [];
   const generations = new Map<string, Generation>();
   const foreign = new Set<string>();
-  for (const { record, results: stored } of records) {
+  for (const { record, results: stored } of afterRemoval(records)) {
     const sameRun = record.runId === runId;
     for (const file of stored) (sameRun ? results : foreignResults).set(file.path, file);
     // A result that turned out to be a death's was moved away; a list segment may still name it. It had replaced what
@@ -97,6 +97,16 @@ export function unionOf(
       restored: record.restored,
     })),
   };
+}
+
+/** From the last that says that nothing of the earlier ones is stored any more. */
+function afterRemoval(records: readonly WholeRecord[]): readonly WholeRecord[] {
+  return records.slice(
+    Math.max(
+      0,
+      records.findLastIndex(({ record }) => record.removed === true),
+    ),
+  );
 }
 
 /** `<attempt>-<generation>`, as in keys and CAPTURED_RESTORED. */

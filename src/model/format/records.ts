@@ -158,6 +158,8 @@ const recordSchema = z.object({
   generations: z.array(generation).max(GENERATIONS_LIMIT).default([]),
   /** Sets of its run that earlier records name, and this one does not, are deleted. */
   pruned: z.boolean().optional(),
+  /** Nothing that earlier records name is stored any more, of no run (`capture rm`). */
+  removed: z.boolean().optional(),
   left: z.array(leftFile).default([]),
   /** The task's end: exit code or signal, and what capture exited with. */
   end: z

@@ -83,6 +83,18 @@ describe('the union of earlier attempts', () => {
     expect(namesOf(unionOf([before, pruned, after], undefined).generations)).toEqual(['4-1', '1-2']);
   });
 
+  it('begins anew after a record that says that all before it is removed, of any run', () => {
+    const before = record(1, { results: [file('a', 1)], generations: [generation(1, 1)], kept: { a: 2 } });
+    const other = record(2, { runId: 'other', results: [file('b', 2)], generations: [generation(2, 1)] });
+    const removed = record(3, { removed: true });
+    const after = record(4, { results: [file('c', 4)] });
+    const history = unionOf([before, other, removed, after], undefined);
+    expect([...history.results.keys()]).toEqual(['c']);
+    expect([history.foreignResults.size, history.kept.size, history.foreignCheckpoints]).toEqual([0, 0, 0]);
+    expect(history.generations).toEqual([]);
+    expect(history.attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4]);
+  });
+
   it('lets a later record say that a generation is suspect', () => {
     const history = unionOf(
       [

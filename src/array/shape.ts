@@ -1,5 +1,5 @@
 // What a key in the store looks like: whose object it may be. Only its metadata say whose it is. Pure.
-import { parseMoment, parsePartial } from '../../model/format/keys.ts';
+import { parseMoment, parsePartial } from '../model/format/keys.ts';
 
 export const KINDS = ['checkpoints', 'partials', 'older'] as const;
 export type Kind = (typeof KINDS)[number];
