@@ -2,6 +2,7 @@
 // nothing that is there is ever replaced, and no name leads out of it. So a gathering that was killed is gone on with.
 import fs from 'node:fs';
 import { randomBytes } from 'node:crypto';
+import { dirname } from 'node:path';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
@@ -94,7 +95,7 @@ export class Destination {
 
 function open(path: string): number {
   try {
-    fs.mkdirSync(encodePath(path), { recursive: true });
+    makeDirectory(path);
     return fs.openSync(encodePath(path), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
   } catch (error) {
     throw new CaptureError(EXIT.usage, `cannot gather into ${path}: ${reasonOf(error)}`, {
@@ -115,6 +116,14 @@ function emptyOwnDir(root: WorkDir): RelPath {
       cause: error,
     });
   }
+}
+
+/** With those above it. Not by mkdir's own `recursive`: below /proc, where no directory can be made, Node 20 never ends. */
+function makeDirectory(path: string): void {
+  if (fs.existsSync(encodePath(path))) return;
+  const parent = dirname(path);
+  if (parent !== path) makeDirectory(parent);
+  fs.mkdirSync(encodePath(path));
 }
 
 /** True also where directories cannot be locked: over NFS flock(2) wants a file that is open for writing. */

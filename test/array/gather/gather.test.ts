@@ -242,6 +242,15 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     expect(execFileSync('md5sum', ['-c', '--quiet'], { cwd: dir, input: stdout, encoding: 'utf8' })).toBe('');
   });
 
+  it('makes the directory with those above it, and says where it cannot be', async () => {
+    fill(stored, 1);
+    expect(await run('gather', stored, path.join(dir, 'new/below'))).toMatchObject({ status: 0 });
+    expect(filesBelow(dir)).toHaveLength(3);
+    const refused = await run('gather', stored, '/proc/results');
+    expect(refused.status).toBe(64);
+    expect(refused.stderr).toContain('cannot gather into /proc/results: ENOENT');
+  });
+
   it('makes nothing in a dry run, and says what it would do', async () => {
     fill(stored, 2);
     const into = path.join(dir, 'new');
