@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { BIN } from '../e2e/support.ts';
+import type { S3Server } from '../s3-server/server.ts';
 import type { StoreOfRecords } from './store-of-records.ts';
 
 export interface Ran {
@@ -26,4 +27,25 @@ export async function run(name: string, stored: StoreOfRecords, ...args: readonl
     once(child, 'close'),
   ]);
   return { stdout, stderr, status: child.exitCode };
+}
+
+const CHANGES: ReadonlySet<string> = new Set(['PutObject', 'DeleteObject', 'DeleteObjects']);
+
+/** Runs it, and kills it at the change of the store with this number, from 1. False if it made fewer. */
+export async function killedAtChange(
+  at: number,
+  server: S3Server,
+  startIt: () => ChildProcess,
+): Promise<boolean> {
+  let changes = 0;
+  let isKilled = false;
+  const child = startIt();
+  server.fault = ({ operation }) => {
+    if (!CHANGES.has(operation) || (changes += 1) !== at) return undefined;
+    isKilled = child.kill('SIGKILL');
+    return undefined;
+  };
+  await once(child, 'exit');
+  server.fault = () => undefined;
+  return isKilled;
 }

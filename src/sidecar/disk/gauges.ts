@@ -1,20 +1,18 @@
-// What a run says of itself without being asked: at most once a minute how far it is, and that space runs out. Learns of
-// files only by what it is told, and changes nothing.
-import type { Log } from '../../log/log.ts';
+// What a run says of itself without being asked: how far it is, at most once a minute. Learns of files only by what it is
+// told, and changes nothing.
 import { newestOf } from '../../model/checkpoint/history.ts';
 import { isDoubted, isOver } from '../../model/file/decide.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
 import { LATE_NEWS_MS } from '../../model/file/suspect.ts';
-import type { Settings } from '../../model/format/settings.ts';
 import { writeCount } from '../../model/packed/fields.ts';
 import { PackedMap, Paths, type RowCodec } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import { formatAge, formatBytes, formatMs, plural } from '../../model/units.ts';
 import { heldPath, type WorkDir } from '../../native/beneath.ts';
 import { factsBeneath } from '../../native/files.ts';
-import { type Use, usesOf } from '../../reclaim/pressure.ts';
 import type { Results } from '../queue/results.ts';
 import type { Needs } from '../run/context.ts';
+import { LowSpace } from './low-space.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'root' | 'log' | 'attempt' | 'ledger' | 'paths' | 'now'>;
@@ -270,92 +268,5 @@ export class Lag {
   #mayBeSentFrom(fileState: FileState): number {
     const atMs = fileState.lastClose?.atMs ?? this.#now();
     return isDoubted(fileState) ? atMs + LATE_NEWS_MS : atMs;
-  }
-}
-
-/** Warns above this share; warns again only after it was below the other one. */
-const FULL = 0.9;
-const ROOM_AGAIN = 0.85;
-/** Looks are at least this far apart; one always follows the last change of a burst. */
-const LOOK_EVERY_MS = 2000;
-
-const NAMES = {
-  space: 'the file system of the work directory',
-  files: 'the number of files on the file system of the work directory',
-  memory: 'the memory that this job may use, with a work directory in it,',
-} as const;
-
-const HINTS = {
-  never: '--reclaim auto deletes stored results when space runs short',
-  auto: '--reclaim now deletes each result as soon as it is stored',
-  now: 'give the task a larger work directory, or let it write less at a time',
-} as const;
-
-/** How much of the work directory's space capture knows of, in bytes. */
-interface Held {
-  readonly storedBytes: number;
-  readonly waitingBytes: number;
-}
-
-interface RoomOptions {
-  readonly dir: string;
-  readonly reclaim: Settings['reclaim'];
-  readonly held: () => Held;
-  readonly log: Log;
-  readonly uses?: (dir: string) => Promise<readonly Use[]>;
-}
-
-/**
- * Warns that the work directory is nearly full, and says how much of it is ours, before the task's own writes fail.
- * Looks only after something was closed or sent: an idle run is never woken for it.
- */
-export class LowSpace {
-  readonly #options: RoomOptions;
-  readonly #said = new Set<Use['of']>();
-  #timer: NodeJS.Timeout | undefined;
-  #changed = false;
-
-  constructor(options: RoomOptions) {
-    this.#options = options;
-  }
-
-  /** Something was closed or sent. */
-  changed(): void {
-    this.#changed = true;
-    if (this.#timer === undefined) this.#look();
-  }
-
-  close(): void {
-    clearTimeout(this.#timer);
-  }
-
-  #look(): void {
-    this.#changed = false;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      if (this.#changed) this.#look();
-    }, LOOK_EVERY_MS);
-    const { uses = usesOf, dir } = this.#options;
-    // If the directory cannot be asked, that is for the task to find out.
-    uses(dir).then(
-      (all) => all.forEach((use) => this.#judge(use)),
-      () => undefined,
-    );
-  }
-
-  #judge(use: Use): void {
-    const share = use.limit > 0 ? use.used / use.limit : 0;
-    if (share < ROOM_AGAIN) this.#said.delete(use.of);
-    if (share <= FULL || this.#said.has(use.of)) return;
-    this.#said.add(use.of);
-    const { log, held, reclaim } = this.#options;
-    const { storedBytes, waitingBytes } = held();
-    const left = use.limit - use.used;
-    log.warn(
-      `${NAMES[use.of]} is ${Math.floor(share * 100)} % used, ` +
-        `${use.of === 'files' ? left : formatBytes(left)} left; results that are stored and still here hold ` +
-        `${formatBytes(storedBytes)}, closed files that wait to be stored ${formatBytes(waitingBytes)}`,
-      { hint: HINTS[reclaim] },
-    );
   }
 }

@@ -6,7 +6,7 @@ import { indexDetails } from '../../../src/array/details.ts';
 import { unionOf } from '../../../src/model/checkpoint/history.ts';
 import { keysOf } from '../../../src/model/checkpoint/retention.ts';
 import { leaveBehind, leaveOther, objectsOf, Pushing, recordsOf } from '../left-behind.ts';
-import { run, start } from '../ran.ts';
+import { killedAtChange, run, start } from '../ran.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
 
 let stored: StoreOfRecords;
@@ -159,19 +159,11 @@ describe('capture prune of an S3 server', () => {
   it('leaves, killed at any request, no record that names an object that is gone', async () => {
     const { server } = stored;
     if (server === undefined) throw new Error('no server');
-    const CHANGES = new Set(['PutObject', 'DeleteObject']);
     for (let at = 1; ; at += 1) {
       await leaveBehind(stored, String(at), { kind: 'done' });
-      const child = start('prune', stored, ['--task-name', 't', '--array', String(at)]);
-      let changes = 0;
-      let isKilled = false;
-      server.fault = ({ operation }) => {
-        if (!CHANGES.has(operation) || (changes += 1) !== at) return undefined;
-        isKilled = child.kill('SIGKILL');
-        return undefined;
-      };
-      await once(child, 'exit');
-      server.fault = () => undefined;
+      const isKilled = await killedAtChange(at, server, () =>
+        start('prune', stored, ['--task-name', 't', '--array', String(at)]),
+      );
       const there = new Set(await objectsOf(stored));
       const needed = await neededBy(String(at));
       expect(

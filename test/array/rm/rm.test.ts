@@ -1,6 +1,5 @@
 // Runs of `capture rm` over what attempts have left.
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { indexDetails } from '../../../src/array/details.ts';
@@ -8,7 +7,7 @@ import { unionOf } from '../../../src/model/checkpoint/history.ts';
 import { keysOf } from '../../../src/model/checkpoint/retention.ts';
 import { BIN } from '../../e2e/support.ts';
 import { leaveBehind, leaveOther, objectsOf, Pushing, recordsOf } from '../left-behind.ts';
-import { run, start } from '../ran.ts';
+import { killedAtChange, run, start } from '../ran.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
 
 let stored: StoreOfRecords;
@@ -153,20 +152,12 @@ describe('capture rm of an S3 server', () => {
   it('leaves, killed at any request, nothing that a start believes in, and is finished by the next', async () => {
     const { server } = stored;
     if (server === undefined) throw new Error('no server');
-    const CHANGES = new Set(['PutObject', 'DeleteObject', 'DeleteObjects']);
     for (let at = 1; ; at += 1) {
       const index = String(at);
       await leaveBehind(stored, index, { kind: 'done' });
-      const child = start('rm', stored, ['--task-name', 't', '--index', index, '--yes']);
-      let changes = 0;
-      let isKilled = false;
-      server.fault = ({ operation }) => {
-        if (!CHANGES.has(operation) || (changes += 1) !== at) return undefined;
-        isKilled = child.kill('SIGKILL');
-        return undefined;
-      };
-      await once(child, 'exit');
-      server.fault = () => undefined;
+      const isKilled = await killedAtChange(at, server, () =>
+        start('rm', stored, ['--task-name', 't', '--index', index, '--yes']),
+      );
       const there = new Set(await objectsOf(stored));
       const gone = (await believed(index)).filter((key) => !there.has(key));
       expect(gone, `killed at change ${at}`).toEqual([]);

@@ -1,0 +1,84 @@
+// That space runs out is said in time. The time is the test's: no clock runs.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Use, usesOf } from '../../../src/reclaim/pressure.ts';
+import { LowSpace } from '../../../src/sidecar/disk/low-space.ts';
+
+describe('a work directory that is nearly full', () => {
+  let said: { message: string; hint: unknown }[] = [];
+  let use: Use = { of: 'space', used: 0, limit: 1000 * 2 ** 20 };
+  let looks = 0;
+  let lowSpace: LowSpace;
+  const silent = (): void => undefined;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    said = [];
+    looks = 0;
+    lowSpace = new LowSpace({
+      dir: '/nowhere',
+      reclaim: 'auto',
+      held: () => ({ storedBytes: 3 * 2 ** 20, waitingBytes: 2 ** 20 }),
+      log: {
+        debug: silent,
+        info: silent,
+        error: silent,
+        ofAttempt: silent,
+        draw: undefined,
+        close: async () => undefined,
+        warn: (message, fields) => void said.push({ message, hint: fields?.hint }),
+      },
+      uses: () => {
+        looks += 1;
+        return Promise.resolve([use]);
+      },
+    });
+  });
+  afterEach(() => {
+    lowSpace.close();
+    vi.useRealTimers();
+  });
+
+  async function filled(percent: number): Promise<void> {
+    use = { of: 'space', used: percent * 10 * 2 ** 20, limit: 1000 * 2 ** 20 };
+    lowSpace.changed();
+    await vi.advanceTimersByTimeAsync(5000);
+  }
+
+  it('is said once, with what holds the space and what to do', async () => {
+    await filled(89);
+    expect(said).toEqual([]);
+    await filled(93);
+    await filled(96);
+    expect(said).toEqual([
+      {
+        message:
+          'the file system of the work directory is 93 % used, 70.0 MiB left; results that are stored and ' +
+          'still here hold 3.0 MiB, closed files that wait to be stored 1.0 MiB',
+        hint: '--reclaim now deletes each result as soon as it is stored',
+      },
+    ]);
+  });
+
+  it('is said again when there was room in between', async () => {
+    await filled(93);
+    await filled(88);
+    await filled(93);
+    expect(said).toHaveLength(1);
+    await filled(80);
+    await filled(93);
+    expect(said).toHaveLength(2);
+  });
+
+  it('is looked for after something happened, seldom in a burst, and its last change is seen', async () => {
+    for (let n = 0; n < 1000; n += 1) lowSpace.changed();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(looks).toBe(2);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+it('the use of a real directory has a limit that is not passed', async () => {
+  const uses = await usesOf('/dev/shm');
+  expect(uses.map(({ of }) => of)).toContain('space');
+  for (const { used, limit } of uses) expect(used).toBeLessThanOrEqual(limit === 0 ? Infinity : limit);
+});
