@@ -10,6 +10,7 @@ import type { Store } from '../store/contract/store.ts';
 import { KIND_FLAGS, openStore } from '../store/open.ts';
 import { parseStoreUrl } from '../store/url.ts';
 import type { CarryOut, Line, Tools } from './command.ts';
+import { Outage } from './outage.ts';
 
 const FLAGS = Object.keys(KIND_FLAGS) as readonly (keyof typeof KIND_FLAGS)[];
 
@@ -33,10 +34,16 @@ export interface GivenPlace {
   readonly taskName: string | undefined;
 }
 
-/** Where an array is stored. Whoever opened it closes its store. */
+/** Where an array is stored. */
 export interface Place {
   readonly store: Store;
   readonly taskName: string;
+}
+
+/** A store whose outages the user hears of. Whoever opened it closes it. */
+export interface HeardStore {
+  readonly store: Store;
+  close(): Promise<void>;
 }
 
 /** Undefined if there is no URL, or none that is right: that has been refused. */
@@ -55,18 +62,31 @@ export function readPlace({ title, url, values, cwd, refuse }: Line): GivenPlace
   return { settings: { url: found, flags, unfenced: false }, taskName };
 }
 
+/** Opens the store of a place. Nothing is asked yet. */
+export async function openHeard({ settings }: GivenPlace, { log }: Pick<Tools, 'log'>): Promise<HeardStore> {
+  const outage = new Outage(settings.url, log);
+  const store = await openStore(settings, { onTry: outage.tried });
+  // A directory is walked in one go: that takes what it takes.
+  if (store.listsByPage) outage.asked();
+  return {
+    store,
+    close: async () => {
+      outage.close();
+      await store.close();
+    },
+  };
+}
+
 /**
- * Opens the store, and finds the task if none was given: one request. Throws status 64 if several share the prefix, and
- * 66 if nothing is stored there.
+ * Finds the task if none was given: one request. Throws status 64 if several share the prefix, and 66 if nothing is
+ * stored there.
  */
-export async function openPlace({ settings, taskName }: GivenPlace, signal: AbortSignal): Promise<Place> {
-  const store = await openStore(settings);
-  try {
-    return { store, taskName: taskName ?? (await onlyTask(store, signal)) };
-  } catch (error) {
-    await store.close();
-    throw error;
-  }
+export async function findPlace(
+  store: Store,
+  { taskName }: Pick<GivenPlace, 'taskName'>,
+  signal: AbortSignal,
+): Promise<Place> {
+  return { store, taskName: taskName ?? (await onlyTask(store, signal)) };
 }
 
 async function onlyTask(store: Store, signal: AbortSignal): Promise<string> {
@@ -88,11 +108,11 @@ export function atPlace(
 ): CarryOut {
   return async (tools) => {
     if (given === undefined) return EXIT.usage;
-    const place = await openPlace(given, tools.signal);
+    const { store, close } = await openHeard(given, tools);
     try {
-      return await act(place, tools);
+      return await act(await findPlace(store, given, tools.signal), tools);
     } finally {
-      await place.store.close();
+      await close();
     }
   };
 }

@@ -8,7 +8,7 @@ import { clockMs } from '../../native/clock.ts';
 import { numberText } from '../columns.ts';
 import type { ArrayCommand, Tools } from '../command.ts';
 import { READS_AT_ONCE } from '../details.ts';
-import { nothingThere, openPlace, type Place } from '../place.ts';
+import { atPlace, nothingThere, type Place } from '../place.ts';
 import { countsOf, type IndexState, STATES, statesOf } from '../state.ts';
 import { survey } from '../survey.ts';
 import { Gathering } from './gathering.ts';
@@ -33,16 +33,7 @@ export const gatherCommand: ArrayCommand = {
   options: Object.values(OPTIONS),
   read: (line) => {
     const { place: given, asked } = readGather(line);
-    return async (tools) => {
-      // Refused above.
-      if (given === undefined) return EXIT.usage;
-      const place = await openPlace(given, tools.signal);
-      try {
-        return await gather(place, asked, tools);
-      } finally {
-        await place.store.close();
-      }
-    };
+    return atPlace(given, (place, tools) => gather(place, asked, tools));
   },
 };
 

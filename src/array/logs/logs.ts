@@ -9,10 +9,10 @@ import { type KeyScope, parseRecordKey } from '../../model/format/keys.ts';
 import type { OutputStream } from '../../model/format/output-keys.ts';
 import { isLast, RECORD_KINDS } from '../../model/format/records.ts';
 import { listRecords } from '../../records/list.ts';
-import { StoreError } from '../../store/contract/store.ts';
 import type { ArrayCommand, CarryOut, Line, Tools } from '../command.ts';
+import { lookAgain } from '../look-again.ts';
 import { oneIndex, readIndex } from '../one-index.ts';
-import { noIndex, openPlace, type Place, readPlace } from '../place.ts';
+import { atPlace, noIndex, type Place, readPlace } from '../place.ts';
 import { StreamReader } from './reader.ts';
 import { listSegments, type ListedSegment, newestAttempt, streamsOf } from './segments.ts';
 
@@ -79,16 +79,9 @@ function readLogs(line: Line): CarryOut {
     stream: values.of(OPTIONS.stream),
     follow: values.has(OPTIONS.follow),
   };
-  return async (tools) => {
-    // Refused above.
-    if (given === undefined) return EXIT.usage;
-    const place = await openPlace(given, tools.signal);
-    try {
-      return await logs(place, { ...asked, scope: { taskName: place.taskName, index } }, tools);
-    } finally {
-      await place.store.close();
-    }
-  };
+  return atPlace(given, (place, tools) =>
+    logs(place, { ...asked, scope: { taskName: place.taskName, index } }, tools),
+  );
 }
 
 async function logs(place: Place, asked: Asked, tools: Tools): Promise<ExitStatus> {
@@ -202,14 +195,12 @@ async function followUntilEnd(
 ): Promise<void> {
   const { log, signal } = tools;
   for (;;) {
-    try {
-      const ended = await hasEnded(place, asked.scope, attempt, signal);
+    const ended = await lookAgain(async () => {
+      const why = await hasEnded(place, asked.scope, attempt, signal);
       await printer.print(wanted(await listSegments(place.store, asked.scope, signal), attempt, asked));
-      if (ended !== undefined) return log.info(ended);
-    } catch (error) {
-      if (!(error instanceof StoreError) || error.kind !== 'transient') throw error;
-      log.warn(`${error.message}: it is asked again`, { hint: error.hint });
-    }
+      return why;
+    });
+    if (ended !== undefined) return log.info(ended);
     await sleep(EVERY_MS, undefined, { signal });
   }
 }

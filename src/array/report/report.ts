@@ -13,7 +13,7 @@ import { numberText } from '../columns.ts';
 import { type ArrayCommand, type CarryOut, type Line, refuseOperands, type Tools } from '../command.ts';
 import { detailsOf, READS_AT_ONCE } from '../details.ts';
 import { sayOthers } from '../others.ts';
-import { nothingThere, openPlace, type Place, readPlace } from '../place.ts';
+import { atPlace, nothingThere, type Place, readPlace } from '../place.ts';
 import { indicesDone, openProgress } from '../progress.ts';
 import { type IndexState, statesOf } from '../state.ts';
 import { survey } from '../survey.ts';
@@ -67,17 +67,10 @@ function carryOutOf(line: Line): CarryOut {
     staleAfterMs: values.of(OPTIONS['stale-after']),
     file: output === '-' ? undefined : path.resolve(cwd, output),
   };
-  return async (tools) => {
-    // It was refused.
-    if (given === undefined) return EXIT.usage;
-    const place = await openPlace(given, tools.signal);
-    try {
-      await report(place, asked, tools);
-      return EXIT.ok;
-    } finally {
-      await place.store.close();
-    }
-  };
+  return atPlace(given, async (place, tools) => {
+    await report(place, asked, tools);
+    return EXIT.ok;
+  });
 }
 
 async function report(place: Place, asked: Asked, tools: Tools): Promise<void> {

@@ -6,7 +6,7 @@ import { formatIndices, numberOfIndex } from '../../model/index-set.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { ArrayCommand, CarryOut, Line, Tools } from '../command.ts';
 import { sayOthers } from '../others.ts';
-import { nothingThere, openPlace, type Place } from '../place.ts';
+import { atPlace, nothingThere, type Place } from '../place.ts';
 import { countsOf, type IndexState, type State, STATES, statesOf } from '../state.ts';
 import { survey, type Survey } from '../survey.ts';
 import { writeJson } from './json.ts';
@@ -41,17 +41,10 @@ const NOT_ALL: ExitStatus = 1;
 
 function carryOutOf(line: Line): CarryOut {
   const read = readStatus(line);
-  return async (tools) => {
-    // It was refused.
+  return atPlace(read?.given, async (place, tools) => {
     if (read === undefined) return EXIT.usage;
-    const place = await openPlace(read.given, tools.signal);
-    try {
-      const isDone = await status(place, read.asked, tools);
-      return isDone ? EXIT.ok : NOT_ALL;
-    } finally {
-      await place.store.close();
-    }
-  };
+    return (await status(place, read.asked, tools)) ? EXIT.ok : NOT_ALL;
+  });
 }
 
 /** Resolves to whether all that was asked about is done, or was printed. */

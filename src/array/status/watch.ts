@@ -13,7 +13,7 @@ const CLEAR = '\u001B[H\u001B[J';
 export async function watchArray(look: () => Promise<View>, everyMs: number, tools: Tools): Promise<boolean> {
   const { out, signal } = tools;
   for (;;) {
-    const view = await lookAgain(look, tools);
+    const view = await lookAgain(look);
     if (view !== undefined) {
       if (out.isTerminal) await out.write(CLEAR);
       if (out.isTerminal) await writeTable(view, tools);

@@ -14,7 +14,7 @@ import { notify } from '../../notify/notify.ts';
 import { ARRAY_OPTION, STALE_OPTION } from '../array-option.ts';
 import { type ArrayCommand, type Line, refuseOperands, type Tools } from '../command.ts';
 import { lookAgain } from '../look-again.ts';
-import { type GivenPlace, openPlace, type Place, readPlace } from '../place.ts';
+import { findPlace, openHeard, type Place, readPlace } from '../place.ts';
 import { type Counts, countsOf, countsText, statesOf } from '../state.ts';
 import { survey } from '../survey.ts';
 
@@ -84,12 +84,14 @@ export const waitCommand: ArrayCommand = {
       // Refused above.
       if (given === undefined) return EXIT.usage;
       const endMs = clockMs() + (asked.timeoutMs ?? Infinity);
-      const place = await placeOf(given, { ...asked, endMs }, tools);
-      if (place === undefined) return TIMED_OUT;
+      const waiting = { ...asked, endMs };
+      const { store, close } = await openHeard(given, tools);
       try {
-        return await wait(place, { ...asked, endMs }, tools);
+        const find = (): Promise<Place> => findPlace(store, given, tools.signal);
+        const place = await placeOnceBegun(find, waiting, tools);
+        return place === undefined ? TIMED_OUT : await wait(place, waiting, tools);
       } finally {
-        await place.store.close();
+        await close();
       }
     };
   },
@@ -107,10 +109,14 @@ function askedOf({ values }: Line): Asked {
 }
 
 /** With --array it may be that none has begun: the store is empty until one does. Undefined if --timeout is over. */
-async function placeOf(given: GivenPlace, asked: Waiting, tools: Tools): Promise<Place | undefined> {
+async function placeOnceBegun(
+  find: () => Promise<Place>,
+  asked: Waiting,
+  tools: Tools,
+): Promise<Place | undefined> {
   for (let isTold = false; ; isTold = true) {
     try {
-      const place = await lookAgain(() => openPlace(given, tools.signal), tools);
+      const place = await lookAgain(find);
       if (place !== undefined) return place;
     } catch (error) {
       const isEmpty = error instanceof CaptureError && error.status === EXIT.inputMissing;
@@ -136,7 +142,7 @@ async function wait(place: Place, asked: Waiting, tools: Tools): Promise<ExitSta
   let told = '';
   let counts: Counts | undefined;
   for (;;) {
-    counts = (await lookAgain(() => countsNow(place, asked, tools), tools)) ?? counts;
+    counts = (await lookAgain(() => countsNow(place, asked, tools))) ?? counts;
     const text = counts === undefined ? told : countsText(counts);
     const status = counts === undefined ? undefined : statusOf(counts, asked);
     // Only what is new: a log of a day stays short.
