@@ -23,6 +23,14 @@ type Program = (
   ...scope: [exports: object, require: typeof requireFrom, module: object, file: string, dir: string]
 ) => void;
 
+/** There is no program in this file. */
+class Damaged extends Error {
+  constructor(file: string, cause: unknown) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    super(`${file} is damaged: ${why} (try: install capture again)`, { cause });
+  }
+}
+
 const EXIT_INTERNAL = 70;
 const dir = path.dirname(import.meta.filename);
 const outside = createRequire(import.meta.filename);
@@ -31,7 +39,7 @@ const loaded = new Map<string, { exports: object }>();
 takeHeapFlagsBack();
 // What V8 compiles carries the flags of that moment, and the program may change them.
 if (CAPTURE_KEEPS_CODE) v8.setFlagsFromString = () => undefined;
-load(`${path.basename(import.meta.filename, '.cjs')}.code`);
+begin(`${path.basename(import.meta.filename, '.cjs')}.code`);
 
 /**
  * Node carries its own modules compiled, for the flags that V8 has by default: with any other flag each of them is
@@ -45,12 +53,22 @@ function takeHeapFlagsBack(): void {
   }
 }
 
+/** Not with 1 if there is no program in the file: that may be the task's own status. */
+function begin(name: string): void {
+  try {
+    load(name);
+  } catch (error) {
+    if (!(error instanceof Damaged)) throw error;
+    fs.writeSync(2, `capture: ${error.message}\n`);
+    process.exit(EXIT_INTERNAL);
+  }
+}
+
 function load(name: string): object {
   const known = loaded.get(name);
   if (known !== undefined) return known.exports;
   const file = path.join(dir, name);
-  const { source, compiled } = read(file);
-  const script = new vm.Script(source, { filename: file, cachedData: compiled });
+  const script = scriptOf(file);
   if (CAPTURE_KEEPS_CODE)
     process.once('exit', () => fs.writeFileSync(`${file}.v8`, script.createCachedData()));
   const module = { exports: {} };
@@ -64,12 +82,21 @@ function requireFrom(id: string): unknown {
   return id.endsWith('.code') ? load(path.basename(id)) : outside(id);
 }
 
+function scriptOf(file: string): vm.Script {
+  try {
+    const { source, compiled } = read(file);
+    return new vm.Script(source, { filename: file, cachedData: compiled });
+  } catch (cause) {
+    throw new Damaged(file, cause);
+  }
+}
+
 function read(file: string): { readonly source: string; readonly compiled: Buffer | undefined } {
   const bytes = fs.readFileSync(file);
   const start = bytes.indexOf('\n') + 1;
   const header = headerOf(bytes.toString('latin1', 0, start));
   const end = start + (header?.sourceBytes ?? Infinity);
-  if (header === undefined || end > bytes.length) return damaged(file);
+  if (header === undefined || end > bytes.length) throw new Error('it was cut off');
   return {
     source: bytes.toString('latin1', start, end),
     compiled: isWhole(bytes.subarray(start), header) ? bytes.subarray(end) : undefined,
@@ -87,9 +114,4 @@ function headerOf(line: string): Header | undefined {
 /** V8 compares only its version, which Node patches without a new one, its flags, and the lengths of both parts. */
 function isWhole(both: Buffer, { compiledBy, crc32 }: Header): boolean {
   return compiledBy === `${process.version} ${process.arch}` && zlib.crc32(both) === crc32;
-}
-
-function damaged(file: string): never {
-  fs.writeSync(2, `capture: ${file} is damaged (try: install capture again)\n`);
-  process.exit(EXIT_INTERNAL);
 }

@@ -141,6 +141,13 @@ describe('bin/capture', () => {
       70,
       'not built',
     ],
+    // Node ends an empty program with 0: the task would count as done, and have never run.
+    [
+      'its program is empty',
+      () => (fs.truncateSync(path.join(dir, 'package/dist/capture.cjs')), {}),
+      70,
+      'missing or empty',
+    ],
   ])('says in one line that %s', (_, breakIt, status, words) => {
     const done = spawnSync(capture, [], { env: { ...process.env, ...breakIt() }, encoding: 'utf8' });
     expect(done.status).toBe(status);

@@ -103,11 +103,27 @@ it.each([
   [
     'the end of the source is missing',
     () => 100_000,
-    /^70 capture: .*capture\.code is damaged \(try: install/,
+    /^70 capture: .*capture\.code is damaged: it was cut off \(try: install/,
   ],
-  ['it is empty', () => 0, /^70 capture: .*capture\.code is damaged \(try: install/],
+  ['it is empty', () => 0, /^70 capture: .*capture\.code is damaged: it was cut off \(try: install/],
 ])('a program that is cut off runs, or says that it cannot: %s', (_, length, said) => {
   fs.truncateSync(FILE, length(fs.statSync(FILE).size));
+  expect(run(['--version'])).toMatch(said);
+});
+
+it.each([
+  [
+    'is missing',
+    () => fs.rmSync(FILE),
+    /^70 capture: .*capture\.code is damaged: ENOENT.*\(try: install.*\)$/,
+  ],
+  [
+    'is not JavaScript',
+    () => write('(function(){', Buffer.alloc(0)),
+    /^70 capture: .*: Unexpected end of.*\)$/,
+  ],
+])('a program that %s ends with 70 and one line, not with a status that a task may have', (_, harm, said) => {
+  harm();
   expect(run(['--version'])).toMatch(said);
 });
 
