@@ -1,5 +1,7 @@
-// How one attempt went, in words and as data, from the newest record that can be read of it. Pure.
-import type { State } from './state.ts';
+// How one attempt went, in words and as data, from the newest record that can be read of it, and from the name of one that
+// cannot. Pure.
+import type { NamedRecord } from './details.ts';
+import { DAMAGED, type State, stateText } from './state.ts';
 import { isLast, type CaptureRecord } from '../model/format/records.ts';
 
 /** How an attempt ended, or that it did not say so. */
@@ -16,13 +18,15 @@ export interface AttemptView {
   readonly how: string;
 }
 
-/**
- * `isNewest`: it may still be running, as `state` says. `isUnreadable`: it wrote more than what can be read.
- */
-export function attemptView(
-  record: CaptureRecord,
-  about: { readonly isNewest: boolean; readonly isUnreadable: boolean; readonly state: State },
-): AttemptView {
+export interface AboutAttempt {
+  /** It may still be running, as `state` says. */
+  readonly isNewest: boolean;
+  readonly state: State;
+  /** Its newest record, if that cannot be read. */
+  readonly damaged: NamedRecord | undefined;
+}
+
+export function attemptView(record: CaptureRecord, about: AboutAttempt): AttemptView {
   const { attempt, host, startedAt, at, restored } = record;
   return {
     attempt,
@@ -31,16 +35,18 @@ export function attemptView(
     seenAt: at,
     lastedMs: Math.max(0, Date.parse(at) - Date.parse(startedAt)),
     restored,
-    how: about.isUnreadable ? 'its records are damaged: nobody knows' : howOf(record, about),
+    how: howOf(record, about),
   };
 }
 
-function howOf(record: CaptureRecord, about: { readonly isNewest: boolean; readonly state: State }): string {
-  const { kind, end } = record;
-  if (!isLast(kind)) {
-    if (about.isNewest && about.state === 'running') return 'running';
-    return about.isNewest ? 'no last record, no sign of life: probably killed' : 'no last record: killed';
+function howOf({ kind, end }: CaptureRecord, { isNewest, state, damaged }: AboutAttempt): string {
+  if (damaged !== undefined) {
+    const how = isLast(damaged.kind)
+      ? stateText({ state: damaged.kind, status: damaged.status })
+      : openText(isNewest, state);
+    return `${how}${DAMAGED}`;
   }
+  if (!isLast(kind)) return openText(isNewest, state);
   const task =
     end?.signal !== undefined
       ? `the task was ended by ${end.signal}`
@@ -51,4 +57,10 @@ function howOf(record: CaptureRecord, about: { readonly isNewest: boolean; reado
   return [kind, [task, exit, end?.reason ?? ''].filter((part) => part !== '').join('; ')]
     .filter((part) => part !== '')
     .join(': ');
+}
+
+/** Of one that wrote no last record. */
+function openText(isNewest: boolean, state: State): string {
+  if (isNewest && state === 'running') return 'running';
+  return isNewest ? 'no last record, no sign of life: probably killed' : 'no last record: killed';
 }

@@ -1,12 +1,13 @@
 // What the records of chosen indices say: for a table that fits a screen, one index in detail, a download. Each index
 // costs at least one request, so nobody asks for all of them who needs the state alone (survey.ts).
 import type { WholeRecord } from '../model/checkpoint/history.ts';
+import { parseRecordKey } from '../model/format/keys.ts';
 import type { StoredFile } from '../model/format/records.ts';
 import { readAhead } from '../model/waiting.ts';
-import { listRecords } from '../records/list.ts';
+import { listRecords, type RecordListing } from '../records/list.ts';
 import { readNewest } from '../records/read.ts';
 import type { Place } from './place.ts';
-import type { IndexRow } from './survey.ts';
+import { type IndexRow, isRecord, type RecordAt } from './survey.ts';
 
 /** Records are small: what takes time is the way to the server. */
 export const READS_AT_ONCE = 16;
@@ -40,21 +41,43 @@ export async function newestRecord(
 export interface IndexDetails {
   /** Of each attempt the newest readable record, ascending; of one that was only claimed, or is damaged, its claim. */
   readonly attempts: readonly WholeRecord[];
-  /** Attempts that wrote more than their claim, of which at most the claim can be read. */
-  readonly unreadable: readonly number[];
+  /** By attempt its newest record, if that cannot be read: its key still says what it is. */
+  readonly damaged: ReadonlyMap<number, NamedRecord>;
   /** A line for each record that could not be read. */
   readonly problems: readonly string[];
 }
 
+/** What the key of a record says. */
+export type NamedRecord = Pick<RecordAt, 'attempt' | 'seq' | 'kind' | 'status'>;
+
 /** All attempts of an index: a request for its listing, and one for each attempt and list segment. */
-export async function indexDetails(
-  { store, taskName }: Place,
-  index: string,
+export async function indexDetails(place: Place, index: string, signal: AbortSignal): Promise<IndexDetails> {
+  const { store, taskName } = place;
+  return detailsIn(place, await listRecords(store, { taskName, index }, signal), signal);
+}
+
+/** The same of a listing that is there already. */
+export async function detailsIn(
+  { store }: Place,
+  listing: RecordListing,
   signal: AbortSignal,
 ): Promise<IndexDetails> {
-  const listing = await listRecords(store, { taskName, index }, signal);
-  const { records, unreadable, problems } = await readNewest(store, listing, { signal });
-  return { attempts: records, unreadable, problems };
+  const { records, problems } = await readNewest(store, listing, { signal });
+  return { attempts: records, damaged: damagedIn(listing, records), problems };
+}
+
+function damagedIn(
+  { keys }: RecordListing,
+  records: readonly WholeRecord[],
+): ReadonlyMap<number, NamedRecord> {
+  const newest = new Map<number, NamedRecord>();
+  for (const key of keys) {
+    const at = parseRecordKey(key);
+    if (at !== undefined && isRecord(at)) newest.set(at.attempt, at);
+  }
+  for (const { record } of records)
+    if (record.seq >= (newest.get(record.attempt)?.seq ?? 0)) newest.delete(record.attempt);
+  return newest;
 }
 
 /** Those of half-written results that are there: no record says that one was deleted. */
@@ -85,7 +108,7 @@ export async function detailsOf(place: Place, row: IndexRow, signal: AbortSignal
       newestAttempt: attempt,
     };
     const { records, problems } = await readNewest(place.store, listing, { signal });
-    if (records.length > 0) return { attempts: records, unreadable: [], problems };
+    if (records.length > 0) return { attempts: records, damaged: new Map(), problems };
   }
   return indexDetails(place, row.index, signal);
 }

@@ -50,6 +50,20 @@ export function* statesOf(
   }
 }
 
+/** Behind the state of an index or attempt whose newest record cannot be read: its key alone says the state. */
+export const DAMAGED = '; its newest record is damaged';
+
+/** `failed 1` carries what capture exited with. */
+export function stateText({
+  state,
+  status,
+}: {
+  readonly state: State;
+  readonly status?: number | undefined;
+}): string {
+  return state === 'failed' && status !== undefined ? `${state} ${status}` : state;
+}
+
 export type Counts = Readonly<Record<State, number>>;
 
 export function countsOf(states: Iterable<IndexState>): Counts {

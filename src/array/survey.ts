@@ -120,6 +120,13 @@ async function rowsOf(
 
 type Listed = Omit<RecordAt, 'kind'> & { readonly kind: string };
 
+/** Not a list segment. */
+export function isRecord<T extends { readonly kind: string }>(
+  at: T,
+): at is T & { readonly kind: RecordKind } {
+  return RECORD_KINDS.some((kind) => kind === at.kind);
+}
+
 /** The row of one index while its keys come, oldest first. */
 class GrowingRow {
   readonly index: string;
@@ -166,8 +173,4 @@ class GrowingRow {
       },
     ];
   }
-}
-
-function isRecord(at: Listed): at is RecordAt {
-  return RECORD_KINDS.some((kind) => kind === at.kind);
 }

@@ -54,20 +54,20 @@ describe.each(STORE_KINDS)('the details of an index in %s', (kind) => {
     expect(found).toEqual({ newest: undefined, problems: [] });
   });
 
-  it('have one record of each attempt, and say which attempts cannot be read', async () => {
+  it('have one record of each attempt, and say which record of an attempt cannot be read', async () => {
     stored = await openStoreOfRecords(kind);
     stored.record({ index: '1', attempt: 1, seq: 0, kind: 'started' });
     stored.record({ index: '1', attempt: 1, seq: 3, kind: 'failed', status: 1 });
     stored.record({ index: '1', attempt: 2, seq: 0, kind: 'started' });
     stored.put('.capture/t/1/0002-000001.stored.json', 'x');
     stored.record({ index: '1', attempt: 3, seq: 0, kind: 'started' });
-    const { attempts, unreadable, problems } = await indexDetails(place(stored), '1', signal);
+    const { attempts, damaged, problems } = await indexDetails(place(stored), '1', signal);
     expect(attempts.map(({ record }) => `${record.attempt} ${record.kind}`)).toEqual([
       '1 failed',
       '2 started',
       '3 started',
     ]);
-    expect(unreadable).toEqual([2]);
+    expect([...damaged.values()]).toMatchObject([{ attempt: 2, seq: 1, kind: 'stored' }]);
     expect(problems).toHaveLength(1);
   });
 });

@@ -4,19 +4,21 @@ import type { Segment, StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { tableLines } from '../columns.ts';
-import type { Contents } from './contents.ts';
+import { byPath } from '../natural-order.ts';
+import { DAMAGED, stateText } from '../state.ts';
+import type { Listed } from './listed.ts';
 
 /** Between two indices an empty line. */
-export function linesOf(contents: Contents, isFirst: boolean): readonly string[] {
-  const { index, task, state, status, checkpoints } = contents;
-  const ended = state === 'failed' && status !== undefined ? `${state} ${status}` : state;
+export function linesOf(listed: Listed, isFirst: boolean): readonly string[] {
+  const { index, task, checkpoints, isDamaged } = listed;
+  const damage = isDamaged ? DAMAGED : '';
   return [
     ...(isFirst ? [] : ['']),
-    `index ${index} of ${task}: ${ended}`,
+    `index ${index} of ${task}: ${stateText(listed)}${damage}`,
     ...checkpoints.map(
       (one) => `checkpoint ${one.name}: ${setWords(one)} (${describeFiles(one)}), ${one.at}`,
     ),
-    ...tableLines(COLUMNS, [...rowsOf(contents)], Infinity),
+    ...tableLines(COLUMNS, [...rowsOf(listed)], Infinity),
   ];
 }
 
@@ -28,18 +30,18 @@ const COLUMNS = [
   { title: 'OBJECT', align: 'left' },
 ] as const;
 
-function* rowsOf(contents: Contents): Generator<readonly string[]> {
-  for (const { key, storedSize } of contents.records) yield ['record', formatBytes(storedSize), '', key];
-  for (const file of contents.results) yield fileRow('result', file);
-  for (const file of contents.otherResults) yield fileRow('result of another run', file);
-  for (const file of contents.partials) yield fileRow('half-written', file);
-  for (const { key, storedSize } of contents.older) yield ['older copy', formatBytes(storedSize), '', key];
+function* rowsOf(listed: Listed): Generator<readonly string[]> {
+  for (const { key, storedSize } of listed.records) yield ['record', formatBytes(storedSize), '', key];
+  for (const file of listed.results) yield fileRow('result', file);
+  for (const file of listed.otherResults) yield fileRow('result of another run', file);
+  for (const file of listed.partials) yield fileRow('half-written', file);
+  for (const { key, storedSize } of listed.older) yield ['older copy', formatBytes(storedSize), '', key];
   // Two sets share the objects of a file that did not change: each stands there once, with the newest.
   const told = new Set<string>();
-  for (const { name, members, companions } of contents.checkpoints) {
+  for (const { name, members, companions } of listed.checkpoints) {
     const objects: readonly [StoredFile | Segment, string][] = [
-      ...members.map((member): [StoredFile, string] => [member, member.path]),
-      ...companions.flatMap(({ path, segments }) =>
+      ...byPath(members).map((member): [StoredFile, string] => [member, member.path]),
+      ...byPath(companions).flatMap(({ path, segments }) =>
         segments.map((segment): [Segment, string] => [segment, path]),
       ),
     ];

@@ -11,7 +11,7 @@ import { oneIndex, readIndex } from '../one-index.ts';
 import { atPlace, noIndex, nothingThere, type Place, readPlace } from '../place.ts';
 import { type IndexState, STALE_AFTER_MS, statesOf } from '../state.ts';
 import { survey, surveyIndex } from '../survey.ts';
-import { type Contents, contentsOf } from './contents.ts';
+import { type Listed, listedOf } from './listed.ts';
 import { linesOf } from './lines.ts';
 
 const OPTIONS = group('Ls:', {
@@ -57,13 +57,13 @@ function askedOf(line: Line): Asked {
 
 async function ls(place: Place, asked: Asked, { out, log, signal }: Tools): Promise<ExitStatus> {
   const states = await statesAsked(place, asked, signal);
-  const read = (one: IndexState): Promise<Contents> => contentsOf(place, one, signal);
+  const read = (one: IndexState): Promise<Listed> => listedOf(place, one, signal);
   let isFirst = true;
-  for await (const contents of readAhead(states, INDICES_AT_ONCE, read)) {
-    const { problems, ...found } = contents;
+  for await (const listed of readAhead(states, INDICES_AT_ONCE, read)) {
+    const { problems, ...found } = listed;
     for (const problem of problems) log.warn(problem, { event: 'damaged', index: found.index });
     if (asked.json) await out.write(`${JSON.stringify({ format: 1, store: place.store.url, ...found })}\n`);
-    else for (const line of linesOf(contents, isFirst)) await out.write(`${line}\n`);
+    else for (const line of linesOf(listed, isFirst)) await out.write(`${line}\n`);
     isFirst = false;
   }
   return EXIT.ok;

@@ -123,8 +123,3 @@ export function lossesOf(entries: Iterable<IndexEntry>): ReadonlyMap<End, number
 export function lastOf({ attempts }: IndexEntry): AttemptRow | undefined {
   return attempts.at(-1);
 }
-
-/** `failed 137` */
-export function stateText({ state, status }: IndexEntry): string {
-  return state === 'failed' && status !== undefined ? `failed ${status}` : state;
-}

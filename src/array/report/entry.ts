@@ -4,8 +4,8 @@ import type { WholeRecord } from '../../model/checkpoint/history.ts';
 import { type CaptureRecord, isLast, type StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
 import type { AttemptRow, End, IndexEntry } from './data.ts';
-import { attemptView } from '../attempt.ts';
-import type { IndexDetails } from '../details.ts';
+import { type AboutAttempt, attemptView } from '../attempt.ts';
+import type { IndexDetails, NamedRecord } from '../details.ts';
 import type { IndexState } from '../state.ts';
 import { usedOf } from './used.ts';
 
@@ -47,12 +47,12 @@ export function entryOf(
   page: Page,
 ): IndexEntry {
   if (details === undefined || row === undefined) return { index, state, attempts: [] };
-  const records = details.attempts.map(({ record }) => record);
+  const records = details.attempts.map(({ record }) => asNamed(record, details.damaged.get(record.attempt)));
   const times = workTimes(records, { state, nowMs: page.nowMs });
   const rows = records.map((record, at) =>
     attemptRow(record, times[at], {
       isNewest: record.attempt === row.newest.attempt,
-      isUnreadable: details.unreadable.includes(record.attempt),
+      damaged: details.damaged.get(record.attempt),
       state,
       page,
     }),
@@ -69,11 +69,13 @@ export function entryOf(
   };
 }
 
-interface About {
-  readonly isNewest: boolean;
-  readonly isUnreadable: boolean;
-  readonly state: IndexState['state'];
+interface About extends AboutAttempt {
   readonly page: Page;
+}
+
+/** What its newest record was stands in the key, also if that record cannot be read. */
+function asNamed(record: CaptureRecord, damaged: NamedRecord | undefined): CaptureRecord {
+  return damaged === undefined ? record : { ...record, kind: damaged.kind };
 }
 
 function attemptRow(record: CaptureRecord, time: WorkTime | undefined, about: About): AttemptRow {

@@ -5,7 +5,9 @@ import { newestRecord, READS_AT_ONCE } from '../details.ts';
 import type { IndexState } from '../state.ts';
 import { storedOf, type View } from './view.ts';
 
-export async function writeJson(view: View, { out, log, signal }: Tools): Promise<void> {
+/** Resolves to whether all records that it read are whole. */
+export async function writeJson(view: View, { out, log, signal }: Tools): Promise<boolean> {
+  let isWhole = true;
   const { place, counts, nowMs } = view;
   const head = { format: 1, store: place.store.url, task: place.taskName, now: isoOf(nowMs), counts };
   await out.write(`${JSON.stringify(head).slice(0, -1)},"indices":[`);
@@ -13,6 +15,7 @@ export async function writeJson(view: View, { out, log, signal }: Tools): Promis
     const found =
       view.details && one.row !== undefined ? await newestRecord(place, one.row, signal) : undefined;
     for (const problem of found?.problems ?? []) log.warn(problem, { event: 'damaged', index: one.index });
+    isWhole &&= (found?.problems ?? []).length === 0;
     return JSON.stringify({ ...jsonOf(one), ...(found === undefined ? {} : storedOf(found)) });
   };
   let isFirst = true;
@@ -21,6 +24,7 @@ export async function writeJson(view: View, { out, log, signal }: Tools): Promis
     isFirst = false;
   }
   await out.write('\n]}\n');
+  return isWhole;
 }
 
 function jsonOf({ index, state, row }: IndexState): object {

@@ -7,16 +7,17 @@ import { type Metric, type Resources, valuesOf } from '../../model/format/resour
 import { showPath } from '../../model/path.ts';
 import { formatBytes, formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
+import { listRecords } from '../../records/list.ts';
 import { type Column, tableLines } from '../columns.ts';
 import type { Tools } from '../command.ts';
-import { indexDetails, type IndexDetails, partialsThere } from '../details.ts';
+import { type Contents, contentsIn } from '../contents.ts';
+import { byPath } from '../natural-order.ts';
 import { noIndex, type Place } from '../place.ts';
-import { type State, stateOf } from '../state.ts';
+import { DAMAGED, type State, stateOf, stateText } from '../state.ts';
 import { type IndexRow, surveyIndex } from '../survey.ts';
 import { type AttemptView, attemptView } from '../attempt.ts';
 import type { Asked } from './options.ts';
 import { sparkline } from './sparkline.ts';
-import { stateText } from './view.ts';
 
 /** What the records say, in the order in which it is shown. */
 interface IndexView {
@@ -25,11 +26,12 @@ interface IndexView {
   readonly state: State;
   /** Of `failed`: what capture exited with. */
   readonly status: number | undefined;
+  /** Its newest record cannot be read: what follows comes from those before. */
+  readonly isDamaged: boolean;
   readonly attempts: readonly AttemptView[];
   /** Newest first. */
   readonly generations: readonly Generation[];
   readonly results: readonly StoredFile[];
-  /** What killed attempts have left half-written, as far as it is still there: a later attempt may have deleted it. */
   readonly partials: readonly StoredFile[];
   /** What the last attempt could not store. */
   readonly left: readonly LeftFile[];
@@ -37,7 +39,7 @@ interface IndexView {
   readonly resources: (Resources & { readonly attempt: number }) | undefined;
 }
 
-/** Resolves to whether it is done. Throws status 66 if there is nothing of it. */
+/** Resolves to whether it is done, and its record can be read. Throws status 66 if there is nothing of it. */
 export async function showIndex(
   place: Place,
   index: string,
@@ -47,48 +49,42 @@ export async function showIndex(
   const { rows, nowMs } = await surveyIndex(place, index, clockMs(), signal);
   const [row] = rows;
   if (row === undefined) throw noIndex(place, index);
-  const details = await indexDetails(place, index, signal);
-  for (const problem of details.problems) log.warn(problem, { event: 'damaged', index });
+  const listing = await listRecords(place.store, { taskName: place.taskName, index }, signal);
+  const contents = await contentsIn(place, listing, signal);
+  for (const problem of contents.problems) log.warn(problem, { event: 'damaged', index });
   const state = stateOf(row, nowMs, staleAfterMs);
-  const partials = await partialsThere(
-    place,
-    details.attempts.flatMap(({ record }) => record.partials),
-    signal,
-  );
-  const view = viewOf(place, { row, details, partials, state });
+  const view = viewOf(place, { row, contents, state });
   if (json) await out.write(`${JSON.stringify({ format: 1, store: place.store.url, ...view })}\n`);
   else for (const line of linesOf(view)) await out.write(`${line}\n`);
-  return state === 'done';
+  return state === 'done' && !view.isDamaged;
 }
 
 interface Found {
   readonly row: IndexRow;
-  readonly details: IndexDetails;
-  readonly partials: readonly StoredFile[];
+  readonly contents: Contents;
   readonly state: State;
 }
 
-function viewOf(place: Place, { row, details, partials, state }: Found): IndexView {
-  const { attempts, unreadable } = details;
+function viewOf(place: Place, { row, contents, state }: Found): IndexView {
+  const { attempts, damaged, results, partials } = contents;
   const telling = attempts.findLast(({ record }) => record.seq > 0);
-  const byPath = new Map<string, StoredFile>();
-  for (const file of telling?.results ?? []) byPath.set(file.path, file);
   return {
     index: row.index,
     task: place.taskName,
     state,
     status: row.newest.status,
+    isDamaged: damaged.has(row.newest.attempt),
     attempts: attempts.map(({ record }) =>
       attemptView(record, {
         isNewest: record.attempt === row.newest.attempt,
-        isUnreadable: unreadable.includes(record.attempt),
+        damaged: damaged.get(record.attempt),
         state,
       }),
     ),
     generations: telling?.record.generations ?? [],
-    results: [...byPath.values()],
+    results,
     partials,
-    left: telling?.record.left ?? [],
+    left: byPath(telling?.record.left ?? []),
     resources: newestResources(attempts.map(({ record }) => record)),
   };
 }
@@ -139,13 +135,17 @@ function linesOf(view: IndexView): readonly string[] {
     ]);
     parts.push(tableLines(SETS, rows, Infinity));
     const [newest] = generations;
-    if (newest !== undefined) parts.push(fileLines('CHECKPOINT FILE', newest.members));
+    if (newest !== undefined) parts.push(fileLines('CHECKPOINT FILE', byPath(newest.members)));
   }
   if (results.length > 0) parts.push(fileLines('RESULT', results));
   if (partials.length > 0) parts.push(fileLines('HALF-WRITTEN RESULT', partials));
   if (left.length > 0) parts.push(left.map(({ path, why }) => `not stored: ${showPath(path)}: ${why}`));
   if (resources !== undefined) parts.push(resourceLines(resources));
-  return [`index ${index} of ${task}: ${stateText(view)}`, ...parts.flatMap((lines) => ['', ...lines])];
+  const damage = view.isDamaged ? DAMAGED : '';
+  return [
+    `index ${index} of ${task}: ${stateText(view)}${damage}`,
+    ...parts.flatMap((lines) => ['', ...lines]),
+  ];
 }
 
 function fileLines(title: string, files: readonly StoredFile[]): readonly string[] {

@@ -60,9 +60,12 @@ async function status(place: Place, asked: Asked, tools: Tools): Promise<boolean
     await writeSuggestion(view, suggest, tools);
     return true;
   }
-  if (again !== undefined) await writeAgain(view, again, tools);
-  else await (asked.json ? writeJson(view, tools) : writeTable(view, tools));
-  return isAllDone(view);
+  if (again !== undefined) {
+    await writeAgain(view, again, tools);
+    return isAllDone(view);
+  }
+  const isWhole = await (asked.json ? writeJson(view, tools) : writeTable(view, tools));
+  return isWhole && isAllDone(view);
 }
 
 async function surveyed(place: Place, { signal }: Tools): Promise<Survey> {

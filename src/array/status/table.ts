@@ -7,8 +7,8 @@ import { numberText, tableLines, type Column } from '../columns.ts';
 import type { Tools } from '../command.ts';
 import { newestRecord, READS_AT_ONCE } from '../details.ts';
 import type { Colour } from '../output.ts';
-import { countsText, type IndexState, type State, STATES, totalOf } from '../state.ts';
-import { ageText, stateText, storedOf, type View } from './view.ts';
+import { countsText, type IndexState, type State, STATES, stateText, totalOf } from '../state.ts';
+import { ageText, storedOf, type View } from './view.ts';
 
 /** Of a store that is far away, this many records are there in a second; --details asks for more. */
 const MOST_READ = 100;
@@ -28,6 +28,8 @@ const COLOURS: Readonly<Record<State, Colour>> = {
 /** A line of the table, by column. */
 interface Row {
   readonly state: State;
+  /** Of those whose record was read. */
+  readonly isDamaged?: boolean;
   readonly cells: readonly string[];
 }
 
@@ -46,7 +48,8 @@ const DETAILED: readonly Column[] = [
   { title: 'HOST', align: 'left' },
 ];
 
-export async function writeTable(view: View, tools: Tools): Promise<void> {
+/** Resolves to whether all records that it read are whole. */
+export async function writeTable(view: View, tools: Tools): Promise<boolean> {
   const { out } = tools;
   const total = totalOf(view.counts);
   const others = OTHER_LINES + (view.counts.missing > 0 ? 1 : 0);
@@ -69,6 +72,7 @@ export async function writeTable(view: View, tools: Tools): Promise<void> {
   const more = total - view.counts.missing - shown.length;
   if (more > 0) await out.write(`... and ${numberText(more)} more (--all)\n`);
   await out.write(`${summaryOf(view, tools)}\n`);
+  return rows.every(({ isDamaged }) => isDamaged !== true);
 }
 
 export function summaryOf({ counts }: View, { out }: Pick<Tools, 'out'>): string {
@@ -102,7 +106,8 @@ async function detailed(
     const { results = 0, bytes = 0, host = '', peakMemoryBytes } = storedOf(found) ?? {};
     const size = results === 0 ? '' : formatBytes(bytes);
     const memory = peakMemoryBytes === undefined ? '' : formatBytes(peakMemoryBytes);
-    return { state, cells: [...cells, numberText(results), size, memory, host] };
+    const isDamaged = found.problems.length > 0;
+    return { state, isDamaged, cells: [...cells, numberText(results), size, memory, host] };
   };
   for await (const row of readAhead(shown, READS_AT_ONCE, read)) rows.push(row);
   return rows;

@@ -2,7 +2,7 @@
 import { formatAge } from '../../model/units.ts';
 import type { NewestRecord } from '../details.ts';
 import type { Place } from '../place.ts';
-import type { Counts, IndexState, State } from '../state.ts';
+import type { Counts, IndexState } from '../state.ts';
 
 export interface View {
   readonly place: Place;
@@ -36,11 +36,6 @@ export function storedOf({ newest }: NewestRecord): Stored | undefined {
     bytes: [...sizes.values()].reduce((sum, size) => sum + size, 0),
     peakMemoryBytes: newest.record.resources?.task?.peakMemoryBytes,
   };
-}
-
-/** `failed 1` carries what capture exited with. */
-export function stateText(of: { readonly state: State; readonly status: number | undefined }): string {
-  return of.state === 'failed' && of.status !== undefined ? `failed ${of.status}` : of.state;
 }
 
 export function ageText(view: View, atMs: number | undefined): string {

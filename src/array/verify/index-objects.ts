@@ -1,8 +1,9 @@
 // The objects that the records of one index name, each checked once, and what that means for a restart.
-import { generationName, type History, unionOf } from '../../model/checkpoint/history.ts';
+import { generationName, type History } from '../../model/checkpoint/history.ts';
 import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
 import type { Generation } from '../../model/format/records.ts';
-import { indexDetails, partialsThere } from '../details.ts';
+import { listRecords } from '../../records/list.ts';
+import { contentsIn } from '../contents.ts';
 import type { Place } from '../place.ts';
 import type { IndexState, State } from '../state.ts';
 import type { Check, Recorded } from './check.ts';
@@ -43,10 +44,8 @@ export async function verifyIndex(
   check: Check,
   signal: AbortSignal,
 ): Promise<Verified> {
-  const { attempts, problems } = await indexDetails(place, index, signal);
-  const history = unionOf(attempts, attempts.at(-1)?.record.runId);
-  // A half-written result that is gone was stored whole since.
-  const partials = await partialsThere(place, history.partials, signal);
+  const listing = await listRecords(place.store, { taskName: place.taskName, index }, signal);
+  const { history, partials, problems } = await contentsIn(place, listing, signal);
   const named = new Map<string, Named>();
   for (const one of namedBy(history)) if (!named.has(one.file.key)) named.set(one.file.key, one);
   for (const file of partials) named.set(file.key, { file, path: file.path, generation: undefined });

@@ -124,7 +124,7 @@ export const RECORD_KINDS = [
 export type RecordKind = (typeof RECORD_KINDS)[number];
 
 /** True for a record after which its attempt writes no other. */
-export function isLast(kind: RecordKind): boolean {
+export function isLast(kind: RecordKind): kind is 'preempted' | 'failed' | 'ended' | 'done' {
   return kind === 'preempted' || kind === 'failed' || kind === 'ended' || kind === 'done';
 }
 

@@ -24,8 +24,8 @@ describe.each(STORE_KINDS)('capture ls of %s', (kind) => {
     const objects = lines.slice(5, -1).map((line) => [line.split(' ')[0], line.split(' ').at(-1)].join(' '));
     expect(objects.filter((line) => line.startsWith('record'))).toHaveLength(7);
     expect(objects.filter((line) => !line.startsWith('record'))).toEqual([
-      'result r.dat.3',
       'result out/t.log.3.zst',
+      'result r.dat.3',
       'half-written x.dat.3.partial-2',
       'older r.dat.3.~1~',
       'checkpoint k.chk.t.3.2-2',

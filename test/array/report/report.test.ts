@@ -120,11 +120,22 @@ describe.each(STORE_KINDS)('capture report of %s', (kind) => {
     });
     expect(killed?.attempts.map(({ how, host }) => `${head.texts[host]} ${head.texts[how]}`)).toEqual([
       'node1 no last record: killed',
-      'node2 its records are damaged: nobody knows',
+      'node2 no last record: killed; its newest record is damaged',
       'node3 failed: the task was ended by SIGKILL; capture exited 137',
     ]);
     expect(begun).toMatchObject({ index: '4', state: 'stale', attempts: [{ attempt: 1, end: 'killed' }] });
     expect(missing).toEqual({ index: '5', state: 'missing', attempts: [] });
+  });
+
+  it('counts an attempt as done whose last record is damaged: its name says that', async () => {
+    const [startedAt, at] = [iso(Date.now() - 2 * HOUR_MS), iso(Date.now() - HOUR_MS)];
+    stored.record({ index: '6', attempt: 1, seq: 2, kind: 'checkpoint', startedAt, at });
+    stored.put('.capture/t/6/0001-000003.done.json', '{"damaged');
+    const ran = await run('report', stored, '-o', path.join(dir, 'report.html'));
+    expect(ran.stderr).toMatch(/record \S*0001-000003\.done\.json cannot be used/);
+    const { entries, head } = reportOf(pageOf());
+    expect(entries[0]).toMatchObject({ state: 'done', attempts: [{ end: 'done', ran: 3600, kept: 3600 }] });
+    expect(head.texts).toContain('done; its newest record is damaged');
   });
 
   it('reads an index with one attempt with one request', async () => {

@@ -244,7 +244,7 @@ describe.each(STORE_KINDS)('one index of %s', (kind) => {
       '',
       'ATTEMPT STARTED LASTED HOST FROM HOW IT ENDED',
       '1 2026-11-22 11:00:00Z 45 min 0 s node1 no last record: killed',
-      '2 2026-11-22 11:00:00Z 1 h 0 min node17 its records are damaged: nobody knows',
+      '2 2026-11-22 11:00:00Z 1 h 0 min node17 no last record: killed; its newest record is damaged',
       '3 2026-11-22 11:00:00Z 1 h 0 min node3 1-4 failed: the task was ended by SIGKILL; capture exited 137',
       '',
       'CHECKPOINT COMMITTED WHAT IT IS',
@@ -267,6 +267,44 @@ describe.each(STORE_KINDS)('one index of %s', (kind) => {
       '',
     ]);
     expect(ran.stderr).toMatch(/0002-000001\.stored\.json cannot be used/);
+  });
+
+  it.each([
+    ['done', '0001-000003.done.json'],
+    ['failed 7', '0001-000003.failed-7.json'],
+  ])('is %s by the name of its last record, if that is damaged, and exits 1', async (state, name) => {
+    stored = await openStoreOfRecords(kind);
+    stored.record({ index: '3', attempt: 1, seq: 0, kind: 'started' });
+    const generations = [
+      { attempt: 1, generation: 1, at: '2026-11-22T11:50:00.000Z', members: [file('k.chk', 5)] },
+    ];
+    stored.record({ index: '3', attempt: 1, seq: 2, kind: 'checkpoint', generations } as never);
+    stored.put(`.capture/t/3/${name}`, '{"damaged');
+    const ran = await status(stored, '3');
+    expect(ran.status).toBe(1);
+    expect(ran.stdout.split('\n').map((line) => line.replaceAll(/ +/g, ' ').trim())).toEqual(
+      expect.arrayContaining([
+        `index 3 of t: ${state}; its newest record is damaged`,
+        `1 2026-11-22 11:00:00Z 1 h 0 min node17 ${state}; its newest record is damaged`,
+      ]),
+    );
+    expect(ran.stderr).toContain(`${name} cannot be used`);
+    // The table reads the records of so few.
+    expect((await status(stored)).status).toBe(1);
+  });
+
+  it('names its files in natural order', async () => {
+    stored = await openStoreOfRecords(kind);
+    const results = ['b', 'frame.10', 'frame.2', 'a/z', 'frame.1'].map((path) => file(path, 1));
+    stored.record({ index: '3', attempt: 1, seq: 2, kind: 'done', results } as never);
+    const { stdout } = await status(stored, '3', '--json');
+    expect((JSON.parse(stdout) as { results: { path: string }[] }).results.map(({ path }) => path)).toEqual([
+      'a/z',
+      'b',
+      'frame.1',
+      'frame.2',
+      'frame.10',
+    ]);
   });
 
   it('is JSON on request, and 66 if there is nothing of it', async () => {

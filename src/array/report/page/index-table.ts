@@ -1,7 +1,7 @@
 // The table of all shown indices, page by page, in the order that its head asks for.
 import { compareIndices } from '../../../model/index-set.ts';
-import { STATES } from '../../state.ts';
-import { effortOf, type IndexEntry, lastOf, type Report, stateText, textOf } from '../data.ts';
+import { STATES, stateText } from '../../state.ts';
+import { effortOf, type IndexEntry, lastOf, type Report, textOf } from '../data.ts';
 import { byId, button, type Cell, dot, el, table } from './dom.ts';
 import { type Asks, linkTo } from './summary.ts';
 import { bytesText, countText, durationText } from './words.ts';

@@ -1,6 +1,7 @@
 // The attempts of a few indices in time, a lane for each index: what was kept of an attempt in one colour, what was lost
 // in that of its end. Of more indices timeline.ts shows how many.
-import { type AttemptRow, type End, type IndexEntry, stateText } from '../data.ts';
+import { type AttemptRow, type End, type IndexEntry } from '../data.ts';
+import { stateText } from '../../state.ts';
 import { dot, el } from './dom.ts';
 import { type Asks, linkTo } from './summary.ts';
 import { durationText, timeText } from './words.ts';

@@ -1,6 +1,7 @@
 // The heat map: a cell for each shown index, on a canvas, since there may be very many. It is worked with a pointer or
 // with keys; what stands under the cursor is said beside it.
-import { effortOf, type IndexEntry, stateText } from '../data.ts';
+import { effortOf, type IndexEntry } from '../data.ts';
+import { stateText } from '../../state.ts';
 import { byId } from './dom.ts';
 import { cellAt, cornerOf, gapOf, paint, type Shape, shapeOf, showLegend } from './map-paint.ts';
 import type { Colour } from './view.ts';

@@ -1,5 +1,5 @@
 // One index in a dialog: its figures, its attempts, and what it has used in time.
-import type { State } from '../../state.ts';
+import { type State, stateText } from '../../state.ts';
 import {
   type AttemptRow,
   effortOf,
@@ -7,7 +7,6 @@ import {
   type Line,
   type Report,
   savedOf,
-  stateText,
   textOf,
 } from '../data.ts';
 import { chart, type Chart } from './chart.ts';

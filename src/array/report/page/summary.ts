@@ -1,14 +1,6 @@
 // The figures of all shown indices, and what went wrong: the slowest, and reasons of what failed.
-import {
-  effortOf,
-  type IndexEntry,
-  lastOf,
-  lossesOf,
-  type Report,
-  savedOf,
-  stateText,
-  textOf,
-} from '../data.ts';
+import { effortOf, type IndexEntry, lastOf, lossesOf, type Report, savedOf, textOf } from '../data.ts';
+import { stateText } from '../../state.ts';
 import { byId, button, el, number, table, type Cell } from './dom.ts';
 import { bytesText, countText, durationText, shareText } from './words.ts';
 

@@ -1,8 +1,8 @@
 // What of the report is shown: which indices, and which one is open. All of it stands in the hash of the URL, so that a
 // link leads there. Pure.
 import { hasIndex, numberOfIndex, parseIndexSet } from '../../../model/index-set.ts';
-import { type State, STATES } from '../../state.ts';
-import { type IndexEntry, lastOf, type Report, stateText, textOf } from '../data.ts';
+import { type State, STATES, stateText } from '../../state.ts';
+import { type IndexEntry, lastOf, type Report, textOf } from '../data.ts';
 
 export interface View {
   /** A set of indices, or words that all occur in an index, its state, host or reason. */

@@ -1,19 +1,21 @@
 // What is stored of one index: the listing of its records, and all that these name.
-import { generationName, unionOf } from '../../model/checkpoint/history.ts';
+import { generationName } from '../../model/checkpoint/history.ts';
 import { keptPrefix, parseKept, parseRecordKey, recordPrefix } from '../../model/format/keys.ts';
 import type { Generation, StoredFile } from '../../model/format/records.ts';
-import { readNewest } from '../../records/read.ts';
 import type { ListedObject } from '../../store/contract/store.ts';
-import { partialsThere } from '../details.ts';
+import { contentsIn } from '../contents.ts';
+import { byPath } from '../natural-order.ts';
 import type { Place } from '../place.ts';
 import type { IndexState, State } from '../state.ts';
 
-export interface Contents {
+export interface Listed {
   readonly index: string;
   readonly task: string;
   readonly state: State;
   /** Of `failed`: what capture exited with. */
   readonly status: number | undefined;
+  /** Its newest record cannot be read: what follows comes from those before. */
+  readonly isDamaged: boolean;
   readonly records: readonly RecordObject[];
   readonly results: readonly StoredFile[];
   /** Of other run ids. */
@@ -40,19 +42,22 @@ export interface OlderObject {
   readonly storedSize: number;
 }
 
-export async function contentsOf(
+export async function listedOf(
   place: Place,
   { index, state, row }: IndexState,
   signal: AbortSignal,
-): Promise<Contents> {
+): Promise<Listed> {
   const { store, taskName } = place;
   const scope = { taskName, index };
   const records: RecordObject[] = [];
   for await (const object of store.list(recordPrefix(scope), signal))
     if (parseRecordKey(object.key) !== undefined) records.push(recordObject(object));
   const listing = { scope, keys: records.map(({ key }) => key), newestAttempt: row?.newest.attempt ?? 0 };
-  const { records: attempts, problems } = await readNewest(store, listing, { signal });
-  const history = unionOf(attempts, attempts.at(-1)?.record.runId);
+  const { history, results, otherResults, partials, damaged, problems } = await contentsIn(
+    place,
+    listing,
+    signal,
+  );
   const older: OlderObject[] = [];
   for (const path of history.kept.keys()) {
     const prefix = keptPrefix(path, scope);
@@ -64,11 +69,12 @@ export async function contentsOf(
     task: taskName,
     state,
     status: row?.newest.status,
+    isDamaged: damaged.has(listing.newestAttempt),
     records,
-    results: [...history.results.values()],
-    otherResults: [...history.foreignResults.values()],
-    partials: await partialsThere(place, history.partials, signal),
-    older,
+    results,
+    otherResults,
+    partials,
+    older: byPath(older),
     checkpoints: history.generations.map((one) => ({ name: generationName(one), ...one })),
     problems,
   };
