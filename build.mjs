@@ -30,13 +30,15 @@ const DRIVERS = Object.fromEntries(
     .map((name) => [name, `src/store/${name}/${name}.ts`])
     .filter(([, entry]) => existsSync(entry)),
 );
-/** Each of them is a process, or a thread of one: native/program.ts is its first file. */
+/** Each of them is a process, or a thread of one: native/first.ts is its first file, or one of its own. */
 const PROCESSES = {
   capture: 'src/cli/main.ts',
   flush: 'src/cli/flush-main.ts',
-  sidecar: 'src/sidecar/entry.ts',
+  sidecar: 'src/sidecar/main.ts',
+  worker: 'src/read/worker.ts',
   array: 'src/array/main.ts',
 };
+const FIRST_FILES = { capture: 'src/cli/first.ts' };
 const ON_DEMAND = {
   standalone: 'src/cli/standalone.ts',
   log: 'src/log/log.ts',
@@ -95,7 +97,7 @@ async function bundled(entry, define) {
   const { outputFiles } = await build({
     entryPoints: [entry],
     write: false,
-    plugins: failpoint === undefined ? [onDemand] : [onDemand, armed],
+    plugins: [onDemand, ...(failpoint === undefined ? [] : [armed])],
     bundle: true,
     // V8 keeps what it has compiled of a script, and not of a module (native/program.ts).
     format: 'cjs',
@@ -133,9 +135,9 @@ async function sourceOf(entry) {
   return `(function(exports,require,module,__filename,__dirname){"use strict";const captureUrl=require("node:url").pathToFileURL(__filename).href;${text}\n})`;
 }
 
-/** The first file of every process; `keepsCode` only for the runs of this build. */
-function firstFile(keepsCode) {
-  return bundled('src/native/program.ts', {
+/** The first file of a process; `keepsCode` only for the runs of this build. */
+function firstFile(name, keepsCode) {
+  return bundled(FIRST_FILES[name] ?? 'src/native/first.ts', {
     CAPTURE_KEEPS_CODE: String(keepsCode),
     'import.meta.filename': '__filename',
   });
@@ -150,8 +152,8 @@ async function compiledByRuns(sources) {
   // Below the project, where the native packages are found.
   const dir = mkdtempSync(path.resolve('node_modules/.cache/capture-build-'));
   try {
-    const first = await firstFile(true);
-    for (const name of Object.keys(PROCESSES)) writeFileSync(path.join(dir, `${name}.cjs`), first);
+    for (const name of Object.keys(PROCESSES))
+      writeFileSync(path.join(dir, `${name}.cjs`), await firstFile(name, true));
     for (const [name, source] of Object.entries(sources))
       writeFileSync(path.join(dir, `${name}.code`), programFile(source));
     mkdirSync(path.join(dir, 'work'));
@@ -186,8 +188,7 @@ const sources = Object.fromEntries(
 const compiled = failpoint === undefined ? await compiledByRuns(sources) : {};
 for (const [name, source] of Object.entries(sources))
   put(`${name}.code`, programFile(source, compiled[name]));
-const first = await firstFile(false);
-for (const name of Object.keys(PROCESSES)) put(`${name}.cjs`, first);
+for (const name of Object.keys(PROCESSES)) put(`${name}.cjs`, await firstFile(name, false));
 
 // Only now: a capture that runs from here must not lose its program in between.
 for (const name of stale) rmSync(path.join(outdir, name), { recursive: true });

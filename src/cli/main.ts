@@ -1,4 +1,4 @@
-// The entry point of the command line. It reads the command line, says what is wrong or does what was asked, and exits
+// The command line's program (cli/first.ts loads it). It reads the command line, says what is wrong or does what was asked, and exits
 // with the status. What a command needs is loaded on first use: thousands of array tasks start at once, and --help needs
 // none of it.
 import os from 'node:os';
@@ -11,7 +11,7 @@ import type { LogSettings } from '../model/format/settings.ts';
 import { clockMs } from '../native/clock.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { ownArguments, ownEnvironment } from '../native/start.ts';
-import { type StartedSidecar, startSidecar } from '../launch/sidecar-start.ts';
+import type { StartedSidecar } from '../launch/sidecar-start.ts';
 import { parseCommandLine, type Parsed } from './parse.ts';
 import { allSaid, print, say, type SayLevel } from './say.ts';
 import type { DryRunLine } from './standalone.ts';
@@ -19,36 +19,15 @@ import type { DryRunLine } from './standalone.ts';
 /** Beside this module in the bundle (build.mjs). */
 const SIDECAR = fileURLToPath(new URL('./sidecar.cjs', import.meta.url));
 
-// SIGUSR1 must not open a debugger, not even while we are starting.
-guardInspector();
-void runAndExit();
-
-async function runAndExit(): Promise<never> {
-  const startedSidecar = asksForRun(process.argv.slice(2)) ? startSidecarEarly() : undefined;
+/** `startedSidecar`: if the arguments looked like those of a run. */
+export async function runAndExit(startedSidecar: StartedSidecar | undefined): Promise<never> {
+  // SIGUSR1 must not open a debugger, not even while we are starting.
+  guardInspector();
   const status = await main(startedSidecar);
   // After a mistake nobody needs it; after a run it is gone.
   startedSidecar?.child.kill('SIGKILL');
   await allSaid();
   process.exit(status);
-}
-
-/** Whether the arguments look like those of a run. If they are wrong, a sidecar was started for nothing. */
-function asksForRun(argv: readonly string[]): boolean {
-  const end = argv.indexOf('--');
-  const [first = ''] = argv;
-  return end > 0 && (first === 'run' || first.startsWith('-')) && !argv.slice(0, end).some(startsNothing);
-}
-
-function startsNothing(word: string): boolean {
-  return ['-h', '--help', '-V', '--version', '--dry-run'].includes(word);
-}
-
-function startSidecarEarly(): StartedSidecar | undefined {
-  try {
-    return startSidecar(SIDECAR);
-  } catch {
-    return undefined; // tried again where a failure has its message
-  }
 }
 
 async function main(startedSidecar?: StartedSidecar): Promise<ExitStatus> {

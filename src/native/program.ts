@@ -1,5 +1,5 @@
-// The first file of each process and of each worker, as dist/<name>.cjs. It loads the program dist/<name>.code: one line of
-// JSON, the source, and what V8 made of that source in the build (build.mjs), which saves each start the compiling.
+// Loads the programs of dist/: for the first file of each process and of each worker. A program, dist/<name>.code, is one
+// line of JSON, the source, and what V8 made of that source in the build (build.mjs), which saves each start the compiling.
 // It must never run what another Node has compiled, or what is damaged: then V8 compiles the source.
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -39,7 +39,6 @@ const loaded = new Map<string, { exports: object }>();
 takeHeapFlagsBack();
 // What V8 compiles carries the flags of that moment, and the program may change them.
 if (CAPTURE_KEEPS_CODE) v8.setFlagsFromString = () => undefined;
-begin(`${path.basename(import.meta.filename, '.cjs')}.code`);
 
 /**
  * Node carries its own modules compiled, for the flags that V8 has by default: with any other flag each of them is
@@ -53,15 +52,20 @@ function takeHeapFlagsBack(): void {
   }
 }
 
-/** Not with 1 if there is no program in the file: that may be the task's own status. */
-function begin(name: string): void {
+/** What the program exports. If the file holds none it exits, and not with 1: that may be the task's own status. */
+export function loadProgram(name: string): object {
   try {
-    load(name);
+    return load(`${name}.code`);
   } catch (error) {
     if (!(error instanceof Damaged)) throw error;
     fs.writeSync(2, `capture: ${error.message}\n`);
     process.exit(EXIT_INTERNAL);
   }
+}
+
+/** The path of a file in the directory of our own. */
+export function besideUs(name: string): string {
+  return path.join(dir, name);
 }
 
 function load(name: string): object {

@@ -19,7 +19,7 @@ beforeAll(async () => {
   fs.chmodSync(dir, 0o755);
   await build({
     entryPoints: {
-      capture: 'src/cli/main.ts',
+      capture: 'test/cli/fixtures/run-command-line.ts',
       sidecar: 'test/cli/fixtures/no-sidecar.ts',
       speaker: 'test/cli/fixtures/speaker.ts',
     },

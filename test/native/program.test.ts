@@ -48,9 +48,9 @@ function run(args: readonly string[], flags: readonly string[] = []): string {
 
 /** What V8 has made of a program that says `word`; V8 takes it for each source of the same length. */
 function compiledProgram(word: string): { readonly source: string; readonly compiled: Buffer } {
-  const source = `(function(){console.log("${word}")})`;
+  const source = `(function(exports){console.log("${word}");exports.runAndExit=()=>{}})`;
   const script = new vm.Script(source);
-  script.runInThisContext();
+  (script.runInThisContext() as (exports: object) => void)({});
   return { source, compiled: script.createCachedData() };
 }
 
@@ -131,7 +131,7 @@ it('what was compiled is taken whatever the size of the heap, and the heap has t
   const told = `(function(exports, require) {
     const v8 = require('node:v8');
     const limitMiB = v8.getHeapStatistics().heap_size_limit / 2 ** 20;
-    console.log(JSON.stringify({ tag: v8.cachedDataVersionTag(), limitMiB }));
+    exports.runAndExit = () => console.log(JSON.stringify({ tag: v8.cachedDataVersionTag(), limitMiB }));
   })`;
   write(told, Buffer.alloc(0));
   const answer = (flags: readonly string[]) =>

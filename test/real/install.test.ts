@@ -50,12 +50,14 @@ it('a run needs no package that the bundle holds', async () => {
     expect(fs.existsSync(path.join(bare, 'node_modules', name)), name).toBe(false);
   // The others are begun by a run of the demo.
   const dist = path.join(bare, 'dist');
-  const onDemand = fs.readdirSync(dist).filter((name) => !/^(array|capture|flush|sidecar)\./.test(name));
+  const onDemand = fs
+    .readdirSync(dist)
+    .filter((name) => !/^(array|capture|flush|sidecar|worker)\./.test(name));
   expect(onDemand.length).toBeGreaterThan(2);
   for (const name of onDemand) {
-    // A first file takes the program of its own name (native/program.ts).
+    // A first file takes the program of its own name (native/first.ts).
     const first = path.join(dist, `${path.parse(name).name}.cjs`);
-    fs.copyFileSync(path.join(dist, 'capture.cjs'), first);
+    fs.copyFileSync(path.join(dist, 'sidecar.cjs'), first);
     await run('node', [first], { cwd: bare, env: await withNode(undefined) });
     fs.rmSync(first);
   }

@@ -18,8 +18,8 @@ export function openRunWorkers(settings: Settings, root: WorkDir, log: Log): Wor
     root,
     count: settings.workers,
     smallBytes: SMALL_BYTES,
-    // In the bundle its threads are workers (entry.ts, build.mjs).
-    entry: new URL('./sidecar.cjs', import.meta.url),
+    // Beside this module in the bundle (build.mjs).
+    entry: new URL('./worker.cjs', import.meta.url),
     spoolDir: spoolDirOf(settings, log),
     spoolLimitBytes: settings.spoolLimitBytes,
   });
