@@ -1,13 +1,16 @@
 // What is stored of one index, as its records together say: for the commands that show or check all of it.
-import { type History, unionOf } from '../model/checkpoint/history.ts';
-import type { StoredFile } from '../model/format/records.ts';
+import { generationName, type History, unionOf } from '../model/checkpoint/history.ts';
+import type { Generation, StoredFile } from '../model/format/records.ts';
 import type { RecordListing } from '../records/list.ts';
-import { detailsIn, type IndexDetails, partialsThere } from './details.ts';
+import { readAhead } from '../model/waiting.ts';
+import { detailsIn, type IndexDetails, partialsThere, READS_AT_ONCE } from './details.ts';
 import { byPath } from './natural-order.ts';
 import type { Place } from './place.ts';
 
 export interface Contents extends IndexDetails {
   readonly history: History;
+  /** Newest first: those of the newest record, and of those before it what a later attempt has not deleted since. */
+  readonly generations: readonly Generation[];
   /** By path, as all files here. */
   readonly results: readonly StoredFile[];
   /** Of other run ids. */
@@ -16,7 +19,7 @@ export interface Contents extends IndexDetails {
   readonly partials: readonly StoredFile[];
 }
 
-/** A request for each attempt, list segment and half-written result. */
+/** A request for each attempt, list segment and half-written result, and for checkpoint files of earlier attempts. */
 export async function contentsIn(
   place: Place,
   listing: RecordListing,
@@ -27,8 +30,35 @@ export async function contentsIn(
   return {
     ...details,
     history,
+    generations: await generationsThere(place, { history, details }, signal),
     results: byPath(history.results.values()),
     otherResults: byPath(history.foreignResults.values()),
     partials: byPath(await partialsThere(place, history.partials, signal)),
   };
+}
+
+/** The records of an attempt stay as they are when a later one deletes its sets. */
+async function generationsThere(
+  { store }: Place,
+  { history, details }: { readonly history: History; readonly details: IndexDetails },
+  signal: AbortSignal,
+): Promise<readonly Generation[]> {
+  const newest = details.attempts.findLast(({ record }) => record.seq > 0)?.record.generations ?? [];
+  const named = new Set(newest.map(generationName));
+  const isThere = async (one: Generation): Promise<boolean> => {
+    for (const { key } of objectsOf(one)) if ((await store.head(key, signal)) === undefined) return false;
+    return true;
+  };
+  const there: Generation[] = [];
+  const looked = readAhead(history.generations, READS_AT_ONCE, async (one) => ({
+    one,
+    isKept: named.has(generationName(one)) || (await isThere(one)),
+  }));
+  for await (const { one, isKept } of looked) if (isKept) there.push(one);
+  return there;
+}
+
+function* objectsOf({ members, companions }: Generation): Generator<{ readonly key: string }> {
+  yield* members;
+  for (const { segments } of companions) yield* segments;
 }

@@ -53,7 +53,7 @@ export async function listedOf(
   for await (const object of store.list(recordPrefix(scope), signal))
     if (parseRecordKey(object.key) !== undefined) records.push(recordObject(object));
   const listing = { scope, keys: records.map(({ key }) => key), newestAttempt: row?.newest.attempt ?? 0 };
-  const { history, results, otherResults, partials, damaged, problems } = await contentsIn(
+  const { history, generations, results, otherResults, partials, damaged, problems } = await contentsIn(
     place,
     listing,
     signal,
@@ -75,7 +75,7 @@ export async function listedOf(
     otherResults,
     partials,
     older: byPath(older),
-    checkpoints: history.generations.map((one) => ({ name: generationName(one), ...one })),
+    checkpoints: generations.map((one) => ({ name: generationName(one), ...one })),
     problems,
   };
 }

@@ -66,7 +66,7 @@ interface Found {
 }
 
 function viewOf(place: Place, { row, contents, state }: Found): IndexView {
-  const { attempts, damaged, results, partials } = contents;
+  const { attempts, damaged, generations, results, partials } = contents;
   const telling = attempts.findLast(({ record }) => record.seq > 0);
   return {
     index: row.index,
@@ -81,7 +81,7 @@ function viewOf(place: Place, { row, contents, state }: Found): IndexView {
         state,
       }),
     ),
-    generations: telling?.record.generations ?? [],
+    generations,
     results,
     partials,
     left: byPath(telling?.record.left ?? []),

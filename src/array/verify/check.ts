@@ -49,7 +49,8 @@ export async function fastCheck(store: Store, listed: boolean, signal: AbortSign
   const there = listed ? await listAll(store, signal) : undefined;
   const whole = wholeCheck(store, signal);
   return async (file) => {
-    const found = there === undefined ? await store.head(file.key, signal) : there.get(file.key);
+    // A run may have put it there since.
+    const found = there?.get(file.key) ?? (await store.head(file.key, signal));
     if (found === undefined) return GONE;
     const expected = file.storedSize ?? (file.compressed ? undefined : file.size);
     if (expected !== undefined && found.sizeBytes !== expected)

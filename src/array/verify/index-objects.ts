@@ -1,9 +1,9 @@
 // The objects that the records of one index name, each checked once, and what that means for a restart.
-import { generationName, type History } from '../../model/checkpoint/history.ts';
+import { generationName } from '../../model/checkpoint/history.ts';
 import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
 import type { Generation } from '../../model/format/records.ts';
 import { listRecords } from '../../records/list.ts';
-import { contentsIn } from '../contents.ts';
+import { type Contents, contentsIn } from '../contents.ts';
 import type { Place } from '../place.ts';
 import type { IndexState, State } from '../state.ts';
 import type { Check, Recorded } from './check.ts';
@@ -40,14 +40,28 @@ interface Named {
 
 export async function verifyIndex(
   place: Place,
+  one: IndexState,
+  check: Check,
+  signal: AbortSignal,
+): Promise<Verified> {
+  const first = await lookAt(place, one, check, signal);
+  if (first.damaged.length === 0) return first;
+  // A run deletes and replaces objects after the record that says so: what its newest record names is still there.
+  const before = new Set(first.damaged.map(({ key }) => key));
+  return lookAt(place, one, async (file) => (before.has(file.key) ? check(file) : undefined), signal);
+}
+
+async function lookAt(
+  place: Place,
   { index, state }: IndexState,
   check: Check,
   signal: AbortSignal,
 ): Promise<Verified> {
   const listing = await listRecords(place.store, { taskName: place.taskName, index }, signal);
-  const { history, partials, problems } = await contentsIn(place, listing, signal);
+  const contents = await contentsIn(place, listing, signal);
+  const { generations, partials, problems } = contents;
   const named = new Map<string, Named>();
-  for (const one of namedBy(history)) if (!named.has(one.file.key)) named.set(one.file.key, one);
+  for (const one of namedBy(contents)) if (!named.has(one.file.key)) named.set(one.file.key, one);
   for (const file of partials) named.set(file.key, { file, path: file.path, generation: undefined });
   let bytes = 0;
   const damaged: Damage[] = [];
@@ -63,13 +77,14 @@ export async function verifyIndex(
     objects: named.size,
     bytes,
     damaged,
-    checkpoints: history.generations.length,
-    restart: restartOf(history, new Set(damaged.map(({ key }) => key))),
+    checkpoints: generations.length,
+    restart: restartOf(contents, new Set(damaged.map(({ key }) => key))),
     problems,
   };
 }
 
-function* namedBy({ results, foreignResults, generations }: History): Generator<Named> {
+function* namedBy({ history, generations }: Contents): Generator<Named> {
+  const { results, foreignResults } = history;
   for (const file of results.values()) yield { file, path: file.path, generation: undefined };
   for (const file of foreignResults.values())
     // Another run may have stored its own result under the same key.
@@ -82,10 +97,10 @@ function* namedBy({ results, foreignResults, generations }: History): Generator<
   }
 }
 
-function restartOf({ generations, attempts }: History, damaged: ReadonlySet<string>): string | undefined {
+function restartOf({ generations, history }: Contents, damaged: ReadonlySet<string>): string | undefined {
   const isWhole = ({ members, companions }: Generation): boolean =>
     members.every(({ key }) => !damaged.has(key)) &&
     companions.every(({ segments }) => segments.every(({ key }) => !damaged.has(key)));
-  const next = afterFailures(restoreOrder(generations), attempts).find(isWhole);
+  const next = afterFailures(restoreOrder(generations), history.attempts).find(isWhole);
   return next === undefined ? undefined : generationName(next);
 }

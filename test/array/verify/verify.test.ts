@@ -1,6 +1,7 @@
 // Runs of `capture verify` over what attempts have left, damaged in each way.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { leaveBehind, leaveOther } from '../left-behind.ts';
+import { leaveBehind, leaveOther, Pushing } from '../left-behind.ts';
+import type { Incoming } from '../../s3-server/server.ts';
 import { run } from '../ran.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
 
@@ -25,6 +26,23 @@ describe.each(STORE_KINDS)('capture verify of %s', (kind) => {
     expect(await verify()).toEqual(whole);
     expect(await verify('--fast')).toEqual(whole);
     expect(await verify('--fast', '--array', '0-1')).toEqual(whole);
+  });
+
+  it('misses no checkpoint of a killed attempt that a later one has deleted', async () => {
+    const [killed, next] = [new Pushing(stored, '5', 1), new Pushing(stored, '5', 2)];
+    const old = [await killed.generation(2), await killed.generation(1)];
+    killed.record(0, 'started');
+    killed.record(3, 'checkpoint', { generations: old });
+    next.record(0, 'started');
+    next.record(3, 'done', { generations: [await next.generation(1)] });
+    // Of one its deletion is still to come.
+    await stored.store.delete(['k.chk.t.5.1-1']);
+    expect(await verify('--array', '5')).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^1 index, 2 objects, /),
+    });
+    const { stdout } = await run('ls', stored, '5', '--task-name', 't');
+    expect(stdout.match(/^checkpoint \d-\d(?=: )/gm)).toEqual(['checkpoint 2-1', 'checkpoint 1-2']);
   });
 
   it('names each object that is gone, cut short or has other bytes, and what a restart takes', async () => {
@@ -77,4 +95,34 @@ describe.each(STORE_KINDS)('capture verify of %s', (kind) => {
       restart: '2-1',
     });
   });
+});
+
+/** When the run goes on: an object is about to be read; the store was listed, and the records are not read yet. */
+const MOMENTS: readonly [readonly string[], (request: Incoming) => boolean][] = [
+  [[], ({ key }) => key.endsWith('k.chk.t.0.1-1')],
+  [['--fast'], ({ query }) => query.get('prefix') === 'run7/.capture/t/0/'],
+];
+
+it.each(MOMENTS)('capture verify %j misses nothing that a run replaces meanwhile', async (args, isDue) => {
+  stored = await openStoreOfRecords('an S3 server');
+  const { server } = stored;
+  if (server === undefined) throw new Error('no server');
+  const running = new Pushing(stored, '0', 1);
+  const [first, second] = [await running.generation(1), await running.generation(2)];
+  running.record(0, 'started');
+  running.record(2, 'checkpoint', { generations: [second, first] });
+  let replaced: Promise<unknown> | undefined;
+  const replace = async (): Promise<void> => {
+    running.record(4, 'checkpoint', { generations: [await running.generation(3), second] });
+    await stored.store.delete(['k.chk.t.0.1-1']);
+  };
+  server.fault = (request) => {
+    if (replaced !== undefined || !isDue(request)) return undefined;
+    replaced = replace();
+    return { kind: 'delay', until: replaced };
+  };
+  const ran = await run('verify', stored, ...args);
+  expect(replaced).toBeDefined();
+  expect(ran).toMatchObject({ status: 0, stdout: expect.stringContaining('2 objects') });
+  expect(ran.stdout).toContain('all whole');
 });
