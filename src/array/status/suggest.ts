@@ -25,8 +25,9 @@ interface Used {
   readonly index: string;
   /** The most in any attempt: of the task and capture together, or of the job's cgroup if that was more. */
   readonly memoryBytes: number | undefined;
-  /** Of all its attempts together, if it is done. */
+  /** Of all its attempts together. */
   readonly lastedMs: number | undefined;
+  readonly isDone: boolean;
   /** It failed, or vanished, with nearly all in use that its cgroup allows. */
   readonly hitLimit: boolean;
 }
@@ -42,15 +43,16 @@ export async function writeSuggestion(
   format: IndexFormat,
   { out, log, signal }: Tools,
 ): Promise<void> {
-  let [memory, time]: [Most | undefined, Most | undefined] = [undefined, undefined];
+  let [memory, time, undone]: (Most | undefined)[] = [];
   let seen = 0;
   const short: string[] = [];
   const read = (one: IndexState): Promise<Used> => usedBy(view.place, one, { log, signal });
   for await (const used of readAhead(view.states(), READS_AT_ONCE, read)) {
-    const { index, memoryBytes, lastedMs, hitLimit } = used;
+    const { index, memoryBytes, lastedMs, isDone, hitLimit } = used;
     memory = moreOf(memory, index, memoryBytes);
-    time = moreOf(time, index, lastedMs);
-    if (memoryBytes !== undefined || lastedMs !== undefined) seen += 1;
+    if (isDone) time = moreOf(time, index, lastedMs);
+    else undone = moreOf(undone, index, lastedMs);
+    if (memoryBytes !== undefined || (isDone && lastedMs !== undefined)) seen += 1;
     if (hitLimit) short.push(index);
   }
   if (memory === undefined && time === undefined) {
@@ -70,6 +72,10 @@ export async function writeSuggestion(
         hint: 'it ended with its job at 90 % of the limit or more',
       },
     );
+  if (time !== undefined && undone !== undefined && undone.value > time.value)
+    log.warn(`index ${undone.index} is not done, and has taken longer already: ${formatMs(undone.value)}`, {
+      hint: 'ask for more time, unless it hangs or its job resumes',
+    });
   await out.write(`${suggestionText({ memoryBytes: memory?.value, timeMs: time?.value }, format)}\n`);
 }
 
@@ -83,7 +89,8 @@ async function usedBy(
   { index, state, row }: IndexState,
   { log, signal }: Pick<Tools, 'log' | 'signal'>,
 ): Promise<Used> {
-  if (row === undefined) return { index, memoryBytes: undefined, lastedMs: undefined, hitLimit: false };
+  if (row === undefined)
+    return { index, memoryBytes: undefined, lastedMs: undefined, isDone: false, hitLimit: false };
   const { problems, records } = await recordsOf(place, row, signal);
   for (const problem of problems) log.warn(problem, { event: 'damaged', index });
   const peaks = records.flatMap((record) => memoryOf(record) ?? []);
@@ -95,7 +102,8 @@ async function usedBy(
   return {
     index,
     memoryBytes: peaks.length === 0 ? undefined : Math.max(...peaks),
-    lastedMs: state === 'done' && records.length > 0 ? Math.max(0, lastedMs) : undefined,
+    lastedMs: records.length > 0 ? Math.max(0, lastedMs) : undefined,
+    isDone: state === 'done',
     hitLimit:
       (state === 'failed' || state === 'stale') &&
       last !== undefined &&

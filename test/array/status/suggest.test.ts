@@ -77,6 +77,7 @@ describe.each(STORE_KINDS)('capture status --suggest of %s', (kind) => {
     const { stdout, stderr, status } = await suggest('--array', '0-3');
     expect({ stdout, status }).toEqual({ stdout: '--mem=2432M --time=00:50:00\n', status: 0 });
     expect(stderr).toContain('the most of 3 runs: memory 2.0 GiB (index 2), time 40 min 0 s (index 0)');
+    expect(stderr).toContain('index 1 is not done, and has taken longer already: 8 h 0 min');
   });
 
   it('counts all attempts of an index: their time together, the most memory of any', async () => {
