@@ -85,6 +85,7 @@ describe('output that goes to files', () => {
     const before = sidecarOf(run.pid);
     process.kill(before ?? -1, 'SIGKILL');
     await until(() => text('err').includes('the sidecar was restarted'), 'another sidecar');
+    await until(() => stored('stdout') === 'one\n', 'what its predecessor had not stored');
     fs.writeFileSync(place.at('go'), '');
     expect(await run.status).toBe(0);
     expect(stored('stdout')).toBe('one\nthree\n');

@@ -77,6 +77,8 @@ class RunningOutputs implements Outputs {
       whileLinked([context.signal, this.#ending.signal], (signal) => this.#inTurn(signal));
     this.#clock = new CompanionClock(capture, context.settings.companionIntervalMs);
     this.#clock.captured();
+    // Whatever its predecessor had not stored yet has waited long enough.
+    if (context.resumed !== undefined) this.soon();
   }
 
   soon(): void {
