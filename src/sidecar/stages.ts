@@ -1,7 +1,7 @@
 // The stages of a run, each made of those before it, the watch that they hear, and who is told when something has
 // happened. Nothing runs until they listen.
 import picomatch from 'picomatch';
-import type { ClosedEvent } from '../model/file/file-state.ts';
+import { type ClosedEvent, sameFingerprint } from '../model/file/file-state.ts';
 import { rolesToStore } from '../model/file/manifest.ts';
 import type { RelPath } from '../model/path.ts';
 import { factsBeneath } from '../native/files.ts';
@@ -54,6 +54,11 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
     rolesOf: (path) => rolesToStore(manifest.rolesOf(path)),
     replaces: (path) => results.replaces(path),
     sizeOf: (path) => factsBeneath(root, path)?.size ?? 0,
+    catchUp: (path) => watcher.catchUp(path),
+    isStill: (path, state) => {
+      const facts = factsBeneath(root, path);
+      return facts !== undefined && sameFingerprint(facts, state);
+    },
     now,
     signal: context.signal,
   });

@@ -29,6 +29,7 @@ export interface ResultJob {
   readonly baseline: { readonly md5: string; readonly size: number } | undefined;
   readonly spoolFirst: boolean;
   readonly onSent?: SendJob['onSent'];
+  readonly isHeld?: SendJob['isHeld'];
   /** Highest n of the path's `.~n~` objects that is taken. */
   readonly keptN: number;
 }
@@ -64,6 +65,7 @@ export async function publishResult(
         baseline: job.baseline,
         spoolFirst: job.spoolFirst,
         onSent: job.onSent,
+        isHeld: job.isHeld,
         ifAbsent: replaced.kind === 'unknown',
         beforeSend: async (md5) => {
           if (replaced.kind === 'unknown') return;

@@ -53,6 +53,8 @@ export interface SendJob {
   readonly ifAbsent: boolean;
   /** The store has so many bytes more. */
   readonly onSent?: PutOptions['onSent'];
+  /** Asked with the state that was read: true if it may be a death's, and is not to be seen before that is known. */
+  readonly isHeld?: (read: FileFacts) => boolean;
   /** Awaited once the content is known to be new, before the first byte leaves; with its md5 where known. */
   readonly beforeSend?: (md5: string | undefined) => Promise<void>;
 }
@@ -62,7 +64,7 @@ export type Sent =
   | { readonly kind: 'unchanged'; readonly md5: string; readonly fingerprint: FileFacts }
   /** `ifAbsent` was asked for and the key is taken. */
   | { readonly kind: 'exists'; readonly key: string }
-  | { readonly kind: 'has-writer' | 'torn' | 'gone' }
+  | { readonly kind: 'has-writer' | 'torn' | 'held' | 'gone' }
   | { readonly kind: 'refused'; readonly why: string };
 
 /** Reads and sends one file. Throws what the store throws; every state of the file is an outcome. */
@@ -103,6 +105,10 @@ type Body = Extract<Awaited<ReturnType<Workers['read']>>, { kind: 'body' }>;
 async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: AbortSignal): Promise<Sent> {
   // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
   body.done.catch(() => undefined);
+  if (job.isHeld?.(body.facts) === true) {
+    await discard(body.parts);
+    return { kind: 'held' };
+  }
   if (body.spool === 'full') sender.onSpoolFull(job.path, body.facts.size);
   const key = job.keyOf(body.compressed);
   const push = sender.newId();

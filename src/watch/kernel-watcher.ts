@@ -17,6 +17,8 @@ import type { Watcher, WatcherOptions, WatchSystem } from './watching.ts';
 
 /** A new name, or half of a rename, is decided about after this long, or at once by drainNow(). */
 const PENDING_MS = 5;
+/** What was read early, and nobody asks for, is told after this long, with all that comes meanwhile. */
+const SOON_MS = 20;
 
 /** Throws when inotify cannot be used here; an errno is in the error's `code`. */
 export async function openKernelWatcher(options: WatcherOptions, system: WatchSystem): Promise<Watcher> {
@@ -108,6 +110,15 @@ class KernelWatcher implements Watcher {
     this.#readAll();
     this.#kernel.resolvePending(this.#readAll);
     this.#deliver();
+  }
+
+  /** Without a look at the task's processes for each push of a task that closes file after file. */
+  catchUp(path: RelPath): void {
+    if (this.#closing.signal.aborted) return;
+    this.#readAll();
+    if (this.#events.holds(path)) return this.#deliver();
+    if (this.#events.isEmpty() && !this.#kernel.hasPending && this.#lost.size === 0) return;
+    this.#lookTimer ??= setTimeout(() => this.#deliver(), SOON_MS);
   }
 
   unclosed(): readonly RelPath[] {
@@ -240,6 +251,17 @@ class EventQueue {
   /** Without `evidence`, {@link judge} gives it later. */
   add(path: RelPath, how: ClosedHow, evidence?: Evidence): void {
     this.#waiting.push({ path, how, atMs: clockMs(), evidence });
+  }
+
+  isEmpty(): boolean {
+    return this.#next === this.#waiting.length;
+  }
+
+  /** True while an event of this file waits. */
+  holds(path: RelPath): boolean {
+    for (let at = this.#next; at < this.#waiting.length; at += 1)
+      if (this.#waiting[at]?.path === path) return true;
+    return false;
   }
 
   /** True while something waits that has no evidence yet. */

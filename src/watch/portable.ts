@@ -69,6 +69,7 @@ export async function openPortable(
     fallback: reasonOf(reason),
     look: () => undefined,
     drainNow: () => undefined,
+    catchUp: () => undefined,
     unclosed: () => [],
     missesCloses: () => true,
     scan: (signal, onUnreadable = walk.onUnreadable) =>

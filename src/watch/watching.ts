@@ -32,6 +32,8 @@ export interface Watcher {
    * inotify it can tell nothing: use {@link scan}.
    */
   drainNow(): void;
+  /** Tells, before it returns, every close of this file that the kernel knows at this moment; others soon. */
+  catchUp(path: RelPath): void;
   /** Takes a look at the task's processes, so that a death until now is told from one later. */
   look(): void;
   /** Declared files that appeared and that nobody has closed yet; none where there is no inotify. */

@@ -84,6 +84,31 @@ const auto = (linkBytesPerS: number | undefined): JobCompression => ({
   linkBytesPerS,
 });
 
+it('nothing is sent of what is held, and its memory is given up', async () => {
+  const body = largeBody();
+  const asked: unknown[] = [];
+  const refuse = (): never => {
+    throw new Error('nothing may be sent');
+  };
+  const sender = {
+    compression: AUTO,
+    workers: { read: async () => body },
+    store: { put: refuse },
+    newId: () => 'p',
+  };
+  const sent = await sendFile(sender as unknown as Sender, {
+    path: 'r.dat',
+    keyOf: () => 'r.dat.0',
+    baseline: undefined,
+    spoolFirst: false,
+    ifAbsent: false,
+    isHeld: (read) => asked.push(read) > 0,
+  });
+  expect(sent).toEqual({ kind: 'held' });
+  expect(asked).toEqual([body.facts]);
+  expect((await body.parts.next()).done).toBe(true);
+});
+
 it('is none for the first file, and then what was measured', async () => {
   const sender = { compression: AUTO, bandwidth: undefined, link: new LinkRate() };
   expect(await send(sender)).toEqual(auto(undefined));

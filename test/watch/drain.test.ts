@@ -5,6 +5,21 @@ import { describe, expect, it } from 'vitest';
 import { openEpollReader, openPollReader } from '../../src/watch/inotify.ts';
 import { startFixture, watched } from './support.ts';
 
+it('a catch-up tells at once what was closed of one file and before it, and all else soon by itself', async () => {
+  const { dir, events, watcher, heard } = await watched();
+  for (const name of ['a', 'b', 'c']) fs.writeFileSync(`${dir}/${name}`, 'x');
+  watcher.catchUp('b');
+  expect(events.map(({ path }) => path)).toEqual(['a', 'b', 'c']);
+  fs.writeFileSync(`${dir}/d`, 'x');
+  fs.linkSync(`${dir}/a`, `${dir}/linked`);
+  watcher.catchUp('b');
+  expect(events).toHaveLength(3);
+  await heard(({ path }) => path === 'd');
+  fs.linkSync(`${dir}/a`, `${dir}/alone`);
+  watcher.catchUp('b');
+  await heard(({ path }) => path === 'alone');
+});
+
 describe.each([
   ['inotify', openEpollReader],
   ['inotify-read', openPollReader],

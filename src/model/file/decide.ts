@@ -39,6 +39,8 @@ export type FileEvent =
   | { readonly kind: 'unchanged'; readonly durable: Durable }
   | { readonly kind: 'has-writer' }
   | { readonly kind: 'torn'; readonly atMs: number }
+  /** What was read is of a later close than the one that it was read for, and that close has to wait. */
+  | { readonly kind: 'held' }
   | { readonly kind: 'gone' }
   | { readonly kind: 'failed'; readonly why: string; readonly atMs: number }
   /** It can never be pushed as it is (a link out of the work directory, another user's secret). */
@@ -73,6 +75,8 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
       return { ...ended(fileState), pending: true, blocked: !fileState.closedAgain };
     case 'torn':
       return torn(fileState, event.atMs);
+    case 'held':
+      return { ...ended(fileState), pending: true, notBeforeMs: heldUntilMs(fileState) };
     case 'gone':
       return gone(fileState);
     case 'failed':

@@ -131,6 +131,7 @@ export class Checkpoints {
         log.warn(`checkpoint ${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
         break;
       case 'torn':
+      case 'held':
       case 'has-writer':
       case 'exists':
     }

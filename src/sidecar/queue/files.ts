@@ -34,6 +34,10 @@ export interface FilesOptions {
   readonly replaces: (path: RelPath) => boolean;
   /** Size of the local file in bytes; 0 if it is gone. */
   readonly sizeOf: (path: RelPath) => number;
+  /** Tells at once each close of the file that the kernel knows. */
+  readonly catchUp: (path: RelPath) => void;
+  /** True while the local file is in this state. */
+  readonly isStill: (path: RelPath, state: Fingerprint) => boolean;
   readonly now: () => number;
   /** Its abort gives up every push. */
   readonly signal: AbortSignal;
@@ -349,7 +353,9 @@ export class Files {
     this.#apply(fileState, { kind: 'push-started' });
     const { push, now } = this.#options;
     const key = this.#fileStates.keyOf(fileState);
-    void push(fileState, this.#priority.began(key, fileState.role, sizeBytes, spoolFirst))
+    const isHeld = (read: Fingerprint): boolean => this.#isHeld(key, read);
+    const handle = this.#priority.began(key, fileState.role, sizeBytes, spoolFirst);
+    void push(fileState, { ...handle, isHeld })
       .catch((error: unknown): FileEvent => ({ kind: 'failed', why: reasonOf(error), atMs: now() }))
       .then((event) => {
         this.#running -= 1;
@@ -358,5 +364,19 @@ export class Files {
         this.#apply(this.#stateOf(fileState.path, fileState.role), event);
         this.#pump();
       });
+  }
+
+  /**
+   * The file may have been written anew by a process that was killed, between the close that is pushed and the reading:
+   * that close may still wait in the kernel's queue. What was read before it is whole, and goes.
+   */
+  #isHeld(key: FileKey, read: Fingerprint): boolean {
+    const { path } = this.#fileStates.at(key) ?? {};
+    if (path === undefined) return false;
+    this.#options.catchUp(path);
+    const fileState = this.#fileStates.at(key);
+    if (fileState?.closedAgain !== true) return false;
+    const step = this.#stepOf(key, decide(fileState, { kind: 'held' }), this.#options.now());
+    return step.kind !== 'push' && this.#options.isStill(path, read);
   }
 }

@@ -67,6 +67,7 @@ export function endedPush(sent: Sent, startedMs: number, nowMs: number): FileEve
     }
     case 'torn':
       return { kind: 'torn', atMs: nowMs };
+    case 'held':
     case 'gone':
     case 'has-writer':
       return { kind: sent.kind };

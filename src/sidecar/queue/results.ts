@@ -157,7 +157,7 @@ export class Results {
   }
 
   async #push(fileState: FileState, how: PushHandle): Promise<Sent> {
-    const { spoolFirst, signal, onSent } = how;
+    const { spoolFirst, signal, onSent, isHeld } = how;
     const context = this.#context;
     const { path } = fileState;
     const startedMs = context.now();
@@ -175,6 +175,7 @@ export class Results {
         baseline: context.baselines.get(path),
         spoolFirst,
         onSent,
+        isHeld,
         keptN: context.ledger.keptOf(path),
       },
       signal,
@@ -195,6 +196,7 @@ export class Results {
         });
         break;
       case 'torn':
+      case 'held':
       case 'has-writer':
         break;
       case 'refused':

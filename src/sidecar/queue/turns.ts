@@ -1,7 +1,7 @@
 // Whose turn it is to be pushed. First come, first served, until the time is short: then the most urgent goes first,
 // what does not fit any more is not begun, and what cannot be sent in time is given up. One timer for all that wait.
 import { isBegun, LinkRate, PART_BYTES, type Sending, tooLate } from '../../model/file/deadline.ts';
-import type { FileRole, FileState } from '../../model/file/file-state.ts';
+import type { FileRole, FileState, Fingerprint } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { FileKey } from './file-states.ts';
 
@@ -163,6 +163,8 @@ export interface PushHandle {
   readonly signal: AbortSignal;
   /** The store has so many bytes more. */
   readonly onSent: (bytes: number) => void;
+  /** True if this state is that of a close which came since the push began, and which has to wait. */
+  readonly isHeld: (read: Fingerprint) => boolean;
 }
 
 interface UnderWay {
@@ -237,7 +239,7 @@ export class Priority {
     );
   }
 
-  began(key: FileKey, role: FileRole, sizeBytes: number, spoolFirst: boolean): PushHandle {
+  began(key: FileKey, role: FileRole, sizeBytes: number, spoolFirst: boolean): Omit<PushHandle, 'isHeld'> {
     const push = { role, sizeBytes, stop: new AbortController(), sentBytes: 0 };
     this.#underWay.set(key, push);
     this.#rate.began(this.#now());

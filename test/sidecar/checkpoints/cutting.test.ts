@@ -24,6 +24,8 @@ describe('the members of a cut: of very many names that came and went, those tha
       rolesOf: () => ['checkpoint'],
       replaces: () => false,
       sizeOf: () => 0,
+      catchUp: () => undefined,
+      isStill: () => true,
       now: () => 0,
       signal: new AbortController().signal,
     });
@@ -100,6 +102,8 @@ describe('a set that is older than the bound', () => {
       rolesOf: () => ['checkpoint'],
       replaces: () => false,
       sizeOf: () => 0,
+      catchUp: () => undefined,
+      isStill: () => true,
       now,
       signal: new AbortController().signal,
     });

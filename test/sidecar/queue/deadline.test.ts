@@ -37,6 +37,8 @@ function open(
     rolesOf: (path) => [roleOf(path)],
     replaces: () => false,
     sizeOf: (path) => sizes[path] ?? 0,
+    catchUp: () => undefined,
+    isStill: () => true,
     now: () => nowMs,
     signal: new AbortController().signal,
   });

@@ -40,6 +40,7 @@ const HANDLE: PushHandle = {
   spoolFirst: false,
   signal: new AbortController().signal,
   onSent: () => undefined,
+  isHeld: () => false,
 };
 
 test.each(['checkpoint', 'result', 'half-written result'])(

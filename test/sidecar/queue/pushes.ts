@@ -22,6 +22,8 @@ export function filesThat(push: FilesOptions['push']): Files {
     rolesOf: () => ['result'],
     replaces: () => false,
     sizeOf: () => 0,
+    catchUp: () => undefined,
+    isStill: () => true,
     now: () => 0,
     signal: new AbortController().signal,
   });

@@ -17,6 +17,7 @@ const HANDLE: PushHandle = {
   spoolFirst: false,
   signal: new AbortController().signal,
   onSent: () => undefined,
+  isHeld: () => false,
 };
 const FILE: FileState = newFileState('r.dat', 'result', false);
 
