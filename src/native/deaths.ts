@@ -3,9 +3,10 @@
 import type { Socket } from 'node:net';
 import { pidDescriptor } from './ended.ts';
 import { libcFunction } from './libc.ts';
+import { shareOfOpenFiles } from './processes.ts';
 import { libcDescriptors, socketOn } from './readable.ts';
 
-/** Each takes a descriptor of ours. */
+/** Each takes a descriptor of ours, for as long as nothing happens. */
 const MOST_FOLLOWED = 256;
 
 const createEpoll = libcFunction<[flags: number]>('int epoll_create1(int)');
@@ -20,7 +21,8 @@ const EVENT_BYTES = 16;
 export interface Deaths {
   /**
    * From now on the first death of one of these is told, once: nothing follows until the next call. False if not all
-   * of them can be heard, as one has died already, or they are too many: then the caller has to look for itself.
+   * of them can be heard, as one has died already, or they are too many: then nobody is followed, and the caller has to
+   * look for itself.
    */
   follow(pids: Iterable<number>): boolean;
   close(): void;
@@ -33,12 +35,20 @@ export function openDeaths(onDeath: () => void): Deaths | undefined {
   libcDescriptors.close(own);
   const epoll = createEpoll(EPOLL_CLOEXEC);
   if (epoll < 0) return undefined;
+  const most = shareOfOpenFiles(MOST_FOLLOWED);
   const followed = new Map<number, number>(); // pid -> pidfd
   let ear: Socket | undefined;
   let isClosed = false;
+  const forget = (is: (pid: number) => boolean): void => {
+    for (const [pid, fd] of followed) {
+      if (!is(pid)) continue;
+      libcDescriptors.close(fd);
+      followed.delete(pid);
+    }
+  };
   const follow = (pid: number): boolean => {
     if (followed.has(pid)) return true;
-    const fd = followed.size < MOST_FOLLOWED ? pidDescriptor(pid) : undefined;
+    const fd = pidDescriptor(pid);
     if (fd === undefined) return false;
     const event = Buffer.alloc(EVENT_BYTES);
     new Uint32Array(event.buffer, event.byteOffset, 1)[0] = EPOLLIN;
@@ -50,14 +60,15 @@ export function openDeaths(onDeath: () => void): Deaths | undefined {
   return {
     follow: (pids) => {
       const wanted = new Set(pids);
-      for (const [pid, fd] of followed) {
-        if (wanted.has(pid)) continue;
-        libcDescriptors.close(fd);
-        followed.delete(pid);
+      forget((pid) => !wanted.has(pid));
+      if (wanted.size > most || ![...wanted].every(follow)) {
+        forget(() => true);
+        return false;
       }
-      if (![...wanted].every(follow)) return false;
       ear ??= listen(epoll, () => {
         ear = undefined;
+        // Whoever has died may have left its pid to another one.
+        forget(() => true);
         if (!isClosed) onDeath();
       });
       return true;
@@ -65,8 +76,8 @@ export function openDeaths(onDeath: () => void): Deaths | undefined {
     close: () => {
       isClosed = true;
       ear?.destroy();
-      for (const fd of [epoll, ...followed.values()]) libcDescriptors.close(fd);
-      followed.clear();
+      forget(() => true);
+      libcDescriptors.close(epoll);
     },
   };
 }

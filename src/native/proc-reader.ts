@@ -2,6 +2,7 @@
 // open one takes a third of the time, and one of a process that has ended fails whoever has its pid now.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
+import { shareOfOpenFiles } from './processes.ts';
 
 /** Fields of proc_pid_stat(5), and the children of its threads (proc_pid_task(5)). */
 export interface ProcessFacts {
@@ -25,8 +26,8 @@ export interface ProcessFacts {
   readonly children: readonly number[] | undefined;
 }
 
-/** Of a task with more processes the others are opened each time. */
-const MOST_KEPT_OPEN = 64;
+/** Two for a process, and one for each thread more. Of a larger task the others are opened each time. */
+const MOST_KEPT_OPEN = 128;
 
 /** USER_HZ, the unit of times in proc_pid_stat(5): 100 on every architecture that Node has. */
 const TICKS_PER_S = 100;
@@ -42,6 +43,9 @@ interface Kept {
 
 export class ProcReader {
   readonly #kept = new Map<number, Kept>();
+  readonly #most = shareOfOpenFiles(MOST_KEPT_OPEN);
+  /** Descriptors that are open now. */
+  #open = 0;
   #bytes = Buffer.allocUnsafeSlow(2 * PAGE_BYTES);
 
   /**
@@ -58,12 +62,13 @@ export class ProcReader {
     let opened: Kept;
     try {
       opened = { stat: fs.openSync(`/proc/${pid}/stat`, 'r'), children: new Map() };
+      this.#open += 1;
     } catch (error) {
       if (errnoOf(error) === undefined) throw error;
       return undefined;
     }
     const facts = this.#tryRead(pid, opened, mainOnly);
-    if (facts === undefined || this.#kept.size >= MOST_KEPT_OPEN) this.#forget(pid, opened);
+    if (facts === undefined || this.#open > this.#most) this.#forget(pid, opened);
     else this.#kept.set(pid, opened);
     return facts;
   }
@@ -85,7 +90,7 @@ export class ProcReader {
       const threads = fs.readdirSync(`/proc/${pid}/task`).map(Number);
       for (const [thread, fd] of kept.children) {
         if (threads.includes(thread)) continue;
-        fs.closeSync(fd);
+        this.#close(fd);
         kept.children.delete(thread);
       }
       const lists = threads.map((thread) => this.#children(pid, thread, kept));
@@ -98,18 +103,24 @@ export class ProcReader {
   }
 
   #children(pid: number, thread: number, kept: Kept): readonly number[] | undefined {
-    let fd = kept.children.get(thread);
+    const known = kept.children.get(thread);
+    if (known !== undefined) return pidsIn(this.#readAll(known));
+    let fd: number;
     try {
-      fd ??= fs.openSync(`/proc/${pid}/task/${thread}/children`, 'r');
+      fd = fs.openSync(`/proc/${pid}/task/${thread}/children`, 'r');
+      this.#open += 1;
     } catch (error) {
       if (errnoOf(error) === undefined) throw error;
       // A thread that has just ended has none, or a kernel that does not tell of any.
       return fs.existsSync(`/proc/${pid}/task/${thread}`) ? undefined : [];
     }
-    kept.children.set(thread, fd);
-    return this.#readAll(fd)
-      .split(' ')
-      .flatMap((word) => (word === '' ? [] : [Number(word)]));
+    const mayStay = this.#open <= this.#most;
+    if (mayStay) kept.children.set(thread, fd);
+    try {
+      return pidsIn(this.#readAll(fd));
+    } finally {
+      if (!mayStay) this.#close(fd);
+    }
   }
 
   #readAll(fd: number): string {
@@ -125,8 +136,17 @@ export class ProcReader {
 
   #forget(pid: number, { stat, children }: Kept): void {
     this.#kept.delete(pid);
-    for (const fd of [stat, ...children.values()]) fs.closeSync(fd);
+    for (const fd of [stat, ...children.values()]) this.#close(fd);
   }
+
+  #close(fd: number): void {
+    fs.closeSync(fd);
+    this.#open -= 1;
+  }
+}
+
+function pidsIn(text: string): readonly number[] {
+  return text.split(' ').flatMap((word) => (word === '' ? [] : [Number(word)]));
 }
 
 /** The name stands in parentheses and may itself hold any byte: what counts follows the last one. */

@@ -180,6 +180,14 @@ export function openFilesLimit(): number {
   return Number(limit.readBigUInt64LE(0));
 }
 
+/** Of the descriptors that a node allows; the others are for what else is open. Many allow 1,024, some far fewer. */
+const SHARE_OF_OPEN_FILES = 1 / 8;
+
+/** How many descriptors one part of us may keep open: `most`, or its share of what we may open at all. */
+export function shareOfOpenFiles(most: number): number {
+  return Math.max(1, Math.min(most, Math.floor(openFilesLimit() * SHARE_OF_OPEN_FILES)));
+}
+
 /** Lowers our soft limit of open files, which Node raised at its start: children inherit it (setrlimit(2)). */
 export function setOpenFilesLimit(soft: number): void {
   const limit = Buffer.alloc(16); // struct rlimit: soft, hard

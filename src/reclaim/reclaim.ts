@@ -13,14 +13,12 @@ import type { WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { factsOf, openBeneath, writerState } from '../native/files.ts';
 import { absolutePath, moveAside, ownDir, putBack } from '../native/own-dir.ts';
-import { openFilesLimit } from '../native/processes.ts';
+import { shareOfOpenFiles } from '../native/processes.ts';
 import { StoreError } from '../store/contract/store.ts';
 import { type Journal, openJournal } from './journal.ts';
 
 /** Files set aside at once, at most: each holds a descriptor for 100 ms. */
 const AT_ONCE = 256;
-/** Of the descriptors that a node allows; the others are for what else is open. Many allow 1,024, some far fewer. */
-const SHARE_OF_OPEN_FILES = 1 / 8;
 /** A writer that had the file open before we moved it has this long to show itself. */
 const QUIET_MS = 100;
 
@@ -87,8 +85,7 @@ interface Held extends Pushed {
 export function openReclaimer(root: WorkDir): Reclaimer {
   const dir = ownDir(root, 'reclaim');
   const journal = openJournal(root);
-  const fewer = Math.floor(openFilesLimit() * SHARE_OF_OPEN_FILES);
-  const limit = pLimit(Math.max(1, Math.min(AT_ONCE, fewer)));
+  const limit = pLimit(shareOfOpenFiles(AT_ONCE));
   const underWay = new Set<Promise<unknown>>();
   const run = randomBytes(6).toString('hex');
   let count = 0;

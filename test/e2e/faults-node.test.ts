@@ -219,6 +219,21 @@ describe('limits of the kernel', () => {
     expect(limited.stderr()).not.toContain('warning');
   });
 
+  it('few open files: a task of many processes that have long done nothing leaves enough of them', async () => {
+    const limited = run(
+      { openFiles: 64, after: 'ls -A' },
+      ['-r', 'r*', '-k', 'k.chk', '--generations', '1'],
+      // Long enough for their deaths to be followed; then everything is stored before they are gone.
+      `i=0; while [ $i -lt 80 ]; do sleep 60 & p="$p $!"; i=$((i+1)); done; sleep 6
+       i=0; while [ $i -lt 5 ]; do echo $i > r$i; i=$((i+1)); done; head -c 20000000 /dev/urandom > k.chk
+       ${BIN} flush; echo flushed $?; kill $p`,
+    );
+    expect(await limited.status, limited.stderr()).toBe(0);
+    expect(limited.stdout()).toContain('flushed 0');
+    expect(place.keys()).toHaveLength(6);
+    expect(limited.stderr()).not.toContain('warning');
+  });
+
   it('no open file left (EMFILE) for a while costs time only', async () => {
     const limited = place.run(
       ['-r', 'r.dat', '-k', 'k.chk'],

@@ -1,6 +1,7 @@
 // The deaths of real processes that are not our children.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import fs from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Deaths, openDeaths } from '../../src/native/deaths.ts';
 import { newDeferred } from '../../src/model/waiting.ts';
@@ -74,7 +75,10 @@ describe('deaths', () => {
     const { deaths } = opened();
     expect(deaths.follow([child.pid ?? 0])).toBe(false);
     const many = await grandchildren(257);
+    const before = fs.readdirSync('/proc/self/fd').length;
     expect(deaths.follow(many)).toBe(false);
+    // What else is opened needs them.
+    expect(fs.readdirSync('/proc/self/fd')).toHaveLength(before);
     expect(deaths.follow(many.slice(1))).toBe(true);
   });
 

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import fs from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ProcReader } from '../../src/native/proc-reader.ts';
 
@@ -36,6 +37,28 @@ describe('a process', () => {
     expect(reader.read(parent.pid ?? 0)?.children).toHaveLength(2);
     expect(reader.read(parent.pid ?? 0, true)?.children).toHaveLength(1);
     reader.close();
+  });
+
+  it('with very many threads takes no more of our descriptors than others', async () => {
+    const script = `
+      require('child_process').spawn('sleep', ['3600']);
+      require('fs').stat('.', () => console.log('ready'));
+      process.stdin.resume();`;
+    const parent = spawn(process.execPath, ['-e', script], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      detached: true,
+      env: { ...process.env, UV_THREADPOOL_SIZE: '150' },
+    });
+    onTestFinished(() => void process.kill(-(parent.pid ?? 0), 'SIGKILL'));
+    await once(parent.stdout, 'data');
+    const before = fs.readdirSync('/proc/self/fd').length;
+    const reader = new ProcReader();
+    const facts = reader.read(parent.pid ?? 0);
+    expect(facts?.threads).toBeGreaterThan(150);
+    expect(facts?.children).toHaveLength(1);
+    expect(fs.readdirSync('/proc/self/fd').length - before).toBeLessThanOrEqual(128);
+    reader.close();
+    expect(fs.readdirSync('/proc/self/fd')).toHaveLength(before);
   });
 
   it('that is gone cannot be read, whoever has its pid afterwards', async () => {
