@@ -16,6 +16,8 @@ import {
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import v8 from 'node:v8';
+import vm from 'node:vm';
 import { crc32 } from 'node:zlib';
 import { build } from 'esbuild';
 
@@ -54,6 +56,8 @@ const ON_DEMAND = {
   // The AWS SDK's sources of credentials.
   credentials: 'src/store/s3/credentials.ts',
 };
+/** What a task, or its first result, may wait for, and the run of the build does not load: compiled as a whole. */
+const WHOLE = ['worker', ...Object.keys(DRIVERS)];
 const PROGRAMS = { ...PROCESSES, ...ON_DEMAND };
 
 const armed = {
@@ -195,6 +199,15 @@ async function compiledByRuns(sources) {
   }
 }
 
+/** What V8 makes of all functions of a program: too much of a large one, most of whose functions are never called. */
+function compiledWhole(source) {
+  v8.setFlagsFromString('--no-lazy');
+  const script = new vm.Script(source);
+  // V8 takes it only with the flags that stand when it is written.
+  v8.setFlagsFromString('--lazy');
+  return script.createCachedData();
+}
+
 mkdirSync(outdir, { recursive: true });
 const stale = new Set(readdirSync(outdir));
 /** At once: a capture that runs from here finds the old file or the new one. */
@@ -210,6 +223,7 @@ const sources = Object.fromEntries(
 );
 // With a failpoint of the crash tests a run would not end well.
 const compiled = failpoint === undefined ? await compiledByRuns(sources) : {};
+for (const name of WHOLE) compiled[name] ??= compiledWhole(sources[name]);
 for (const [name, source] of Object.entries(sources))
   put(`${name}.code`, programFile(source, compiled[name]));
 for (const name of Object.keys(PROCESSES)) put(`${name}.cjs`, await firstFile(name, false));

@@ -56,7 +56,7 @@ function compiledProgram(word: string): { readonly source: string; readonly comp
   return { source, compiled: script.createCachedData() };
 }
 
-it.each(['capture', 'sidecar'])('the build has compiled %s, and this V8 takes it', (name) => {
+it.each(['capture', 'sidecar', 's3', 'worker'])('the build has compiled %s, and this V8 takes it', (name) => {
   const { source, compiled } = read(`dist/${name}.code`);
   expect(new vm.Script(source, { cachedData: compiled }).cachedDataRejected).toBe(false);
 });
