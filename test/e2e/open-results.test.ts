@@ -227,6 +227,7 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     expect(second.stderr()).toContain(
       'not written again: b.dat.0.partial-1\n  try: look whether it is whole',
     );
+    expect(second.stderr()).toContain('The exit status says only what this run itself has stored\n');
     expect(last()?.left.map(({ path }) => path)).toEqual(['b.dat']);
     expect(ground.keys()).toContain('b.dat.0.partial-1');
   });

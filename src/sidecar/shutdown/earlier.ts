@@ -152,7 +152,7 @@ function warnOfKept({ log, scope }: Uses, kept: readonly StoredFile[]): void {
   log.warn(
     `${plural(kept.length, 'result')} may be half-written, left by a killed attempt and not written again: ${first?.key}${more}`,
     {
-      hint: `look whether it is whole, and then copy it under its own key: ${first?.key} to ${first && resultKey(first.path, scope, first.compressed)} (the last record lists them all)`,
+      hint: `look whether it is whole, and then copy it under its own key: ${first?.key} to ${first && resultKey(first.path, scope, first.compressed)} (the last record lists them all). The exit status says only what this run itself has stored`,
     },
   );
 }
