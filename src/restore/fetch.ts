@@ -27,6 +27,7 @@ export interface FetchOptions {
   readonly decompress: Incoming['decompress'];
   /** Told of each file as it comes. */
   readonly progress?: () => FileProgress;
+  readonly syncedLater?: Incoming['syncedLater'];
 }
 
 /** Downloads that wait to be placed. */
@@ -113,17 +114,16 @@ export async function fetchFile(
   { store, root }: { readonly store: Store; readonly root: WorkDir },
   source: Source,
   temp: RelPath,
-  { signal, parallel, decompress, progress }: FetchOptions,
+  { signal, parallel, decompress, progress, syncedLater }: FetchOptions,
 ): Promise<Fetched> {
   signal.throwIfAborted();
   const why = whyRefused(root, source.path);
   if (why !== undefined) return { kind: 'refused', source, why };
-  if (source.segments !== undefined) {
-    const body = joinSegments(store, source.segments, { parallel, decompress, signal });
-    return stage(root, source, temp, { body, decompress, progress: progress?.() });
-  }
-  const body = objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal });
-  return stage(root, source, temp, { body, decompress, progress: progress?.() });
+  const body =
+    source.segments === undefined
+      ? objectStream(store, source.key, { parallel, sizeHintBytes: source.size, signal })
+      : joinSegments(store, source.segments, { parallel, decompress, signal });
+  return stage(root, source, temp, { body, decompress, progress: progress?.(), syncedLater });
 }
 
 export interface JoinOptions extends Omit<StreamOptions, 'sizeHintBytes'> {

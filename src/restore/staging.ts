@@ -1,5 +1,6 @@
 // One file of a restore, from the store to a temporary file: read, decompressed, checked against its record, and
-// finished (mode, mtime, fsync), so that placing it is only a rename.
+// finished (mode, mtime, fsync), so that placing it is only a rename. Where a whole file waits that an earlier process
+// has staged, it is checked and finished in the same way.
 import fs from 'node:fs';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
@@ -10,16 +11,19 @@ import { decodePath, encodePath, type RelPath, showPath } from '../model/path.ts
 import { plural } from '../model/units.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
-import { setMtime } from '../native/files.ts';
+import { openBeneath, setMtime } from '../native/files.ts';
 import { absolutePath } from '../native/own-dir.ts';
 import { NO_ZSTD_HINT } from '../native/zstd.ts';
 import { CorruptError, noteFailure, NoZstdError, orCorrupt } from './failure.ts';
+import { surveyLocal } from './local.ts';
 import { ObjectMissingError } from './object-stream.ts';
 import type { Source } from './source.ts';
 
 /** The text of a link is a path: PATH_MAX. */
 const LINK_LIMIT_BYTES = 4096;
 const PERMISSION_BITS = 0o777;
+/** A file of so many bytes is small enough to be written by one call. */
+const AT_ONCE_BYTES = 256 * 1024;
 
 /**
  * What a download came to. `ok`: it waits, whole, at `temp`. `missing`: no such object. `corrupt`: its bytes are
@@ -41,6 +45,8 @@ export interface Incoming {
   readonly body: AsyncIterable<Uint8Array>;
   readonly decompress: (stored: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
   readonly progress?: FileProgress | undefined;
+  /** No fsync: whoever places the file sees to it before that. Only where no write waits for a server. */
+  readonly syncedLater?: boolean | undefined;
 }
 
 /** The link would lead out. */
@@ -54,13 +60,15 @@ export async function stage(
   root: WorkDir,
   source: Source,
   temp: RelPath,
-  { body, decompress, progress }: Incoming,
+  { body, decompress, progress, syncedLater = false }: Incoming,
 ): Promise<Fetched> {
   const stored = noteFailure(body);
   const plain = counted(source.compressed ? orCorrupt(decompress(stored.body)) : stored.body, progress);
   try {
-    const write = source.kind === 'link' ? stageLink : stageFile;
-    const { md5, size } = await write(root, source, temp, plain);
+    const { md5, size } =
+      source.kind === 'link'
+        ? await stageLink(root, source, temp, plain)
+        : await stageFile({ root, temp, syncedLater }, source, plain);
     reached('restore.staged');
     progress?.done(size);
     return { kind: 'ok', source, temp, md5, size };
@@ -106,26 +114,77 @@ interface Written {
   readonly size: number;
 }
 
-async function stageFile(
-  root: WorkDir,
-  source: Source,
-  temp: RelPath,
-  plain: AsyncIterable<Uint8Array>,
-): Promise<Written> {
-  // Without a recorded mode the umask decides, as for any new file.
-  const handle = await fs.promises.open(
-    absolutePath(root, temp),
-    'wx',
-    source.mode === undefined ? 0o666 : 0o600,
-  );
+interface To {
+  readonly root: WorkDir;
+  readonly temp: RelPath;
+  readonly syncedLater: boolean;
+}
+
+async function stageFile(to: To, source: Source, plain: AsyncIterable<Uint8Array>): Promise<Written> {
+  if (to.syncedLater && (source.size ?? Infinity) <= AT_ONCE_BYTES) return stageAtOnce(to, source, plain);
+  const handle = await fs.promises.open(absolutePath(to.root, to.temp), 'wx', modeOfNew(source));
   try {
     const written = await checked(source, plain, (chunk) => handle.appendFile(chunk));
-    if (source.mode !== undefined) await handle.chmod(source.mode & PERMISSION_BITS);
-    if (source.mtimeNs !== undefined) setMtime(handle.fd, source.mtimeNs);
-    await handle.sync();
+    finish(handle.fd, source);
+    if (!to.syncedLater) await handle.sync();
     return written;
   } finally {
     await handle.close();
+  }
+}
+
+/** Where no call waits for a disk, to have another thread make it costs more than the call. */
+async function stageAtOnce(
+  { root, temp }: To,
+  source: Source,
+  plain: AsyncIterable<Uint8Array>,
+): Promise<Written> {
+  const chunks: Uint8Array[] = [];
+  const written = await checked(source, plain, (chunk) => chunks.push(chunk));
+  const fd = fs.openSync(absolutePath(root, temp), 'wx', modeOfNew(source));
+  try {
+    fs.writeFileSync(fd, Buffer.concat(chunks));
+    finish(fd, source);
+    return written;
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Without a recorded mode the umask decides, as for any new file. */
+function modeOfNew({ mode }: Source): number {
+  return mode === undefined ? 0o666 : 0o600;
+}
+
+function finish(fd: number, { mode, mtimeNs }: Source): void {
+  if (mode !== undefined) fs.fchmodSync(fd, mode & PERMISSION_BITS);
+  if (mtimeNs !== undefined) setMtime(fd, mtimeNs);
+}
+
+/**
+ * False unless the file at `temp` is that of the source. It is on the disk then: the process that has written it may have
+ * been told that a write failed, and not have lived to act on it; fsync(2) tells it again.
+ */
+export async function isStaged(
+  root: WorkDir,
+  source: Source,
+  temp: RelPath,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const [found] = await surveyLocal(root, [{ ...source, path: temp }], {
+    role: 'resumed',
+    onLocal: 'stored',
+    signal,
+  });
+  if (found?.local !== 'same') return false;
+  if (source.kind === 'link') return true;
+  const fd = openBeneath(root, temp);
+  try {
+    finish(fd, source);
+    fs.fsyncSync(fd);
+    return true;
+  } finally {
+    fs.closeSync(fd);
   }
 }
 
@@ -137,7 +196,7 @@ async function stageLink(
 ): Promise<Written> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  const written = await checked(source, plain, async (chunk) => {
+  const written = await checked(source, plain, (chunk) => {
     bytes += chunk.length;
     if (bytes > LINK_LIMIT_BYTES) throw new CorruptError('it is too long for the text of a link');
     chunks.push(chunk);
@@ -154,7 +213,7 @@ async function stageLink(
 async function checked(
   source: Source,
   plain: AsyncIterable<Uint8Array>,
-  take: (chunk: Uint8Array) => Promise<void>,
+  take: (chunk: Uint8Array) => unknown,
 ): Promise<Written> {
   const md5 = newMd5();
   let size = 0;

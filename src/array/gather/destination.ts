@@ -1,5 +1,6 @@
-// The directory that results are gathered into. A file appears in it only whole and checked, under its name at once;
-// nothing that is there is ever replaced, and no name leads out of it. So a gathering that was killed is gone on with.
+// The directory that results are gathered into. A file appears in it only whole, checked and on the disk, under its name
+// at once; nothing that is there is ever replaced, and no name leads out of it. Downloads that wait for their names stand
+// in `.capture/gather/`, under names that say of what they are: so a gathering that was killed is gone on with.
 import fs from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
@@ -7,26 +8,47 @@ import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
 import { encodePath, isInside, type RelPath } from '../../model/path.ts';
+import { md5Of } from '../../model/md5.ts';
 import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { tryLock } from '../../native/files.ts';
 import { absolutePath, makeParents, moveInside, ownDir, removeOwnDir } from '../../native/own-dir.ts';
+import { canSyncWhole, syncWhole } from '../../native/whole-sync.ts';
 import { fetchFile, type FetchOptions } from '../../restore/fetch.ts';
 import { surveyLocal } from '../../restore/local.ts';
+import { isStaged } from '../../restore/staging.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { StoredSource } from './share.ts';
 
 /** What stands where a result belongs. */
 export type Local = 'absent' | 'whole' | 'differs';
 
+const PLACE = 'gather';
+const DIR: RelPath = `${OWN_DIR}/${PLACE}`;
+
 export const DIFFERS = 'a different file of that name is there, and stays';
+
+/** A download that is whole, and waits for its name. */
+export interface Arrived {
+  readonly source: StoredSource;
+  readonly temp: RelPath;
+}
 
 export class Destination {
   readonly #root: WorkDir;
-  readonly #temp: RelPath;
+  /** What a gathering that was killed has left: the name of a download, by what it is of. */
+  readonly #left: Map<string, string>;
+  readonly #random = randomBytes(4).toString('hex');
+  readonly #dryRun: boolean;
   #downloads = 0;
+  /** One sync makes all that has arrived durable; otherwise each download is synced alone. */
+  readonly syncsWhole: boolean;
 
-  /** Makes the directory if it is not there. Throws status 64 if that cannot be, or another gathering is at work in it. */
-  constructor(path: string) {
+  /**
+   * Makes the directory if it is not there. Throws status 64 if that cannot be, or another gathering is at work in it. A
+   * dry run only looks, and changes nothing in it.
+   */
+  constructor(path: string, { dryRun }: { readonly dryRun: boolean }) {
+    this.#dryRun = dryRun;
     this.#root = { fd: open(path), path };
     try {
       if (!lock(this.#root.fd)) {
@@ -34,7 +56,9 @@ export class Destination {
           hint: 'wait for it, or name another directory',
         });
       }
-      this.#temp = `${emptyOwnDir(this.#root)}/${randomBytes(4).toString('hex')}`;
+      const names = dryRun ? [] : fs.readdirSync(absolutePath(this.#root, makeOwnDir(this.#root)));
+      this.#left = new Map(names.map((name) => [name.split('.')[0] ?? '', name]));
+      this.syncsWhole = canSyncWhole(this.#root);
     } catch (error) {
       fs.closeSync(this.#root.fd);
       throw error;
@@ -54,24 +78,62 @@ export class Destination {
     return found?.local === 'same' ? 'whole' : 'differs';
   }
 
-  /** Why the file is not there now; undefined if it is. Throws if the store fails, or the directory. */
-  async take(store: Store, source: StoredSource, options: FetchOptions): Promise<string | undefined> {
+  /**
+   * Brings the file as far as before its name, unless a killed gathering has done so. Or why that cannot be. Throws if
+   * the store fails, or the directory.
+   */
+  async fetch(store: Store, source: StoredSource, options: FetchOptions): Promise<Arrived | string> {
+    const { path, key, md5 } = source;
+    const what = md5Of(Buffer.from(JSON.stringify([path, key, md5])));
+    const before = await this.#leftOf(what, source, options.signal);
+    if (before !== undefined) return { source, temp: before };
     this.#downloads += 1;
-    const temp = `${this.#temp}-${this.#downloads}`;
-    const fetched = await fetchFile({ store, root: this.#root }, source, temp, options);
-    if (fetched.kind === 'missing') return `its object ${source.key} is not in the store`;
-    if (fetched.kind !== 'ok') return fetched.why;
-    makeParents(this.#root, source.path);
-    if (moveInside(this.#root, temp, source.path)) return undefined;
-    // Two results that the layout gives one name, or somebody else.
-    fs.rmSync(absolutePath(this.#root, temp), { force: true });
-    return (await this.look(source, true, options.signal)) === 'whole' ? undefined : DIFFERS;
+    const temp = `${DIR}/${what}.${this.#random}-${this.#downloads}`;
+    const syncedLater = this.syncsWhole;
+    const fetched = await fetchFile({ store, root: this.#root }, source, temp, { ...options, syncedLater });
+    if (fetched.kind === 'missing') return `its object ${key} is not in the store`;
+    return fetched.kind === 'ok' ? { source, temp } : fetched.why;
   }
 
-  /** Leaves nothing but what was gathered. */
-  close(): void {
+  /**
+   * All that was written until now is on the disk. Throws if that cannot be; then none of it can be believed, as what
+   * can still be read of it is in memory alone.
+   */
+  async sync(arrived: readonly Arrived[]): Promise<void> {
+    if (!this.syncsWhole) return;
     try {
-      removeOwnDir(this.#root, 'gather');
+      await syncWhole(this.#root);
+    } catch (error) {
+      for (const { temp } of arrived) fs.rmSync(absolutePath(this.#root, temp), { force: true });
+      throw new CaptureError(
+        EXIT.unavailable,
+        `cannot gather into ${this.#root.path}: a file could not be written to the disk: ${reasonOf(error)}`,
+        { hint: 'check the disk and its space, and start it again', cause: error },
+      );
+    }
+  }
+
+  /** Gives a download that is on the disk its name. Or why it cannot have it. */
+  async place({ source, temp }: Arrived, signal: AbortSignal): Promise<string | undefined> {
+    try {
+      makeParents(this.#root, source.path);
+      if (moveInside(this.#root, temp, source.path)) return undefined;
+    } catch (error) {
+      // Somebody has put something else in place of a directory since it was looked at.
+      if (errnoOf(error) !== 'ENOTDIR') throw error;
+      return reasonOf(error);
+    }
+    // Two results that the layout gives one name, or somebody else.
+    fs.rmSync(absolutePath(this.#root, temp), { force: true });
+    return (await this.look(source, true, signal)) === 'whole' ? undefined : DIFFERS;
+  }
+
+  /** Leaves nothing but what was gathered; of a gathering that is not done also what the next one goes on with. */
+  close(isDone: boolean): void {
+    try {
+      if (this.#dryRun) return;
+      if (isDone) removeOwnDir(this.#root, PLACE);
+      else fs.rmdirSync(absolutePath(this.#root, DIR));
       fs.rmdirSync(absolutePath(this.#root, OWN_DIR));
     } catch (error) {
       // A run in this directory has more in it, or somebody has put something else in its place.
@@ -79,6 +141,17 @@ export class Destination {
     } finally {
       fs.closeSync(this.#root.fd);
     }
+  }
+
+  /** A download of the file that an earlier gathering has brought whole; what is not whole goes. */
+  async #leftOf(what: string, source: StoredSource, signal: AbortSignal): Promise<RelPath | undefined> {
+    const name = this.#left.get(what);
+    if (name === undefined) return undefined;
+    this.#left.delete(what);
+    const temp = `${DIR}/${name}`;
+    if (await isStaged(this.#root, source, temp, signal)) return temp;
+    fs.rmSync(absolutePath(this.#root, temp), { recursive: true, force: true });
+    return undefined;
   }
 
   /** Undefined also for a name that leads out, or through a link or a file: its download is refused with the reason. */
@@ -105,11 +178,10 @@ function open(path: string): number {
   }
 }
 
-/** `.capture/gather`, without what a killed gathering has left in it. Throws status 64 if that is no directory of ours. */
-function emptyOwnDir(root: WorkDir): RelPath {
+/** `.capture/gather`. Throws status 64 if that cannot be a directory of ours. */
+function makeOwnDir(root: WorkDir): RelPath {
   try {
-    removeOwnDir(root, 'gather');
-    return ownDir(root, 'gather');
+    return ownDir(root, PLACE);
   } catch (error) {
     throw new CaptureError(EXIT.usage, `cannot gather into ${root.path}: ${reasonOf(error)}`, {
       hint: `capture makes a directory ${OWN_DIR} there meanwhile: move away what has that name`,

@@ -8,9 +8,11 @@ import { forEachAtOnce, linkSignals } from '../../model/waiting.ts';
 import { decompressStream } from '../../restore/decompress.ts';
 import { RANGE_BYTES } from '../../restore/object-stream.ts';
 import type { Log } from '../../log/log.ts';
+import type { Store } from '../../store/contract/store.ts';
 import type { Tools } from '../command.ts';
 import type { Place } from '../place.ts';
-import { Destination, DIFFERS } from './destination.ts';
+import { Arrivals } from './arrivals.ts';
+import { type Arrived, Destination, DIFFERS } from './destination.ts';
 import { openProgress } from '../progress.ts';
 import { gatherLine } from './progress.ts';
 import type { Share, StoredSource } from './share.ts';
@@ -26,6 +28,19 @@ export interface How {
   readonly checksum: boolean;
   readonly parallel: number;
   readonly dryRun: boolean;
+}
+
+interface Wanted {
+  readonly index: string;
+  readonly source: StoredSource;
+}
+
+interface Bringing {
+  readonly store: Store;
+  readonly how: How;
+  /** Ends all that is under way. */
+  readonly stop: AbortController;
+  readonly signal: AbortSignal;
 }
 
 export class Gathering {
@@ -66,71 +81,97 @@ export class Gathering {
   /** Gathers into the directory, or says what that would mean. */
   async into(shares: AsyncIterable<Share>, { store }: Place, how: How): Promise<void> {
     const { log, signal } = this.#tools;
-    // Looks only: nothing is made.
-    const isNew = how.dryRun && !fs.existsSync(encodePath(how.directory));
-    const destination = isNew ? undefined : new Destination(how.directory);
+    const progress = openProgress(log, (elapsedMs) => this.#line(elapsedMs));
     const stop = new AbortController();
     const either = linkSignals(signal, stop.signal);
-    const progress = openProgress(log, (elapsedMs) =>
-      gatherLine(
-        {
-          indices: this.#indices,
-          indicesDone: this.#indicesDone,
-          files: this.#present + this.#downloaded,
-          bytes: this.#bytes,
-        },
-        elapsedMs,
-      ),
-    );
-    const large = pLimit(LARGE_AT_ONCE);
-    const options = { signal: either.signal, parallel: RANGES_AT_ONCE, decompress: decompressStream };
-    const gatherOne = async ({ index, file }: { index: string; file: StoredSource }): Promise<void> => {
-      const local = (await destination?.look(file, how.checksum, either.signal)) ?? 'absent';
-      if (local === 'whole') this.#present += 1;
-      else if (local === 'differs') this.#lacks(index, file, DIFFERS);
-      else if (how.dryRun || destination === undefined) this.#got(file);
-      else {
-        const take = (): Promise<string | undefined> => destination.take(store, file, options);
-        const why = await (file.size > RANGE_BYTES ? large(take) : take());
-        if (why === undefined) this.#got(file);
-        else this.#lacks(index, file, why);
-      }
-    };
     try {
-      await forEachAtOnce(this.#files(shares), how.parallel, (one) =>
-        gatherOne(one).catch((error: unknown) => {
-          stop.abort(error);
-          throw error;
-        }),
-      );
+      if (how.dryRun) await this.#look(shares, how, either.signal);
+      else await this.#bring(shares, { store, how, stop, signal: either.signal });
     } finally {
       either.unlink();
       progress.close();
-      destination?.close();
     }
     this.#missing.close('more are missing');
     this.#summarize(how);
   }
 
-  async *#files(
-    shares: AsyncIterable<Share>,
-  ): AsyncGenerator<{ readonly index: string; readonly file: StoredSource }> {
+  async #look(shares: AsyncIterable<Share>, how: How, signal: AbortSignal): Promise<void> {
+    // Nothing is made.
+    const isThere = fs.existsSync(encodePath(how.directory));
+    const destination = isThere ? new Destination(how.directory, { dryRun: true }) : undefined;
+    try {
+      await forEachAtOnce(this.#files(shares), how.parallel, async (one) => {
+        if (await this.#isAbsent(destination, one, how, signal)) this.#got(one);
+      });
+    } finally {
+      destination?.close(true);
+    }
+  }
+
+  async #bring(shares: AsyncIterable<Share>, { store, how, stop, signal }: Bringing): Promise<void> {
+    const destination = new Destination(how.directory, { dryRun: false });
+    const arrivals = new Arrivals(destination, (one, why) =>
+      why === undefined ? this.#got(one) : this.#lacks(one, why),
+    );
+    const large = pLimit(LARGE_AT_ONCE);
+    const options = { signal, parallel: RANGES_AT_ONCE, decompress: decompressStream };
+    const bringOne = async (one: Wanted): Promise<void> => {
+      if (!(await this.#isAbsent(destination, one, how, signal))) return;
+      const fetch = (): Promise<Arrived | string> => destination.fetch(store, one.source, options);
+      const fetched = await (one.source.size > RANGE_BYTES ? large(fetch) : fetch());
+      if (typeof fetched === 'string') this.#lacks(one, fetched);
+      else await arrivals.add({ ...one, ...fetched }, signal);
+    };
+    let isDone = false;
+    try {
+      await forEachAtOnce(this.#files(shares), how.parallel, (one) =>
+        bringOne(one).catch((error: unknown) => {
+          stop.abort(error);
+          throw error;
+        }),
+      );
+      await arrivals.finish(signal);
+      isDone = true;
+    } catch (error) {
+      // What is whole is not thrown away. What stands in its way was told.
+      await arrivals.place(signal).catch(() => undefined);
+      throw error;
+    } finally {
+      destination.close(isDone);
+    }
+  }
+
+  /** What is there already is counted, or told of if it differs. */
+  async #isAbsent(
+    destination: Destination | undefined,
+    one: Wanted,
+    { checksum }: How,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const local = (await destination?.look(one.source, checksum, signal)) ?? 'absent';
+    if (local === 'whole') this.#present += 1;
+    else if (local === 'differs') this.#lacks(one, DIFFERS);
+    return local === 'absent';
+  }
+
+  async *#files(shares: AsyncIterable<Share>): AsyncGenerator<Wanted> {
     for await (const { index, files } of this.told(shares)) {
       const names = new Set<string>();
-      for (const file of files) {
-        if (names.has(file.path)) this.#lacks(index, file, 'another result of this index has that name');
-        else yield { index, file };
-        names.add(file.path);
+      for (const source of files) {
+        if (names.has(source.path))
+          this.#lacks({ index, source }, 'another result of this index has that name');
+        else yield { index, source };
+        names.add(source.path);
       }
     }
   }
 
-  #got({ size }: StoredSource): void {
+  #got({ source }: Wanted): void {
     this.#downloaded += 1;
-    this.#bytes += size;
+    this.#bytes += source.size;
   }
 
-  #lacks(index: string, { path, key }: StoredSource, why: string): void {
+  #lacks({ index, source: { path, key } }: Wanted, why: string): void {
     this.#missing.warn(`${showPath(path)} of index ${index}: ${why}`, index, key);
   }
 
@@ -140,6 +181,12 @@ export class Gathering {
       ...(older === 0 ? [] : [`${older} older ${older === 1 ? 'copy' : 'copies'}`]),
     ];
     if (parts.length > 0) this.#left.info(`index ${index} leaves ${parts.join(', ')}`, index);
+  }
+
+  #line(elapsedMs: number): string {
+    const files = this.#present + this.#downloaded;
+    const totals = { indices: this.#indices, indicesDone: this.#indicesDone, files, bytes: this.#bytes };
+    return gatherLine(totals, elapsedMs);
   }
 
   #summarize({ directory, dryRun }: How): void {

@@ -45,12 +45,13 @@ function frameOf(content: Buffer): Buffer {
 export const textOf = (index: string, name: string): Buffer =>
   Buffer.from(`${name} of ${index}\n`.repeat(100));
 
-/** Indices 0 to n-1, done, with three results each. */
+/** Of the results of each index. */
+export const NAMES = ['r.dat', 'out/log.txt', 'out/a b'] as const;
+
+/** Indices 0 to n-1, done, with these results each. */
 export function fill(stored: StoreOfRecords, n: number): void {
   for (const index of Array.from({ length: n }, (_, at) => String(at))) {
-    const results = ['r.dat', 'out/log.txt', 'out/a b'].map((name) =>
-      result(stored, index, name, textOf(index, name)),
-    );
+    const results = NAMES.map((name) => result(stored, index, name, textOf(index, name)));
     stored.record({ index, attempt: 1, seq: 2, kind: 'done', results });
   }
 }
