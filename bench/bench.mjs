@@ -17,6 +17,7 @@ import { stopAll } from './lib/running.mjs';
 import { startServer } from './lib/server.mjs';
 import { knownTools } from './lib/tools.mjs';
 import { arrayGather } from './parts/array-gather.mjs';
+import { arrayPrune } from './parts/array-prune.mjs';
 import { arrayStatus } from './parts/array-status.mjs';
 import { burst } from './parts/burst.mjs';
 import { checkpoint } from './parts/checkpoint.mjs';
@@ -52,6 +53,7 @@ const PARTS = [
   starts,
   arrayStatus,
   arrayGather,
+  arrayPrune,
 ];
 
 const { values: options, positionals } = parseArgs({

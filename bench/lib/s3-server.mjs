@@ -168,9 +168,9 @@ async function plant({ module, indices, prefix }) {
   if (planted?.what === what && planted.versions === store.versions.length) return;
   COMMANDS.reset({});
   const { storedArray } = await import(module);
-  for (const { key, bytes } of storedArray(indices)) {
+  for (const { key, bytes, run } of storedArray(indices)) {
     const etag = `"${createHash('md5').update(bytes).digest('hex')}"`;
-    publish(prefix + key, { parts: [kept([bytes])], etag, meta: {} });
+    publish(prefix + key, { parts: [kept([bytes])], etag, meta: { 'x-amz-meta-run': run } });
   }
   planted = { what, versions: store.versions.length };
 }

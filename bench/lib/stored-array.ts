@@ -12,6 +12,8 @@ import {
 export interface Planted {
   readonly key: string;
   readonly bytes: Uint8Array;
+  /** `x-amz-meta-run`: whose it is. */
+  readonly run: string;
 }
 
 const TASK = 'bench';
@@ -36,7 +38,7 @@ export function* storedArray(indices: number): Generator<Planted> {
     const at = { attempt: 2, generation: 1 };
     const checkpoint = fileOf('k.chk', checkpointKey('k.chk', scope, at, false), n);
     const results = RESULTS.map((name) => fileOf(name, resultKey(name, scope, false), n));
-    for (const { key, bytes } of [checkpoint, ...results]) yield { key, bytes };
+    for (const { key, bytes, run } of [checkpoint, ...results]) yield { key, bytes, run };
     const stored = {
       results: results.map(({ file }) => file),
       generations: [{ ...at, at: '2026-11-22T11:30:00.000Z', members: [checkpoint.file], companions: [] }],
@@ -46,7 +48,7 @@ export function* storedArray(indices: number): Generator<Planted> {
         ...recordOf(scope.index, { attempt, seq, kind }),
         ...(kind === 'done' ? stored : {}),
       });
-      yield { key: recordKey(scope, attempt, seq, kind), bytes: Buffer.from(text) };
+      yield { key: recordKey(scope, attempt, seq, kind), bytes: Buffer.from(text), run: runOf(n, attempt) };
     }
   }
 }
@@ -58,7 +60,11 @@ function fileOf(path: string, key: string, n: number): Planted & { readonly file
   const named = { path, kind: 'file', key, push: `push-${n}`, attempt: 2 } as const;
   const mtimeNs = `17951874365${String(n).padStart(8, '0')}`;
   const file = { ...named, md5, size: FILE_BYTES, compressed: false, mtimeNs, mode: 0o640 };
-  return { key, bytes, file };
+  return { key, bytes, run: runOf(n, named.attempt), file };
+}
+
+function runOf(index: number | string, attempt: number): string {
+  return `run-${index}-${attempt}`;
 }
 
 function recordOf(
@@ -73,7 +79,7 @@ function recordOf(
     at: '2026-11-22T12:00:00.000Z',
     task: TASK,
     index,
-    runToken: `run-${index}-${at.attempt}`,
+    runToken: runOf(index, at.attempt),
     host: 'node17',
     argv: ['task'],
     startedAt: '2026-11-22T11:00:00.000Z',

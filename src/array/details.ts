@@ -95,20 +95,10 @@ export async function partialsThere(
   return there;
 }
 
-/**
- * The same by what the survey has seen: of an index with one attempt, as most have, it is one request and one for each
- * list segment.
- */
+/** The same by what the survey has seen: without the listing, unless one of these records is damaged, or gone since. */
 export async function detailsOf(place: Place, row: IndexRow, signal: AbortSignal): Promise<IndexDetails> {
-  if (row.attempts === 1) {
-    const { key, attempt } = row.telling ?? row.newest;
-    const listing = {
-      scope: { taskName: place.taskName, index: row.index },
-      keys: [key],
-      newestAttempt: attempt,
-    };
-    const { records, problems } = await readNewest(place.store, listing, { signal });
-    if (records.length > 0) return { attempts: records, damaged: new Map(), problems };
-  }
-  return indexDetails(place, row.index, signal);
+  const { index, attempts, newestOfEach: keys, newest } = row;
+  const listing = { scope: { taskName: place.taskName, index }, keys, newestAttempt: newest.attempt };
+  const details = await detailsIn(place, listing, signal);
+  return details.attempts.length === attempts ? details : indexDetails(place, index, signal);
 }

@@ -23,6 +23,8 @@ export interface IndexRow {
   readonly index: string;
   /** How many attempts have left a record. */
   readonly attempts: number;
+  /** Key of the newest record of each attempt, ascending. */
+  readonly newestOfEach: readonly string[];
   /** The newest record of all: of the newest attempt. A list segment is no record. */
   readonly newest: RecordAt;
   /**
@@ -132,6 +134,7 @@ class GrowingRow {
   readonly index: string;
   #attempt = 0;
   #attempts = 0;
+  readonly #newestOfEach = new Map<number, string>();
   #newest: RecordAt | undefined;
   #telling: RecordAt | undefined;
   #claimedMs: number | undefined;
@@ -153,6 +156,7 @@ class GrowingRow {
     this.#seenMs = Math.max(this.#seenMs ?? 0, at.modifiedMs ?? 0) || undefined;
     if (!isRecord(at)) return;
     this.#newest = at;
+    this.#newestOfEach.set(at.attempt, at.key);
     if (at.seq === 0) this.#claimedMs = at.modifiedMs;
     else this.#telling = at;
     if (at.kind === 'checkpoint') this.#checkpointMs = at.modifiedMs;
@@ -165,6 +169,7 @@ class GrowingRow {
       {
         index: this.index,
         attempts: this.#attempts,
+        newestOfEach: [...this.#newestOfEach.values()],
         newest: this.#newest,
         telling: this.#telling,
         claimedMs: this.#claimedMs,

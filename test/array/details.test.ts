@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { indexDetails, newestRecord } from '../../src/array/details.ts';
+import { detailsOf, indexDetails, newestRecord } from '../../src/array/details.ts';
 import { survey } from '../../src/array/survey.ts';
 import type { IndexRow } from '../../src/array/survey.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from './store-of-records.ts';
@@ -61,13 +61,29 @@ describe.each(STORE_KINDS)('the details of an index in %s', (kind) => {
     stored.record({ index: '1', attempt: 2, seq: 0, kind: 'started' });
     stored.put('.capture/t/1/0002-000001.stored.json', 'x');
     stored.record({ index: '1', attempt: 3, seq: 0, kind: 'started' });
-    const { attempts, damaged, problems } = await indexDetails(place(stored), '1', signal);
-    expect(attempts.map(({ record }) => `${record.attempt} ${record.kind}`)).toEqual([
-      '1 failed',
-      '2 started',
-      '3 started',
-    ]);
-    expect([...damaged.values()]).toMatchObject([{ attempt: 2, seq: 1, kind: 'stored' }]);
-    expect(problems).toHaveLength(1);
+    const listed = await indexDetails(place(stored), '1', signal);
+    const seen = await detailsOf(place(stored), await onlyRow(stored), signal);
+    for (const { attempts, damaged, problems } of [listed, seen]) {
+      expect(attempts.map(({ record }) => `${record.attempt} ${record.kind}`)).toEqual([
+        '1 failed',
+        '2 started',
+        '3 started',
+      ]);
+      expect([...damaged.values()]).toMatchObject([{ attempt: 2, seq: 1, kind: 'stored' }]);
+      expect(problems).toHaveLength(1);
+    }
+  });
+
+  it('are read without a listing where the survey has seen them', async () => {
+    stored = await openStoreOfRecords(kind);
+    stored.record({ index: '1', attempt: 1, seq: 0, kind: 'started' });
+    stored.record({ index: '1', attempt: 1, seq: 3, kind: 'preempted' });
+    stored.record({ index: '1', attempt: 2, seq: 0, kind: 'started' });
+    stored.record({ index: '1', attempt: 2, seq: 2, kind: 'done' });
+    const row = await onlyRow(stored);
+    const before = stored.server?.served.length ?? 0;
+    const { attempts } = await detailsOf(place(stored), row, signal);
+    expect(attempts.map(({ record }) => record.kind)).toEqual(['preempted', 'done']);
+    if (stored.server !== undefined) expect(stored.server.served.length - before).toBe(2);
   });
 });

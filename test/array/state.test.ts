@@ -19,6 +19,7 @@ const at = (kind: RecordKind, seq = 1): RecordAt => ({
 const rowOf = (index: string, newest: RecordAt, given: Partial<IndexRow> = {}): IndexRow => ({
   index,
   attempts: 1,
+  newestOfEach: [newest.key],
   newest,
   telling: newest.seq === 0 ? undefined : newest,
   claimedMs: undefined,

@@ -32,6 +32,9 @@ describe.each(STORE_KINDS)('a survey of %s', (kind) => {
     expect(rows.map(({ index }) => index)).toEqual(['9', '10', 'left']);
     expect(rows[1]).toMatchObject({
       attempts: 2,
+      newestOfEach: ['0001-000002.failed-137', '0002-000000.started'].map(
+        (name) => `.capture/t/10/${name}.json`,
+      ),
       newest: { attempt: 2, seq: 0, kind: 'started', status: undefined },
       telling: { attempt: 1, seq: 2, kind: 'failed', status: 137, key: expect.stringContaining('/10/') },
       claimedMs: expect.any(Number),

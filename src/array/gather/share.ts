@@ -4,7 +4,7 @@ import { unionOf, type WholeRecord } from '../../model/checkpoint/history.ts';
 import type { LeftFile, StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
 import type { Source } from '../../restore/source.ts';
-import { indexDetails, newestRecord, partialsThere } from '../details.ts';
+import { detailsOf, newestRecord, partialsThere } from '../details.ts';
 import type { Place } from '../place.ts';
 import type { IndexRow } from '../survey.ts';
 import type { Layout } from './layout.ts';
@@ -77,14 +77,14 @@ function lackedBy({ record }: WholeRecord): readonly LeftFile[] {
  */
 async function partialsOf(
   place: Place,
-  { index, attempts }: IndexRow,
+  row: IndexRow,
   newest: WholeRecord,
   signal: AbortSignal,
 ): Promise<readonly StoredFile[]> {
   const own = newest.record.partials;
-  const isAlone = attempts <= 1 || (newest.record.kind === 'done' && lackedBy(newest).length === 0);
+  const isAlone = row.attempts <= 1 || (newest.record.kind === 'done' && lackedBy(newest).length === 0);
   if (isAlone) return own;
-  const { attempts: all } = await indexDetails(place, index, signal);
+  const { attempts: all } = await detailsOf(place, row, signal);
   return partialsThere(place, unionOf(all, newest.record.runId).partials, signal);
 }
 

@@ -2,13 +2,13 @@
 // longer there, then nobody may have started it again: whoever claims it after that reads this record. So what may be
 // deleted then, no later attempt needs, however long the deletion takes.
 import { randomUUID } from 'node:crypto';
-import { type History, unionOf } from '../../model/checkpoint/history.ts';
+import { type History, unionOf, type WholeRecord } from '../../model/checkpoint/history.ts';
 import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import { keptGenerations, keysOf } from '../../model/checkpoint/retention.ts';
 import { recordKey } from '../../model/format/keys.ts';
 import { type CaptureRecord, type Generation, textWithSum } from '../../model/format/records.ts';
 import { readClaim } from '../../records/claim.ts';
-import { indexDetails } from '../details.ts';
+import { detailsOf } from '../details.ts';
 import type { Place } from '../place.ts';
 import type { IndexRow } from '../survey.ts';
 
@@ -19,6 +19,8 @@ export interface EndedIndex {
   readonly runs: ReadonlySet<string>;
   /** Checkpoint objects that stay; undefined: all. */
   readonly alive: ReadonlySet<string> | undefined;
+  /** How many bytes the objects have that its records name: each is of this task and index. */
+  readonly sizes: ReadonlyMap<string, number>;
 }
 
 export interface Question {
@@ -36,7 +38,7 @@ export async function endedIndex(
   signal: AbortSignal,
 ): Promise<EndedIndex | string> {
   const { index, newest } = row;
-  const { attempts, problems } = await indexDetails(place, index, signal);
+  const { attempts, problems } = await detailsOf(place, row, signal);
   // It may name anything.
   if (problems.length > 0) return problems[0] ?? '';
   const last = attempts.at(-1)?.record;
@@ -52,7 +54,19 @@ export async function endedIndex(
   const others = attempts.filter(({ record }) => record.runId !== last.runId);
   const alive =
     kept && new Set([...kept, ...others.flatMap(({ record }) => record.generations)].flatMap(keysOf));
-  return { attempt: newest.attempt, runs, alive };
+  return { attempt: newest.attempt, runs, alive, sizes: sizesOf(attempts) };
+}
+
+/** Of checkpoint members and half-written results. */
+function sizesOf(attempts: readonly WholeRecord[]): ReadonlyMap<string, number> {
+  const sizes = new Map<string, number>();
+  for (const { record } of attempts) {
+    for (const file of [...record.generations.flatMap(({ members }) => members), ...record.partials]) {
+      const stored = file.storedSize ?? (file.compressed ? undefined : file.size);
+      if (stored !== undefined) sizes.set(file.key, stored);
+    }
+  }
+  return sizes;
 }
 
 const STARTED = 'it was started again meanwhile';

@@ -10,7 +10,7 @@ import type { IndexRow } from '../survey.ts';
 import { type EndedIndex, endedIndex, isStartedAgain } from './ended-index.ts';
 import { type Kind, shapeOf } from '../shape.ts';
 
-/** Each is a HEAD and a DELETE, and for the first of an index the reading of its records. */
+/** Each is a DELETE, of what no record names also a HEAD, and for the first of an index the reading of its records. */
 const OBJECTS_AT_ONCE = 16;
 
 export interface Choice {
@@ -80,8 +80,11 @@ export class Pruning {
     const ended = await this.#ask(row);
     if (ended === undefined || (attempt ?? 0) > ended.attempt) return;
     if (kind === 'checkpoints' && (ended.alive === undefined || ended.alive.has(key))) return;
-    const head = await store.head(key, this.#signal);
-    if (!ended.runs.has(head?.meta['run'] ?? '')) return;
+    // A name may be anybody's, unless a record has it, and with as many bytes.
+    if (ended.sizes.get(key) !== sizeBytes) {
+      const head = await store.head(key, this.#signal);
+      if (!ended.runs.has(head?.meta['run'] ?? '')) return;
+    }
     // Its key does not say which attempt made it.
     if (attempt === undefined && (await isStartedAgain(this.#place, index, ended.attempt, this.#signal)))
       return;

@@ -7,7 +7,7 @@ import type { IndexFormat } from '../../model/index-set.ts';
 import { formatBytes, formatMs, plural } from '../../model/units.ts';
 import { readAhead } from '../../model/waiting.ts';
 import type { Tools } from '../command.ts';
-import { indexDetails, newestRecord, READS_AT_ONCE } from '../details.ts';
+import { detailsOf, newestRecord, READS_AT_ONCE } from '../details.ts';
 import type { Place } from '../place.ts';
 import type { IndexState } from '../state.ts';
 import type { View } from './view.ts';
@@ -117,7 +117,7 @@ async function recordsOf(
   signal: AbortSignal,
 ): Promise<{ readonly records: readonly CaptureRecord[]; readonly problems: readonly string[] }> {
   if (row.attempts > 1) {
-    const { attempts, problems } = await indexDetails(place, row.index, signal);
+    const { attempts, problems } = await detailsOf(place, row, signal);
     return { records: attempts.map(({ record }) => record), problems };
   }
   const { newest, problems } = await newestRecord(place, row, signal);
