@@ -263,6 +263,8 @@ export type OnKernelEvent = (watch: number, mask: number, cookie: number, name: 
 
 /** struct inotify_event without its name. */
 const HEADER_BYTES = 16;
+/** With the longest name (NAME_MAX, and a NUL) padded. */
+export const LONGEST_EVENT_BYTES = HEADER_BYTES + 256;
 
 /**
  * Reads the events in the first `length` bytes. The buffer must start at a multiple of 4; the kernel pads

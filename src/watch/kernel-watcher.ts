@@ -7,7 +7,7 @@ import type { ClosedEvent, ClosedHow } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import { networkFileSystem } from '../native/network-files.ts';
-import type { InotifyCalls, OnBytes, Reader } from './inotify.ts';
+import { type InotifyCalls, LONGEST_EVENT_BYTES, type OnBytes, type Reader } from './inotify.ts';
 import { KernelEvents } from './kernel-events.ts';
 import { LastSeen, Passes, type PassKind } from './passes.ts';
 import { findInTurns, listTreeInTurns, lookAt, type FoundFile, type LookOn, type Walk } from './scan.ts';
@@ -46,6 +46,8 @@ class KernelWatcher implements Watcher {
   readonly #kernel: KernelEvents;
   readonly #passes: Passes;
   readonly #lost = new Set<'overflow' | 'displaced'>();
+  /** Of the closes that the kernel dropped before the next walk. */
+  #lostEvidence: Evidence = 'unknown';
   readonly #closing = new AbortController();
   /** Only where scans are needed beside the events. */
   #lastSeen: LastSeen | undefined;
@@ -116,6 +118,8 @@ class KernelWatcher implements Watcher {
   catchUp(path: RelPath): void {
     if (this.#closing.signal.aborted) return;
     this.#readAll();
+    // A close of this file may be among those that the kernel dropped.
+    if (this.#lost.has('overflow')) this.#events.add(path, 'scan');
     if (this.#events.holds(path)) return this.#deliver();
     if (this.#events.isEmpty() && !this.#kernel.hasPending && this.#lost.size === 0) return;
     this.#lookTimer ??= setTimeout(() => this.#deliver(), SOON_MS);
@@ -150,6 +154,8 @@ class KernelWatcher implements Watcher {
 
   readonly #accept: OnBytes = (bytes, length) => {
     this.#kernel.accept(bytes, length);
+    // More waits, and at its end the kernel may say that it dropped some.
+    if (bytes.length - length < LONGEST_EVENT_BYTES) this.#readAll();
     const nextLookMs = this.#events.isUnjudged() ? (this.#options.witness?.nextMs ?? 0) : 0;
     const pauseMs = nextLookMs - performance.now();
     if (pauseMs <= 0) this.#deliver();
@@ -160,17 +166,19 @@ class KernelWatcher implements Watcher {
 
   /** After the closes were read, and before anybody acts on them. */
   #judge(): void {
-    if (this.#options.witness === undefined) return this.#events.judge('unknown');
-    const evidence = this.#options.witness.judge();
+    const evidence = this.#options.witness?.judge() ?? 'unknown';
     // What a death closed before it was seen may still be queued: the next look does not see that death again.
     if (evidence === 'doubtful') this.#readAll();
-    this.#events.judge(evidence);
+    if (!this.#lost.has('overflow')) return this.#events.judge(evidence);
+    // The last close of a file may be one that was dropped: a death that was seen may have made that one.
+    if (evidence === 'doubtful') this.#lostEvidence = evidence;
+    this.#events.judge(evidence === 'doubtful' ? evidence : 'unknown');
   }
 
   #deliver(): void {
     clearTimeout(this.#lookTimer);
     this.#lookTimer = undefined;
-    if (this.#events.isUnjudged()) this.#judge();
+    if (this.#events.isUnjudged() || this.#lost.has('overflow')) this.#judge();
     this.#events.deliver();
     if (this.#closing.signal.aborted) return;
     if (this.#kernel.hasPending) this.#pendingTimer ??= setTimeout(this.#resolvePending, PENDING_MS);
@@ -212,8 +220,10 @@ class KernelWatcher implements Watcher {
   }
 
   async #tellAll(signal: AbortSignal): Promise<void> {
+    const evidence = this.#lostEvidence;
+    this.#lostEvidence = 'unknown';
     for await (const paths of listTreeInTurns(this.#kernel.walk, signal)) {
-      for (const path of paths) this.#events.add(path, 'scan', 'unknown');
+      for (const path of paths) this.#events.add(path, 'scan', evidence);
       this.#deliver();
     }
   }
