@@ -9,8 +9,8 @@ import type { Output } from './output.ts';
 
 /** The texts of a command's help. */
 export interface CommandHelp {
-  /** Behind `capture <name>`: `<url> [index] [options]`. */
-  readonly usage: string;
+  /** Options without which it does nothing, for its first line. */
+  readonly required?: string;
   readonly about: string;
   /** Each line begins with the number: `    0  all are done`. Those that all commands share are added. */
   readonly statuses: string;

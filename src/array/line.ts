@@ -1,4 +1,5 @@
 // From the arguments behind the command's name to what is to be carried out. All mistakes are found before any is said.
+import { ARRAY_COMMANDS, type ArrayCommandName } from '../cli/array-commands.ts';
 import { type CommandSpec, envNameOf, type Option } from '../cli/options/spec.ts';
 import { commanderOf, readCommandLine } from '../cli/command-line.ts';
 import { withEnvironment } from '../cli/env.ts';
@@ -27,14 +28,14 @@ interface Environment {
 
 /** `args` stand behind the command's name. */
 export function parseLine(
-  name: string,
+  name: ArrayCommandName,
   command: ArrayCommand,
   args: readonly string[],
   { env, cwd }: Environment,
 ): ParsedLine {
   const spec = specOf(name, command);
   const read = readCommandLine(spec, args);
-  if (read.help) return { kind: 'help', text: helpText(spec, command) };
+  if (read.help) return { kind: 'help', text: helpText(name, spec, command) };
   if (read.version) return { kind: 'version', text: `${CAPTURE_VERSION}\n` };
   const { given, mistakes: ofEnvironment } = withEnvironment(read.given, env, sharedBy(command));
   const mistakes: Mistake[] = [...read.mistakes, ...ofEnvironment];
@@ -64,11 +65,12 @@ function specOf(name: string, command: ArrayCommand): CommandSpec<string> {
   return { title: `capture ${name}`, options: [...command.options, ...sharedBy(command)], idle: [] };
 }
 
-function helpText(spec: CommandSpec<string>, command: ArrayCommand): string {
-  const { usage, about, statuses, examples } = command.help;
+function helpText(name: ArrayCommandName, spec: CommandSpec<string>, command: ArrayCommand): string {
+  const { required, about, statuses, examples } = command.help;
+  const words = [ARRAY_COMMANDS[name].operands, ...(required === undefined ? [] : [required]), '[options]'];
   const [first] = sharedBy(command);
   return [
-    `${commanderOf(spec).usage(usage).description(about).helpInformation().trimEnd()}\n`,
+    `${commanderOf(spec).usage(words.join(' ')).description(about).helpInformation().trimEnd()}\n`,
     `Variables:
   CAPTURE_TO stands for the <url>, if there is none; ${envNameOf(first?.name ?? '')}, CAPTURE_PATH_STYLE=1 and
   CAPTURE_LOG_LEVEL for these options. Credentials are found as for a run.

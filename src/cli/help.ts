@@ -23,12 +23,20 @@ const ABOUT: Readonly<Record<CommandName, string>> = {
     'are not here mean nothing to it.',
 };
 
+const COMMAND_LINES: readonly (readonly [usage: string, what: string])[] = [
+  ['[options] -- <task>', 'run a task with capture beside it'],
+  ['watch [options]', 'capture beside a task that somebody else runs'],
+  ['flush [options]', "wait until all that is closed is stored (for the task's scripts)"],
+  ['restore [options]', 'only bring inputs and checkpoint into the work directory'],
+  ...ARRAY_COMMAND_NAMES.map((name) => {
+    const { operands, what } = ARRAY_COMMANDS[name];
+    return [`${name} ${operands}`, what] as const;
+  }),
+];
+
+const WIDEST = Math.max(...COMMAND_LINES.map(([usage]) => usage.length));
 const COMMANDS = `Commands:
-  capture [options] -- <task>  run a task with capture beside it
-  capture watch [options]      capture beside a task that somebody else runs
-  capture flush [options]      wait until all that is closed is stored (for the task's scripts)
-  capture restore [options]    only bring inputs and checkpoint into the work directory
-${ARRAY_COMMAND_NAMES.map((name) => `  ${`capture ${name} <url>`.padEnd(27)}  ${ARRAY_COMMANDS[name]}\n`).join('')}`;
+${COMMAND_LINES.map(([usage, what]) => `  capture ${usage.padEnd(WIDEST)}  ${what}\n`).join('')}`;
 
 const VALUES = `Values:
   A pattern is an exact path, a glob or a directory (everything below it). '@file' stands for the

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../src/array/commands.ts';
 import { parseLine, type ParsedLine } from '../../src/array/line.ts';
-import { ARRAY_COMMAND_NAMES, type ArrayCommandName } from '../../src/cli/array-commands.ts';
+import { ARRAY_COMMAND_NAMES, ARRAY_COMMANDS, type ArrayCommandName } from '../../src/cli/array-commands.ts';
 import { BIN } from '../e2e/support.ts';
 
 const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-commands-'));
@@ -18,6 +18,15 @@ const capture = (args: readonly string[], env: NodeJS.ProcessEnv = {}): ReturnTy
 
 const parse = (name: ArrayCommandName, args: readonly string[], env: NodeJS.ProcessEnv = {}): ParsedLine =>
   parseLine(name, COMMANDS[name], args, { env, cwd: '/' });
+
+const OPERANDS: Readonly<Record<string, string>> = {
+  '<url>': 's3://lab/run7',
+  '[url]': 's3://lab/run7',
+  '<index>': '3',
+  '[index]': '3',
+  '<path>': 'r.dat',
+  '<directory>': 'results',
+};
 
 describe.each(ARRAY_COMMAND_NAMES)('capture %s', (name) => {
   it('is found by bin/capture, and has a help of lines of at most 100 characters', () => {
@@ -41,8 +50,20 @@ describe.each(ARRAY_COMMAND_NAMES)('capture %s', (name) => {
     }
   });
 
-  it('stands in the help of capture', () => {
-    expect(capture(['--help']).stdout).toContain(`  capture ${name} `);
+  it('stands in the help of capture with the operands that its own help names', () => {
+    const [, operands = ''] =
+      /^Usage: capture \w+ (.*?)(?: --\S.*)? \[options\]$/m.exec(String(capture([name, '--help']).stdout)) ??
+      [];
+    expect(operands).toMatch(/url/);
+    const lines = String(capture(['--help']).stdout).split('\n');
+    expect(lines.filter((line) => line.startsWith(`  capture ${name} ${operands}  `))).toHaveLength(1);
+  });
+
+  it('takes the operands of its help, and no more', () => {
+    const operands = ARRAY_COMMANDS[name].operands.split(' ').map((word) => OPERANDS[word] ?? word);
+    const options = COMMANDS[name].help.required === undefined ? [] : ['--array', '0'];
+    expect(parse(name, [...operands, ...options])).toMatchObject({ kind: 'go' });
+    expect(parse(name, [...operands, 'more', ...options])).toMatchObject({ kind: 'mistakes' });
   });
 });
 

@@ -37,7 +37,6 @@ const OPTIONS = group('Cat:', {
 
 export const catCommand: ArrayCommand = {
   help: {
-    usage: '<url> <index> <path> [options]',
     about:
       'Writes one result of an index, or with --generation a file of a checkpoint, to stdout: decompressed, and ' +
       'checked against the md5 of its record. A file of up to 8 MiB is checked before its first byte is written.',

@@ -18,7 +18,6 @@ const OPTIONS = group('Doctor:', {
 
 export const doctorCommand: ArrayCommand = {
   help: {
-    usage: '[url] [options]',
     about:
       'Says before the first job whether capture will work on this node and, with a <url>, with this store: each ' +
       'thing OK, WARN (it works, but slower, later or with less room) or FAIL, and what mends it. It uses the store ' +

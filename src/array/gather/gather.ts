@@ -3,6 +3,7 @@
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { formatIndices, numberOfIndex } from '../../model/index-set.ts';
+import { showPath } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
 import { numberText } from '../columns.ts';
@@ -18,12 +19,12 @@ import { shareOf } from './share.ts';
 
 export const gatherCommand: ArrayCommand = {
   help: {
-    usage: '<url> <directory> [options]',
     about:
       'Brings the results of all indices into one directory, decompressed and checked. What is there already is not ' +
       'downloaded again; a different file of the same name is never replaced.',
     statuses: `    0  all that was asked for is there, whole
-    1  something is missing: an index that is not done, a file that differs or is damaged`,
+    1  something is missing: an index that is not done, a file that differs or is damaged, a
+       result that --include names`,
     examples: [
       'capture gather s3://lab/run7 ./results --array 0-9999',
       "capture gather s3://lab/run7 ./results --include '*.dat' --layout '{path}.{index}'",
@@ -68,7 +69,13 @@ async function gather(place: Place, asked: Asked, tools: Tools): Promise<ExitSta
   const { list, directory } = asked;
   if (list !== undefined) await writeList(gathering.told(shares), list, tools.out);
   else if (directory !== undefined) await gathering.into(shares, place, { ...asked, directory });
-  return undone.length === 0 && gathering.isComplete ? EXIT.ok : INCOMPLETE;
+  const { unmatched } = asked.patterns;
+  for (const pattern of unmatched)
+    tools.log.warn(`no result matches --include '${showPath(pattern)}'`, {
+      hint: 'patterns are of paths in the work directory of the task, as capture ls shows them',
+    });
+  const isAll = undone.length === 0 && gathering.isComplete && unmatched.length === 0;
+  return isAll ? EXIT.ok : INCOMPLETE;
 }
 
 /** `12 indices (1 failed: 3; 11 missing: 40-50)` */

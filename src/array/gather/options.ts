@@ -2,7 +2,6 @@
 import path from 'node:path';
 import { choice, count, filePath, type Reader } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
-import { compileManifest } from '../../model/file/manifest.ts';
 import type { IndexSet } from '../../model/index-set.ts';
 import { showPath } from '../../model/path.ts';
 import { ARRAY_OPTION } from '../array-option.ts';
@@ -11,6 +10,7 @@ import { type GivenPlace, readPlace } from '../place.ts';
 import { layout } from './layout.ts';
 import { LIST_FORMATS, type ListFormat } from './list.ts';
 import type { Choice } from './share.ts';
+import { Patterns } from './patterns.ts';
 
 const pattern: Reader<string> = (text) =>
   text === '' || text.startsWith('/')
@@ -89,7 +89,7 @@ export function readGather(line: Line): { readonly place: GivenPlace | undefined
   const asked: Asked = {
     directory: directory === undefined ? undefined : path.resolve(cwd, directory),
     set: values.of(OPTIONS.array),
-    wants: wanted(values.each(OPTIONS.include), values.each(OPTIONS.exclude)),
+    patterns: new Patterns(values.each(OPTIONS.include), values.each(OPTIONS.exclude)),
     layout: values.of(OPTIONS.layout),
     incomplete: values.has(OPTIONS.incomplete),
     withPartials: values.has(OPTIONS['with-partials']),
@@ -99,19 +99,4 @@ export function readGather(line: Line): { readonly place: GivenPlace | undefined
     dryRun: values.has(OPTIONS['dry-run']),
   };
   return { place, asked };
-}
-
-/** Without --include all but what is excluded: also a name that no pattern matches, for that is refused with a word. */
-function wanted(include: readonly string[], exclude: readonly string[]): (path: string) => boolean {
-  const matcherOf = (patterns: readonly string[]): ((path: string) => boolean) =>
-    compileManifest({
-      results: patterns,
-      checkpoints: [],
-      inputs: [],
-      companions: [],
-      exclude: [],
-      newest: undefined,
-    }).wants;
-  const [included, excluded] = [matcherOf(include), matcherOf(exclude)];
-  return (path) => (include.length === 0 || included(path)) && !excluded(path);
 }

@@ -8,6 +8,7 @@ import { detailsOf, newestRecord, partialsThere } from '../details.ts';
 import type { Place } from '../place.ts';
 import type { IndexRow } from '../survey.ts';
 import type { Layout } from './layout.ts';
+import type { Patterns } from './patterns.ts';
 
 export interface Share {
   readonly index: string;
@@ -26,7 +27,7 @@ export type StoredSource = Source & Pick<StoredFile, 'md5' | 'size' | 'mtimeNs'>
 
 export interface Choice {
   /** Of a path in the work directory of its task. */
-  readonly wants: (path: string) => boolean;
+  readonly patterns: Patterns;
   readonly layout: Layout;
   readonly withPartials: boolean;
 }
@@ -34,7 +35,7 @@ export interface Choice {
 export async function shareOf(
   place: Place,
   row: IndexRow,
-  { wants, layout, withPartials }: Choice,
+  { patterns, layout, withPartials }: Choice,
   signal: AbortSignal,
 ): Promise<Share> {
   const { index } = row;
@@ -43,6 +44,7 @@ export async function shareOf(
     const none = row.telling === undefined ? [] : ['none of its records can be read'];
     return { index, files: [], partials: 0, older: 0, problems: [...problems, ...none] };
   }
+  const wants = (path: string): boolean => patterns.has(path);
   const lacks = lackedBy(newest).filter(({ path }) => wants(path));
   const { results, kept } = unionOf([newest], newest.record.runId);
   const partials = await partialsOf(place, row, newest, signal);

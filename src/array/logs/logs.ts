@@ -47,7 +47,6 @@ const OPTIONS = group('Which output:', {
 
 export const logsCommand: ArrayCommand = {
   help: {
-    usage: '<url> [index] [options]',
     about:
       'Prints what the task of one index wrote to stdout and stderr, as far as a run with --log-output has stored it: ' +
       'while the task runs, up to the last minute or so.',

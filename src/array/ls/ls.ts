@@ -22,7 +22,6 @@ const OPTIONS = group('Ls:', {
 
 export const lsCommand: ArrayCommand = {
   help: {
-    usage: '<url> [index] [options]',
     about:
       'Lists what is stored of one index, or of all: its records, results, checkpoints, half-written results and ' +
       'older copies, each with its key. All of it comes from records.',

@@ -46,7 +46,6 @@ const OPTIONS = group('Prune:', {
 
 export const pruneCommand: ArrayCommand = {
   help: {
-    usage: '<url> [options]',
     about:
       'Deletes what an array no longer needs: without an option, the checkpoints of the indices that are done. ' +
       'Indices that run, or that nobody knows the end of, are left alone; results are never deleted.',
@@ -103,7 +102,7 @@ async function prune(place: Place, asked: Asked, { out, log, signal }: Tools): P
   const ended = new Map<string, IndexRow>();
   for (const row of wanted) if (isLast(row.newest.kind)) ended.set(row.index, row);
   const alone = wanted.length - ended.size;
-  if (alone > 0) log.info(`${describe(alone)} not ended, and left alone`);
+  if (alone > 0) log.info(`${describe(alone)} left alone`);
   const pruning = new Pruning(place, ended, { kinds, keep, dryRun }, signal);
   await pruning.objects();
   if (uploads) await pruning.uploads();
@@ -125,7 +124,9 @@ function isOf(set: IndexSet | undefined, index: string): boolean {
 }
 
 function describe(indices: number): string {
-  return indices === 1 ? '1 index has' : `${numberText(indices)} indices have`;
+  return indices === 1
+    ? '1 index has not ended, and is'
+    : `${numberText(indices)} indices have not ended, and are`;
 }
 
 const WORDS: Readonly<Record<Kind, (objects: number) => string>> = {

@@ -36,7 +36,6 @@ const OPTIONS = group('Report:', {
 
 export const reportCommand: ArrayCommand = {
   help: {
-    usage: '<url> [options]',
     about:
       'Writes one page for a browser that shows the whole array: the state of each index, the attempts in time, what ' +
       'checkpoints have saved and deaths have cost, and what each index has used. It needs no network.',

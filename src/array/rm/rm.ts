@@ -38,7 +38,7 @@ const OPTIONS = group('Remove:', {
 
 export const rmCommand: ArrayCommand = {
   help: {
-    usage: '<url> --index <id> | --array <set> [options]',
+    required: '--index <id> | --array <set>',
     about:
       'Deletes all that is stored of the chosen indices: results, checkpoints, output, records. The next run of one ' +
       'begins from nothing. An index that runs is left alone.',

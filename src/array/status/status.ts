@@ -19,7 +19,6 @@ import { watchArray } from './watch.ts';
 
 export const statusCommand: ArrayCommand = {
   help: {
-    usage: '<url> [index] [options]',
     about:
       'Says of each index of an array what became of it: failed, stale (no sign of life, probably killed), ' +
       'missing, preempted, running, done. Or prints which to run again. Or tells all of one index.',

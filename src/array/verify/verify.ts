@@ -29,7 +29,6 @@ const OPTIONS = group('Verify:', {
 
 export const verifyCommand: ArrayCommand = {
   help: {
-    usage: '<url> [options]',
     about:
       'Checks that every object that a record names is there, whole, with the md5 of its record. Names what is ' +
       'damaged, and the checkpoint that a restart would take. It reads everything, and changes nothing.',

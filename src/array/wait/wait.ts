@@ -62,7 +62,6 @@ interface Waiting extends Asked {
 
 export const waitCommand: ArrayCommand = {
   help: {
-    usage: '<url> [options]',
     about:
       'Blocks until every index is done or has failed. One that was preempted, was killed without a word or has not ' +
       'begun is waited for: somebody will run it again.',

@@ -63,6 +63,37 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     expect(filesBelow(dir)).toEqual(['x/log.txt.t.1', 'x/log.txt.t.3']);
   });
 
+  it('says of each --include that no result matches it, and exits 1', async () => {
+    fill(stored, 2);
+    const ran = await run(
+      'gather',
+      stored,
+      dir,
+      '--include',
+      'r.dta',
+      '--include',
+      'out/',
+      '--include',
+      'out/log.txt',
+    );
+    expect(ran.status).toBe(1);
+    expect(ran.stderr).toContain("no result matches --include 'r.dta'");
+    expect(ran.stderr.match(/no result matches/g)).toHaveLength(1);
+    expect(filesBelow(dir)).toHaveLength(4);
+    const excluded = await run(
+      'gather',
+      stored,
+      '--list',
+      'md5sum',
+      '--include',
+      'r.dat',
+      '--exclude',
+      '*.dat',
+    );
+    expect(excluded).toMatchObject({ status: 1, stdout: '' });
+    expect(excluded.stderr).toContain("no result matches --include 'r.dat'");
+  });
+
   it('refuses a set that is not complete, says what is missing, and gathers it with --incomplete', async () => {
     fill(stored, 2);
     stored.record({

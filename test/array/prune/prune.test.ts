@@ -102,7 +102,7 @@ describe.each(STORE_KINDS)('capture prune of %s', (kind) => {
     lacking.record(2, 'done', { generations: [await lacking.generation(1)], left });
     const before = await objectsOf(stored);
     const ran = await prune();
-    expect(ran.stderr).toContain('2 indices have not ended, and left alone');
+    expect(ran.stderr).toContain('2 indices have not ended, and are left alone');
     expect(await objectsOf(stored)).toEqual(before);
   });
 
