@@ -27,6 +27,13 @@ async function reportOn(fill: (store: StoreOfRecords) => void, ...args: readonly
   return pathToFileURL(out).href;
 }
 
+/** The page, once it has unpacked its data. */
+async function opened(...of: Parameters<Chromium['open']>): Promise<Page> {
+  const page = await chromium.open(...of);
+  await page.until("document.querySelector('#title').textContent !== ''");
+  return page;
+}
+
 const rows = (page: Page): Promise<number> =>
   page.evaluate("document.querySelectorAll('#table tbody tr').length");
 const isOpen = "document.querySelector('#one').open";
@@ -62,7 +69,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
       ['a phone', PHONE],
       ['a phone in the dark', { ...PHONE, dark: true }],
     ])('opens on %s with all that it shows, and without an error or a request', async (_, look) => {
-      const page = await chromium.open(url, look);
+      const page = await opened(url, look);
       expect(await rows(page)).toBe(Math.min(indices, 50));
       expect(await text(page, '#title')).toBe(`t: ${indices.toLocaleString('en-US')} indices`);
       expect(await page.evaluate("document.querySelectorAll('#timeline .uplot canvas').length")).toBe(2);
@@ -78,7 +85,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
     });
 
     it('draws each index in the colour of its state', async () => {
-      const page = await chromium.open(url, DESKTOP);
+      const page = await opened(url, DESKTOP);
       const colours = await page.evaluate<string[]>(`(() => {
         const { width, height } = document.querySelector('#map');
         const { data } = document.querySelector('#map').getContext('2d').getImageData(0, 0, width, height);
@@ -91,7 +98,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
     });
 
     it('is worked with the keyboard alone: map, index, and back', async () => {
-      const page = await chromium.open(url, DESKTOP);
+      const page = await opened(url, DESKTOP);
       await page.evaluate("document.querySelector('#map').focus()");
       await page.press('ArrowRight', 'ArrowRight', 'ArrowRight', 'ArrowLeft');
       expect(await text(page, '#here')).toMatch(/^index 2: \w+, \d attempts?, ran /);
@@ -108,7 +115,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
     });
 
     it('opens the index of a link, with its attempts and what it has used', async () => {
-      const page = await chromium.open(`${url}#index=7&state=failed`, DESKTOP);
+      const page = await opened(`${url}#index=7&state=failed`, DESKTOP);
       await page.until(isOpen);
       expect(await title(page)).toBe('Index 7: failed 137');
       expect(await text(page, '#one-body table')).toContain('the task was ended by SIGKILL');
@@ -118,12 +125,12 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
     });
 
     it('filters as one types, and the URL leads back to it', async () => {
-      const page = await chromium.open(url, DESKTOP);
+      const page = await opened(url, DESKTOP);
       await page.evaluate("document.querySelector('#query').focus()");
       await page.press('3', ',', '5', '-', '7');
       await page.until("document.querySelectorAll('#table tbody tr').length === 4");
       expect(await text(page, '#shown')).toBe(`4 of ${indices.toLocaleString('en-US')} shown`);
-      const again = await chromium.open(`${url}${await hash(page)}`, DESKTOP);
+      const again = await opened(`${url}${await hash(page)}`, DESKTOP);
       expect(await rows(again)).toBe(4);
       expect(await again.evaluate("document.querySelector('#query').value")).toBe('3,5-7');
     });
@@ -131,7 +138,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
 
   it('orders its table by what is asked for, up and down', async () => {
     const url = await reportOn((store) => fillArray(store, { indices: 100, nowMs: Date.now() }));
-    const page = await chromium.open(url, DESKTOP);
+    const page = await opened(url, DESKTOP);
     const column = (at: number): Promise<string[]> =>
       page.evaluate(
         `[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[${at}].textContent)`,
@@ -153,7 +160,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
 
   it('shows the indices of a reason when it is clicked, each with its attempts in time', async () => {
     const url = await reportOn((store) => fillArray(store, { indices: 1000, nowMs: Date.now() }));
-    const page = await chromium.open(url, DESKTOP);
+    const page = await opened(url, DESKTOP);
     expect(await page.evaluate("document.querySelectorAll('.lane').length")).toBe(0);
     await page.evaluate("document.querySelectorAll('#why td button')[1].click()");
     expect(await rows(page)).toBe(5);
@@ -167,7 +174,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
 
   it('goes back to what was shown before, as any page does', async () => {
     const url = await reportOn((store) => fillArray(store, { indices: 10, nowMs: Date.now() }));
-    const page = await chromium.open(`${url}#q=3-7`, DESKTOP);
+    const page = await opened(`${url}#q=3-7`, DESKTOP);
     await page.evaluate("document.querySelector('#table a').click()");
     await page.until(isOpen);
     expect(await hash(page)).toBe('#index=7&q=3-7');
@@ -179,7 +186,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
 
   it('opens the cell that is clicked', async () => {
     const url = await reportOn((store) => fillArray(store, { indices: 10, nowMs: Date.now() }));
-    const page = await chromium.open(url, DESKTOP);
+    const page = await opened(url, DESKTOP);
     const { left, top } = await page.evaluate<{ left: number; top: number }>(
       "document.querySelector('#map').getBoundingClientRect().toJSON()",
     );
@@ -190,7 +197,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
 
   it('tells a screen reader what pictures show, and has a table behind each', async () => {
     const url = await reportOn((store) => fillArray(store, { indices: 10, nowMs: Date.now() }));
-    const page = await chromium.open(`${url}#index=1`, DESKTOP);
+    const page = await opened(`${url}#index=1`, DESKTOP);
     await page.until(isOpen);
     const labels = await page.evaluate<string[]>(
       "[...document.querySelectorAll('.chart > [role=img]')].map((one) => one.ariaLabel)",
@@ -219,7 +226,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
       const given = { index: '0', attempt: 1, seq: 3, host: hostile, left, status: 1 } as const;
       store.record({ ...given, kind: 'failed', end: { status: 1, reason: hostile } });
     });
-    const page = await chromium.open(`${url}#index=0`, DESKTOP);
+    const page = await opened(`${url}#index=0`, DESKTOP);
     await page.until(isOpen);
     expect(await text(page, '#one-body')).toContain(hostile);
     expect(await page.evaluate('document.images.length + "," + document.title')).toBe(
@@ -230,7 +237,7 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
 
   it('reaches no network, even if something in it tried', async () => {
     const url = await reportOn((store) => fillArray(store, { indices: 10, nowMs: Date.now() }));
-    const page = await chromium.open(url, DESKTOP);
+    const page = await opened(url, DESKTOP);
     const tried = await page.evaluate<string[]>(`Promise.all([
       fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused'),
       new Promise((resolve) => {

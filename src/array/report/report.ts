@@ -20,6 +20,7 @@ import { survey } from '../survey.ts';
 import type { ReportHead } from './data.ts';
 import { entryOf, type Page, Texts } from './entry.ts';
 import { openOutputFile, type Sink } from './output-file.ts';
+import { writePacked } from './packed.ts';
 import { stepsFor } from './used.ts';
 
 const OPTIONS = group('Report:', {
@@ -110,13 +111,17 @@ async function writePage(
       const details = one.row === undefined ? undefined : await detailsOf(place, one.row, signal);
       for (const problem of details?.problems ?? [])
         log.warn(problem, { event: 'damaged', index: one.index });
-      return jsonInPage(entryOf(one, details, page));
+      return JSON.stringify(entryOf(one, details, page));
     };
-    for await (const entry of readAhead(states, READS_AT_ONCE, read)) {
-      await sink.write(`${done === 0 ? '[' : ','}\n${entry}`);
-      done += 1;
-    }
-    await sink.write(`${done === 0 ? '[' : ''}\n]`);
+    const entries = async function* entries(): AsyncGenerator<string> {
+      yield '[';
+      for await (const entry of readAhead(states, READS_AT_ONCE, read)) {
+        yield done === 0 ? entry : `,\n${entry}`;
+        done += 1;
+      }
+      yield ']';
+    };
+    await writePacked(entries(), sink, signal);
     await sink.write(parts.end(jsonInPage(headOf(place, page))));
   } finally {
     progress.close();

@@ -19,7 +19,7 @@ function policyOf(style: string, script: string): string {
 }
 
 export interface PageParts {
-  /** What stands before the entries: JSON text as of {@link jsonInPage}. */
+  /** What stands before the entries, as of packed.ts. */
   readonly start: string;
   /** What follows them, with the head. */
   end(head: string): string;
@@ -41,10 +41,10 @@ export function pageParts(taskName: string): PageParts {
 </head>
 <body>
 ${markup.trim()}
-<script type="application/json" id="entries">`,
+<script type="application/octet-stream" id="entries">`,
     end: (head) => `</script>
 <script type="application/json" id="head">${head}</script>
-<script>${script}</script>
+<script type="module">${script}</script>
 </body>
 </html>
 `,

@@ -2,8 +2,8 @@
 import type { Resources } from '../../model/format/resources.ts';
 import { type Line, LINES, type Used, type Values } from './data.ts';
 
-/** All series of a page have at most so many numbers together: some 2 MB. */
-const MOST_NUMBERS = 600_000;
+/** All series of a page have at most so many numbers together: some 2 MB packed, and 20 MB of a browser's memory. */
+const MOST_NUMBERS = 2_400_000;
 /** Of fewer steps nobody sees anything. */
 const LEAST_STEPS = 4;
 

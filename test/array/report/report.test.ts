@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { IndexEntry, Report, ReportHead } from '../../../src/array/report/data.ts';
 import { killTree, openPlace, program, until } from '../../e2e/support.ts';
@@ -27,7 +28,8 @@ const scriptsOf = (html: string): readonly string[] =>
 /** The data as the page takes them. */
 function reportOf(html: string): Report {
   const [entries = '', head = ''] = scriptsOf(html);
-  return { entries: JSON.parse(entries) as IndexEntry[], head: JSON.parse(head) as ReportHead };
+  const text = gunzipSync(Buffer.from(entries, 'base64')).toString();
+  return { entries: JSON.parse(text) as IndexEntry[], head: JSON.parse(head) as ReportHead };
 }
 
 const pageOf = (file = path.join(dir, 'report.html')): string => fs.readFileSync(file, 'utf8');

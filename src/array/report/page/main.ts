@@ -8,6 +8,7 @@ import { heatMap } from './map.ts';
 import { oneIndex } from './one-index.ts';
 import { showSummary, showWhatWentWrong } from './summary.ts';
 import { timeline } from './timeline.ts';
+import { unpacked } from './unpacked.ts';
 import { COLOURS, type Colour, hashOf, shownOf, type View, viewOf } from './view.ts';
 import { countText, timeText } from './words.ts';
 
@@ -20,8 +21,8 @@ const COLOUR_WORDS: Readonly<Record<Colour, string>> = {
 };
 
 const report: Report = {
-  head: data('head') as ReportHead,
-  entries: data('entries') as readonly IndexEntry[],
+  head: JSON.parse(data('head')) as ReportHead,
+  entries: (await unpacked(data('entries'))) as readonly IndexEntry[],
 };
 let view: View = viewOf(location.hash);
 let shown: readonly IndexEntry[] = [];
@@ -43,8 +44,8 @@ const one = oneIndex(report, {
 
 begin();
 
-function data(id: string): unknown {
-  return JSON.parse(byId(id, HTMLScriptElement).textContent);
+function data(id: string): string {
+  return byId(id, HTMLScriptElement).textContent;
 }
 
 function begin(): void {
