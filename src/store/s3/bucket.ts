@@ -1,5 +1,5 @@
 // One bucket and prefix, and how to ask for anything in it: every request of the driver goes through `request`, which
-// signs, retries, renews expired credentials, and words what went wrong. It never logs.
+// signs, retries, renews expired credentials, corrects the clock, and words what went wrong. It never logs.
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { retrying } from '../contract/driver.ts';
 import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
@@ -91,8 +91,8 @@ export async function openBucket(
     },
     now: () => new Date(new Date().getTime() + aheadMs),
     setClock: ({ headers }) => {
-      const apartMs = Date.parse(headers.date ?? '') - new Date().getTime();
-      if (!Number.isNaN(apartMs)) aheadMs = Math.abs(apartMs) > TOLERATED_SKEW_MS ? apartMs : 0;
+      const behindMs = Date.parse(headers.date ?? '') - new Date().getTime();
+      if (!Number.isNaN(behindMs)) aheadMs = Math.abs(behindMs) > TOLERATED_SKEW_MS ? behindMs : 0;
     },
     close: () => transport.close(),
   };
@@ -144,12 +144,17 @@ export async function request<Result, Instead = never>(
   const { use } = OPERATIONS[options.operation];
   let renewed = false;
   let refreshed = false;
+  let corrected = false;
   const attempt = async (tries: number): Promise<Result | Instead> => {
     const signer = bucket.signer();
     let answer: Answer | undefined;
+    let isSkewed = false;
     try {
       return await ask(async (call = {}) => {
+        const signedMs = bucket.now().getTime();
         answer = await send(bucket, options, call, signer);
+        // The time that it was told with; the answer to a HEAD has no other word for it.
+        isSkewed = answer.status === 403 && apartMs(bucket.now(), signedMs) > TOLERATED_SKEW_MS;
         if (answer.status >= 300) throw await refusalOf(answer);
         return answer;
       });
@@ -161,6 +166,10 @@ export async function request<Result, Instead = never>(
       if (mayBeExpired(failure) && !renewed) {
         renewed = true;
         bucket.renew(signer);
+        return attempt(tries + 1);
+      }
+      if (isSkewed && !corrected) {
+        corrected = true;
         return attempt(tries + 1);
       }
       if (failure.wasIdle) bucket.transport.closeIdle();
@@ -181,6 +190,10 @@ export async function request<Result, Instead = never>(
     signal,
     onTry: (error) => bucket.onTry?.(use, error),
   });
+}
+
+function apartMs(now: Date, thenMs: number): number {
+  return Math.abs(now.getTime() - thenMs);
 }
 
 async function send(

@@ -137,6 +137,26 @@ describe('the S3 store says', () => {
   });
 
   it.each([
+    ['a code', 'RequestTimeTooSkewed'],
+    ['nothing but the status, as to HEAD,', undefined],
+  ])('nothing, if the clock alone is wrong: the server has told the time (with %s)', async (_, code) => {
+    const apartMs = 10 * 60_000;
+    const apart = await open(server.env, undefined, 20_000);
+    server.fault = ({ headers }) => {
+      const [, date = '', time = ''] = /^(\d{8})T(\d{6})Z$/.exec(String(headers['x-amz-date'])) ?? [];
+      const iso = `${date.replace(/(....)(..)/, '$1-$2-')}T${time.replaceAll(/(..)(?=.)/g, '$1:')}Z`;
+      const nowMs = Date.now() + apartMs;
+      if (Math.abs(Date.parse(iso) - nowMs) < 60_000) return undefined;
+      const said = {
+        headers: { date: new Date(nowMs).toUTCString() },
+        ...(code === undefined ? { body: '' } : { code }),
+      };
+      return { kind: 'answer', status: 403, ...said };
+    };
+    expect(await Promise.all([put(apart), put(apart), put(apart)])).toEqual(['stored', 'stored', 'stored']);
+  });
+
+  it.each([
     [301, 'PermanentRedirect'],
     [400, 'AuthorizationHeaderMalformed'],
     [307, ''],
