@@ -2,19 +2,20 @@
 // They are those of the record: what is not, is not passed on as if it were.
 import { group } from '../../cli/options/spec.ts';
 import type { Reader } from '../../cli/options/readers.ts';
-import { generationName, type History, unionOf } from '../../model/checkpoint/history.ts';
+import { generationName, type History } from '../../model/checkpoint/history.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { Companion, Generation, StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
+import { listRecords } from '../../records/list.ts';
 import { decompressStream } from '../../restore/decompress.ts';
 import { CorruptError, NoZstdError } from '../../restore/failure.ts';
 import { recordedBytes } from '../../restore/fetch.ts';
 import { ObjectMissingError } from '../../restore/object-stream.ts';
 import { type ArrayCommand, type Line, refuseOperands, type Tools } from '../command.ts';
-import { indexDetails } from '../details.ts';
+import { contentsIn } from '../contents.ts';
 import { indexOperand } from '../one-index.ts';
 import type { Output } from '../output.ts';
 import type { Store } from '../../store/contract/store.ts';
@@ -86,11 +87,11 @@ function askedOf(line: Line): Asked | undefined {
 }
 
 async function cat(place: Place, asked: Asked, { out, log, signal }: Tools): Promise<ExitStatus> {
-  const { attempts, problems } = await indexDetails(place, asked.index, signal);
+  const listing = await listRecords(place.store, { taskName: place.taskName, index: asked.index }, signal);
+  const { attempts, problems, history, generations, partials } = await contentsIn(place, listing, signal);
   for (const problem of problems) log.warn(problem, { event: 'damaged', index: asked.index });
-  const newest = attempts.at(-1);
-  if (newest === undefined) throw noIndex(place, asked.index);
-  const file = fileOf(unionOf(attempts, newest.record.runId), asked, place.store);
+  if (attempts.length === 0) throw noIndex(place, asked.index);
+  const file = fileOf({ ...history, generations, partials }, asked, place.store);
   const options = { parallel: RANGES_AT_ONCE, decompress: decompressStream, signal };
   const held = new Held(out);
   try {

@@ -23,7 +23,7 @@ export const statusCommand: ArrayCommand = {
       'Says of each index of an array what became of it: failed, stale (no sign of life, probably killed), ' +
       'missing, preempted, running, done. Or prints which to run again. Or tells all of one index.',
     statuses: `    0  all are done; with --suggest: printed
-    1  not all are done`,
+    1  not all are done, or a record that it read is damaged`,
     examples: [
       'capture status s3://lab/run7 --array 0-9999',
       'capture status s3://lab/run7 --array 0-9999 --missing --failed --stale --format lines',

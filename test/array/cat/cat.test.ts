@@ -28,6 +28,16 @@ describe.each(STORE_KINDS)('capture cat from %s', (kind) => {
     expect(companion).toEqual({ ...whole, stdout: 'first part\nsecond part\n' });
   });
 
+  it('knows no checkpoint that a later attempt has deleted', async () => {
+    const [killed, next] = [new Pushing(stored, '3', 1), new Pushing(stored, '3', 2)];
+    killed.record(3, 'checkpoint', { generations: [await killed.generation(1)] });
+    next.record(3, 'done', { generations: [await next.generation(1)] });
+    await stored.store.delete(['k.chk.t.3.1-1']);
+    const ran = await run('cat', stored, '3', 'k.chk', '--generation', '1-1');
+    expect(ran).toMatchObject({ status: 1, stdout: '' });
+    expect(ran.stderr).toContain('index 3 has no checkpoint 1-1 (it has: 2-1)');
+  });
+
   it('finds a name that is no UTF-8', async () => {
     const pushing = new Pushing(stored, '0', 1);
     pushing.record(2, 'done', {
