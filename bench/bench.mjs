@@ -97,7 +97,9 @@ async function measure() {
         tools: wantedTools,
         size: options.tiny ? 'tiny' : options.large ? 'large' : 'usual',
       };
+      const startMs = performance.now();
       const measured = await measurePart({ part, tools, server }, settings);
+      process.stderr.write(`${part.name}: ${Math.ceil((performance.now() - startMs) / 60_000)} min\n`);
       results.parts.push(measured);
       results.minutes = Math.ceil(performance.now() / 60_000);
       console.log(reportPart(measured));

@@ -1,5 +1,5 @@
 // One part: each case with each tool in turn, several rounds, the order rotated by one each round; then medians, and
-// the ratio of capture's figure to each rival's of the same round.
+// the ratio of capture's figure to each rival's of the same round. A part that only waits takes all tools side by side.
 import { median } from './figures.mjs';
 
 export async function measurePart({ part, tools, server }, settings) {
@@ -12,20 +12,28 @@ export async function measurePart({ part, tools, server }, settings) {
   for (const item of part.cases(settings.size)) {
     const rounds = new Map(found.map((tool) => [tool, []]));
     for (let round = 0; round < settings.rounds; round += 1) {
-      for (const tool of rotated(found, round)) {
-        if (round > 0 && tool.heavy && part.heavyOnce) continue;
-        if (item.only !== undefined && tool.name !== item.only) continue;
-        if (item.light && tool.heavy) continue;
+      const due = rotated(found, round).filter((tool) => isDue(part, { item, tool, round }));
+      const measure = async (tool) => {
         process.stderr.write(
           `${part.name}: ${item.name}: ${tool.name}, round ${round + 1} of ${settings.rounds}\n`,
         );
         rounds.get(tool).push(await figuresOf(part, { server, tool, item, size: settings.size }));
-      }
+      };
+      if (part.sideBySide) {
+        await server.ask('reset');
+        await Promise.all(due.map(measure));
+      } else for (const tool of due) await measure(tool);
     }
     rows.push(...rowsOf({ part, item, rounds }));
   }
   const { name, title, columns, plots } = part;
   return { name, title, columns, plots, rounds: settings.rounds, rows };
+}
+
+function isDue({ heavyOnce }, { item, tool, round }) {
+  if (round > 0 && tool.heavy && heavyOnce) return false;
+  if (item.light && tool.heavy) return false;
+  return item.only === undefined || tool.name === item.only;
 }
 
 async function figuresOf(part, context) {

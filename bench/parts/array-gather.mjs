@@ -40,6 +40,7 @@ export const arrayGather = {
   name: 'array-gather',
   title: 'All results of an array on one disk, two of 1 KiB for each index',
   rounds: 3,
+  heavyOnce: true,
   own,
   tools: ['capture', 'rclone-loop', 'aws-loop'],
   columns: [
@@ -55,7 +56,7 @@ export const arrayGather = {
     const indices = size === 'tiny' ? 20 : 10_000;
     const named = `${indices.toLocaleString('en')} indices`;
     return [
-      { name: `${named}, in memory`, indices, makeDir: freshDir },
+      { name: `${named}, in memory`, indices, makeDir: freshDir, light: true },
       { name: `${named}, on a disk`, indices, makeDir: onDisk },
     ];
   },

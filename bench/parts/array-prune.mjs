@@ -24,6 +24,7 @@ export const arrayPrune = {
   name: 'array-prune',
   title: 'The checkpoints of an array that is done are deleted, one for each index',
   rounds: 3,
+  heavyOnce: true,
   own,
   tools: ['capture', 'rclone-loop', 'aws-loop'],
   columns: [

@@ -1,4 +1,4 @@
-// What a tool costs while the task closes nothing: CPU, and how often it wakes up.
+// What a tool costs while the task closes nothing: CPU, and how often it wakes up. All sleep at the same time.
 import { setTimeout as pause } from 'node:timers/promises';
 import { cpuS, pssMiB, sleeps } from '../lib/processes.mjs';
 import { run } from '../lib/run.mjs';
@@ -9,6 +9,7 @@ export const idle = {
   name: 'idle',
   title: 'Nothing is closed: the cost of each minute',
   rounds: 1,
+  sideBySide: true,
   tools: ['capture', 'rclone-mount', 'rclone-loop', 'archiver', 'lsyncd'],
   columns: [
     { key: 'cpuMs', title: 'CPU', unit: 'ms' },
@@ -16,7 +17,7 @@ export const idle = {
     { key: 'memoryMiB', title: 'memory', unit: 'MiB', ratio: true },
   ],
   cases: (size) => {
-    const seconds = { tiny: 1, usual: 60, large: 600 }[size];
+    const seconds = size === 'tiny' ? 1 : 600;
     return [{ name: `over ${seconds} s`, seconds, settleMs: size === 'tiny' ? 500 : SETTLE_MS }];
   },
   measure: async ({ server, tool, item: { seconds, settleMs } }) => {
@@ -37,7 +38,7 @@ export const idle = {
       };
       return true;
     };
-    await run({ server, tool }, { task: { does: 'idle' }, during });
+    await run({ server, tool }, { task: { does: 'idle' }, during, together: true });
     return figures;
   },
 };

@@ -7,7 +7,8 @@ import { run } from '../lib/run.mjs';
 export const large = {
   name: 'large',
   title: 'One large result',
-  rounds: 2,
+  rounds: 3,
+  heavyOnce: true,
   tools: ['capture', 'rclone-mount', 'archiver', 'aws-archiver'],
   columns: [
     { key: 'visibleS', title: 'close to visible', unit: 's', ratio: true },

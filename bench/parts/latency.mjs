@@ -6,6 +6,7 @@ export const latency = {
   name: 'latency',
   title: 'One small result now and then: from its close until it is visible',
   rounds: 3,
+  heavyOnce: true,
   tools: ['capture', 'rclone-mount', 'rclone-loop', 'archiver', 'aws-archiver', 'lsyncd'],
   columns: [
     { key: 'p50S', title: 'p50', unit: 's', ratio: true },

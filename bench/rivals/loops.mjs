@@ -6,7 +6,7 @@ const RCLONE = `rclone -q copy --update --use-server-modtime ${WANTED.map((name)
 const AWS = `aws s3 sync --quiet --exclude '*' ${WANTED.map((name) => `--include '${name}'`).join(' ')} . "s3://$BUCKET/$PREFIX"`;
 
 export const rcloneLoop = { name: 'rclone copy, in a loop', needs: ['rclone'], ...loop(RCLONE) };
-export const awsLoop = { name: 'aws s3 sync, in a loop', needs: ['aws'], ...loop(AWS) };
+export const awsLoop = { name: 'aws s3 sync, in a loop', needs: ['aws'], heavy: true, ...loop(AWS) };
 /** As users write it: the trap lets the task end, then copies all that is there. */
 export const rcloneAtEnd = { name: 'rclone copy, at the end', needs: ['rclone'], ...atEnd(RCLONE) };
 export const awsAtEnd = { name: 'aws s3 sync, at the end', needs: ['aws'], ...atEnd(AWS) };
