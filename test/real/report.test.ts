@@ -119,6 +119,10 @@ describe.skipIf(CHROMIUM === undefined)('the page of a report in Chromium', () =
       await page.until(isOpen);
       expect(await title(page)).toBe('Index 7: failed 137');
       expect(await text(page, '#one-body table')).toContain('the task was ended by SIGKILL');
+      // All of it is seen without scrolling.
+      const beyond =
+        "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('#one .scroll'))";
+      expect(await page.evaluate(beyond)).toBe(0);
       expect(await page.evaluate("document.querySelectorAll('#one .uplot canvas').length")).toBe(4);
       expect(await rows(page)).toBe(Math.min(50, Math.ceil((indices - 7) / 100)));
       expect(page.said).toEqual([]);
