@@ -1,4 +1,5 @@
 // For commands that ask a store again and again: an outage ends none of them. What the user hears of it says outage.ts.
+import { paceOf } from '../store/contract/driver.ts';
 import { StoreError } from '../store/contract/store.ts';
 
 /** Undefined if the store gives no answer now: it may later. */
@@ -6,7 +7,7 @@ export async function lookAgain<T>(look: () => Promise<T>): Promise<T | undefine
   try {
     return await look();
   } catch (error) {
-    if (!(error instanceof StoreError) || error.kind !== 'transient') throw error;
+    if (!(error instanceof StoreError) || paceOf(error) === undefined) throw error;
     return undefined;
   }
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { watchArray } from '../../../src/array/status/watch.ts';
 import type { View } from '../../../src/array/status/view.ts';
-import { StoreError } from '../../../src/store/contract/store.ts';
+import { StoreError, type StoreErrorKind } from '../../../src/store/contract/store.ts';
 
 const viewOf = (counts: Partial<View['counts']>): View =>
   ({
@@ -23,12 +23,16 @@ async function watched(looks: readonly (() => View)[]): Promise<{ said: string[]
   return { said: said.map((line) => line.trim()), all };
 }
 
-const failing = (kind: 'transient' | 'denied') => (): View => {
+const failing = (kind: StoreErrorKind) => (): View => {
   throw new StoreError(kind, 'list: no answer');
 };
 
-it('goes on when the store gives no answer for a while', async () => {
-  expect(await watched([() => viewOf({ running: 1 }), failing('transient')])).toEqual({
+it.each([
+  ['gives no answer', 'transient'],
+  ['is busy', 'busy'],
+  ['is a directory that is not mounted', 'lost'],
+] as const)('goes on when the store %s for a while', async (_, kind) => {
+  expect(await watched([() => viewOf({ running: 1 }), failing(kind)])).toEqual({
     said: ['1970-01-01T00:00:00.000Z 1 index: 1 running', '1970-01-01T00:00:00.000Z 1 index: 1 done'],
     all: true,
   });
