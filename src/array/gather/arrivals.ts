@@ -41,13 +41,13 @@ export class Arrivals {
     this.#bytes = 0;
     if (batch.length === 0) return;
     // What arrives meanwhile may not be on the disk: it waits for the next time.
-    await this.#destination.sync(batch);
+    await this.#destination.sync();
     for (const arrival of batch) this.#told(arrival, await this.#destination.place(arrival, signal));
   }
 
   /** The same, and the names are on the disk, too. */
   async finish(signal: AbortSignal): Promise<void> {
     await this.place(signal);
-    await this.#destination.sync([]);
+    await this.#destination.sync();
   }
 }

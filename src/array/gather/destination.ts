@@ -40,6 +40,7 @@ export class Destination {
   readonly #random = randomBytes(4).toString('hex');
   readonly #dryRun: boolean;
   #downloads = 0;
+  #unsynced: CaptureError | undefined;
   /** One sync makes all that has arrived durable; otherwise each download is synced alone. */
   readonly syncsWhole: boolean;
 
@@ -96,20 +97,21 @@ export class Destination {
   }
 
   /**
-   * All that was written until now is on the disk. Throws if that cannot be; then none of it can be believed, as what
-   * can still be read of it is in memory alone.
+   * All that was written until now is on the disk. Throws if that cannot be, from then on each time: the kernel tells of
+   * a failed write once, and what can still be read of it is in memory alone.
    */
-  async sync(arrived: readonly Arrived[]): Promise<void> {
+  async sync(): Promise<void> {
     if (!this.syncsWhole) return;
+    if (this.#unsynced !== undefined) throw this.#unsynced;
     try {
       await syncWhole(this.#root);
     } catch (error) {
-      for (const { temp } of arrived) fs.rmSync(absolutePath(this.#root, temp), { force: true });
-      throw new CaptureError(
+      this.#unsynced = new CaptureError(
         EXIT.unavailable,
         `cannot gather into ${this.#root.path}: a file could not be written to the disk: ${reasonOf(error)}`,
         { hint: 'check the disk and its space, and start it again', cause: error },
       );
+      throw this.#unsynced;
     }
   }
 
@@ -128,11 +130,14 @@ export class Destination {
     return (await this.look(source, true, signal)) === 'whole' ? undefined : DIFFERS;
   }
 
-  /** Leaves nothing but what was gathered; of a gathering that is not done also what the next one goes on with. */
+  /**
+   * Leaves nothing but what was gathered; of a gathering that is not done also what the next one goes on with, unless
+   * it cannot be believed.
+   */
   close(isDone: boolean): void {
     try {
       if (this.#dryRun) return;
-      if (isDone) removeOwnDir(this.#root, PLACE);
+      if (isDone || this.#unsynced !== undefined) removeOwnDir(this.#root, PLACE);
       else fs.rmdirSync(absolutePath(this.#root, DIR));
       fs.rmdirSync(absolutePath(this.#root, OWN_DIR));
     } catch (error) {
