@@ -353,7 +353,7 @@ export class Files {
     this.#apply(fileState, { kind: 'push-started' });
     const { push, now } = this.#options;
     const key = this.#fileStates.keyOf(fileState);
-    const isHeld = (read: Fingerprint): boolean => this.#isHeld(key, read);
+    const isHeld = (read: Fingerprint): boolean => this.#isHeld(key, read, fileState.lastClose?.atMs);
     const handle = this.#priority.began(key, fileState.role, sizeBytes, spoolFirst);
     void push(fileState, { ...handle, isHeld })
       .catch((error: unknown): FileEvent => ({ kind: 'failed', why: reasonOf(error), atMs: now() }))
@@ -368,15 +368,17 @@ export class Files {
 
   /**
    * The file may have been written anew by a process that was killed, between the close that is pushed and the reading:
-   * that close may still wait in the kernel's queue. What was read before it is whole, and goes.
+   * that close may still wait in the kernel's queue. What was read before it is whole, and goes: it is not what stands
+   * there now, nor was it made after we had heard of the close that is pushed.
    */
-  #isHeld(key: FileKey, read: Fingerprint): boolean {
+  #isHeld(key: FileKey, read: Fingerprint, closedAtMs = Infinity): boolean {
     const { path } = this.#fileStates.at(key) ?? {};
     if (path === undefined) return false;
     this.#options.catchUp(path);
     const fileState = this.#fileStates.at(key);
     if (fileState?.closedAgain !== true) return false;
     const step = this.#stepOf(key, decide(fileState, { kind: 'held' }), this.#options.now());
-    return step.kind !== 'push' && this.#options.isStill(path, read);
+    if (step.kind === 'push') return false;
+    return BigInt(read.ctimeNs) / 1_000_000n > closedAtMs || this.#options.isStill(path, read);
   }
 }

@@ -12,7 +12,7 @@ import { watched } from '../../watch/support.ts';
 
 /** A process is killed in the middle of writing it. */
 function tear(dir: string): void {
-  spawnSync('sh', ['-c', 'exec 3> r.dat; printf half >&3; kill -9 $$'], { cwd: dir });
+  spawnSync('sh', ['-c', 'sleep 0.03; exec 3> r.dat; printf half >&3; kill -9 $$'], { cwd: dir });
 }
 
 interface Between {
@@ -69,6 +69,15 @@ it('is not published if a death may have closed it: it waits as that close does'
   expect(published).toEqual([]);
   expect(fileState).toMatchObject({ pending: true, pushing: false, tornTries: 0, closes: 2 });
   expect(fileState?.notBeforeMs).toBe((fileState?.lastClose?.atMs ?? 0) + 10_000);
+});
+
+it('is not published if a death may have closed it, and somebody writes it again before the push knows', async () => {
+  const { read, published } = await pushed({
+    closeAndRead: tear,
+    readAndAsk: (dir) => fs.writeFileSync(`${dir}/r.dat`, 'newer'),
+  });
+  expect(read).toEqual(['half']);
+  expect(published).toEqual([]);
 });
 
 it('is published if whoever closed it lives on', async () => {
