@@ -5,6 +5,7 @@ import { capture } from '../rivals/capture.mjs';
 import { awsAtEnd, awsLoop, rcloneAtEnd, rcloneLoop } from '../rivals/loops.mjs';
 import { lsyncd } from '../rivals/lsyncd.mjs';
 import { rcloneMount } from '../rivals/rclone-mount.mjs';
+import { twoNodes } from '../rivals/two-nodes.mjs';
 
 const RIVALS = {
   'rclone-mount': rcloneMount,
@@ -15,6 +16,7 @@ const RIVALS = {
   lsyncd,
   'rclone-at-end': rcloneAtEnd,
   'aws-at-end': awsAtEnd,
+  'two-nodes': twoNodes,
 };
 const VERSIONS = {
   rclone: ['rclone', 'version'],

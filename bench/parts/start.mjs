@@ -12,7 +12,7 @@ export const start = {
   name: 'start',
   title: "From the command to the task's first instruction",
   rounds: 10,
-  tools: ['capture', 'rclone-mount'],
+  tools: ['capture', 'rclone-mount', 'two-nodes'],
   columns: [
     { key: 'firstMs', title: 'first instruction', unit: 'ms', ratio: true },
     { key: 'times', title: 'times `node -e 0`' },
