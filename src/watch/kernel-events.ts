@@ -96,7 +96,10 @@ export class KernelEvents {
   }
 
   readonly #onEvent = (watch: number, mask: number, cookie: number, name: string): void => {
-    if ((mask & IN.queueOverflow) !== 0) return this.#options.onLost('overflow');
+    if ((mask & IN.queueOverflow) !== 0) {
+      this.#newNames.lost();
+      return this.#options.onLost('overflow');
+    }
     if ((mask & IN.ignored) !== 0) return this.#tree.forget(watch);
     const dir = this.#tree.get(watch)?.path;
     if (dir === undefined || name === '') return;
@@ -193,6 +196,8 @@ class NewNames {
   readonly #waiting = new Set<RelPath>();
   readonly #open = new Set<RelPath>();
   readonly #inodes = new Map<string, RelPath>();
+  /** The close of a name that waits may have been dropped: then the walk tells it, as what may be a death's. */
+  #isLost = false;
 
   constructor(root: WorkDir) {
     this.#root = root;
@@ -205,6 +210,11 @@ class NewNames {
   /** IN_CREATE of anything but a directory. */
   add(path: RelPath): void {
     this.#waiting.add(path);
+  }
+
+  /** The kernel dropped events. */
+  lost(): void {
+    this.#isLost = this.#waiting.size > 0;
   }
 
   /** Closed, renamed or removed: nothing is left to find out about it. */
@@ -224,7 +234,9 @@ class NewNames {
     const links: RelPath[] = [];
     const finished: RelPath[] = [];
     const names = [...this.#waiting].filter(wants);
+    const isLost = this.#isLost;
     this.#waiting.clear();
+    this.#isLost = false;
     for (const path of names) {
       const file = lookAt(this.#root, path);
       if (file === undefined) continue;
@@ -235,13 +247,14 @@ class NewNames {
         this.#open.add(path);
       }
     }
+    if (isLost) return { links: [], finished: [] };
     for (const path of finished) this.#waiting.add(path);
     return { links, finished };
   }
 
   /** True, once, for a name that still waits. */
   take(path: RelPath): boolean {
-    return this.#waiting.delete(path);
+    return this.#waiting.delete(path) && !this.#isLost;
   }
 
   /** Names that somebody holds open since they were made: a file that was closed, renamed or is gone is none. */

@@ -38,6 +38,17 @@ it('none is called clean if nobody has died', async () => {
   expect(events.filter(({ evidence }) => evidence !== 'unknown')).toEqual([]);
 });
 
+it('one of them may be of a file that was just made: it is no link', async () => {
+  const { dir, events, until, watcher } = await watched({ witness: ownWitness() });
+  const fd = fs.openSync(`${dir}/made`, 'w');
+  fs.writeSync(fd, 'half');
+  overflow(dir);
+  fs.closeSync(fd);
+  watcher.drainNow();
+  await until(() => events.some(({ path }) => path === 'made'));
+  expect(events.filter(({ path }) => path === 'made')).toMatchObject([{ how: 'scan', evidence: 'unknown' }]);
+});
+
 it('one of them may be of the file that is asked for', async () => {
   const { dir, events, watcher } = await watched({ witness: ownWitness() });
   overflow(dir);
