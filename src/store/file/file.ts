@@ -159,8 +159,11 @@ async function* list(
     yield* listFiles(place.layout, prefix, signal);
     await place.directory.check();
   } catch (error) {
-    throw await whyOf(place, 'list', prefix, error);
+    const why = await whyOf(place, 'list', prefix, error);
+    if (why instanceof StoreError) place.onTry?.(USES.list, why);
+    throw why;
   }
+  place.onTry?.(USES.list, undefined);
 }
 
 async function remove(layout: Layout, key: string): Promise<void> {

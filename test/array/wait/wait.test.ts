@@ -1,5 +1,7 @@
 // Runs of `capture wait` over a store that changes meanwhile.
 import { once } from 'node:events';
+import fs from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Listener, openListener } from '../../notify/listener.ts';
@@ -93,4 +95,29 @@ describe.each(STORE_KINDS)('capture wait on %s', (kind) => {
     failed('0');
     expect(await run('wait', stored, '--array', '0-9', '--fail-fast')).toMatchObject({ status: 1 });
   });
+});
+
+it('waits for a directory that is not mounted for a while, and says so once', async () => {
+  stored = await openStoreOfRecords('a directory');
+  const dir = fileURLToPath(stored.url);
+  stored.record({ index: '0', attempt: 1, seq: 0, kind: 'started' });
+  const child = start('wait', stored, ['--every', '1s']);
+  if (child.stderr === null) throw new Error('no stderr');
+  const told = text(child.stderr);
+  await once(child.stderr, 'data');
+  fs.renameSync(dir, `${dir}-away`);
+  await once(child.stderr, 'data');
+  fs.renameSync(`${dir}-away`, dir);
+  done('0');
+  await once(child, 'close');
+  expect(child.exitCode).toBe(0);
+  const lines = (await told).split('\n').map((line) => line.replace(/^\S+ /, ''));
+  expect(lines).toEqual([
+    'capture: 1 index: 1 running',
+    expect.stringContaining(`capture: warning: still trying ${stored.url}, for 3`),
+    expect.stringContaining('try: '),
+    expect.stringMatching(/^capture: the store works again, after /),
+    'capture: 1 index: 1 done',
+    '',
+  ]);
 });
