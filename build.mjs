@@ -42,6 +42,7 @@ const PROCESSES = {
   sidecar: 'src/sidecar/main.ts',
   worker: 'src/read/worker.ts',
   array: 'src/array/main.ts',
+  many: 'src/many/main.ts',
 };
 const FIRST_FILES = { capture: 'src/cli/first.ts' };
 const ON_DEMAND = {

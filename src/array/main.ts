@@ -2,7 +2,7 @@
 // carries it out, and exits with the status. A signal ends it: what it reads stays as it is.
 import { setMaxListeners } from 'node:events';
 import { ARRAY_COMMAND_NAMES, type ArrayCommandName } from '../cli/array-commands.ts';
-import { nearestWord } from '../cli/nearest.ts';
+import { nearestWord } from '../model/nearest.ts';
 import { openLog, type Log } from '../log/log.ts';
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';

@@ -3,7 +3,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
-import { nearestWord } from './nearest.ts';
+import { nearestWord } from '../model/nearest.ts';
 import {
   type CommandSpec,
   type Given,

@@ -2,7 +2,7 @@
 import { SHIM_VARIABLES } from '../launch/inherited.ts';
 import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
-import { nearestWord } from './nearest.ts';
+import { nearestWord } from '../model/nearest.ts';
 import { OPTION_NAMES } from './options.ts';
 import { envNameOf, type Given, type GivenOf, type Option } from './options/spec.ts';
 

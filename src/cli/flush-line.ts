@@ -2,7 +2,7 @@
 // between their steps. Pure; it finds every mistake and prints none.
 import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
-import { nearestWord } from './nearest.ts';
+import { nearestWord } from '../model/nearest.ts';
 import { OPTION_NAMES, OPTIONS } from './options.ts';
 import { socketMistakes } from './options/local.ts';
 import { durationMs } from './options/readers.ts';

@@ -25,6 +25,7 @@ const ABOUT: Readonly<Record<CommandName, string>> = {
 
 const COMMAND_LINES: readonly (readonly [usage: string, what: string])[] = [
   ['[options] -- <task>', 'run a task with capture beside it'],
+  ['array [options]', 'run all tasks of an array on this machine'],
   ['watch [options]', 'capture beside a task that somebody else runs'],
   ['flush [options]', "wait until all that is closed is stored (for the task's scripts)"],
   ['restore [options]', 'only bring inputs and checkpoint into the work directory'],

@@ -8,7 +8,7 @@ import { type CommandLine, readCommandLine } from './command-line.ts';
 import { withEnvironment } from './env.ts';
 import { helpText } from './help.ts';
 import { ARRAY_COMMAND_NAMES } from './array-commands.ts';
-import { nearestWord } from './nearest.ts';
+import { nearestWord } from '../model/nearest.ts';
 import { type CommandName, specOf } from './options.ts';
 import { type Outside, realOutside } from './options/outside.ts';
 import { settingsOf } from './settings.ts';
@@ -99,7 +99,7 @@ function split(argv: readonly string[]): {
 }
 
 /** What a first word may have been meant to be. */
-const WORDS = ['run', 'watch', 'flush', 'restore', ...ARRAY_COMMAND_NAMES, 'help', 'version'];
+const WORDS = ['run', 'array', 'watch', 'flush', 'restore', ...ARRAY_COMMAND_NAMES, 'help', 'version'];
 
 /**
  * A first word that is nearly one of ours, or a task without its `--`. Only this mistake is said: the others would be

@@ -9,7 +9,7 @@ import type { TaskEnd } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { nextByteOf } from '../native/open-files.ts';
-import { setOpenFilesLimit } from '../native/processes.ts';
+import { sendSignal, setOpenFilesLimit, signalAtDeathOf } from '../native/processes.ts';
 import { ownEnvironment } from '../native/start.ts';
 import { blockable, type Inherited, readInherited } from './inherited.ts';
 import {
@@ -26,7 +26,7 @@ import { type Ending, type Opening, SidecarProcess } from './sidecar-process.ts'
 import { sharesOurGroup, type StartedSidecar } from './sidecar-start.ts';
 import { listenForSignals } from './signals.ts';
 import { type EndRequest, Supervision } from './supervision.ts';
-import { findCommand, startTask, type Task, taskEnvironment } from './task.ts';
+import { findCommand, RUNNER_VARIABLE, startTask, type Task, taskEnvironment } from './task.ts';
 
 /** A fenced sidecar has nothing left to write: it gets this long to end. */
 const FENCED_GOODBYE_MS = 10_000;
@@ -85,6 +85,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const tell: SidecarProcess['tell'] = (message) => sidecar.tell(message);
   const supervision = new Supervision({ settings, sharesGroup, tell, say });
   const signals = listenForSignals(options.ignoredSignals, (signal) => supervision.received(signal));
+  endWithRunner(process.env[RUNNER_VARIABLE]);
   sidecar.start({
     heard: (news) => supervision.heard(news),
     warn: (line, hint) => say(line, 'warn', { event: 'sidecar-restarted', hint }),
@@ -115,6 +116,11 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     orphans.close();
     workdir.close();
   }
+}
+
+/** Of a `capture array` that dies nobody would account for its tasks: its death is a preemption of each. */
+function endWithRunner(pid: string | undefined): void {
+  if (pid !== undefined && !signalAtDeathOf(Number(pid), 'SIGTERM')) sendSignal(process.pid, 'SIGTERM');
 }
 
 async function run(launched: Launch): Promise<ExitStatus> {

@@ -142,6 +142,9 @@ function startFailure(options: TaskOptions, cause: unknown): CaptureError {
   return new CaptureError(status, `cannot start ${showPath(options.file)}: ${reasonOf(cause)}`, { cause });
 }
 
+/** The process that runs many tasks, and has started this one (src/many). */
+export const RUNNER_VARIABLE = 'CAPTURED_RUNNER';
+
 /** What the task's environment says of this run; jobs that it submits must not inherit our index. */
 export function taskEnvironment(
   env: NodeJS.ProcessEnv,
@@ -153,7 +156,7 @@ export function taskEnvironment(
     readonly socket: string | undefined;
   },
 ): NodeJS.ProcessEnv {
-  const dropped = new Set<string>([...SHIM_VARIABLES, 'CAPTURE_INDEX', 'CAPTURED_SOCKET']);
+  const dropped = new Set<string>([...SHIM_VARIABLES, 'CAPTURE_INDEX', 'CAPTURED_SOCKET', RUNNER_VARIABLE]);
   return {
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.has(name))),
     CAPTURED_INDEX: run.index ?? '',

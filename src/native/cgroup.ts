@@ -1,4 +1,4 @@
-// The memory that the cgroups of this process allow and have in use, of version 1 and 2 (cgroups(7)).
+// What the cgroups of this process allow and have in use, memory and cores, of version 1 and 2 (cgroups(7)).
 import fs from 'node:fs';
 import path from 'node:path';
 import { errnoOf } from '../model/errors.ts';
@@ -37,17 +37,55 @@ export interface MemoryUse {
  * Kubernetes. Undefined where no limit can be read.
  */
 export function cgroupMemory(files: CgroupFiles = KERNEL): MemoryUse | undefined {
-  const membership = textOf(files.membership) ?? '';
-  const lines = membership.trim().split('\n');
-  const legacy = lines.find((line) => /^\d+:[^:]*\bmemory\b[^:]*:/.test(line));
-  const unified = lines.find((line) => line.startsWith('0::'));
-  const own = (legacy ?? unified)?.split(':').slice(2).join(':');
-  if (own === undefined) return undefined;
-  const [mount, names] = legacy === undefined ? [files.mount, V2] : [`${files.mount}/memory`, V1];
-  return upwards(own)
-    .flatMap((dir) => useOf(path.join(mount, dir), names) ?? [])
+  const { dirs, isLegacy } = cgroupsOf('memory', files);
+  return dirs
+    .flatMap((dir) => useOf(dir, isLegacy ? V1 : V2) ?? [])
     .toSorted((a, b) => a.used / a.limit - b.used / b.limit)
     .at(-1);
+}
+
+/** How many cores' time the cgroups that hold us allow, such as 1.5; no end where none limits it. */
+export function cgroupCores(files: CgroupFiles = KERNEL): number {
+  const { dirs, isLegacy } = cgroupsOf('cpu', files);
+  return Math.min(...dirs.map((dir) => coresOf(dir, isLegacy)));
+}
+
+/**
+ * In which share of the last ten seconds, in percent, all that could work in our cgroup waited for memory
+ * (https://docs.kernel.org/accounting/psi.html). Of the whole machine where the cgroup does not tell; undefined where
+ * nobody does.
+ */
+export function memoryPressure(files: CgroupFiles = KERNEL): number | undefined {
+  const { dirs, isLegacy } = cgroupsOf('memory', files);
+  const own = isLegacy ? undefined : dirs.at(-1);
+  const text =
+    (own === undefined ? undefined : textOf(path.join(own, 'memory.pressure'))) ??
+    textOf('/proc/pressure/memory');
+  const percent = /^full avg10=([\d.]+)/m.exec(text ?? '')?.[1];
+  return percent === undefined ? undefined : Number(percent);
+}
+
+/** The directories of the cgroups that hold us, the outermost first; none where the kernel has no such thing. */
+function cgroupsOf(
+  controller: 'memory' | 'cpu',
+  { membership, mount }: CgroupFiles,
+): { readonly dirs: readonly string[]; readonly isLegacy: boolean } {
+  const lines = (textOf(membership) ?? '').trim().split('\n');
+  const legacy = lines.find((line) => line.split(':')[1]?.split(',').includes(controller));
+  const unified = lines.find((line) => line.startsWith('0::'));
+  const own = (legacy ?? unified)?.split(':').slice(2).join(':');
+  const isLegacy = legacy !== undefined;
+  if (own === undefined) return { dirs: [], isLegacy };
+  const root = isLegacy ? `${mount}/${controller}` : mount;
+  return { dirs: upwards(own).map((dir) => path.join(root, dir)), isLegacy };
+}
+
+/** `max 100000` or `150000 100000` of version 2; two files, and -1 for no limit, of version 1. */
+function coresOf(dir: string, isLegacy: boolean): number {
+  const names = isLegacy ? ['cpu.cfs_quota_us', 'cpu.cfs_period_us'] : ['cpu.max'];
+  const words = names.flatMap((name) => (textOf(path.join(dir, name)) ?? '').trim().split(' '));
+  const [quotaUs, periodUs] = [Number(words[0]), Number(words[1])];
+  return quotaUs > 0 && periodUs > 0 ? quotaUs / periodUs : Infinity;
 }
 
 /** A cgroup and all above it. A container may see only the upper end of the path, at its mount's root. */

@@ -6,6 +6,8 @@ export interface Mount {
   readonly point: string;
   /** `ext4`, `tmpfs`, `nfs4`, `fuse.sshfs`. */
   readonly type: string;
+  /** `rw`, `nosuid`, `noexec`. */
+  readonly options: readonly string[];
 }
 
 /** `path`: absolute, without links. Undefined where the kernel does not tell. */
@@ -35,7 +37,7 @@ function parseLine(line: string): readonly Mount[] {
   const point = fields[4];
   const type = fields[fields.indexOf('-', 6) + 1];
   if (point === undefined || type === undefined) return [];
-  return [{ point: unescaped(point), type }];
+  return [{ point: unescaped(point), type, options: fields[5]?.split(',') ?? [] }];
 }
 
 /** Space, tab, line feed and backslash stand there as `\040`. */

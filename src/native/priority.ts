@@ -34,7 +34,8 @@ function threads(): readonly number[] {
 
 function lower(thread: number): void {
   try {
-    os.setPriority(thread, NICENESS);
+    // A task that is nicer still (nice(1)) keeps us below it.
+    os.setPriority(thread, Math.max(NICENESS, os.getPriority(thread)));
     const number = IOPRIO_SET[process.arch];
     if (number !== undefined) syscall(number, 'int', IOPRIO_WHO_PROCESS, 'int', thread, 'int', IO_PRIORITY);
   } catch {

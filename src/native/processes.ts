@@ -1,5 +1,6 @@
 // Processes as the kernel knows them: the table in /proc, orphans that come to us, signals and limits.
 import fs from 'node:fs';
+import os from 'node:os';
 import { errnoOf } from '../model/errors.ts';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
 
@@ -20,6 +21,7 @@ const prctl =
 const setrlimit = libcFunction<[resource: number, limit: Buffer]>('int setrlimit(int, const void*)');
 const getrlimit = libcFunction<[resource: number, limit: Buffer]>('int getrlimit(int, void*)');
 
+const PR_SET_PDEATHSIG = 1;
 const PR_SET_CHILD_SUBREAPER = 36;
 const RLIMIT_NOFILE = 7;
 
@@ -37,17 +39,20 @@ export interface ProcessEntry {
  * no such thing, orphans go to init.
  */
 export function becomeSubreaper(): void {
-  prctl(
-    PR_SET_CHILD_SUBREAPER,
-    'unsigned long',
-    1,
-    'unsigned long',
-    0,
-    'unsigned long',
-    0,
-    'unsigned long',
-    0,
-  );
+  setProcess(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/**
+ * From now on the kernel sends us this signal when our parent dies, however that is (prctl(2), PR_SET_PDEATHSIG). False
+ * if `parent` is gone already: then no signal comes.
+ */
+export function signalAtDeathOf(parent: number, signal: NodeJS.Signals): boolean {
+  setProcess(PR_SET_PDEATHSIG, os.constants.signals[signal]);
+  return process.ppid === parent;
+}
+
+function setProcess(option: number, value: number): void {
+  prctl(option, 'unsigned long', value, 'unsigned long', 0, 'unsigned long', 0, 'unsigned long', 0);
 }
 
 /** Our own children, of all threads, zombies too (proc_pid_task(5)); empty without /proc. */

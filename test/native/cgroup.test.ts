@@ -1,7 +1,13 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { cgroupMemory, type MemoryUse } from '../../src/native/cgroup.ts';
+import {
+  cgroupCores,
+  type CgroupFiles,
+  cgroupMemory,
+  memoryPressure,
+  type MemoryUse,
+} from '../../src/native/cgroup.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 let dir: TestDir;
@@ -75,4 +81,50 @@ describe.each(['v1', 'v2'] as const)('the memory that cgroups (%s) give', (versi
 
 it('a cgroup namespace that begins below us is no way out of the mount', () => {
   expect(memoryOf('v2', '0::/../../x', { x: ['1000', 1] })).toEqual({ used: 1, limit: 1000 });
+});
+
+/** Files of cgroups, by their paths below the mount. */
+function filesOf(membership: string, files: Readonly<Record<string, string>>): CgroupFiles {
+  fs.writeFileSync(path.join(dir.path, 'membership'), membership);
+  for (const [name, text] of Object.entries(files)) {
+    const file = path.join(dir.path, 'mount', name);
+    fs.mkdirSync(path.dirname(file), { recursive: true });
+    fs.writeFileSync(file, text);
+  }
+  return { membership: path.join(dir.path, 'membership'), mount: path.join(dir.path, 'mount') };
+}
+
+describe('the cores that cgroups give', () => {
+  it.each([
+    ['0::/pod/box', { 'pod/box/cpu.max': '150000 100000\n', 'pod/cpu.max': 'max 100000\n' }, 1.5],
+    ['0::/pod/box', { 'pod/box/cpu.max': 'max 100000\n', 'pod/cpu.max': '50000 100000\n' }, 0.5],
+    ['0::/pod', { 'pod/cpu.max': 'max 100000\n' }, Infinity],
+    [
+      '3:cpu,cpuacct:/box\n0::/',
+      { 'cpu/box/cpu.cfs_quota_us': '300000\n', 'cpu/box/cpu.cfs_period_us': '100000\n' },
+      3,
+    ],
+    [
+      '3:cpu,cpuacct:/box\n0::/',
+      { 'cpu/box/cpu.cfs_quota_us': '-1\n', 'cpu/box/cpu.cfs_period_us': '100000\n' },
+      Infinity,
+    ],
+    ['', {}, Infinity],
+  ])('%j: the least of our own and those above it', (membership, files, cores) => {
+    expect(cgroupCores(filesOf(membership, files))).toBe(cores);
+  });
+});
+
+describe('how much a cgroup waits for memory', () => {
+  const PRESSURE =
+    'some avg10=40.00 avg60=0 avg300=0 total=1\nfull avg10=12.34 avg60=0.00 avg300=0.00 total=1\n';
+
+  it('is what it says itself of the last ten seconds', () => {
+    expect(memoryPressure(filesOf('0::/pod/box', { 'pod/box/memory.pressure': PRESSURE }))).toBe(12.34);
+  });
+
+  it('is that of the machine where the cgroup does not tell', () => {
+    const machine = memoryPressure(filesOf('0::/pod', { 'pod/memory.max': 'max\n' }));
+    expect(machine).toEqual(fs.existsSync('/proc/pressure/memory') ? expect.any(Number) : undefined);
+  });
 });

@@ -20,7 +20,7 @@ it.each([
   ['/scratch/x', '/scratch', 'tmpfs'],
   ['/with space/x', '/with space', 'fuse.sshfs'],
 ])('%s lies on %s, %s', (path, point, type) => {
-  expect(mountOf(path, TABLE)).toEqual({ point, type });
+  expect(mountOf(path, TABLE)).toMatchObject({ point, type });
 });
 
 it('nothing is said where the kernel tells nothing', () => {
@@ -28,5 +28,5 @@ it('nothing is said where the kernel tells nothing', () => {
 });
 
 it('the kernel of this machine tells it for a directory in memory', () => {
-  expect(mountOf(fs.realpathSync('/proc'))).toEqual({ point: '/proc', type: 'proc' });
+  expect(mountOf(fs.realpathSync('/proc'))).toMatchObject({ point: '/proc', type: 'proc' });
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nearestWord } from '../../src/cli/nearest.ts';
+import { nearestWord } from '../../src/model/nearest.ts';
 
 it.each([
   ['reslts', 'results'],

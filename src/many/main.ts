@@ -1,0 +1,79 @@
+// The entry point of `capture array` (bin/capture chooses it by the first word): reads the command line, carries it out,
+// and exits with the status.
+import { fileURLToPath } from 'node:url';
+import { realOutside } from '../cli/options/outside.ts';
+import { openLog, type Log } from '../log/log.ts';
+import { CaptureError, reasonOf } from '../model/errors.ts';
+import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import { prepareMd5 } from '../model/md5.ts';
+import { guardInspector } from '../native/inspector.ts';
+import { writeText } from '../native/shared-output.ts';
+import { ownArguments, ownEnvironment } from '../native/start.ts';
+import { StoreError } from '../store/contract/store.ts';
+import { runArray } from './command.ts';
+import { runOnEnd } from './on-end.ts';
+import { parseLine, type ParsedLine } from './line.ts';
+
+/** Beside this module in the bundle (build.mjs). */
+const ENTRY = fileURLToPath(new URL('./capture.cjs', import.meta.url));
+const STDOUT = 1;
+const print = (text: string): void => writeText(STDOUT, text);
+
+guardInspector();
+// Each slot listens for the end of its launcher: that is no leak.
+process.setMaxListeners(0);
+void main().then((status) => process.exit(status));
+
+async function main(): Promise<ExitStatus> {
+  const env = ownEnvironment();
+  const line = parseLine(ownArguments().slice(1), { env, cwd: process.cwd(), outside: realOutside });
+  if ('text' in line) {
+    print(line.text);
+    return EXIT.ok;
+  }
+  // A mistake is never said to the log file, which may be the mistake.
+  const log = openLog(line.kind === 'mistakes' ? { ...line.log, level: 'info', file: undefined } : line.log);
+  try {
+    await prepareMd5();
+    return await obey(line, log, env);
+  } catch (error) {
+    return failed(error, log);
+  } finally {
+    await log.close();
+  }
+}
+
+async function obey(
+  line: Extract<ParsedLine, { kind: 'mistakes' | 'go' }>,
+  log: Log,
+  env: NodeJS.ProcessEnv,
+): Promise<ExitStatus> {
+  if (line.kind === 'mistakes') {
+    for (const { message, hint } of line.mistakes) log.error(message, { event: 'mistake', hint });
+    return EXIT.usage;
+  }
+  for (const { message, hint } of line.warnings) log.warn(message, { hint });
+  const { asked } = line;
+  const status = await runArray(asked, { log, print, env, entry: ENTRY }).catch((error: unknown) =>
+    failed(error, log),
+  );
+  if (asked.onEnd === undefined || asked.dryRun) return status;
+  const why = await runOnEnd(asked.onEnd, status);
+  if (why !== undefined) log.warn(`--on-end did not work: ${why}`);
+  return status;
+}
+
+function failed(error: unknown, log: Log): ExitStatus {
+  if (error instanceof CaptureError || error instanceof StoreError) {
+    const status = error instanceof CaptureError ? error.status : EXIT.unavailable;
+    log.error(error.message, { event: 'refused', hint: error.hint, status });
+    return status;
+  }
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  log.error(`internal error: ${reasonOf(error)}`, {
+    event: 'refused',
+    hint: `report it as a bug, with this: ${stack.split('\n').slice(1, 4).join(' ').trim()}`,
+    status: EXIT.internal,
+  });
+  return EXIT.internal;
+}

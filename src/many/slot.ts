@@ -1,0 +1,248 @@
+// One running task: a launcher of its own, started as `capture` is started for one task, so that every option, signal
+// and exit status means what it means there. It says how the task ended; what follows is the runner's.
+import { type ChildProcess, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import { commandLineOf } from '../launch/inherited.ts';
+import { RUNNER_VARIABLE } from '../launch/task.ts';
+import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
+import type { Ending } from '../model/many/plan.ts';
+import { reasonOf } from '../model/errors.ts';
+import { encodePath } from '../model/path.ts';
+import { clockMs } from '../native/clock.ts';
+import { numberOfSignal, reapedChild } from '../native/ended.ts';
+import { descendants, processesWithEnvironment, sendSignal } from '../native/processes.ts';
+import { endOrphans } from './orphans.ts';
+import { MemoryBelow } from './machine.ts';
+
+/** What a slot starts. */
+export interface SlotStart {
+  readonly index: number;
+  /** Of capture, without the task. */
+  readonly options: readonly string[];
+  readonly argv: readonly string[];
+  /** The environment of the launcher, and so of the task. */
+  readonly env: NodeJS.ProcessEnv;
+  /** The current directory of the launcher: relative paths among the options are taken from there. */
+  readonly cwd: string;
+  /** stdout and stderr are appended to it. */
+  readonly logFile: string;
+  /** Kept open by the launcher as long as it lives. */
+  readonly lockFd: number;
+  readonly nice: number | undefined;
+  /** The module that runs one task. */
+  readonly entry: string;
+  /** That asks to be run again. */
+  readonly preemptedStatus: ExitStatus;
+  /** A task may ask for it itself (--again-status, --done-when). */
+  readonly mayAskAgain: boolean;
+  /** Running children that we started ourselves; kept up to date here. */
+  readonly ownChildren: Set<number>;
+}
+
+export interface SlotEnd extends Ending {
+  /** What the launcher could not say, as it was killed or never started. */
+  readonly why: string | undefined;
+  readonly runtimeMs: number;
+  /** Of all its processes together. */
+  readonly peakBytes: number;
+  /** Of stdout and stderr. */
+  readonly outputBytes: number;
+}
+
+/** How hard a task is told to end: `again` lets it checkpoint, `faster` does not wait for that, `kill` for nothing. */
+export type Push = 'again' | 'faster' | 'kill';
+
+export interface Slot {
+  readonly index: number;
+  readonly startedMs: number;
+  /** Never rejects. */
+  readonly ended: Promise<SlotEnd>;
+  /** It was told to end, by us or by a notice. */
+  readonly isEnding: boolean;
+  /** Of all its processes now. */
+  usedBytes(): number;
+  end(how: Push): void;
+  /** A notice tells it to end. */
+  noticed(): void;
+  /** To the launcher, which does with it what it does for one task. */
+  signal(signal: NodeJS.Signals): void;
+}
+
+/** Set for each launcher, and so for all that it starts: whose they are. */
+const SLOT_VARIABLE = 'CAPTURED_SLOT';
+
+export function openSlot(start: SlotStart): Slot {
+  const slotName = `${SLOT_VARIABLE}=${start.logFile}`;
+  const log = fs.openSync(encodePath(start.logFile), 'a', 0o600);
+  const logFromBytes = fs.fstatSync(log).size;
+  let child: ChildProcess;
+  try {
+    child = spawnLauncher(start, log);
+  } catch (error) {
+    fs.closeSync(log);
+    return failedSlot(start.index, reasonOf(error));
+  }
+  // In this turn of the event loop: its exit status would be libuv's.
+  const reaped = reapedChild(child);
+  const { pid } = child;
+  if (pid !== undefined) start.ownChildren.add(pid);
+  if (pid !== undefined && start.nice !== undefined) lowerTo(start.nice, pid);
+  const life: Life = {
+    startedMs: clockMs(),
+    memory: new MemoryBelow(pid ?? 0),
+    peakBytes: 0,
+    isEnding: false,
+  };
+  const ended = reaped
+    .then(async (how) => {
+      start.ownChildren.delete(pid ?? 0);
+      if (how.ended.signal !== undefined) await endOrphans(slotName);
+      return endOf(start, life, { ...how, outputBytes: fs.fstatSync(log).size - logFromBytes });
+    })
+    .catch((error: unknown) => notStarted(life.startedMs, reasonOf(error)))
+    .finally(() => fs.closeSync(log));
+  return slotOf(start.index, life, {
+    ended,
+    push: (how) => pid !== undefined && push(pid, how, slotName),
+    signal: (signal) => pid !== undefined && sendSignal(pid, signal),
+  });
+}
+
+/** What is known of a slot while it runs. */
+interface Life {
+  readonly startedMs: number;
+  readonly memory: MemoryBelow | undefined;
+  peakBytes: number;
+  isEnding: boolean;
+}
+
+interface Grip {
+  readonly ended: Promise<SlotEnd>;
+  readonly push: (how: Push) => void;
+  readonly signal: (signal: NodeJS.Signals) => void;
+}
+
+function slotOf(index: number, life: Life, { ended, push, signal }: Grip): Slot {
+  return {
+    index,
+    startedMs: life.startedMs,
+    ended,
+    get isEnding() {
+      return life.isEnding;
+    },
+    usedBytes: () => {
+      const { bytes, peakBytes } = life.memory?.read() ?? { bytes: 0, peakBytes: 0 };
+      life.peakBytes = Math.max(life.peakBytes, peakBytes);
+      return bytes;
+    },
+    end: (how) => {
+      life.isEnding = true;
+      push(how);
+    },
+    noticed: () => {
+      life.isEnding = true;
+    },
+    signal,
+  };
+}
+
+/** Of a task that could not be started. */
+export function failedSlot(index: number, why: string): Slot {
+  const startedMs = clockMs();
+  const life: Life = { startedMs, memory: undefined, peakBytes: 0, isEnding: true };
+  const ended = Promise.resolve(notStarted(startedMs, why));
+  return slotOf(index, life, { ended, push: () => undefined, signal: () => undefined });
+}
+
+/** Of a machine that has no process or memory left for it. */
+function notStarted(startedMs: number, why: string): SlotEnd {
+  const atMs = clockMs();
+  const runtimeMs = atMs - startedMs;
+  return { kind: 'failed', status: EXIT.internal, why, atMs, runtimeMs, peakBytes: 0, outputBytes: 0 };
+}
+
+function endOf(
+  start: SlotStart,
+  { startedMs, peakBytes, isEnding }: Life,
+  { ended, usage, outputBytes }: Awaited<ReturnType<typeof reapedChild>> & { readonly outputBytes: number },
+): SlotEnd {
+  const atMs = clockMs();
+  const signal = ended.signal === undefined ? undefined : numberOfSignal(ended.signal);
+  const status = ended.code ?? statusOfSignal(signal ?? 0);
+  return {
+    kind: kindOf(status, { ...start, wasTold: isEnding }),
+    status,
+    signal,
+    why: signal === undefined ? undefined : `its launcher was killed by ${ended.signal}`,
+    atMs,
+    runtimeMs: atMs - startedMs,
+    peakBytes: Math.max(peakBytes, usage?.maxRssBytes ?? 0),
+    outputBytes,
+  };
+}
+
+/** A session of its own: what a terminal sends to our group is for us alone, and we tell the tasks. */
+function spawnLauncher(start: SlotStart, log: number): ChildProcess {
+  const { file, argv0, args } = commandLineOf({
+    command: process.execPath,
+    file: process.execPath,
+    args: [...process.execArgv, start.entry, ...start.options, '--', ...start.argv],
+    env: start.env,
+    ignoredSignals: new Set(),
+    blockedSignals: [],
+  });
+  return spawn(file, args, {
+    argv0,
+    cwd: start.cwd,
+    env: { ...start.env, [SLOT_VARIABLE]: start.logFile, [RUNNER_VARIABLE]: String(process.pid) },
+    stdio: ['ignore', log, log, start.lockFd],
+    detached: true,
+  });
+}
+
+/** Before it starts threads and the task, which have it from its first thread. */
+function lowerTo(niceness: number, pid: number): void {
+  try {
+    os.setPriority(pid, niceness);
+  } catch {
+    // It has ended.
+  }
+}
+
+function push(launcher: number, how: Push, slotName: string): void {
+  switch (how) {
+    case 'again':
+      return void sendSignal(launcher, 'SIGTERM');
+    case 'faster':
+      return void sendSignal(launcher, 'SIGINT');
+    case 'kill':
+      for (const pid of [
+        launcher,
+        ...descendants(launcher, new Set()),
+        ...processesWithEnvironment(slotName),
+      ])
+        sendSignal(pid, 'SIGKILL');
+  }
+}
+
+/** Statuses with which capture itself refuses: nothing was started. */
+const REFUSED: ReadonlySet<ExitStatus> = new Set([
+  EXIT.usage,
+  EXIT.inputMissing,
+  EXIT.unavailable,
+  EXIT.notExecutable,
+  EXIT.notFound,
+]);
+
+interface Asked extends Pick<SlotStart, 'preemptedStatus' | 'mayAskAgain'> {
+  readonly wasTold: boolean;
+}
+
+function kindOf(status: ExitStatus, { preemptedStatus, mayAskAgain, wasTold }: Asked): Ending['kind'] {
+  if (status === EXIT.ok) return 'done';
+  if (status === EXIT.fenced) return 'fenced';
+  // Whatever a task that was told to end ends with: it has done what it could.
+  if (wasTold || (status === preemptedStatus && mayAskAgain)) return 'again';
+  return REFUSED.has(status) ? 'not-started' : 'failed';
+}

@@ -1,0 +1,89 @@
+// `{index}` and `{column}` in the command of a task. `{{index}}` stands for `{index}`; braces around anything else than
+// one name (JSON, awk, `${HOME}`, `{}`) stay as they are. Pure.
+import { isMistake, type Mistake } from '../errors.ts';
+import { nearestWord } from '../nearest.ts';
+import { showPath } from '../path.ts';
+
+/** What each name stands for in one task. All names that the command was compiled with are in it. */
+export type TaskValues = Readonly<Record<string, string>>;
+
+/** A command with its placeholders found and known. */
+export interface CommandTemplate {
+  /** The names that occur in it, each once. */
+  readonly names: readonly string[];
+  /** The arguments for one task, to be started without a shell between. */
+  argvFor(values: TaskValues): readonly string[];
+}
+
+/** Text that stands as it is, or the name of a value. */
+type Piece = string | { readonly name: string };
+
+/**
+ * A command behind `--`: values are put in as they are, for no shell reads them. A name that is not in `known` is a
+ * mistake, with the nearest one.
+ */
+export function compileArgv(
+  argv: readonly string[],
+  known: readonly string[],
+): CommandTemplate | readonly Mistake[] {
+  const words = argv.map((word) => piecesOf(word, known));
+  return templateOf(words);
+}
+
+/** As one word of a shell command: `it's` becomes `'it'\''s'`. */
+function quoteForShell(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** A command as a person would type it: only what needs quotes has them. */
+export function showCommand(argv: readonly string[]): string {
+  return argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quoteForShell(word))).join(' ');
+}
+
+function piecesOf(text: string, known: readonly string[]): readonly (Piece | Mistake)[] {
+  const pieces: (Piece | Mistake)[] = [];
+  let end = 0;
+  for (const match of text.matchAll(/(\{+)([A-Za-z_]\w*)(\}+)/g)) {
+    const [, open = '', name = '', close = ''] = match;
+    // A shell's own `${name}`.
+    if (open.length === 1 && text[match.index - 1] === '$') continue;
+    const depth = Math.min(open.length, close.length);
+    const from = match.index + open.length - depth;
+    const until = from + 2 * depth + name.length;
+    const [left, right] = ['{', '}'].map((brace) => brace.repeat(depth >> 1));
+    pieces.push(text.slice(end, from));
+    if (depth % 2 === 0) pieces.push(`${left}${name}${right}`);
+    else if (!known.includes(name)) pieces.push(unknownName(name, known));
+    else pieces.push(left ?? '', { name }, right ?? '');
+    end = until;
+  }
+  pieces.push(text.slice(end));
+  return pieces;
+}
+
+function unknownName(name: string, known: readonly string[]): Mistake {
+  const nearest = nearestWord(name, known);
+  const meant = nearest === undefined ? '' : `{${nearest}}; or `;
+  return {
+    message: `{${showPath(name)}} in the command is no placeholder: there is ${known.map((one) => `{${one}}`).join(', ')}`,
+    hint: `${meant}{{${showPath(name)}}} if the command itself is to read it so`,
+  };
+}
+
+function templateOf(words: readonly (readonly (Piece | Mistake)[])[]): CommandTemplate | readonly Mistake[] {
+  const mistakes = words.flat().filter((piece) => isMistake(piece));
+  if (mistakes.length > 0) return mistakes;
+  const all = words.map((pieces) => pieces.filter((piece): piece is Piece => !isMistake(piece)));
+  const names = all.flat().flatMap((piece) => (typeof piece === 'string' ? [] : piece.name));
+  return {
+    names: [...new Set(names)],
+    argvFor: (values) => all.map((pieces) => pieces.map((piece) => textOf(piece, values)).join('')),
+  };
+}
+
+function textOf(piece: Piece, values: TaskValues): string {
+  if (typeof piece === 'string') return piece;
+  const value = values[piece.name];
+  if (value === undefined) throw new Error(`no value for {${piece.name}}`);
+  return value;
+}

@@ -1,0 +1,188 @@
+// What `capture array` promises beside the results: what it prints, passes on, tells, and how it ends.
+import fs from 'node:fs';
+import path from 'node:path';
+import { processEntry } from '../../src/native/processes.ts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openPlace, type Place, sidecarOf, until } from '../e2e/support.ts';
+import { array, leftIn, processesOf, scratchOf, startsIn } from './support.ts';
+
+let place: Place;
+beforeEach(() => {
+  place = openPlace();
+});
+afterEach(() => place.close());
+
+const script = (text: string): readonly string[] => ['sh', '-c', text];
+const running = (...indices: readonly number[]): Promise<void> =>
+  until(
+    () => indices.every((index) => fs.existsSync(path.join(place.dir, `runs-${index}`))),
+    'the tasks run',
+  );
+/** Says that it runs, and does `text`. */
+const task = (text: string): readonly string[] => script(`: >${place.dir}/runs-$CAPTURED_INDEX; ${text}`);
+
+describe('capture array', () => {
+  it('with --dry-run prints each command, and starts and stores nothing', async () => {
+    const run = array(
+      place,
+      ['--array', '0-2', '-r', 'r', '--on-end', 'poweroff', '--dry-run'],
+      ['echo', 'a b', '{index}'],
+    );
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stdout()).toMatch(/^array of 3 tasks echo -> .*; at most \d+ at once /);
+    expect(run.stdout()).toContain(
+      "\n0: echo 'a b' 0\n1: echo 'a b' 1\n2: echo 'a b' 2\nat the end: poweroff\n",
+    );
+    expect(fs.existsSync(place.store)).toBe(false);
+    expect(leftIn(place)).toEqual([]);
+  });
+
+  it('gives each task its columns, an empty directory of its own, the way back, and its priority', async () => {
+    const tasks = path.join(place.dir, 't.csv');
+    fs.writeFileSync(tasks, 'colour,size\n"deep red",7\nblue,8\n');
+    const text =
+      'ls -A | grep -v "^.capture$"; echo "{size} $colour $CAPTURED_INDEX $(nice) $CAPTURED_SUBMIT_DIR" > r';
+    const run = array(place, ['--tasks', tasks, '-r', 'r', '--nice', '3'], script(text));
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(place.text('r.0')).toBe(`7 deep red 0 3 ${place.work}\n`);
+    expect(place.text('r.1')).toBe(`8 blue 1 3 ${place.work}\n`);
+  });
+
+  it('runs nothing that is done already', async () => {
+    const options = ['--array', '0-1', '-r', 'r', '--joblog', path.join(place.dir, 'log')];
+    expect(await array(place, options, script('echo {index} >r')).status).toBe(0);
+    const again = array(place, options, script('echo other >r'));
+    expect(await again.status).toBe(0);
+    expect(again.stderr()).toContain('array of 2 tasks sh -> ');
+    expect(again.stderr()).toContain('2 are done: nothing is left to do');
+    expect(startsIn(path.join(place.dir, 'log')).length).toBe(2);
+    expect(place.text('r.1')).toBe('1\n');
+  });
+
+  it('stores what the tasks write, unless --no-logs says otherwise', async () => {
+    const output = path.join(place.store, '.capture/~output');
+    expect(
+      await array(place, ['--array', '0', '-r', 'r', '--no-logs'], script('echo said; echo 1 >r')).status,
+    ).toBe(0);
+    expect(fs.existsSync(output)).toBe(false);
+    expect(await array(place, ['--array', '1', '-r', 'r'], script('echo said; echo 1 >r')).status).toBe(0);
+    const logs = place.capture(['logs', place.store, '1']);
+    await logs.status;
+    expect(logs.stdout()).toContain('said\n');
+  });
+
+  it('halts as --halt says: it starts none more', async () => {
+    const options = [
+      '--array',
+      '0-9',
+      '-r',
+      'r',
+      '--jobs',
+      '1',
+      '--halt',
+      'soon,fail=1',
+      '--joblog',
+      path.join(place.dir, 'log'),
+    ];
+    const run = array(place, options, script('exit 4'));
+    expect(await run.status, run.stderr()).toBe(1);
+    expect(startsIn(path.join(place.dir, 'log')).map(({ status }) => status)).toEqual([4]);
+    expect(run.stderr()).toContain('0 of 10 done, 9 waiting, 1 failed');
+  });
+
+  it('acts as --on-end says after all else, and tells --notify how it ended', async () => {
+    const told = path.join(place.dir, 'told');
+    const options = ['--array', '0-1', '-r', 'r', '--on-end', `echo "end $CAPTURED_STATUS" >>${told}`];
+    const run = array(place, [...options, '--notify', `cat >>${told}`], script('echo 1 >r; exit {index}'));
+    expect(await run.status, run.stderr()).toBe(1);
+    const [notified = '', end] = fs.readFileSync(told, 'utf8').split(/(?<=\})\s*(?=end)/);
+    expect(JSON.parse(notified)).toMatchObject({
+      event: 'failed',
+      task: 'sh',
+      counts: { done: 1, failed: 1 },
+    });
+    expect(end).toBe('end 1\n');
+  });
+
+  it('hears of a notice once, tells every task, and ends with 75', async () => {
+    const notice = path.join(place.dir, 'notice');
+    const options = [
+      '--array',
+      '0-5',
+      '-r',
+      'r',
+      '--memory',
+      '64MiB',
+      '--no-logs',
+      '--cpus',
+      '1',
+      '--notice',
+      `file:${notice}`,
+    ];
+    const run = array(place, options, task('trap "exit 0" TERM; sleep 100 & wait'));
+    await running(0);
+    fs.writeFileSync(notice, '');
+    expect(await run.status, run.stderr()).toBe(75);
+    expect(run.stderr()).toContain('every task ends, and goes on when this is run again');
+    expect(place.records().map(({ record }) => record.kind)).toContain('preempted');
+    expect(leftIn(place)).toEqual([]);
+  });
+
+  it('stops with all of its tasks at Ctrl-Z, and goes on with them', async () => {
+    const run = array(
+      place,
+      ['--array', '0', '-r', 'r'],
+      task('while [ ! -e go ]; do sleep 0.1; done; echo 1 >r'),
+    );
+    await running(0);
+    const isStopped = (): boolean =>
+      [run.pid, ...processesOf(place, 0).filter((pid) => pid !== sidecarOf(launcher))].every(
+        (pid) => (processEntry(pid)?.state ?? 'T') === 'T',
+      );
+    const launcher = Math.min(...processesOf(place, 0));
+    run.child.kill('SIGTSTP');
+    await until(isStopped, 'all are stopped');
+    run.child.kill('SIGCONT');
+    await until(() => !isStopped(), 'they go on');
+    const [root = ''] = fs.readdirSync(scratchOf(place));
+    fs.writeFileSync(path.join(scratchOf(place), root, '0/go'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+  });
+
+  it('ends faster at a second SIGINT, and at once at a third', async () => {
+    const run = array(
+      place,
+      ['--array', '0', '-r', 'r'],
+      task('trap "" TERM INT; while :; do sleep 0.1; done'),
+    );
+    await running(0);
+    run.child.kill('SIGINT');
+    await run.says('SIGINT: every task is told to checkpoint and end');
+    await until(() => {
+      run.child.kill('SIGINT');
+      return run.stderr().includes('SIGINT: every task is ended');
+    }, 'it is told again');
+    await until(() => {
+      run.child.kill('SIGINT');
+      return run.stderr().includes('SIGINT: all is killed');
+    }, 'it is told a third time');
+    expect(await run.status, run.stderr()).toBe(130);
+    expect(processesOf(place, 0)).toEqual([]);
+  });
+
+  it('starts nothing if something is wrong: 64, 69, 127', async () => {
+    const status = (args: readonly string[], task: readonly string[]): Promise<number> =>
+      array(place, args, task).status;
+    expect(await status(['--array', '0', '--scratch', '/no/such'], ['true'])).toBe(64);
+    expect(await status(['--array', '0', '--joblog', '/no/such/log'], ['true'])).toBe(64);
+    expect(await status(['--array', '0'], ['no-such-program'])).toBe(127);
+    expect(await status(['--array', '0', '--jobs', 'x'], ['true'])).toBe(64);
+    expect(await status(['--array', '0', '--cpus', '5000'], ['true'])).toBe(64);
+    const ended = path.join(place.dir, 'ended');
+    fs.writeFileSync(place.store, 'no directory');
+    expect(await status(['--array', '0', '--on-end', `echo $CAPTURED_STATUS >${ended}`], ['true'])).toBe(69);
+    // A machine that is paid for by the hour must not stay.
+    expect(fs.readFileSync(ended, 'utf8')).toBe('69\n');
+    expect(await status(['--array', '0'], ['true'])).toBe(69);
+  });
+});

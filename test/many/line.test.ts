@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest';
+import { optionsOf } from '../../src/cli/options.ts';
+import { EXAMPLES } from '../../src/many/help.ts';
+import { parseLine, type Asked, type ParsedLine, withoutOwn } from '../../src/many/line.ts';
+import { ALL_OPTIONS, REFUSED_OPTIONS } from '../../src/many/options.ts';
+import { indicesOf } from '../../src/model/index-set.ts';
+import { noFiles } from '../cli/given.ts';
+
+const FILES: Readonly<Record<string, string>> = {
+  '/w/commands.txt': './one a\n\n# two\n./three "$HOME"\n',
+  '/w/runs.csv': 'seed,name\n7,"a b"\n8,c\n',
+};
+const outside = {
+  ...noFiles,
+  readText: (file: string): string => FILES[file] ?? noFiles.readText(file),
+};
+const parse = (args: readonly string[], env: NodeJS.ProcessEnv = {}): ParsedLine =>
+  parseLine(args, { env, cwd: '/w', outside });
+const asked = (args: readonly string[], env?: NodeJS.ProcessEnv): Asked => {
+  const found = parse(args, env);
+  if (found.kind !== 'go') throw new Error(JSON.stringify(found));
+  return found.asked;
+};
+const TO = ['--to', '/store', '-r', 'r.dat'];
+
+describe('the command line of capture array', () => {
+  it('runs one command for each index, named by its path from here', () => {
+    const { tasks, taskName } = asked([
+      '--array',
+      '3-5',
+      ...TO,
+      '--',
+      './sim',
+      '--seed={index}',
+      '{{index}}',
+    ]);
+    expect(tasks.commandOf(4)).toEqual({ argv: ['/w/sim', '--seed=4', '{index}'], env: {} });
+    expect(taskName).toBe('sim');
+  });
+
+  it('takes one shell command a line of --tasks, line n is index n', () => {
+    const { tasks, taskName } = asked(['--tasks', 'commands.txt', ...TO]);
+    expect([...indicesOf(tasks.indices)]).toEqual([0, 3]);
+    expect(tasks.commandOf(3).argv).toEqual(['/bin/sh', '-c', './three "$HOME"']);
+    expect(taskName).toBe('task');
+  });
+
+  it('makes placeholders and variables of the columns of a table', () => {
+    const { tasks } = asked([
+      '--tasks',
+      'runs.csv',
+      '--array',
+      '0',
+      ...TO,
+      '--',
+      'sim',
+      '{seed}',
+      '{index}',
+      '{name}',
+    ]);
+    expect(tasks.commandOf(0)).toEqual({
+      argv: ['sim', '7', '0', 'a b'],
+      env: { seed: '7', name: 'a b' },
+    });
+    expect(tasks.indices.ranges).toEqual([{ first: 0, last: 0, step: 1 }]);
+  });
+
+  it('passes the options of a run on as they were given, and keeps those of the array', () => {
+    const words = [
+      '--array',
+      '0',
+      '--jobs',
+      '3',
+      '-r',
+      '@list',
+      '-r',
+      'b*',
+      '--keep',
+      '--no-restore',
+      '--notify',
+      'x',
+    ];
+    const outsideToo = { ...outside, readText: () => 'r.dat\n' };
+    const found = parseLine([...words, '--to', 'store', '--task-name=t', '--', 'true'], {
+      env: {},
+      cwd: '/w',
+      outside: outsideToo,
+    });
+    expect(found).toMatchObject({
+      kind: 'go',
+      asked: {
+        jobs: 3,
+        taskName: 't',
+        passed: ['--results=@list', '--results=b*', '--to=store', '--keep', '--no-restore', '--log-output'],
+        settings: { notify: { kind: 'command', command: 'x' } },
+      },
+    });
+  });
+
+  it('reads variables of its own options, and hides them from the runs', () => {
+    const env = { CAPTURE_JOBS: '2', CAPTURE_TO: '/store', CAPTURE_RESULTS: 'r', CAPTURE_INDEX: '9' };
+    expect(asked(['--array', '0', '--', 'true'], env)).toMatchObject({ jobs: 2 });
+    expect(withoutOwn({ ...env, CAPTURE_FDS: '7', PATH: '/bin' })).toEqual({
+      CAPTURE_TO: '/store',
+      CAPTURE_RESULTS: 'r',
+      PATH: '/bin',
+    });
+  });
+
+  it.each([
+    [['--array', '0', '--', 'true'], 'no --to is given'],
+    [[...TO, '--', 'true'], 'no array is given'],
+    [['--array', '0', ...TO], 'no task is given'],
+    [['--array', '5-3', ...TO, '--', 'true'], "--array '5-3': not a set of indices"],
+    [['--array', '0', ...TO, '--', 'sim', '{sed}'], '{sed} in the command is no placeholder'],
+    [['--array', '0', ...TO, '--workdir', '/x', '--', 'true'], 'capture array takes no --workdir'],
+    [['--array', '0', ...TO, '--metrics=9464', '--', 'true'], 'capture array takes no --metrics'],
+    [['--array', '0', ...TO, '--halt', 'later', '--', 'true'], "--halt 'later' does not say when to halt"],
+    [['--array', '0', ...TO, '--jobs', 'many', '--', 'true'], "--jobs 'many': neither auto nor a number"],
+    [['--array', '0', ...TO, '--nice', '20', '--', 'true'], "--nice '20': not a whole number, 1 to 19"],
+    [['--array', '0', ...TO, '--retires', '2', '--', 'true'], 'unknown option --retires'],
+    [['--array', '0', ...TO, '--grace', '5', '--', 'true'], "--grace '5': not a duration"],
+    [['--tasks', 'none.txt', ...TO], "--tasks 'none.txt': cannot read it"],
+    [['--tasks', 'commands.txt', ...TO, '--', 'true'], 'each line of commands.txt is a command'],
+    [['--tasks', 'runs.csv', ...TO], 'no task is given'],
+    [['--tasks', 'runs.csv', '--array', '7-9', ...TO, '--', 'true'], 'runs.csv has no task of --array'],
+    [['--array', '0', ...TO, '--no-logs', '--log-output', '--', 'true'], '--log-output and --no-logs'],
+    [['--array', '0', ...TO, '--no-logs', '--log-output-limit=9MiB', '--', 'true'], 'no output is stored'],
+    [['0-9', '--array', '0', ...TO, '--', 'true'], "'0-9' stands where an option should"],
+  ])('%j: %s', (args, message) => {
+    const found = parse(args);
+    expect(found.kind).toBe('mistakes');
+    const mistakes = found.kind === 'mistakes' ? found.mistakes : [];
+    expect(mistakes.map((one) => one.message)).toEqual([expect.stringContaining(message)]);
+    expect(mistakes[0]?.hint).toBeTruthy();
+  });
+
+  it('takes or refuses each option of a run', () => {
+    const known = [...ALL_OPTIONS, ...REFUSED_OPTIONS].map(({ name }) => name);
+    expect(optionsOf('run').filter((name) => !known.includes(name))).toEqual([]);
+    expect(new Set(known).size).toBe(known.length);
+  });
+});
+
+describe('its help', () => {
+  const found = parse(['--help']);
+  const text = found.kind === 'help' ? found.text : '';
+
+  it('has lines of at most 100 characters, and all options', () => {
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
+    for (const { flags } of ALL_OPTIONS) expect(text).toContain(flags);
+  });
+
+  it('has examples that are right', () => {
+    const all = { ...outside, readText: (file: string) => (file.endsWith('.csv') ? 'seed\n1\n' : 'true\n') };
+    for (const example of EXAMPLES) {
+      expect(text).toContain(example);
+      const words = example.split(' ').slice(2);
+      expect(parseLine(words, { env: {}, cwd: '/w', outside: all }), example).toMatchObject({
+        kind: 'go',
+        warnings: [],
+      });
+    }
+  });
+});

@@ -1,0 +1,195 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  Admission,
+  type Machine,
+  type Moment,
+  ownBytes,
+  type RunningTask,
+  shortBytes,
+  type TaskNeeds,
+} from '../../../src/model/many/admission.ts';
+
+const MIB = 2 ** 20;
+const GIB = 2 ** 30;
+const MACHINE: Machine = { jobs: Infinity, cores: 8, memoryBytes: 16 * GIB };
+const LEARNED: TaskNeeds = { cores: 1, memoryBytes: undefined };
+const needing = (bytes: number, cores = 1): TaskNeeds => ({ cores, memoryBytes: bytes });
+
+const runningTask = (task: Partial<RunningTask>): RunningTask => ({
+  index: 0,
+  startedMs: 0,
+  needs: LEARNED,
+  usedBytes: 0,
+  isEnding: false,
+  ...task,
+});
+const at = (running: readonly RunningTask[], moment: Partial<Moment> = {}): Moment => ({
+  nowMs: 0,
+  availableBytes: 15 * GIB,
+  running,
+  ...moment,
+});
+
+/** Starts tasks for as long as one may, all at the same moment. */
+const fill = (
+  admission: Admission,
+  needs: TaskNeeds,
+  moment: Moment = at([]),
+): { readonly running: readonly RunningTask[]; readonly why: unknown } => {
+  const running = [...moment.running];
+  for (;;) {
+    const verdict = admission.ask(needs, { ...moment, running });
+    if (verdict.kind !== 'start') return { running, why: verdict };
+    running.push(runningTask({ index: running.length, startedMs: moment.nowMs, needs }));
+  }
+};
+
+describe('as many tasks run at once', () => {
+  it('as there are jobs', () => {
+    const { running, why } = fill(new Admission({ ...MACHINE, jobs: 3 }), needing(MIB));
+    expect([running.length, why]).toEqual([3, { kind: 'wait', why: 'jobs', untilMs: undefined }]);
+  });
+
+  it.each([
+    [1, 8],
+    [3, 2],
+    [0.1, 80],
+  ])('as there are cores: each %d', (cores, count) => {
+    const { running, why } = fill(
+      new Admission({ ...MACHINE, memoryBytes: 999 * GIB }),
+      needing(MIB, cores),
+      {
+        ...at([]),
+        availableBytes: 900 * GIB,
+      },
+    );
+    expect([running.length, why]).toEqual([count, { kind: 'wait', why: 'cores', untilMs: undefined }]);
+  });
+
+  it('as fit into its memory, with what is kept for capture', () => {
+    const { running, why } = fill(new Admission(MACHINE), needing(4 * GIB));
+    expect([running.length, why]).toEqual([3, { kind: 'wait', why: 'memory', untilMs: undefined }]);
+  });
+
+  it('as fit into what other programs leave of it, also what those that run have not taken yet', () => {
+    const running = [
+      runningTask({ needs: needing(4 * GIB), usedBytes: 3 * GIB }),
+      runningTask({ index: 1, needs: needing(4 * GIB), usedBytes: GIB }),
+    ];
+    const moment = (availableBytes: number): Moment => at(running, { availableBytes });
+    const admission = new Admission(MACHINE);
+    expect(admission.ask(needing(GIB), moment(6 * GIB)).kind).toBe('start');
+    expect(admission.ask(needing(GIB), moment(5 * GIB)).kind).toBe('wait');
+  });
+
+  it('one alone on half a core', () => {
+    expect(fill(new Admission({ ...MACHINE, cores: 0.5 }), needing(MIB)).running.length).toBe(1);
+  });
+});
+
+describe('a task that never fits', () => {
+  it('is told with what it needs and what there is', () => {
+    const admission = new Admission(MACHINE);
+    const hasBytes = 16 * GIB - ownBytes(1) - shortBytes(16 * GIB);
+    expect(admission.ask(needing(MIB, 9), at([]))).toEqual({
+      kind: 'never',
+      what: 'cores',
+      needs: 9,
+      has: 8,
+    });
+    expect(admission.ask(needing(16 * GIB), at([]))).toEqual({
+      kind: 'never',
+      what: 'memory',
+      needs: 16 * GIB,
+      has: hasBytes,
+    });
+    expect(admission.ask(needing(hasBytes), at([])).kind).toBe('start');
+  });
+
+  it('is tried alone if nobody said what it needs', () => {
+    const admission = new Admission(MACHINE);
+    admission.ended(20 * GIB);
+    const { running } = fill(admission, LEARNED);
+    expect(running.length).toBe(1);
+  });
+});
+
+describe('what a task needs is learned', () => {
+  it('alone at first, then by as many more as are known, until the memory is full', () => {
+    const admission = new Admission({ ...MACHINE, cores: 64 });
+    let running: readonly RunningTask[] = [];
+    const counts: number[] = [];
+    for (let nowMs = 0; nowMs <= 60_000; nowMs += 10_000) {
+      const { running: more, why } = fill(admission, LEARNED, at(running, { nowMs }));
+      running = more.map((task) => ({ ...task, usedBytes: 500 * MIB }));
+      counts.push(running.length);
+      if (nowMs === 0) expect(why).toEqual({ kind: 'wait', why: 'learning', untilMs: 10_000 });
+      if (nowMs === 60_000) expect(why).toEqual({ kind: 'wait', why: 'memory', untilMs: undefined });
+    }
+    // Each 600 MiB and its launcher, of 15,436.
+    expect(counts).toEqual([1, 2, 4, 8, 16, 25, 25]);
+  });
+
+  it('from the first that ends: then as many start as fit', () => {
+    const admission = new Admission(MACHINE);
+    admission.ended(GIB);
+    expect(admission.learnedBytes()).toBe(Math.ceil(GIB * 1.2));
+    expect(fill(admission, LEARNED).running.length).toBe(8);
+  });
+
+  it('from the largest, also of one that still runs', () => {
+    const admission = new Admission(MACHINE);
+    admission.ended(GIB);
+    const grown = runningTask({ usedBytes: 5 * GIB });
+    expect(admission.ask(LEARNED, at([grown, runningTask({ index: 1, usedBytes: GIB })])).kind).toBe('wait');
+    expect(admission.learnedBytes()).toBe(6 * GIB);
+  });
+
+  it('never from those that say what they need', () => {
+    const admission = new Admission(MACHINE);
+    admission.ask(LEARNED, at([runningTask({ needs: needing(4 * GIB), usedBytes: 4 * GIB })]));
+    expect(admission.learnedBytes()).toBeUndefined();
+  });
+});
+
+it('what tasks are promised never exceeds what the machine has for them, but for one that runs alone', () => {
+  const task = fc.record({
+    bytes: fc.option(
+      fc.integer({ min: 1, max: 6000 }).map((mib) => mib * MIB),
+      { nil: undefined },
+    ),
+    cores: fc.constantFrom(0.5, 1, 2, 4),
+    usedMib: fc.integer({ min: 1, max: 5000 }),
+    endsFirst: fc.nat(3),
+  });
+  fc.assert(
+    fc.property(fc.array(task, { maxLength: 60 }), fc.integer({ min: 300, max: 32_000 }), (tasks, mib) => {
+      const machine: Machine = { jobs: 12, cores: 8, memoryBytes: mib * MIB };
+      const admission = new Admission(machine);
+      let running: readonly RunningTask[] = [];
+      for (const [index, { bytes, cores, usedMib, endsFirst }] of tasks.entries()) {
+        for (const { needs, usedBytes } of running.slice(0, endsFirst))
+          if (needs.memoryBytes === undefined) admission.ended(usedBytes);
+        running = running.slice(endsFirst);
+        const needs = { cores, memoryBytes: bytes };
+        const used = running.reduce((sum, one) => sum + one.usedBytes, 0);
+        const availableBytes = Math.max(0, machine.memoryBytes - used);
+        const verdict = admission.ask(needs, { nowMs: index * 1000, availableBytes, running });
+        if (verdict.kind !== 'start') continue;
+        // Those that say what they need keep to it.
+        const usedBytes = Math.min(usedMib * MIB, bytes ?? Infinity);
+        running = [...running, runningTask({ index, startedMs: index * 1000, needs, usedBytes: 0 })];
+        const promised = running.map((one) => one.needs.memoryBytes ?? admission.learnedBytes() ?? 0);
+        const sum = promised.reduce((a, b) => a + b, 0);
+        expect(running.length).toBeLessThanOrEqual(12);
+        expect(running.reduce((a, one) => a + one.needs.cores, 0)).toBeLessThanOrEqual(8);
+        if (running.length > 1 || bytes !== undefined)
+          expect(sum + ownBytes(running.length) + shortBytes(machine.memoryBytes)).toBeLessThanOrEqual(
+            machine.memoryBytes,
+          );
+        running = running.map((one) => (one.index === index ? { ...one, usedBytes } : one));
+      }
+    }),
+  );
+});
