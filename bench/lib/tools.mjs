@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { archiver, awsArchiver } from '../rivals/archivers.mjs';
 import { capture } from '../rivals/capture.mjs';
+import { floor, floorOnSocket } from '../rivals/floor.mjs';
 import { awsAtEnd, awsLoop, rcloneAtEnd, rcloneLoop } from '../rivals/loops.mjs';
 import { lsyncd } from '../rivals/lsyncd.mjs';
 import { rcloneMount } from '../rivals/rclone-mount.mjs';
@@ -17,6 +18,8 @@ const RIVALS = {
   'rclone-at-end': rcloneAtEnd,
   'aws-at-end': awsAtEnd,
   'two-nodes': twoNodes,
+  floor,
+  'floor-socket': floorOnSocket,
 };
 const VERSIONS = {
   rclone: ['rclone', 'version'],
