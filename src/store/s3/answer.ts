@@ -5,7 +5,7 @@ import { parseXML } from '@aws-sdk/xml-builder';
 import type { Answer } from './transport.ts';
 
 /** Far above a page of 1,000 keys that are all escaped; what is longer is not S3. */
-const LONGEST_CHARACTERS = 16 * 2 ** 20;
+const LONGEST_BYTES = 16 * 2 ** 20;
 
 /** A good status with an answer that lacks what S3 promises for it: nobody knows what took place. */
 export class NotFromS3 extends Error {
@@ -53,8 +53,8 @@ export async function xmlOf(answer: Answer): Promise<Xml> {
 }
 
 /** Takes the rest of an answer that says nothing more, so that its socket can be used again. */
-export async function drained({ body }: Answer): Promise<void> {
-  await textOf(body);
+export function drained({ body }: Answer): Promise<void> {
+  return taken(body, () => undefined);
 }
 
 const UNKNOWN = 'Unknown';
@@ -65,15 +65,22 @@ export async function refusalOf({ status, body }: Answer): Promise<Refusal> {
   return new Refusal(status, rootOf(text)?.text('Code') ?? UNKNOWN);
 }
 
-function textOf(body: IncomingMessage): Promise<string> {
+async function textOf(body: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  await taken(body, (chunk) => chunks.push(chunk));
+  return Buffer.concat(chunks).toString();
+}
+
+/** Without an encoding: most answers are empty, and Node makes a decoder for each that has one. */
+function taken(body: IncomingMessage, take: (chunk: Buffer) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    let text = '';
-    body.setEncoding('utf8');
-    body.on('data', (chunk: string) => {
-      text += chunk;
-      if (text.length > LONGEST_CHARACTERS) body.destroy(new NotFromS3('end'));
+    let bytes = 0;
+    body.on('data', (chunk: Buffer) => {
+      take(chunk);
+      bytes += chunk.length;
+      if (bytes > LONGEST_BYTES) body.destroy(new NotFromS3('end'));
     });
-    body.once('end', () => resolve(text));
+    body.once('end', resolve);
     body.once('error', reject);
   });
 }

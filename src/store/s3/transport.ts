@@ -137,17 +137,19 @@ function answerTo(
     const abort = (): void => giveUp(new Error('aborted'));
     underWay.add(giveUp);
     signal?.addEventListener('abort', abort, { once: true });
+    let isAnswered = false;
     sender.once('close', () => {
       underWay.delete(giveUp);
       signal?.removeEventListener('abort', abort);
-      // Node tells no error of an answer that ends HTTP on the socket (101 Switching Protocols). After an answer it is void.
-      reject(
-        new Unanswered(Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' }), false),
-      );
+      // Node tells no error of an answer that ends HTTP on the socket (101 Switching Protocols).
+      const gone = 'closed without an answer';
+      if (!isAnswered)
+        reject(new Unanswered(Object.assign(new Error(gone), { code: 'ECONNRESET' }), false));
     });
     sender.once('timeout', () => giveUp(Object.assign(new Error('no byte in time'), { code: 'ETIMEDOUT' })));
     sender.on('error', (error) => reject(new Unanswered(error, sender.reusedSocket)));
     sender.once('response', (body) => {
+      isAnswered = true;
       // Whoever reads the body is told; nobody may be reading it.
       body.on('error', () => undefined);
       const onceLeft = (then: () => void): void => {
