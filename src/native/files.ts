@@ -51,10 +51,11 @@ export function writerOf(root: WorkDir, path: string): WriterState {
 /**
  * Opens `path` for reading beneath `root` (an open directory and its absolute path): no component may be a
  * link, none may lead out, the open never waits (O_NONBLOCK) and the result is a regular file or the call
- * throws: ENOENT, ELOOP (a link), EXDEV (leads out), EINVAL (not a regular file), EACCES.
+ * throws: ENOENT, ELOOP (a link), EXDEV (leads out), EINVAL (not a regular file), EACCES. `seen`: what stood there a
+ * moment ago, as lstatBeneath tells it.
  */
-export function openBeneath(root: WorkDir, path: string): number {
-  refuseSpecial(root, path);
+export function openBeneath(root: WorkDir, path: string, seen = lstatBeneath(root, path)): number {
+  refuseSpecial(seen, path);
   const fd = openUnder(root, path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
   try {
     if (!fs.fstatSync(fd).isFile()) throw systemError('open (not a regular file)', 'EINVAL', path);
@@ -66,8 +67,7 @@ export function openBeneath(root: WorkDir, path: string): number {
 }
 
 /** To open a FIFO would let its writer go on, and to open a device may move it (fifo(7), st(4)): neither is done. */
-function refuseSpecial(root: WorkDir, path: string): void {
-  const stat = lstatBeneath(root, path);
+function refuseSpecial(stat: fs.BigIntStats | undefined, path: string): void {
   if (stat === undefined || stat.isFile() || stat.isSymbolicLink()) return;
   throw systemError('open (not a regular file)', 'EINVAL', path);
 }

@@ -43,21 +43,17 @@ export class Devices {
     this.#root = root;
   }
 
-  /** True for a file on a network file system; false if it cannot be looked at: to open it says why. */
-  isRemote(path: RelPath): boolean {
+  /** True for a file on a network file system, whose lstat(2) says `dev`; false if it cannot be looked at any more. */
+  isRemote(path: RelPath, dev: bigint): boolean {
+    const known = this.#isRemote.get(dev);
+    if (known !== undefined) return known;
     try {
-      return beneath(this.#root, path, (full) => this.#look(full));
+      const { type } = beneath(this.#root, path, (full) => fs.statfsSync(full));
+      const isRemote = networkFileSystem(type) !== undefined;
+      this.#isRemote.set(dev, isRemote);
+      return isRemote;
     } catch {
       return false;
     }
-  }
-
-  #look(full: string | Buffer): boolean {
-    const { dev } = fs.lstatSync(full, { bigint: true });
-    const known = this.#isRemote.get(dev);
-    if (known !== undefined) return known;
-    const isRemote = networkFileSystem(fs.statfsSync(full).type) !== undefined;
-    this.#isRemote.set(dev, isRemote);
-    return isRemote;
   }
 }

@@ -3,16 +3,15 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Fingerprint } from '../model/file/file-state.ts';
 import { md5Of } from '../model/md5.ts';
-import { showPath } from '../model/path.ts';
-import type { WorkDir } from '../native/beneath.ts';
+import { type RelPath, showPath } from '../model/path.ts';
+import { lstatBeneath, type WorkDir } from '../native/beneath.ts';
 import { compileLess } from '../native/compiling.ts';
 import { Devices } from '../native/network-files.ts';
 import { Buffers } from './buffers.ts';
 import { type Compressor, loadCompressor, pack } from './encode.ts';
 import { type Reading, type ReadJob, SnapshotMoved, wholeBody } from './reading.ts';
-import { movedSince, type Opened, openSnapshot, readAt, type Snapshot } from './snapshot.ts';
+import { movedSince, type Opened, openSnapshot, readAt, type Snapshot, type SnapshotRules } from './snapshot.ts';
 
 /** Small: it takes a thread some 2 ms to read, hash and compress so much, and many fit into memory at once. */
 export const SMALL_BYTES = 256 * 2 ** 10;
@@ -44,11 +43,13 @@ export class SmallFiles {
   /** As `Workers.read`; `elsewhere` if the file is too large, or on a network file system. */
   async read(job: ReadJob, signal?: AbortSignal): Promise<Reading | NotHere> {
     const expectedBytes = job.expected?.size ?? 0;
-    if (expectedBytes > this.#mostBytes || this.#devices.isRemote(job.path))
+    const stat = this.#lstat(job.path);
+    const isRemote = stat !== undefined && this.#devices.isRemote(job.path, stat.dev);
+    if (expectedBytes > this.#mostBytes || isRemote)
       return { kind: 'elsewhere', sizeBytes: expectedBytes };
     compileLess();
     const compressor = await this.compressor();
-    const opened = await this.#openAtRest(job, signal);
+    const opened = await this.#openAtRest(job, stat, signal);
     if (opened.kind !== 'open') return opened;
     const { size } = opened.facts;
     if (size > this.#mostBytes) {
@@ -98,16 +99,29 @@ export class SmallFiles {
     });
   }
 
+  /** Undefined if it is gone, or no directory leads there any more: to open it says which. */
+  #lstat(path: RelPath): fs.BigIntStats | undefined {
+    try {
+      return lstatBeneath(this.#root, path);
+    } catch {
+      return undefined;
+    }
+  }
+
   /** What changed so lately that a further change could go unseen is looked at again, once that is past. */
-  async #openAtRest({ path, expected }: ReadJob, signal: AbortSignal | undefined): Promise<AtRest> {
-    let seen: Fingerprint | undefined;
+  async #openAtRest(
+    { path, expected }: ReadJob,
+    lstat: fs.BigIntStats | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<AtRest> {
+    let before: Pick<SnapshotRules, 'lstat' | 'seen'> = { lstat };
     for (;;) {
       signal?.throwIfAborted();
       if (this.#isClosed) throw new Error(`cannot read ${showPath(path)}: the workers are closed`);
-      const rules = { expected, seen, kernelRelease: os.release(), nowMs: Date.now() };
+      const rules = { expected, ...before, kernelRelease: os.release(), nowMs: Date.now() };
       const opened = openSnapshot(this.#root, path, rules);
       if (opened.kind !== 'fresh') return opened;
-      seen = opened.facts;
+      before = { seen: opened.facts };
       // oxlint-disable-next-line no-await-in-loop -- the second look comes after the wait
       await pause(opened.waitMs);
     }

@@ -33,6 +33,8 @@ export interface SnapshotRules {
   readonly expected?: Fingerprint;
   /** The state of an earlier `fresh` answer, `waitMs` ago. */
   readonly seen?: Fingerprint;
+  /** What stood at the path a moment ago. */
+  readonly lstat?: fs.BigIntStats | undefined;
   /** os.release() */
   readonly kernelRelease: string;
   readonly nowMs: number;
@@ -47,7 +49,7 @@ export type Opened =
 export function openSnapshot(root: WorkDir, path: RelPath, rules: SnapshotRules): Opened {
   let fd: number;
   try {
-    fd = openBeneath(root, path);
+    fd = openBeneath(root, path, rules.lstat);
   } catch (error) {
     return obstacleOf(error, path);
   }
