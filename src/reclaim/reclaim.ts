@@ -18,7 +18,7 @@ import { StoreError } from '../store/contract/store.ts';
 import { type Journal, openJournal } from './journal.ts';
 
 /** Files set aside at once, at most: each holds a descriptor for 100 ms. */
-const AT_ONCE = 256;
+export const MOST_RECLAIMS = 256;
 /** A writer that had the file open before we moved it has this long to show itself. */
 const QUIET_MS = 100;
 
@@ -85,7 +85,7 @@ interface Held extends Pushed {
 export function openReclaimer(root: WorkDir): Reclaimer {
   const dir = ownDir(root, 'reclaim');
   const journal = openJournal(root);
-  const limit = pLimit(shareOfOpenFiles(AT_ONCE));
+  const limit = pLimit(shareOfOpenFiles(MOST_RECLAIMS));
   const underWay = new Set<Promise<unknown>>();
   const run = randomBytes(6).toString('hex');
   let count = 0;
@@ -197,7 +197,7 @@ async function setAsideAndDelete(
   );
   if (after !== undefined) return giveBack(held, aside, after);
   reached('reclaim.before-unlink');
-  await fs.promises.unlink(absolutePath(root, aside));
+  fs.unlinkSync(absolutePath(root, aside));
   reached('reclaim.after-unlink');
   return { kind: 'reclaimed' };
 }

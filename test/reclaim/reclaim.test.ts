@@ -221,10 +221,10 @@ describe('many files', () => {
     const names = Array.from({ length: 200 }, (_, n) => `r${n}.dat`);
     for (const name of names) dir.write(name, name);
     let together = 0;
-    const unlink = fs.promises.unlink;
-    vi.spyOn(fs.promises, 'unlink').mockImplementation((file) => {
+    const unlink = fs.unlinkSync;
+    vi.spyOn(fs, 'unlinkSync').mockImplementation((file) => {
       together = Math.max(together, dir.names('.capture/reclaim').length);
-      return unlink(file);
+      unlink(file);
     });
     const outcomes = await Promise.all(
       names.map((name) => reclaimer.reclaim(name, dir.facts(name), WHILE_RUNNING)),

@@ -11,6 +11,7 @@ import { currentPath, heldPath, whereabouts } from '../../native/beneath.ts';
 import { factsBeneath } from '../../native/files.ts';
 import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
 import { type Pressure, pressureOn } from '../../reclaim/pressure.ts';
+import { MOST_RECLAIMS } from '../../reclaim/reclaim.ts';
 import { FencedError } from '../../records/claim.ts';
 import { isLost } from '../../store/contract/store.ts';
 import { sendFile } from '../../upload/send.ts';
@@ -20,9 +21,6 @@ import type { Files } from '../queue/files.ts';
 import { isOverwritten, mayBeOverwritten } from '../queue/overwritten.ts';
 import { type Amount, isClosedOnce, type Reclaimable, type Results } from '../queue/results.ts';
 import type { Context, Needs } from '../run/context.ts';
-
-/** Each one waits 100 ms and takes some KiB: so 10,000 are deleted in a second, and 100,000 take no more memory. */
-const MOST_AT_ONCE = 1000;
 
 /** What tells which checkpoints are stored. */
 interface CheckpointParts {
@@ -93,7 +91,8 @@ export class Reclaims {
 
   async #reclaimAll(ready: Iterable<Reclaimable>, atEnd: boolean): Promise<void> {
     await this.#context.fence.pass(this.#context.signal);
-    await forEachAtOnce(ready, MOST_AT_ONCE, (one) => this.#reclaim(one, atEnd));
+    // More would only wait for the reclaimer, and take memory.
+    await forEachAtOnce(ready, MOST_RECLAIMS, (one) => this.#reclaim(one, atEnd));
   }
 
   async #reclaim(one: Reclaimable, atEnd: boolean): Promise<void> {
