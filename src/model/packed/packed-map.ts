@@ -55,6 +55,11 @@ export class PackedMap<V> implements PathMap<V> {
     return id === undefined ? undefined : this.#read(id, path);
   }
 
+  /** The value of the path with this number. */
+  at(id: number): V | undefined {
+    return this.#read(id, this.#paths.pathOf(id));
+  }
+
   has(path: RelPath): boolean {
     const id = this.#paths.find(path);
     return id !== undefined && this.#kindOf(id) !== ABSENT;
@@ -169,6 +174,8 @@ export class Paths {
   /** Number + 1 in the first free slot after its hash; 0 means free. Never more than half full. */
   #slots = new Uint32Array(FIRST_SLOTS);
   #count = 0;
+  /** What was asked for last: one step of a file asks several maps for its path. */
+  #last: { readonly path: RelPath; readonly id: number } | undefined;
 
   /** How many there are: numbers are 0 to `count - 1`, in the order in which the paths came. */
   get count(): number {
@@ -177,23 +184,25 @@ export class Paths {
 
   /** The number of a path; undefined if it has none yet. */
   find(path: RelPath): number | undefined {
+    if (this.#last?.path === path) return this.#last.id;
     const entry = this.#slots[this.#slotOf(path, hashOf(path))] ?? 0;
-    return entry === 0 ? undefined : entry - 1;
+    return entry === 0 ? undefined : this.#found(path, entry - 1);
   }
 
   /** The number of a path; it gets one if it has none. */
   idOf(path: RelPath): number {
+    if (this.#last?.path === path) return this.#last.id;
     const hash = hashOf(path);
     const slot = this.#slotOf(path, hash);
     const entry = this.#slots[slot] ?? 0;
-    if (entry !== 0) return entry - 1;
+    if (entry !== 0) return this.#found(path, entry - 1);
     const id = this.#count;
     this.#count += 1;
     this.#slots[slot] = id + 1;
     this.#hashes[id] = hash;
     this.#places[id] = this.#keep(path);
     if (this.#count * 2 >= this.#slots.length) this.#grow();
-    return id;
+    return this.#found(path, id);
   }
 
   /** Throws for a number that was never given. */
@@ -205,6 +214,11 @@ export class Paths {
     const head = piece.readUInt32LE(at);
     const end = at + HEAD_BYTES + (head >>> 1);
     return piece.toString(head % 2 === 1 ? 'utf16le' : 'latin1', at + HEAD_BYTES, end);
+  }
+
+  #found(path: RelPath, id: number): number {
+    this.#last = { path, id };
+    return id;
   }
 
   #slotOf(path: RelPath, hash: number): number {

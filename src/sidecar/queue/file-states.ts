@@ -52,9 +52,7 @@ export class FileStates {
 
   at(key: FileKey): FileState | undefined {
     const role = ROLES[key % ROLES.length];
-    return role === undefined
-      ? undefined
-      : this.get(this.#paths.pathOf(Math.floor(key / ROLES.length)), role);
+    return role === undefined ? undefined : this.#rows[role].at(Math.floor(key / ROLES.length));
   }
 
   get(path: RelPath, role: FileRole): FileState | undefined {
