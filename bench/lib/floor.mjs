@@ -17,7 +17,8 @@ const HEADER_BYTES = 16;
 const EVERY_MS = 20;
 
 const [, , client, ...argv] = process.argv;
-const { AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, BUCKET, PREFIX } = process.env;
+const { AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, BUCKET, PREFIX } =
+  process.env;
 const { host, hostname, port } = new URL(AWS_ENDPOINT_URL);
 
 const libc = koffi.load(null);
@@ -48,7 +49,7 @@ process.exit();
 
 function look() {
   const length = readBytes(inotify, events, events.length);
-  for (let at = 0; at < length; ) {
+  for (let at = 0; at < length;) {
     const nameAt = at + HEADER_BYTES;
     at = nameAt + events.readUInt32LE(nameAt - 4);
     const push = store(events.toString('latin1', nameAt, events.indexOf(0, nameAt)));

@@ -12,7 +12,16 @@ export const small = {
   name: 'small',
   title: 'Many small results, 200 a second',
   rounds: 3,
-  tools: ['capture', 'rclone-mount', 'rclone-loop', 'aws-loop', 'archiver', 'lsyncd', 'floor', 'floor-socket'],
+  tools: [
+    'capture',
+    'rclone-mount',
+    'rclone-loop',
+    'aws-loop',
+    'archiver',
+    'lsyncd',
+    'floor',
+    'floor-socket',
+  ],
   heavyOnce: true,
   columns: [
     { key: 'p50S', title: 'close to visible p50', unit: 's', ratio: true },

@@ -11,7 +11,14 @@ import { Devices } from '../native/network-files.ts';
 import { Buffers } from './buffers.ts';
 import { type Compressor, loadCompressor, pack } from './encode.ts';
 import { type Reading, type ReadJob, SnapshotMoved, wholeBody } from './reading.ts';
-import { movedSince, type Opened, openSnapshot, readAt, type Snapshot, type SnapshotRules } from './snapshot.ts';
+import {
+  movedSince,
+  type Opened,
+  openSnapshot,
+  readAt,
+  type Snapshot,
+  type SnapshotRules,
+} from './snapshot.ts';
 
 /** Small: it takes a thread some 2 ms to read, hash and compress so much, and many fit into memory at once. */
 export const SMALL_BYTES = 256 * 2 ** 10;
@@ -45,8 +52,7 @@ export class SmallFiles {
     const expectedBytes = job.expected?.size ?? 0;
     const stat = this.#lstat(job.path);
     const isRemote = stat !== undefined && this.#devices.isRemote(job.path, stat.dev);
-    if (expectedBytes > this.#mostBytes || isRemote)
-      return { kind: 'elsewhere', sizeBytes: expectedBytes };
+    if (expectedBytes > this.#mostBytes || isRemote) return { kind: 'elsewhere', sizeBytes: expectedBytes };
     compileLess();
     const compressor = await this.compressor();
     const opened = await this.#openAtRest(job, stat, signal);

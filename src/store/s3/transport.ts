@@ -143,8 +143,7 @@ function answerTo(
       signal?.removeEventListener('abort', abort);
       // Node tells no error of an answer that ends HTTP on the socket (101 Switching Protocols).
       const gone = 'closed without an answer';
-      if (!isAnswered)
-        reject(new Unanswered(Object.assign(new Error(gone), { code: 'ECONNRESET' }), false));
+      if (!isAnswered) reject(new Unanswered(Object.assign(new Error(gone), { code: 'ECONNRESET' }), false));
     });
     sender.once('timeout', () => giveUp(Object.assign(new Error('no byte in time'), { code: 'ETIMEDOUT' })));
     sender.on('error', (error) => reject(new Unanswered(error, sender.reusedSocket)));
