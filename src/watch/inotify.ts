@@ -87,6 +87,8 @@ export interface Reader {
   listen(onBytes: OnBytes): void;
   /** Takes all that is queued at this moment, now. */
   drain(onBytes: OnBytes): void;
+  /** While it is true, no event waits for others that follow it. */
+  readAtOnce(atOnce: boolean): void;
   close(): Promise<void>;
 }
 
@@ -96,8 +98,11 @@ export type OpenReader = (calls: InotifyCalls) => Reader;
 /** Takes about 8,000 events at a time: half of the kernel's queue. */
 const READ_BYTES = 256 * 1024;
 
-/** Closes that follow one another are read together after this long. Twice as long would gain hardly any more CPU. */
-const GATHER_MS = 40;
+/**
+ * Closes that follow one another are read together after this long: less than the requests for them take. Twice as long
+ * would gain 0.1 ms of CPU for each, and show a result 10 ms later.
+ */
+const GATHER_MS = 20;
 /** Two wake-ups that are further apart than this do not follow one another. */
 const SOON_MS = 2 * GATHER_MS;
 
@@ -134,6 +139,7 @@ export const openEpollReader: OpenReader = (calls) => {
       receive = onBytes;
     },
     drain: (take) => drain(calls, fd, bytes, take),
+    readAtOnce: (atOnce) => pauses.suspend(atOnce),
     close: async () => {
       pauses.cancel();
       const closed = once(socket, 'close');
@@ -175,6 +181,7 @@ export const openPollReader: OpenReader = (calls) => {
       receive = onBytes;
     },
     drain: (take) => drain(calls, fd, bytes, take),
+    readAtOnce: () => undefined,
     close: async () => {
       process.off('exit', release);
       release();
@@ -228,6 +235,7 @@ class Pauses {
   readonly #resume: () => void;
   #lastMs = -Infinity;
   #timer: NodeJS.Timeout | undefined;
+  #isSuspended = false;
 
   constructor(resume: () => void) {
     this.#resume = resume;
@@ -238,8 +246,17 @@ class Pauses {
     const nowMs = performance.now();
     const isSoon = nowMs - this.#lastMs < SOON_MS;
     this.#lastMs = nowMs;
-    if (isSoon) this.#timer = setTimeout(this.#resume, GATHER_MS);
-    return isSoon;
+    if (!isSoon || this.#isSuspended) return false;
+    this.#timer = setTimeout(this.#resume, GATHER_MS);
+    return true;
+  }
+
+  /** There are none while `isSuspended`; one that has begun ends. */
+  suspend(isSuspended: boolean): void {
+    this.#isSuspended = isSuspended;
+    if (!isSuspended) return;
+    this.cancel();
+    this.#resume();
   }
 
   cancel(): void {

@@ -46,6 +46,8 @@ class KernelWatcher implements Watcher {
   readonly #kernel: KernelEvents;
   readonly #passes: Passes;
   readonly #lost = new Set<'overflow' | 'displaced'>();
+  /** How many wait for closes that are told at once. */
+  #hurries = 0;
   /** Of the closes that the kernel dropped before the next walk. */
   #lostEvidence: Evidence = 'unknown';
   readonly #closing = new AbortController();
@@ -123,6 +125,15 @@ class KernelWatcher implements Watcher {
     if (this.#events.holds(path)) return this.#deliver();
     if (this.#events.isEmpty() && !this.#kernel.hasPending && this.#lost.size === 0) return;
     this.#lookTimer ??= setTimeout(() => this.#deliver(), SOON_MS);
+  }
+
+  tellAtOnce(): () => void {
+    this.#hurries += 1;
+    this.#reader.readAtOnce(true);
+    return () => {
+      this.#hurries -= 1;
+      if (this.#hurries === 0) this.#reader.readAtOnce(false);
+    };
   }
 
   unclosed(): readonly RelPath[] {

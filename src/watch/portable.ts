@@ -70,6 +70,7 @@ export async function openPortable(
     look: () => undefined,
     drainNow: () => undefined,
     catchUp: () => undefined,
+    tellAtOnce: () => () => undefined,
     unclosed: () => [],
     missesCloses: () => true,
     scan: (signal, onUnreadable = walk.onUnreadable) =>

@@ -34,6 +34,11 @@ export interface Watcher {
   drainNow(): void;
   /** Tells, before it returns, every close of this file that the kernel knows at this moment; others soon. */
   catchUp(path: RelPath): void;
+  /**
+   * Until the function that it returns is called, closes are told one by one, as they come: a file that is written without
+   * a pause is at rest only for a moment after each.
+   */
+  tellAtOnce(): () => void;
   /** Takes a look at the task's processes, so that a death until now is told from one later. */
   look(): void;
   /** Declared files that appeared and that nobody has closed yet; none where there is no inotify. */

@@ -39,8 +39,11 @@ export type FileEvent =
   | { readonly kind: 'unchanged'; readonly durable: Durable }
   | { readonly kind: 'has-writer' }
   | { readonly kind: 'torn'; readonly atMs: number }
-  /** What was read is of a later close than the one that it was read for, and that close has to wait. */
-  | { readonly kind: 'held' }
+  /**
+   * What was read is of a later close than the one that it was read for, and that close has to wait. `sinceMs`: since
+   * when that one waited, ms since the epoch: a steady writer must not prolong it.
+   */
+  | { readonly kind: 'held'; readonly sinceMs: number }
   | { readonly kind: 'gone' }
   | { readonly kind: 'failed'; readonly why: string; readonly atMs: number }
   /** It can never be pushed as it is (a link out of the work directory, another user's secret). */
@@ -76,7 +79,7 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
     case 'torn':
       return torn(fileState, event.atMs);
     case 'held':
-      return { ...ended(fileState), pending: true, notBeforeMs: heldUntilMs(fileState) };
+      return held(fileState, event.sinceMs);
     case 'gone':
       return gone(fileState);
     case 'failed':
@@ -96,6 +99,12 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
         ? fileState
         : { ...fileState, inherited: undefined, pending: true };
   }
+}
+
+/** The reading was a whole one. */
+function held(fileState: FileState, pendingSinceMs: number): FileState {
+  const next = { ...ended(fileState), pending: true, pendingSinceMs, tornTries: 0 };
+  return { ...next, notBeforeMs: heldUntilMs(next) };
 }
 
 function torn(fileState: FileState, atMs: number): FileState {
@@ -285,11 +294,26 @@ export function nextStep(fileState: FileState, context: PushContext): NextStep {
   if (!fileState.pending || fileState.pushing || fileState.blocked) return { kind: 'nothing' };
   if (isHeldBack(fileState, context.holdReplacing)) return { kind: 'nothing' };
   const retrying = fileState.tornTries > 0 || fileState.failedTries > 0;
-  const isDoubtful = isDoubted(fileState) && !context.vouched;
-  if (fileState.notBeforeMs > context.nowMs && (retrying || isDoubtful || !context.urgent)) {
+  if (fileState.notBeforeMs > context.nowMs && (retrying || mustWait(fileState, context))) {
     return { kind: 'wait', untilMs: fileState.notBeforeMs };
   }
   return { kind: 'push', spoolFirst: fileState.spoolFirst };
+}
+
+/** Pacing and holds end with the hurry; what may be a death's waits all the same, unless the task vouches for it. */
+function mustWait(fileState: FileState, { urgent, vouched }: PushContext): boolean {
+  return !urgent || (isDoubted(fileState) && !vouched);
+}
+
+/**
+ * True if what a push has read is held: a close came during the push, and this may be its content. `sinceMs`: as in the
+ * event `held`.
+ */
+export function isReadHeld(fileState: FileState, sinceMs: number, context: PushContext): boolean {
+  if (!fileState.closedAgain) return false;
+  if (isHeldBack(fileState, context.holdReplacing)) return true;
+  const untilMs = heldUntilMs({ ...fileState, pendingSinceMs: sinceMs });
+  return untilMs > context.nowMs && mustWait(fileState, context);
 }
 
 /** True while a push would put what may be a death's over a stored object, or where a good one should be. */

@@ -141,7 +141,12 @@ function begin(parts: FlushParts, vouched: boolean): Pass {
 }
 
 async function carryOut(parts: FlushParts, pass: Pass, signal: AbortSignal): Promise<void> {
-  await Promise.all([store(parts, pass, signal), commit(parts, pass, signal), capture(parts, pass)]);
+  const calm = parts.watcher.tellAtOnce();
+  try {
+    await Promise.all([store(parts, pass, signal), commit(parts, pass, signal), capture(parts, pass)]);
+  } finally {
+    calm();
+  }
 }
 
 /** Companions, and results that are open and only appended to. */

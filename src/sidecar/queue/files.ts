@@ -3,7 +3,14 @@
 // first, and what does not fit is not begun.
 import { reasonOf } from '../../model/errors.ts';
 import { byUrgency, type Sending } from '../../model/file/deadline.ts';
-import { decide, type FileEvent, isHeldBack, nextStep, type NextStep } from '../../model/file/decide.ts';
+import {
+  decide,
+  type FileEvent,
+  isHeldBack,
+  isReadHeld,
+  nextStep,
+  type PushContext,
+} from '../../model/file/decide.ts';
 import type { Evidence } from '../../model/file/evidence.ts';
 import {
   type ClosedHow,
@@ -303,7 +310,7 @@ export class Files {
       const fileState = this.#fileStates.at(key);
       const isUrgent = fileState !== undefined && this.#priority.isUrgent(fileState.role);
       if (!isUrgent && this.#running >= MOST_PUSHES) break;
-      const step = fileState === undefined ? undefined : this.#stepOf(key, fileState, nowMs);
+      const step = fileState === undefined ? undefined : nextStep(fileState, this.#hurryOf(key, nowMs));
       if (fileState === undefined || step?.kind !== 'push') {
         this.#served(key);
         if (step?.kind === 'wait') this.#waiting.wait(key, step.untilMs);
@@ -340,10 +347,10 @@ export class Files {
     this.#held.delete(key);
   }
 
-  #stepOf(key: FileKey, fileState: FileState, nowMs: number): NextStep {
+  #hurryOf(key: FileKey, nowMs = this.#options.now()): PushContext {
     const urgent = this.#urgent || this.#needs.has(key);
     const vouched = this.#urgent || this.#needs.vouches(key);
-    return nextStep(fileState, { nowMs, urgent, vouched, holdReplacing: this.#hold });
+    return { nowMs, urgent, vouched, holdReplacing: this.#hold };
   }
 
   #start(fileState: FileState, spoolFirst: boolean, sizeBytes: number): void {
@@ -353,7 +360,7 @@ export class Files {
     this.#apply(fileState, { kind: 'push-started' });
     const { push, now } = this.#options;
     const key = this.#fileStates.keyOf(fileState);
-    const isHeld = (read: Fingerprint): boolean => this.#isHeld(key, read, fileState.lastClose?.atMs);
+    const isHeld = (read: Fingerprint): boolean => this.#isHeld(fileState, read);
     const handle = this.#priority.began(key, fileState.role, sizeBytes, spoolFirst);
     void push(fileState, { ...handle, isHeld })
       .catch((error: unknown): FileEvent => ({ kind: 'failed', why: reasonOf(error), atMs: now() }))
@@ -371,14 +378,12 @@ export class Files {
    * that close may still wait in the kernel's queue. What was read before it is whole, and goes: it is not what stands
    * there now, nor was it made after we had heard of the close that is pushed.
    */
-  #isHeld(key: FileKey, read: Fingerprint, closedAtMs = Infinity): boolean {
-    const { path } = this.#fileStates.at(key) ?? {};
-    if (path === undefined) return false;
+  #isHeld(pushed: FileState, read: Fingerprint): boolean {
+    const { path, role, pendingSinceMs, lastClose } = pushed;
     this.#options.catchUp(path);
-    const fileState = this.#fileStates.at(key);
-    if (fileState?.closedAgain !== true) return false;
-    const step = this.#stepOf(key, decide(fileState, { kind: 'held' }), this.#options.now());
-    if (step.kind === 'push') return false;
-    return BigInt(read.ctimeNs) / 1_000_000n > closedAtMs || this.#options.isStill(path, read);
+    const context = this.#hurryOf(this.#fileStates.keyOf(pushed));
+    if (!isReadHeld(this.#stateOf(path, role), pendingSinceMs, context)) return false;
+    const isLater = lastClose !== undefined && BigInt(read.ctimeNs) / 1_000_000n > lastClose.atMs;
+    return isLater || this.#options.isStill(path, read);
   }
 }

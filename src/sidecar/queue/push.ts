@@ -42,7 +42,7 @@ export function pusherOf({ context, checkpoints, results, suspects }: PushParts)
           : doubt === undefined
             ? await results.push(fileState, handle)
             : await pushPartial(context, fileState, handle, doubt);
-      const event = endedPush(sent, startedMs, context.now());
+      const event = endedPush(sent, fileState, { startedMs, nowMs: context.now() });
       if (event.kind === 'stored' || event.kind === 'unchanged') progress.done(event.durable.size);
       return event;
     } catch (error) {
@@ -53,8 +53,12 @@ export function pusherOf({ context, checkpoints, results, suspects }: PushParts)
   };
 }
 
-/** How a push that began at `startedMs` has ended. */
-export function endedPush(sent: Sent, startedMs: number, nowMs: number): FileEvent {
+/** How a push of this state has ended. */
+export function endedPush(
+  sent: Sent,
+  { pendingSinceMs }: FileState,
+  { startedMs, nowMs }: { readonly startedMs: number; readonly nowMs: number },
+): FileEvent {
   switch (sent.kind) {
     case 'stored': {
       const { md5, size } = sent.file;
@@ -68,6 +72,7 @@ export function endedPush(sent: Sent, startedMs: number, nowMs: number): FileEve
     case 'torn':
       return { kind: 'torn', atMs: nowMs };
     case 'held':
+      return { kind: 'held', sinceMs: pendingSinceMs };
     case 'gone':
     case 'has-writer':
       return { kind: sent.kind };

@@ -5,6 +5,7 @@ import {
   type FileEvent,
   HOLD_MS,
   isDone,
+  isReadHeld,
   MOST_DOUBT_MS,
   nextStep,
 } from '../../../src/model/file/decide.ts';
@@ -179,6 +180,35 @@ describe('a declared file', () => {
       const failed = after(doubted, { kind: 'push-started' }, { kind: 'failed', why: 'no', atMs: 20_000 });
       const again = after(failed, close(21_000, 'doubtful'), { kind: 'retry-now' });
       expect(nextStep(again, { ...calm, nowMs: 21_000 })).toEqual({ kind: 'wait', untilMs: 31_000 });
+    });
+
+    describe('that came during a push, and that the push may have read', () => {
+      const pushing = after(doubted, { kind: 'push-started' }, close(20_000, 'doubtful'));
+      const asked = { ...calm, nowMs: 20_001 };
+
+      it('holds it, unless the task vouches for it', () => {
+        expect(isReadHeld(pushing, 100, asked)).toBe(true);
+        expect(isReadHeld(pushing, 100, { ...asked, urgent: true })).toBe(true);
+        expect(isReadHeld(pushing, 100, { ...asked, urgent: true, vouched: true })).toBe(false);
+      });
+
+      it('holds none that has no close behind it', () => {
+        expect(isReadHeld(after(doubted, { kind: 'push-started' }), 100, asked)).toBe(false);
+      });
+
+      it('does not hold it for longer than a minute in all, although such closes never end', () => {
+        expect(isReadHeld(pushing, 20_001 - MOST_DOUBT_MS, asked)).toBe(false);
+        const held = after(pushing, { kind: 'held', sinceMs: 100 }, close(59_000, 'doubtful'));
+        expect(nextStep(held, { ...calm, nowMs: 100 + MOST_DOUBT_MS - 1 }).kind).toBe('wait');
+        expect(nextStep(held, { ...calm, nowMs: 100 + MOST_DOUBT_MS }).kind).toBe('push');
+      });
+
+      it('lets a flush push it at once, also if it was torn before', () => {
+        const torn = after(pushing, { kind: 'torn', atMs: 20_001 }, { kind: 'push-started' });
+        const held = after(torn, close(20_100, 'doubtful'), { kind: 'held', sinceMs: 100 });
+        const flushed = { ...calm, nowMs: 20_101, urgent: true, vouched: true };
+        expect(nextStep(held, flushed).kind).toBe('push');
+      });
     });
 
     it('is pushed within a minute although each of its closes may be one', () => {

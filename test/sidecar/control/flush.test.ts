@@ -29,6 +29,8 @@ interface Run {
   /** What the kernel has queued and nobody has read. */
   readonly queued: string[];
   missesCloses: boolean;
+  /** How many have asked to be told at once, and still want it. */
+  hurries: number;
   /** Objects that no record names. */
   readonly unrecorded: Set<string>;
   recordFails: number;
@@ -49,6 +51,7 @@ function open(): Run {
     queued: [],
     unrecorded,
     missesCloses: false,
+    hurries: 0,
     recordFails: 0,
     settleFails: 0,
     pushed: () => {
@@ -61,6 +64,12 @@ function open(): Run {
           for (const path of run.queued.splice(0)) files.closed(path, 'close', 0);
         },
         missesCloses: () => run.missesCloses,
+        tellAtOnce: () => {
+          run.hurries += 1;
+          return () => {
+            run.hurries -= 1;
+          };
+        },
         scan: async function* () {
           yield [{ path: 'found', link: false, facts: { ...fingerprint, mode: 0o644, links: 1 } }];
         },
@@ -130,6 +139,19 @@ describe('a flush', () => {
     expect(await end).toEqual({ left: [], incomplete: undefined, open: [] });
     expect(run.unrecorded.size).toBe(0);
     expect(run.recordFails).toBe(0);
+  });
+
+  it.each(['is over', 'is given up'])('hears of closes at once until it %s', async (how) => {
+    const run = open();
+    run.files.closed('a', 'close', 0);
+    const stop = new AbortController();
+    const end = new Flush(run.parts).now(stop.signal);
+    await turn();
+    expect(run.hurries).toBe(1);
+    if (how === 'is over') run.pushed();
+    else stop.abort();
+    await end;
+    await vi.waitFor(() => expect(run.hurries).toBe(0));
   });
 
   it('says what no record names yet', async () => {

@@ -35,13 +35,13 @@ async function pushed({ closeAndRead, readAndAsk }: Between) {
   const root = { fd: fs.openSync(dir, 'r'), path: dir };
   const facts = (): FileFacts => factsBeneath(root, 'r.dat') as FileFacts;
   const files = new Files({
-    push: async (_, how): Promise<FileEvent> => {
+    push: async ({ pendingSinceMs }, how): Promise<FileEvent> => {
       if (read.length === 0) closeAndRead?.(dir);
       const fingerprint = facts();
       const content = fs.readFileSync(`${dir}/r.dat`, 'utf8');
       read.push(content);
       readAndAsk?.(dir);
-      if (how.isHeld(fingerprint)) return { kind: 'held' };
+      if (how.isHeld(fingerprint)) return { kind: 'held', sinceMs: pendingSinceMs };
       published.push(content);
       const durable = { fingerprint, md5: content, size: content.length };
       return { kind: 'stored', durable, atMs: Date.now(), tookMs: 0 };

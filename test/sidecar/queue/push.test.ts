@@ -29,11 +29,13 @@ test.each([
     { kind: 'unchanged', durable: { fingerprint, md5: 'm', size: 3 } },
   ],
   [{ kind: 'torn' } as const, { kind: 'torn', atMs: 150 }],
+  [{ kind: 'held' } as const, { kind: 'held', sinceMs: 50 }],
   [{ kind: 'gone' } as const, { kind: 'gone' }],
   [{ kind: 'has-writer' } as const, { kind: 'has-writer' }],
   [{ kind: 'refused', why: 'a link' } as const, { kind: 'refused', why: 'a link' }],
 ])('a push that ended as %j is that event of its file', (sent, event) => {
-  expect(endedPush(sent, 100, 150)).toEqual(event);
+  const fileState = { ...newFileState('a.dat', 'result', false), pendingSinceMs: 50 };
+  expect(endedPush(sent, fileState, { startedMs: 100, nowMs: 150 })).toEqual(event);
 });
 
 const HANDLE: PushHandle = {
