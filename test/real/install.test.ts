@@ -52,7 +52,7 @@ it('a run needs no package that the bundle holds', async () => {
   const dist = path.join(bare, 'dist');
   const onDemand = fs
     .readdirSync(dist)
-    .filter((name) => !/^(array|capture|flush|sidecar|worker)\./.test(name));
+    .filter((name) => !/^(array|capture|flush|many|sidecar|worker)\./.test(name));
   expect(onDemand.length).toBeGreaterThan(2);
   for (const name of onDemand) {
     // A first file takes the program of its own name (native/first.ts).
@@ -61,6 +61,25 @@ it('a run needs no package that the bundle holds', async () => {
     await run('node', [first], { cwd: bare, env: await withNode(undefined) });
     fs.rmSync(first);
   }
+});
+
+it('an array runs without them, too', async () => {
+  const store = path.join(dir, 'store-of-an-array');
+  const args = [
+    'array',
+    '--array',
+    '0-1',
+    '--to',
+    store,
+    '-r',
+    'r.dat',
+    '--',
+    'sh',
+    '-c',
+    'echo {index} > r.dat',
+  ];
+  await run(path.join(bare, 'bin/capture'), args, { cwd: dir, env: await withNode(undefined) });
+  expect(fs.readFileSync(path.join(store, 'r.dat.1'), 'utf8')).toBe('1\n');
 });
 
 describe.each(NODES.map((major): [string, string | undefined] => [major ?? 'this one', major]))(
