@@ -2,13 +2,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Deaths, openDeaths } from '../../src/native/deaths.ts';
 import { newDeferred } from '../../src/model/waiting.ts';
 
-/** Processes that wait, below a shell that waits for them. */
-async function grandchildren(count: number): Promise<readonly number[]> {
-  const script = `for n in $(seq ${count}); do sleep 3600 & echo $!; done; echo ready; wait; exec sleep 3600`;
+/** Processes that wait, below a shell that waits for them, or below a program that waits for nobody. */
+async function grandchildren(count: number, waits: 'wait' | ':' = 'wait'): Promise<readonly number[]> {
+  const script = `for n in $(seq ${count}); do sleep 3600 & echo $!; done; echo ready; ${waits}; exec sleep 3600`;
   const shell: ChildProcess = spawn('bash', ['-c', script], {
     stdio: ['ignore', 'pipe', 'ignore'],
     detached: true,
@@ -56,17 +57,21 @@ describe('deaths', () => {
     expect(told()).toBe(2);
   });
 
-  it('between two calls are told at once by the second one', async () => {
-    const [a = 0, b = 0] = await grandchildren(2);
+  it.each([
+    ['are told at once by the second one', ':', true],
+    ['cannot be heard if the process is gone already', 'wait', false],
+  ] as const)('between two calls %s', async (_, waits, isFollowed) => {
+    const [a = 0, b = 0] = await grandchildren(2, waits);
     const { deaths, next } = opened();
     expect(deaths.follow([a, b])).toBe(true);
     const first = next();
     process.kill(a, 'SIGKILL');
     await first;
     process.kill(b, 'SIGKILL');
+    if (!isFollowed) while (fs.existsSync(`/proc/${b}`)) await pause(10);
     const second = next();
-    expect(deaths.follow([b])).toBe(true);
-    await second;
+    expect(deaths.follow([b])).toBe(isFollowed);
+    if (isFollowed) await second;
   });
 
   it('of a process that is gone cannot be heard, nor of more than can be followed', async () => {
