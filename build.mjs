@@ -4,6 +4,8 @@
 // binaries): they alone are `dependencies` in package.json; what is bundled is a devDependency.
 import { spawnSync } from 'node:child_process';
 import {
+  copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -43,13 +45,24 @@ const PROCESSES = {
   worker: 'src/read/worker.ts',
   array: 'src/array/main.ts',
   many: 'src/many/main.ts',
+  queue: 'src/many/queue/main.ts',
+};
+/** What `capture template` prints: examples, which the tests run. */
+const TEMPLATES = {
+  array: 'jobs/array.yaml',
+  queue: 'jobs/queue.yaml',
+  slurm: 'slurm/array.sbatch',
+  kubernetes: 'kubernetes/native-sidecar.yaml',
+  'aws-batch': 'aws-batch/job-definition.yaml',
 };
 const FIRST_FILES = { capture: 'src/cli/first.ts' };
 const ON_DEMAND = {
   standalone: 'src/cli/standalone.ts',
+  job: 'src/cli/job/run-line.ts',
   log: 'src/log/log.ts',
   doctor: 'src/doctor/doctor.ts',
   report: 'src/array/report/template.ts',
+  board: 'src/many/queue/board-server.ts',
   metrics: 'src/metrics/metrics.ts',
   notify: 'src/notify/notify.ts',
   'wasm-md5': 'src/model/wasm-md5.ts',
@@ -122,6 +135,14 @@ async function reportPage() {
   return { markup: readFileSync(`${dir}/page.html`, 'utf8'), style, script };
 }
 
+function templates() {
+  const texts = Object.entries(TEMPLATES).map(([name, file]) => [
+    name,
+    readFileSync(path.join('examples', file), 'utf8'),
+  ]);
+  return Object.fromEntries(texts);
+}
+
 /** The text of a program, or of the first file of a process. */
 async function bundled(entry, define) {
   const { outputFiles } = await build({
@@ -139,7 +160,8 @@ async function bundled(entry, define) {
     minifySyntax: true,
     minifyWhitespace: true,
     legalComments: 'none',
-    external: ['koffi', 'zstd-napi', '@parcel/watcher'],
+    // BullMQ can do with other engines, and packs faster with binaries: none of that is ours.
+    external: ['koffi', 'zstd-napi', '@parcel/watcher', 'msgpackr-extract', 'pg'],
     define,
   });
   return outputFiles[0].text;
@@ -159,6 +181,7 @@ function programFile(source, compiled = Buffer.alloc(0)) {
 async function sourceOf(entry) {
   const text = await bundled(entry, {
     ...(entry === ON_DEMAND.report ? { REPORT_PAGE: JSON.stringify(await reportPage()) } : {}),
+    ...(entry === PROCESSES.many ? { JOB_TEMPLATES: JSON.stringify(templates()) } : {}),
     CAPTURE_VERSION: JSON.stringify(version),
     'import.meta.url': 'captureUrl',
   });
@@ -174,8 +197,8 @@ function firstFile(name, keepsCode) {
 }
 
 /**
- * What V8 makes of the programs in a run, by name: the run is one of a short task. A program that cannot run here is
- * built without: its starts take longer.
+ * What V8 makes of the programs in two runs, by name: an array of one short task, and that task alone. A program that
+ * cannot run here is built without: its starts take longer.
  */
 async function compiledByRuns(sources) {
   mkdirSync('node_modules/.cache', { recursive: true });
@@ -187,18 +210,24 @@ async function compiledByRuns(sources) {
     for (const [name, source] of Object.entries(sources))
       writeFileSync(path.join(dir, `${name}.code`), programFile(source));
     mkdirSync(path.join(dir, 'work'));
-    const args = ['--to', '../store', '--results', 'r.dat', '--checkpoints', 'k.chk', '--', 'true'];
-    const { status, stderr } = spawnSync(process.execPath, ['../capture.cjs', ...args], {
-      cwd: path.join(dir, 'work'),
-      encoding: 'utf8',
-    });
-    if (status !== 0)
-      process.stderr.write(`build: starts will take longer, a run here ended with ${status}: ${stderr}`);
+    const files = ['--results', 'r.dat', '--checkpoints', 'k.chk'];
+    // The run of one task comes last: what it makes of the launcher and the sidecar is kept.
+    runHere(dir, ['many.cjs', 'array', '--to', '../of-array', ...files, '--array', '0', '--scratch', dir]);
+    runHere(dir, ['capture.cjs', '--to', '../store', ...files]);
     const made = Object.keys(sources).filter((name) => existsSync(path.join(dir, `${name}.code.v8`)));
     return Object.fromEntries(made.map((name) => [name, readFileSync(path.join(dir, `${name}.code.v8`))]));
   } finally {
     rmSync(dir, { recursive: true });
   }
+}
+
+function runHere(dir, [program, ...args]) {
+  const { status, stderr } = spawnSync(process.execPath, [path.join(dir, program), ...args, '--', 'true'], {
+    cwd: path.join(dir, 'work'),
+    encoding: 'utf8',
+  });
+  if (status !== 0)
+    process.stderr.write(`build: starts will take longer, a run here ended with ${status}: ${stderr}`);
 }
 
 /** What V8 makes of all functions of a program: too much of a large one, most of whose functions are never called. */
@@ -220,6 +249,30 @@ function put(name, content) {
   stale.delete(name);
 }
 
+/** The page of `capture queue ui`, as its package ships it: files for a browser. */
+/** bull-board's page as we serve it: nothing comes from the internet, and an error keeps its lines. */
+function boardPage(page) {
+  const fonts = /<link href="https:[^>]*>\n?/;
+  const mended = page.replace(fonts, '<style>.error { white-space: pre-wrap }</style>\n');
+  if (mended === page || /(?:href|src)="(?:https?:)?\/\//.test(mended))
+    throw new Error('index.ejs of @bull-board/ui is not what it was: see what it loads from elsewhere');
+  return mended;
+}
+
+function putBoard() {
+  const from = path.dirname(requireHere.resolve('@bull-board/ui/package.json'));
+  const to = path.join(outdir, 'board.new');
+  rmSync(to, { recursive: true, force: true });
+  cpSync(path.join(from, 'dist'), path.join(to, 'dist'), { recursive: true });
+  const page = path.join(to, 'dist', 'index.ejs');
+  writeFileSync(page, boardPage(readFileSync(page, 'utf8')));
+  // It names the license, and whose it is.
+  copyFileSync(path.join(from, 'package.json'), path.join(to, 'package.json'));
+  rmSync(path.join(outdir, 'board'), { recursive: true, force: true });
+  renameSync(to, path.join(outdir, 'board'));
+  stale.delete('board');
+}
+
 const sources = Object.fromEntries(
   await Promise.all(Object.entries(PROGRAMS).map(async ([name, entry]) => [name, await sourceOf(entry)])),
 );
@@ -229,6 +282,7 @@ for (const name of WHOLE) compiled[name] ??= compiledWhole(sources[name]);
 for (const [name, source] of Object.entries(sources))
   put(`${name}.code`, programFile(source, compiled[name]));
 for (const name of Object.keys(PROCESSES)) put(`${name}.cjs`, await firstFile(name, false));
+putBoard();
 
 // Only now: a capture that runs from here must not lose its program in between.
 for (const name of stale) rmSync(path.join(outdir, name), { recursive: true });

@@ -1,9 +1,10 @@
-// The tests that need nothing but this machine, in two parts: `npm test` (quick) answers in three minutes, `npm run
+// The tests that need nothing but this machine, in two parts: `npm test` (quick) answers in some five minutes, `npm run
 // test:slow` takes what takes its time. By its file each test is found without a part: npx vitest run test/e2e/flush.test.ts.
 import { defineConfig } from 'vitest/config';
 
 /** Whole runs that a change of any line should see. The others wait for outages, deaths, notices and timers. */
 const QUICK_RUNS = [
+  'array',
   'companions-s3',
   'early-sidecar',
   'flush',

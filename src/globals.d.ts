@@ -4,3 +4,5 @@ declare const CAPTURE_VERSION: string;
 declare const CAPTURE_KEEPS_CODE: boolean;
 /** What `capture report` writes around its data: the sources in src/array/report/page, as the build has made them. */
 declare const REPORT_PAGE: { readonly markup: string; readonly style: string; readonly script: string };
+/** What `capture template` prints, by name: examples, as the build has found them. */
+declare const JOB_TEMPLATES: Readonly<Record<string, string>>;

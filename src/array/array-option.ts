@@ -1,11 +1,11 @@
 // Options of several commands: which indices there should be, and from when on one of them is stale.
 import { durationMs, type Reader } from '../cli/options/readers.ts';
-import { type IndexSet, parseIndexSet } from '../model/index-set.ts';
+import { type IndexSet, NO_INDEX_SET, parseIndexSet } from '../model/index-set.ts';
 import { STALE_AFTER } from './state.ts';
 
 const indexSet: Reader<IndexSet> = (text) => {
   const value = parseIndexSet(text);
-  return value === undefined ? { is: 'not a set of indices', example: '0-99 or 3,17-19,40-60:2' } : { value };
+  return value === undefined ? NO_INDEX_SET : { value };
 };
 
 /** The help is the command's own. */

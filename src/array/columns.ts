@@ -8,6 +8,8 @@ export interface Column {
 
 /** A cell that is wider pushes no other off the screen; the last may have all the rest. */
 const WIDEST_CELL = 32;
+/** A cell that is narrower tells nothing. */
+const LEAST_CELL = 10;
 const GAP = '  ';
 
 /** The head and a line for each row, of at most `width` characters. */
@@ -17,10 +19,11 @@ export function tableLines(
   width: number,
 ): readonly string[] {
   const all = [columns.map(({ title }) => title), ...rows];
-  const widths = columns.map((_, at) => {
+  const natural = columns.map((_, at) => {
     const most = at === columns.length - 1 ? Infinity : WIDEST_CELL;
     return all.reduce((widest, cells) => Math.max(widest, Math.min(most, (cells[at] ?? '').length)), 0);
   });
+  const widths = narrowed(natural, columns, width);
   return all.map((cells) => {
     const padded = columns.map(({ align }, at) => {
       const text = cut(cells[at] ?? '', widths[at] ?? 0);
@@ -28,6 +31,32 @@ export function tableLines(
     });
     return cut(padded.join(GAP).trimEnd(), width);
   });
+}
+
+/** The widest columns of text give way, so that at least the titles of all stand there: figures are never cut. */
+function narrowed(natural: readonly number[], columns: readonly Column[], width: number): readonly number[] {
+  const widths = [...natural];
+  const last = columns.length - 1;
+  const lastLeast = columns[last]?.align === 'left' ? columns[last].title.length : (natural[last] ?? 0);
+  const others = natural.slice(0, -1).reduce((sum, one) => sum + one + GAP.length, 0);
+  for (let over = others + lastLeast - width; over > 0; over -= 1) {
+    let widest = -1;
+    for (const [at, { align }] of columns.entries())
+      if (at < last && align === 'left' && (widths[at] ?? 0) > (widths[widest] ?? LEAST_CELL)) widest = at;
+    if (widest === -1) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+  }
+  return widths;
+}
+
+/** What fits a terminal that is drawn again and again: what has scrolled away cannot be drawn over. */
+export function fitted(lines: readonly string[], width: number, height: number): readonly string[] {
+  // The last row is the cursor's.
+  const most = Math.max(1, height - 1);
+  const all = lines.flatMap((line) => line.split('\n'));
+  const more = all.length - most + 1;
+  const kept = all.length <= most ? all : [...all.slice(0, most - 1), `and ${numberText(more)} more lines`];
+  return kept.map((line) => cut(line, width));
 }
 
 /** `9,412` */

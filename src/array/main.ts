@@ -2,9 +2,10 @@
 // carries it out, and exits with the status. A signal ends it: what it reads stays as it is.
 import { setMaxListeners } from 'node:events';
 import { ARRAY_COMMAND_NAMES, type ArrayCommandName } from '../cli/array-commands.ts';
+import { failed } from '../cli/failed.ts';
 import { nearestWord } from '../model/nearest.ts';
 import { openLog, type Log } from '../log/log.ts';
-import { CaptureError, reasonOf } from '../model/errors.ts';
+import { CaptureError } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import type { LogSettings } from '../model/format/settings.ts';
 import { prepareMd5 } from '../model/md5.ts';
@@ -12,7 +13,6 @@ import { showPath } from '../model/path.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { ownArguments, ownEnvironment } from '../native/start.ts';
 import { openStops } from '../native/stops.ts';
-import { StoreError } from '../store/contract/store.ts';
 import type { CarryOut } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { parseLine, type ParsedLine } from './line.ts';
@@ -39,7 +39,7 @@ async function main(): Promise<ExitStatus> {
     await out.flush();
     return status;
   } catch (error) {
-    return failed(error, log);
+    return error instanceof ReaderGone ? READER_GONE : failed(error, log);
   } finally {
     // Whatever failed, what was written before is not lost.
     await out.flush().catch(() => undefined);
@@ -100,20 +100,4 @@ async function untilStopped(carryOut: CarryOut, { log, out, stopping }: Around):
   } finally {
     stops.close();
   }
-}
-
-function failed(error: unknown, log: Log): ExitStatus {
-  if (error instanceof ReaderGone) return READER_GONE;
-  if (error instanceof CaptureError || error instanceof StoreError) {
-    const status = error instanceof CaptureError ? error.status : EXIT.unavailable;
-    log.error(error.message, { event: 'refused', hint: error.hint, status });
-    return status;
-  }
-  const stack = error instanceof Error ? (error.stack ?? '') : '';
-  log.error(`internal error: ${reasonOf(error)}`, {
-    event: 'refused',
-    hint: `report it as a bug, with this: ${stack.split('\n').slice(1, 4).join(' ').trim()}`,
-    status: EXIT.internal,
-  });
-  return EXIT.internal;
 }

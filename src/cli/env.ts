@@ -3,6 +3,7 @@ import { SHIM_VARIABLES } from '../launch/inherited.ts';
 import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 import { nearestWord } from '../model/nearest.ts';
+import { OF_MANY } from './job/keys.ts';
 import { OPTION_NAMES } from './options.ts';
 import { envNameOf, type Given, type GivenOf, type Option } from './options/spec.ts';
 
@@ -53,7 +54,9 @@ function readVariable({ kind }: Option, text: string): readonly string[] | undef
 /** Variables that look like a mistyped one of ours. Without a warning nobody would see that they do nothing. */
 export function mistypedVariables(env: NodeJS.ProcessEnv): readonly Mistake[] {
   const ours = OPTION_NAMES.map(envNameOf);
-  const known = new Set<string>([...ours, ...SHIM_VARIABLES]);
+  // CAPTURE_QUEUE stands in many a profile.
+  const ofMany = Object.keys(OF_MANY).map(envNameOf);
+  const known = new Set<string>([...ours, ...ofMany, ...SHIM_VARIABLES]);
   return Object.keys(env)
     .filter((name) => name.startsWith('CAPTURE_') && !known.has(name))
     .flatMap((name) => {

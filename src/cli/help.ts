@@ -25,7 +25,12 @@ const ABOUT: Readonly<Record<CommandName, string>> = {
 
 const COMMAND_LINES: readonly (readonly [usage: string, what: string])[] = [
   ['[options] -- <task>', 'run a task with capture beside it'],
+  ['run <job.yaml> [options]', 'run one task of a job file'],
   ['array [options]', 'run all tasks of an array on this machine'],
+  ['submit [options]', 'put an array into a queue, for several machines'],
+  ['worker [options]', 'run tasks of a queue on this machine'],
+  ['queue <command>', 'status, ui, cancel, retry, drain: what is in a queue'],
+  ['template [name]', 'a commented job file to begin with, or a job script'],
   ['watch [options]', 'capture beside a task that somebody else runs'],
   ['flush [options]', "wait until all that is closed is stored (for the task's scripts)"],
   ['restore [options]', 'only bring inputs and checkpoint into the work directory'],

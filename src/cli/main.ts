@@ -12,7 +12,7 @@ import { clockMs } from '../native/clock.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { ownArguments, ownEnvironment } from '../native/start.ts';
 import type { StartedSidecar } from '../launch/sidecar-start.ts';
-import { parseCommandLine, type Parsed } from './parse.ts';
+import { isJobFile, parseCommandLine, type Parsed } from './parse.ts';
 import { allSaid, print, say, type SayLevel } from './say.ts';
 import type { DryRunLine } from './standalone.ts';
 
@@ -32,7 +32,7 @@ export async function runAndExit(startedSidecar: StartedSidecar | undefined): Pr
 
 async function main(startedSidecar?: StartedSidecar): Promise<ExitStatus> {
   try {
-    const parsed = parseCommandLine(ownArguments(), ownEnvironment(), currentDirectory());
+    const parsed = await parseOwnLine();
     switch (parsed.kind) {
       case 'help':
       case 'version':
@@ -47,6 +47,16 @@ async function main(startedSidecar?: StartedSidecar): Promise<ExitStatus> {
   } catch (error) {
     return failed(error, say);
   }
+}
+
+async function parseOwnLine(): Promise<Parsed> {
+  const [argv, env, cwd] = [ownArguments(), ownEnvironment(), currentDirectory()];
+  if (argv[0] !== 'run' || !isJobFile(argv[1] ?? '')) return parseCommandLine(argv, env, cwd);
+  const { parseRunLine } = await import('./job/run-line.ts');
+  const line = parseRunLine(argv, env, cwd);
+  // The task has it from us.
+  Object.assign(process.env, line.env);
+  return line.parsed;
 }
 
 async function begin(asked: Asked): Promise<ExitStatus> {

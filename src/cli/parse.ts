@@ -70,6 +70,11 @@ export function parseCommandLine(
   return { kind: 'run', task: { command: program ?? '', args: taskArgs }, ...asked };
 }
 
+/** `job.yaml`, as the first word behind `capture run`, `array` or `submit` (cli/job); no option is one. */
+export function isJobFile(word: string): boolean {
+  return /^[^-].*\.ya?ml$/is.test(word);
+}
+
 /**
  * What the watch that takes the attempt over would find wrong with the same options. In a pod that would be too late:
  * the task is at work by then, or waits for a container that never starts.
@@ -99,7 +104,20 @@ function split(argv: readonly string[]): {
 }
 
 /** What a first word may have been meant to be. */
-const WORDS = ['run', 'array', 'watch', 'flush', 'restore', ...ARRAY_COMMAND_NAMES, 'help', 'version'];
+const WORDS = [
+  'run',
+  'array',
+  'submit',
+  'worker',
+  'queue',
+  'template',
+  'watch',
+  'flush',
+  'restore',
+  ...ARRAY_COMMAND_NAMES,
+  'help',
+  'version',
+];
 
 /**
  * A first word that is nearly one of ours, or a task without its `--`. Only this mistake is said: the others would be
@@ -108,6 +126,8 @@ const WORDS = ['run', 'array', 'watch', 'flush', 'restore', ...ARRAY_COMMAND_NAM
 function strangeWord(word: string | undefined, hasTask: boolean): Mistake | undefined {
   if (word === undefined || word.startsWith('-')) return undefined;
   const meant = nearestWord(word, WORDS);
+  if (meant === undefined && isJobFile(word))
+    return { message: `what shall be done with '${showPath(word)}'?`, hint: ofJobFile(word) };
   if (meant === undefined && hasTask) return undefined;
   if (meant === undefined) return { message: `-- is missing before '${showPath(word)}'`, hint: asTask(word) };
   const isOption = meant === 'help' || meant === 'version';
@@ -155,7 +175,13 @@ function wordMistakes(
   return mistakes;
 }
 
+function ofJobFile(word: string): string {
+  const file = showPath(word);
+  return `capture array ${file}, or one task of it: capture run ${file} --index 0`;
+}
+
 function beforeTask(word: string): string {
+  if (isJobFile(word)) return `a job file comes first: capture run ${showPath(word)}`;
   return word === 'watch' || word === 'restore'
     ? `the command comes first: capture ${word} [options]`
     : `the task stands behind --: ${asTask(word)}`;

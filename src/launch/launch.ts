@@ -7,7 +7,9 @@ import { compileManifest } from '../model/file/manifest.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import type { TaskEnd } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
+import { SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
 import { numberOfSignal } from '../native/ended.ts';
+import { adoptRunnersClock } from '../native/clock.ts';
 import { nextByteOf } from '../native/open-files.ts';
 import { sendSignal, setOpenFilesLimit, signalAtDeathOf } from '../native/processes.ts';
 import { ownEnvironment } from '../native/start.ts';
@@ -65,6 +67,7 @@ interface Launch extends LaunchOptions {
  */
 export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const { settings } = options;
+  adoptRunnersClock(process.env);
   const file = findCommand(options.task.command, settings.workdir, process.env['PATH']);
   const inherited = readInherited(process.env);
   if (inherited.openFilesLimit !== undefined) setOpenFilesLimit(inherited.openFilesLimit);
@@ -79,13 +82,14 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     settings.outputLimitBytes === undefined
       ? undefined
       : ([nextByteOf(process.pid, 1), nextByteOf(process.pid, 2)] as const);
-  const sidecar = new SidecarProcess({ entry, started, settings, outputsFrom, ownChildren });
+  const shared = process.env[SIDECAR_VARIABLE];
+  const sidecar = new SidecarProcess({ entry, started, shared, settings, outputsFrom, ownChildren });
   const say: LaunchOptions['say'] = (line, level, fields) =>
     options.say(line, level, { attempt: sidecar.attempt(), ...fields });
   const tell: SidecarProcess['tell'] = (message) => sidecar.tell(message);
   const supervision = new Supervision({ settings, sharesGroup, tell, say });
   const signals = listenForSignals(options.ignoredSignals, (signal) => supervision.received(signal));
-  endWithRunner(process.env[RUNNER_VARIABLE]);
+  endWithRunner(runner());
   sidecar.start({
     heard: (news) => supervision.heard(news),
     warn: (line, hint) => say(line, 'warn', { event: 'sidecar-restarted', hint }),
@@ -118,6 +122,11 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   }
 }
 
+/** The pid of the `capture array` that has started us. */
+function runner(): string | undefined {
+  return process.env[RUNNER_VARIABLE];
+}
+
 /** Of a `capture array` that dies nobody would account for its tasks: its death is a preemption of each. */
 function endWithRunner(pid: string | undefined): void {
   if (pid !== undefined && !signalAtDeathOf(Number(pid), 'SIGTERM')) sendSignal(process.pid, 'SIGTERM');
@@ -148,7 +157,13 @@ async function run(launched: Launch): Promise<ExitStatus> {
     usage: usageOfBoth(launched.orphans.usage, task.usage()),
   });
   const ending = supervision.isFenced ? await sidecar.endedWithin(FENCED_GOODBYE_MS) : await sidecar.ended;
-  return supervision.isFenced ? EXIT.fenced : verdict(ending, statusOf(end), launched.settings);
+  if (supervision.isFenced) return EXIT.fenced;
+  const { settings } = launched;
+  const status = verdict(ending, statusOf(end), settings);
+  const isAgain = lastCall.preempted() || status === settings.preemptedStatus;
+  const isSaved = ending.kind === 'ended' && ending.isSaved;
+  // A runner removes the work directory of what is only to be run again.
+  return runner() !== undefined && isAgain && !isSaved ? EXIT.notStored : status;
 }
 
 async function start(launched: Launch, opening: Extract<Opening, { kind: 'ready' }>): Promise<Task> {

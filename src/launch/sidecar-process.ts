@@ -1,6 +1,5 @@
-// Keeps one sidecar running: starts it, speaks to it, and replaces it if it dies, so that neither its crash nor its
-// absence touches the task. It never decides about the task.
-import type { ChildProcess } from 'node:child_process';
+// Keeps one sidecar at work: starts it, or connects to the one that the tasks of this machine share; speaks to it, and
+// replaces it if it dies, so that neither its crash nor its absence touches the task. It never decides about the task.
 import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, News, OutputsFrom, ToSidecar } from '../model/format/messages.ts';
@@ -8,14 +7,16 @@ import type { Settings } from '../model/format/settings.ts';
 import { formatMs } from '../model/units.ts';
 import { type BackOff, newDeferred, pauseAfter } from '../model/waiting.ts';
 import { clockMs, clockOffsetMs } from '../native/clock.ts';
+import { withoutShim } from './inherited.ts';
+import { type Gone, linkToChild, linkToShared, type SidecarLink } from './sidecar-link.ts';
 import { type StartedSidecar, startSidecar } from './sidecar-start.ts';
 
 const RESTART: BackOff = { firstMs: 100, mostMs: 10_000 };
 /** So many deaths within this time are no accident: then it stays down. */
 const DEATHS = 5;
 const DEATHS_WITHIN_MS = 10 * 60_000;
-/** After its last word it only has to exit. */
-const EXIT_WITHIN_MS = 2000;
+/** A shared one may die of another task. After so many of those deaths we have one of our own. */
+const SHARED_DEATHS = 3;
 
 export type Opening = Extract<FromSidecar, { readonly kind: 'ready' | 'done-already' }>;
 /** `lost`: it died too often, nobody records any more. */
@@ -26,6 +27,8 @@ export interface SidecarOptions {
   readonly entry: string;
   /** One that has been started before; it runs that module. */
   readonly started: StartedSidecar | undefined;
+  /** The socket of the one that the tasks of this machine share. */
+  readonly shared: string | undefined;
   readonly settings: Settings;
   readonly outputsFrom: OutputsFrom | undefined;
   /** Running children that we started ourselves; kept up to date here. */
@@ -45,7 +48,9 @@ export class SidecarProcess {
   readonly #told = new Map<ToSidecar['kind'], ToSidecar>();
   readonly #deathsAtMs: number[] = [];
   #attempt: number | undefined;
-  #child: ChildProcess | undefined;
+  #link: SidecarLink | undefined;
+  /** Undefined from when we have one of our own. */
+  #shared: string | undefined;
   #restart: NodeJS.Timeout | undefined;
   #isOver = false;
   /** The one that has been started before, until we take it. */
@@ -54,6 +59,7 @@ export class SidecarProcess {
   constructor(options: SidecarOptions) {
     this.#options = options;
     this.#waiting = options.started;
+    this.#shared = options.shared;
   }
 
   /** Rejects with the reason if it refuses, or dies before it is ready. */
@@ -78,8 +84,9 @@ export class SidecarProcess {
     }
   }
 
+  /** Of a child of ours. */
   pid(): number | undefined {
-    return this.#child?.pid;
+    return this.#link?.pid;
   }
 
   /** Undefined before it is ready. */
@@ -89,30 +96,30 @@ export class SidecarProcess {
 
   /** To be called once, and closed by the caller. A replacement starts by itself. */
   start(events: SidecarEvents): void {
-    let started: StartedSidecar;
+    let link: SidecarLink;
     try {
-      started = this.#waiting ?? startSidecar(this.#options.entry);
+      link = this.#open((message) => this.#hear(message, events));
     } catch (error) {
       return this.#replace(reasonOf(error), events); // ENOMEM is thrown at once; the task must not notice
     }
-    this.#waiting = undefined;
-    const { child } = started;
-    this.#child = child;
-    noteOwn(child, this.#options.ownChildren);
-    child.on('message', (message) => this.#hear(message as FromSidecar, events));
-    void started.gone.then((how) => {
-      this.#child = undefined;
-      if (!this.#isOver) this.#replace(how, events);
+    this.#link = link;
+    void link.gone.then((gone) => {
+      this.#link = undefined;
+      if (!this.#isOver) this.#lost(gone, events);
     });
     const { settings, outputsFrom } = this.#options;
-    send(child, {
+    // Its own environment is the runner's.
+    const env =
+      this.#shared !== undefined && settings.verify !== undefined ? withoutShim(process.env) : undefined;
+    link.send({
       kind: 'start',
       settings,
       attempt: this.#attempt,
       clockOffsetMs: clockOffsetMs(),
       outputsFrom,
+      env,
     });
-    for (const message of this.#told.values()) send(child, message);
+    for (const message of this.#told.values()) link.send(message);
   }
 
   /** Sent now, and again to every replacement. */
@@ -120,18 +127,34 @@ export class SidecarProcess {
     const before = this.#told.get(message.kind);
     // The last call stays the last call, whatever signal follows it.
     if (!isLastCall(before) || isLastCall(message)) this.#told.set(message.kind, message);
-    if (this.#child !== undefined) send(this.#child, message);
+    this.#link?.send(message);
   }
 
   /** Lets it exit, or ends it; resolves when it is gone. */
   async close(): Promise<void> {
     this.#isOver = true;
     clearTimeout(this.#restart);
-    if (this.#child !== undefined) await endOf(this.#child);
+    await this.#link?.close();
+  }
+
+  #open(hear: (message: FromSidecar) => void): SidecarLink {
+    if (this.#shared !== undefined) return linkToShared(this.#shared, hear);
+    const { entry, ownChildren } = this.#options;
+    const started = this.#waiting ?? startSidecar(entry);
+    this.#waiting = undefined;
+    return linkToChild(started, hear, ownChildren);
+  }
+
+  #lost({ how, wasThere }: Gone, events: SidecarEvents): void {
+    if (wasThere) return this.#replace(how, events);
+    this.#shared = undefined;
+    events.warn(`the sidecar of all tasks is gone (${how}): this one starts its own`);
+    this.start(events);
   }
 
   #replace(how: string, events: SidecarEvents): void {
-    if (this.#attempt === undefined) return this.#fail(diedTooEarly(how));
+    // A shared one may have died of another task, and this one has not begun.
+    if (this.#attempt === undefined && this.#shared === undefined) return this.#fail(diedTooEarly(how));
     const nowMs = clockMs();
     this.#deathsAtMs.push(nowMs);
     const recent = this.#deathsAtMs.filter((atMs) => nowMs - atMs < DEATHS_WITHIN_MS).length;
@@ -143,8 +166,10 @@ export class SidecarProcess {
       );
       return this.#ended.resolve({ kind: 'lost' });
     }
+    if (recent >= SHARED_DEATHS) this.#shared = undefined;
     const waitMs = pauseAfter(RESTART, recent - 1);
-    events.warn(`the sidecar died (${how}); the task goes on, a new one starts in ${formatMs(waitMs)}`);
+    const goesOn = this.#attempt === undefined ? '' : 'the task goes on, ';
+    events.warn(`the sidecar died (${how}); ${goesOn}a new one starts in ${formatMs(waitMs)}`);
     this.#restart = setTimeout(() => this.start(events), waitMs);
   }
 
@@ -182,23 +207,6 @@ export class SidecarProcess {
   }
 }
 
-function noteOwn(child: ChildProcess, ownChildren: Set<number>): void {
-  const { pid } = child;
-  if (pid === undefined) return;
-  if (hasEnded(child)) return void ownChildren.delete(pid);
-  ownChildren.add(pid);
-  child.once('exit', () => ownChildren.delete(pid));
-}
-
-function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null;
-}
-
-/** A channel that breaks is no error of its own: the sidecar's exit follows and is what counts. */
-function send(child: ChildProcess, message: ToSidecar): void {
-  if (child.connected) child.send(message, () => undefined);
-}
-
 function isLastCall(message: ToSidecar | undefined): boolean {
   return message?.kind === 'task-signalled' && message.lastCall;
 }
@@ -211,13 +219,4 @@ function diedTooEarly(how: string): CaptureError {
       hint: '--log-level debug says more; is the node out of memory or processes?',
     },
   );
-}
-
-async function endOf(child: ChildProcess): Promise<void> {
-  if (child.pid === undefined || hasEnded(child)) return;
-  const exited = new Promise((resolve) => child.once('exit', resolve));
-  const late = setTimeout(() => child.kill('SIGKILL'), EXIT_WITHIN_MS);
-  if (child.connected) child.disconnect();
-  await exited;
-  clearTimeout(late);
 }

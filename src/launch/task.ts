@@ -6,6 +6,7 @@ import path from 'node:path';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { TaskEnd, Usage } from '../model/format/messages.ts';
+import { CLOCK_VARIABLE, SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
 import { encodePath, showPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import { reapedChild } from '../native/ended.ts';
@@ -44,7 +45,7 @@ export function findCommand(command: string, workdir: string, searchPath = DEFAU
   const where = command.includes('/') ? `in ${showPath(workdir)}` : 'in PATH';
   throw new CaptureError(EXIT.notFound, `cannot run ${showPath(command) || "''"}: no such command ${where}`, {
     hint: command.includes('/')
-      ? undefined
+      ? 'check the name, or give the whole path'
       : `a program of the work directory is named ./${showPath(command)}`,
   });
 }
@@ -144,6 +145,8 @@ function startFailure(options: TaskOptions, cause: unknown): CaptureError {
 
 /** The process that runs many tasks, and has started this one (src/many). */
 export const RUNNER_VARIABLE = 'CAPTURED_RUNNER';
+/** What it says to its launchers is not for the captures that a task may start. */
+const RUNNER_VARIABLES = [RUNNER_VARIABLE, SIDECAR_VARIABLE, CLOCK_VARIABLE];
 
 /** What the task's environment says of this run; jobs that it submits must not inherit our index. */
 export function taskEnvironment(
@@ -156,7 +159,12 @@ export function taskEnvironment(
     readonly socket: string | undefined;
   },
 ): NodeJS.ProcessEnv {
-  const dropped = new Set<string>([...SHIM_VARIABLES, 'CAPTURE_INDEX', 'CAPTURED_SOCKET', RUNNER_VARIABLE]);
+  const dropped = new Set<string>([
+    ...SHIM_VARIABLES,
+    'CAPTURE_INDEX',
+    'CAPTURED_SOCKET',
+    ...RUNNER_VARIABLES,
+  ]);
   return {
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.has(name))),
     CAPTURED_INDEX: run.index ?? '',

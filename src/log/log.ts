@@ -34,18 +34,20 @@ const ERROR = 50;
 /**
  * Opens the log that the settings ask for: on stderr, or in a file, to which lines are appended. With a file, only
  * errors go to stderr as well. A line is out before the call returns. If nobody reads, it waits in a bounded queue;
- * from a full queue the oldest lines are dropped and counted.
+ * from a full queue the oldest lines are dropped and counted. `stderrFd`: of the process whose messages they are; its
+ * owner closes it.
  *
  * @throws CaptureError with status 64 when the file cannot be opened.
  */
-export function openLog(settings: LogSettings, index?: string): Log {
-  const fd = settings.file === undefined ? STDERR : openFile(settings.file);
-  const now = (): Date | undefined => (fd === STDERR && tty.isatty(STDERR) ? undefined : new Date());
+export function openLog(settings: LogSettings, index?: string, stderrFd = STDERR): Log {
+  const fd = settings.file === undefined ? stderrFd : openFile(settings.file);
+  const now = (): Date | undefined => (fd === stderrFd && tty.isatty(stderrFd) ? undefined : new Date());
   const sayDropped =
     settings.format === 'json' ? droppedJson : (count: number): string => droppedLine(count, now());
-  const stderr = new Outlet(STDERR, sayDropped);
-  const main = fd === STDERR ? stderr : new Outlet(fd, sayDropped);
-  const logger = pino({ level: settings.level }, destinationOf(settings, main, stderr));
+  const stderr = new Outlet(stderrFd, sayDropped);
+  const main = fd === stderrFd ? stderr : new Outlet(fd, sayDropped);
+  const destination = destinationOf(settings, main, { outlet: stderr, isTerminal: tty.isatty(stderrFd) });
+  const logger = pino({ level: settings.level }, destination);
   logger.setBindings({ index });
   const at =
     (level: MessageLevel): Log[MessageLevel] =>
@@ -57,20 +59,22 @@ export function openLog(settings: LogSettings, index?: string): Log {
     warn: at('warn'),
     error: at('error'),
     ofAttempt: (attempt) => logger.setBindings({ attempt }),
-    draw: wantsDrawing(settings)
+    draw: wantsDrawing(settings, stderrFd)
       ? (text) => {
           if (!stderr.isWaiting) stderr.write(text);
         }
       : undefined,
     close: async () => {
       await Promise.all([main.drain(), stderr.drain()]);
-      if (fd !== STDERR) fs.closeSync(fd);
+      main.close();
+      if (stderr !== main) stderr.close();
+      if (fd !== stderrFd) fs.closeSync(fd);
     },
   };
 }
 
-function wantsDrawing({ format, level }: LogSettings): boolean {
-  return format === 'text' && (level === 'info' || level === 'debug') && tty.isatty(STDERR);
+function wantsDrawing({ format, level }: LogSettings, stderrFd: number): boolean {
+  return format === 'text' && (level === 'info' || level === 'debug') && tty.isatty(stderrFd);
 }
 
 function openFile(file: string): number {
@@ -95,8 +99,11 @@ interface Destination {
   write(json: string): void;
 }
 
-function destinationOf(settings: LogSettings, main: Outlet, stderr: Outlet): Destination {
-  const isTerminal = tty.isatty(STDERR);
+function destinationOf(
+  settings: LogSettings,
+  main: Outlet,
+  { outlet: stderr, isTerminal }: { readonly outlet: Outlet; readonly isTerminal: boolean },
+): Destination {
   const destination: Destination = {
     [METADATA]: true,
     lastLevel: 0,

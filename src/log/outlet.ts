@@ -27,6 +27,7 @@ export class Outlet {
   #outEver = 0;
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   /** `sayDropped` gives the line that stands for so many dropped messages. */
   constructor(fd: number, sayDropped: (count: number) => string) {
@@ -41,7 +42,7 @@ export class Outlet {
 
   /** Takes the whole text and never waits. Keeps the order; text is lost if nobody can read it any more. */
   write(text: string): void {
-    if (text === '') return;
+    if (text === '' || this.#isClosed) return;
     this.#put({ bytes: Buffer.from(text, 'utf8'), messages: 1 }, this.#queue.length);
     if (this.#timer === undefined) this.#flush();
     while (this.#queuedBytes > MOST_BYTES && this.#dropOldest());
@@ -59,6 +60,14 @@ export class Outlet {
     }
   }
 
+  /** What still waits is lost, and what comes: the descriptor may be somebody else's by then. */
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#queue.length = 0;
+    this.#tryWrite?.close();
+  }
+
   #put(waiting: Waiting, at: number): void {
     this.#queue.splice(at, 0, waiting);
     this.#queuedBytes += waiting.bytes.length;
@@ -69,7 +78,7 @@ export class Outlet {
     this.#timer = undefined;
     this.#tryWrite ??= openTryWrite(this.#fd);
     for (let first = this.#first(); first !== undefined; first = this.#first()) {
-      const taken = this.#tryWrite(first.bytes.subarray(this.#out));
+      const taken = this.#tryWrite.write(first.bytes.subarray(this.#out));
       if (taken === 0) {
         this.#timer = setTimeout(() => this.#flush(), LOOK_AGAIN_MS).unref();
         return;

@@ -8,13 +8,14 @@ import { Durations } from '../model/many/eta.ts';
 import type { Halting } from '../model/many/halt.ts';
 import { showCommand } from '../model/many/placeholders.ts';
 import type { Fate, Plan } from '../model/many/plan.ts';
-import { formatBytes } from '../model/units.ts';
+import { formatBytes, plural } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
 import type { JoblogFile } from './joblog-file.ts';
 import { lastLines } from './last-lines.ts';
 import { type Asked, withoutOwn } from './line.ts';
 import type { NextTask, TaskSource, TooLarge } from './runner.ts';
 import type { Scratch } from './scratch.ts';
+import { mayShareSidecar, type SharedSidecar } from './shared-sidecar.ts';
 import { failedSlot, openSlot, type Slot, type SlotEnd } from './slot.ts';
 
 export interface ArraySourceOptions {
@@ -28,6 +29,7 @@ export interface ArraySourceOptions {
   readonly entry: string;
   /** Running children that we started ourselves. */
   readonly ownChildren: Set<number>;
+  readonly sidecar: SharedSidecar | undefined;
   /** Options of each run beside those that were given: where it hears of notices. */
   readonly added: readonly string[];
 }
@@ -35,8 +37,6 @@ export interface ArraySourceOptions {
 export class ArraySource implements TaskSource {
   readonly durations = new Durations();
   readonly #options: ArraySourceOptions;
-  /** What these have made is not all stored (74): only their work directory has it. */
-  readonly #unsaved = new Set<number>();
 
   constructor(options: ArraySourceOptions) {
     this.#options = options;
@@ -49,12 +49,14 @@ export class ArraySource implements TaskSource {
     return { index, needs: asked.needs };
   }
 
+  nameOf(index: number): string {
+    return `index ${index}`;
+  }
+
   async start(index: number): Promise<Slot> {
-    const { plan, scratch, log } = this.#options;
+    const { plan, scratch } = this.#options;
     plan.started(index, clockMs());
     try {
-      if (this.#unsaved.delete(index))
-        log.warn(`what index ${index} could not store stays in ${await scratch.setAside(index)}`);
       await scratch.prepare(index);
       return this.#open(index);
     } catch (error) {
@@ -63,16 +65,21 @@ export class ArraySource implements TaskSource {
   }
 
   async ended(slot: Slot, end: SlotEnd, tooLarge: TooLarge | undefined): Promise<void> {
-    const { plan } = this.#options;
+    const { plan, scratch } = this.#options;
     const { index } = slot;
     // No retry gives it more memory.
     const kind = tooLarge === undefined || end.kind === 'done' ? end.kind : 'not-started';
     this.#note(slot, end);
     const why = tooLarge === undefined ? whyOf(end) : tooLargeText(tooLarge);
-    if (end.status === EXIT.notStored) this.#unsaved.add(index);
-    else if (kind !== 'failed' && kind !== 'not-started') await this.#remove(index);
+    // What it has made is not all stored: only its work directory has it.
+    const isUnsaved = end.kind !== 'done' && end.kind !== 'fenced' && scratch.isUnsaved(index);
+    if (!isUnsaved && kind !== 'failed' && kind !== 'not-started') await this.#remove(index);
     if (kind === 'done') this.durations.add(end.runtimeMs);
-    this.#say(index, plan.ended(index, { ...end, kind }), why);
+    const before = plan.halting();
+    const fate = plan.ended(index, { ...end, kind });
+    this.#say(index, fate, why);
+    if (before === 'no') this.#sayHalt(plan.halting());
+    if (isUnsaved && fate !== 'failed') this.#setAside(index);
   }
 
   refused(index: number, why: string): void {
@@ -92,7 +99,7 @@ export class ArraySource implements TaskSource {
   }
 
   #open(index: number): Slot {
-    const { asked, scratch, env, entry, added, ownChildren } = this.#options;
+    const { asked, scratch, env, entry, added, ownChildren, sidecar } = this.#options;
     const { argv, env: columns } = asked.tasks.commandOf(index);
     const { endRules, preemptedStatus } = asked.settings;
     return openSlot({
@@ -109,6 +116,7 @@ export class ArraySource implements TaskSource {
       env: { ...withoutOwn(env), ...columns, CAPTURED_SUBMIT_DIR: asked.cwd },
       cwd: asked.cwd,
       logFile: scratch.logOf(index),
+      sidecar: mayShareSidecar(columns) ? sidecar : undefined,
       lockFd: scratch.lockFd,
       nice: asked.nice,
       entry,
@@ -129,6 +137,13 @@ export class ArraySource implements TaskSource {
       signal,
       command: showCommand(this.#options.asked.tasks.commandOf(index).argv),
     });
+  }
+
+  /** Before the next try, and before we may be killed: the next runner leaves it where it is, too. */
+  #setAside(index: number): void {
+    const { scratch, log } = this.#options;
+    const aside = scratch.setAside(index);
+    if (aside !== undefined) log.warn(`what index ${index} could not store stays in ${aside}`);
   }
 
   async #remove(index: number): Promise<void> {
@@ -152,21 +167,25 @@ export class ArraySource implements TaskSource {
         return log.warn(`index ${index} is at work in another attempt: it is left to that one`, fields);
       case 'retry':
         log.warn(`index ${index} ${why}: try ${plan.startsOf(index)} of ${asked.retries + 1}`, fields);
-        return this.#sayLastLines(index);
-      case 'failed':
-        log.error(
-          `index ${index} ${why}; kept: ${scratch.workdirOf(index)} and ${scratch.logOf(index)}`,
-          fields,
-        );
-        scratch.keep(index);
-        return this.#sayLastLines(index);
+        return this.#sayLines(index, lastLines(scratch.logOf(index)));
+      case 'failed': {
+        const kept = scratch.keep(index);
+        log.error(`index ${index} ${why}; kept: ${kept.join(' and ')}`, fields);
+        return this.#sayLines(index, lastLines(kept.at(-1) ?? ''));
+      }
     }
   }
 
-  #sayLastLines(index: number): void {
-    const { scratch, log } = this.#options;
-    for (const line of lastLines(scratch.logOf(index)))
-      log.info(`  ${index}: ${line}`, { index: String(index) });
+  #sayHalt(how: Halting): void {
+    if (how === 'no') return;
+    const { log, plan } = this.#options;
+    const rest = how === 'now' ? ', and those that run are told to end' : '; those that run go on';
+    log.warn(`${plural(plan.counts().failed, 'task')} failed: --halt says that no more are started${rest}`);
+  }
+
+  #sayLines(index: number, lines: readonly string[]): void {
+    const { log } = this.#options;
+    for (const line of lines) log.info(`  ${index}: ${line}`, { index: String(index) });
   }
 }
 

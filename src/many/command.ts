@@ -5,11 +5,11 @@ import { openHeard } from '../array/place.ts';
 import { stateOf, STALE_AFTER_MS } from '../array/state.ts';
 import { survey } from '../array/survey.ts';
 import { readInherited } from '../launch/inherited.ts';
-import { adoptOrphans } from '../launch/leftovers.ts';
 import { findCommand } from '../launch/task.ts';
 import type { Log } from '../log/log.ts';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import type { LifeNumbers } from '../model/format/shared-sidecar.ts';
 import { hasIndex, indicesOf, numberOfIndex } from '../model/index-set.ts';
 import { showCommand } from '../model/many/placeholders.ts';
 import { Plan } from '../model/many/plan.ts';
@@ -17,15 +17,16 @@ import { formatBytes, plural } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
 import { notify } from '../notify/notify.ts';
 import { ArraySource } from './array-source.ts';
+import { type Beside, withSidecar } from './beside.ts';
 import { type JoblogFile, openJoblog } from './joblog-file.ts';
-import type { Asked } from './line.ts';
+import { type Asked, withoutOwn } from './line.ts';
 import { thisMachine, type ThisMachine } from './machine.ts';
 import { openSharedNotice } from './notice.ts';
 import { openPushes, type Pushes } from './pushes.ts';
 import { Runner, whyNever } from './runner.ts';
 import { openScratch, type Scratch } from './scratch.ts';
 import type { Push } from './slot.ts';
-import { openView, progressText, type Shown } from './view.ts';
+import { openView, progressText, type Shown, type View } from './view.ts';
 
 /** What the command works with. */
 export interface Tools {
@@ -35,6 +36,8 @@ export interface Tools {
   readonly env: NodeJS.ProcessEnv;
   /** The module that runs one task. */
   readonly entry: string;
+  /** The module of the sidecar. */
+  readonly sidecarEntry: string;
 }
 
 /** Resolves to the exit status. Throws a CaptureError or a StoreError when nothing was started. */
@@ -91,20 +94,18 @@ async function planOf(asked: Asked, tools: Tools, signal: AbortSignal): Promise<
 
 async function runPlan(asked: Asked, plan: Plan, tools: RunTools): Promise<ExitStatus> {
   if (plan.counts().waiting === 0) {
-    tools.log.info(`${startText(asked, plan)}: nothing is left to do`, { event: 'done-already' });
+    tools.log.info(`${startText(asked, plan)}: nothing is left to do`, {
+      event: 'done-already',
+      hint: 'to run them anew: another --to, or capture rm',
+    });
     return plan.verdict();
   }
-  const machine = thisMachine();
-  const never = whyNever(asked.needs, machine);
-  if (never !== undefined)
-    throw new CaptureError(EXIT.usage, `no task can run here: ${never}`, {
-      hint: 'take a larger machine, or say what a task really needs',
-    });
-  const joblog = asked.joblog === undefined ? undefined : openJoblog(asked.joblog);
+  const machine = machineFor(asked);
+  const joblog = asked.joblog === undefined ? undefined : openJoblog(asked.joblog, tools.log);
   try {
     const { availableBytes } = machine.now();
     const tasksAtOnce = Math.min(atOnceAtMost(asked, machine), plan.counts().waiting);
-    const scratch = await openScratch(asked.scratch, { tasksAtOnce, availableBytes });
+    const scratch = await openScratch(asked.scratch, { tasksAtOnce, availableBytes, log: tools.log });
     try {
       return await runIn(scratch, { asked, plan, machine, joblog, tools });
     } finally {
@@ -113,6 +114,16 @@ async function runPlan(asked: Asked, plan: Plan, tools: RunTools): Promise<ExitS
   } finally {
     joblog?.close();
   }
+}
+
+/** Throws status 64 if it can run none of the tasks. */
+function machineFor({ needs }: Asked): ThisMachine {
+  const machine = thisMachine();
+  const never = whyNever(needs, machine);
+  if (never === undefined) return machine;
+  throw new CaptureError(EXIT.usage, `no task can run here: ${never}`, {
+    hint: 'take a larger machine, or say what a task really needs',
+  });
 }
 
 interface RunTools extends Tools {
@@ -127,9 +138,36 @@ interface Around {
   readonly tools: RunTools;
 }
 
-async function runIn(scratch: Scratch, { asked, plan, machine, joblog, tools }: Around): Promise<ExitStatus> {
+async function runIn(scratch: Scratch, around: Around): Promise<ExitStatus> {
+  const { asked, tools } = around;
   let shown: Shown | undefined;
   const view = openView(tools.log, () => shown);
+  const options = {
+    entry: tools.sidecarEntry,
+    dir: scratch.root,
+    lockFd: scratch.lockFd,
+    tasksAtOnce: atOnceAtMost(asked, around.machine),
+    env: withoutOwn(tools.env),
+    nice: asked.nice,
+    log: view.log,
+  };
+  const show = (what: Shown): Shown => (shown = what);
+  try {
+    return await withSidecar(options, (beside) => runTasks({ ...around, ...beside, scratch, view, show }));
+  } finally {
+    view.close();
+  }
+}
+
+interface Tasks extends Around, Beside {
+  readonly scratch: Scratch;
+  readonly view: View;
+  /** What the view shows from now on. */
+  readonly show: (shown: Shown) => Shown;
+}
+
+async function runTasks({ asked, plan, machine, tools, ...around }: Tasks): Promise<ExitStatus> {
+  const { scratch, joblog, view, sidecar, ownChildren } = around;
   const { log } = view;
   const where = `work directories in ${scratch.words}`;
   log.info(`${startText(asked, plan)}; ${machineText(asked, machine)}; ${where}`, { event: 'start' });
@@ -143,37 +181,38 @@ async function runIn(scratch: Scratch, { asked, plan, machine, joblog, tools }: 
     },
   });
   const { env, entry } = tools;
-  const ownChildren = new Set<number>();
-  // What a killed launcher leaves comes to us, also where we are process 1 of a container.
-  const orphans = adoptOrphans(ownChildren);
   // Of another run id only the records tell: each run looks at its own.
   const added = [notice.option, ...(asked.settings.identity.runId === undefined ? [] : ['--skip-done'])];
-  const source = new ArraySource({ asked, plan, scratch, joblog, log, env, entry, added, ownChildren });
+  const means = { scratch, joblog, log, env, entry, sidecar, ownChildren };
+  const source = new ArraySource({ asked, plan, added, ...means });
   const running = new Runner({ source, machine, jobs: asked.jobs, maxLoad: asked.maxLoad, log });
   runner = running;
-  shown = { plan, durations: source.durations, running: () => running.running() };
+  const { durations } = source;
+  const numbers = (): LifeNumbers => sidecar.numbers();
+  const shown = around.show({ plan, durations, running: () => running.running(), numbers });
   const { pushes } = tools;
   pushes.listen({
     pushed: ({ how, signal }) => {
       log.warn(`${signal}: ${PUSH_TEXTS[how]}`);
       plan.stop('now');
       running.push(how);
+      if (how === 'kill') sidecar.kill();
     },
-    noticed: (signal) => notice.tell(`${signal} says that we are stopped soon`),
+    noticed: (signal) => notice.signalled(signal),
     passedOn: (signal) => running.signal(signal),
   });
   try {
     await running.run();
     if (isNoticed) plan.stop('soon');
+    // It says last what was stored in all.
+    await sidecar.close();
     view.close();
     const hint = plan.counts().waiting > 0 ? 'run the same again: it does what is left' : undefined;
     tools.log.info(progressText(shown), { event: 'end', hint });
     const status = plan.verdict();
     return status === EXIT.preempted ? (pushes.last()?.status ?? status) : status;
   } finally {
-    orphans.close();
     notice.close();
-    view.close();
   }
 }
 
@@ -203,7 +242,7 @@ function machineText(asked: Asked, machine: ThisMachine): string {
 
 /** What would be run, each with its command; nothing is made. */
 function dryRun(asked: Asked, plan: Plan, { print }: Tools): ExitStatus {
-  print(`${startText(asked, plan)}; ${machineText(asked, thisMachine())}\n`);
+  print(`${startText(asked, plan)}; ${machineText(asked, machineFor(asked))}\n`);
   for (let index = plan.next(); index !== undefined; index = plan.next()) {
     print(`${index}: ${showCommand(asked.tasks.commandOf(index).argv)}\n`);
     plan.started(index, 0);

@@ -5,16 +5,18 @@ import type { CommandSpec } from '../cli/options/spec.ts';
 const ABOUT =
   'Runs all tasks of an array on this machine, as many at once as it carries, each of them as capture runs one: in a ' +
   'work directory of its own, stored as its files are closed, resumed from its checkpoint. What is done in the store ' +
-  'is not run again. {index} in the command is the index, {name} a column of --tasks.';
+  'is not run again. {index} in the command is the index, {name} a column of --tasks. A job file has the same options ' +
+  'as keys, and the command: capture template > job.yaml writes one to begin with. The command line wins.';
 
 export const EXAMPLES: readonly string[] = [
   'capture array --array 0-99 -r final.dat -k state.chk --to s3://lab/run7 -- ./task {index}',
   'capture array --tasks commands.txt -r out/ --to /shared/run7 --retries 2 --halt soon,fail=10%',
   'capture array --tasks runs.csv -r final.dat --to s3://lab/run7 -- ./task --seed {seed}',
+  'capture array job.yaml --jobs 2',
 ];
 
 export function helpText(spec: CommandSpec<string>): string {
-  const usage = '[options] [-- <task> [args...]]';
+  const usage = '[job.yaml] [options] [-- <task> [args...]]';
   return [
     `${commanderOf(spec).usage(usage).description(ABOUT).helpInformation().trimEnd()}\n`,
     `Signals:

@@ -1,9 +1,11 @@
-// The last lines of what a task wrote, for the message that it failed.
+// The last lines of what a task wrote in its last attempt, for the message that it failed.
 import fs from 'node:fs';
 import { decodePath, encodePath } from '../model/path.ts';
 
 const LINES = 10;
 const MOST_BYTES = 4096;
+/** What a run says first of itself, on the same stderr: what stands before it is of earlier attempts. */
+const BEGINS = /\bcapture: task .*, attempt \d+ -> /;
 
 /** None if the file cannot be read. */
 export function lastLines(file: string): readonly string[] {
@@ -14,7 +16,11 @@ export function lastLines(file: string): readonly string[] {
       const bytes = Buffer.alloc(Math.min(size, MOST_BYTES));
       const length = fs.readSync(fd, bytes, 0, bytes.length, size - bytes.length);
       const lines = decodePath(bytes.subarray(0, length)).split('\n');
-      return lines.filter((line) => line.trim() !== '').slice(-LINES);
+      const begun = lines.findLastIndex((line) => BEGINS.test(line));
+      return lines
+        .slice(begun + 1)
+        .filter((line) => line.trim() !== '')
+        .slice(-LINES);
     } finally {
       fs.closeSync(fd);
     }

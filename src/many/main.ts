@@ -1,21 +1,22 @@
-// The entry point of `capture array` (bin/capture chooses it by the first word): reads the command line, carries it out,
-// and exits with the status.
+// The entry point of `capture array` and `template` (bin/capture chooses it by the first word): reads the command line,
+// carries it out, and exits with the status.
 import { fileURLToPath } from 'node:url';
 import { realOutside } from '../cli/options/outside.ts';
 import { openLog, type Log } from '../log/log.ts';
-import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import { prepareMd5 } from '../model/md5.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { writeText } from '../native/shared-output.ts';
 import { ownArguments, ownEnvironment } from '../native/start.ts';
-import { StoreError } from '../store/contract/store.ts';
 import { runArray } from './command.ts';
+import { failed } from '../cli/failed.ts';
 import { runOnEnd } from './on-end.ts';
 import { parseLine, type ParsedLine } from './line.ts';
+import { parseTemplateLine } from './template.ts';
 
 /** Beside this module in the bundle (build.mjs). */
 const ENTRY = fileURLToPath(new URL('./capture.cjs', import.meta.url));
+const SIDECAR_ENTRY = fileURLToPath(new URL('./sidecar.cjs', import.meta.url));
 const STDOUT = 1;
 const print = (text: string): void => writeText(STDOUT, text);
 
@@ -26,7 +27,11 @@ void main().then((status) => process.exit(status));
 
 async function main(): Promise<ExitStatus> {
   const env = ownEnvironment();
-  const line = parseLine(ownArguments().slice(1), { env, cwd: process.cwd(), outside: realOutside });
+  const [command, ...args] = ownArguments();
+  const line =
+    command === 'template'
+      ? parseTemplateLine(args, JOB_TEMPLATES, env)
+      : parseLine(args, { env, cwd: process.cwd(), outside: realOutside });
   if ('text' in line) {
     print(line.text);
     return EXIT.ok;
@@ -54,26 +59,10 @@ async function obey(
   }
   for (const { message, hint } of line.warnings) log.warn(message, { hint });
   const { asked } = line;
-  const status = await runArray(asked, { log, print, env, entry: ENTRY }).catch((error: unknown) =>
-    failed(error, log),
-  );
+  const tools = { log, print, env, entry: ENTRY, sidecarEntry: SIDECAR_ENTRY };
+  const status = await runArray(asked, tools).catch((error: unknown) => failed(error, log));
   if (asked.onEnd === undefined || asked.dryRun) return status;
   const why = await runOnEnd(asked.onEnd, status);
   if (why !== undefined) log.warn(`--on-end did not work: ${why}`);
   return status;
-}
-
-function failed(error: unknown, log: Log): ExitStatus {
-  if (error instanceof CaptureError || error instanceof StoreError) {
-    const status = error instanceof CaptureError ? error.status : EXIT.unavailable;
-    log.error(error.message, { event: 'refused', hint: error.hint, status });
-    return status;
-  }
-  const stack = error instanceof Error ? (error.stack ?? '') : '';
-  log.error(`internal error: ${reasonOf(error)}`, {
-    event: 'refused',
-    hint: `report it as a bug, with this: ${stack.split('\n').slice(1, 4).join(' ').trim()}`,
-    status: EXIT.internal,
-  });
-  return EXIT.internal;
 }

@@ -1,47 +1,78 @@
-// The machine is taken away: the notice sources are asked once, here, and every task hears what they say from one file in
-// the scratch directory (notices/file.ts), with the instant as it was told.
+// The machine is taken away, or may be: the notice sources are asked once, here, and every task hears what they say from
+// one file in the scratch directory (notices/file.ts), with the instant as it was told.
 import fs from 'node:fs';
 import path from 'node:path';
 import type { Log } from '../log/log.ts';
+import { type Notice, sameNotice } from '../model/format/notice.ts';
 import type { NoticeSettings } from '../model/format/settings.ts';
+import { ADVICE } from '../notices/file.ts';
 import { openNotices } from '../notices/notices.ts';
 
 export interface SharedNotice {
   /** What each run is told to listen to. */
   readonly option: string;
   /** A signal that is a notice. */
-  tell(what: string, atMs?: number): void;
+  signalled(signal: string): void;
   close(): void;
 }
 
-/** `changed`: a notice stands from now on, or none does any more. */
+/** `changed`: a notice stands from now on, or none does any more. Advice ends nothing: of that only the tasks hear. */
 export function openSharedNotice(
   { sources }: NoticeSettings,
   dir: string,
   { log, changed }: { readonly log: Log; readonly changed: (stands: boolean) => void },
 ): SharedNotice {
   const file = path.join(dir, 'notice');
-  const tell = (what: string, atMs?: number): void => {
-    log.warn(`${what}: every task ends, and goes on when this is run again`, { event: 'notice' });
-    // What is told is whole from its first byte on.
-    fs.writeFileSync(`${file}.new`, atMs === undefined ? '' : new Date(atMs).toISOString());
-    fs.renameSync(`${file}.new`, file);
-    changed(true);
+  let standing: readonly Notice[] = [];
+  let shown: string | undefined;
+  const stands = (): boolean => standing.some(({ kind }) => kind === 'stop');
+  const now = (notices: readonly Notice[]): void => {
+    const stood = stands();
+    standing = notices;
+    const text = textOf(standing);
+    if (text !== shown) show(file, text);
+    shown = text;
+    if (stands() !== stood) changed(stands());
+  };
+  const tell = (notice: Notice): void => {
+    const then =
+      notice.kind === 'stop' ? 'ends, and goes on when this is run again' : 'makes safe what is closed';
+    log.warn(`${notice.what}: every task ${then}`, { event: 'notice', source: notice.source });
+    now([...standing, notice]);
   };
   const notices = openNotices({
     choices: sources.length === 0 ? [{ kind: 'none' }] : sources,
     env: process.env,
     log,
-    onNotice: ({ kind, what, atMs }) => {
-      if (kind === 'stop') tell(what, atMs);
-      else log.info(`${what}: nothing is certain yet`);
-    },
-    onWithdrawn: ({ kind, what }) => {
-      if (kind !== 'stop') return;
-      log.info(`no longer: ${what}`, { event: 'notice-withdrawn' });
-      fs.rmSync(file, { force: true });
-      changed(false);
+    onNotice: tell,
+    onWithdrawn: (notice) => {
+      log.info(`taken back: ${notice.what}`, { event: 'notice-withdrawn', source: notice.source });
+      now(standing.filter((one) => !sameNotice(one, notice)));
     },
   });
-  return { option: `--notice=file:${file}`, tell, close: () => notices.close() };
+  return {
+    option: `--notice=file:${file}`,
+    signalled: (signal) =>
+      tell({
+        source: signal,
+        kind: 'stop',
+        atMs: undefined,
+        what: `${signal} says that we are stopped soon`,
+      }),
+    close: () => notices.close(),
+  };
+}
+
+/** Of several notices the newest counts, and each of them more than advice. */
+function textOf(standing: readonly Notice[]): string | undefined {
+  const stop = standing.findLast(({ kind }) => kind === 'stop');
+  if (stop !== undefined) return stop.atMs === undefined ? '' : new Date(stop.atMs).toISOString();
+  return standing.length === 0 ? undefined : ADVICE;
+}
+
+/** What is told is whole from its first byte on. */
+function show(file: string, text: string | undefined): void {
+  if (text === undefined) return fs.rmSync(file, { force: true });
+  fs.writeFileSync(`${file}.new`, text);
+  fs.renameSync(`${file}.new`, file);
 }

@@ -8,7 +8,7 @@ import { type OptionName, OPTIONS, optionsOf } from '../cli/options.ts';
 import { MESSAGES } from '../cli/options/messages.ts';
 import { NOTIFY_OPTION } from '../cli/options/notify.ts';
 import { count, filePath, type Reader, sizeBytes } from '../cli/options/readers.ts';
-import { type GivenOf, group, type Option } from '../cli/options/spec.ts';
+import { type GivenOf, group, type Option, wordsOf } from '../cli/options/spec.ts';
 import type { Values } from '../cli/options/values.ts';
 
 const jobs: Reader<number> = (text) => {
@@ -127,9 +127,13 @@ const REFUSED = {
   metrics: 'capture status <url>: the numbers of the whole array',
 } satisfies Partial<Record<OptionName, string>>;
 
-const OF_RUN: readonly Option[] = optionsOf('run')
+/** The default of a run is there to try it out; of an array it must be said what is left of it. */
+const { default: _, ...NO_DEFAULT } = OPTIONS.to;
+const TO: Option = { ...NO_DEFAULT, help: `${NO_DEFAULT.help}; you must give it` };
+
+export const OF_RUN: readonly Option[] = optionsOf('run')
   .filter((name) => !Object.hasOwn(REFUSED, name) && !Object.hasOwn(ARRAY, name))
-  .map((name) => OPTIONS[name]);
+  .map((name) => (name === 'to' ? TO : OPTIONS[name]));
 
 export const OWN_OPTIONS: readonly Option[] = Object.values(ARRAY);
 export const ALL_OPTIONS: readonly Option[] = [...OWN_OPTIONS, ...OF_RUN];
@@ -148,26 +152,30 @@ export function refusedOptions(args: readonly string[]): readonly Mistake[] {
 /** The options of a run as they were given, for each task. What variables say reaches it by itself. */
 export function passedOn(given: GivenOf<string>): readonly string[] {
   return [
-    ...OF_RUN.filter(({ name }) => !TAKEN.has(name)).flatMap((option) => wordsOf(given, option)),
+    ...OF_RUN.filter(({ name }) => !TAKEN.has(name)).flatMap((option) => givenWords(given, option)),
     ...logOutput(given),
   ];
 }
 
 /** The same for a look at all of them at once, before anything is started. */
 export function givenOfRun(given: GivenOf<string>): readonly string[] {
-  return [...[...OF_RUN, OPTIONS.notify].flatMap((option) => wordsOf(given, option)), ...logOutput(given)];
+  return [...[...OF_RUN, OPTIONS.notify].flatMap((option) => givenWords(given, option)), ...logOutput(given)];
 }
 
 /** What the tasks write is stored, unless --no-logs says otherwise. */
-function logOutput(given: GivenOf<string>): readonly string[] {
+export function logOutput(given: GivenOf<string>): readonly string[] {
   return given.has('no-logs') || given.has('log-output') ? [] : ['--log-output'];
 }
 
-function wordsOf(given: GivenOf<string>, { name, flags, kind }: Option): readonly string[] {
-  const [long = ''] = /--[a-z-]+/.exec(flags) ?? [];
-  const { values, source = '' } = given.get(name) ?? {};
-  if (values === undefined || !source.startsWith('-')) return [];
-  return kind === 'flag' ? [long] : values.map((value) => `${long}=${value}`);
+function givenWords(given: GivenOf<string>, option: Option): readonly string[] {
+  const { source = '' } = given.get(option.name) ?? {};
+  return source.startsWith('-') ? everyWordOf(given, option) : [];
+}
+
+/** Also if it was a variable. */
+export function everyWordOf(given: GivenOf<string>, option: Option): readonly string[] {
+  const { values } = given.get(option.name) ?? {};
+  return values === undefined ? [] : wordsOf(option, values);
 }
 
 export interface ArrayOptions {

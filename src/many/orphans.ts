@@ -1,5 +1,5 @@
 // What is left of a slot whose launcher was killed (by the kernel for want of memory, most often): nobody would end its
-// task. The sidecar stores what is closed, and then ends by itself.
+// task. The sidecar stores what is closed; one of its own then ends by itself.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { processesWithEnvironment, readProc, sendSignal } from '../native/processes.ts';
 

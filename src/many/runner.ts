@@ -20,14 +20,20 @@ import type { Push, Slot, SlotEnd } from './slot.ts';
 
 /** One task that may start now. */
 export interface NextTask {
+  /** Of no other that runs. */
   readonly index: number;
   readonly needs: TaskNeeds;
 }
 
 /** Where tasks come from, and who hears how they ended. */
 export interface TaskSource {
-  /** The next one, which stays there until it is started. Undefined: none, for now or at all. */
-  next(): NextTask | undefined;
+  /**
+   * The next one, which stays there until it is started. Undefined: none, for now or at all. `fits` says whether a task
+   * with these needs could start now: a source with several kinds of tasks looks for one that does.
+   */
+  next(fits: (needs: TaskNeeds) => boolean): NextTask | undefined;
+  /** For messages: `index 7`. */
+  nameOf(index: number): string;
   /** Makes what it needs and starts it. */
   start(index: number): Promise<Slot>;
   /** Resolves when what it left is where it belongs. `tooLarge`: it needs more memory than there is. */
@@ -58,6 +64,8 @@ export interface RunnerOptions {
 const LOOK_EVERY_MS = 1000;
 /** With less than so many times what is too little, memory may be gone before the next look: so many more are made. */
 const NEAR = 8;
+/** Reading what tasks use takes some files of /proc for each of their processes: at so many looks once, if nothing needs it. */
+const SELDOM = 10;
 
 interface Running {
   readonly slot: Slot;
@@ -72,6 +80,9 @@ export class Runner {
   readonly #guard = new MemoryGuard();
   readonly #running = new Map<number, Running>();
   readonly #changes = new Changes();
+  readonly #lookEveryMs: number;
+  /** When what the tasks use was read last. */
+  #measuredMs = -Infinity;
   /** Of those that began lately: the load average does not know them yet. */
   #startedMs: number[] = [];
   #isHeld = false;
@@ -83,7 +94,8 @@ export class Runner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    const { jobs, machine } = options;
+    const { jobs, machine, lookEveryMs = LOOK_EVERY_MS } = options;
+    this.#lookEveryMs = lookEveryMs;
     this.#admission = new Admission({ jobs, cores: machine.cores, memoryBytes: machine.memoryBytes });
   }
 
@@ -100,7 +112,7 @@ export class Runner {
 
   /** Resolves when nothing runs and nothing is going to, be it because of a notice. */
   async run(): Promise<void> {
-    const { source, lookEveryMs = LOOK_EVERY_MS, machine } = this.#options;
+    const { source, machine } = this.#options;
     for (;;) {
       // What changes from here on ends the wait below.
       const woken = new AbortController();
@@ -109,12 +121,15 @@ export class Runner {
       this.#look(now);
       if (source.halting() === 'now') this.push('again');
       await this.#startSome(now);
-      const isOver = (source.isOver() || this.#isNoticed) && this.#running.size === 0;
+      // What runs must end well: what it works in is removed next.
+      if (this.#failure !== undefined) this.push('again');
+      const isLast = source.isOver() || this.#isNoticed || this.#failure !== undefined;
+      const isOver = isLast && this.#running.size === 0;
       const isNear = now.availableBytes < NEAR * shortBytes(machine.memoryBytes);
-      const pauseMs = isNear ? lookEveryMs / NEAR : lookEveryMs;
+      const pauseMs = isNear ? this.#lookEveryMs / NEAR : this.#lookEveryMs;
       if (!isOver) await Promise.race([changed, sleep(pauseMs, undefined, woken).catch(() => undefined)]);
       woken.abort();
-      if (this.#failure !== undefined) throw this.#failure.error;
+      if (isOver && this.#failure !== undefined) throw this.#failure.error;
       if (isOver) return;
     }
   }
@@ -134,13 +149,18 @@ export class Runner {
     this.#changes.notify();
   }
 
+  /** The source may have a task that it did not have before. */
+  wake(): void {
+    this.#changes.notify();
+  }
+
   /** Passes a signal on to every task. */
   signal(signal: NodeJS.Signals): void {
     for (const { slot } of this.#running.values()) slot.signal(signal);
   }
 
   #look({ availableBytes, psiFullPercent }: MachineNow): void {
-    for (const one of this.#running.values()) one.usedBytes = one.slot.usedBytes();
+    this.#measure(this.#usefulMs());
     const limitBytes = this.#options.machine.memoryBytes;
     const moment = { nowMs: clockMs(), availableBytes, limitBytes, psiFullPercent };
     const verdict = this.#guard.look(moment, this.running());
@@ -151,16 +171,37 @@ export class Runner {
     if (verdict.kind === 'too-large') one.tooLarge = verdict;
     else
       this.#options.log.warn(
-        `memory runs short (${formatBytes(availableBytes)} left): index ${verdict.index} ends, and goes on later`,
+        `memory runs short (${formatBytes(availableBytes)} left): ${this.#options.source.nameOf(verdict.index)} ends, and goes on later`,
       );
     one.slot.end('again');
+  }
+
+  /** Reads what each task uses, unless that was done less than so long ago. */
+  #measure(ageMs: number): void {
+    const nowMs = clockMs();
+    if (nowMs < this.#measuredMs + ageMs) return;
+    this.#measuredMs = nowMs;
+    for (const one of this.#running.values()) one.usedBytes = one.slot.usedBytes();
+  }
+
+  /**
+   * How long such figures are good for. The guard asks what a task uses only if it is the last one; while peaks are to be
+   * learned, what is not seen is not known.
+   */
+  #usefulMs(): number {
+    if (this.#running.size === 1) return 0;
+    const isLearned =
+      this.#admission.hasLearned() ||
+      [...this.#running.values()].every(({ needs }) => needs.memoryBytes !== undefined);
+    return isLearned ? SELDOM * this.#lookEveryMs : this.#lookEveryMs;
   }
 
   async #startSome(now: MachineNow): Promise<void> {
     const { source } = this.#options;
     for (;;) {
-      const next = source.next();
-      if (next === undefined || this.#mayNotStart(now)) return;
+      if (this.#mayNotStart(now)) return;
+      const next = source.next((needs) => this.#ask({ needs }, now).kind === 'start');
+      if (next === undefined) return;
       const verdict = this.#ask(next, now);
       if (verdict.kind === 'wait') return;
       if (verdict.kind === 'never') source.refused(next.index, neverFits(verdict));
@@ -170,7 +211,7 @@ export class Runner {
 
   #mayNotStart({ load }: MachineNow): boolean {
     const { source, maxLoad } = this.#options;
-    if (source.halting() !== 'no' || this.#isNoticed) return true;
+    if (source.halting() !== 'no' || this.#isNoticed || this.#failure !== undefined) return true;
     // Others use this machine, too: what they take must not hold us up for ever.
     if (this.#running.size === 0) return false;
     if (this.#isHeld) return true;
@@ -178,8 +219,14 @@ export class Runner {
     return isTooBusy(maxLoad, { average1m: load, startedMs: this.#startedMs, nowMs: clockMs() });
   }
 
-  #ask({ needs }: NextTask, { availableBytes }: MachineNow): AdmissionVerdict {
-    return this.#admission.ask(needs, { nowMs: clockMs(), availableBytes, running: this.running() });
+  #ask({ needs }: Pick<NextTask, 'needs'>, { availableBytes }: MachineNow): AdmissionVerdict {
+    const ask = (): AdmissionVerdict =>
+      this.#admission.ask(needs, { nowMs: clockMs(), availableBytes, running: this.running() });
+    const verdict = ask();
+    if (verdict.kind === 'never' || (verdict.kind === 'wait' && NOT_BY_MEMORY.has(verdict.why)))
+      return verdict;
+    this.#measure(this.#lookEveryMs);
+    return ask();
   }
 
   async #start({ index, needs }: NextTask): Promise<void> {
@@ -192,7 +239,7 @@ export class Runner {
     if (this.#pushed !== undefined) slot.end(this.#pushed);
     if (this.#isNoticed) slot.noticed();
     void this.#end(one).catch((error: unknown) => {
-      this.#failure = { error };
+      this.#failure ??= { error };
       this.#changes.notify();
     });
   }
@@ -201,12 +248,17 @@ export class Runner {
     const { slot } = one;
     const end = await slot.ended;
     if (end.kind === 'done') this.#admission.ended(end.peakBytes);
-    await this.#options.source.ended(slot, end, one.tooLarge);
-    this.#running.delete(slot.index);
-    this.#changes.notify();
+    try {
+      await this.#options.source.ended(slot, end, one.tooLarge);
+    } finally {
+      this.#running.delete(slot.index);
+      this.#changes.notify();
+    }
   }
 }
 
+/** Whatever the tasks use, no other may start. */
+const NOT_BY_MEMORY: ReadonlySet<string> = new Set(['jobs', 'cores']);
 const ORDER: readonly (Push | 'none')[] = ['none', 'again', 'faster', 'kill'];
 /** Of the last minutes: more do not start in that time. */
 const MOST_STARTS = 1000;
@@ -221,5 +273,5 @@ export function whyNever(needs: TaskNeeds, { cores, memoryBytes }: ThisMachine):
 function neverFits({ what, needs, has }: Extract<AdmissionVerdict, { kind: 'never' }>): string {
   return what === 'cores'
     ? `it needs ${needs} cores (--cpus), and this machine has ${has}`
-    : `it needs ${formatBytes(needs)} of memory (--memory), and this machine has ${formatBytes(has)}`;
+    : `it needs ${formatBytes(needs)} of memory (--memory), and this machine has ${formatBytes(has)} for tasks`;
 }

@@ -1,11 +1,13 @@
 // The work directories of the tasks, one for each index, in memory (tmpfs) if there is room. What is durable is removed;
-// what failed stays, with its log. A directory of a runner that was killed is removed by the next one: its lock is free
-// once the last process of it is gone.
+// what failed stays, with its log, under a name that says so. What a runner that was killed has left is removed by the
+// next one, but for that and what no sidecar has called saved: its lock is free once the last process of it is gone.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { CaptureError, reasonOf } from '../model/errors.ts';
+import type { Log } from '../log/log.ts';
+import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
+import { ATTEMPT_FILE, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
 import { encodePath, showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
 import { tryLock } from '../native/files.ts';
@@ -15,8 +17,11 @@ const SHARED_MEMORY = '/dev/shm';
 /** For each task that runs at once: tmpfs takes its memory from them. */
 const ROOM_BYTES = 512 * 2 ** 20;
 const PREFIX = 'capture-array.';
+const LOCK = 'lock';
 /** What such a directory holds is nowhere else. */
 const UNSAVED = '.unsaved-';
+/** What a failed task has left: its directory, and what it wrote. */
+const FAILED = '.failed';
 
 export interface Scratch {
   readonly root: string;
@@ -26,28 +31,36 @@ export interface Scratch {
   readonly lockFd: number;
   workdirOf(index: number): string;
   logOf(index: number): string;
-  /** An empty work directory. What an earlier try has left there is moved away if it is not stored anywhere. */
+  /** An empty work directory. */
   prepare(index: number): Promise<void>;
   /** Nothing of the index is needed any more. */
   remove(index: number): Promise<void>;
-  /** What is there stays, also after the end. */
-  keep(index: number): void;
-  /** Its next try must not remove what is there: only there it is. */
-  setAside(index: number): Promise<string>;
-  /** Removes all but what is kept. */
+  /** A task began there, and nobody has said that all it closed is stored: it may be nowhere else. */
+  isUnsaved(index: number): boolean;
+  /** What is there stays, also after the end. Returns the names that it has from now on. */
+  keep(index: number): readonly string[];
+  /** Its next try must not remove what is there: only there it is. Undefined: the task has removed it. */
+  setAside(index: number): string | undefined;
+  /** Removes all but what is kept, which no later runner removes either. */
   close(): Promise<void>;
+}
+
+export interface ScratchNeeds {
+  readonly tasksAtOnce: number;
+  readonly availableBytes: number;
+  readonly log: Pick<Log, 'warn'>;
 }
 
 export async function openScratch(
   dir: string | undefined,
-  { tasksAtOnce, availableBytes }: { readonly tasksAtOnce: number; readonly availableBytes: number },
+  { tasksAtOnce, availableBytes, log }: ScratchNeeds,
 ): Promise<Scratch> {
   const inMemory = dir === undefined && hasRoom(tasksAtOnce * ROOM_BYTES, availableBytes);
   const base = dir ?? (inMemory ? SHARED_MEMORY : os.tmpdir());
   try {
-    await removeAbandoned(base);
+    await removeAbandoned(base, log);
     const root = fs.mkdtempSync(path.join(base, PREFIX));
-    return scratchIn(root, lock(root), inMemory);
+    return scratchIn(root, { lockFd: lock(root), inMemory, log });
   } catch (error) {
     throw new CaptureError(
       EXIT.usage,
@@ -77,12 +90,16 @@ function hasRoom(neededBytes: number, availableBytes: number): boolean {
 function lock(root: string): number {
   const fd = fs.openSync(path.join(root, 'lock.new'), 'w', 0o600);
   tryLock(fd);
-  fs.renameSync(path.join(root, 'lock.new'), path.join(root, 'lock'));
+  fs.renameSync(path.join(root, 'lock.new'), path.join(root, LOCK));
   return fd;
 }
 
-function scratchIn(root: string, lockFd: number, inMemory: boolean): Scratch {
-  const kept = new Set<string>();
+interface Opened extends Pick<ScratchNeeds, 'log'> {
+  readonly lockFd: number;
+  readonly inMemory: boolean;
+}
+
+function scratchIn(root: string, { lockFd, inMemory, log }: Opened): Scratch {
   const workdirOf = (index: number): string => path.join(root, String(index));
   const logOf = (index: number): string => path.join(root, `${index}.log`);
   return {
@@ -99,23 +116,57 @@ function scratchIn(root: string, lockFd: number, inMemory: boolean): Scratch {
       await removeAll(workdirOf(index));
       await removeAll(logOf(index));
     },
+    isUnsaved: (index) => isUnsaved(workdirOf(index)),
     keep: (index) => {
-      kept.add(String(index)).add(`${index}.log`);
+      const kept = path.join(root, `${index}${FAILED}`);
+      return [moved(workdirOf(index), kept), moved(logOf(index), `${kept}.log`)].filter(
+        (name) => name !== undefined,
+      );
     },
-    setAside: async (index) => {
-      let aside = '';
-      for (let n = 1; aside === '' || fs.existsSync(aside); n += 1)
-        aside = `${workdirOf(index)}${UNSAVED}${n}`;
-      fs.renameSync(workdirOf(index), aside);
-      kept.add(path.basename(aside));
-      return aside;
-    },
+    setAside: (index) => setAside(workdirOf(index)),
     close: async () => {
-      for (const name of fs.readdirSync(root)) if (!kept.has(name)) await removeAll(path.join(root, name));
-      if (kept.size === 0) await removeAll(root);
+      await removeRest(root, log);
       fs.closeSync(lockFd);
     },
   };
+}
+
+/** The sidecar says so itself, in the directory: its launcher, or we, may have been killed. */
+function isUnsaved(workdir: string): boolean {
+  const has = (name: string): boolean => fs.existsSync(path.join(workdir, OWN_DIR, name));
+  return has(ATTEMPT_FILE) && !has(SAVED_FILE);
+}
+
+function setAside(workdir: string): string | undefined {
+  let n = 1;
+  while (fs.existsSync(`${workdir}${UNSAVED}${n}`)) n += 1;
+  return moved(workdir, `${workdir}${UNSAVED}${n}`);
+}
+
+/** Its new name; undefined if it is not there. */
+function moved(from: string, to: string): string | undefined {
+  try {
+    fs.renameSync(from, to);
+    return to;
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+    return undefined;
+  }
+}
+
+/** Names say what stays: a runner that is killed tells nobody. The lock goes last: without it none comes back for more. */
+async function removeRest(root: string, log: Pick<Log, 'warn'>): Promise<void> {
+  for (const name of fs.readdirSync(root).filter((one) => /^\d+$/.test(one))) {
+    if (!isUnsaved(path.join(root, name))) continue;
+    const aside = setAside(path.join(root, name));
+    if (aside !== undefined)
+      log.warn(`what a task that was killed may not have stored stays in ${showPath(aside)}`);
+  }
+  const names = fs.readdirSync(root);
+  const kept = names.filter((name) => name.includes(UNSAVED) || name.includes(FAILED));
+  for (const name of names.filter((one) => one !== LOCK && !kept.includes(one)))
+    await removeAll(path.join(root, name));
+  await removeAll(kept.length === 0 ? root : path.join(root, LOCK));
 }
 
 function freeBytes(dir: string): number {
@@ -128,13 +179,13 @@ function removeAll(target: string): Promise<void> {
 }
 
 /** Of our user's runners that were killed, and whose tasks have ended since. */
-async function removeAbandoned(base: string): Promise<void> {
+async function removeAbandoned(base: string, log: Pick<Log, 'warn'>): Promise<void> {
   for (const name of fs.readdirSync(base).filter((one) => one.startsWith(PREFIX))) {
     const root = path.join(base, name);
     try {
       if (fs.lstatSync(root).uid !== process.getuid?.()) continue;
-      const fd = fs.openSync(path.join(root, 'lock'), fs.constants.O_RDWR | fs.constants.O_NOFOLLOW);
-      if (tryLock(fd) && !fs.readdirSync(root).some((one) => one.includes(UNSAVED))) await removeAll(root);
+      const fd = fs.openSync(path.join(root, LOCK), fs.constants.O_RDWR | fs.constants.O_NOFOLLOW);
+      if (tryLock(fd)) await removeRest(root, log);
       fs.closeSync(fd);
     } catch {
       // Another runner removes it as well; or nobody may.

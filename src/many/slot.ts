@@ -14,6 +14,7 @@ import { numberOfSignal, reapedChild } from '../native/ended.ts';
 import { descendants, processesWithEnvironment, sendSignal } from '../native/processes.ts';
 import { endOrphans } from './orphans.ts';
 import { MemoryBelow } from './machine.ts';
+import type { SharedPlace, SharedSidecar } from './shared-sidecar.ts';
 
 /** What a slot starts. */
 export interface SlotStart {
@@ -27,6 +28,8 @@ export interface SlotStart {
   readonly cwd: string;
   /** stdout and stderr are appended to it. */
   readonly logFile: string;
+  /** That it may share with the others. */
+  readonly sidecar: Pick<SharedSidecar, 'enter' | 'lifeOver'> | undefined;
   /** Kept open by the launcher as long as it lives. */
   readonly lockFd: number;
   readonly nice: number | undefined;
@@ -76,11 +79,16 @@ export function openSlot(start: SlotStart): Slot {
   const slotName = `${SLOT_VARIABLE}=${start.logFile}`;
   const log = fs.openSync(encodePath(start.logFile), 'a', 0o600);
   const logFromBytes = fs.fstatSync(log).size;
+  const shared = start.sidecar?.enter();
+  const close = (): void => {
+    fs.closeSync(log);
+    shared?.leave();
+  };
   let child: ChildProcess;
   try {
-    child = spawnLauncher(start, log);
+    child = spawnLauncher(start, log, shared);
   } catch (error) {
-    fs.closeSync(log);
+    close();
     return failedSlot(start.index, reasonOf(error));
   }
   // In this turn of the event loop: its exit status would be libuv's.
@@ -90,29 +98,35 @@ export function openSlot(start: SlotStart): Slot {
   if (pid !== undefined && start.nice !== undefined) lowerTo(start.nice, pid);
   const life: Life = {
     startedMs: clockMs(),
+    launcher: pid,
     memory: new MemoryBelow(pid ?? 0),
     peakBytes: 0,
     isEnding: false,
   };
   const ended = reaped
     .then(async (how) => {
+      life.launcher = undefined;
       start.ownChildren.delete(pid ?? 0);
       if (how.ended.signal !== undefined) await endOrphans(slotName);
+      // It has the work directory until all is stored that was closed.
+      if (how.ended.signal !== undefined) await start.sidecar?.lifeOver(pid ?? 0);
       return endOf(start, life, { ...how, outputBytes: fs.fstatSync(log).size - logFromBytes });
     })
     .catch((error: unknown) => notStarted(life.startedMs, reasonOf(error)))
-    .finally(() => fs.closeSync(log));
+    .finally(close);
   return slotOf(start.index, life, {
     ended,
-    push: (how) => pid !== undefined && push(pid, how, slotName),
-    signal: (signal) => pid !== undefined && sendSignal(pid, signal),
+    push: (how) => push(life.launcher, how, slotName),
+    signal: (signal) => tellLauncher(life.launcher, signal),
   });
 }
 
 /** What is known of a slot while it runs. */
 interface Life {
   readonly startedMs: number;
-  readonly memory: MemoryBelow | undefined;
+  /** Undefined once its exit status is taken: from then on the kernel may give its pid to anybody. */
+  launcher: number | undefined;
+  readonly memory: MemoryBelow;
   peakBytes: number;
   isEnding: boolean;
 }
@@ -132,7 +146,8 @@ function slotOf(index: number, life: Life, { ended, push, signal }: Grip): Slot 
       return life.isEnding;
     },
     usedBytes: () => {
-      const { bytes, peakBytes } = life.memory?.read() ?? { bytes: 0, peakBytes: 0 };
+      if (life.launcher === undefined) return 0;
+      const { bytes, peakBytes } = life.memory.read();
       life.peakBytes = Math.max(life.peakBytes, peakBytes);
       return bytes;
     },
@@ -150,7 +165,8 @@ function slotOf(index: number, life: Life, { ended, push, signal }: Grip): Slot 
 /** Of a task that could not be started. */
 export function failedSlot(index: number, why: string): Slot {
   const startedMs = clockMs();
-  const life: Life = { startedMs, memory: undefined, peakBytes: 0, isEnding: true };
+  const memory = new MemoryBelow(0);
+  const life: Life = { startedMs, launcher: undefined, memory, peakBytes: 0, isEnding: true };
   const ended = Promise.resolve(notStarted(startedMs, why));
   return slotOf(index, life, { ended, push: () => undefined, signal: () => undefined });
 }
@@ -183,7 +199,7 @@ function endOf(
 }
 
 /** A session of its own: what a terminal sends to our group is for us alone, and we tell the tasks. */
-function spawnLauncher(start: SlotStart, log: number): ChildProcess {
+function spawnLauncher(start: SlotStart, log: number, shared: SharedPlace | undefined): ChildProcess {
   const { file, argv0, args } = commandLineOf({
     command: process.execPath,
     file: process.execPath,
@@ -195,7 +211,12 @@ function spawnLauncher(start: SlotStart, log: number): ChildProcess {
   return spawn(file, args, {
     argv0,
     cwd: start.cwd,
-    env: { ...start.env, [SLOT_VARIABLE]: start.logFile, [RUNNER_VARIABLE]: String(process.pid) },
+    env: {
+      ...start.env,
+      ...shared?.env(),
+      [SLOT_VARIABLE]: start.logFile,
+      [RUNNER_VARIABLE]: String(process.pid),
+    },
     stdio: ['ignore', log, log, start.lockFd],
     detached: true,
   });
@@ -210,20 +231,22 @@ function lowerTo(niceness: number, pid: number): void {
   }
 }
 
-function push(launcher: number, how: Push, slotName: string): void {
+/** Of one whose launcher has ended some processes may still be there: those that carry its name. */
+function push(launcher: number | undefined, how: Push, slotName: string): void {
   switch (how) {
     case 'again':
-      return void sendSignal(launcher, 'SIGTERM');
+      return tellLauncher(launcher, 'SIGTERM');
     case 'faster':
-      return void sendSignal(launcher, 'SIGINT');
-    case 'kill':
-      for (const pid of [
-        launcher,
-        ...descendants(launcher, new Set()),
-        ...processesWithEnvironment(slotName),
-      ])
-        sendSignal(pid, 'SIGKILL');
+      return tellLauncher(launcher, 'SIGINT');
+    case 'kill': {
+      const below = launcher === undefined ? [] : [launcher, ...descendants(launcher, new Set())];
+      for (const pid of [...below, ...processesWithEnvironment(slotName)]) sendSignal(pid, 'SIGKILL');
+    }
   }
+}
+
+function tellLauncher(launcher: number | undefined, signal: NodeJS.Signals): void {
+  if (launcher !== undefined) sendSignal(launcher, signal);
 }
 
 /** Statuses with which capture itself refuses: nothing was started. */

@@ -15,6 +15,11 @@ export interface IndexSet {
 
 /** Every engine counts with fewer. */
 const LARGEST = 2 ** 31 - 1;
+/** What to say of a text that is no set, and what to write. */
+export const NO_INDEX_SET = {
+  is: `not a set of indices (0 to ${LARGEST}, each range upwards)`,
+  example: '0-99 or 3,17-19,40-60:2',
+} as const;
 
 /**
  * The indices of `3,17-19,40-60:2`. What Slurm has behind a `%`, how many may run at once, says nothing of the set and is

@@ -1,5 +1,6 @@
 // The clock of everything that waits: it goes on evenly, whatever is done to the time of day (an NTP step, a
 // daylight saving by hand), as the timers of Node do. Launcher and sidecar read the same one.
+import { CLOCK_VARIABLE } from '../model/format/shared-sidecar.ts';
 
 /** CLOCK_MONOTONIC (clock_gettime(2)): one for all processes of the machine. */
 function monotonicMs(): number {
@@ -22,6 +23,12 @@ export function clockOffsetMs(): number {
 /** Instants that the launcher names are instants here, too. */
 export function adoptClock(offset: number): void {
   offsetMs = offset;
+}
+
+/** The runner's clock, if there is a runner: all of its processes have one clock. */
+export function adoptRunnersClock(env: NodeJS.ProcessEnv): void {
+  const offset = Number(env[CLOCK_VARIABLE] ?? NaN);
+  if (Number.isFinite(offset)) adoptClock(offset);
 }
 
 /** An instant that somebody else names by the time of day, on this clock. */

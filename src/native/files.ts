@@ -28,7 +28,7 @@ export type WriterState = 'none' | 'writer' | 'unknown';
 /**
  * Is any process holding this file open for writing, or mapping it so? Takes a read lease and gives it back
  * at once (fcntl(2), F_SETLEASE): a writer that opens meanwhile would wait for us. `unknown` where leases do
- * not work: another user's file, network file systems. The process must have a SIGIO handler.
+ * not work: another user's file, network file systems. Before: {@link ignoreLeaseBreaks}.
  */
 export function writerState(fd: number): WriterState {
   if (fcntl(fd, F_SETLEASE, 'int', F_RDLCK) === 0) {
@@ -37,6 +37,16 @@ export function writerState(fd: number): WriterState {
   }
   return lastErrno() === 'EAGAIN' ? 'writer' : 'unknown';
 }
+
+/**
+ * A writer that opens a file in the moment of our lease sends SIGIO, whose default action is to end us (fcntl(2)). To be
+ * called once or more often in a process that asks for writers.
+ */
+export function ignoreLeaseBreaks(): void {
+  if (!process.listeners('SIGIO').includes(ignore)) process.on('SIGIO', ignore);
+}
+
+function ignore(): void {}
 
 /** The same of a path beneath `root`; throws as {@link openBeneath} does. */
 export function writerOf(root: WorkDir, path: string): WriterState {

@@ -1,4 +1,5 @@
 // Who is at the other end of a unix socket, as the kernel knows it: nobody can lie about that.
+import type { Socket } from 'node:net';
 import { lastErrno, libcFunction, systemError } from './libc.ts';
 
 const getsockopt = libcFunction<
@@ -10,14 +11,26 @@ const SOL_SOCKET = 1;
 const SO_PEERCRED = process.arch === 'ppc64' ? 21 : 17;
 /** struct ucred: pid, uid, gid, of 32 bits each (unix(7)). */
 const UCRED_FIELDS = 3;
-const UID_FIELD = 1;
 
-/** The user id of the process that connected, when it did (unix(7), SO_PEERCRED). */
-export function peerUid(fd: number): number | undefined {
+export interface Peer {
+  readonly pid: number;
+  readonly uid: number;
+}
+
+/** The process that connected, and its user, when it did (unix(7), SO_PEERCRED). */
+export function peerOf(fd: number): Peer {
   // In the machine's own byte order.
   const credentials = new Uint32Array(UCRED_FIELDS);
   const lengthBytes = Uint32Array.of(credentials.byteLength);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, lengthBytes) !== 0)
     throw systemError('getsockopt', lastErrno());
-  return credentials[UID_FIELD];
+  const [pid = 0, uid = 0] = credentials;
+  return { pid, uid };
+}
+
+/** Node offers no other way to a socket's descriptor. Throws if the other end is gone. */
+export function descriptorOf(socket: Socket): number {
+  const { _handle: handle } = socket as unknown as { readonly _handle: { readonly fd: number } | null };
+  if (handle === null) throw new Error('the client is gone');
+  return handle.fd;
 }

@@ -188,9 +188,16 @@ export function openFilesLimit(): number {
 /** Of the descriptors that a node allows; the others are for what else is open. Many allow 1,024, some far fewer. */
 const SHARE_OF_OPEN_FILES = 1 / 8;
 
+let sharers = 1;
+
+/** How many runs of this process have these parts, from now on. */
+export function shareOpenFilesAmong(runs: number): void {
+  sharers = Math.max(1, runs);
+}
+
 /** How many descriptors one part of us may keep open: `most`, or its share of what we may open at all. */
 export function shareOfOpenFiles(most: number): number {
-  return Math.max(1, Math.min(most, Math.floor(openFilesLimit() * SHARE_OF_OPEN_FILES)));
+  return Math.max(1, Math.min(most, Math.floor((openFilesLimit() * SHARE_OF_OPEN_FILES) / sharers)));
 }
 
 /** Lowers our soft limit of open files, which Node raised at its start: children inherit it (setrlimit(2)). */

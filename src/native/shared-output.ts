@@ -33,10 +33,15 @@ export function writeText(fd: number, text: string): void {
 /**
  * A write that never waits for the reader. The shared file is never made non-blocking, which would be done to the task
  * too: we open it once more for ourselves, or ask for each call.
- *
- * Bytes taken: fewer than given, or 0, when the reader has no room now. What nobody can read any more counts as taken.
  */
-export type TryWrite = (bytes: Buffer) => number;
+export interface TryWrite {
+  /**
+   * Bytes taken: fewer than given, or 0, when the reader has no room now. What nobody can read any more counts as taken.
+   */
+  write(bytes: Buffer): number;
+  /** Closes what was opened here. */
+  close(): void;
+}
 
 const send = libcFunction<[fd: number, bytes: Buffer, length: number, flags: number]>(
   'long send(int, const void*, size_t, int)',
@@ -57,17 +62,23 @@ const PIPE_BYTES = 512;
 export function openTryWrite(fd: number): TryWrite {
   try {
     const stat = fs.fstatSync(fd);
-    if (stat.isFile()) return (bytes) => written(() => fs.writeSync(fd, bytes), bytes);
-    if (stat.isSocket()) return (bytes) => sent(fd, bytes);
+    if (stat.isFile())
+      return { write: (bytes) => written(() => fs.writeSync(fd, bytes), bytes), close: nothing };
+    if (stat.isSocket()) return { write: (bytes) => sent(fd, bytes), close: nothing };
     const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
     // An open file of our own, with flags of its own (proc(5), /proc/pid/fd; open(2)).
     const own = fs.openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
-    return (bytes) => written(() => fs.writeSync(own, bytes), bytes);
+    return {
+      write: (bytes) => written(() => fs.writeSync(own, bytes), bytes),
+      close: () => fs.closeSync(own),
+    };
   } catch {
     // Another user's terminal, no /proc, a FIFO that has no reader now.
   }
-  return (bytes) => writtenAfterPoll(fd, bytes);
+  return { write: (bytes) => writtenAfterPoll(fd, bytes), close: nothing };
 }
+
+function nothing(): void {}
 
 function written(write: () => number, bytes: Buffer): number {
   try {

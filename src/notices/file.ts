@@ -14,7 +14,10 @@ import { atInstant, instantMs, type Source, type SourceOptions } from './source.
 /** An instant or a duration is short; anything longer is not read. */
 const LARGEST_BYTES = 64;
 
-/** `file` is relative to the current directory, or absolute. `instantIn` says what it may hold. */
+/** What the file holds if nothing is certain yet. */
+export const ADVICE = 'advice';
+
+/** `file` is relative to the current directory, or absolute. `instantIn` says what else it may hold. */
 export class FileSource implements Source {
   readonly #options: SourceOptions;
   readonly #file: string;
@@ -108,6 +111,10 @@ async function noticeOf(file: string): Promise<Notice | undefined> {
   // A pipe or a device is there as well, and reading it could wait for ever.
   const isReadable = stat.isFile() && stat.size <= LARGEST_BYTES;
   const text = isReadable ? await fs.promises.readFile(encodePath(file), 'utf8').catch(() => '') : '';
+  if (text.trim() === ADVICE) {
+    const what = `${showPath(file)} advises: this machine may be taken away`;
+    return { source: 'file', kind: 'advice', atMs: undefined, what };
+  }
   const atMs = instantIn(text.trim(), stat.mtimeMs);
   const what = `${showPath(file)} is there: this machine is taken away${atInstant(atMs)}`;
   return { source: 'file', kind: 'stop', atMs, what };

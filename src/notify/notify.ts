@@ -1,6 +1,6 @@
 // Tells somebody how a run or an array ended: one POST of JSON, or one command with the same JSON on its standard input.
 // Whether that works changes nothing of the end itself.
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,18 +36,19 @@ const BACK_OFF: BackOff = { firstMs: 1000, mostMs: 4000 };
 
 /**
  * Undefined if it was told, else why not: never the address, which may hold a secret. The signal ends it: whoever has
- * no time left tells nobody.
+ * no time left tells nobody. `started` hears of the command's process in the turn in which it begins.
  */
 export async function notify(
   target: NotifyTarget,
   told: Notification,
   signal: AbortSignal,
+  started: (child: ChildProcess) => void = () => undefined,
 ): Promise<string | undefined> {
   const body = JSON.stringify({ ...told, host: os.hostname(), at: new Date(clockMs()).toISOString() });
   try {
     return target.kind === 'url'
       ? await post(target.url, body, signal)
-      : await command(target.command, told, { body, signal });
+      : await command(target.command, told, { body, signal, started });
   } catch (error) {
     return reasonOf(error);
   }
@@ -93,10 +94,16 @@ async function postOnce(
   }
 }
 
+interface CommandAround {
+  readonly body: string;
+  readonly signal: AbortSignal;
+  readonly started: (child: ChildProcess) => void;
+}
+
 async function command(
   text: string,
   { event, index, status }: Notification,
-  { body, signal }: { readonly body: string; readonly signal: AbortSignal },
+  { body, signal, started }: CommandAround,
 ): Promise<string | undefined> {
   const child = spawn('/bin/sh', ['-c', text], {
     stdio: ['pipe', 2, 2],
@@ -110,6 +117,7 @@ async function command(
     killSignal: 'SIGKILL',
     signal,
   });
+  started(child);
   // One that does not read it is right, too (EPIPE).
   child.stdin?.on('error', () => undefined);
   child.stdin?.end(`${body}\n`);

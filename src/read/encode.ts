@@ -174,6 +174,13 @@ export async function loadCompressor(): Promise<Compressor | undefined> {
   return zstd === undefined ? zlibCompressor() : new NapiCompressor(zstd);
 }
 
+let ofThread: Promise<Compressor | undefined> | undefined;
+
+/** One for all that make whole frames on this thread (`once`): each holds a MiB. Loaded when it is first asked for. */
+export function compressorOfThread(): Promise<Compressor | undefined> {
+  return (ofThread ??= loadCompressor());
+}
+
 type Context = InstanceType<Zstd['CCtx']>;
 
 /** From this size on a thread of zstd's own is worth its buffers; what it gains needs a second core (bench/parts/worker.mjs). */

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { newMd5, type Md5 } from '../model/md5.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import type { Buffers } from './buffers.ts';
 import { encode, partSizeBytes, type Compressor, type Encoded, type Encoding, type Parts } from './encode.ts';
 import {
@@ -24,8 +25,9 @@ import {
   type Snapshot,
 } from './snapshot.ts';
 
-/** What a worker has for all its jobs. */
+/** What a worker has for a job. */
 export interface Resources extends WorkerData {
+  readonly root: WorkDir;
   readonly compressor: Compressor | undefined;
   readonly buffers: Buffers;
   /** For one read(2) after the other. */
@@ -37,7 +39,7 @@ export type WholeFile = Exclude<WorkerRequest['work'], { kind: 'range' }>;
 /** Answers a request for a whole file. Throws what is no state of the file, and the signal's reason. */
 export async function readFile(
   resources: Resources,
-  { work, smallOnly, seen }: Omit<WorkerRequest, 'work'> & { readonly work: WholeFile },
+  { work, smallOnly, seen }: Omit<WorkerRequest, 'work' | 'root'> & { readonly work: WholeFile },
   outlet: Outlet,
   signal: AbortSignal,
 ): Promise<WorkerAnswer> {

@@ -149,11 +149,12 @@ export type CompressorName = 'zstd-napi' | 'zlib' | 'none';
 
 /** What every job of a worker needs. */
 export interface WorkerData {
-  readonly root: WorkDir;
   readonly spool: { readonly dir: string; readonly limitBytes: number } | undefined;
 }
 
 export interface WorkerRequest {
+  /** Where its file is: the jobs of one worker may be of several tasks. Its descriptor is open until the answer. */
+  readonly root: WorkDir;
   readonly work:
     | { readonly kind: 'read'; readonly job: ReadJob }
     | { readonly kind: 'range'; readonly job: RangeJob }

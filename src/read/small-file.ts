@@ -9,7 +9,7 @@ import { lstatBeneath, type WorkDir } from '../native/beneath.ts';
 import { compileLess } from '../native/compiling.ts';
 import { Devices } from '../native/network-files.ts';
 import { Buffers } from './buffers.ts';
-import { type Compressor, loadCompressor, pack } from './encode.ts';
+import { type Compressor, compressorOfThread, pack } from './encode.ts';
 import { type Reading, type ReadJob, SnapshotMoved, wholeBody } from './reading.ts';
 import {
   movedSince,
@@ -25,26 +25,25 @@ export const SMALL_BYTES = 256 * 2 ** 10;
 /** Enough for a steady stream of results, each of which needs two. */
 const SPARE = 16;
 
+/** Of all work directories that are read on one thread. */
+export function newSmallBuffers(): Buffers {
+  return new Buffers(SMALL_BYTES, SPARE);
+}
+
 /** Reads on the thread that asks. */
 export class SmallFiles {
   readonly #root: WorkDir;
   readonly #mostBytes: number;
   readonly #devices: Devices;
-  #compressor: Promise<Compressor | undefined> | undefined;
-  readonly #buffers = new Buffers(SMALL_BYTES, SPARE);
+  readonly #buffers: Buffers;
   #isClosed = false;
 
   /** `mostBytes`: files above this size are not read here. */
-  constructor(root: WorkDir, mostBytes: number) {
+  constructor(root: WorkDir, mostBytes: number, buffers = newSmallBuffers()) {
     this.#root = root;
     this.#mostBytes = mostBytes;
     this.#devices = new Devices(root);
-  }
-
-  /** Undefined where there is no zstd. Loaded when it is first asked for. */
-  compressor(): Promise<Compressor | undefined> {
-    this.#compressor ??= loadCompressor();
-    return this.#compressor;
+    this.#buffers = buffers;
   }
 
   /** As `Workers.read`; `elsewhere` if the file is too large, or on a network file system. */
@@ -54,7 +53,7 @@ export class SmallFiles {
     const isRemote = stat !== undefined && this.#devices.isRemote(job.path, stat.dev);
     if (expectedBytes > this.#mostBytes || isRemote) return { kind: 'elsewhere', sizeBytes: expectedBytes };
     compileLess();
-    const compressor = await this.compressor();
+    const compressor = await compressorOfThread();
     const opened = await this.#openAtRest(job, stat, signal);
     if (opened.kind !== 'open') return opened;
     const { size } = opened.facts;

@@ -2,6 +2,7 @@
 // answer, which may be a body. Replaces a thread that died, and ends one that has nothing to do but holds memory.
 import type { Fingerprint } from '../model/file/file-state.ts';
 import { showPath } from '../model/path.ts';
+import type { WorkDir } from '../native/beneath.ts';
 import { newDeferred, type Deferred } from '../model/waiting.ts';
 import { emptyMemory } from '../native/memory.ts';
 import {
@@ -24,8 +25,19 @@ const IDLE_MS = 30_000;
 /** Not worth a new thread for it: what a thread may keep while it is idle. */
 const LITTLE_BYTES = 2 ** 20;
 
+/** How long the job of a task that leaves is waited for: a thread in a read(2) of a dead file server hears nothing. */
+const LEAVE_MS = 2000;
+
+/** Whose files are read: one of those that share the workers. */
+export interface Reader {
+  readonly root: WorkDir;
+  /** It has left: nothing is read for it any more. */
+  isClosed: boolean;
+}
+
 /** One call to the workers on its way to its answer. Only the first answer counts. */
 export interface Task {
+  readonly of: Reader;
   readonly work: WorkerRequest['work'];
   /** The caller gives it up, wherever it is. */
   readonly signal: AbortSignal | undefined;
@@ -76,6 +88,7 @@ export class WorkerRunner {
   #thread: WorkerThread | undefined;
   #running: Running | undefined;
   #holdsBuffers = false;
+  readonly #freed: (() => void)[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
 
   constructor(options: WorkerRunnerOptions) {
@@ -95,8 +108,25 @@ export class WorkerRunner {
       this.#thread?.post({ kind: 'cancel' });
     });
     this.#running = { task, feed: undefined, isGivenUp: false, stopListening };
-    const { work, seen } = task;
-    this.#started().post({ kind: 'job', request: { work, seen, smallOnly: this.#options.smallOnly } });
+    const { work, seen, of } = task;
+    // Two fields only: what crosses to a thread must be plain data.
+    const root = { fd: of.root.fd, path: of.root.path };
+    this.#started().post({ kind: 'job', request: { root, work, seen, smallOnly: this.#options.smallOnly } });
+  }
+
+  /** Fails what is under way for this one. Resolves when the thread has nothing of it open any more. */
+  async leave(of: Reader, why: Error): Promise<void> {
+    const running = this.#running;
+    if (running?.task.of !== of) return;
+    this.#fail(why);
+    running.isGivenUp = true;
+    this.#thread?.post({ kind: 'cancel' });
+    await this.#freedWithin(LEAVE_MS);
+    if (this.#running !== running) return;
+    const thread = this.#thread;
+    this.#thread = undefined;
+    await thread?.close();
+    if (this.#running === running) this.#free();
   }
 
   /** Fails what is under way and ends the thread. */
@@ -104,6 +134,16 @@ export class WorkerRunner {
     clearTimeout(this.#idleTimer);
     this.#fail(new Error('the workers are closed'));
     await this.#thread?.close();
+  }
+
+  #freedWithin(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#freed.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
   }
 
   #started(): WorkerThread {
@@ -204,6 +244,7 @@ export class WorkerRunner {
   #free(): void {
     this.#running?.stopListening();
     this.#running = undefined;
+    for (const wake of this.#freed.splice(0)) wake();
     if (!this.#options.staysWarm || this.#holdsBuffers) {
       this.#idleTimer = setTimeout(() => this.#endThread(), IDLE_MS).unref();
     }

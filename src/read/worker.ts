@@ -53,7 +53,8 @@ port.on('message', (message: ToWorker) => {
   }
 });
 
-async function openResources(): Promise<Resources> {
+/** All but the root, which comes with each job. */
+async function openResources(): Promise<Omit<Resources, 'root'>> {
   const [compressor] = await Promise.all([loadCompressor(), prepareMd5()]);
   return { ...(workerData as WorkerData), compressor, buffers, buffer: new Uint8Array(READ_BYTES) };
 }
@@ -80,8 +81,8 @@ function close(): void {
 }
 
 async function answerTo(request: WorkerRequest, outlet: Outlet, signal: AbortSignal): Promise<WorkerAnswer> {
-  const { work, smallOnly, seen } = request;
-  const opened = await resources;
+  const { root, work, smallOnly, seen } = request;
+  const opened = { ...(await resources), root };
   if (work.kind === 'range') return readRange(opened, { job: work.job, smallOnly }, outlet, signal);
   return readFile(opened, { work, smallOnly, seen }, outlet, signal);
 }

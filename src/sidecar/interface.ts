@@ -3,6 +3,9 @@ import type { Log } from '../log/log.ts';
 import type { OutputsFrom } from '../model/format/messages.ts';
 import type { RecordKind } from '../model/format/records.ts';
 import type { Settings } from '../model/format/settings.ts';
+import type { LifeNumbers } from '../model/format/shared-sidecar.ts';
+import type { Caller } from './run/context.ts';
+import type { Shared } from './run/shared.ts';
 import type { Finished } from './shutdown/finish.ts';
 import type { RunEnd } from './shutdown/outcome.ts';
 
@@ -17,6 +20,10 @@ export interface SidecarOptions {
   /** Of the launcher's descriptors; set if the task's output is to be stored. */
   readonly outputsFrom?: OutputsFrom | undefined;
   readonly log: Log;
+  /** This process, if it is left out. */
+  readonly caller?: Caller;
+  /** What several runs of this process have together; a run alone has its own. */
+  readonly shared?: Shared;
   /** Gives up a start that is still under way; means nothing afterwards. */
   readonly giveUp?: AbortSignal;
   /** Another attempt has taken over the index: the task must be stopped. */
@@ -44,6 +51,9 @@ export interface Sidecar {
   advised(): void;
   /** The task has ended: makes everything durable and writes the last record. Called once. */
   finish(end: RunEnd): Promise<Finished>;
+  /** What it has stored by now, and what waits. */
+  numbers(): LifeNumbers;
+  /** Without an end before it, all that is under way is given up: another sidecar goes on with this attempt. */
   close(): Promise<void>;
 }
 

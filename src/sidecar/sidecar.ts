@@ -5,18 +5,22 @@ import { setMaxListeners } from 'node:events';
 import { generationName } from '../model/checkpoint/history.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { CaptureRecord } from '../model/format/records.ts';
+import { NO_NUMBERS } from '../model/format/shared-sidecar.ts';
 import { clockMs } from '../native/clock.ts';
 import { openWitness } from '../watch/witness.ts';
-import { openAnswers } from './control/control.ts';
+import { type Control, openAnswers } from './control/control.ts';
 import { Flush } from './control/flush.ts';
 import type { Opened, Sidecar, SidecarOptions } from './interface.ts';
-import { openOutputs } from './output/outputs.ts';
+import { openOutputs, type Outputs } from './output/outputs.ts';
+import { OURSELVES } from './run/context.ts';
 import { openOutage } from './run/outage.ts';
-import { type DrainWindow, endWhenLost, openDrainWindow } from './shutdown/drain-window.ts';
+import { Owned } from './run/owned.ts';
+import { Shared } from './run/shared.ts';
+import { endWhenLost, openDrainWindow } from './shutdown/drain-window.ts';
 import { finish, type Finished } from './shutdown/finish.ts';
 import type { FinishParts, RunEnd } from './shutdown/outcome.ts';
 import { Stopping } from './shutdown/stopping.ts';
-import { connect, makeStages, openWatch } from './stages.ts';
+import { connect, makeStages, openWatch, type Stages } from './stages.ts';
 import { scanBaseline } from './startup/baseline-scan.ts';
 import { sayOpening } from './startup/opening-lines.ts';
 import { openPatience, type Patience, startLimitMs } from './startup/patience.ts';
@@ -36,6 +40,8 @@ export async function openSidecar(options: SidecarOptions): Promise<Opened> {
   const patience = openPatience({ limitMs, signal: stop.signal, outage });
   const beginning = await begin({
     ...options,
+    caller: options.caller ?? OURSELVES,
+    shared: options.shared ?? new Shared({ isMany: false }),
     outage,
     patience,
     signal: stop.signal,
@@ -68,20 +74,52 @@ interface Stops {
   readonly fenced: AbortSignal;
 }
 
-/** Watches from now on what the task closes. */
+/** Watches from now on what the task closes. What it has opened is closed with it, and at once if it fails. */
 async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise<Sidecar> {
+  const owned = new Owned();
+  owned.add(begun, (one) => one.close());
+  try {
+    return sidecarOf(begun, await open({ options, begun, stops, owned }), stops, owned);
+  } catch (error) {
+    stops.stop.abort(error);
+    await owned.close();
+    throw error;
+  }
+}
+
+interface Opening {
+  readonly options: SidecarOptions;
+  readonly begun: Begun;
+  readonly stops: Stops;
+  readonly owned: Owned;
+}
+
+interface Running {
+  readonly stages: Stages;
+  readonly stopping: Stopping;
+  readonly control: Control | undefined;
+  readonly outputs: Outputs | undefined;
+}
+
+async function open({ options, begun, stops, owned }: Opening): Promise<Running> {
   const { context, restored } = begun;
+  owned.add(context.outage, (one) => one.close());
   const witness = openWitness({ launcher: options.launcher, self: process.pid, token: context.runToken });
+  owned.add(witness, (one) => one?.close());
   const { watcher, listen } = await openWatch(context, witness);
+  owned.add(watcher, (one) => one.close());
   const stages = makeStages({ context, restored, watcher, witness, launcher: options.launcher });
   const { files } = stages;
+  const isAlone = options.shared?.isMany !== true;
+  owned.add(stages, (one) => closeStages(one, isAlone));
   connect(stages);
   context.outage.runs({ waiting: () => files.waiting, onOver: () => files.retryNow() });
   await scanBaseline(context, { files, restored }, watcher, () => listen(stages));
   const flush = new Flush(stages);
-  const control = await openAnswers(context, flush);
-  const outputs = await openOutputs(context, options);
+  const control = owned.add(await openAnswers(context, flush), (one) => one?.close());
+  const outputs = owned.add(await openOutputs(context, options), (one) => one?.close());
   const stopping = new Stopping({ ...stages, flush, outputs, onDrainTakes: options.onDrainTakes });
+  owned.add(stopping, (one) => one.close());
   // If a launcher replaces a sidecar, the user has read it already.
   if (options.attempt === undefined || options.standalone === true)
     await sayOpening(context, begun, stops.patience.signal);
@@ -90,41 +128,66 @@ async function run(options: SidecarOptions, begun: Begun, stops: Stops): Promise
   stages.live.open();
   // Not before the task may start: it takes a while, and a part of it holds this thread.
   setImmediate(() => warmUpWorkers(context));
-  let window: DrainWindow | undefined;
+  return { stages, stopping, control, outputs };
+}
+
+function sidecarOf(begun: Begun, running: Running, stops: Stops, owned: Owned): Sidecar {
+  const { context, restored } = begun;
+  const { stages, stopping, control, outputs } = running;
+  let isFinished = false;
   return {
     attempt: context.attempt,
     restored: restored.generation === undefined ? '' : generationName(restored.generation),
     runToken: context.runToken,
     socket: control?.path,
-    taskStarted: () => watcher.look(),
+    taskStarted: () => stages.watcher.look(),
     taskSignalled: (atMs) => stopping.taskSignalled(atMs),
     noticed: (deadlineMs) => stopping.noticed(deadlineMs),
     advised: () => stopping.advised(),
     finish: async (end) => {
       const { now, settings } = context;
       const { drainTimeoutMs } = settings;
-      window = openDrainWindow({ deadlineMs: end.deadlineMs, drainTimeoutMs, now, stop: stops.stop });
+      const window = openDrainWindow({ deadlineMs: end.deadlineMs, drainTimeoutMs, now, stop: stops.stop });
+      owned.add(window, (one) => one.close());
       stopping.drains(window);
       if (end.deadlineMs !== undefined) stopping.noticed(end.deadlineMs);
       await control?.close();
       const signalledAtMs = end.signalledAtMs ?? stopping.signalledAtMs;
       const finished = await drain({ ...stages, outputs, window }, { ...end, signalledAtMs });
+      isFinished = true;
       return stops.fenced.aborted ? endedFenced(finished, stops.fenced) : finished;
     },
+    numbers: () => {
+      const { files: storedFiles, bytes: storedBytes } = stages.live.stored;
+      return { ...stages.gauges.lag, storedFiles, storedBytes };
+    },
     close: async () => {
-      window?.close();
-      stopping.close();
-      await outputs?.close();
-      stages.pressureWatch.close();
-      stages.gauges.close();
-      stages.resources.close();
-      await stages.live.close();
-      context.outage.close();
-      await watcher.close();
-      witness?.close();
-      await begun.close();
+      if (!isFinished) stops.stop.abort(new Error('another sidecar goes on with this attempt'));
+      await owned.close();
     },
   };
+}
+
+/** What a push that was given up may still do before it ends: no longer than this. */
+const IDLE_WITHIN_MS = 5000;
+
+/** `isAlone`: the process ends next. */
+async function closeStages(stages: Stages, isAlone: boolean): Promise<void> {
+  const { files, generations, recorder } = stages;
+  files.stop();
+  generations.pause();
+  if (!isAlone) {
+    await recorder.stop();
+    // The work directory is closed next, and others may get its descriptor.
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), IDLE_WITHIN_MS);
+    await files.idle(late.signal);
+    clearTimeout(timer);
+  }
+  stages.pressureWatch.close();
+  stages.gauges.close();
+  stages.resources.close();
+  await stages.live.close();
 }
 
 async function drain(parts: FinishParts, end: RunEnd): Promise<Finished> {
@@ -140,7 +203,7 @@ async function drain(parts: FinishParts, end: RunEnd): Promise<Finished> {
 /** However this attempt ended, the index is another attempt's now. */
 function endedFenced({ last }: Finished, fenced: AbortSignal): Finished {
   const text = `${String(fenced.reason)}; ${last.text}`;
-  return { status: EXIT.fenced, last: { ...last, level: 'error', text } };
+  return { status: EXIT.fenced, isSaved: false, last: { ...last, level: 'error', text } };
 }
 
 /**
@@ -148,7 +211,7 @@ function endedFenced({ last }: Finished, fenced: AbortSignal): Finished {
  * Local files may be half reclaimed by now, so what is here no longer shows what the task left. Answers with what the
  * record says, and changes nothing.
  */
-function afterTheEnd({ context, close }: Begun, { end, kind }: CaptureRecord): Sidecar {
+function afterTheEnd({ context, close }: Begun, { end, kind, left }: CaptureRecord): Sidecar {
   return {
     attempt: context.attempt,
     restored: '',
@@ -159,8 +222,10 @@ function afterTheEnd({ context, close }: Begun, { end, kind }: CaptureRecord): S
     taskSignalled: () => undefined,
     noticed: () => undefined,
     advised: () => undefined,
+    numbers: () => NO_NUMBERS,
     finish: async () => ({
       status: end?.status ?? EXIT.internal,
+      isSaved: left.length === 0,
       last: {
         level: 'info',
         text: `the last record was written, then the sidecar died: local files may be left -> ${context.store.url}`,

@@ -43,13 +43,14 @@ export interface StagesOptions {
 }
 
 export function makeStages({ context, restored, watcher, witness, launcher }: StagesOptions): Stages {
-  const { settings, manifest, root, now, paths } = context;
+  const { settings, manifest, root, now, paths, places } = context;
   const suspects = new Map<RelPath, Doubt>();
   const results = new Results(context);
   const checkpoints = new Checkpoints(context);
   for (const { file, facts } of restored.members) checkpoints.noteRestored(file, facts);
   const files = new Files({
     paths,
+    places,
     push: pusherOf({ context, checkpoints, results, suspects }),
     rolesOf: (path) => rolesToStore(manifest.rolesOf(path)),
     replaces: (path) => results.replaces(path),

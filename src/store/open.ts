@@ -1,6 +1,7 @@
 // The kinds of stores: one line for each here, all else is in the room of its driver. Drivers are loaded on first use:
 // a task with a file store must not pay for what S3 needs, and the launcher, which only reads URLs, loads none.
 import type { StoreSettings } from '../model/format/settings.ts';
+import type { Connections } from './contract/driver.ts';
 import { BUDGET_MS, StoreError, type OnTry, type Store, type StoreKind } from './contract/store.ts';
 import { fileKind } from './file/url.ts';
 import { S3_FLAGS, s3Kind } from './s3/url.ts';
@@ -15,13 +16,15 @@ const DRIVERS: Readonly<Record<keyof typeof KINDS, () => Promise<OpenDriver>>> =
 /** Flags of the command line that one kind alone has, by name without dashes, and their help. */
 export const KIND_FLAGS = { ...S3_FLAGS };
 
-type OpenDriver = (settings: StoreSettings, budgetMs: number, onTry?: OnTry) => Promise<Store>;
+type OpenDriver = (settings: StoreSettings, budgetMs: number, tuning: StoreTuning) => Promise<Store>;
 
 export interface StoreTuning {
   /** How long one operation is tried again while its failures are transient; ten times as long while it is busy. */
   readonly budgetMs?: number;
   /** Told how each try of each operation went; undefined is a success. */
   readonly onTry?: OnTry;
+  /** What the stores of one process have together; a store alone has its own. */
+  readonly connections?: Connections;
 }
 
 /**
@@ -37,7 +40,7 @@ export async function openStore(settings: StoreSettings, tuning: StoreTuning = {
     });
   }
   const open = await DRIVERS[scheme]();
-  return open(settings, tuning.budgetMs ?? BUDGET_MS, tuning.onTry);
+  return open(settings, tuning.budgetMs ?? BUDGET_MS, tuning);
 }
 
 /** The kind of store with URLs of this scheme, in lower case. */

@@ -1,17 +1,25 @@
 // The user's limit of what is sent (--bandwidth). A body, or a part of one, leaves as soon as those before it would have
-// left over a link of that speed. Lifted while we may be stopped: what is not sent then is lost.
+// left over a link of that speed; tasks that share a sidecar share that link. Lifted while we may be stopped: what is not
+// sent then is lost.
 import { whileLinked } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 
+/** The link that a limit is of; one for all tasks that share a sidecar. */
+export interface LimitedLink {
+  /** When it would be free again, ms since the epoch. */
+  freeMs: number;
+}
+
 export class Bandwidth {
   readonly #bytesPerMs: number;
-  /** When the link would be free again, ms since the epoch. */
-  #freeMs = 0;
+  readonly #link: LimitedLink;
   /** Aborts when the limit is lifted; what waits then goes on. */
   #lifted = new AbortController();
 
-  constructor(bytesPerS: number) {
+  /** Its limit is lifted and restored for itself alone. */
+  constructor(bytesPerS: number, link: LimitedLink = { freeMs: 0 }) {
     this.#bytesPerMs = bytesPerS / 1000;
+    this.#link = link;
   }
 
   /** Undefined while it is lifted. */
@@ -24,14 +32,14 @@ export class Bandwidth {
     const lifted = this.#lifted.signal;
     if (lifted.aborted) return;
     const nowMs = clockMs();
-    const startMs = Math.max(nowMs, this.#freeMs);
-    this.#freeMs = startMs + bytes / this.#bytesPerMs;
+    const link = this.#link;
+    const startMs = Math.max(nowMs, link.freeMs);
+    link.freeMs = startMs + bytes / this.#bytesPerMs;
     if (startMs === nowMs) return;
     await whileLinked([signal, lifted], (either) => passed(startMs - nowMs, either));
-    if (signal?.aborted !== true) return;
-    // What was given up leaves its place on the link to those behind it.
-    this.#freeMs -= bytes / this.#bytesPerMs;
-    signal.throwIfAborted();
+    // What was given up, or goes without a limit, leaves its place on the link to those behind it.
+    if (signal?.aborted === true || lifted.aborted) link.freeMs -= bytes / this.#bytesPerMs;
+    signal?.throwIfAborted();
   }
 
   /** From now on nothing waits. True if the limit held until now. */
@@ -45,7 +53,7 @@ export class Bandwidth {
   restore(): void {
     if (!this.#lifted.signal.aborted) return;
     this.#lifted = new AbortController();
-    this.#freeMs = 0;
+    this.#link.freeMs = 0;
   }
 }
 

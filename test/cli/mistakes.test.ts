@@ -127,6 +127,8 @@ describe('a mistake', () => {
     [['--task-name', 'a/b', ...TASK], "--task-name 'a/b': not a task name"],
     [['--run', '', ...TASK], "--run '': not a run id"],
     [['--to', 'gs://lab', ...TASK], "--to 'gs://lab': no such kind of store | --to s3://"],
+    [['--namespace', '../ada', ...TASK], "--namespace '../ada': not a namespace: up to 64 letters"],
+    [['--namespace', 'ada/', ...TASK], "--namespace 'ada/': not a namespace: up to 64 letters"],
     [['--from', 'ftp://lab', ...TASK], "--from 'ftp://lab': no such kind of store | --from s3://"],
     [['--to', '.', ...TASK], 'the store is the work directory itself (/)'],
     [

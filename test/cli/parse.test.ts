@@ -15,6 +15,7 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['exclude', 'tmp/', { manifest: { exclude: ['tmp/'] } }],
   ['to', 's3://lab/run7/', { to: { url: 's3://lab/run7' }, perishableStore: false }],
   ['from', 'shared', { from: { url: 'file:///shared' } }],
+  ['namespace', 'ada/melt', { to: { url: 'file:///capture-store/ada/melt' }, from: undefined }],
   ['path-style', '1', { to: { flags: ['path-style'] } }],
   ['unfenced', '1', { to: { unfenced: true } }],
   ['index', 'a-1', { identity: { index: 'a-1' } }],
@@ -239,6 +240,9 @@ describe('the environment', () => {
       CAPTURE_NOFILE: '1024',
       CAPTURED_RUN: 'x',
       CAPTURE_SCREEN_COLOURS: '1',
+      // Of capture array, submit and worker.
+      CAPTURE_QUEUE: 'redis://head/lab',
+      CAPTURE_RETRIES: '2',
     };
     const { warnings } = parsed(['-r', 'a', '--to', '/s', ...TASK], env);
     expect(warnings).toEqual([

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import {
   array,
   attemptsIn,
+  launcherOf,
   leftIn,
   mostAtOnce,
   noneRuns,
@@ -50,7 +51,7 @@ it('runs 40 tasks, tries failed ones again, and runs later only what is left', a
       .toSorted((a, b) => a - b),
   ).toEqual([3, 7, 7, 13, 23, 33]);
   // Only of what failed something stays.
-  expect(leftIn(place).toSorted()).toEqual(['7', '7.log']);
+  expect(leftIn(place).toSorted()).toEqual(['7.failed', '7.failed.log']);
 
   fs.writeFileSync(tasks, ['mode', ...FORTY.map(() => 'ok')].join('\n'));
   const second = array(place, options, task);
@@ -88,7 +89,7 @@ it('is killed half-way: its tasks checkpoint and end, and the next one does what
 
 it('tells its tasks to end when it is killed: its death is a preemption of each', async () => {
   const first = array(place, ['--array', '0', ...FILES, '--no-logs'], [STEPS, '{index}', '60']);
-  await until(() => processesOf(place, 0).length >= 4, 'launcher, sidecar, task and its sleep are there');
+  await until(() => processesOf(place, 0).length >= 3, 'launcher, task and its sleep are there');
   await until(() => leftIn(place).includes('0'), 'the task has its work directory');
   await first.says('capture: array of 1 task');
   first.child.kill('SIGKILL');
@@ -123,8 +124,7 @@ it('ends a task whose launcher is killed, before it tries it again', async () =>
     kill -0 "$(cat ${pid})" 2>/dev/null && exit 3; echo alone >result.dat`;
   const first = array(place, ['--array', '0', ...FILES, '--retries', '1'], ['sh', '-c', script]);
   await until(() => fs.existsSync(pid), 'the task runs');
-  const [launcher] = processesOf(place, 0).toSorted((a, b) => a - b);
-  process.kill(launcher ?? 0, 'SIGKILL');
+  process.kill(launcherOf(first), 'SIGKILL');
   expect(await first.status, first.stderr()).toBe(0);
   expect(first.stderr()).toContain('its launcher was killed by SIGKILL');
   expect(place.text('result.dat.0')).toBe('alone\n');

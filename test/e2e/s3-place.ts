@@ -8,6 +8,9 @@ import { openPlace, type Place, type Run } from './support.ts';
 export interface S3Place {
   readonly place: Place;
   readonly server: S3Server;
+  /** The options that name the prefix, and the environment that reaches the server. */
+  readonly at: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
   /** Runs a shell script as the task; `env` comes after the server's own. */
   run(options: readonly string[], script: string, env?: NodeJS.ProcessEnv): Run;
   /** Keys below the prefix, without records. */
@@ -35,18 +38,15 @@ export async function openS3Place(): Promise<S3Place> {
     if ('invalid' in record) throw new Error(`${key}: ${record.invalid}`);
     return record;
   };
+  const at = ['--to', `s3://${server.bucket}/run`, '--path-style'];
+  const known = { ...NO_FILES, ...server.env };
   return {
     place,
     server,
+    at,
+    env: known,
     run: (options, script, env = {}) =>
-      place.capture(
-        ['--to', `s3://${server.bucket}/run`, '--path-style', ...options, '--', 'sh', '-c', script],
-        {
-          ...NO_FILES,
-          ...server.env,
-          ...env,
-        },
-      ),
+      place.capture([...at, ...options, '--', 'sh', '-c', script], { ...known, ...env }),
     keys: () => all().filter((key) => !key.startsWith('.capture/')),
     records: () =>
       all()

@@ -98,7 +98,7 @@ export function openPlace({ below = os.tmpdir(), unprivileged = false }: PlaceOp
     text: (key) => storedBytes(store, key).toString('utf8'),
     records: () =>
       readFound(store)
-        .filter((key) => isRecord(key) && !key.endsWith('.list.json'))
+        .filter((key) => isRecord(key) && !key.startsWith('.capture/~') && !key.endsWith('.list.json'))
         .flatMap((key) => {
           const record = recordOf(path.join(store, key));
           return record === undefined ? [] : [{ name: path.basename(key, '.json'), record }];

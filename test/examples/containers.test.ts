@@ -5,9 +5,9 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { parse as parseYaml } from 'yaml';
 import { parse } from '../cli/given.ts';
 import { parseFlushLine } from '../../src/cli/flush-line.ts';
-import { parseYaml, type Yaml } from './yaml.ts';
 
 const read = (name: string): string => fs.readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
 const MANIFESTS = ['examples/kubernetes/native-sidecar.yaml', 'examples/kubernetes/second-container.yaml'];
@@ -17,7 +17,7 @@ interface Container {
   readonly image: string;
   readonly args?: readonly string[];
   readonly command?: readonly string[];
-  readonly env?: readonly Yaml[];
+  readonly env?: readonly unknown[];
   readonly restartPolicy?: string;
   readonly startupProbe?: {
     readonly exec: { readonly command: readonly string[] };
@@ -27,14 +27,14 @@ interface Container {
     readonly requests?: { readonly cpu: string; readonly memory: string };
     readonly limits: { readonly cpu?: string; readonly memory: string };
   };
-  readonly securityContext: Yaml;
+  readonly securityContext: unknown;
   readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
 }
 interface PodSpec {
   readonly restartPolicy: string;
   readonly serviceAccountName?: string;
   readonly terminationGracePeriodSeconds: number;
-  readonly securityContext: Yaml;
+  readonly securityContext: unknown;
   readonly volumes: readonly { readonly name: string; readonly emptyDir: { readonly sizeLimit?: string } }[];
   readonly initContainers: readonly Container[];
   readonly containers: readonly Container[];
@@ -45,7 +45,7 @@ interface Job {
     readonly activeDeadlineSeconds?: number;
     readonly backoffLimitPerIndex: number;
     readonly podFailurePolicy: {
-      readonly rules: readonly { readonly action: string; readonly onExitCodes?: Yaml }[];
+      readonly rules: readonly { readonly action: string; readonly onExitCodes?: unknown }[];
     };
     readonly template: { readonly spec: PodSpec };
   };
@@ -59,7 +59,7 @@ const mebibytes = (quantity: string | undefined): number => {
   return Number(count) * (MIB[unit] ?? 0);
 };
 
-const jobOf = (name: string): Job => parseYaml(read(name)) as unknown as Job;
+const jobOf = (name: string): Job => parseYaml(read(name)) as Job;
 /** Environment of a container of an Indexed Job. */
 const POD = { JOB_COMPLETION_INDEX: '3', KUBERNETES_SERVICE_HOST: '10.0.0.1' };
 
@@ -187,7 +187,7 @@ interface JobDefinition {
   readonly retryStrategy: { readonly evaluateOnExit: readonly Record<string, string>[] };
   readonly containerProperties: { readonly command: readonly string[] };
 }
-const definition = JSON.parse(read('examples/aws-batch/job-definition.json')) as JobDefinition;
+const definition = parseYaml(read('examples/aws-batch/job-definition.yaml')) as JobDefinition;
 
 /** What capture is given by the job's command in this environment: a program of that name prints its words. */
 function givenByBatch(env: NodeJS.ProcessEnv): readonly string[] {

@@ -3,9 +3,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parse as parseYaml } from 'yaml';
 import { openPlace, until, type Place, type Run } from '../e2e/support.ts';
 import { unstamped } from '../support/messages.ts';
-import { parseYaml } from './yaml.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const read = (name: string): string => fs.readFileSync(path.join(ROOT, name), 'utf8');
@@ -86,9 +86,19 @@ it('examples/slurm/array.sbatch has no warning', async () => {
   expect(place.keys()).toContain('12/final.data.3');
 });
 
+it('examples/jobs/array.yaml has no warning', async () => {
+  const PATH = standIns();
+  const simulate = '#!/bin/sh\necho 1 > state.chk\necho "$@" > final.new && mv final.new final.dat\n';
+  fs.writeFileSync(place.at('simulate'), simulate, { mode: 0o755 });
+  const job = path.join(ROOT, 'examples/jobs/array.yaml');
+  const options = ['--array', '0-1', '--to', place.store, '--scratch', place.dir, '--notice', 'none'];
+  await isHealthy(place.exec(['capture', 'array', job, ...options], { PATH }));
+  expect(place.text('your-name/my-job/final.dat.1')).toBe('--seed 1\n');
+});
+
 it('the command of examples/aws-batch has no warning', async () => {
   const PATH = standIns();
-  const { containerProperties } = JSON.parse(read('examples/aws-batch/job-definition.json')) as {
+  const { containerProperties } = parseYaml(read('examples/aws-batch/job-definition.yaml')) as {
     readonly containerProperties: { readonly command: readonly string[] };
   };
   const command = containerProperties.command.map((word) =>
@@ -110,7 +120,7 @@ it.each(['native-sidecar', 'second-container'])(
   'examples/kubernetes/%s.yaml has no warning',
   async (name) => {
     const PATH = standIns();
-    const job = parseYaml(read(`examples/kubernetes/${name}.yaml`)) as unknown as {
+    const job = parseYaml(read(`examples/kubernetes/${name}.yaml`)) as {
       readonly spec: {
         readonly template: {
           readonly spec: {

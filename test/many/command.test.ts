@@ -1,9 +1,10 @@
 // What `capture array` promises beside the results: what it prints, passes on, tells, and how it ends.
 import fs from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { processEntry } from '../../src/native/processes.ts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openPlace, type Place, sidecarOf, until } from '../e2e/support.ts';
+import { openPlace, type Place, until } from '../e2e/support.ts';
 import { array, leftIn, processesOf, scratchOf, startsIn } from './support.ts';
 
 let place: Place;
@@ -37,6 +38,13 @@ describe('capture array', () => {
     expect(leftIn(place)).toEqual([]);
   });
 
+  it('with --dry-run refuses what could not run either', async () => {
+    const run = array(place, ['--array', '0-2', '-r', 'r', '--cpus', '10000', '--dry-run'], ['echo', '1']);
+    expect(await run.status).toBe(64);
+    expect(run.stderr()).toMatch(/no task can run here: it needs 10000 cores.*\n *try: /);
+    expect(run.stdout()).toBe('');
+  });
+
   it('gives each task its columns, an empty directory of its own, the way back, and its priority', async () => {
     const tasks = path.join(place.dir, 't.csv');
     fs.writeFileSync(tasks, 'colour,size\n"deep red",7\nblue,8\n');
@@ -54,7 +62,7 @@ describe('capture array', () => {
     const again = array(place, options, script('echo other >r'));
     expect(await again.status).toBe(0);
     expect(again.stderr()).toContain('array of 2 tasks sh -> ');
-    expect(again.stderr()).toContain('2 are done: nothing is left to do');
+    expect(again.stderr()).toContain('2 are done: nothing is left to do\n  try: to run them anew');
     expect(startsIn(path.join(place.dir, 'log')).length).toBe(2);
     expect(place.text('r.1')).toBe('1\n');
   });
@@ -87,7 +95,35 @@ describe('capture array', () => {
     const run = array(place, options, script('exit 4'));
     expect(await run.status, run.stderr()).toBe(1);
     expect(startsIn(path.join(place.dir, 'log')).map(({ status }) => status)).toEqual([4]);
+    expect(run.stderr()).toContain(
+      '1 task failed: --halt says that no more are started; those that run go on',
+    );
     expect(run.stderr()).toContain('0 of 10 done, 9 waiting, 1 failed');
+  });
+
+  it('halts as --halt says: it ends those that run', async () => {
+    const options = ['--array', '0-3', '-r', 'r', '--memory', '64MiB', '--jobs', '2', '--halt', 'now,fail=1'];
+    const text = `if [ {index} = 1 ]; then until [ -e ${place.dir}/runs-0 ]; do sleep 0.1; done; exit 4; fi`;
+    const run = array(place, options, task(`${text}; trap "exit 0" TERM; while :; do sleep 0.1; done`));
+    expect(await run.status, run.stderr()).toBe(1);
+    expect(run.stderr()).toContain('no more are started, and those that run are told to end');
+    expect(run.stderr()).toContain('0 of 4 done, 3 waiting, 1 failed');
+    expect(fs.existsSync(path.join(place.dir, 'runs-2'))).toBe(false);
+  });
+
+  it('removes what a task that is done has left, while others run', async () => {
+    const run = array(
+      place,
+      ['--array', '0-1', '-r', 'r', '--memory', '64MiB', '--jobs', '2'],
+      task('echo 1 >r; [ {index} = 0 ] || while [ ! -e go ]; do sleep 0.1; done'),
+    );
+    await running(0, 1);
+    await until(() => leftIn(place).every((name) => !name.startsWith('0')), 'nothing is left of index 0');
+    expect(leftIn(place)).toContain('1');
+    const [root = ''] = fs.readdirSync(scratchOf(place));
+    fs.writeFileSync(path.join(scratchOf(place), root, '1/go'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(leftIn(place)).toEqual([]);
   });
 
   it('acts as --on-end says after all else, and tells --notify how it ended', async () => {
@@ -128,6 +164,21 @@ describe('capture array', () => {
     expect(leftIn(place)).toEqual([]);
   });
 
+  it('passes advice on to every task, which makes safe what is closed and goes on', async () => {
+    const notice = path.join(place.dir, 'notice');
+    const options = ['--array', '0', '-r', 'r', '--notice', `file:${notice}`];
+    const run = array(place, options, task('while [ ! -e go ]; do sleep 0.1; done; echo 1 >r'));
+    await running(0);
+    fs.writeFileSync(`${notice}.new`, 'advice');
+    fs.renameSync(`${notice}.new`, notice);
+    const [root = ''] = fs.readdirSync(scratchOf(place));
+    const at = (name: string): string => path.join(scratchOf(place), root, name);
+    await until(() => fs.readFileSync(at('0.log'), 'utf8').includes('made safe now'), 'the task hears of it');
+    fs.writeFileSync(at('0/go'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stderr()).toContain('this machine may be taken away: every task makes safe what is closed');
+  });
+
   it('stops with all of its tasks at Ctrl-Z, and goes on with them', async () => {
     const run = array(
       place,
@@ -136,10 +187,7 @@ describe('capture array', () => {
     );
     await running(0);
     const isStopped = (): boolean =>
-      [run.pid, ...processesOf(place, 0).filter((pid) => pid !== sidecarOf(launcher))].every(
-        (pid) => (processEntry(pid)?.state ?? 'T') === 'T',
-      );
-    const launcher = Math.min(...processesOf(place, 0));
+      [run.pid, ...processesOf(place, 0)].every((pid) => (processEntry(pid)?.state ?? 'T') === 'T');
     run.child.kill('SIGTSTP');
     await until(isStopped, 'all are stopped');
     run.child.kill('SIGCONT');
@@ -149,25 +197,58 @@ describe('capture array', () => {
     expect(await run.status, run.stderr()).toBe(0);
   });
 
-  it('ends faster at a second SIGINT, and at once at a third', async () => {
+  it('passes a second SIGINT on to the tasks, and kills them at a third', async () => {
+    const told = path.join(place.dir, 'told');
+    const hasTold = (signal: string): Promise<void> =>
+      until(() => fs.existsSync(told) && fs.readFileSync(told, 'utf8').includes(signal), `it gets ${signal}`);
+    // Nothing but the third one ends it.
     const run = array(
       place,
-      ['--array', '0', '-r', 'r'],
-      task('trap "" TERM INT; while :; do sleep 0.1; done'),
+      ['--array', '0', '-r', 'r', '--grace', '1h'],
+      task(`trap "echo TERM >>${told}" TERM; trap "echo INT >>${told}" INT; while :; do sleep 0.1; done`),
     );
     await running(0);
     run.child.kill('SIGINT');
     await run.says('SIGINT: every task is told to checkpoint and end');
-    await until(() => {
-      run.child.kill('SIGINT');
-      return run.stderr().includes('SIGINT: every task is ended');
-    }, 'it is told again');
-    await until(() => {
-      run.child.kill('SIGINT');
-      return run.stderr().includes('SIGINT: all is killed');
-    }, 'it is told a third time');
+    await hasTold('TERM');
+    // Two within 300 ms are one.
+    await sleep(310);
+    run.child.kill('SIGINT');
+    await run.says('SIGINT: every task is ended');
+    await hasTold('INT');
+    await sleep(310);
+    run.child.kill('SIGINT');
+    await run.says('SIGINT: all is killed');
     expect(await run.status, run.stderr()).toBe(130);
     expect(processesOf(place, 0)).toEqual([]);
+  });
+
+  it('runs a job file, and then one task of it alone', async () => {
+    const job = path.join(place.dir, 'job.yaml');
+    const text = 'array: 0-1\nresults: r\ncommand: echo "{index} $CAPTURED_SUBMIT_DIR" > r\n';
+    fs.writeFileSync(job, `${text}to: ${place.store}\nnamespace: ada\nscratch: ${scratchOf(place)}\n`);
+    const all = place.capture(['array', job]);
+    expect(await all.status, all.stderr()).toBe(0);
+    expect(place.text('ada/r.1')).toBe(`1 ${place.work}\n`);
+    const one = place.capture(['run', job, '--index', '1', '--namespace', 'eve']);
+    expect(await one.status, one.stderr()).toBe(0);
+    expect(place.text('eve/r.1')).toBe(`1 ${place.work}\n`);
+    const wrong = place.capture(['run', job, '--index', '2']);
+    expect(await wrong.status).toBe(64);
+    expect(wrong.stderr()).toContain(`'${job}', line 1: the job has no index 2`);
+  });
+
+  it.each([
+    ['array', 'jobs/array.yaml'],
+    ['queue', 'jobs/queue.yaml'],
+    ['slurm', 'slurm/array.sbatch'],
+    ['kubernetes', 'kubernetes/native-sidecar.yaml'],
+    ['aws-batch', 'aws-batch/job-definition.yaml'],
+  ])('prints the template %s, which is examples/%s', async (name, file) => {
+    const run = place.capture(['template', name], { USER: 'ada' });
+    expect(await run.status, run.stderr()).toBe(0);
+    const example = fs.readFileSync(new URL(`../../examples/${file}`, import.meta.url), 'utf8');
+    expect(run.stdout()).toBe(example.replaceAll('your-name', 'ada'));
   });
 
   it('starts nothing if something is wrong: 64, 69, 127', async () => {

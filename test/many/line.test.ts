@@ -1,14 +1,26 @@
 import { describe, expect, it } from 'vitest';
+import { OF_MANY } from '../../src/cli/job/keys.ts';
 import { optionsOf } from '../../src/cli/options.ts';
 import { EXAMPLES } from '../../src/many/help.ts';
 import { parseLine, type Asked, type ParsedLine, withoutOwn } from '../../src/many/line.ts';
-import { ALL_OPTIONS, REFUSED_OPTIONS } from '../../src/many/options.ts';
+import { ALL_OPTIONS, OWN_OPTIONS, REFUSED_OPTIONS } from '../../src/many/options.ts';
 import { indicesOf } from '../../src/model/index-set.ts';
 import { noFiles } from '../cli/given.ts';
 
 const FILES: Readonly<Record<string, string>> = {
   '/w/commands.txt': './one a\n\n# two\n./three "$HOME"\n',
   '/w/runs.csv': 'seed,name\n7,"a b"\n8,c\n',
+  '/w/job.yaml': `array: 0-9
+to: store
+namespace: ada
+results: [r.dat, 's*']
+retries: 3
+queue: redis://host/lab
+workdir: elsewhere
+command: sim --name "{index}" > out
+`,
+  '/w/table.yaml': 'tasks: runs.csv\nto: /store\nresults: r\ncommand: [./sim, "{seed}"]\n',
+  '/w/wrong.yaml': 'array: 0-9\nto: /store\nretries: many\nresults: r\ncommand: sim {idex}\n',
 };
 const outside = {
   ...noFiles,
@@ -107,6 +119,53 @@ describe('the command line of capture array', () => {
     });
   });
 
+  it('may be a job file, with what it says to other commands left out', () => {
+    const { tasks, taskName, retries, settings, passed } = asked(['job.yaml', '--jobs', '2']);
+    expect(tasks.indices.ranges).toEqual([{ first: 0, last: 9, step: 1 }]);
+    expect(tasks.commandOf(4).argv.slice(1)).toEqual(['-c', `sim --name ""'4'"" > out`]);
+    expect(taskName).toBe('task');
+    expect(retries).toBe(3);
+    expect(settings.to.url).toBe('file:///w/store/ada');
+    expect(passed).toEqual([
+      '--results=r.dat',
+      '--results=s*',
+      '--to=store',
+      '--namespace=ada',
+      '--log-output',
+    ]);
+  });
+
+  it('wins over its job file: options list for list, and the command', () => {
+    const { tasks, retries, passed } = asked([
+      'job.yaml',
+      '--retries=1',
+      '-r',
+      'other',
+      '--',
+      'true',
+      '{index}',
+    ]);
+    expect(retries).toBe(1);
+    expect(passed).toContain('--results=other');
+    expect(passed).not.toContain('--results=r.dat');
+    expect(tasks.commandOf(4).argv).toEqual(['true', '4']);
+    expect(asked(['table.yaml', '--array', '1']).tasks.commandOf(1).argv).toEqual(['/w/sim', '8']);
+  });
+
+  it('tells a mistake of the job file with its line', () => {
+    const found = parse(['wrong.yaml', '--nice', '20']);
+    expect(found.kind === 'mistakes' ? found.mistakes.map(({ message }) => message) : []).toEqual([
+      "--nice '20': not a whole number, 1 to 19",
+      "'wrong.yaml', line 3: --retries 'many': not a whole number, 0 to 1000",
+      expect.stringContaining("'wrong.yaml', line 5: {idex} in the command is no placeholder"),
+    ]);
+  });
+
+  it('knows all its own keys of job files', () => {
+    const own = OWN_OPTIONS.filter(({ name }) => !optionsOf('run').some((one) => one === name));
+    for (const { name, kind } of own) expect(OF_MANY[name], name).toBe(kind);
+  });
+
   it.each([
     [['--array', '0', '--', 'true'], 'no --to is given'],
     [[...TO, '--', 'true'], 'no array is given'],
@@ -126,6 +185,9 @@ describe('the command line of capture array', () => {
     [['--tasks', 'runs.csv', '--array', '7-9', ...TO, '--', 'true'], 'runs.csv has no task of --array'],
     [['--array', '0', ...TO, '--no-logs', '--log-output', '--', 'true'], '--log-output and --no-logs'],
     [['--array', '0', ...TO, '--no-logs', '--log-output-limit=9MiB', '--', 'true'], 'no output is stored'],
+    [['--array', '0', ...TO, 'job.yaml', '--', 'true'], "'job.yaml' stands where an option should"],
+    [['--jobs', '2', 'job.yaml'], "'job.yaml' stands where an option should"],
+    [['none.yaml', ...TO, '--', 'true'], "job file 'none.yaml': cannot read it"],
     [['0-9', '--array', '0', ...TO, '--', 'true'], "'0-9' stands where an option should"],
   ])('%j: %s', (args, message) => {
     const found = parse(args);
@@ -152,7 +214,9 @@ describe('its help', () => {
   });
 
   it('has examples that are right', () => {
-    const all = { ...outside, readText: (file: string) => (file.endsWith('.csv') ? 'seed\n1\n' : 'true\n') };
+    const readText = (file: string): string =>
+      file.endsWith('.yaml') ? (FILES['/w/job.yaml'] ?? '') : file.endsWith('.csv') ? 'seed\n1\n' : 'true\n';
+    const all = { ...outside, readText };
     for (const example of EXAMPLES) {
       expect(text).toContain(example);
       const words = example.split(' ').slice(2);

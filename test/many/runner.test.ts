@@ -13,6 +13,8 @@ const GIB = 2 ** 30;
 
 interface FakeSlot extends Slot {
   usedNow: number;
+  /** How often its processes were looked at. */
+  reads: number;
   readonly told: Push[];
   finish(kind: SlotEnd['kind']): void;
 }
@@ -27,10 +29,14 @@ function fakeSlot(index: number): FakeSlot {
     ended: ended.promise,
     told,
     usedNow: GIB,
+    reads: 0,
     get isEnding() {
       return isNoticed || told.length > 0;
     },
-    usedBytes: () => slot.usedNow,
+    usedBytes: () => {
+      slot.reads += 1;
+      return slot.usedNow;
+    },
     end: (how) => void told.push(how),
     noticed: () => {
       isNoticed = true;
@@ -65,13 +71,16 @@ interface Bench {
 
 interface BenchOptions {
   readonly tasks: number;
-  readonly memoryBytes?: number;
+  /** `learn`: it is not said. */
+  readonly memoryBytes?: number | 'learn';
   readonly maxLoad?: number;
   readonly load?: number;
+  /** The source cannot take the end of this one. */
+  readonly failsAt?: number;
 }
 
 /** A machine of 4 cores and 16 GiB, whose tasks say that they need 1 GiB. */
-function bench({ tasks, memoryBytes = GIB, maxLoad, load = 0 }: BenchOptions): Bench {
+function bench({ tasks, memoryBytes = GIB, maxLoad, load = 0, failsAt }: BenchOptions): Bench {
   const slots = new Map<number, FakeSlot>();
   const tooLarge = new Map<number, TooLarge>();
   const messages: string[] = [];
@@ -83,8 +92,11 @@ function bench({ tasks, memoryBytes = GIB, maxLoad, load = 0 }: BenchOptions): B
   const source: TaskSource = {
     next: () => {
       const index = plan.next();
-      return index === undefined ? undefined : { index, needs: { cores: 1, memoryBytes } };
+      return index === undefined
+        ? undefined
+        : { index, needs: { cores: 1, memoryBytes: memoryBytes === 'learn' ? undefined : memoryBytes } };
     },
+    nameOf: (index) => `index ${index}`,
     start: (index) => {
       plan.started(index, clockMs());
       const slot = fakeSlot(index);
@@ -93,6 +105,7 @@ function bench({ tasks, memoryBytes = GIB, maxLoad, load = 0 }: BenchOptions): B
     },
     ended: (slot, end, large) => {
       slots.delete(slot.index);
+      if (slot.index === failsAt) return Promise.reject(new Error('no room'));
       if (large !== undefined) tooLarge.set(slot.index, large);
       plan.ended(slot.index, large === undefined ? end : { ...end, kind: 'not-started' });
       return Promise.resolve();
@@ -168,11 +181,31 @@ it('never gives the last one back: one that is too large alone fails, and says w
   expect(b.plan.counts()).toMatchObject({ failed: 1, waiting: 0 });
 });
 
+it('reads what many tasks use seldom, unless their peaks are to be learned', async () => {
+  const said = bench({ tasks: 6 });
+  await until(() => said.slots.size === 4, 'four run');
+  const { looks } = said;
+  const reads = said.slots.get(0)?.reads ?? 0;
+  await until(() => said.looks >= looks + 40, 'it has looked 40 times');
+  expect((said.slots.get(0)?.reads ?? 0) - reads).toBeLessThanOrEqual(5);
+
+  const learning = bench({ tasks: 2, memoryBytes: 'learn' });
+  await until(() => learning.slots.size === 1, 'the first one runs alone');
+  await until(() => (learning.slots.get(0)?.reads ?? 0) >= 10, 'it is read at each look');
+
+  for (const b of [said, learning]) {
+    b.plan.stop('now');
+    b.runner.push('kill');
+    for (const slot of b.slots.values()) slot.finish('again');
+    await b.over;
+  }
+});
+
 it('refuses a task that no machine of this size can run', async () => {
   const b = bench({ tasks: 2, memoryBytes: 64 * GIB });
   await b.over;
   expect(b.messages[0]).toMatch(
-    /^it needs 64.0 GiB of memory \(--memory\), and this machine has 1\d\.\d GiB$/,
+    /^it needs 64.0 GiB of memory \(--memory\), and this machine has 1\d\.\d GiB for tasks$/,
   );
   expect(b.plan.counts().failed).toBe(2);
 });
@@ -215,4 +248,18 @@ it('starts none while a notice stands, ends when all have ended, and goes on if 
   for (const slot of b.slots.values()) slot.finish('again');
   await b.over;
   expect(b.plan.counts()).toMatchObject({ waiting: 6, running: 0 });
+});
+
+it('lets what runs end well before it fails itself, as the work directories go then', async () => {
+  const { slots, over } = bench({ tasks: 9, failsAt: 0 });
+  let failed: unknown;
+  const settled = over.catch((error: unknown) => (failed = error));
+  await until(() => slots.size === 4, 'four run');
+  slots.get(0)?.finish('done');
+  await until(() => [...slots.values()].every(({ told }) => told.includes('again')), 'all are told to end');
+  expect([...slots.keys()]).toEqual([1, 2, 3]);
+  expect(failed).toBeUndefined();
+  for (const slot of slots.values()) slot.finish('again');
+  await settled;
+  expect(failed).toEqual(new Error('no room'));
 });

@@ -5,12 +5,15 @@ import { openScratch, type Scratch } from '../../src/many/scratch.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 let dir: TestDir;
+let said: string[];
 beforeEach(() => {
   dir = testDir();
+  said = [];
 });
 afterEach(() => dir.remove());
 
-const open = (): Promise<Scratch> => openScratch(dir.path, { tasksAtOnce: 1, availableBytes: 0 });
+const open = (): Promise<Scratch> =>
+  openScratch(dir.path, { tasksAtOnce: 1, availableBytes: 0, log: { warn: (text) => said.push(text) } });
 
 it('removes what is done, keeps what failed, and is gone if nothing is kept', async () => {
   const one = await open();
@@ -20,9 +23,10 @@ it('removes what is done, keeps what failed, and is gone if nothing is kept', as
     fs.writeFileSync(one.logOf(index), 'said');
   }
   await one.remove(1);
-  one.keep(2);
+  const kept = one.keep(2);
   await one.close();
-  expect(fs.readdirSync(one.root).toSorted()).toEqual(['2', '2.log']);
+  expect(kept.map((name) => path.basename(name))).toEqual(['2.failed', '2.failed.log']);
+  expect(fs.readdirSync(one.root).toSorted()).toEqual(['2.failed', '2.failed.log']);
   const other = await open();
   await other.prepare(1);
   await other.close();
@@ -33,29 +37,56 @@ it('gives the next try an empty directory, and moves away what is stored nowhere
   const one = await open();
   await one.prepare(1);
   fs.writeFileSync(path.join(one.workdirOf(1), 'file'), 'x');
-  const aside = await one.setAside(1);
+  const aside = one.setAside(1);
   await one.prepare(1);
   fs.writeFileSync(path.join(one.workdirOf(1), 'file'), 'y');
   await one.prepare(1);
   expect(fs.readdirSync(one.workdirOf(1))).toEqual([]);
   await one.close();
-  expect(fs.readFileSync(path.join(aside, 'file'), 'utf8')).toBe('x');
+  expect(fs.readFileSync(path.join(aside ?? '', 'file'), 'utf8')).toBe('x');
 });
 
-it('removes what a killed runner has left, and nothing of one that lives, failed tasks or unsaved files', async () => {
+it('keeps what is there of a task that has removed its own work directory', async () => {
+  const one = await open();
+  fs.writeFileSync(one.logOf(1), 'said');
+  expect(one.setAside(1)).toBeUndefined();
+  expect(one.keep(1)).toEqual([path.join(one.root, '1.failed.log')]);
+  await one.close();
+});
+
+it('removes what a killed runner has left, but for failed tasks and unsaved files, and nothing of one that lives', async () => {
   // The kernel frees the lock of a process that dies: closing the file does the same.
   const [killed, alive, unsaved, failed] = [await open(), await open(), await open(), await open()];
-  await unsaved.prepare(1);
-  await unsaved.setAside(1);
-  await failed.prepare(1);
+  for (const one of [killed, alive, unsaved, failed]) {
+    await one.prepare(1);
+    await one.prepare(2);
+  }
+  unsaved.setAside(1);
   failed.keep(1);
-  await failed.close();
-  fs.closeSync(killed.lockFd);
-  fs.closeSync(unsaved.lockFd);
+  for (const { lockFd } of [killed, unsaved, failed]) fs.closeSync(lockFd);
   const next = await open();
-  expect(fs.readdirSync(dir.path).toSorted()).toEqual(
-    [alive, unsaved, failed, next].map(({ root }) => path.basename(root)).toSorted(),
-  );
+  expect(fs.existsSync(killed.root)).toBe(false);
+  expect(fs.readdirSync(alive.root).toSorted()).toEqual(['1', '2', 'lock']);
+  expect(fs.readdirSync(unsaved.root)).toEqual(['1.unsaved-1']);
+  expect(fs.readdirSync(failed.root)).toEqual(['1.failed']);
   await alive.close();
+  await next.close();
+});
+
+it('leaves what a task had in its work directory when all was killed, unless it was saved by then', async () => {
+  const killed = await open();
+  for (const index of [1, 2]) {
+    await killed.prepare(index);
+    fs.mkdirSync(path.join(killed.workdirOf(index), '.capture'));
+    fs.writeFileSync(path.join(killed.workdirOf(index), '.capture/attempt.json'), '{}');
+    fs.writeFileSync(path.join(killed.workdirOf(index), 'closed'), 'x');
+  }
+  fs.writeFileSync(path.join(killed.workdirOf(1), '.capture/saved'), '');
+  expect([1, 2].map((index) => killed.isUnsaved(index))).toEqual([false, true]);
+  fs.closeSync(killed.lockFd);
+  const next = await open();
+  expect(fs.readdirSync(killed.root)).toEqual(['2.unsaved-1']);
+  expect(fs.readFileSync(path.join(killed.root, '2.unsaved-1/closed'), 'utf8')).toBe('x');
+  expect(said).toEqual([expect.stringContaining(`${killed.root}/2.unsaved-1`)]);
   await next.close();
 });

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { processesWithEnvironment } from '../../src/native/processes.ts';
-import { type Place, type Run, until } from '../e2e/support.ts';
+import { childrenOf, type Place, type Run, sidecarOf, until } from '../e2e/support.ts';
 
 /** A task of six steps with a checkpoint after each (fixtures/steps.sh). */
 export const STEPS = fileURLToPath(new URL('fixtures/steps.sh', import.meta.url));
@@ -67,11 +67,18 @@ export function leftIn(place: Place): readonly string[] {
   return fs.readdirSync(scratchOf(place)).flatMap((run) => fs.readdirSync(path.join(scratchOf(place), run)));
 }
 
-/** Processes of a task, its launcher and its sidecar. */
+/** Processes of a task and its launcher. */
 export function processesOf(place: Place, index: number): readonly number[] {
   return fs
     .readdirSync(scratchOf(place))
     .flatMap((run) => processesWithEnvironment(`CAPTURED_SLOT=${scratchOf(place)}/${run}/${index}.log`));
+}
+
+/** Of the only task that runs. */
+export function launcherOf({ pid }: Run): number {
+  const [launcher, ...others] = childrenOf(pid).filter((child) => child !== sidecarOf(pid));
+  if (launcher === undefined || others.length > 0) throw new Error('not exactly one task runs');
+  return launcher;
 }
 
 export async function noneRuns(place: Place, indices: readonly number[]): Promise<void> {

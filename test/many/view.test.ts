@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { drawnText, progressText, type Shown } from '../../src/many/view.ts';
+import { drawnLines, progressText, type Shown } from '../../src/many/view.ts';
+import { NO_NUMBERS } from '../../src/model/format/shared-sidecar.ts';
 import { Durations } from '../../src/model/many/eta.ts';
 import { Plan } from '../../src/model/many/plan.ts';
 import { clockMs } from '../../src/native/clock.ts';
@@ -14,7 +15,7 @@ beforeEach(() => {
 afterEach(() => place.close());
 
 /** 20 of 100 are done, each in a minute; `running` have just begun. */
-function shown(running: number): Shown {
+function shown(running: number, numbers = NO_NUMBERS): Shown {
   const plan = new Plan({
     indices: { ranges: [{ first: 0, last: 99, step: 1 }] },
     retries: 0,
@@ -31,18 +32,48 @@ function shown(running: number): Shown {
   for (const index of indices) plan.started(index, startedMs);
   const needs = { cores: 1, memoryBytes: undefined };
   const tasks = indices.map((index) => ({ index, startedMs, needs, usedBytes: 2 ** 20, isEnding: false }));
-  return { plan, durations, running: () => tasks };
+  return { plan, durations, running: () => tasks, numbers: () => numbers };
 }
 
 it('says how far it is, and how long it takes by what has ended', () => {
   expect(progressText(shown(8))).toMatch(/^20 of 100 done, 8 running, 72 waiting; (9|10) min \d+ s left$/);
 });
 
-it('draws at most as many lines as the terminal has', () => {
-  expect(drawnText(shown(4), 24).split('\n')).toHaveLength(6);
-  const lines = drawnText(shown(50), 12).split('\n');
-  expect(lines.length).toBeLessThan(12);
-  expect(lines.at(-1)).toBe('  and 42 more');
+it('says what all tasks together have stored, and how far behind the slowest is', () => {
+  const numbers = { lagMs: 300, waitingFiles: 2, storedFiles: 7, storedBytes: 3 * 2 ** 20 };
+  expect(progressText(shown(8, numbers))).toContain('72 waiting; 3.0 MiB stored, behind by 300 ms; ');
+});
+
+const SIZE = { rows: 24, columns: 80 };
+
+it('draws a bar, the numbers and the tasks, in short lines', () => {
+  const numbers = { lagMs: 300, waitingFiles: 2, storedFiles: 7, storedBytes: 3 * 2 ** 20 };
+  const lines = drawnLines(shown(8, numbers), SIZE);
+  expect(lines.slice(0, 6)).toEqual([
+    '[######                        ] 20 %',
+    expect.stringMatching(/^20 of 100 done; (9|10) min \d+ s left$/) as unknown,
+    '8 running, 72 waiting',
+    '3.0 MiB stored, behind by 300 ms',
+    '  index  for   memory',
+    '     20  0 s  1.0 MiB',
+  ]);
+  expect(lines).toHaveLength(13);
+  // One that is made narrower breaks none of them.
+  for (const line of lines) expect(line.length).toBeLessThanOrEqual(40);
+});
+
+it.each([3, 7, 12, 24])('draws at most as many lines as a terminal of %i rows shows', (rows) => {
+  for (const running of [1, 4, 50])
+    expect(drawnLines(shown(running), { ...SIZE, rows }).length).toBeLessThan(rows);
+});
+
+it('says how many more run than it shows', () => {
+  expect(drawnLines(shown(50), { ...SIZE, rows: 12 }).at(-1)).toBe('  and 44 more');
+});
+
+it('draws no line that is wider than the terminal', () => {
+  const widest = drawnLines(shown(50), { ...SIZE, columns: 20 }).map((line) => line.length);
+  expect(Math.max(...widest)).toBe(20);
 });
 
 it('draws on a terminal, and leaves only messages there', () => {
@@ -53,8 +84,8 @@ it('draws on a terminal, and leaves only messages there', () => {
     env: { PATH: process.env['PATH'], TERM: 'xterm-256color' },
     input: '',
   });
-  expect(stdout).toMatch(/\] \d of 3 done/);
+  expect(stdout).toMatch(/\d of 3 done; /);
   // Behind the last message nothing is drawn any more.
   const end = stdout.slice(stdout.lastIndexOf('capture: 1 of 3 done, 2 failed'));
-  expect(end).not.toContain('[###');
+  expect(end).not.toMatch(/\[[# ]+\]/);
 });

@@ -53,6 +53,16 @@ describe('the file source', () => {
     expect(heard.told[0]?.what).toContain('taken away at 2026-03-01T08:22:00Z');
   });
 
+  test('takes the word advice for advice, which ends nothing, until the file says more', async () => {
+    dir.write('stop', 'advice\n');
+    const heard = listen('stop');
+    await until(() => expect(heard.told).toMatchObject([{ kind: 'advice', atMs: undefined }]));
+    expect(heard.told[0]?.what).toBe(`${dir.path}/stop advises: this machine may be taken away`);
+    fs.renameSync(dir.write('new', ''), path.join(dir.path, 'stop'));
+    await until(() => expect(heard.told).toMatchObject([{ kind: 'advice' }, { kind: 'stop' }]));
+    expect(heard.withdrawn).toMatchObject([{ kind: 'advice' }]);
+  });
+
   test('waits for directories that are not there yet', async () => {
     const heard = listen('a/b/c/stop');
     await aTurn();

@@ -37,3 +37,21 @@ it.each([
 ])('%i are %i, however busy the machine is', (count, most) => {
   expect(begun(count, 0)).toBe(most);
 });
+
+describe('auto, of several tasks', () => {
+  const begunBy = (tasks: number, idleCores: number): number => {
+    const lanes = new Lanes('auto', () => idleCores, true);
+    lanes.tasks = tasks;
+    return Array.from({ length: lanes.most }, (_, n) => lanes.take(n)).filter((may) => may).length;
+  };
+  it.each([
+    [1, 0, 2],
+    [1, 64, 4],
+    [2, 0, 3],
+    [3, 0, 4],
+    [100, 0, 4],
+    [100, 64, 8],
+  ])('%i with %i idle cores begin with %i files at once', (tasks, idleCores, most) => {
+    expect(begunBy(tasks, idleCores)).toBe(most);
+  });
+});

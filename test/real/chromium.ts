@@ -70,7 +70,8 @@ export async function startChromium(): Promise<Chromium> {
     open: (url, look) => openPage(send, listeners, { url, look }),
     close: async () => {
       const gone = once(child, 'close');
-      child.kill();
+      // By itself, so that nothing of it writes to the profile any more.
+      await send('Browser.close').catch(() => undefined);
       await gone;
       fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
     },

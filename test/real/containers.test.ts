@@ -5,9 +5,9 @@ import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parse as parseYaml } from 'yaml';
 import { parseRecord, type CaptureRecord } from '../../src/model/format/records.ts';
 import { until } from '../e2e/support.ts';
-import { parseYaml } from '../examples/yaml.ts';
 import { openNode, type Container, type Node } from './node.ts';
 
 const SIDECAR = 1500;
@@ -49,7 +49,7 @@ interface Spec {
 /** The containers of a manifest, with this node's paths in place of the cluster's. */
 function containersOf(name: string): Readonly<Record<string, Spec>> {
   const file = path.resolve(import.meta.dirname, '../../examples/kubernetes', name);
-  const { spec } = parseYaml(fs.readFileSync(file, 'utf8')) as unknown as Manifest;
+  const { spec } = parseYaml(fs.readFileSync(file, 'utf8')) as Manifest;
   const here = (word: string): string =>
     word
       .replace('s3://my-bucket/sim', `file://${node.store}`)

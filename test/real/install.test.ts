@@ -52,7 +52,9 @@ it('a run needs no package that the bundle holds', async () => {
   const dist = path.join(bare, 'dist');
   const onDemand = fs
     .readdirSync(dist)
-    .filter((name) => !/^(array|capture|flush|many|sidecar|worker)\./.test(name));
+    .filter(
+      (name) => name.endsWith('.code') && !/^(array|capture|flush|many|queue|sidecar|worker)\./.test(name),
+    );
   expect(onDemand.length).toBeGreaterThan(2);
   for (const name of onDemand) {
     // A first file takes the program of its own name (native/first.ts).
@@ -61,6 +63,14 @@ it('a run needs no package that the bundle holds', async () => {
     await run('node', [first], { cwd: bare, env: await withNode(undefined) });
     fs.rmSync(first);
   }
+});
+
+it('a queue is asked without them, too', async () => {
+  const args = ['queue', 'status', '--queue', 'redis+unix:///nowhere/redis.sock?name=lab'];
+  const asked = run(path.join(bare, 'bin/capture'), args, { cwd: bare, env: await withNode(undefined) });
+  await expect(asked).rejects.toMatchObject({
+    stderr: expect.stringContaining('cannot use the queue') as unknown,
+  });
 });
 
 it('an array runs without them, too', async () => {

@@ -1,13 +1,14 @@
 #!/bin/bash
-# The real-world tests: real LAMMPS and SQLite, GNU parallel, a real Slurm, a real Ceph object store, all on loopback;
-# the page of capture report in a real Chromium; and what npm installs without a compiler, on newer Nodes.
+# The real-world tests: real LAMMPS and SQLite, GNU parallel, a real Slurm, a real Ceph object store, several machines on
+# a real Redis, all on loopback; the pages of capture report and capture queue ui in a real Chromium; and what npm
+# installs without a compiler, on newer Nodes.
 # `npm run test:real [-- vitest options]`.
 # Installs what is missing (Debian packages), stops everything it starts on every way out, never skips.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly packages=(ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel chromium fonts-dejavu-core)
-readonly programs=(ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch python3 parallel chromium)
+readonly packages=(ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel chromium fonts-dejavu-core redis-server)
+readonly programs=(ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch python3 parallel chromium redis-server redis-cli)
 
 say() { echo "test:real: $*" >&2; }
 

@@ -80,4 +80,31 @@ describe('a limit of 1 MB/s', () => {
     await vi.advanceTimersByTimeAsync(1000);
     expect(third()).toBe(1);
   });
+
+  it('of several tasks is one link: what one sends, the other waits for', async () => {
+    const link = { freeMs: 0 };
+    const [a, b] = [new Bandwidth(MB, link), new Bandwidth(MB, link)];
+    const first = takes(a, 1, MB);
+    const second = takes(b, 1, MB);
+    await vi.advanceTimersByTimeAsync(500);
+    expect([first(), second()]).toEqual([1, 0]);
+    await vi.advanceTimersByTimeAsync(500);
+    expect(second()).toBe(1);
+  });
+
+  it('is lifted for one of them alone, which leaves its place to the others', async () => {
+    const link = { freeMs: 0 };
+    const [a, b] = [new Bandwidth(MB, link), new Bandwidth(MB, link)];
+    const ofA = takes(a, 3, MB);
+    await vi.advanceTimersByTimeAsync(0);
+    a.lift();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(ofA()).toBe(3);
+    expect(b.bytesPerS).toBe(MB);
+    const ofB = takes(b, 1, MB);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(ofB()).toBe(0);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(ofB()).toBe(1);
+  });
 });

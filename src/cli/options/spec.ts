@@ -80,6 +80,17 @@ export function helpOf({ kind, help, default: text, otherwise }: OptionSpec): st
   return shown === undefined || kind === 'list' ? help : `${help} (default: ${shown})`;
 }
 
+/** `--results`, of `-r, --results <pattern>`. */
+export function longOf({ flags, name }: Option): string {
+  return /--[a-z-]+/.exec(flags)?.[0] ?? `--${name}`;
+}
+
+/** An option as it is given on a command line. */
+export function wordsOf(option: Option, values: readonly string[]): readonly string[] {
+  const long = longOf(option);
+  return option.kind === 'flag' ? [long] : values.map((value) => `${long}=${value}`);
+}
+
 /** `checkpoint-settle` → `CAPTURE_CHECKPOINT_SETTLE`. */
 export function envNameOf(name: string): string {
   return `CAPTURE_${name.toUpperCase().replaceAll('-', '_')}`;

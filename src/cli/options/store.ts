@@ -4,6 +4,7 @@ import type { Settings } from '../../model/format/settings.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { KIND_FLAGS } from '../../store/open.ts';
 import { parseStoreUrl, storeDirectory } from '../../store/url.ts';
+import type { Reader } from './readers.ts';
 import { ALL, type CommandName, group, type OptionSpec, RESTORING } from './spec.ts';
 import type { Parse, Place, Values } from './values.ts';
 
@@ -15,6 +16,18 @@ const OF_KINDS = Object.fromEntries(
     { flags: `--${name}`, kind: 'flag', help, on: ALL } as const,
   ]),
 ) as Readonly<Record<KindFlag, OptionSpec & { readonly on: readonly CommandName[] }>>;
+
+/** What it leaves of the prefix that S3 allows (store/s3/url.ts). */
+const NAMESPACE_LENGTH = 64;
+
+/** It becomes directories, or parts of keys. */
+const namespace: Reader<string> = (text) =>
+  text.length <= NAMESPACE_LENGTH && /^[A-Za-z0-9][\w.-]*(?:\/[A-Za-z0-9][\w.-]*)*$/.test(text)
+    ? { value: text }
+    : {
+        is: `not a namespace: up to ${NAMESPACE_LENGTH} letters, digits, dots, _ and -, in parts between slashes`,
+        example: 'ada/melt',
+      };
 
 export const STORE = group('Store:', {
   to: {
@@ -31,6 +44,13 @@ export const STORE = group('Store:', {
     help: 'where inputs are looked for first; never written',
     on: RESTORING,
     otherwise: 'as --to',
+  },
+  namespace: {
+    flags: '--namespace <name>',
+    kind: 'value',
+    help: 'the last part of --to: what two people store never meets',
+    on: ALL,
+    read: namespace,
   },
   ...OF_KINDS,
   unfenced: {
@@ -50,13 +70,18 @@ export function storeOf(
     flags: (Object.keys(KIND_FLAGS) as KindFlag[]).filter((name) => values.has(STORE[name])),
     unfenced: values.has(STORE.unfenced),
   };
-  const to = values.parsed(STORE.to, url);
+  const name = values.of(STORE.namespace);
+  const to = values.parsed(STORE.to, (text, source) => url(inNamespace(text, name), source));
   const from = values.parsed(STORE.from, url);
   return {
     to: { url: to, ...how },
     perishableStore: !values.has(STORE.to) || standsBelow(workdir, to),
     from: from === undefined ? undefined : { url: from, ...how },
   };
+}
+
+function inNamespace(text: string, name: string | undefined): string {
+  return name === undefined || text === '' ? text : `${text.replace(/\/+$/, '')}/${name}`;
 }
 
 /** Compares both as the user wrote them, without following links. */

@@ -47,6 +47,9 @@ type PatternLists = Pick<ManifestPatterns, 'results' | 'checkpoints' | 'inputs' 
 export const NO_ROLES: Roles = { result: false, checkpoint: false, input: false, companion: false };
 /** Our own directory in the work directory. */
 export const OWN_DIR = '.capture';
+/** In there: the facts of the attempt whose task has begun, and an empty file once all that it closed is stored. */
+export const ATTEMPT_FILE = 'attempt.json';
+export const SAVED_FILE = 'saved';
 
 export function compileManifest(patterns: ManifestPatterns): Manifest {
   const results = compileList(patterns.results);

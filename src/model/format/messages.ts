@@ -1,5 +1,5 @@
-// The typed messages between launcher and sidecar, over the fork channel. The launcher decides about the task; the
-// sidecar decides about files and the store.
+// The typed messages between launcher and sidecar, over the fork channel, or over a socket if tasks share a sidecar. The
+// launcher decides about the task; the sidecar decides about files and the store.
 import type { ExitStatus } from '../exit-status.ts';
 import type { Notice } from './notice.ts';
 import type { Settings } from './settings.ts';
@@ -38,6 +38,8 @@ export type ToSidecar =
       readonly clockOffsetMs: number;
       /** Set if the task's output is to be stored. */
       readonly outputsFrom?: OutputsFrom | undefined;
+      /** The launcher's, for the user's own check; left out if the sidecar has the same. */
+      readonly env?: NodeJS.ProcessEnv | undefined;
     }
   | { readonly kind: 'task-started'; readonly pid: number }
   /** A signal is on its way to the task, or the launcher received it: from now on a close may be a death's. */
@@ -110,5 +112,11 @@ export type FromSidecar =
   | { readonly kind: 'drain-takes'; readonly ms: number }
   /** Another attempt has taken over this index: stop the task. */
   | { readonly kind: 'fenced'; readonly message: string }
-  /** Everything is written. `status` is capture's own verdict; undefined: the task's status stands. */
-  | { readonly kind: 'ended'; readonly status: ExitStatus | undefined };
+  | {
+      /** Everything is written. */
+      readonly kind: 'ended';
+      /** capture's own verdict; undefined: the task's status stands. */
+      readonly status: ExitStatus | undefined;
+      /** Nothing that the task closed is only in the work directory. */
+      readonly isSaved: boolean;
+    };

@@ -90,6 +90,11 @@ export class Admission {
     this.#isPeakWhole = true;
   }
 
+  /** Has a task without `--memory` run from its beginning to its end? */
+  hasLearned(): boolean {
+    return this.#isPeakWhole;
+  }
+
   /** What a task without `--memory` is taken to need: the largest peak so far and a fifth; undefined: none is known. */
   learnedBytes(): number | undefined {
     return this.#largestPeakBytes === undefined ? undefined : Math.ceil(this.#largestPeakBytes * 1.2);

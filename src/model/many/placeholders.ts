@@ -3,6 +3,7 @@
 import { isMistake, type Mistake } from '../errors.ts';
 import { nearestWord } from '../nearest.ts';
 import { showPath } from '../path.ts';
+import { ShellText } from './shell-text.ts';
 
 /** What each name stands for in one task. All names that the command was compiled with are in it. */
 export type TaskValues = Readonly<Record<string, string>>;
@@ -15,8 +16,8 @@ export interface CommandTemplate {
   argvFor(values: TaskValues): readonly string[];
 }
 
-/** Text that stands as it is, or the name of a value. */
-type Piece = string | { readonly name: string };
+/** Text that stands as it is, or the name of a value, and how the value is written there. */
+type Piece = string | { readonly name: string; readonly write: (value: string) => string };
 
 /**
  * A command behind `--`: values are put in as they are, for no shell reads them. A name that is not in `known` is a
@@ -26,8 +27,30 @@ export function compileArgv(
   argv: readonly string[],
   known: readonly string[],
 ): CommandTemplate | readonly Mistake[] {
-  const words = argv.map((word) => piecesOf(word, known));
+  const words = argv.map((word) => piecesOf(word, known, () => (value) => value));
   return templateOf(words);
+}
+
+/**
+ * A shell command in one string (a job file's `command`): its arguments are `sh -c <text>`. A value is quoted, so that
+ * the shell reads it as one piece of text wherever it stands, inside of quotes, too. Behind `$(`, a backquote or `<<`
+ * nobody but a shell knows how to quote: there a placeholder is a mistake, which says to use the variable.
+ */
+export function compileShell(text: string, known: readonly string[]): CommandTemplate | readonly Mistake[] {
+  const shell = new ShellText(text);
+  const pieces = piecesOf(text, known, (at, name) => {
+    const place = shell.placeAt(at);
+    if (place.kind === 'unknown') {
+      const variable = name === 'index' ? 'CAPTURED_INDEX' : name;
+      return {
+        message: `{${name}} stands behind ${place.behind}, where capture does not know how to quote its value`,
+        hint: `write the variable that has the same value: "$${variable}"`,
+      };
+    }
+    const around = { plain: '', single: "'", double: '"' }[place.kind];
+    return (value) => `${around}${quoteForShell(value)}${around}`;
+  });
+  return templateOf([['sh'], ['-c'], pieces]);
 }
 
 /** As one word of a shell command: `it's` becomes `'it'\''s'`. */
@@ -40,7 +63,10 @@ export function showCommand(argv: readonly string[]): string {
   return argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quoteForShell(word))).join(' ');
 }
 
-function piecesOf(text: string, known: readonly string[]): readonly (Piece | Mistake)[] {
+/** How a value is written where it stands, or why it cannot be. */
+type WriterAt = (at: number, name: string) => ((value: string) => string) | Mistake;
+
+function piecesOf(text: string, known: readonly string[], writerAt: WriterAt): readonly (Piece | Mistake)[] {
   const pieces: (Piece | Mistake)[] = [];
   let end = 0;
   for (const match of text.matchAll(/(\{+)([A-Za-z_]\w*)(\}+)/g)) {
@@ -54,7 +80,10 @@ function piecesOf(text: string, known: readonly string[]): readonly (Piece | Mis
     pieces.push(text.slice(end, from));
     if (depth % 2 === 0) pieces.push(`${left}${name}${right}`);
     else if (!known.includes(name)) pieces.push(unknownName(name, known));
-    else pieces.push(left ?? '', { name }, right ?? '');
+    else {
+      const write = writerAt(from, name);
+      pieces.push(left ?? '', isMistake(write) ? write : { name, write }, right ?? '');
+    }
     end = until;
   }
   pieces.push(text.slice(end));
@@ -85,5 +114,5 @@ function textOf(piece: Piece, values: TaskValues): string {
   if (typeof piece === 'string') return piece;
   const value = values[piece.name];
   if (value === undefined) throw new Error(`no value for {${piece.name}}`);
-  return value;
+  return piece.write(value);
 }

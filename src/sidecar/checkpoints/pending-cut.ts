@@ -27,6 +27,7 @@ type Uses = Needs<
   | 'settings'
   | 'manifest'
   | 'root'
+  | 'caller'
   | 'log'
   | 'attempt'
   | 'resumed'

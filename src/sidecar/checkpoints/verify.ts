@@ -8,13 +8,13 @@ import { formatMs } from '../../model/units.ts';
 import { whileLinked } from '../../model/waiting.ts';
 import { heldPath } from '../../native/beneath.ts';
 import { endOfChild } from '../../native/ended.ts';
-import type { Needs } from '../run/context.ts';
+import type { Caller, Needs } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { Marks } from './generation-record.ts';
 import { collectStates } from './cutting.ts';
 
 /** What it takes of the run. */
-type Uses = Needs<'root' | 'attempt' | 'signal'>;
+type Uses = Needs<'root' | 'attempt' | 'signal' | 'caller'>;
 
 /** The set is not committed. `moved`: the task went on before the check ended; the next set may be committed. */
 export class CutRefused extends Error {
@@ -76,13 +76,13 @@ export class CutCheck {
   }
 
   async #check(members: readonly StoredFile[], generation: number, until: AbortSignal): Promise<void> {
-    const { root, attempt } = this.#context;
+    const { root, attempt, caller } = this.#context;
     const keys = members.map(({ key }) => key).join('\n');
     // If the set passed and the store refused its record, it is not checked again.
     if (keys === this.#passed) return;
     if (!this.#stands(members)) throw new CutRefused(undefined);
     const name = generationName({ attempt, generation });
-    const job = { command: this.#command, workdir: heldPath(root), generation: name, signal: until };
+    const job = { command: this.#command, workdir: heldPath(root), generation: name, caller, signal: until };
     const why = await verify(job);
     if (!this.#stands(members)) throw new CutRefused(undefined);
     if (why !== undefined) throw new CutRefused(why);
@@ -111,6 +111,7 @@ export interface VerifyJob {
   readonly workdir: string;
   /** `<attempt>-<generation>`: CAPTURED_GENERATION for the command. */
   readonly generation: string;
+  readonly caller: Caller;
   readonly limitMs?: number;
   readonly signal: AbortSignal;
 }
@@ -120,12 +121,12 @@ export interface VerifyJob {
  * aborts, and if no shell could be started.
  */
 export async function verify(job: VerifyJob): Promise<string | undefined> {
-  const { command, workdir, generation, limitMs = LIMIT_MS, signal } = job;
+  const { command, workdir, generation, caller, limitMs = LIMIT_MS, signal } = job;
   signal.throwIfAborted();
   const child = spawn('/bin/sh', ['-c', command], {
     cwd: workdir,
-    env: { ...process.env, CAPTURED_GENERATION: generation },
-    stdio: ['ignore', 'ignore', 2],
+    env: { ...caller.env, CAPTURED_GENERATION: generation },
+    stdio: ['ignore', 'ignore', caller.stderr],
     // A process group of its own, so that everything it starts can be ended with it.
     detached: true,
   });

@@ -20,7 +20,7 @@ import {
 } from '../../model/format/control.ts';
 import { encodePath } from '../../model/path.ts';
 import { whileLinked } from '../../model/waiting.ts';
-import { peerUid } from '../../native/peer.ts';
+import { descriptorOf, peerOf } from '../../native/peer.ts';
 import type { Needs } from '../run/context.ts';
 import type { Flush } from './flush.ts';
 
@@ -186,7 +186,7 @@ async function answer(socket: net.Socket, options: ControlOptions, closing: Abor
 /** Undefined if nothing was asked. */
 async function reply(
   socket: net.Socket,
-  { serve, uidOf = peerUid }: ControlOptions,
+  { serve, uidOf = (fd) => peerOf(fd).uid }: ControlOptions,
   signal: AbortSignal,
 ): Promise<ControlAnswer | undefined> {
   const uid = uidOf(descriptorOf(socket));
@@ -199,13 +199,6 @@ async function reply(
   if (line === undefined) return undefined;
   const request = parseRequest(line);
   return request === undefined ? { kind: 'refused', why: 'this is no request' } : serve(request, signal);
-}
-
-/** Node offers no other way to a socket's descriptor. */
-function descriptorOf(socket: net.Socket): number {
-  const { _handle: handle } = socket as unknown as { readonly _handle: { readonly fd: number } | null };
-  if (handle === null) throw new Error('the client is gone');
-  return handle.fd;
 }
 
 async function readLine(socket: net.Socket, signal: AbortSignal): Promise<string | undefined> {

@@ -88,11 +88,16 @@ export class Gauges {
     return this.#checkpoints;
   }
 
+  /** The age of the oldest that waits, and how many do: no file is looked at. */
+  get lag(): { readonly lagMs: number; readonly waitingFiles: number } {
+    return { lagMs: this.#lag.oldest()?.ms ?? 0, waitingFiles: this.#lag.size };
+  }
+
   /** What is closed and not stored; of more than 1,000 files `waitingBytes` is an estimate. */
   get waiting(): { readonly lagMs: number; readonly waitingFiles: number; readonly waitingBytes: number } {
-    const { size: waitingFiles } = this.#lag;
-    const waitingBytes = aboutSizeOf(this.#context.root, this.#lag.paths(), waitingFiles);
-    return { lagMs: this.#lag.oldest()?.ms ?? 0, waitingFiles, waitingBytes };
+    const { lag } = this;
+    const waitingBytes = aboutSizeOf(this.#context.root, this.#lag.paths(), lag.waitingFiles);
+    return { ...lag, waitingBytes };
   }
 
   close(): void {

@@ -45,6 +45,12 @@ export class LiveNumbers {
     pushed.bytes += event.durable.size;
   }
 
+  /** Stored by now. */
+  get stored(): { readonly files: number; readonly bytes: number } {
+    const { result, checkpoint } = this.#pushed;
+    return { files: result.files + checkpoint.files, bytes: result.bytes + checkpoint.bytes };
+  }
+
   /** They are shown from now on, if somebody asked for them. The task need not wait for it. */
   open(): void {
     this.#opening ??= this.#open();

@@ -14,7 +14,9 @@ import type { Ledger } from '../../records/ledger.ts';
 import type { Needs } from '../run/context.ts';
 
 /** What it takes of the run. */
-type Uses = Needs<'root' | 'runToken' | 'usedBefore' | 'now'> & { readonly ledger: Pick<Ledger, 'used'> };
+type Uses = Needs<'root' | 'runToken' | 'usedBefore' | 'use' | 'now'> & {
+  readonly ledger: Pick<Ledger, 'used'>;
+};
 
 /** A short task is seen, too. */
 const FIRST_MS = 1000;
@@ -37,7 +39,8 @@ export class ResourceWatch {
   readonly #launcher: number | undefined;
   readonly #series: ResourceSeries;
   readonly #taskReader: TaskUseReader | undefined;
-  readonly #captureMemory = new MemoryReader();
+  readonly #sidecarMemory = new MemoryReader();
+  readonly #launcherMemory = new MemoryReader();
   readonly #launcherCpuS: number;
   /** The space of a file system that a whole cluster shares says nothing of this run. */
   readonly #hasOwnSpace: boolean;
@@ -170,16 +173,26 @@ export class ResourceWatch {
   }
 
   #lookAtCapture(): Memory {
-    const { usedBefore: before } = this.#context;
-    const launcher = this.#launcher;
-    const { user, system } = process.cpuUsage();
+    const { usedBefore: before, use } = this.#context;
     const ofLauncher = Math.max(0, this.#launcherCpu() - this.#launcherCpuS);
-    const memory = this.#captureMemory.read([process.pid, ...(launcher === undefined ? [] : [launcher])]);
+    const memory = this.#memoryOfCapture(use.memoryPart());
     this.#capture = {
-      cpuS: Math.max(this.#capture.cpuS, (before?.capture.cpuS ?? 0) + (user + system) / 1e6 + ofLauncher),
+      cpuS: Math.max(this.#capture.cpuS, (before?.capture.cpuS ?? 0) + use.cpuS() + ofLauncher),
       peakMemoryBytes: Math.max(this.#capture.peakMemoryBytes, memory.peakBytes),
     };
     return memory;
+  }
+
+  /** `part`: of this process; what it shares with others is none of one task alone. */
+  #memoryOfCapture(part: number): Memory {
+    const launcher = this.#launcher === undefined ? [] : [this.#launcher];
+    if (part === 1) return this.#sidecarMemory.read([process.pid, ...launcher]);
+    const ours = this.#sidecarMemory.read([process.pid]);
+    const its = this.#launcherMemory.read(launcher);
+    return {
+      bytes: Math.round(ours.bytes * part) + its.bytes,
+      peakBytes: Math.round(ours.peakBytes * part) + its.peakBytes,
+    };
   }
 
   #lookAtJob(): number | undefined {

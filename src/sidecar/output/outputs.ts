@@ -6,7 +6,7 @@ import { reasonOf } from '../../model/errors.ts';
 import type { OutputsFrom } from '../../model/format/messages.ts';
 import { type OutputStream, parseOutputKey, streamPrefix } from '../../model/format/output-keys.ts';
 import { whileLinked } from '../../model/waiting.ts';
-import { loadCompressor } from '../../read/encode.ts';
+import { compressorOfThread } from '../../read/encode.ts';
 import { StoreError } from '../../store/contract/store.ts';
 import { CompanionClock } from '../checkpoints/captures.ts';
 import type { Needs } from '../run/context.ts';
@@ -48,7 +48,7 @@ export async function openOutputs(
       hint: TO_FILE,
     });
   if (sources.length === 0) return undefined;
-  const compressor = compression.kind === 'zstd' ? await loadCompressor() : undefined;
+  const compressor = compression.kind === 'zstd' ? await compressorOfThread() : undefined;
   // What the task writes is little: nothing to choose a level for.
   const level = compression.kind === 'zstd' && compression.level !== 'auto' ? compression.level : LEAST_LEVEL;
   const followers = sources.map((source) => {

@@ -23,12 +23,9 @@ import type { Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import { Changes } from '../../model/waiting.ts';
 import { SMALL_BYTES } from '../../read/small-file.ts';
+import { Places, type PushKind, type Seat } from '../run/places.ts';
 import { type ExistingPaths, type FileKey, FileStates, isOpen, type Need, OpenNeeds } from './file-states.ts';
 import { Alarm, NO_TIME, Priority, type PushHandle, Ready } from './turns.ts';
-
-/** Pushes under way at once: enough small ones to hide the store's latency, few enough large ones for the memory. */
-const MOST_PUSHES = 32;
-const MOST_LARGE = 8;
 
 /** Carries out one push of a file and says how it ended. Never throws because of a state of the file. */
 export type Pusher = (fileState: FileState, how: PushHandle) => Promise<FileEvent>;
@@ -36,6 +33,8 @@ export type Pusher = (fileState: FileState, how: PushHandle) => Promise<FileEven
 export interface FilesOptions {
   /** Shared with what else is known by path. */
   readonly paths?: Paths;
+  /** Shared with other tasks; its own, if they are left out. */
+  readonly places?: Places | undefined;
   readonly push: Pusher;
   readonly rolesOf: (path: RelPath) => readonly FileRole[];
   readonly replaces: (path: RelPath) => boolean;
@@ -66,19 +65,20 @@ export interface FileChange {
   readonly event: FileEvent | undefined;
 }
 
+type Sized = PushKind & { readonly sizeBytes: number };
+
 export class Files {
   readonly #options: FilesOptions;
   readonly #fileStates: FileStates;
   /** Keys of file states that may have something to do. */
   readonly #ready = new Ready<Sending>();
   /** Large files that wait for others of their kind, and let small ones pass. */
-  readonly #held = new Set<FileKey>();
+  readonly #held: Readonly<Record<FileRole, Set<FileKey>>> = { checkpoint: new Set(), result: new Set() };
+  readonly #seat: Seat;
   readonly #waiting: Alarm;
   readonly #needs: OpenNeeds;
   readonly #priority: Priority;
   #running = 0;
-  /** How many of them are of large files. */
-  #large = 0;
   #closes = 0;
   #urgent = false;
   #hold = false;
@@ -91,6 +91,7 @@ export class Files {
   constructor(options: FilesOptions) {
     this.#options = options;
     this.#fileStates = new FileStates(options.paths);
+    this.#seat = (options.places ?? new Places()).open(() => this.#pump());
     this.#needs = new OpenNeeds(this.#fileStates, (fileState) => this.isHeld(fileState));
     this.#priority = new Priority(options.sizeOf, options.now, options.signal);
     this.#waiting = new Alarm(options.now, (due) => {
@@ -107,8 +108,11 @@ export class Files {
   /** From now on the most urgent files go first. If `atMs` (ms since the epoch) is set, nothing is sent after it. */
   deadline(atMs: number | undefined): void {
     this.#priority.deadlineMs = atMs;
-    for (const key of this.#held) this.#ready.add(key);
-    this.#held.clear();
+    this.#seat.hurry(atMs !== undefined);
+    for (const held of Object.values(this.#held)) {
+      for (const key of held) this.#ready.add(key);
+      held.clear();
+    }
     if (atMs !== undefined)
       this.#ready.rank((key) => this.#priority.sending(this.#fileStates.at(key)), byUrgency);
     this.#priority.giveUpLate();
@@ -218,9 +222,15 @@ export class Files {
   /** No push starts any more; those under way are given up. */
   stop(): void {
     this.#stopped = true;
+    this.#seat.close();
     this.#waiting.close();
     this.#priority.giveUpAll(new Error(NO_TIME));
     this.#changes.notify();
+  }
+
+  /** After {@link stop}: resolves when the last of those that were given up has ended, or when `signal` aborts. */
+  async idle(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && this.#running > 0) await this.#changes.next(signal);
   }
 
   get(path: RelPath, role: FileRole): FileState | undefined {
@@ -309,7 +319,7 @@ export class Files {
     for (const key of this.#inTurn()) {
       const fileState = this.#fileStates.at(key);
       const isUrgent = fileState !== undefined && this.#priority.isUrgent(fileState.role);
-      if (!isUrgent && this.#running >= MOST_PUSHES) break;
+      if (!isUrgent && this.#seat.waits(fileState?.role ?? 'result')) break;
       const step = fileState === undefined ? undefined : nextStep(fileState, this.#hurryOf(key, nowMs));
       if (fileState === undefined || step?.kind !== 'push') {
         this.#served(key);
@@ -317,11 +327,12 @@ export class Files {
         continue;
       }
       const sizeBytes = this.#options.sizeOf(fileState.path);
-      if (!isUrgent && this.#large >= MOST_LARGE && sizeBytes > SMALL_BYTES) {
-        // With a deadline nothing smaller follows.
-        if (this.#priority.deadlineMs !== undefined) break;
-        this.#served(key);
-        this.#held.add(key);
+      const kind = { role: fileState.role, isLarge: sizeBytes > SMALL_BYTES };
+      if (!isUrgent && !this.#seat.hasRoom(kind)) {
+        // Small ones may pass; with a deadline nothing smaller follows.
+        if (!kind.isLarge || this.#priority.deadlineMs !== undefined) break;
+        this.#ready.delete(key);
+        this.#held[kind.role].add(key);
         continue;
       }
       if (!this.#priority.isBegun(fileState.role, sizeBytes)) {
@@ -329,22 +340,24 @@ export class Files {
         break;
       }
       this.#served(key);
-      this.#start(fileState, step.spoolFirst, sizeBytes);
+      this.#start(fileState, step.spoolFirst, { ...kind, sizeBytes });
     }
   }
 
   /** Large ones that were held came before all that is ready. */
   *#inTurn(): Generator<FileKey> {
-    for (const key of this.#held) {
-      if (this.#large >= MOST_LARGE) break;
-      yield key;
+    for (const role of ['checkpoint', 'result'] as const) {
+      for (const key of this.#held[role]) {
+        if (!this.#seat.hasRoom({ role, isLarge: true })) break;
+        yield key;
+      }
     }
     yield* this.#ready;
   }
 
   #served(key: FileKey): void {
     this.#ready.delete(key);
-    this.#held.delete(key);
+    for (const held of Object.values(this.#held)) held.delete(key);
   }
 
   #hurryOf(key: FileKey, nowMs = this.#options.now()): PushContext {
@@ -353,10 +366,9 @@ export class Files {
     return { nowMs, urgent, vouched, holdReplacing: this.#hold };
   }
 
-  #start(fileState: FileState, spoolFirst: boolean, sizeBytes: number): void {
-    const large = sizeBytes > SMALL_BYTES ? 1 : 0;
+  #start(fileState: FileState, spoolFirst: boolean, { sizeBytes, ...kind }: Sized): void {
     this.#running += 1;
-    this.#large += large;
+    this.#seat.take(kind);
     this.#apply(fileState, { kind: 'push-started' });
     const { push, now } = this.#options;
     const key = this.#fileStates.keyOf(fileState);
@@ -366,9 +378,9 @@ export class Files {
       .catch((error: unknown): FileEvent => ({ kind: 'failed', why: reasonOf(error), atMs: now() }))
       .then((event) => {
         this.#running -= 1;
-        this.#large -= large;
         this.#priority.ended(key, event.kind === 'stored');
         this.#apply(this.#stateOf(fileState.path, fileState.role), event);
+        this.#seat.leave(kind);
         this.#pump();
       });
   }

@@ -3,6 +3,7 @@
 // or cut the object. Looks at push ids and sizes, and never says that all is stored if it could not look.
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
+import { type KeyScope, partialKey } from '../../model/format/keys.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
 import { newMd5 } from '../../model/md5.ts';
 import { markRow } from '../../model/packed/fields.ts';
@@ -17,7 +18,7 @@ import type { Files } from './files.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<
-  'manifest' | 'store' | 'log' | 'attempt' | 'history' | 'ledger' | 'baselines' | 'paths' | 'signal'
+  'manifest' | 'scope' | 'store' | 'log' | 'attempt' | 'history' | 'ledger' | 'baselines' | 'paths' | 'signal'
 >;
 
 /** A look costs a round trip and no bytes. */
@@ -81,6 +82,24 @@ export async function withMd5(
   return bytes === there.size ? { ...there, md5: md5.digest() } : undefined;
 }
 
+/**
+ * The partial key to which the attempt that stored the result has moved its object, because a death may have cut it: that
+ * attempt was killed before a record said so. Undefined if it stands under none.
+ */
+export async function movedTo(
+  store: Store,
+  scope: KeyScope,
+  { path, attempt, compressed, push }: StoredFile,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  for (let n = 0; ; n += 1) {
+    const key = partialKey(path, scope, { attempt, n }, compressed);
+    const head = await store.head(key, signal);
+    if (head === undefined) return undefined;
+    if (head.meta['push'] === push) return key;
+  }
+}
+
 /** What a push has written into the metadata. */
 export function factsOfMeta(meta: ObjectMeta): Partial<StoredFile> {
   const { push, md5, size = '', mtime: mtimeNs = '', mode = '' } = meta;
@@ -111,7 +130,7 @@ export async function pushOverwritten(
   context: Uses,
   { files, isConfirmed, withEarlier, deadline }: LookOptions,
 ): Promise<readonly LeftFile[]> {
-  const { history, ledger, baselines, manifest, log, store, attempt, signal } = context;
+  const { history, ledger, baselines, manifest, log, scope, store, attempt, signal } = context;
   const isDoubtful = mayBeOverwritten(history);
   const isEarlier = (file: StoredFile): boolean =>
     withEarlier && file.attempt < attempt && !isConfirmed(file.path) && manifest.rolesOf(file.path).result;
@@ -128,8 +147,14 @@ export async function pushOverwritten(
         there === undefined || there.push === file.push
           ? undefined
           : await whileLinked([deadline, signal], (either) => withMd5(store, there, either));
-      if (whole !== undefined) ledger.noteResult(whole);
-      else if (isEarlier(file)) left.push({ path: file.path, why: whyGone(file, there) });
+      if (whole !== undefined) return ledger.noteResult(whole);
+      if (!isEarlier(file)) return;
+      const partial =
+        there === undefined
+          ? await whileLinked([deadline, signal], (either) => movedTo(store, scope, file, either))
+          : undefined;
+      if (partial !== undefined) ledger.notePartial({ ...file, key: partial, suspect: true }, true);
+      else left.push({ path: file.path, why: whyGone(file, there) });
     } catch (error) {
       left.push({ path: file.path, why: `nobody knows whether it is still stored: ${reasonOf(error)}` });
     }

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import * as z from 'zod';
 import type { Fingerprint } from '../../model/file/file-state.ts';
-import { OWN_DIR } from '../../model/file/manifest.ts';
+import { ATTEMPT_FILE, OWN_DIR, SAVED_FILE } from '../../model/file/manifest.ts';
 import { type Lacking, lackingSchema } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { encodePath, type RelPath } from '../../model/path.ts';
@@ -86,10 +86,20 @@ export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): v
     lacking,
     alone,
   });
+  fs.rmSync(encodePath(savedPathOf(settings)), { force: true });
   fs.writeFileSync(encodePath(`${path}.new`), text, { mode: 0o600 });
   reached('attempt-file.before-rename');
   fs.renameSync(encodePath(`${path}.new`), encodePath(path));
   reached('attempt-file.written');
+}
+
+/** All that the attempt closed is stored, and its end is recorded: whoever owns the work directory may remove it. */
+export function markSaved(place: AttemptPlace): void {
+  try {
+    fs.writeFileSync(encodePath(savedPathOf(place)), '', { mode: 0o600 });
+  } catch {
+    // No room, or the task has removed its work directory: then it counts as not saved.
+  }
 }
 
 /** Only these fields: a file state may carry more. */
@@ -143,6 +153,12 @@ function parseJson(text: string): unknown {
 
 /** In a shared work directory each task of each index has a file of its own. */
 function pathOf({ workdir, sharedWorkdir, identity }: AttemptPlace): string {
+  if (!sharedWorkdir) return `${workdir}/${OWN_DIR}/${ATTEMPT_FILE}`;
+  return `${workdir}/${OWN_DIR}/attempt-${identity.taskName}.${keyIndex(identity)}.json`;
+}
+
+/** Of a work directory that tasks share nobody knows that all of them have ended. */
+function savedPathOf({ workdir, sharedWorkdir, identity }: AttemptPlace): string {
   const whose = sharedWorkdir ? `-${identity.taskName}.${keyIndex(identity)}` : '';
-  return `${workdir}/${OWN_DIR}/attempt${whose}.json`;
+  return `${workdir}/${OWN_DIR}/${SAVED_FILE}${whose}`;
 }

@@ -17,7 +17,18 @@ import type { Store } from '../../store/contract/store.ts';
 import type { Sender } from '../../upload/send.ts';
 import type { Handover } from './attempt-file.ts';
 import type { Outage } from './outage.ts';
+import type { Places } from './places.ts';
 import type { Progress } from './progress.ts';
+import type { OwnUse } from './shared.ts';
+
+/** The process that this run is of: its launcher, or this one. */
+export interface Caller {
+  readonly env: NodeJS.ProcessEnv;
+  /** A descriptor of ours: where it writes its messages. */
+  readonly stderr: number;
+}
+
+export const OURSELVES: Caller = { env: process.env, stderr: 2 };
 
 export interface Context {
   readonly settings: Settings;
@@ -56,6 +67,11 @@ export interface Context {
   readonly paths: Paths;
   /** Aborted when the sidecar gives everything up (fenced). */
   readonly signal: AbortSignal;
+  /** Shared with other runs of this process. */
+  readonly places: Places;
+  readonly use: OwnUse;
+  /** For what the user has run beside the task. */
+  readonly caller: Caller;
   readonly progress: Progress;
   readonly outage: Outage;
   readonly now: () => number;

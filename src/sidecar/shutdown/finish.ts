@@ -36,6 +36,8 @@ type Uses = Needs<'settings' | 'root' | 'log' | 'ledger' | 'tidy' | 'signal' | '
 
 export interface Finished {
   readonly status: ExitStatus;
+  /** All that the task closed is stored, and a record says how it ended: the work directory may go. */
+  readonly isSaved: boolean;
   readonly last: LastLine;
 }
 
@@ -101,7 +103,8 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
     if (verdict.kind === 'done') await deleteOrphanedObjects(context, checkpointsSeen(parts), window.record);
   }
   if (verdict.kind === 'done') warnOfNames(parts);
-  return { status, last: lastLine(parts, { left: told, recorded, verdict, status, run }) };
+  const isSaved = recorded && unsaved.length === 0;
+  return { status, isSaved, last: lastLine(parts, { left: told, recorded, verdict, status, run }) };
 }
 
 /**

@@ -9,6 +9,7 @@ import type { Generation } from '../../model/format/records.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import type { WorkDir } from '../../native/beneath.ts';
 import type { Store } from '../../store/contract/store.ts';
+import type { Caller } from '../run/context.ts';
 import type { Progress } from '../run/progress.ts';
 
 export interface RestoreJob {
@@ -21,6 +22,7 @@ export interface RestoreJob {
   readonly from: Store;
   readonly history: History;
   readonly log: Log;
+  readonly caller: Caller;
   readonly progress: Progress;
   readonly signal: AbortSignal;
 }

@@ -18,9 +18,10 @@ import type { Store } from '../../store/contract/store.ts';
 import { openStore } from '../../store/open.ts';
 import { findInTurns } from '../../watch/scan.ts';
 import { plain, type RestoredFacts } from '../run/attempt-file.ts';
-import type { Context } from '../run/context.ts';
+import { type Context, OURSELVES } from '../run/context.ts';
 import { openOutage } from '../run/outage.ts';
 import { Progress } from '../run/progress.ts';
+import { Shared } from '../run/shared.ts';
 import { refuseUnreadable } from './attempt.ts';
 import { recordInherited } from './baseline-scan.ts';
 import { forgetHandover, handoverFor } from './handover.ts';
@@ -63,6 +64,7 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
         from,
         history,
         log,
+        caller: OURSELVES,
         progress: new Progress(log.draw),
         signal,
       });
@@ -114,6 +116,8 @@ export async function handOver(settings: Settings, log: Log, signal: AbortSignal
       log,
       outage,
       patience,
+      shared: new Shared({ isMany: false }),
+      caller: OURSELVES,
       signal,
       onFenced: () => undefined,
     });

@@ -202,12 +202,13 @@ async function tryGeneration(job: RestoreJob, generation: Generation): Promise<T
 
 /** Why the user's own check refuses the generation in the work directory, whose files are then removed. */
 async function verifyRestored(
-  { settings, root, signal, log }: RestoreJob,
+  { settings, root, signal, log, caller }: RestoreJob,
   generation: Generation,
 ): Promise<string | undefined> {
   if (settings.verify?.atRestore !== true) return undefined;
   const { command } = settings.verify;
-  const why = await verify({ command, workdir: root.path, generation: generationName(generation), signal });
+  const name = generationName(generation);
+  const why = await verify({ command, workdir: root.path, generation: name, caller, signal });
   if (why === undefined) return undefined;
   for (const { path, aside } of withdraw(root, generation))
     log.warn(`${showPath(path)} is longer here than in the store: the local one is now ${showPath(aside)}`);

@@ -14,6 +14,8 @@ import { PackedMap, Paths } from '../../model/packed/packed-map.ts';
 import { encodePath } from '../../model/path.ts';
 import type { WorkDir } from '../../native/beneath.ts';
 import { clockMs } from '../../native/clock.ts';
+import { ignoreLeaseBreaks } from '../../native/files.ts';
+import { SMALL_BYTES } from '../../read/small-file.ts';
 import { openReclaimer } from '../../reclaim/reclaim.ts';
 import { describeRecovered, recoverReclaims } from '../../reclaim/recover.ts';
 import { Baselines, type Ledger, type RunFacts } from '../../records/ledger.ts';
@@ -24,8 +26,11 @@ import { openStore } from '../../store/open.ts';
 import { Bandwidth } from '../../upload/bandwidth.ts';
 import type { Sender } from '../../upload/send.ts';
 import { type AttemptFile, readAttemptFile } from '../run/attempt-file.ts';
-import type { Context, Needs } from '../run/context.ts';
+import type { Caller, Context, Needs } from '../run/context.ts';
+import { Owned } from '../run/owned.ts';
 import { Progress } from '../run/progress.ts';
+import type { Places } from '../run/places.ts';
+import type { OwnUse, Shared } from '../run/shared.ts';
 import { type AttemptOptions, openAttempt } from './attempt.ts';
 import { doneAttempt } from './done-already.ts';
 import { handoverFor, restoredBefore } from './handover.ts';
@@ -34,7 +39,7 @@ import { lockWorkdir } from './lock.ts';
 import { isMissing } from './opening-lines.ts';
 import type { Patience } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
-import { openRunWorkers, spoolWarner } from './workers.ts';
+import { openRunPool, spoolWarner } from './workers.ts';
 
 export interface Begun {
   readonly kind: 'begun';
@@ -51,24 +56,11 @@ export interface Begun {
 /** Requests to the store before the task starts wait no longer than `patience` allows. */
 export interface StartOptions extends AttemptOptions {
   readonly patience: Patience;
+  readonly shared: Shared;
+  readonly caller: Caller;
 }
 
 export type Beginning = Begun | { readonly kind: 'done-already'; readonly attempt: number };
-
-/** Closes in reverse order of opening: each before what it needs. */
-class Owned {
-  readonly #closes: (() => Promise<void> | void)[] = [];
-
-  /** Calls `close` at the end. */
-  add<T>(one: T, close: (one: T) => Promise<void> | void): T {
-    this.#closes.push(() => close(one));
-    return one;
-  }
-
-  readonly close = async (): Promise<void> => {
-    for (const close of this.#closes.toReversed()) await close();
-  };
-}
 
 export async function begin(options: StartOptions): Promise<Beginning> {
   const owned = new Owned();
@@ -101,12 +93,13 @@ interface Place {
   readonly storeWasMissing: boolean;
 }
 
-async function openPlace({ settings, patience }: StartOptions, owned: Owned): Promise<Place> {
+async function openPlace({ settings, patience, shared }: StartOptions, owned: Owned): Promise<Place> {
   const { workdir, identity } = settings;
   const { O_RDONLY, O_DIRECTORY } = fs.constants;
   const fd = owned.add(fs.openSync(encodePath(workdir), O_RDONLY | O_DIRECTORY), fs.closeSync);
   const storeWasMissing = isMissing(settings.to.url);
-  const opened = await openStore(settings.to, { onTry: patience.tried });
+  const { connections } = shared;
+  const opened = await openStore(settings.to, { onTry: patience.tried, connections });
   const store = owned.add(patience.over(opened), (one) => one.close());
   const scope = { taskName: identity.taskName, index: keyIndex(identity) };
   return {
@@ -121,22 +114,17 @@ async function openPlace({ settings, patience }: StartOptions, owned: Owned): Pr
 /** From here on the work directory is ours: ends what a dead sidecar had begun in it. */
 async function takeWorkdir({ settings, log }: AttemptOptions, root: WorkDir, owned: Owned): Promise<void> {
   owned.add(lockWorkdir(settings.workdir, settings.sharedWorkdir), (lock) => lock.close());
-  process.on('SIGIO', () => undefined); // a lease that a writer meets must not end us (fcntl(2))
+  ignoreLeaseBreaks();
   if (settings.sharedWorkdir) return;
   for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
   clearStaging(root);
 }
 
 async function beginAttempt(options: StartOptions, place: Place, owned: Owned): Promise<Begun> {
-  const { settings, log, outage, patience } = options;
+  const { settings, log, outage, patience, caller } = options;
   const { signal } = patience;
   const { root, store, scope, listing, storeWasMissing } = place;
-  const from =
-    settings.from === undefined
-      ? store
-      : owned.add(patience.over(await openStore(settings.from, { onTry: patience.tried })), (one) =>
-          one.close(),
-        );
+  const from = await openFrom(options, store, owned);
   const manifest = compileManifest(settings.manifest);
   const isNew = options.attempt === undefined;
   if (isNew) await refuseMissingInputs({ settings, scope, manifest, store, from, signal });
@@ -154,7 +142,8 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
   // Left by earlier attempts, or by the dead sidecar that this one replaces.
   if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);
   const { history, ledger } = records;
-  const common = { settings, scope, manifest, root, store, log, signal, progress: new Progress(log.draw) };
+  const progress = new Progress(log.draw);
+  const common = { settings, scope, manifest, root, store, log, caller, signal, progress };
   const restored =
     resumed === undefined
       ? await restore({ ...common, from, history })
@@ -162,7 +151,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
   ledger.setGenerations(judged(ledger.generations, restored.judgements));
   if (restored.generation !== undefined) ledger.restored = generationName(restored.generation);
   const { attempt, runToken, startedAt } = facts;
-  const workers = owned.add(openRunWorkers(settings, root, log), (one) => one.close());
+  const { use, ...means } = openMeans(options, root, owned);
   const context: Context = {
     ...common,
     ...records,
@@ -176,11 +165,43 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
     lacking: resumed?.lacking ?? restored.lacking,
     resumed: resumed === undefined ? undefined : resumed.handover?.restored ? 'handed-over' : 'replaced',
     handover: options.standalone === true ? handoverFor(settings) : undefined,
-    sender: { ...senderOf(settings, facts, log), root, store, workers },
+    sender: { ...senderOf(settings, facts, log), ...means.sender, root, store },
+    places: means.places,
+    use,
     reclaimer: owned.add(mayReclaim(settings) ? openReclaimer(root) : undefined, (one) => one?.close()),
     now: clockMs,
   };
   return { kind: 'begun', context, restored, storeWasMissing, ended, close: owned.close };
+}
+
+/** `--from`, else the store itself. */
+async function openFrom(
+  { settings, patience, shared }: StartOptions,
+  store: Store,
+  owned: Owned,
+): Promise<Store> {
+  if (settings.from === undefined) return store;
+  const { connections } = shared;
+  const opened = await openStore(settings.from, { onTry: patience.tried, connections });
+  return owned.add(patience.over(opened), (one) => one.close());
+}
+
+/** What it sends with, and shares with others. */
+interface Means {
+  readonly sender: Pick<Sender, 'workers' | 'bandwidth'>;
+  readonly places: Places;
+  readonly use: OwnUse;
+}
+
+function openMeans({ settings, log, shared }: StartOptions, root: WorkDir, owned: Owned): Means {
+  const use = owned.add(shared.begin(), (one) => one.end());
+  const share = shared.common(settings, () => openRunPool(settings, log, shared.isMany));
+  owned.add(share, ({ release }) => release());
+  const { pool, places, link } = share.value;
+  const workers = owned.add(pool.open(root, SMALL_BYTES), (one) => one.close());
+  const { bandwidthBytes } = settings;
+  const bandwidth = bandwidthBytes === undefined ? undefined : new Bandwidth(bandwidthBytes, link);
+  return { sender: { workers, bandwidth }, places, use };
 }
 
 /** What the objects of this attempt carry. */
@@ -188,14 +209,13 @@ function senderOf(
   settings: Settings,
   { attempt, runToken, scope }: RunFacts,
   log: Log,
-): Omit<Sender, 'root' | 'store' | 'workers'> {
-  const { compression, bandwidthBytes, identity } = settings;
-  const bandwidth = bandwidthBytes === undefined ? undefined : new Bandwidth(bandwidthBytes);
+): Omit<Sender, 'root' | 'store' | 'workers' | 'bandwidth'> {
+  const { compression, identity } = settings;
   const onSpoolFull = spoolWarner(log, settings);
   const { runId } = identity;
   const { index } = scope;
   const link = compression.kind === 'zstd' && compression.level === 'auto' ? new LinkRate() : undefined;
-  return { attempt, runToken, index, runId, compression, bandwidth, link, onSpoolFull, newId: randomUUID };
+  return { attempt, runToken, index, runId, compression, link, onSpoolFull, newId: randomUUID };
 }
 
 function mayReclaim({ reclaim, sharedWorkdir }: Settings): boolean {

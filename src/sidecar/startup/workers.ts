@@ -1,5 +1,5 @@
-// The workers of this run: where their program is, where their spool is, the warning when that is full, and their
-// early loading.
+// The workers that read for a run, alone or with others: where their program is, where their spool is, the warning when
+// that is full, and their early loading.
 import fs from 'node:fs';
 import os from 'node:os';
 import type { Log } from '../../log/log.ts';
@@ -7,17 +7,14 @@ import { reasonOf } from '../../model/errors.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { encodePath, type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
-import type { WorkDir } from '../../native/beneath.ts';
 import { NO_ZSTD_HINT } from '../../native/zstd.ts';
-import { SMALL_BYTES } from '../../read/small-file.ts';
-import { openWorkers, type Workers } from '../../read/workers.ts';
+import { openPool, type Pool } from '../../read/workers.ts';
 import type { Needs } from '../run/context.ts';
 
-export function openRunWorkers(settings: Settings, root: WorkDir, log: Log): Workers {
-  return openWorkers({
-    root,
+export function openRunPool(settings: Settings, log: Log, isShared: boolean): Pool {
+  return openPool({
     count: settings.workers,
-    smallBytes: SMALL_BYTES,
+    isShared,
     // Beside this module in the bundle (build.mjs).
     entry: new URL('./worker.cjs', import.meta.url),
     spoolDir: spoolDirOf(settings, log),

@@ -1,8 +1,19 @@
 // What every driver does alike: tries an operation again while its failure is transient, and gives out a body that ends
 // what it holds. The budget is time, not a number of tries: an outage of half a minute must cost a pause, never a file.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Shares } from '../../model/shares.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { StoreError } from './store.ts';
+
+/**
+ * What leads to servers, by kind and settings of the store: sockets, credentials, the server's time. Each driver knows
+ * what its own are.
+ */
+export type Connections = Shares<Promise<Connection>>;
+
+export interface Connection {
+  close(): void;
+}
 
 /** How a failure is waited for: how long to pause before each next try, and for how many times the budget. */
 interface Pace extends BackOff {

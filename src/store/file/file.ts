@@ -38,7 +38,7 @@ const USES = {
 export async function openFileStore(
   settings: StoreSettings,
   budgetMs: number,
-  onTry?: OnTry,
+  { onTry }: { readonly onTry?: OnTry } = {},
 ): Promise<Store> {
   const root = fileURLToPath(settings.url).replace(/(?<=.)\/+$/, '');
   const place = { layout: layoutOf(root), directory: new StoreRoot(root), budgetMs, onTry };

@@ -1,7 +1,9 @@
 // The driver for Amazon S3 and servers that speak its protocol: one file for each thing it does, joined here.
 import type { StoreSettings } from '../../model/format/settings.ts';
+import type { Share } from '../../model/shares.ts';
+import type { Connections } from '../contract/driver.ts';
 import type { OnTry, Store } from '../contract/store.ts';
-import { accessOf, openBucket } from './bucket.ts';
+import { accessOf, type Bucket, openBucket } from './bucket.ts';
 import { copyObject } from './copy.ts';
 import { sweepUploads } from './multipart.ts';
 import { deleteObjects, getObject, headObject, listFolders, listObjects } from './objects.ts';
@@ -12,8 +14,12 @@ import { putObject } from './put.ts';
  * files, in the SDK's order. `createsAtomically` is true for Amazon's own servers; what others do with
  * If-None-Match must be found out.
  */
-export async function openS3Store(settings: StoreSettings, budgetMs: number, onTry?: OnTry): Promise<Store> {
-  const bucket = await openBucket(settings, budgetMs, { onTry });
+export async function openS3Store(
+  settings: StoreSettings,
+  budgetMs: number,
+  tuning: S3Tuning = {},
+): Promise<Store> {
+  const bucket = await bucketOf(settings, budgetMs, tuning);
   return {
     url: bucket.url,
     createsAtomically: bucket.place.isAws,
@@ -30,4 +36,27 @@ export async function openS3Store(settings: StoreSettings, budgetMs: number, onT
     access: () => accessOf(bucket),
     close: async () => bucket.close(),
   };
+}
+
+interface S3Tuning {
+  readonly onTry?: OnTry;
+  readonly connections?: Connections;
+}
+
+/** Tasks with the same settings have sockets and credentials together; each hears of its own tries. */
+async function bucketOf(
+  settings: StoreSettings,
+  budgetMs: number,
+  { onTry, connections }: S3Tuning,
+): Promise<Bucket> {
+  if (connections === undefined) return openBucket(settings, budgetMs, { onTry });
+  const { url, flags } = settings;
+  const key = JSON.stringify([url, flags, budgetMs]);
+  const share = connections.take(key, () => openBucket(settings, budgetMs)) as Share<Promise<Bucket>>;
+  try {
+    return { ...(await share.value), onTry, close: () => void share.release() };
+  } catch (error) {
+    await share.release();
+    throw error;
+  }
 }

@@ -1,6 +1,13 @@
+import { spawnSync } from 'node:child_process';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Mistake } from '../../../src/model/errors.ts';
-import { type CommandTemplate, compileArgv, showCommand } from '../../../src/model/many/placeholders.ts';
+import {
+  type CommandTemplate,
+  compileArgv,
+  compileShell,
+  showCommand,
+} from '../../../src/model/many/placeholders.ts';
 
 const KNOWN = ['index', 'alpha'];
 const VALUES = { index: '7', alpha: 'x y' };
@@ -59,6 +66,64 @@ describe('a placeholder in an argument', () => {
   it('puts in what looks like a placeholder as it is', () => {
     const filled = templateOf(compileArgv(['{alpha}'], KNOWN)).argvFor({ index: '7', alpha: '{index}$&' });
     expect(filled).toEqual(['{index}$&']);
+  });
+});
+
+describe('a placeholder in a shell command', () => {
+  /** The words that a shell reads, as `printf` has them. */
+  const wordsOf = (text: string, alpha: string): readonly string[] => {
+    const [file = '', ...args] = templateOf(compileShell(text, KNOWN)).argvFor({ index: '7', alpha });
+    return spawnSync(file, args, { encoding: 'utf8' }).stdout.split('\0').slice(0, -1);
+  };
+
+  it.each([
+    ['alone', String.raw`printf '%s\0' {alpha}`, (alpha: string) => [alpha]],
+    ['in a word', String.raw`printf '%s\0' a{alpha}b{index}`, (alpha: string) => [`a${alpha}b7`]],
+    ['in double quotes', String.raw`printf '%s\0' "a \" {alpha} b"`, (alpha: string) => [`a " ${alpha} b`]],
+    [
+      'in single quotes',
+      String.raw`printf '%s\0' 'a " {alpha} b' {index}`,
+      (alpha: string) => [`a " ${alpha} b`, '7'],
+    ],
+    [
+      'behind a comment with an apostrophe',
+      `# it's\nprintf '%s\\0' "x#'"{alpha}`,
+      (alpha: string) => [`x#'${alpha}`],
+    ],
+    [
+      'behind a variable',
+      String.raw`x=1; printf '%s\0' "\${x}{alpha}$x"`,
+      (alpha: string) => [`\${x}${alpha}1`],
+    ],
+  ] as const)('is one piece of text for the shell: %s', (_where, text, words) => {
+    const value = fc.string({ unit: fc.constantFrom(...`ab '"\\$\`;|&<>(){}[]*?~#!\n\t-é`.split('')) });
+    fc.assert(
+      fc.property(value, (alpha) => {
+        expect(wordsOf(text, alpha)).toEqual(words(alpha));
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  it.each([
+    ['echo "$(cat {alpha})"', '$('],
+    ['echo `cat {alpha}`', '`'],
+    ['cat <<EOF\n{alpha}\nEOF', '<<'],
+    [String.raw`echo $'it\'s' {alpha}`, "$'"],
+    ['echo "${x:-"{alpha}"}"', '${'],
+    [String.raw`echo \{alpha}`, 'a backslash'],
+  ])('is a mistake where only a shell knows how to quote: %s', (text, behind) => {
+    expect(mistakesOf(compileShell(text, KNOWN))).toEqual([
+      {
+        message: `{alpha} stands behind ${behind}, where capture does not know how to quote its value`,
+        hint: 'write the variable that has the same value: "$alpha"',
+      },
+    ]);
+  });
+
+  it('names the variable of the index', () => {
+    const [mistake] = mistakesOf(compileShell('echo $(({index} + 1))', KNOWN));
+    expect(mistake?.hint).toBe('write the variable that has the same value: "$CAPTURED_INDEX"');
   });
 });
 

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { verify, type VerifyJob } from '../../../src/sidecar/checkpoints/verify.ts';
+import { OURSELVES } from '../../../src/sidecar/run/context.ts';
 import { isAlive } from '../../e2e/support.ts';
 
 let workdir: string;
@@ -16,6 +17,7 @@ const job = (command: string, more: Partial<VerifyJob> = {}): VerifyJob => ({
   command,
   workdir,
   generation: '2-7',
+  caller: OURSELVES,
   signal: new AbortController().signal,
   ...more,
 });

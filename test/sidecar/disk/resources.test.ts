@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Resources, resourcesSchema, valuesOf } from '../../../src/model/format/resources.ts';
 import { ResourceWatch } from '../../../src/sidecar/disk/resources.ts';
+import { Shared } from '../../../src/sidecar/run/shared.ts';
 import { testDir, type TestDir } from '../../support/work-dir.ts';
 
 const MIB = 2 ** 20;
@@ -30,8 +31,9 @@ interface Watched {
 /** `launcher`: the process that the task is a child of; undefined: nobody knows it. */
 function watched(launcher: number | undefined, usedBefore?: Resources): Watched {
   const ledger: ConstructorParameters<typeof ResourceWatch>[0]['ledger'] = { used: undefined };
+  const use = new Shared({ isMany: false }).begin();
   const watch = new ResourceWatch(
-    { root: dir, runToken: 'token-of-no-process', usedBefore, ledger, now: () => nowMs },
+    { root: dir, runToken: 'token-of-no-process', usedBefore, use, ledger, now: () => nowMs },
     launcher,
   );
   onTestFinished(() => watch.close());

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { StoredFile } from '../../../src/model/format/records.ts';
-import { storedNow, withMd5 } from '../../../src/sidecar/queue/overwritten.ts';
+import { movedTo, storedNow, withMd5 } from '../../../src/sidecar/queue/overwritten.ts';
 import { memoryStore } from '../../support/memory-store.ts';
 
 const RECORDED: StoredFile = {
@@ -42,4 +42,15 @@ it.each<[string, string, string | undefined, boolean]>([
   expect(there.md5).toBeUndefined();
   const md5 = whole === undefined ? undefined : createHash('md5').update(whole).digest('hex');
   expect((await withMd5(store, there, never))?.md5).toBe(md5);
+});
+
+it('an object that was moved aside as a death’s is found by its push, whatever stands before it', async () => {
+  const store = memoryStore();
+  const scope = { taskName: 't', index: '3' };
+  const moved = (): Promise<string | undefined> => movedTo(store, scope, RECORDED, never);
+  expect(await moved()).toBeUndefined();
+  await store.put('r.dat.3.partial-1', Buffer.from('abc'), { meta: { push: 'of another task' } });
+  expect(await moved()).toBeUndefined();
+  await store.put('r.dat.3.partial-1.~1~', Buffer.from('abc'), { meta: { push: 'one' } });
+  expect(await moved()).toBe('r.dat.3.partial-1.~1~');
 });

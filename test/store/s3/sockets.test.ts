@@ -4,6 +4,9 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Shares } from '../../../src/model/shares.ts';
+import type { Connections } from '../../../src/store/contract/driver.ts';
+import { openStore } from '../../../src/store/open.ts';
 import { openBucket, type Bucket } from '../../../src/store/s3/bucket.ts';
 import { headObject } from '../../../src/store/s3/objects.ts';
 import { putObject } from '../../../src/store/s3/put.ts';
@@ -46,6 +49,27 @@ describe('sockets', () => {
     await Promise.all(Array.from({ length: 100 }, (_, at) => put(`r.${at}`)));
     expect(server.keys()).toHaveLength(100);
     expect(server.connections()).toBe(40);
+  });
+
+  it('are those of all tasks that share them; each hears of its own tries, and closes its own end', async () => {
+    const connections: Connections = new Shares(async (opened) => (await opened).close());
+    const tries = [0, 0];
+    const settings = { url: 's3://lab/run7', flags: ['path-style'], unfenced: false };
+    const open = (at: number): Promise<Store> =>
+      openStore(settings, { budgetMs: 0, connections, onTry: () => (tries[at] = (tries[at] ?? 0) + 1) });
+    const [a, b] = [await open(0), await open(1)];
+    const puts = (one: Store, count: number): Promise<string>[] =>
+      Array.from({ length: count }, (_, at) =>
+        one.put(`${count}.${at}`, Buffer.from('x'), { meta: newMeta() }),
+      );
+    await Promise.all([...puts(a, 60), ...puts(b, 50)]);
+    expect(server.connections()).toBe(40);
+    expect(tries).toEqual([60, 50]);
+    await a.close();
+    await b.put('r.dat', Buffer.from('x'), { meta: newMeta() });
+    expect(server.keys()).toHaveLength(111);
+    await b.close();
+    await expect(b.head('r.dat')).rejects.toThrow('the store is closed');
   });
 
   it('are left alone by requests that ended: none listens to the signal any more', async () => {

@@ -1,0 +1,146 @@
+// The server behind `capture queue ui`: the list of submissions, bull-board, and a report of each. It listens on loopback
+// only, and answers nobody who has not the token: other users of this machine reach the port, and so does any page in a
+// browser. It only shows.
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { serve } from '@hono/node-server';
+import { type Context, Hono } from 'hono';
+import { getCookie, setCookie } from 'hono/cookie';
+import { reasonOf } from '../../model/errors.ts';
+import type { Submission } from '../../model/many/submission.ts';
+import { openBullBoard } from './bull-board.ts';
+import type { Connection } from './connect.ts';
+import { listPage, RENEWED_EVERY_S } from './list-page.ts';
+import { look, type Showable } from './look.ts';
+import { addLook, type RateOf } from './rate.ts';
+
+const LOOPBACK = '127.0.0.1';
+const TOKEN_BYTES = 24;
+/** Nothing from elsewhere: what runs jobs has often no way out, and nobody else is to know of them. */
+const POLICY = [
+  "default-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "object-src 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+export interface BoardServer {
+  /** With the token. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+export interface BoardServerOptions {
+  readonly connection: Connection;
+  readonly broker: Showable;
+  readonly port: number;
+  /** Those of bull-board, for the browser. */
+  readonly boardFiles: string;
+  /** The page of one array. */
+  readonly report: (submission: Submission) => Promise<string>;
+}
+
+export async function openBoardServer(options: BoardServerOptions): Promise<BoardServer> {
+  const token = randomBytes(TOKEN_BYTES).toString('base64url');
+  const board = openBullBoard(options.connection, '/board', options.boardFiles);
+  const app = new Hono();
+  app.use('*', async (context, next) => {
+    const refused = refuse(context, token);
+    if (refused !== undefined) return refused;
+    await next();
+    context.header('referrer-policy', 'no-referrer');
+    context.header('x-frame-options', 'DENY');
+    context.header('x-content-type-options', 'nosniff');
+    return undefined;
+  });
+  app.onError((error, context) => {
+    // By name: the program that opened the queue has a class of its own (build.mjs makes two).
+    if (error.name !== 'BrokerAway') return context.text(reasonOf(error), 500);
+    context.header('refresh', String(RENEWED_EVERY_S));
+    return context.text(`the queue cannot be reached: ${error.message}`, 503);
+  });
+  addPages(app, options);
+  app.use('/board/*', async (context, next) => {
+    context.header('content-security-policy', POLICY);
+    // Those that have come since, and no longer those that are gone.
+    if (context.req.path.startsWith('/board/api/')) await board.show(await namesIn(options.broker));
+    await next();
+  });
+  app.route('/board', board.app);
+  const server = await listen(app, options.port);
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://${LOOPBACK}:${port}/?token=${token}`,
+    close: async () => {
+      await new Promise((resolve) => {
+        server.close(resolve);
+        // A browser keeps its connections open.
+        if ('closeAllConnections' in server) server.closeAllConnections();
+      });
+      await board.close();
+    },
+  };
+}
+
+function listen(app: Hono, port: number): Promise<ReturnType<typeof serve>> {
+  return new Promise((resolve, reject) => {
+    const listening = serve({ fetch: app.fetch, hostname: LOOPBACK, port }, () => resolve(listening));
+    listening.once('error', reject);
+  });
+}
+
+/** The list, and a report of each. */
+function addPages(app: Hono, { broker, report }: BoardServerOptions): void {
+  const rates = new Map<string, RateOf>();
+  app.get('/', (context) => context.redirect('/arrays'));
+  app.get('/arrays', async (context) => {
+    const view = await look(broker, undefined);
+    addLook(rates, view.nowMs, view.all);
+    context.header('content-security-policy', POLICY);
+    return context.html(listPage(broker.place, view, rates));
+  });
+  // Its page has a policy of its own.
+  app.get('/report/:name', async (context) => {
+    const name = context.req.param('name');
+    const found = (await broker.list()).find(
+      (one) => one.kind === 'submission' && one.submission.name === name,
+    );
+    if (found?.kind !== 'submission') return context.text('no such submission', 404);
+    try {
+      return context.html(await report(found.submission));
+    } catch (error) {
+      return context.text(`no report: ${reasonOf(error)}`, 502);
+    }
+  });
+}
+
+async function namesIn(broker: Showable): Promise<readonly string[]> {
+  const listed = await broker.list();
+  return listed.flatMap((one) => (one.kind === 'submission' ? [one.submission.name] : []));
+}
+
+/** The token comes once in the address, and then in a cookie that no page of another site can send. */
+function refuse(context: Context, token: string): Response | undefined {
+  const { req } = context;
+  // A name of somebody else's that leads to this address (DNS rebinding) is no business of ours.
+  const [, host, port = '80'] = /^(.*?)(?::(\d+))?$/.exec(req.header('host') ?? '') ?? [];
+  if (host !== LOOPBACK && host !== 'localhost') return context.text('wrong host', 403);
+  // Cookies know no ports (RFC 6265, 8.5): two of these pages have two names.
+  const cookie = `capture_queue_${port}`;
+  const inAddress = req.query('token');
+  const isKnown = isSame(inAddress ?? getCookie(context, cookie) ?? '', token);
+  if (!isKnown) return context.text('use the address that capture queue ui has printed', 403);
+  // Pages of another port count as the same site, and may send the cookie.
+  if (!['GET', 'HEAD'].includes(req.method))
+    return context.text('it only shows: capture queue retry and cancel change', 405);
+  if (inAddress === undefined) return undefined;
+  setCookie(context, cookie, token, { httpOnly: true, sameSite: 'Strict', path: '/' });
+  return context.redirect(req.path);
+}
+
+function isSame(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}

@@ -1,0 +1,189 @@
+// What a worker does with a queue on BullMQ: takes jobs, keeps them, and says how they ended. It fetches by hand, as it must
+// first know whether a task fits.
+import { randomUUID } from 'node:crypto';
+import { type Job, UnrecoverableError, Worker } from 'bullmq';
+import type { Notice, TakenJob, TakenNotice, WorkerBroker, WorkerInfo } from './broker.ts';
+import { prefixOf, queueOf } from './bull-queue.ts';
+import { DRAINS, noticeId, NOTICES, OnBullMq, SUBMISSIONS } from './bullmq.ts';
+import type { Connection } from './connect.ts';
+
+/** How often a job may stall is what --max-attempts says, which the store counts. */
+const ANY_NUMBER = 2 ** 30;
+/** So that an event is told once, however late the last worker comes. */
+const NOTICES_KEPT_S = 30 * 86_400;
+
+interface WorkerOptions {
+  /** `node3.4711` */
+  readonly name: string;
+  readonly capabilities: readonly string[];
+  /** A worker that gives no sign of life for so long has lost its jobs. */
+  readonly lockMs: number;
+}
+
+/** From now on it is among the workers that others see. */
+export function openWorkerBroker(connection: Connection, us: WorkerOptions): WorkerBroker {
+  const broker = new ForWorker(connection, us);
+  broker.announce();
+  return broker;
+}
+
+class ForWorker extends OnBullMq implements WorkerBroker {
+  readonly #us: WorkerOptions;
+  readonly #workers = new Map<string, Worker>();
+
+  constructor(connection: Connection, us: WorkerOptions) {
+    super(connection);
+    this.#us = us;
+  }
+
+  /** This one fetches nothing: its name in the list of clients says that we are here, and what we can. */
+  announce(): void {
+    this.#openWorker(SUBMISSIONS, shownName(this.#us));
+  }
+
+  async isDrained(): Promise<boolean> {
+    const { name } = this.#us;
+    return (await this.ask(() => this.queue(DRAINS).getJob(name))) !== undefined;
+  }
+
+  async take(submission: string): Promise<TakenJob | undefined> {
+    const worker = await this.#fetching(queueOf(submission));
+    const token = randomUUID();
+    const job = await this.ask(() => worker.getNextJob(token, { block: false }));
+    return job === undefined ? undefined : new TakenOnBullMq(submission, job, (act) => this.ask(act));
+  }
+
+  async renew(held: readonly TakenJob[]): Promise<readonly TakenJob[]> {
+    const lost: TakenJob[] = [];
+    const jobs = held.filter((job) => job instanceof TakenOnBullMq);
+    for (const name of new Set(jobs.map(({ submission }) => submission))) {
+      const worker = this.#workers.get(queueOf(name));
+      const ours = jobs.filter(({ submission }) => submission === name);
+      if (worker === undefined) continue;
+      const [ids, tokens] = [ours.map(({ id }) => id), ours.map(({ token }) => token)];
+      const failed = await this.ask(() => worker.extendJobLocks(ids, tokens, this.#us.lockMs));
+      lost.push(...ours.filter(({ id }) => failed.includes(id)));
+    }
+    return lost;
+  }
+
+  async watch(submissions: ReadonlySet<string>): Promise<void> {
+    const watched = [...submissions].map(queueOf);
+    for (const name of watched) await this.#fetching(name);
+    const keep = new Set([SUBMISSIONS, NOTICES, ...watched]);
+    const left = [...this.#workers].filter(([name]) => !keep.has(name));
+    for (const [name, worker] of left) {
+      this.#workers.delete(name);
+      await worker.close(true);
+    }
+  }
+
+  async tell({ submission, event }: Notice): Promise<void> {
+    // One that is there already stays as it is.
+    const options = { jobId: noticeId(submission, event), removeOnComplete: { age: NOTICES_KEPT_S } };
+    await this.ask(() => this.queue(NOTICES).add(event, { submission, event }, options));
+  }
+
+  async takeNotice(): Promise<TakenNotice | undefined> {
+    const worker = await this.#fetching(NOTICES);
+    const token = randomUUID();
+    const job = await this.ask(() => worker.getNextJob(token, { block: false }));
+    if (job === undefined) return undefined;
+    const told = async (): Promise<void> => {
+      await ours(() => this.ask(() => job.moveToCompleted(true, token, false)));
+    };
+    return { notice: job.data as Notice, told };
+  }
+
+  override async close(): Promise<void> {
+    const { name } = this.#us;
+    await this.ask(() => this.queue(DRAINS).remove(name)).catch(() => undefined);
+    for (const worker of this.#workers.values()) await worker.close(true).catch(() => undefined);
+    await super.close();
+  }
+
+  /** It sees to it that jobs of workers that died wait again, as long as it is open. */
+  async #fetching(name: string): Promise<Worker> {
+    const worker = this.#workers.get(name) ?? this.#openWorker(name, this.#us.name);
+    await this.ask(() => worker.startStalledCheckTimer());
+    return worker;
+  }
+
+  #openWorker(queue: string, name: string): Worker {
+    const { lockMs } = this.#us;
+    // Without a processor: jobs are fetched by hand.
+    const worker = new Worker(queue, undefined, {
+      connection: this.connection.redis,
+      prefix: prefixOf(this.connection),
+      name,
+      autorun: false,
+      lockDuration: lockMs,
+      stalledInterval: lockMs / 2,
+      maxStalledCount: ANY_NUMBER,
+    });
+    worker.on('error', () => undefined);
+    this.#workers.set(queue, worker);
+    return worker;
+  }
+}
+
+/** A job that BullMQ has locked for us. */
+class TakenOnBullMq implements TakenJob {
+  readonly submission: string;
+  readonly id: string;
+  readonly token: string;
+  readonly data: unknown;
+  readonly failedBefore: number;
+  readonly #job: Job;
+  readonly #ask: <T>(act: () => Promise<T>) => Promise<T>;
+
+  constructor(submission: string, job: Job, ask: <T>(act: () => Promise<T>) => Promise<T>) {
+    this.submission = submission;
+    this.#job = job;
+    this.#ask = ask;
+    this.id = job.id ?? '';
+    this.token = job.token ?? '';
+    this.data = job.data;
+    this.failedBefore = job.attemptsMade;
+  }
+
+  done(): Promise<boolean> {
+    return ours(() => this.#ask(() => this.#job.moveToCompleted(true, this.token, false)));
+  }
+
+  async failed(reason: string, isFinal: boolean): Promise<'retried' | 'failed' | 'lost'> {
+    const error = isFinal ? new UnrecoverableError(reason) : new Error(reason);
+    const willRetry = !isFinal && this.failedBefore + 1 < (this.#job.opts.attempts ?? 1);
+    const isOurs = await ours(() => this.#ask(() => this.#job.moveToFailed(error, this.token, false)));
+    if (!isOurs) return 'lost';
+    return willRetry ? 'retried' : 'failed';
+  }
+
+  giveBack(): Promise<boolean> {
+    return ours(() => this.#ask(() => this.#job.moveToWait(this.token)));
+  }
+}
+
+/** Codes with which BullMQ says that a job is not ours any more (BullMQ, ErrorCode). */
+const NOT_OURS: ReadonlySet<unknown> = new Set([-1, -2, -3, -6]);
+
+async function ours(act: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await act();
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && NOT_OURS.has(error.code)) return false;
+    throw error;
+  }
+}
+
+/** In the list of clients a name has no spaces (redis.io, "CLIENT SETNAME"). */
+function shownName({ name, capabilities }: WorkerOptions): string {
+  return `${name};${capabilities.join(',')}`;
+}
+
+/** From `capture:lab:c3VibWlzc2lvbnM=:w:node3.4711;gpu`. */
+export function workerOf(rawName: string): WorkerInfo {
+  const [name = '', capabilities = ''] = rawName.slice(rawName.indexOf(':w:') + ':w:'.length).split(';');
+  return { name, capabilities: capabilities.split(',').filter((one) => one !== '') };
+}

@@ -1,0 +1,114 @@
+// The socket on which a worker hears `capture worker pause` and `resume` of the same user on the same machine: one line of
+// JSON for each, and one line of text as the answer. A worker that was killed leaves its socket: whoever finds it removes it.
+import { once } from 'node:events';
+import fs from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import readline from 'node:readline';
+import * as z from 'zod';
+import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import type { Pausing } from './pausing.ts';
+
+const asked = z.discriminatedUnion('act', [
+  z.object({
+    act: z.literal('pause'),
+    how: z.enum(['stop', 'checkpoint']),
+    forMs: z.number().positive().optional(),
+  }),
+  z.object({ act: z.literal('resume') }),
+]);
+export type AskedOfWorker = Readonly<z.infer<typeof asked>>;
+
+const ANSWER_MS = 5000;
+const LONGEST_LINE = 1000;
+
+/** For our user only: whoever may enter it may pause our workers. */
+function socketDir(env: NodeJS.ProcessEnv): string {
+  const uid = process.getuid?.() ?? 0;
+  const dir = path.join(env['XDG_RUNTIME_DIR'] ?? os.tmpdir(), `capture-workers-${uid}`);
+  fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const stat = fs.lstatSync(dir);
+  if (!stat.isDirectory() || stat.uid !== uid || (stat.mode & 0o077) !== 0)
+    throw new CaptureError(EXIT.unavailable, `${dir} is not a directory of ours alone`, {
+      hint: `rm -r ${dir}, or set XDG_RUNTIME_DIR`,
+    });
+  return dir;
+}
+
+export interface ControlSocket {
+  close(): Promise<void>;
+}
+
+export async function openControl(
+  pausing: Pick<Pausing, 'pause' | 'resume'>,
+  env: NodeJS.ProcessEnv,
+): Promise<ControlSocket> {
+  const file = path.join(socketDir(env), `${process.pid}.sock`);
+  fs.rmSync(file, { force: true });
+  const server = net.createServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.setTimeout(ANSWER_MS, () => socket.destroy());
+    let text = '';
+    socket.setEncoding('utf8');
+    socket.on('data', (chunk: string) => {
+      text += chunk;
+      if (text.includes('\n')) socket.end(`${obey(text, pausing)}\n`);
+      else if (text.length > LONGEST_LINE) socket.destroy();
+    });
+  });
+  server.listen(file);
+  await once(server, 'listening');
+  return {
+    close: async () => {
+      // Removes the socket, too (Node, "Identifying paths for IPC connections").
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+function obey(line: string, pausing: Pick<Pausing, 'pause' | 'resume'>): string {
+  try {
+    const message = asked.parse(JSON.parse(line));
+    if (message.act === 'pause') pausing.pause('person', message.how, message.forMs);
+    else pausing.resume('person');
+    return 'ok';
+  } catch (error) {
+    return `not understood: ${reasonOf(error)}`;
+  }
+}
+
+/** Tells all workers of this user on this machine. Resolves to the process ids of those that obey. */
+export async function tellWorkers(
+  message: AskedOfWorker,
+  env: NodeJS.ProcessEnv,
+): Promise<readonly number[]> {
+  const dir = socketDir(env);
+  const told: number[] = [];
+  for (const name of fs.readdirSync(dir).filter((one) => one.endsWith('.sock'))) {
+    const file = path.join(dir, name);
+    try {
+      if ((await tell(file, message)) === 'ok') told.push(Number.parseInt(name, 10));
+    } catch (error) {
+      if (errnoOf(error) !== 'ECONNREFUSED') throw error;
+      // Nobody listens any more (unix(7)).
+      fs.rmSync(file, { force: true });
+    }
+  }
+  return told;
+}
+
+async function tell(file: string, message: AskedOfWorker): Promise<string> {
+  const socket = net.connect(file);
+  try {
+    await once(socket, 'connect');
+    socket.setTimeout(ANSWER_MS, () => socket.destroy());
+    socket.write(`${JSON.stringify(message)}\n`);
+    for await (const line of readline.createInterface({ input: socket })) return line;
+    return '';
+  } finally {
+    socket.destroy();
+  }
+}

@@ -1,0 +1,153 @@
+// --prepare: a command that runs once for a worker, in a directory of its own, before the first task that asks for it: it
+// builds or downloads what the tasks use. They find the directory in CAPTURED_PREPARED_DIR, and cannot write there.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import path from 'node:path';
+import { noteOwn } from '../../launch/own-children.ts';
+import type { Log } from '../../log/log.ts';
+import { reasonOf } from '../../model/errors.ts';
+import type { Submission } from '../../model/many/submission.ts';
+import { sendSignal } from '../../native/processes.ts';
+import { lastLines } from '../last-lines.ts';
+
+type Place =
+  | { readonly kind: 'under-way' }
+  | { readonly kind: 'ready'; readonly dir: string }
+  | { readonly kind: 'failed'; readonly why: string };
+
+export interface Prepared {
+  /** Begins with it if nobody has. */
+  ask(submission: Submission): Place;
+  /** Undefined if the submission needs none, or it is not ready. */
+  dirOf(submission: Submission): string | undefined;
+  isUnderWay(): boolean;
+  /** Ends what is under way, and makes all of it removable. */
+  close(): Promise<void>;
+}
+
+interface PrepareOptions {
+  /** Below it the directories are made: scratch of this worker, which removes them. */
+  readonly root: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: Pick<Log, 'info' | 'error'>;
+  readonly changed: () => void;
+  /** Running children that we started ourselves; kept up to date here. */
+  readonly ownChildren: Set<number>;
+}
+
+export function openPrepared(options: PrepareOptions): Prepared {
+  const { root, log, changed } = options;
+  const places = new Map<string, Place>();
+  const underWay = new Set<Promise<void>>();
+  const stop = new AbortController();
+  const dirOf = (key: string): string => path.join(root, `prepared-${key}`);
+  const begin = (submission: Submission, key: string): Place => {
+    const place: Place = { kind: 'under-way' };
+    places.set(key, place);
+    log.info(`${submission.name}: prepares in ${dirOf(key)}`);
+    const done = run(submission, dirOf(key), options, stop.signal).then((why) => {
+      places.set(key, why === undefined ? { kind: 'ready', dir: dirOf(key) } : { kind: 'failed', why });
+      if (why !== undefined && !stop.signal.aborted)
+        log.error(`${submission.name} is left to other workers: --prepare ${why}`, {
+          hint: `look at ${dirOf(key)}.log; then start this worker again`,
+        });
+      underWay.delete(done);
+      changed();
+    });
+    underWay.add(done);
+    return place;
+  };
+  const ask = (submission: Submission): Place => {
+    const key = keyOf(submission);
+    return places.get(key) ?? begin(submission, key);
+  };
+  return {
+    ask,
+    dirOf: (submission) => {
+      const place = submission.prepare === undefined ? undefined : places.get(keyOf(submission));
+      return place?.kind === 'ready' ? place.dir : undefined;
+    },
+    isUnderWay: () => underWay.size > 0,
+    close: async () => {
+      stop.abort();
+      await Promise.all(underWay);
+      // Also of one that failed: it may have made read-only directories of its own.
+      for (const key of places.keys()) if (fs.existsSync(dirOf(key))) setWritable(dirOf(key), true);
+      places.clear();
+    },
+  };
+}
+
+/** By its content: two submissions with the same command share it. */
+function keyOf({ prepare = '', cwd }: Submission): string {
+  return createHash('sha256')
+    .update(JSON.stringify([prepare, cwd]))
+    .digest('hex')
+    .slice(0, KEY_LENGTH);
+}
+
+const KEY_LENGTH = 16;
+
+/** Undefined if it worked, else why not. */
+async function run(
+  { prepare = '', cwd }: Submission,
+  dir: string,
+  { env, ownChildren }: PrepareOptions,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const logFile = `${dir}.log`;
+  try {
+    signal.throwIfAborted();
+    fs.mkdirSync(dir, { mode: 0o700 });
+    const log = fs.openSync(logFile, 'a', 0o600);
+    try {
+      const child = spawn('/bin/sh', ['-c', prepare], {
+        cwd: dir,
+        env: { ...env, CAPTURED_PREPARED_DIR: dir, CAPTURED_SUBMIT_DIR: cwd },
+        stdio: ['ignore', log, log],
+        // Of a group of its own: what it has started ends with it, and Ctrl-C is for us to pass on.
+        detached: true,
+      });
+      noteOwn(child, ownChildren);
+      const { pid } = child;
+      const end = (): void => {
+        if (pid !== undefined) sendSignal(-pid, 'SIGKILL');
+      };
+      signal.addEventListener('abort', end, { once: true });
+      const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
+      const [code, by] = await exited.finally(() => signal.removeEventListener('abort', end));
+      if (code !== 0) return failure(`ended with ${by ?? `exit status ${code}`}`, logFile);
+    } finally {
+      fs.closeSync(log);
+    }
+    setWritable(dir, false);
+    return undefined;
+  } catch (error) {
+    return `cannot be run: ${reasonOf(error)}`;
+  }
+}
+
+function failure(how: string, logFile: string): string {
+  const last = lastLines(logFile).at(-1);
+  return last === undefined ? how : `${how}: ${last}`;
+}
+
+/** Also of what is below it; links are left alone, as they lead elsewhere. */
+function setWritable(dir: string, isWritable: boolean): void {
+  for (const entry of fs.readdirSync(dir, { withFileTypes: true, recursive: true })) {
+    if (entry.isSymbolicLink()) continue;
+    const full = path.join(entry.parentPath, entry.name);
+    if (entry.isDirectory() || !isWritable) setMode(full, isWritable);
+  }
+  setMode(dir, isWritable);
+}
+
+const WRITE = 0o222;
+const OWNER_WRITE = 0o200;
+
+function setMode(full: string, isWritable: boolean): void {
+  const { mode } = fs.lstatSync(full);
+  fs.chmodSync(full, isWritable ? mode | OWNER_WRITE : mode & ~WRITE);
+}

@@ -1,0 +1,177 @@
+// `capture queue status`: what waits, runs and has failed, who works, and what nobody can do. As a table, as JSON, or again
+// and again.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Column, fitted, numberText, tableLines } from '../../array/columns.ts';
+import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
+import { type Seen, stateOfSubmission, type SubmissionState } from '../../model/many/choose.ts';
+import { formatAge, plural } from '../../model/units.ts';
+import type { QueueBroker, RunningJob } from './broker.ts';
+import { type QueueCommand, refuseOperands } from './command.ts';
+import { doneOf, lackingTexts, look, paceOf, type QueueView, rowTexts, workerText } from './look.ts';
+import { QUEUE, QUEUE_STATUS, queueOf } from './options.ts';
+import { addLook, type RateOf } from './rate.ts';
+import { withQueue } from './until-stopped.ts';
+
+export const statusCommand: QueueCommand = {
+  title: 'capture queue status',
+  usage: '[submission] [options]',
+  about:
+    'Shows each submission: what waits, runs, has failed and is done, how fast it goes and when it ends; and the workers. ' +
+    'With a submission, also what runs where, and why tasks have failed.',
+  statuses: '    0  all are done\n    1  something waits, runs, has failed or cannot be read',
+  examples: [
+    'capture queue status --queue redis://head:6379/lab',
+    'capture queue status melt-7 --queue redis://head:6379/lab --watch',
+  ],
+  options: [...Object.values(QUEUE), ...Object.values(QUEUE_STATUS)],
+  variables: Object.values(QUEUE),
+  takesTask: false,
+  read: (line) => {
+    const { values, operands } = line;
+    const [name, ...rest] = operands;
+    refuseOperands(line, rest);
+    const place = queueOf(values);
+    const isJson = values.has(QUEUE_STATUS.json);
+    const everyMs = values.has(QUEUE_STATUS.watch) ? values.of(QUEUE_STATUS.every) : undefined;
+    return ({ log, print }) =>
+      withQueue(place, log, (broker, signal) => show({ broker, name, isJson, everyMs, print, signal }));
+  },
+};
+
+interface Asked {
+  readonly broker: QueueBroker;
+  readonly name: string | undefined;
+  readonly isJson: boolean;
+  /** Undefined: once. */
+  readonly everyMs: number | undefined;
+  readonly print: (text: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** To the top left, and from there nothing (ECMA-48, CUP and ED). */
+const CLEAR = '\u001B[H\u001B[J';
+
+async function show({ broker, name, isJson, everyMs, print, signal }: Asked): Promise<ExitStatus> {
+  const rates = new Map<string, RateOf>();
+  for (;;) {
+    const view = await look(broker, name);
+    addLook(rates, view.nowMs, view.shown);
+    print(isJson ? `${JSON.stringify(jsonOf(view, rates))}\n` : textOf(view, rates, everyMs !== undefined));
+    const states = view.shown.map((one) => stateOfSubmission(one, view.all));
+    // Of what cannot be read nobody knows whether it is done.
+    const isKnown = view.isOne || view.unreadable.length === 0;
+    const status = isKnown && states.every(({ kind }) => kind === 'over') ? EXIT.ok : SOME_LEFT;
+    if (everyMs === undefined || states.every(isEnded)) return status;
+    await sleep(everyMs, undefined, { signal });
+  }
+}
+
+function textOf(view: QueueView, rates: ReadonlyMap<string, RateOf>, isWatched: boolean): string {
+  const { isTTY, columns, rows } = process.stdout;
+  const lines = linesOf(view, { rates, width: isTTY ? columns : Infinity });
+  return isTTY && isWatched
+    ? `${CLEAR}${fitted(lines, columns, rows).join('\n')}\n`
+    : `${lines.join('\n')}\n`;
+}
+
+const SOME_LEFT: ExitStatus = 1;
+
+function isEnded({ kind }: SubmissionState): boolean {
+  return kind === 'over' || kind === 'cancelled' || kind === 'failed' || kind === 'halted';
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: 'SUBMISSION', align: 'left' },
+  { title: 'STATE', align: 'left' },
+  { title: 'WAITING', align: 'right' },
+  { title: 'RUNNING', align: 'right' },
+  { title: 'FAILED', align: 'right' },
+  { title: 'DONE', align: 'right' },
+  { title: '/MIN', align: 'right' },
+  { title: 'LEFT', align: 'right' },
+  { title: 'NEEDS', align: 'left' },
+];
+
+interface How {
+  readonly rates: ReadonlyMap<string, RateOf>;
+  readonly width: number;
+}
+
+export function linesOf(view: QueueView, { rates, width }: How): readonly string[] {
+  const { all, shown, unreadable, isOne } = view;
+  const rows = shown.map((one) => rowOf(one, all, rates.get(one.submission.name)));
+  const isEmpty = rows.length === 0 && unreadable.length === 0;
+  return [
+    ...(isEmpty ? ['the queue is empty'] : []),
+    ...(rows.length === 0 ? [] : tableLines(needed(rows), rows, width)),
+    ...unreadable.map(({ name, why }) => `${name}: cannot be read: ${why}`),
+    ...workerLines(view),
+    ...lackingTexts(view),
+    ...(isOne ? detailLines(view) : []),
+  ];
+}
+
+/** The last column stands there only if somebody needs something. */
+function needed(rows: readonly (readonly string[])[]): readonly Column[] {
+  return rows.some((cells) => cells.at(-1) !== '') ? COLUMNS : COLUMNS.slice(0, -1);
+}
+
+function rowOf(seen: Seen, all: readonly Seen[], rate: RateOf | undefined): readonly string[] {
+  const { name, state, waiting, running, failed, done, perMinute, left, needs } = rowTexts(seen, all, rate);
+  return [name, state, waiting, running, failed, done, perMinute, left, needs];
+}
+
+function workerLines({ workers, running }: QueueView): readonly string[] {
+  if (workers === undefined) return ['workers: the server does not tell (CLIENT LIST)'];
+  if (workers.length === 0) return ['no worker is here'];
+  return [
+    `${plural(workers.length, 'worker')}:`,
+    ...workers.map((worker) => `  ${workerText(worker, running)}`),
+  ];
+}
+
+/** Of one submission: what runs where, and why tasks have failed. */
+function detailLines(view: QueueView): readonly string[] {
+  const { failed, nowMs, shown } = view;
+  const runs = ofShown(view);
+  const more = shown.reduce((sum, { counts }) => sum + counts.failed, 0) - failed.length;
+  return [
+    ...(runs.length === 0 ? [] : ['running:']),
+    ...runs.map(({ index, worker, sinceMs }) => `  ${index} on ${worker} for ${formatAge(nowMs - sinceMs)}`),
+    ...(failed.length === 0 ? [] : ['failed:']),
+    ...failed.map(
+      ({ index, reason, worker }) => `  ${index} on ${worker}: ${reason.replaceAll('\n', '\n      ')}`,
+    ),
+    ...(more > 0 ? [`  and ${numberText(more)} more`] : []),
+  ];
+}
+
+function ofShown({ running, shown }: QueueView): readonly RunningJob[] {
+  return running.filter(({ submission }) => shown.some((one) => one.submission.name === submission));
+}
+
+function jsonOf(view: QueueView, rates: ReadonlyMap<string, RateOf>): object {
+  return {
+    at: new Date(view.nowMs).toISOString(),
+    submissions: view.shown.map((one) => {
+      const { perMinute, leftMs } = paceOf(one, rates.get(one.submission.name));
+      return {
+        name: one.submission.name,
+        state: stateOfSubmission(one, view.all).kind,
+        size: one.submission.size,
+        ...one.counts,
+        done: doneOf(one) ?? null,
+        needs: one.submission.capabilities,
+        after: one.submission.after,
+        store: one.submission.store.url,
+        task: one.submission.taskName,
+        perMinute: perMinute === undefined ? null : Number(perMinute.toFixed(3)),
+        leftMs: leftMs === undefined ? null : Math.round(leftMs),
+      };
+    }),
+    workers: view.workers ?? null,
+    running: ofShown(view),
+    failed: view.failed,
+    unreadable: view.unreadable,
+  };
+}

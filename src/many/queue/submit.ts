@@ -1,0 +1,292 @@
+// `capture submit`: puts an array into the queue. What the store has as done is left out; jobs come before the submission
+// itself, so that nobody takes one of a submission that is only half there.
+import os from 'node:os';
+import { numberText } from '../../array/columns.ts';
+import type { GivenCommand, Tasks } from '../../cli/job/tasks.ts';
+import type { Option } from '../../cli/options/spec.ts';
+import { CaptureError, isMistake } from '../../model/errors.ts';
+import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { indicesOf } from '../../model/index-set.ts';
+import { type Halt, parseHalt } from '../../model/many/halt.ts';
+import { showCommand } from '../../model/many/placeholders.ts';
+import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
+import { QUEUE_FORMAT, type QueuedTask, type Submission } from '../../model/many/submission.ts';
+import { nearestWord } from '../../model/nearest.ts';
+import { plural } from '../../model/units.ts';
+import { clockMs } from '../../native/clock.ts';
+import { isTasks, NO_STORE, readTasks, settingsOfRun, taskNameOf } from '../line.ts';
+import { everyWordOf, logOutput, OF_RUN, refusedOptions } from '../options.ts';
+import type { Listed, QueueBroker } from './broker.ts';
+import {
+  type CarryOut,
+  type QueueCommand,
+  type QueueLine,
+  type QueueTools,
+  refuseOperands,
+} from './command.ts';
+import { allOf, QUEUE, queueOf, SUBMIT } from './options.ts';
+import { storedState } from './over.ts';
+import { withQueue } from './until-stopped.ts';
+
+/** What is said of a machine, or of one run alone, is no word of a submission. */
+const OF_WORKERS: ReadonlySet<string> = new Set(['notice', 'notice-on', 'log-file', 'notify', 'dry-run']);
+const OF_TASKS: readonly Option[] = OF_RUN.filter(({ name }) => !OF_WORKERS.has(name));
+/** They are passed on as what they mean here. */
+const ABSOLUTE: ReadonlySet<string> = new Set(['to', 'from', 'namespace', 'task-name']);
+
+export const submitCommand: QueueCommand = {
+  title: 'capture submit',
+  usage: '[job.yaml] --queue <url> [options] [-- <task> [args...]]',
+  about:
+    'Puts all tasks of an array into a queue, from which workers on any number of machines take them (capture worker). ' +
+    'Each runs as capture runs one. What is done in the store is left out. {index} in the command is the index, {name} ' +
+    'a column of --tasks.',
+  statuses: '    0  submitted, or nothing is left to do',
+  examples: [
+    'capture submit job.yaml',
+    'capture submit --queue redis://head:6379/lab --array 0-99 -r final.dat -k state.chk --to s3://lab/run7 -- ./task {index}',
+    'capture submit --queue redis://head/lab --name mesh --array 0-9 --needs gpu --memory 8GiB --to s3://lab/mesh -r m.dat -- mesh {index}',
+    'capture submit --queue redis://head/lab --after mesh --tasks runs.csv -r f.dat --to s3://lab/f -- ./solve --size {size}',
+  ],
+  options: [...Object.values(QUEUE), ...Object.values(SUBMIT), ...OF_TASKS],
+  variables: [...Object.values(QUEUE), ...OF_TASKS],
+  takesTask: true,
+  read: (line) => readSubmit(line),
+};
+
+interface Asked {
+  readonly queue: QueuePlace | undefined;
+  readonly submission: Submission;
+  readonly tasks: Tasks;
+  readonly isNamed: boolean;
+  readonly isAgain: boolean;
+  readonly isDryRun: boolean;
+}
+
+function readSubmit(line: QueueLine): CarryOut {
+  const { values, given, command, args, cwd, outside, refuse } = line;
+  refuseOperands(line);
+  refuse(...refusedOptions(args).map((one) => ({ ...one, message: one.message.replace('array', 'submit') })));
+  const queue = queueOf(values);
+  const tasks = readTasks(values, { command, cwd, outside });
+  const nothing: CarryOut = () => Promise.resolve(EXIT.usage);
+  if (!isTasks(tasks)) {
+    refuse(...tasks);
+    return nothing;
+  }
+  const words = [...OF_TASKS.flatMap((option) => everyWordOf(given, option)), ...logOutput(given)];
+  const run = settingsOfRun(words, tasks, { env: {}, cwd, outside });
+  if (run.kind === 'mistakes') refuse(...run.mistakes);
+  if (!given.has('to')) refuse(NO_STORE);
+  if (run.kind !== 'run') return nothing;
+  const { settings, warnings } = run;
+  const submission = submissionOf(line, tasks, settings);
+  const asked: Asked = {
+    queue,
+    submission,
+    tasks,
+    isNamed: values.has(SUBMIT.name),
+    isAgain: values.has(SUBMIT.again),
+    isDryRun: values.has(SUBMIT['dry-run']),
+  };
+  if (asked.isAgain && !asked.isNamed)
+    refuse({ message: '--again needs the name of the submission', hint: '--again --name melt-7' });
+  return (tools) => {
+    for (const { message, hint } of warnings) tools.log.warn(message, { hint });
+    return submit(asked, tools);
+  };
+}
+
+function submissionOf(
+  { values, given, command, cwd }: QueueLine,
+  tasks: Tasks,
+  settings: Settings,
+): Submission {
+  const { endRules, identity, to, from } = settings;
+  const taskName = taskNameOf(tasks, values, settings);
+  const halt = values.parsed(SUBMIT.halt, (text, source) => haltOf(text, source));
+  const memoryBytes = values.of(SUBMIT.memory);
+  const prepare = values.of(SUBMIT.prepare);
+  const notify = values.of(SUBMIT.notify);
+  const passed = OF_TASKS.filter(({ name }) => !ABSOLUTE.has(name)).flatMap((option) =>
+    everyWordOf(given, option),
+  );
+  return {
+    format: QUEUE_FORMAT,
+    name: values.of(SUBMIT.name) ?? freshName(taskName),
+    taskName,
+    indices: { ranges: tasks.indices.ranges.map((range) => ({ ...range })) },
+    size: sizeOf(tasks),
+    ...(command === undefined ? {} : { command: plainCommand(command) }),
+    jobsHoldTask: values.has(SUBMIT.tasks),
+    options: [
+      ...passed,
+      ...logOutput(given),
+      `--to=${to.url}`,
+      ...(from === undefined ? [] : [`--from=${from.url}`]),
+      `--task-name=${taskName}`,
+    ],
+    store: { url: to.url, flags: [...to.flags], unfenced: to.unfenced },
+    ...(identity.runId === undefined ? {} : { runId: identity.runId }),
+    preemptedStatus: settings.preemptedStatus,
+    mayAskAgain: endRules.againStatuses.length > 0 || endRules.doneWhen !== undefined,
+    cwd,
+    capabilities: [...allOf(values, SUBMIT.needs)].toSorted(),
+    cores: values.of(SUBMIT.cpus),
+    ...(memoryBytes === undefined ? {} : { memoryBytes }),
+    retries: values.of(SUBMIT.retries),
+    halt,
+    priority: values.of(SUBMIT.priority),
+    after: [...allOf(values, SUBMIT.after)],
+    ...(prepare === undefined ? {} : { prepare }),
+    ...(notify === undefined ? {} : { notify }),
+    user: os.userInfo().username,
+    host: os.hostname(),
+    submittedMs: clockMs(),
+  };
+}
+
+/** Where it stood in a job file nobody asks any more. */
+function plainCommand(command: GivenCommand): NonNullable<Submission['command']> {
+  return command.kind === 'shell'
+    ? { kind: 'shell', text: command.text }
+    : { kind: 'argv', argv: [...command.argv] };
+}
+
+function haltOf(text: string, source: string): Halt | { readonly message: string; readonly hint: string } {
+  const found = parseHalt(text);
+  return isMistake(found)
+    ? { message: `${source} ${found.message}`, hint: `${source} ${found.hint}` }
+    : found;
+}
+
+/** Two people who submit at the same moment have two names. */
+function freshName(taskName: string): string {
+  const plain = taskName.replaceAll(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '');
+  const random = Math.floor(Math.random() * 36 ** 2)
+    .toString(36)
+    .padStart(2, '0');
+  return `${plain === '' ? 'task' : plain.slice(0, 60)}-${clockMs().toString(36).slice(-6)}${random}`;
+}
+
+function sizeOf({ indices }: Tasks): number {
+  let size = 0;
+  for (const _ of indicesOf(indices)) size += 1;
+  return size;
+}
+
+async function submit(asked: Asked, { log, print }: QueueTools): Promise<ExitStatus> {
+  if (asked.isDryRun) return dryRun(asked, print);
+  return withQueue(asked.queue, log, async (broker, signal) => {
+    const { submission, tasks, isAgain } = asked;
+    const listed = await broker.list();
+    const before = refuseWrong(listed, asked, broker);
+    // Under a run id only each run itself finds out.
+    const stored = submission.runId === undefined ? await storedState(submission, log, signal) : undefined;
+    // Those at work have a job, too: if their worker is gone, another one goes on.
+    const left = stored && new Set([...stored.left, ...stored.alive]);
+    const done = stored?.done ?? 0;
+    const count = left?.size ?? submission.size;
+    if (count === 0) {
+      // Others may be submitted to begin after it.
+      await broker.put({ ...submission, overMs: clockMs() });
+      log.info(
+        `${plural(submission.size, 'task')} of ${submission.taskName} -> ${submission.store.url}: all are done`,
+      );
+      return EXIT.ok;
+    }
+    // Of an interrupted submission jobs may be left that nobody sees.
+    if (before === undefined) await broker.remove(submission.name);
+    try {
+      await broker.add(submission, queuedTasks(tasks, submission, left), signal);
+    } catch (error) {
+      // Nobody would ever take what was added so far.
+      if (before === undefined) await broker.remove(submission.name).catch(() => undefined);
+      throw error;
+    }
+    const { submittedMs } = before ?? submission;
+    await broker.put({ ...submission, submittedMs, filled: { atMs: clockMs(), count } });
+    const doneText = done === 0 ? '' : `, ${numberText(done)} are done`;
+    const how = isAgain ? 'are in the queue' : 'submitted';
+    log.info(
+      `${submission.name}: ${numberText(count)} of ${numberText(submission.size)} ${submission.size === 1 ? 'task' : 'tasks'} ${how}${doneText}`,
+    );
+    await sayIfNobodyCan(submission, broker, log);
+    print(`${submission.name}\n`);
+    return EXIT.ok;
+  });
+}
+
+/** That is no mistake: such a worker may be started any time. */
+async function sayIfNobodyCan(
+  { name, capabilities }: Submission,
+  broker: QueueBroker,
+  log: QueueTools['log'],
+): Promise<void> {
+  const workers = await broker.workers();
+  const isLacking = (one: string): boolean => !workers?.some((worker) => worker.capabilities.includes(one));
+  const lacking = capabilities.filter(isLacking);
+  if (workers === undefined || workers.length === 0 || lacking.length === 0) return;
+  const known = new Set(workers.flatMap((worker) => worker.capabilities));
+  const meant = lacking.map((one) => nearestWord(one, [...known])).filter((one) => one !== undefined);
+  const start = `a worker with --has ${capabilities.join(',')}`;
+  log.warn(`no worker has ${lacking.join(', ')}: ${name} waits for one`, {
+    hint: meant.length === 0 ? start : `--needs ${meant.join(',')}, or ${start}`,
+  });
+}
+
+function* queuedTasks(
+  tasks: Tasks,
+  { jobsHoldTask, command }: Submission,
+  left: ReadonlySet<number> | undefined,
+): Generator<QueuedTask> {
+  for (const index of indicesOf(tasks.indices)) {
+    if (left !== undefined && !left.has(index)) continue;
+    if (!jobsHoldTask) yield { format: QUEUE_FORMAT, index };
+    else if (command === undefined)
+      yield { format: QUEUE_FORMAT, index, command: tasks.commandOf(index).argv.at(-1) ?? '' };
+    else yield { format: QUEUE_FORMAT, index, values: { ...tasks.commandOf(index).env } };
+  }
+}
+
+/** Resolves to the submission of this name that is there. Throws status 64 if this one must not be added. */
+function refuseWrong(
+  listed: readonly Listed[],
+  { submission, isAgain }: Asked,
+  { place }: QueueBroker,
+): Submission | undefined {
+  const later = listed.find((one) => one.kind === 'unreadable' && (one.format ?? 0) > QUEUE_FORMAT);
+  if (later?.kind === 'unreadable')
+    throw new CaptureError(EXIT.usage, `${place} is used by a later version of capture: ${later.why}`, {
+      hint: 'update capture here, or take another queue: --queue redis://host:6379/other',
+    });
+  const names = listed.flatMap((one) => (one.kind === 'submission' ? one.submission.name : []));
+  for (const name of submission.after) if (!names.includes(name)) throw noSuch(name, names, place);
+  const found = listed.find((one) => one.kind === 'submission' && one.submission.name === submission.name);
+  if (found?.kind !== 'submission') return undefined;
+  if (!isAgain)
+    throw new CaptureError(EXIT.usage, `${submission.name} is in ${place} already`, {
+      hint: 'another --name; or --again, to add what is neither done nor in the queue',
+    });
+  return found.submission;
+}
+
+export function noSuch(name: string, names: readonly string[], place: string): CaptureError {
+  const nearest = nearestWord(name, names);
+  return new CaptureError(EXIT.usage, `there is no submission ${name} in ${place}`, {
+    hint: nearest ?? 'capture queue status shows all of them',
+  });
+}
+
+function dryRun({ submission, tasks, queue }: Asked, print: QueueTools['print']): ExitStatus {
+  const { name, taskName, store, capabilities, after, prepare, size } = submission;
+  const place = queue === undefined ? '' : ` -> ${showQueue(queue)}`;
+  print(`${name}: ${plural(size, 'task')} ${taskName} -> ${store.url}${place}\n`);
+  if (capabilities.length > 0) print(`needs: ${capabilities.join(', ')}\n`);
+  if (after.length > 0) print(`after: ${after.join(', ')}\n`);
+  if (prepare !== undefined) print(`prepare: ${prepare}\n`);
+  for (const index of indicesOf(tasks.indices))
+    print(`${index}: ${showCommand(tasks.commandOf(index).argv)}\n`);
+  return EXIT.ok;
+}

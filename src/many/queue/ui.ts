@@ -1,0 +1,109 @@
+// `capture queue ui`: bull-board in a browser of this machine, behind an address that only who has the token can use, and the
+// report of each array beside it.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { CaptureError, reasonOf } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import type { QueuePlace } from '../../model/many/queue-url.ts';
+import { type QueueCommand, type QueueTools, refuseOperands } from './command.ts';
+import { connect } from './connect.ts';
+import { QUEUE, QUEUE_UI, queueOf } from './options.ts';
+import { openQueueBroker } from './bullmq-commands.ts';
+import { openStops } from '../../native/stops.ts';
+import { statusOfSignal } from '../../model/exit-status.ts';
+import type { Submission } from '../../model/many/submission.ts';
+
+/** Copied there by build.mjs. */
+const BOARD_FILES = fileURLToPath(new URL('./board', import.meta.url));
+
+export const uiCommand: QueueCommand = {
+  title: 'capture queue ui',
+  usage: '[options]',
+  about:
+    'Serves a page that shows the queue, its jobs and what failed, and the report of each array, on 127.0.0.1. It changes ' +
+    'nothing. The address that it prints holds a token: whoever has it can see the queue.',
+  statuses: '  130  stopped by SIGINT (143 by SIGTERM)',
+  examples: [
+    'capture queue ui --queue redis://head:6379/lab',
+    'capture queue ui --queue redis://head/lab --port 8080',
+  ],
+  options: [...Object.values(QUEUE), ...Object.values(QUEUE_UI)],
+  variables: Object.values(QUEUE),
+  takesTask: false,
+  read: (line) => {
+    refuseOperands(line);
+    const place = queueOf(line.values);
+    const port = line.values.of(QUEUE_UI.port);
+    return (tools) => (place === undefined ? Promise.resolve(EXIT.usage) : serve(place, port, tools));
+  },
+};
+
+async function serve(place: QueuePlace, port: number, tools: QueueTools): Promise<number> {
+  const stops = openStops();
+  const stopping = new AbortController();
+  const stopped = stops.first.then((stop) => {
+    stopping.abort();
+    return stop;
+  });
+  const connection = await connect(place, tools.log, stopping.signal);
+  const broker = openQueueBroker(connection);
+  try {
+    // Loaded only here: a browser's files, and what serves them.
+    const { openBoardServer } = await import('./board-server.ts');
+    const server = await openBoardServer({
+      connection,
+      broker,
+      port,
+      boardFiles: BOARD_FILES,
+      report: (submission) => reportOf(submission, tools, stopping.signal),
+    }).catch((error: unknown) => {
+      throw new CaptureError(EXIT.unavailable, `cannot serve on 127.0.0.1:${port}: ${reasonOf(error)}`, {
+        hint: 'another --port, or --port 0 for any',
+        cause: error,
+      });
+    });
+    try {
+      tools.print(`${server.url}\n`);
+      tools.log.info('open this address in a browser of this machine; Ctrl-C ends it');
+      return statusOfSignal((await stopped).number);
+    } finally {
+      await server.close();
+    }
+  } finally {
+    await broker.close();
+    stops.close();
+  }
+}
+
+/** The page of `capture report`, made anew. */
+async function reportOf(
+  { store, taskName }: Submission,
+  { arrayEntry, env }: QueueTools,
+  signal: AbortSignal,
+): Promise<string> {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-report-'));
+  const file = path.join(dir, 'report.html');
+  try {
+    const flags = store.flags.map((flag) => `--${flag}`);
+    const args = ['report', store.url, '--task-name', taskName, '-o', file, '--log-level', 'warn', ...flags];
+    const child = spawn(process.execPath, [...process.execArgv, arrayEntry, ...args], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      signal,
+    });
+    let said = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+    await once(child, 'close');
+    if (child.exitCode !== 0)
+      throw new Error(said.trim() === '' ? `it ended with ${child.exitCode}` : said.trim());
+    return fs.readFileSync(file, 'utf8');
+  } finally {
+    fs.rmSync(dir, { recursive: true, force: true });
+  }
+}

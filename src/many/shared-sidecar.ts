@@ -1,0 +1,253 @@
+// The sidecar that all tasks of this machine share: started here, and again whenever it dies; the launchers find it by a
+// variable and connect by themselves. Where it cannot be, each task has a sidecar of its own, as without a runner.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { noteOwn } from '../launch/own-children.ts';
+import { type StartedSidecar, startSharedSidecar } from '../launch/sidecar-start.ts';
+import type { Log } from '../log/log.ts';
+import { reasonOf } from '../model/errors.ts';
+import { LONGEST_SOCKET_PATH_BYTES } from '../model/format/control.ts';
+import {
+  CLOCK_VARIABLE,
+  type FromShared,
+  type LifeNumbers,
+  NO_NUMBERS,
+  numbersOf,
+  SIDECAR_VARIABLE,
+} from '../model/format/shared-sidecar.ts';
+import { formatMs } from '../model/units.ts';
+import { type BackOff, Changes, pauseAfter } from '../model/waiting.ts';
+import { clockMs, clockOffsetMs } from '../native/clock.ts';
+import { openFilesLimit, sendSignal } from '../native/processes.ts';
+
+const RESTART: BackOff = { firstMs: 50, mostMs: 10_000 };
+/** Deaths that are longer ago than this do not make the next pause longer. */
+const DEATHS_WITHIN_MS = 10 * 60_000;
+/** A start that takes longer than this does not hold up the tasks: their launchers try for a while. */
+const LISTENS_WITHIN_MS = 5000;
+/** Without a life it only has to exit. */
+const EXIT_WITHIN_MS = 10_000;
+/** The name under which it is made is longer than its own (sidecar/serve). */
+const NAME = 'sidecar';
+const LONGEST_NAME = `${NAME}.new`;
+
+export interface SharedSidecarOptions {
+  /** The module to run. */
+  readonly entry: string;
+  /** A directory of ours alone; the socket stands there if its path is short enough. */
+  readonly dir: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly tasksAtOnce: number;
+  /** Of the scratch directory: nobody removes that while it is read. */
+  readonly lockFd: number;
+  /** Of the tasks: it is never before them. */
+  readonly nice: number | undefined;
+  readonly log: Log;
+  /** Running children that we started ourselves; kept up to date here. */
+  readonly ownChildren: Set<number>;
+}
+
+/** What one task has of it. */
+export interface SharedPlace {
+  /** For its launcher: where the sidecar is; empty if there is none. */
+  env(): NodeJS.ProcessEnv;
+  /** The launcher is gone. */
+  leave(): void;
+}
+
+export interface SharedSidecar {
+  /** For one more task; undefined if as many share it as it has open files for. */
+  enter(): SharedPlace | undefined;
+  /** Of all tasks since the beginning. */
+  numbers(): LifeNumbers;
+  /** Resolves when it does nothing any more for the launcher with this pid, which is gone. */
+  lifeOver(launcher: number): Promise<void>;
+  /** At once, and for good: what is not stored by now is not stored by it. */
+  kill(): void;
+  /** No launcher is left. Resolves when it has ended. */
+  close(): Promise<void>;
+}
+
+export async function openSharedSidecar(options: SharedSidecarOptions): Promise<SharedSidecar> {
+  const place = placeFor(options.dir);
+  const shared = new Kept(options, path.join(place, NAME));
+  shared.start();
+  await shared.listensWithin(LISTENS_WITHIN_MS);
+  return {
+    enter: () => shared.enter(),
+    numbers: () => shared.numbers(),
+    lifeOver: (launcher) => shared.lifeOver(launcher),
+    kill: () => shared.end('SIGKILL'),
+    close: async () => {
+      await shared.close();
+      if (place !== options.dir) fs.rmSync(place, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A directory for our user only (unix(7): the path of a socket has 107 bytes at most). */
+function placeFor(dir: string): string {
+  if (Buffer.byteLength(path.join(dir, LONGEST_NAME)) <= LONGEST_SOCKET_PATH_BYTES) return dir;
+  const tmp = path.join(os.tmpdir(), 'capture-XXXXXX', LONGEST_NAME).length;
+  const base = tmp <= LONGEST_SOCKET_PATH_BYTES ? os.tmpdir() : '/tmp';
+  return fs.mkdtempSync(path.join(base, 'capture-'));
+}
+
+class Kept {
+  readonly #options: SharedSidecarOptions;
+  readonly #socket: string;
+  readonly #changes = new Changes();
+  readonly #launchers = new Set<number>();
+  readonly #deathsAtMs: number[] = [];
+  #running: StartedSidecar | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #state: 'starting' | 'listening' | 'none' = 'starting';
+  #isOver = false;
+  /** Tasks that have a place. */
+  #sharing = 0;
+  readonly #mostSharing = mostSharing(openFilesLimit());
+  /** Of those that died, and of the one that runs. */
+  #before: LifeNumbers = NO_NUMBERS;
+  #now: LifeNumbers = NO_NUMBERS;
+
+  constructor(options: SharedSidecarOptions, socket: string) {
+    this.#options = options;
+    this.#socket = socket;
+  }
+
+  start(): void {
+    const { entry, env: given, nice, lockFd, tasksAtOnce, ownChildren } = this.#options;
+    const env = { ...given, [CLOCK_VARIABLE]: String(clockOffsetMs()) };
+    let started: StartedSidecar;
+    try {
+      started = startSharedSidecar(entry, { socket: this.#socket, lockFd, env, tasksAtOnce });
+    } catch (error) {
+      return this.#died(reasonOf(error)); // ENOMEM is thrown at once
+    }
+    this.#running = started;
+    const { child } = started;
+    noteOwn(child, ownChildren);
+    const { pid } = child;
+    if (pid !== undefined) {
+      if (nice !== undefined) lowerTo(nice, pid);
+    }
+    child.on('message', (message) => this.#hear(message as FromShared));
+    void started.gone.then((how) => {
+      this.#running = undefined;
+      this.#died(how);
+    });
+  }
+
+  async listensWithin(ms: number): Promise<void> {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), ms);
+    while (!late.signal.aborted && this.#state === 'starting') await this.#changes.next(late.signal);
+    clearTimeout(timer);
+  }
+
+  enter(): SharedPlace | undefined {
+    if (this.#sharing >= this.#mostSharing) return undefined;
+    this.#sharing += 1;
+    return { env: () => this.#env(), leave: () => (this.#sharing -= 1) };
+  }
+
+  #env(): NodeJS.ProcessEnv {
+    if (this.#state === 'none') return {};
+    return { [SIDECAR_VARIABLE]: this.#socket, [CLOCK_VARIABLE]: String(clockOffsetMs()) };
+  }
+
+  numbers(): LifeNumbers {
+    return numbersOf([this.#before, this.#now]);
+  }
+
+  async lifeOver(launcher: number): Promise<void> {
+    const never = new AbortController().signal;
+    while (this.#launchers.has(launcher)) await this.#changes.next(never);
+  }
+
+  end(signal: 'SIGKILL'): void {
+    this.#isOver = true;
+    clearTimeout(this.#restart);
+    const pid = this.#running?.child.pid;
+    if (pid !== undefined) sendSignal(pid, signal);
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true;
+    clearTimeout(this.#restart);
+    const running = this.#running;
+    if (running === undefined) return;
+    const late = setTimeout(() => this.end('SIGKILL'), EXIT_WITHIN_MS);
+    if (running.child.connected) running.child.disconnect();
+    await running.gone;
+    clearTimeout(late);
+  }
+
+  #hear(message: FromShared): void {
+    switch (message.kind) {
+      case 'listening':
+        this.#state = 'listening';
+        break;
+      case 'deaf':
+        this.#options.log.warn(`tasks cannot share a sidecar, each has its own: ${message.why}`);
+        this.#state = 'none';
+        this.#isOver = true;
+        break;
+      case 'life-begun':
+        this.#launchers.add(message.launcher);
+        return;
+      case 'life-over':
+        this.#launchers.delete(message.launcher);
+        break;
+      case 'numbers':
+        this.#now = message.numbers;
+        return;
+    }
+    this.#changes.notify();
+  }
+
+  /** Its launchers know by themselves, and ask the next one; those that are gone have nobody who asks. */
+  #died(how: string): void {
+    this.#launchers.clear();
+    this.#before = { ...this.numbers(), lagMs: 0, waitingFiles: 0 };
+    this.#now = NO_NUMBERS;
+    this.#changes.notify();
+    if (this.#isOver) return;
+    const nowMs = clockMs();
+    this.#deathsAtMs.push(nowMs);
+    const recent = this.#deathsAtMs.filter((atMs) => nowMs - atMs < DEATHS_WITHIN_MS).length;
+    const waitMs = pauseAfter(RESTART, recent - 1);
+    this.#options.log.warn(
+      `the sidecar of all tasks died (${how}); they go on, a new one starts in ${formatMs(waitMs)}`,
+      { event: 'sidecar-restarted' },
+    );
+    this.#restart = setTimeout(() => this.start(), waitMs);
+  }
+}
+
+/** What it opens itself, and at most for one task: seen were 22, and 20 for each. */
+const OWN_OPEN_FILES = 64;
+const OPEN_FILES_OF_A_TASK = 32;
+
+/** More tasks than that would take the open files from one another: the others have a sidecar of their own. */
+export function mostSharing(openFiles: number): number {
+  return Math.max(0, Math.floor((openFiles - OWN_OPEN_FILES) / OPEN_FILES_OF_A_TASK));
+}
+
+/** Before it starts threads, which have it from its first one. */
+function lowerTo(niceness: number, pid: number): void {
+  try {
+    os.setPriority(pid, niceness);
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Variables by which the sidecar finds the store and its places: it has them from us, and not from a launcher. */
+const ITS_OWN = /^(AWS_|CAPTURE_|NODE_|SSL_)|^(TMPDIR|HOME)$|_proxy$/i;
+
+/** May a task with these variables of its own share a sidecar with others? */
+export function mayShareSidecar(variables: Readonly<Record<string, string>>): boolean {
+  return !Object.keys(variables).some((name) => ITS_OWN.test(name));
+}

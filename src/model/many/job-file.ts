@@ -1,0 +1,101 @@
+// A job file: a command and the options of a run, an array or a submission, each key the name of an option. What it
+// says is then read as if it stood on the command line; here it is only found, and told with its line if it is no
+// option's. Pure: it is given the text.
+import { isMistake, type Mistake } from '../errors.ts';
+import { nearestWord } from '../nearest.ts';
+import { showPath } from '../path.ts';
+import { type JobEntry, mistakeIn, placeIn, readJobYaml } from './job-yaml.ts';
+
+/** An option as a key. `list`: one value or several. `value`: one. `flag`: true or false. */
+export interface JobKey {
+  readonly name: string;
+  readonly kind: Kind;
+}
+
+type Kind = 'list' | 'value' | 'flag';
+
+/** What one key says, as an option is given on a command line. A flag that is on has the value `1`. */
+export interface JobOption {
+  readonly values: readonly string[];
+  /** `'job.yaml', line 3`, for messages. */
+  readonly place: string;
+}
+
+/** A text is for `sh -c`; a list is started as it stands, without a shell. */
+export type JobCommand =
+  | { readonly kind: 'shell'; readonly text: string }
+  | { readonly kind: 'argv'; readonly argv: readonly string[] };
+
+export interface JobFile {
+  /** By the option's name; without flags that are off. */
+  readonly given: ReadonlyMap<string, JobOption>;
+  /** With its place, as that of an option. */
+  readonly command: (JobCommand & { readonly place: string }) | undefined;
+}
+
+const COMMAND = 'command';
+
+/**
+ * What the job file says. `keys` are the options of all commands that read job files, so that one file serves them all:
+ * whoever asks leaves out what it does not read. All mistakes are told at once, each with its line.
+ */
+export function parseJobFile(
+  text: string,
+  file: { readonly name: string; readonly keys: readonly JobKey[] },
+): JobFile | readonly Mistake[] {
+  const { entries, mistakes: unreadable } = readJobYaml(text, file.name);
+  const mistakes = [...unreadable];
+  const kinds = new Map(file.keys.map(({ name, kind }) => [name, kind]));
+  const given = new Map<string, JobOption>();
+  let command: JobFile['command'];
+  for (const entry of entries) {
+    const { key, line } = entry;
+    const found = key === COMMAND ? commandOf(entry) : optionOf(entry, kinds);
+    if (isMistake(found)) mistakes.push(mistakeIn(file.name, line, found.message, found.hint));
+    else if ('kind' in found) command = { ...found, place: placeIn(file.name, line) };
+    else if (found.length > 0) given.set(key, { values: found, place: placeIn(file.name, line) });
+  }
+  return mistakes.length > 0 ? mistakes : { given, command };
+}
+
+function commandOf({ value }: JobEntry): JobCommand | Mistake {
+  const first = typeof value === 'string' ? value : (value[0] ?? '');
+  if (first.trim() === '') return { message: 'the command is empty', hint: 'command: ./task {index}' };
+  // execve(2) ends each argument there.
+  if ([value].flat().some((text) => text.includes('\0')))
+    return { message: 'the command holds a NUL byte', hint: 'leave it out' };
+  return typeof value === 'string' ? { kind: 'shell', text: value } : { kind: 'argv', argv: value };
+}
+
+function optionOf({ key, value }: JobEntry, kinds: ReadonlyMap<string, Kind>): readonly string[] | Mistake {
+  const kind = kinds.get(key);
+  if (kind === undefined) return unknownKey(key, kinds);
+  const texts = typeof value === 'string' ? [value] : value;
+  if (texts.length === 0 || texts.includes(''))
+    return { message: `${key} lacks its value`, hint: 'write it behind the colon, or leave the key out' };
+  const [text = ''] = texts;
+  switch (kind) {
+    case 'flag':
+      if (value === 'true') return ['1'];
+      return value === 'false' ? [] : { message: `${key} is either true or false`, hint: `${key}: true` };
+    case 'value':
+      return typeof value === 'string'
+        ? texts
+        : { message: `${key} takes one value, and this is a list`, hint: `${key}: ${text}` };
+    case 'list':
+      return texts.some((one) => one.includes('\n'))
+        ? {
+            message: `${key} has a value of several lines`,
+            hint: 'write a list: each value behind - in a line of its own',
+          }
+        : texts;
+  }
+}
+
+function unknownKey(key: string, kinds: ReadonlyMap<string, Kind>): Mistake {
+  const nearest = nearestWord(key, [COMMAND, ...kinds.keys()]);
+  return {
+    message: `'${showPath(key)}' is no key of a job file`,
+    hint: nearest ?? 'capture template shows all keys',
+  };
+}

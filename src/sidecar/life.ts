@@ -1,0 +1,262 @@
+// One run of a task as its sidecar lives it: obeys the messages of the launcher, whichever way they come, and reports to it.
+// If the launcher is gone, it goes on until no process of the task is left, and says so in the record. Several lives may
+// share a process: the end or the failure of one must not touch another.
+import fs from 'node:fs';
+import { type Log, openLog } from '../log/log.ts';
+import { CaptureError, reasonOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import type { FromSidecar, TaskEnd, ToSidecar } from '../model/format/messages.ts';
+import { type LifeNumbers, NO_NUMBERS } from '../model/format/shared-sidecar.ts';
+import { prepareMd5 } from '../model/md5.ts';
+import { clockMs } from '../native/clock.ts';
+import { openPidfd, type Pidfd } from '../native/ended.ts';
+import { lowerPriority } from '../native/priority.ts';
+import type { Notices } from '../notices/notices.ts';
+import type { Sidecar } from './interface.ts';
+import { type AttemptPlace, markSaved } from './run/attempt-file.ts';
+import { OURSELVES } from './run/context.ts';
+import { describeFailure } from './run/failure.ts';
+import type { Shared } from './run/shared.ts';
+import type { SharedNotices } from './shared-notices.ts';
+import { LAUNCHER_LOST, type RunEnd } from './shutdown/outcome.ts';
+import { openSidecar } from './sidecar.ts';
+import { taskIsGone } from './task-gone.ts';
+
+/** A start that is no longer needed gets this long to end well: it may be waiting for a store that is down. */
+const UNNEEDED_START_MS = 1000;
+
+/** What lives of one process have together. */
+export interface Together {
+  readonly shared: Shared;
+  readonly notices: SharedNotices;
+}
+
+export interface LifeOptions extends Together {
+  /** Its pid. */
+  readonly launcher: number;
+  /** A descriptor where messages for the user go; the life closes it, unless it is our own stderr. */
+  readonly stderr: number;
+  /** Calls `then` when the message has left, or cannot any more. */
+  readonly tell: (message: FromSidecar, then?: () => void) => void;
+  /** Nothing follows, and nothing of it is left open. */
+  readonly over: () => void;
+  /** A bug, or something that no stage could handle: the launcher needs another life, which scans again. */
+  readonly failed: () => void;
+}
+
+type Start = Extract<ToSidecar, { readonly kind: 'start' }>;
+
+export class Life {
+  readonly #options: LifeOptions;
+  readonly #giveUp = new AbortController();
+  /** Orders that follow `start` wait for it: a restarted sidecar may be told at once that the task has ended. */
+  #opening: Promise<void> = Promise.resolve();
+  #log: Log | undefined;
+  #sidecar: Sidecar | undefined;
+  #notices: Notices | undefined;
+  /** Where the task works. */
+  #place: AttemptPlace | undefined;
+  #taskPid: number | undefined;
+  #task: Pidfd | undefined;
+  #isFinishing = false;
+  #isOver = false;
+  /** Its stderr is closed. */
+  #isSilent = false;
+  /** Of a run that is closed. */
+  #numbers: LifeNumbers = NO_NUMBERS;
+
+  constructor(options: LifeOptions) {
+    this.#options = options;
+  }
+
+  obey(message: ToSidecar): void {
+    this.#obey(message).catch((error: unknown) => this.#fail(error));
+  }
+
+  /** The launcher is gone, and the results matter more: waits for the task, then drains. */
+  launcherLost(): void {
+    this.#launcherLost().catch((error: unknown) => this.#fail(error));
+  }
+
+  /** What it has stored by now, and what waits. */
+  numbers(): LifeNumbers {
+    return this.#sidecar?.numbers() ?? this.#numbers;
+  }
+
+  /** Gives up what is under way, unless the run has ended. Another life may go on with it. */
+  async close(): Promise<void> {
+    this.#isOver = true;
+    this.#giveUp.abort(new Error('the sidecar failed'));
+    await this.#opening.catch(() => undefined);
+    await this.#release();
+    await this.#closeLog();
+  }
+
+  async #obey(message: ToSidecar): Promise<void> {
+    if (message.kind === 'start') {
+      this.#opening = this.#start(message);
+      return this.#opening;
+    }
+    const late =
+      message.kind === 'task-not-started'
+        ? setTimeout(() => this.#giveUp.abort(new Error(message.reason)), UNNEEDED_START_MS)
+        : undefined;
+    await this.#opening;
+    clearTimeout(late);
+    switch (message.kind) {
+      case 'task-started':
+        this.#taskPid = message.pid;
+        this.#task = openPidfd(message.pid);
+        this.#sidecar?.taskStarted();
+        return;
+      case 'task-signalled':
+        if (message.lastCall) this.#sidecar?.taskSignalled(message.atMs);
+        return;
+      case 'noticed':
+        this.#sidecar?.noticed(message.deadlineMs);
+        return;
+      case 'task-ended':
+        return this.#finish(message.end, message);
+      case 'task-not-started':
+        return this.#finish(
+          { code: message.status, signal: undefined, atMs: clockMs() },
+          { reason: message.reason, preempted: message.preempted },
+        );
+    }
+  }
+
+  async #start({ settings, attempt, outputsFrom, env }: Start): Promise<void> {
+    const { launcher, stderr, shared, tell } = this.#options;
+    if (attempt !== undefined) lowerPriority(); // the task is at work already
+    try {
+      const log = openLog(settings.log, settings.identity.index, stderr);
+      this.#log = log;
+      this.#listen(settings.notices.sources, log);
+      await prepareMd5();
+      const opened = await openSidecar({
+        settings,
+        attempt,
+        launcher,
+        outputsFrom,
+        log,
+        caller: { env: env ?? OURSELVES.env, stderr },
+        shared,
+        giveUp: this.#giveUp.signal,
+        onFenced: (text) => tell({ kind: 'fenced', message: text }),
+        onDrainTakes: (ms) => tell({ kind: 'drain-takes', ms }),
+      });
+      if (opened.kind === 'done-already') return await this.#sayLast(opened);
+      this.#sidecar = opened.sidecar;
+      this.#place = settings;
+      const { attempt: number, restored, runToken, socket } = opened.sidecar;
+      // Not before: the task's start waits for ours, and others on this machine are at work.
+      lowerPriority();
+      tell({ kind: 'ready', attempt: number, restored, runToken, socket });
+    } catch (error) {
+      await this.#sayLast({ kind: 'refused', ...describeFailure(error) });
+    }
+  }
+
+  /** Sources of notices are asked here, so that the launcher stays small. The launcher decides what they mean. */
+  #listen(choices: Start['settings']['notices']['sources'], log: Log): void {
+    const { notices, tell } = this.#options;
+    this.#notices = notices.listen(choices, {
+      log,
+      onNotice: (notice) => {
+        if (notice.kind === 'stop') return tell({ kind: 'notice', notice });
+        log.warn(`${notice.what}: what is closed is made safe now`, {
+          event: 'notice',
+          source: notice.source,
+        });
+        this.#sidecar?.advised();
+      },
+      onWithdrawn: (notice) => tell({ kind: 'notice-withdrawn', notice }),
+    });
+  }
+
+  async #finish(
+    taskEnd: TaskEnd,
+    how: Partial<
+      Pick<RunEnd, 'preempted' | 'deadlineMs' | 'writersStoppedAtMs' | 'reason' | 'seen' | 'usage'>
+    >,
+  ): Promise<void> {
+    if (this.#isFinishing || this.#sidecar === undefined) return;
+    this.#isFinishing = true;
+    const { status, isSaved, last } = await this.#sidecar.finish({
+      end: taskEnd,
+      preempted: how.preempted ?? false,
+      signalledAtMs: undefined,
+      deadlineMs: how.deadlineMs,
+      writersStoppedAtMs: how.writersStoppedAtMs,
+      reason: how.reason,
+      seen: how.seen,
+      usage: how.usage,
+    });
+    if (isSaved && this.#place !== undefined) markSaved(this.#place);
+    await this.#notices?.done();
+    await this.#release();
+    // A start that failed stored nothing, so there is nothing to sum up: the launcher says why it failed.
+    if (this.#taskPid !== undefined) this.#log?.[last.level](last.text, last.fields);
+    await this.#sayLast({ kind: 'ended', status, isSaved });
+  }
+
+  async #launcherLost(): Promise<void> {
+    await this.#opening;
+    if (this.#isOver || this.#isFinishing) return; // The drain ends the life by itself.
+    const sidecar = this.#sidecar;
+    if (sidecar === undefined) {
+      await this.#release();
+      await this.#closeLog();
+      return this.#end();
+    }
+    this.#log?.error('the launcher is gone: going on until the task has ended');
+    await taskIsGone(sidecar.runToken, this.#taskPid);
+    const atMs = clockMs();
+    const ended = this.#task?.ended();
+    // Nobody saw how the task ended: a close that may be a death's stays one, and what the task surely closed itself is
+    // whole.
+    const seen = ended === undefined ? undefined : { ...ended, atMs };
+    await this.#finish({ code: EXIT.internal, signal: undefined, atMs }, { reason: LAUNCHER_LOST, seen });
+  }
+
+  async #release(): Promise<void> {
+    this.#notices?.close();
+    this.#notices = undefined;
+    this.#task?.close();
+    this.#task = undefined;
+    const sidecar = this.#sidecar;
+    if (sidecar === undefined) return;
+    this.#numbers = { ...sidecar.numbers(), lagMs: 0, waitingFiles: 0 };
+    this.#sidecar = undefined;
+    await sidecar.close();
+  }
+
+  /** Sends our messages before the launcher's last ones; then the life is over. */
+  async #sayLast(message: FromSidecar): Promise<void> {
+    await this.#release();
+    await this.#closeLog();
+    this.#options.tell(message, () => this.#end());
+  }
+
+  async #closeLog(): Promise<void> {
+    const log = this.#log;
+    this.#log = undefined;
+    await log?.close();
+    const { stderr } = this.#options;
+    if (stderr !== OURSELVES.stderr && !this.#isSilent) fs.closeSync(stderr);
+    this.#isSilent = true;
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#options.over();
+  }
+
+  #fail(error: unknown): void {
+    if (this.#isOver) return;
+    const hint = error instanceof CaptureError ? error.hint : undefined;
+    this.#log?.error(`the sidecar failed: ${reasonOf(error)}`, { hint, err: error });
+    this.#options.failed();
+  }
+}

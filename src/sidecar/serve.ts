@@ -1,0 +1,202 @@
+// One sidecar for all tasks of a machine: listens for launchers, and lives one life for each of their connections. The
+// process is the runner's, which starts another one when it dies; without the runner it goes on until the last life is over.
+import fs from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
+import { reasonOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import type { FromSidecar, ToSidecar } from '../model/format/messages.ts';
+import {
+  type FromShared,
+  type LifeNumbers,
+  MessageReader,
+  messageText,
+  NO_NUMBERS,
+  numbersOf,
+} from '../model/format/shared-sidecar.ts';
+import { adoptRunnersClock } from '../native/clock.ts';
+import { descriptorOf, type Peer, peerOf } from '../native/peer.ts';
+import { lowerPriority } from '../native/priority.ts';
+import { shareOpenFilesAmong } from '../native/processes.ts';
+import { Life, type Together } from './life.ts';
+import { OURSELVES } from './run/context.ts';
+import { Shared } from './run/shared.ts';
+import { SharedNotices } from './shared-notices.ts';
+
+const TELL_EVERY_MS = 1000;
+/** A life that failed, and cannot be closed within this time, holds what its successor needs: then all lives begin anew. */
+const CLOSE_WITHIN_MS = 10_000;
+
+interface Connection {
+  readonly life: Life;
+  readonly tell: (message: FromSidecar) => void;
+}
+
+/** Serves whoever connects to the socket at `place`; the function that comes back tells all of them. */
+export function serveLaunchers(place: string): (message: FromSidecar) => void {
+  // Each life listens for the end of the process, and of its children: that is no leak.
+  process.setMaxListeners(0);
+  adoptRunnersClock(process.env);
+  // Other tasks are at work at any time.
+  lowerPriority();
+  const serving = new Serving(place);
+  serving.listen();
+  process.on('disconnect', () => serving.leave());
+  return (message) => serving.tellAll(message);
+}
+
+class Serving {
+  readonly #place: string;
+  readonly #together: Together = {
+    shared: new Shared({ isMany: true }),
+    notices: new SharedNotices(process.env),
+  };
+  readonly #server = net.createServer((socket) => this.#welcome(socket));
+  readonly #connections = new Set<Connection>();
+  /** Of lives that are over. */
+  #past: LifeNumbers = NO_NUMBERS;
+  #told = '';
+  #isLeaving = false;
+
+  constructor(place: string) {
+    this.#place = place;
+  }
+
+  /** Made under another name and renamed over the one that a dead sidecar left: there is always a socket. */
+  listen(): void {
+    const made = `${this.#place}.new`;
+    const deaf = (error: unknown): void =>
+      tellRunner({ kind: 'deaf', why: reasonOf(error) }, () => process.exit(EXIT.unavailable));
+    this.#server.once('error', deaf);
+    try {
+      fs.rmSync(made, { force: true });
+    } catch (error) {
+      return deaf(error);
+    }
+    this.#server.listen(made, () => {
+      fs.chmodSync(made, 0o600);
+      fs.renameSync(made, this.#place);
+      tellRunner({ kind: 'listening' });
+    });
+    setInterval(() => this.#tellNumbers(), TELL_EVERY_MS).unref();
+  }
+
+  tellAll(message: FromSidecar): void {
+    for (const { tell } of this.#connections) tell(message);
+  }
+
+  /** The runner is gone, or needs no sidecar any more. */
+  leave(): void {
+    this.#isLeaving = true;
+    this.#exitIfIdle();
+  }
+
+  #welcome(socket: net.Socket): void {
+    // A launcher that is killed: the end of its connection says enough.
+    socket.on('error', () => undefined);
+    const peer = launcherAt(socket);
+    if (peer === undefined) return void socket.destroy();
+    const tell = (message: FromSidecar, then?: () => void): void => {
+      if (!socket.writable) then?.();
+      else socket.write(messageText(message), () => then?.());
+    };
+    const over = (): void => {
+      this.#past = numbersOf([this.#past, life.numbers()]);
+      this.#connections.delete(connection);
+      shareOpenFilesAmong(this.#connections.size);
+      socket.end();
+      this.#tellNumbers();
+      tellRunner({ kind: 'life-over', launcher: peer.pid });
+      this.#exitIfIdle();
+    };
+    const life = new Life({
+      ...this.#together,
+      launcher: peer.pid,
+      stderr: stderrOf(peer.pid),
+      tell,
+      over,
+      failed: () => void closed(life).then(over),
+    });
+    const connection: Connection = { life, tell };
+    this.#connections.add(connection);
+    shareOpenFilesAmong(this.#connections.size);
+    tellRunner({ kind: 'life-begun', launcher: peer.pid });
+    hear(socket, life);
+    tell({ kind: 'hello', pid: process.pid });
+  }
+
+  #exitIfIdle(): void {
+    if (!this.#isLeaving || this.#connections.size > 0) return;
+    fs.rmSync(this.#place, { force: true });
+    removeIfEmpty(path.dirname(this.#place));
+    process.exit(EXIT.ok);
+  }
+
+  #tellNumbers(): void {
+    const now = [...this.#connections].map(({ life }) => life.numbers());
+    const numbers = numbersOf([this.#past, ...now]);
+    const text = JSON.stringify(numbers);
+    if (text === this.#told) return;
+    this.#told = text;
+    tellRunner({ kind: 'numbers', numbers });
+  }
+}
+
+/** Undefined for another user, and for one that is gone. */
+function launcherAt(socket: net.Socket): Peer | undefined {
+  try {
+    const peer = peerOf(descriptorOf(socket));
+    return peer.uid === process.getuid?.() ? peer : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function hear(socket: net.Socket, life: Life): void {
+  const reader = new MessageReader();
+  socket.setEncoding('utf8').on('data', (piece: string) => {
+    try {
+      for (const message of reader.read(piece)) life.obey(message as ToSidecar);
+    } catch {
+      socket.destroy(); // no launcher of ours speaks like this
+    }
+  });
+  socket.once('close', () => life.launcherLost());
+}
+
+/** The life's launcher hears of it by its connection, and asks for another life. */
+async function closed(life: Life): Promise<void> {
+  const late = setTimeout(() => process.exit(EXIT.internal), CLOSE_WITHIN_MS);
+  try {
+    await life.close();
+  } catch {
+    process.exit(EXIT.internal);
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+/** A launcher says what it has to say on its stderr, and so do we for it (proc_pid_fd(5)). */
+function stderrOf(launcher: number): number {
+  const { O_WRONLY, O_APPEND, O_NONBLOCK, O_NOCTTY } = fs.constants;
+  try {
+    return fs.openSync(`/proc/${launcher}/fd/2`, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY);
+  } catch {
+    return OURSELVES.stderr; // a socket, or it is gone
+  }
+}
+
+/** It was made for the socket, or is the scratch directory of the runner. */
+function removeIfEmpty(dir: string): void {
+  try {
+    fs.rmdirSync(dir);
+  } catch {
+    // Others have something there.
+  }
+}
+
+function tellRunner(message: FromShared, then?: () => void): void {
+  if (process.connected && process.send !== undefined)
+    process.send(message, undefined, undefined, () => then?.());
+  else then?.();
+}

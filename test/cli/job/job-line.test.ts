@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { type JobLine, withJobFile } from '../../../src/cli/job/job-line.ts';
+import { specOf } from '../../../src/cli/options.ts';
+import { noFiles } from '../given.ts';
+
+/** In /w there is only this job file. */
+function read(text: string, words: readonly string[]): JobLine {
+  const readText = (file: string): string => (file === '/w/job.yaml' ? text : noFiles.readText(file));
+  return withJobFile(words, specOf('run'), { cwd: '/w', outside: { readText } });
+}
+
+describe('a command line with a job file', () => {
+  it('is one with the options of the file, before those of the line', () => {
+    const text = "results: ['*.dat', r.csv]\nskip-done: true\nkeep: false\ngrace: 90s\ncommand: ./task\n";
+    const { words, command, mistakes } = read(text, ['job.yaml', '--index', '3']);
+    expect(words).toEqual([
+      '--results=*.dat',
+      '--results=r.csv',
+      '--skip-done',
+      '--grace=90s',
+      '--index',
+      '3',
+    ]);
+    expect(command).toEqual({ kind: 'shell', text: './task', place: "'job.yaml', line 5" });
+    expect(mistakes).toEqual([]);
+  });
+
+  it('has of each option only what stands on the line, list for list', () => {
+    const text = 'results: [a, b]\ngrace: 90s\nreclaim: now\n';
+    const { words } = read(text, ['job.yaml', '-r', 'c', '--grace=5s', '--keep']);
+    // --keep answers the same question as --reclaim.
+    expect(words).toEqual(['-r', 'c', '--grace=5s', '--keep']);
+  });
+
+  it('leaves out what is for other commands, and keeps it for who asks', () => {
+    const { words, others } = read('array: 0-9\njobs: 4\nresults: r\n', ['job.yaml']);
+    expect(words).toEqual(['--results=r']);
+    expect(others.get('array')).toEqual({ values: ['0-9'], place: "'job.yaml', line 1" });
+    expect([...others.keys()]).toEqual(['array', 'jobs']);
+  });
+
+  it('is as it was without one', () => {
+    for (const words of [[], ['-r', 'job.yaml'], ['--to=x.yaml'], ['file.txt']])
+      expect(read('', words).words).toEqual(words);
+  });
+});
+
+describe('a mistake', () => {
+  it('with an option of the file has its line, and a hint for the file', () => {
+    const { placed } = read('# first\ngrace: 90\n', ['job.yaml', '--rescan', '5']);
+    expect(placed({ message: "--grace '90': not a duration", hint: '--grace 90s' })).toEqual({
+      message: "'job.yaml', line 2: --grace '90': not a duration",
+      hint: 'grace: 90s',
+    });
+    const ofLine = { message: "--rescan '5': not a duration", hint: '--rescan 5s' };
+    expect(placed(ofLine)).toEqual(ofLine);
+  });
+
+  it.each([
+    ['retires: 3', "'job.yaml', line 1: 'retires' is no key of a job file"],
+    ['a: b: c', "'job.yaml', line 1: a key inside of a value"],
+  ])('of the file itself is told, and the words are those of the line: %s', (text, message) => {
+    const { words, mistakes } = read(text, ['job.yaml', '--keep']);
+    expect(words).toEqual(['--keep']);
+    expect(mistakes.map((one) => one.message)).toEqual([message]);
+  });
+
+  it('is a file that is not there', () => {
+    const { mistakes } = read('', ['other.yml']);
+    expect(mistakes[0]?.message).toMatch(/^job file 'other.yml': cannot read it: ENOENT/);
+    expect(mistakes[0]?.hint).toContain('capture template');
+  });
+});

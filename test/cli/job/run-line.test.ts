@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { parseRunLine, type RunLine } from '../../../src/cli/job/run-line.ts';
+import type { Outside } from '../../../src/cli/options/outside.ts';
+import { noFiles } from '../given.ts';
+
+const TABLE = 'seed,name\n7,"a b"\n8,c\n';
+const outsideWith = (text: string): Outside => ({
+  ...noFiles,
+  readText: (file) => {
+    const files: Readonly<Record<string, string>> = {
+      '/w/job.yaml': text,
+      '/w/runs.csv': TABLE,
+      '/w/lines.txt': 'echo a\n\necho c\n',
+    };
+    return files[file] ?? noFiles.readText(file);
+  },
+});
+const read = (text: string, words: readonly string[] = [], env: NodeJS.ProcessEnv = {}): RunLine =>
+  parseRunLine(['run', 'job.yaml', ...words], env, '/w', outsideWith(text));
+const messages = ({ parsed }: RunLine): readonly string[] =>
+  parsed.kind === 'mistakes' ? parsed.mistakes.map(({ message }) => message) : [];
+const FILES = 'to: /store\nresults: r.dat\n';
+
+describe('one task of a job file', () => {
+  it('is run with the options and the command of the file, by the index of this run', () => {
+    const text = `${FILES}array: 0-9\njobs: 4\ncommand: [./sim, --seed, '{index}']\n`;
+    const { parsed, env } = read(text, [], { SLURM_ARRAY_TASK_ID: '3' });
+    expect(parsed).toMatchObject({
+      kind: 'run',
+      task: { command: '/w/sim', args: ['--seed', '3'] },
+      settings: {
+        to: { url: 'file:///store' },
+        manifest: { results: ['r.dat'] },
+        identity: { index: '3', taskName: 'sim' },
+      },
+      warnings: [],
+    });
+    expect(env).toEqual({ CAPTURED_SUBMIT_DIR: '/w' });
+  });
+
+  it('may be a text for the shell, whose placeholders are quoted', () => {
+    const text = `${FILES}tasks: runs.csv\ncommand: sim --name {name} > out\n`;
+    const { parsed, env } = read(text, ['--index', '0']);
+    expect(parsed).toMatchObject({
+      task: { args: ['-c', "sim --name 'a b' > out"] },
+      settings: { identity: { taskName: 'task' } },
+    });
+    expect(env).toEqual({ CAPTURED_SUBMIT_DIR: '/w', seed: '7', name: 'a b' });
+  });
+
+  it('may be a line of a file of commands', () => {
+    expect(read(`${FILES}tasks: lines.txt\n`, ['--index', '2']).parsed).toMatchObject({
+      task: { command: '/bin/sh', args: ['-c', 'echo c'] },
+    });
+  });
+
+  it('needs no index if it is no array', () => {
+    expect(read(`${FILES}task-name: melt\ncommand: [sim, 'a b']\n`).parsed).toMatchObject({
+      task: { command: 'sim', args: ['a b'] },
+      settings: { identity: { index: undefined, taskName: 'melt' } },
+    });
+  });
+
+  it('may be replaced by a task behind --, which stays as it is', () => {
+    const { parsed } = read(`${FILES}array: 0-9\ncommand: sim\n`, ['--index=1', '--', 'other', '{index}']);
+    expect(parsed).toMatchObject({ task: { command: 'other', args: ['{index}'] } });
+  });
+
+  it('shows the help that a run has', () => {
+    expect(read('nonsense', ['--help']).parsed).toMatchObject({ kind: 'help' });
+  });
+});
+
+describe('a mistake in it', () => {
+  it.each([
+    [`${FILES}grace: 5\ncommand: sim\n`, [], ["'job.yaml', line 3: --grace '5': not a duration"]],
+    [`${FILES}command: sim\n`, ['--grace', '5'], ["--grace '5': not a duration"]],
+    ['retires: 5\n', [], ["'job.yaml', line 1: 'retires' is no key of a job file"]],
+    [FILES, [], ['the job file has no command']],
+    [`${FILES}command: sim {index}\n`, [], ["'job.yaml', line 3: the job has an index for each task"]],
+    [`${FILES}array: 0-9\ncommand: sim\n`, [], ["'job.yaml', line 3: the job has an index for each task"]],
+    [
+      `${FILES}array: 0-9\ncommand: sim\n`,
+      ['--index', '10'],
+      ["'job.yaml', line 3: the job has no index 10"],
+    ],
+    [
+      `${FILES}array: 9-0\ncommand: sim\n`,
+      ['--index', '1'],
+      ["'job.yaml', line 3: not a set of indices (0 to 2147483647, each range upwards)"],
+    ],
+    [`${FILES}tasks: no.csv\ncommand: sim\n`, ['--index', '1'], ["'job.yaml', line 3: cannot read 'no.csv'"]],
+    [
+      `${FILES}tasks: runs.csv\ncommand: sim {sed}\n`,
+      ['--index', '1'],
+      ["'job.yaml', line 4: {sed} in the command is no placeholder"],
+    ],
+    [`${FILES}tasks: lines.txt\ncommand: sim\n`, ['--index', '0'], ['each line of lines.txt is a command']],
+  ] as const)('%j %j', (text, words, expected) => {
+    expect(messages(read(text, words))).toEqual(expected.map((message) => expect.stringContaining(message)));
+  });
+});

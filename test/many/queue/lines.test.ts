@@ -1,0 +1,149 @@
+// The command lines of `capture submit`, `capture worker` and `capture queue`: what is wrong is said before anybody is asked.
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { realOutside } from '../../../src/cli/options/outside.ts';
+import { drainCommand, retryCommand } from '../../../src/many/queue/acts.ts';
+import { parseQueueLine, type QueueCommand, type QueueLine } from '../../../src/many/queue/command.ts';
+import { pauseCommand } from '../../../src/many/queue/pause.ts';
+import { statusCommand } from '../../../src/many/queue/status.ts';
+import { submitCommand } from '../../../src/many/queue/submit.ts';
+import { workerCommand } from '../../../src/many/queue/worker.ts';
+import { BIN } from '../../e2e/support.ts';
+
+const QUEUE = '--queue=redis://127.0.0.1:6379/lab';
+const SUBMIT = [QUEUE, '--to=/shared/store', '-r', 'r.dat'];
+
+function mistakes(
+  command: QueueCommand,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): readonly string[] {
+  const line = parseQueueLine(command, args, { env, cwd: '/tmp', outside: realOutside });
+  return line.kind === 'mistakes' ? line.mistakes.map(({ message, hint }) => `${message}; try: ${hint}`) : [];
+}
+
+describe('capture submit', () => {
+  it('takes the options of an array, and those of the queue', () => {
+    const args = ['--array=0-9', '--needs=gpu,openfoam', '--after=mesh', '--memory=2GiB', '--priority=3'];
+    expect(mistakes(submitCommand, [...SUBMIT, ...args, '--', './task', '{index}'])).toEqual([]);
+    expect(
+      mistakes(submitCommand, ['--array=0', '--to=/x', '--', 'true'], { CAPTURE_QUEUE: 'redis://h/q' }),
+    ).toEqual([]);
+  });
+
+  it.each([
+    ['no queue', ['--to=/x', '--array=0'], /no queue is named/],
+    ['no store', [QUEUE, '--array=0'], /no --to is given/],
+    ['no array', SUBMIT, /no array is given/],
+    ['an index in no range', [...SUBMIT, '--array=9-0'], /--array/],
+    ['what is no capability', [...SUBMIT, '--array=0', '--needs=g pu'], /--needs .*names with commas/],
+    ['a name that stands in no key', [...SUBMIT, '--array=0', '--name=a:b'], /--name .*no name/],
+    ['a priority that is no number', [...SUBMIT, '--array=0', '--priority=high'], /--priority/],
+    ['--again without a name', [...SUBMIT, '--array=0', '--again'], /--again needs the name/],
+    ['an option of a worker', [...SUBMIT, '--array=0', '--jobs=3'], /unknown option --jobs/],
+    ['an option of one run', [...SUBMIT, '--array=0', '--index=3'], /capture submit takes no --index/],
+    ['a word', [...SUBMIT, '--array=0', 'word'], /takes no 'word'/],
+    [
+      'a job file that is not the first word',
+      [...SUBMIT, 'job.yaml'],
+      /a job file comes first: capture submit job/,
+    ],
+    ['an unknown placeholder', [...SUBMIT, '--array=0', '--', 'echo', '{indx}'], /\{indx\}.*\{index\}/],
+  ] as const)('refuses %s', (_, args, said) => {
+    const task = args.some((word) => word === '--') ? [] : ['--', 'true'];
+    expect(mistakes(submitCommand, [...args, ...task]).join('\n')).toMatch(said);
+  });
+});
+
+describe('capture submit job.yaml', () => {
+  const JOB = `queue: redis://127.0.0.1:6379/lab
+to: /shared/store
+array: 0-9
+needs: gpu
+jobs: 4
+command: sim --seed {index} > out
+`;
+  const withJob = (text: string): Pick<QueueLine, 'env' | 'cwd' | 'outside'> => ({
+    env: {},
+    cwd: '/tmp',
+    outside: { ...realOutside, readText: () => text },
+  });
+  const refusals = (text: string, ...args: readonly string[]): string => {
+    const line = parseQueueLine(submitCommand, ['job.yaml', ...args], withJob(text));
+    return line.kind === 'mistakes'
+      ? line.mistakes.map(({ message, hint }) => `${message}; try: ${hint}`).join('\n')
+      : line.kind;
+  };
+
+  it('reads what concerns the tasks, and the line wins', () => {
+    expect(refusals(JOB)).toBe('go');
+    expect(refusals(JOB, '--queue=amqp://h/q')).toMatch(/^--queue begins with none of/);
+    expect(refusals(JOB, '--', './other', '{index}')).toBe('go');
+  });
+
+  it('tells a mistake in it with its line', () => {
+    expect(refusals(`${JOB}prioritie: 3\n`)).toMatch(
+      /'job.yaml', line 7: 'prioritie' is no key of a job file; try: priority/,
+    );
+    expect(refusals(JOB.replace('gpu', 'g pu'))).toMatch(/'job.yaml', line 4: --needs .*; try: needs: gpu/);
+    expect(refusals(JOB.replace('{index}', '{indx}'))).toMatch(/'job.yaml', line 6: \{indx\}/);
+  });
+
+  it('is nothing that the other commands read', () => {
+    const line = parseQueueLine(statusCommand, ['job.yaml', QUEUE], withJob(JOB));
+    expect(line.kind).toBe('go');
+  });
+});
+
+describe('capture worker', () => {
+  it('takes what a machine gives', () => {
+    const args = [
+      QUEUE,
+      '--has=gpu',
+      '--jobs=2',
+      '--nice=10',
+      '--when-idle=15',
+      '--idle-timeout=10m',
+      '--notice=none',
+    ];
+    expect(mistakes(workerCommand, args)).toEqual([]);
+  });
+
+  it.each([
+    ['a task', [QUEUE, '--', 'true'], /takes no task/],
+    ['a queue of another kind', ['--queue=amqp://h/q'], /begins with none of/],
+    ['minutes that are none', [QUEUE, '--when-idle=soon'], /no number of minutes/],
+    ['a lock that is too short', [QUEUE, '--lost-after=1s'], /too short/],
+    ['another notice', [QUEUE, '--notice=smoke'], /--notice/],
+  ] as const)('refuses %s', (_, args, said) => {
+    expect(mistakes(workerCommand, args).join('\n')).toMatch(said);
+  });
+});
+
+describe('the others', () => {
+  it('take what they act on, and nothing more', () => {
+    expect(mistakes(retryCommand, ['melt', QUEUE])).toEqual([]);
+    expect(mistakes(retryCommand, [QUEUE]).join()).toContain('no submission is named');
+    expect(mistakes(drainCommand, ['a', 'b', QUEUE]).join()).toContain("takes no 'b'");
+    expect(mistakes(statusCommand, ['melt', QUEUE, '--json'])).toEqual([]);
+    expect(mistakes(pauseCommand, ['--for=2h', '--how=stop'])).toEqual([]);
+    expect(mistakes(pauseCommand, ['--how=sleep']).join()).toContain('neither checkpoint nor stop');
+  });
+
+  it.each([submitCommand, workerCommand, retryCommand, statusCommand, pauseCommand])(
+    '$title has a help with its examples',
+    (command) => {
+      const line = parseQueueLine(command, ['--help'], { env: {}, cwd: '/tmp', outside: realOutside });
+      expect('text' in line && line.text).toContain(command.examples[0]);
+    },
+  );
+});
+
+describe('capture queue', () => {
+  it('has a help that names each of its commands', () => {
+    const { status, stdout } = spawnSync(BIN, ['queue', '--help'], { encoding: 'utf8' });
+    expect(status).toBe(0);
+    for (const name of ['status', 'ui', 'retry', 'cancel', 'drain'])
+      expect(stdout).toContain(`  capture queue ${name} `);
+  });
+});

@@ -1,0 +1,118 @@
+// What stands on a worker's own machine: what --prepare makes, and the socket for pauses.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openControl, tellWorkers } from '../../../src/many/queue/control.ts';
+import { openPrepared, type Prepared } from '../../../src/many/queue/prepare.ts';
+import { isAlive, until } from '../../e2e/support.ts';
+import { submission } from './submissions.ts';
+
+let dir: string;
+beforeEach(() => {
+  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-queue-'));
+});
+afterEach(() => fs.rmSync(dir, { recursive: true, force: true }));
+
+describe('--prepare', () => {
+  let prepared: Prepared;
+  let said: string[];
+  let ownChildren: Set<number>;
+  beforeEach(() => {
+    said = [];
+    ownChildren = new Set();
+    const say = (message: string): void => void said.push(message);
+    prepared = openPrepared({
+      root: dir,
+      env: process.env,
+      log: { info: say, error: say },
+      changed: () => undefined,
+      ownChildren,
+    });
+  });
+  afterEach(() => prepared.close());
+
+  it('runs once, in a directory of its own that the tasks find and cannot write', async () => {
+    const one = submission({ prepare: `echo x >>made; echo run >>${dir}/runs; mkdir sub; touch sub/file` });
+    const other = { ...one, name: 'other' };
+    expect(prepared.ask(one).kind).toBe('under-way');
+    // Whoever adopts orphans leaves its exit status to Node.
+    expect(ownChildren.size).toBe(1);
+    await until(() => prepared.ask(one).kind === 'ready', 'it is ready');
+    expect(prepared.ask(other).kind).toBe('ready');
+    expect(ownChildren.size).toBe(0);
+    expect(fs.readFileSync(path.join(dir, 'runs'), 'utf8')).toBe('run\n');
+    const made = prepared.dirOf(one) ?? '';
+    expect(fs.readFileSync(path.join(made, 'made'), 'utf8')).toBe('x\n');
+    for (const name of ['.', 'made', 'sub', 'sub/file'])
+      expect(fs.statSync(path.join(made, name)).mode & 0o222, name).toBe(0);
+  });
+
+  it('says why it failed, and makes no directory that is used', async () => {
+    const one = submission({ prepare: 'echo no compiler; exit 3' });
+    prepared.ask(one);
+    await until(() => prepared.ask(one).kind === 'failed', 'it has failed');
+    expect(prepared.dirOf(one)).toBeUndefined();
+    expect(said.at(-1)).toContain('--prepare ended with exit status 3: no compiler');
+  });
+
+  it('ends with all that it has started when its worker ends', async () => {
+    const one = submission({
+      prepare: `sleep 600 & echo $! >${dir}/pid.new; mv ${dir}/pid.new ${dir}/pid; wait`,
+    });
+    prepared.ask(one);
+    await until(() => fs.existsSync(path.join(dir, 'pid')), 'it has started something');
+    const pid = fs.readFileSync(path.join(dir, 'pid'), 'utf8').trim();
+    await prepared.close();
+    await until(() => !isAlive(Number(pid)), 'that has ended');
+    expect(prepared.isUnderWay()).toBe(false);
+  });
+
+  it('leaves everything so that it can be removed', async () => {
+    const one = submission({ prepare: 'mkdir -p a/b; touch a/b/c' });
+    prepared.ask(one);
+    await until(() => prepared.ask(one).kind === 'ready', 'it is ready');
+    const made = prepared.dirOf(one) ?? '';
+    await prepared.close();
+    fs.rmSync(made, { recursive: true });
+    expect(fs.existsSync(made)).toBe(false);
+  });
+});
+
+describe('the socket of a worker', () => {
+  const env = (): NodeJS.ProcessEnv => ({ XDG_RUNTIME_DIR: dir });
+
+  it('passes on a pause and its end', async () => {
+    const did: unknown[] = [];
+    const pausing = {
+      pause: (...args: unknown[]) => void did.push(args),
+      resume: (reason: string) => void did.push(reason),
+    };
+    const control = await openControl(pausing, env());
+    expect(await tellWorkers({ act: 'pause', how: 'stop', forMs: 5000 }, env())).toEqual([process.pid]);
+    expect(await tellWorkers({ act: 'resume' }, env())).toEqual([process.pid]);
+    expect(did).toEqual([['person', 'stop', 5000], 'person']);
+    await control.close();
+    expect(await tellWorkers({ act: 'resume' }, env())).toEqual([]);
+  });
+
+  it('is in a directory that is ours alone, or none', async () => {
+    const uid = process.getuid?.() ?? 0;
+    fs.mkdirSync(path.join(dir, `capture-workers-${uid}`));
+    fs.chmodSync(path.join(dir, `capture-workers-${uid}`), 0o755);
+    await expect(tellWorkers({ act: 'resume' }, env())).rejects.toThrow('not a directory of ours alone');
+  });
+
+  it('of a worker that was killed is removed', async () => {
+    const uid = process.getuid?.() ?? 0;
+    const sockets = path.join(dir, `capture-workers-${uid}`);
+    fs.mkdirSync(sockets, { mode: 0o700 });
+    // What a killed process leaves: a socket without a listener.
+    const { spawnSync } = await import('node:child_process');
+    const script = `require('node:net').createServer().listen(${JSON.stringify(`${sockets}/99.sock`)}, () => process.kill(process.pid, 'SIGKILL'))`;
+    spawnSync(process.execPath, ['-e', script]);
+    expect(fs.readdirSync(sockets)).toEqual(['99.sock']);
+    expect(await tellWorkers({ act: 'resume' }, env())).toEqual([]);
+    expect(fs.readdirSync(sockets)).toEqual([]);
+  });
+});

@@ -1,0 +1,103 @@
+// What `capture queue status` shows of a moment.
+import { expect, it } from 'vitest';
+import { RateOf } from '../../../src/many/queue/rate.ts';
+import type { QueueView } from '../../../src/many/queue/look.ts';
+import { linesOf } from '../../../src/many/queue/status.ts';
+import type { Seen } from '../../../src/model/many/choose.ts';
+import { seen } from './submissions.ts';
+
+const view = ({ all = [], ...changes }: Partial<QueueView> = {}): QueueView => ({
+  nowMs: 61_000,
+  all,
+  shown: all,
+  isOne: false,
+  unreadable: [],
+  workers: [],
+  running: [],
+  failed: [],
+  ...changes,
+});
+const how = { rates: new Map<string, RateOf>(), width: 200 };
+
+it('shows each submission, what is done, how fast it goes, and until when', () => {
+  const rate = new RateOf(1000, 10);
+  rate.add(61_000, 5);
+  const melt = seen({}, { waiting: 3, running: 1, failed: 1 });
+  const after = seen({ name: 'solve', after: ['melt'], capabilities: ['gpu'] }, { waiting: 10 });
+  const lines = linesOf(view({ all: [melt, after] }), { ...how, rates: new Map([['melt', rate]]) });
+  expect(lines[1]).toMatch(/^melt +running +3 +1 +1 +5 +5\.0 +48\.0 s/);
+  expect(lines[2]).toMatch(/^solve +after melt +10 +0 +0 +0 +gpu$/);
+});
+
+it('says who works, and which capabilities no worker has', () => {
+  const mesh = seen({ name: 'mesh', capabilities: ['openfoam'] }, { waiting: 1 });
+  const workers = [{ name: 'node3.47', capabilities: ['gpu'] }];
+  const running = [{ submission: 'melt', index: 3, worker: 'node3.47', sinceMs: 1000 }];
+  const text = linesOf(view({ all: [mesh], workers, running }), how).join('\n');
+  expect(text).toContain('  node3.47: 1 running, has gpu');
+  expect(text).toContain('no worker has openfoam: mesh cannot begin');
+  // That is no matter of the others.
+  const melt = seen({}, { waiting: 1 });
+  const other = linesOf(view({ all: [mesh, melt], shown: [melt], workers, running }), how).join('\n');
+  expect(other).not.toContain('openfoam');
+  expect(other).not.toContain('NEEDS');
+});
+
+it('says what it cannot know', () => {
+  expect(linesOf(view({ workers: undefined }), how).join('\n')).toContain('the server does not tell');
+  const unreadable = [{ name: 'old', why: 'its format is 2, and this capture reads 1' }];
+  expect(linesOf(view({ all: [seen()], unreadable }), how).join('\n')).toContain(
+    'old: cannot be read: its format',
+  );
+});
+
+it('of one submission also shows what runs where, and why tasks have failed', () => {
+  const failed = [
+    {
+      submission: 'melt',
+      index: 4,
+      reason: 'failed with exit status 3\nno disk',
+      atMs: 1,
+      worker: 'node3.47',
+    },
+  ];
+  const running = [{ submission: 'melt', index: 3, worker: 'node3.47', sinceMs: 1000 }];
+  const all = [seen({}, { failed: 2, running: 1 })];
+  const text = linesOf(view({ all, failed, running, isOne: true }), how).join('\n');
+  expect(text).toContain('running:\n  3 on node3.47 for 1 min\n');
+  expect(text).toContain('failed:\n  4 on node3.47: failed with exit status 3\n      no disk\n  and 1 more');
+});
+
+it('of one submission still knows the others: whether what it waits for is over, and what else its workers run', () => {
+  const mesh = seen({ name: 'mesh', overMs: 1 });
+  const solve = seen({ name: 'solve', after: ['mesh'] }, { waiting: 10 });
+  const workers = [{ name: 'node3.47', capabilities: [] }];
+  const running = [{ submission: 'other', index: 3, worker: 'node3.47', sinceMs: 1000 }];
+  const one = view({ all: [mesh, solve], shown: [solve], isOne: true, workers, running });
+  const lines = linesOf(one, how);
+  expect(lines[1]).toMatch(/^solve +waiting +10 /);
+  expect(lines.slice(2)).toEqual(['1 worker:', '  node3.47: 1 running']);
+});
+
+it('says no rate of what has ended', () => {
+  const rate = new RateOf(1000, 10);
+  rate.add(61_000, 2);
+  const lines = linesOf(view({ all: [seen({}, { failed: 2 })] }), {
+    ...how,
+    rates: new Map([['melt', rate]]),
+  });
+  expect(lines[1]).toMatch(/^melt +failed +0 +0 +2 +8$/);
+});
+
+it('does not take for done what was cancelled, nor say when all will be done while nothing runs', () => {
+  const rate = new RateOf(1000, 10);
+  rate.add(61_000, 5);
+  const rates = new Map([['melt', rate]]);
+  const lineOf = (one: Seen): string | undefined => linesOf(view({ all: [one] }), { ...how, rates })[1];
+  expect(lineOf(seen({ cancelledMs: 1 }))).toMatch(/^melt +cancelled +0 +0 +0$/);
+  expect(lineOf(seen({ cancelledMs: 1 }, { running: 1 }))).toMatch(/^melt +cancelled +0 +1 +0$/);
+  expect(lineOf(seen({}, { waiting: 5 }))).toMatch(/^melt +waiting +5 +0 +0 +5 +5\.0$/);
+  expect(lineOf(seen({}, { waiting: 4, running: 1 }))).toMatch(
+    /^melt +running +4 +1 +0 +5 +5\.0 +1 min 0 s$/,
+  );
+});
