@@ -15,7 +15,7 @@ import { plotsOf } from './lib/plots.mjs';
 import { report, reportPart } from './lib/report.mjs';
 import { stopAll } from './lib/running.mjs';
 import { startServer } from './lib/server.mjs';
-import { knownTools } from './lib/tools.mjs';
+import { knownTools, NOT_INSTALLED } from './lib/tools.mjs';
 import { arrayGather } from './parts/array-gather.mjs';
 import { arrayPrune } from './parts/array-prune.mjs';
 import { arrayStatus } from './parts/array-status.mjs';
@@ -26,8 +26,11 @@ import { idle } from './parts/idle.mjs';
 import { large } from './parts/large.mjs';
 import { lastSeconds } from './parts/last-seconds.mjs';
 import { latency } from './parts/latency.mjs';
+import { manyMemory } from './parts/many-memory.mjs';
+import { manyTrivial } from './parts/many-trivial.mjs';
 import { memory } from './parts/memory.mjs';
 import { pending } from './parts/pending.mjs';
+import { queue } from './parts/queue.mjs';
 import { restore } from './parts/restore.mjs';
 import { slowdown } from './parts/slowdown.mjs';
 import { small } from './parts/small.mjs';
@@ -54,6 +57,9 @@ const PARTS = [
   arrayStatus,
   arrayGather,
   arrayPrune,
+  manyMemory,
+  manyTrivial,
+  queue,
 ];
 
 const { values: options, positionals } = parseArgs({
@@ -92,6 +98,10 @@ async function measure() {
     });
   try {
     for (const part of PARTS.filter(({ name }) => wantedParts.includes(name))) {
+      if (versions[part.needs] === NOT_INSTALLED) {
+        console.log(`not measured: ${part.name} (${part.needs} is not installed)`);
+        continue;
+      }
       const settings = {
         rounds: options.rounds === undefined ? part.rounds : Number(options.rounds),
         tools: wantedTools,

@@ -12,7 +12,7 @@ import { envOf } from './server.mjs';
 const LOOK_EVERY_MS = 20;
 
 /** Runs `argv` in `dir/work`; `dir` is the caller's. Throws unless it ends with 0. `output` is what it printed. */
-export async function runCommand(server, argv, dir) {
+export async function runCommand(server, argv, dir, lookEveryMs = LOOK_EVERY_MS) {
   const work = path.join(dir, 'work');
   fs.mkdirSync(work, { recursive: true });
   const output = path.join(dir, 'output');
@@ -25,7 +25,7 @@ export async function runCommand(server, argv, dir) {
     stdio: ['ignore', to, 'inherit'],
   });
   fs.closeSync(to);
-  const peak = watchPeak(() => childrenOf(child.pid).flatMap((pid) => tree(pid)), LOOK_EVERY_MS);
+  const peak = watchPeak(() => childrenOf(child.pid).flatMap((pid) => tree(pid)), lookEveryMs);
   const [status] = await once(child, 'close').finally(() => peak.close());
   const seconds = (performance.now() - startMs) / 1000;
   if (status !== 0) throw new Error(`${argv.join(' ')} ended with ${status}`);

@@ -5,6 +5,7 @@ import { capture } from '../rivals/capture.mjs';
 import { floor, floorOnSocket } from '../rivals/floor.mjs';
 import { awsAtEnd, awsLoop, rcloneAtEnd, rcloneLoop } from '../rivals/loops.mjs';
 import { lsyncd } from '../rivals/lsyncd.mjs';
+import { parallel } from '../rivals/parallel.mjs';
 import { rcloneMount } from '../rivals/rclone-mount.mjs';
 import { twoNodes } from '../rivals/two-nodes.mjs';
 
@@ -18,6 +19,7 @@ const RIVALS = {
   'rclone-at-end': rcloneAtEnd,
   'aws-at-end': awsAtEnd,
   'two-nodes': twoNodes,
+  parallel,
   floor,
   'floor-socket': floorOnSocket,
 };
@@ -28,7 +30,11 @@ const VERSIONS = {
   zstd: ['zstd', '--version'],
   inotifywait: ['inotifywait', '--help'],
   fusermount3: ['fusermount3', '--version'],
+  parallel: ['parallel', '--version'],
+  'redis-server': ['redis-server', '--version'],
 };
+
+export const NOT_INSTALLED = 'not installed';
 
 /** By the names that parts and `--tools` give them; `missing` says which program is not installed. */
 export function knownTools() {
@@ -39,7 +45,7 @@ export function knownTools() {
   ]);
   return {
     tools: new Map([['capture', capture], ...rivals]),
-    versions: Object.fromEntries([...here].map(([name, version]) => [name, version ?? 'not installed'])),
+    versions: Object.fromEntries([...here].map(([name, version]) => [name, version ?? NOT_INSTALLED])),
   };
 }
 
