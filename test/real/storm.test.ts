@@ -1,4 +1,4 @@
-// A preemption storm: one LAMMPS task that is killed nineteen times at random moments, with two seconds of notice
+// A preemption storm: one LAMMPS task that is killed up to nineteen times at random moments, with two seconds of notice
 // or with none, each time with its machine, ends with the bits of an uninterrupted run; and no attempt computes
 // more again than what came after the last checkpoint.
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
@@ -19,7 +19,7 @@ import { TELL_ALL, told } from '../support/messages.ts';
 const CAPTURE = path.resolve('bin/capture');
 const STARTS = 20;
 const EVERY = 100;
-const CHECKPOINTS = 60;
+const CHECKPOINTS = 90;
 const TOTAL = CHECKPOINTS * EVERY;
 const GRACE_MS = 2000;
 const ENDED_WITHIN_MS = 30_000;
@@ -39,7 +39,7 @@ afterEach(() => {
   if (running?.pid !== undefined) killTree(running.pid);
 });
 
-/** The input tells each step at once, and has so many atoms that 19 attempts do not end it. */
+/** The input tells each step at once, and has so many atoms that 19 attempts seldom end it. */
 async function freshWorkdir(name: string): Promise<string> {
   const dir = await mkdtemp(path.join(root, `${name}-`));
   const from = (file: string): string => path.join(import.meta.dirname, 'lammps', file);
@@ -92,34 +92,40 @@ async function takeAway(attempt: ReturnType<typeof startAttempt>, notice: boolea
     attempt.capture.kill('SIGTERM');
     await Promise.race([attempt.ended, pause(GRACE_MS)]);
   }
-  if (attempt.capture.pid !== undefined) killTree(attempt.capture.pid);
+  const { pid, exitCode } = attempt.capture;
+  if (pid !== undefined && exitCode === null) killTree(pid);
   await attempt.ended;
 }
 
-it(`ends whole when it is started ${STARTS} times, and computes little twice`, async () => {
+it(`ends whole when it is started up to ${STARTS} times, and computes little twice`, async () => {
   const seed = Number(process.env['CAPTURE_TEST_SEED'] ?? Date.now() % 2 ** 31);
   const random = seeded(seed);
   const url = `${realStore().url}/${path.basename(root)}`;
   let computed = 0;
   let killed = 0;
-  for (let start = 1; start < STARTS; start += 1) {
-    const workdir = await freshWorkdir(`machine-${start}`);
+  let starts = 0;
+  let isDone = false;
+  while (!isDone) {
+    starts += 1;
+    const workdir = await freshWorkdir(`machine-${starts}`);
     const attempt = startAttempt(workdir, url);
-    await randomMoment(attempt, random);
-    const notice = random() < 0.5;
-    expect(attempt.capture.exitCode, `seed ${seed}, start ${start}:\n${attempt.said()}`).toBeNull();
-    await takeAway(attempt, notice);
-    killed += notice ? 0 : 1;
+    if (starts < STARTS) {
+      await randomMoment(attempt, random);
+      const notice = random() < 0.5;
+      await takeAway(attempt, notice);
+      killed += notice ? 0 : 1;
+    }
+    const status = await attempt.ended;
+    // On a fast machine it is done before its last death was due.
+    isDone = status === 0;
+    const wanted = starts < STARTS ? [0, 75, 'SIGKILL'] : [0];
+    expect(wanted, `seed ${seed}, start ${starts}:\n${attempt.said()}`).toContain(status);
     computed += await stepsIn(workdir);
     await rm(workdir, { recursive: true });
   }
-
-  const workdir = await freshWorkdir(`machine-${STARTS}`);
-  const last = startAttempt(workdir, url);
-  expect(await last.ended, `seed ${seed}:\n${last.said()}`).toBe(0);
-  computed += await stepsIn(workdir);
-  const line = `storm: seed ${seed}, ${STARTS} starts, ${killed} without notice: ${computed} steps for ${TOTAL}`;
+  const line = `storm: seed ${seed}, ${starts} starts, ${killed} without notice: ${computed} steps for ${TOTAL}`;
   process.stderr.write(`${line}\n`);
+  expect(starts, line).toBeGreaterThan(STARTS / 4);
 
   const objects = openObjects(url);
   try {
