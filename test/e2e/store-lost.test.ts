@@ -2,6 +2,7 @@
 // and the exit status is no success. Each run waits for the store; SIGTERM in the drain ends the waiting.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { removeWritten } from '../support/remove-written.ts';
 import { openS3Place, type S3Place } from './s3-place.ts';
 import { BIN, isAlive, openPlace, sidecarOf, until, type Place, type Run } from './support.ts';
 
@@ -30,7 +31,7 @@ describe('a directory store', () => {
 
   it.each<[string, () => void]>([
     ['is moved away', () => fs.renameSync(place.store, away())],
-    ['is removed', () => fs.rmSync(place.store, { recursive: true })],
+    ['is removed', () => removeWritten(place.store)],
     [
       'becomes an empty one',
       () => {

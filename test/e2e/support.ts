@@ -11,6 +11,7 @@ import { errnoOf } from '../../src/model/errors.ts';
 import { parseRecord, type CaptureRecord } from '../../src/model/format/records.ts';
 import type { EventName } from '../../src/model/format/message-fields.ts';
 import { told } from '../support/messages.ts';
+import { removeWritten } from '../support/remove-written.ts';
 import { readFound } from './store-files.ts';
 
 export const BIN = fileURLToPath(new URL('../../bin/capture', import.meta.url));
@@ -105,7 +106,7 @@ export function openPlace({ below = os.tmpdir(), unprivileged = false }: PlaceOp
         }),
     close: () => {
       for (const { pid } of running) if (pid !== undefined) killTree(pid);
-      fs.rmSync(dir, { recursive: true, force: true });
+      removeWritten(dir);
     },
   };
 }

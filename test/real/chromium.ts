@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import { removeWritten } from '../support/remove-written.ts';
 
 /** The browser of this machine; undefined if it has none. */
 export const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome'].find(
@@ -73,7 +74,7 @@ export async function startChromium(): Promise<Chromium> {
       // By itself, so that nothing of it writes to the profile any more.
       await send('Browser.close').catch(() => undefined);
       await gone;
-      fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+      removeWritten(profile);
     },
   };
 }
