@@ -12,6 +12,11 @@ const LOOK_EVERY_MS = 250;
 export interface StatusJson {
   readonly submissions: readonly SubmissionJson[];
   readonly workers: readonly { readonly name: string; readonly capabilities: readonly string[] }[];
+  readonly unable: readonly {
+    readonly submission: string;
+    readonly worker: string;
+    readonly why: string;
+  }[];
   readonly running: readonly { readonly index: number; readonly worker: string }[];
 }
 
@@ -49,10 +54,11 @@ export interface Lab {
   /** `capture queue <words>`, ended. */
   command(...words: readonly string[]): Promise<Run>;
   status(): Promise<StatusJson>;
+  untilStatus(isSo: (now: StatusJson) => boolean, boundMs?: number): Promise<void>;
   /** Resolves when all submissions are in this state. */
   untilAll(state: string, boundMs?: number): Promise<void>;
   /** Resolves when the submission is as `isSo` says. */
-  untilOne(name: string, isSo: (one: SubmissionJson) => boolean, boundMs?: number): Promise<void>;
+  untilOne(name: string, isSo: (one: SubmissionJson) => boolean): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -80,7 +86,7 @@ export async function openLab(): Promise<Lab> {
     const shown = await Promise.all(submissions.map(({ name }) => command('status', name)));
     return shown.map((run) => run.stdout()).join('\n');
   };
-  const untilStatus = async (isSo: (now: StatusJson) => boolean, boundMs: number): Promise<void> => {
+  const untilStatus = async (isSo: (now: StatusJson) => boolean, boundMs = 60_000): Promise<void> => {
     const deadline = performance.now() + boundMs;
     for (;;) {
       const now = await status();
@@ -104,10 +110,11 @@ export async function openLab(): Promise<Lab> {
       ),
     command,
     status,
+    untilStatus,
     untilAll: (state, boundMs = 120_000) =>
       untilStatus(({ submissions }) => submissions.every((one) => one.state === state), boundMs),
-    untilOne: (name, isSo, boundMs = 60_000) =>
-      untilStatus(({ submissions }) => submissions.some((one) => one.name === name && isSo(one)), boundMs),
+    untilOne: (name, isSo) =>
+      untilStatus(({ submissions }) => submissions.some((one) => one.name === name && isSo(one))),
     close: async () => {
       place.close();
       await redis.close();

@@ -132,6 +132,19 @@ describe('several machines', () => {
   });
 });
 
+it('a worker that cannot prepare is shown with its reason, while it is here', async () => {
+  const options = ['--array', '0-1', '-r', 'r', '--prepare', 'echo no compiler; exit 3'];
+  await lab.submit('built', options, ['./task']);
+  const machine = lab.startMachine();
+  await lab.untilStatus(({ unable }) => unable.length > 0);
+  const why = '--prepare ended with exit status 3: no compiler';
+  const [name] = (await lab.status()).workers.map((one) => one.name);
+  expect((await lab.status()).unable).toEqual([{ submission: 'built', worker: name, why }]);
+  expect((await lab.command('status')).stdout()).toContain(`\nbuilt cannot begin on ${name}: ${why}\n`);
+  expect(await machine.shutDown()).toBe(75);
+  expect((await lab.status()).unable).toEqual([]);
+});
+
 describe('a queue that Redis has lost', () => {
   it('is filled again by submit --again, and only with what is not done', async () => {
     const task = ['sh', '-c', 'echo {index} >r'];

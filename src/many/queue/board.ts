@@ -3,24 +3,27 @@
 import type { Log } from '../../log/log.ts';
 import {
   inTurn,
+  lackingHere,
   type Seen,
   stateOfSubmission,
   type SubmissionState,
-  whyNotHere,
   type WorkerAbility,
 } from '../../model/many/choose.ts';
 import type { Submission } from '../../model/many/submission.ts';
 import type { Listed, WorkerBroker } from './broker.ts';
 
 export interface BoardOptions {
-  readonly broker: Pick<WorkerBroker, 'list'>;
+  readonly broker: Pick<WorkerBroker, 'list' | 'tellUnable'>;
   readonly ability: WorkerAbility;
-  /** Of this machine beside its abilities: a directory that is not here. Undefined: it may run here. */
-  readonly whyNotNow: (submission: Submission) => string | undefined;
-  /** Its --prepare has ended; begins with it if not. */
-  readonly isPrepared: (submission: Submission) => boolean;
+  /** Of this machine beside its abilities; asked only of what it is able to do. Begins with --prepare. */
+  readonly readiness: (submission: Submission) => Readiness;
   readonly log: Pick<Log, 'info' | 'warn'>;
 }
+
+export type Readiness =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'under-way' }
+  | { readonly kind: 'never'; readonly why: string; readonly hint?: string };
 
 export class Board {
   readonly #options: BoardOptions;
@@ -29,6 +32,8 @@ export class Board {
   readonly #emptied = new Set<string>();
   /** What has been said, said once. */
   readonly #said = new Set<string>();
+  /** Said here, and not yet to those who look at the queue. */
+  readonly #untold: { readonly name: string; readonly why: string }[] = [];
 
   constructor(options: BoardOptions) {
     this.#options = options;
@@ -39,6 +44,14 @@ export class Board {
     for (const one of listed) if (one.kind === 'unreadable') this.#sayUnreadable(one);
     this.#seen = listed.filter((one) => one.kind === 'submission');
     this.#emptied.clear();
+  }
+
+  /** Shows those who look at the queue what is left to other workers, and why. */
+  async tell(): Promise<void> {
+    for (let one = this.#untold[0]; one !== undefined; one = this.#untold[0]) {
+      await this.#options.broker.tellUnable(one.name, one.why);
+      this.#untold.shift();
+    }
   }
 
   /** Those to take from, the first first. */
@@ -84,22 +97,43 @@ export class Board {
   }
 
   #mayRun(submission: Submission): boolean {
-    const { ability, whyNotNow, isPrepared } = this.#options;
-    const why = whyNotHere(submission, ability) ?? whyNotNow(submission);
-    if (why !== undefined) this.#sayOnce(`${submission.name} is left to other workers: ${why}`);
-    return why === undefined && isPrepared(submission);
+    const lacking = lackingHere(submission, this.#options.ability);
+    if (lacking.length > 0) {
+      // Which capabilities workers have, everybody sees.
+      this.#leave(submission, `it needs ${lacking.join(', ')}, and this worker has not (--has)`);
+      return false;
+    }
+    const readiness = this.#readinessOf(submission);
+    if (readiness.kind === 'never' && this.#leave(submission, readiness.why, readiness.hint))
+      this.#untold.push({ name: submission.name, why: readiness.why });
+    return readiness.kind === 'ready';
+  }
+
+  #readinessOf(submission: Submission): Readiness {
+    const { ability, readiness } = this.#options;
+    const why = ability.whyNever(submission);
+    return why === undefined ? readiness(submission) : { kind: 'never', why };
+  }
+
+  /** False if that was said already. */
+  #leave({ name, submittedMs }: Submission, why: string, hint?: string): boolean {
+    return this.#sayOnce(`${name} is left to other workers: ${why}`, { hint, key: submittedMs });
   }
 
   #sayUnreadable({ name, why }: Extract<Listed, { kind: 'unreadable' }>): void {
-    this.#sayOnce(
-      `${name} is left to other workers: ${why}`,
-      'start a worker of the capture that submitted it',
-    );
+    const hint = 'start a worker of the capture that submitted it';
+    this.#sayOnce(`${name} is left to other workers: ${why}`, { hint });
   }
 
-  #sayOnce(text: string, hint?: string): void {
-    if (this.#said.has(text)) return;
-    this.#said.add(text);
+  /** False if it was said already; of a later submission of the same name, `key`, it is said again. */
+  #sayOnce(
+    text: string,
+    { hint, key = 0 }: { readonly hint?: string | undefined; readonly key?: number },
+  ): boolean {
+    const what = `${key} ${text}`;
+    if (this.#said.has(what)) return false;
+    this.#said.add(what);
     this.#options.log.info(text, { hint });
+    return true;
   }
 }

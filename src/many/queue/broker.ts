@@ -56,6 +56,12 @@ export interface FailedJob {
   readonly worker: string;
 }
 
+/** A worker that takes nothing of a submission, and why: something of its machine. */
+export interface Unable {
+  readonly worker: string;
+  readonly why: string;
+}
+
 /** What is to be told once, by whichever worker comes first. */
 export interface Notice {
   readonly submission: string;
@@ -87,6 +93,8 @@ export interface QueueBroker extends Broker {
   running(name: string, most: number): Promise<readonly RunningJob[]>;
   /** The newest first. */
   failed(name: string, most: number): Promise<readonly FailedJob[]>;
+  /** What workers have said of this submission, also those that have ended meanwhile. */
+  unable(name: string): Promise<readonly Unable[]>;
   /** Undefined if the server does not tell its clients (CLIENT LIST is forbidden). */
   workers(): Promise<readonly WorkerInfo[] | undefined>;
   /** Removes what waits. */
@@ -110,6 +118,8 @@ export interface WorkerBroker extends Broker {
    * others is closed: nothing of them may be taken or held.
    */
   watch(submissions: ReadonlySet<string>): Promise<void>;
+  /** Shows those who look at the submission why this worker takes nothing of it. */
+  tellUnable(submission: string, why: string): Promise<void>;
   /** Somebody has asked us to drain. */
   isDrained(): Promise<boolean>;
   /** To be told once, however many workers say so. */

@@ -1,9 +1,9 @@
 // What commands do with a queue on BullMQ: look at all of it, and change what waits.
 import { parseQueuedTask } from '../../model/many/submission.ts';
 import { clockMs } from '../../native/clock.ts';
-import type { FailedJob, Notice, QueueBroker, RunningJob, WorkerInfo } from './broker.ts';
+import type { FailedJob, Notice, QueueBroker, RunningJob, Unable, WorkerInfo } from './broker.ts';
 import { queueOf } from './bull-queue.ts';
-import { CHUNK, DRAINS, noticeId, NOTICES, OnBullMq, SUBMISSIONS } from './bullmq.ts';
+import { CHUNK, DRAINS, noticeId, NOTICES, OnBullMq, SUBMISSIONS, unableOf } from './bullmq.ts';
 import { workerOf } from './bullmq-worker.ts';
 import type { Connection } from './connect.ts';
 
@@ -30,6 +30,11 @@ class ForCommands extends OnBullMq implements QueueBroker {
       if ('why' in found) return [];
       return [{ index: found.value.index, reason: failedReason, atMs: finishedOn, worker: processedBy }];
     });
+  }
+
+  async unable(name: string): Promise<readonly Unable[]> {
+    const { logs } = await this.ask(() => this.queue(SUBMISSIONS).getJobLogs(queueOf(name)));
+    return logs.map(unableOf);
   }
 
   async workers(): Promise<readonly WorkerInfo[] | undefined> {

@@ -4,13 +4,16 @@ import { randomUUID } from 'node:crypto';
 import { type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Notice, TakenJob, TakenNotice, WorkerBroker, WorkerInfo } from './broker.ts';
 import { prefixOf, queueOf } from './bull-queue.ts';
-import { DRAINS, noticeId, NOTICES, OnBullMq, SUBMISSIONS } from './bullmq.ts';
+import { DRAINS, noticeId, NOTICES, OnBullMq, SUBMISSIONS, unableLine } from './bullmq.ts';
 import type { Connection } from './connect.ts';
 
 /** How often a job may stall is what --max-attempts says, which the store counts. */
 const ANY_NUMBER = 2 ** 30;
 /** So that an event is told once, however late the last worker comes. */
 const NOTICES_KEPT_S = 30 * 86_400;
+
+/** Of one submission, the newest. */
+const UNABLE_KEPT = 1000;
 
 interface WorkerOptions {
   /** `node3.4711` */
@@ -76,6 +79,14 @@ class ForWorker extends OnBullMq implements WorkerBroker {
       this.#workers.delete(name);
       await worker.close(true);
     }
+  }
+
+  async tellUnable(submission: string, why: string): Promise<void> {
+    const line = unableLine({ worker: this.#us.name, why });
+    // It may be gone meanwhile.
+    await ours(() =>
+      this.ask(() => this.queue(SUBMISSIONS).addJobLog(queueOf(submission), line, UNABLE_KEPT)),
+    );
   }
 
   async tell({ submission, event }: Notice): Promise<void> {

@@ -13,7 +13,7 @@ import {
   type QueuedTask,
   type Submission,
 } from '../../model/many/submission.ts';
-import { type Broker, BrokerAway, type Listed, type Notice } from './broker.ts';
+import { type Broker, BrokerAway, type Listed, type Notice, type Unable } from './broker.ts';
 import { prefixOf, queueOf, submissionOf } from './bull-queue.ts';
 import type { Connection } from './connect.ts';
 
@@ -155,6 +155,16 @@ function* chunksOf(tasks: Iterable<QueuedTask>): Generator<readonly QueuedTask[]
     chunk = [];
   }
   if (chunk.length > 0) yield chunk;
+}
+
+/** A line of the log of a submission's job. */
+export function unableLine({ worker, why }: Unable): string {
+  return `${worker}: ${why}`;
+}
+
+export function unableOf(line: string): Unable {
+  const end = line.indexOf(': ');
+  return { worker: line.slice(0, end), why: line.slice(end + 2) };
 }
 
 export function noticeId(submission: string, event: Notice['event']): string {

@@ -71,6 +71,7 @@ async function lookOnce(options: DutyOptions, over: Overs): Promise<void> {
     log.info('this worker is drained: it takes nothing more, and ends with its last task');
     source.end();
   }
+  await board.tell();
 }
 
 async function tell(

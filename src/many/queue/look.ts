@@ -3,7 +3,7 @@ import { numberText } from '../../array/columns.ts';
 import { byTurn, lackingEverywhere, type Seen, stateOfSubmission } from '../../model/many/choose.ts';
 import { formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
-import type { FailedJob, QueueBroker, RunningJob, WorkerInfo } from './broker.ts';
+import type { FailedJob, QueueBroker, RunningJob, Unable, WorkerInfo } from './broker.ts';
 import type { RateOf } from './rate.ts';
 import { noSuch } from './submit.ts';
 
@@ -18,6 +18,8 @@ export interface QueueView {
   readonly unreadable: readonly { readonly name: string; readonly why: string }[];
   /** By name; undefined: the server does not tell. */
   readonly workers: readonly WorkerInfo[] | undefined;
+  /** Workers that are here and take nothing of a submission that waits. */
+  readonly unable: readonly (Unable & { readonly submission: string })[];
   /** Of all submissions. */
   readonly running: readonly RunningJob[];
   /** Of the one that was asked for, the newest. */
@@ -25,7 +27,7 @@ export interface QueueView {
 }
 
 /** What is asked of a queue to show it. */
-export type Showable = Pick<QueueBroker, 'place' | 'list' | 'running' | 'failed' | 'workers'>;
+export type Showable = Pick<QueueBroker, 'place' | 'list' | 'running' | 'failed' | 'workers' | 'unable'>;
 
 const MOST_RUNNING = 1000;
 const MOST_FAILED = 20;
@@ -44,13 +46,25 @@ export async function look(broker: Showable, name: string | undefined): Promise<
   );
   const failed = name === undefined ? [] : await broker.failed(name, MOST_FAILED);
   const workers = await broker.workers();
+  const shown = name === undefined ? all : all.filter(({ submission }) => submission.name === name);
+  const waiting = shown.filter(
+    (one) => stateOfSubmission(one, all).kind === 'ready' && (name !== undefined || one.counts.running === 0),
+  );
+  const unable = await Promise.all(
+    waiting.map(async ({ submission }) => {
+      const said = await broker.unable(submission.name);
+      return said.map((one) => ({ ...one, submission: submission.name }));
+    }),
+  );
+  const isHere = ({ worker }: Unable): boolean => workers?.some((one) => one.name === worker) ?? true;
   return {
     nowMs: clockMs(),
     all,
-    shown: name === undefined ? all : all.filter(({ submission }) => submission.name === name),
+    shown,
     isOne: name !== undefined,
     unreadable: listed.flatMap((one) => (one.kind === 'unreadable' ? [one] : [])),
     workers: workers?.toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
+    unable: unable.flat().filter(isHere),
     running: running.flat(),
     failed: failed.map((one) => ({ ...one, submission: name ?? '' })),
   };
@@ -146,4 +160,21 @@ export function lackingTexts({ all, shown, workers }: QueueView): readonly strin
       ? []
       : [`no worker has ${capabilities.replaceAll(',', ', ')}: ${waiting} cannot begin`];
   });
+}
+
+/** `mesh cannot begin on node3.4711, node4.1883: --prepare ended with exit status 2` */
+export function unableTexts({ unable }: QueueView): readonly string[] {
+  const same = new Map<
+    string,
+    { readonly submission: string; readonly why: string; readonly workers: string[] }
+  >();
+  for (const { submission, why, worker } of unable) {
+    const key = JSON.stringify([submission, why]);
+    const group = same.get(key) ?? { submission, why, workers: [] };
+    group.workers.push(worker);
+    same.set(key, group);
+  }
+  return [...same.values()].map(
+    ({ submission, why, workers }) => `${submission} cannot begin on ${workers.join(', ')}: ${why}`,
+  );
 }

@@ -12,7 +12,7 @@ import { openSharedNotice, type SharedNotice } from '../notice.ts';
 import type { Pushes } from '../pushes.ts';
 import { Runner, whyNever } from '../runner.ts';
 import type { Scratch } from '../scratch.ts';
-import { Board } from './board.ts';
+import { Board, type Readiness } from './board.ts';
 import type { WorkerBroker } from './broker.ts';
 import type { QueueTools } from './command.ts';
 import { type Held, openHeld } from './held.ts';
@@ -136,17 +136,15 @@ function boardOf({ asked, tools, machine, broker }: Means, prepared: Prepared): 
       capabilities: new Set(asked.capabilities),
       whyNever: (submission) => whyNever(needsOf(submission), machine),
     },
-    whyNotNow,
-    isPrepared: (one) => one.prepare === undefined || prepared.ask(one).kind === 'ready',
+    readiness: (one) => (one.prepare === undefined ? readinessOf(one) : prepared.ask(one)),
     log: tools.log,
   });
 }
 
 /** Without --prepare a task starts where it was submitted: on a shared file system, or not at all. */
-function whyNotNow({ cwd, prepare }: Submission): string | undefined {
-  return prepare === undefined && !fs.existsSync(cwd)
-    ? `the directory where it was submitted, ${cwd}, is not on this machine`
-    : undefined;
+function readinessOf({ cwd }: Submission): Readiness {
+  if (fs.existsSync(cwd)) return { kind: 'ready' };
+  return { kind: 'never', why: `the directory where it was submitted, ${cwd}, is not on this machine` };
 }
 
 /** What was said for a worker, and the password of the queue, is nothing for the tasks. */

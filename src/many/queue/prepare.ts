@@ -11,15 +11,11 @@ import { reasonOf } from '../../model/errors.ts';
 import type { Submission } from '../../model/many/submission.ts';
 import { sendSignal } from '../../native/processes.ts';
 import { lastLines } from '../last-lines.ts';
-
-type Place =
-  | { readonly kind: 'under-way' }
-  | { readonly kind: 'ready'; readonly dir: string }
-  | { readonly kind: 'failed'; readonly why: string };
+import type { Readiness } from './board.ts';
 
 export interface Prepared {
   /** Begins with it if nobody has. */
-  ask(submission: Submission): Place;
+  ask(submission: Submission): Readiness;
   /** Undefined if the submission needs none, or it is not ready. */
   dirOf(submission: Submission): string | undefined;
   isUnderWay(): boolean;
@@ -31,7 +27,7 @@ interface PrepareOptions {
   /** Below it the directories are made: scratch of this worker, which removes them. */
   readonly root: string;
   readonly env: NodeJS.ProcessEnv;
-  readonly log: Pick<Log, 'info' | 'error'>;
+  readonly log: Pick<Log, 'info'>;
   readonly changed: () => void;
   /** Running children that we started ourselves; kept up to date here. */
   readonly ownChildren: Set<number>;
@@ -39,35 +35,36 @@ interface PrepareOptions {
 
 export function openPrepared(options: PrepareOptions): Prepared {
   const { root, log, changed } = options;
-  const places = new Map<string, Place>();
+  const places = new Map<string, Readiness>();
   const underWay = new Set<Promise<void>>();
   const stop = new AbortController();
   const dirOf = (key: string): string => path.join(root, `prepared-${key}`);
-  const begin = (submission: Submission, key: string): Place => {
-    const place: Place = { kind: 'under-way' };
+  const begin = (submission: Submission, key: string): Readiness => {
+    const place: Readiness = { kind: 'under-way' };
     places.set(key, place);
     log.info(`${submission.name}: prepares in ${dirOf(key)}`);
     const done = run(submission, dirOf(key), options, stop.signal).then((why) => {
-      places.set(key, why === undefined ? { kind: 'ready', dir: dirOf(key) } : { kind: 'failed', why });
-      if (why !== undefined && !stop.signal.aborted)
-        log.error(`${submission.name} is left to other workers: --prepare ${why}`, {
-          hint: `look at ${dirOf(key)}.log; then start this worker again`,
-        });
+      const hint = `look at ${dirOf(key)}.log; then start this worker again`;
+      places.set(
+        key,
+        why === undefined ? { kind: 'ready' } : { kind: 'never', why: `--prepare ${why}`, hint },
+      );
       underWay.delete(done);
       changed();
     });
     underWay.add(done);
     return place;
   };
-  const ask = (submission: Submission): Place => {
+  const ask = (submission: Submission): Readiness => {
     const key = keyOf(submission);
     return places.get(key) ?? begin(submission, key);
   };
   return {
     ask,
     dirOf: (submission) => {
-      const place = submission.prepare === undefined ? undefined : places.get(keyOf(submission));
-      return place?.kind === 'ready' ? place.dir : undefined;
+      if (submission.prepare === undefined) return undefined;
+      const key = keyOf(submission);
+      return places.get(key)?.kind === 'ready' ? dirOf(key) : undefined;
     },
     isUnderWay: () => underWay.size > 0,
     close: async () => {

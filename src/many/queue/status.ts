@@ -7,7 +7,16 @@ import { type Seen, stateOfSubmission, type SubmissionState } from '../../model/
 import { formatAge, plural } from '../../model/units.ts';
 import type { QueueBroker, RunningJob } from './broker.ts';
 import { type QueueCommand, refuseOperands } from './command.ts';
-import { doneOf, lackingTexts, look, paceOf, type QueueView, rowTexts, workerText } from './look.ts';
+import {
+  doneOf,
+  lackingTexts,
+  look,
+  paceOf,
+  type QueueView,
+  rowTexts,
+  unableTexts,
+  workerText,
+} from './look.ts';
 import { QUEUE, QUEUE_STATUS, queueOf } from './options.ts';
 import { addLook, type RateOf } from './rate.ts';
 import { withQueue } from './until-stopped.ts';
@@ -107,6 +116,7 @@ export function linesOf(view: QueueView, { rates, width }: How): readonly string
     ...unreadable.map(({ name, why }) => `${name}: cannot be read: ${why}`),
     ...workerLines(view),
     ...lackingTexts(view),
+    ...unableTexts(view),
     ...(isOne ? detailLines(view) : []),
   ];
 }
@@ -170,6 +180,7 @@ function jsonOf(view: QueueView, rates: ReadonlyMap<string, RateOf>): object {
       };
     }),
     workers: view.workers ?? null,
+    unable: view.unable,
     running: ofShown(view),
     failed: view.failed,
     unreadable: view.unreadable,

@@ -54,11 +54,9 @@ function isOver(name: string, all: readonly Seen[]): boolean {
   return all.some(({ submission }) => submission.name === name && submission.overMs !== undefined);
 }
 
-/** Why this worker takes nothing of a submission, whatever its state; undefined: it may. */
-export function whyNotHere(submission: Submission, worker: WorkerAbility): string | undefined {
-  const lacking = submission.capabilities.filter((one) => !worker.capabilities.has(one));
-  if (lacking.length > 0) return `it needs ${lacking.join(', ')}, and this worker has not (--has)`;
-  return worker.whyNever(submission);
+/** Capabilities that a submission needs and this worker has not. */
+export function lackingHere({ capabilities }: Submission, worker: WorkerAbility): readonly string[] {
+  return capabilities.filter((one) => !worker.capabilities.has(one));
 }
 
 /** Those with something to take, in the order in which they are asked: by priority, then by age. */

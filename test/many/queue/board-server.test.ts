@@ -36,6 +36,7 @@ beforeEach(async () => {
       running: () => Promise.resolve([]),
       failed: () => Promise.resolve([]),
       workers: () => Promise.resolve([]),
+      unable: () => Promise.resolve([]),
     },
     port: 0,
     boardFiles: path.dirname(createRequire(import.meta.url).resolve('@bull-board/ui/package.json')),

@@ -32,8 +32,7 @@ function begin(idleTimeoutMs: number | undefined): { ended: number; pushed: Read
   const board = new Board({
     broker,
     ability: { capabilities: new Set(), whyNever: () => undefined },
-    whyNotNow: () => undefined,
-    isPrepared: () => true,
+    readiness: () => ({ kind: 'ready' }),
     log,
   });
   const source = {

@@ -28,6 +28,7 @@ export class MemoryBroker implements WorkerBroker {
   readonly place = 'memory';
   readonly queues = new Map<string, OneQueue>();
   readonly notices: Notice[] = [];
+  readonly unable: { readonly submission: string; readonly why: string }[] = [];
   isAway = false;
   isDrainedNow = false;
   /** How often somebody asked what there is. */
@@ -105,6 +106,10 @@ export class MemoryBroker implements WorkerBroker {
 
   isDrained(): Promise<boolean> {
     return this.#ask(() => this.isDrainedNow);
+  }
+
+  tellUnable(submission: string, why: string): Promise<void> {
+    return this.#ask(() => void this.unable.push({ submission, why }));
   }
 
   tell(notice: Notice): Promise<void> {

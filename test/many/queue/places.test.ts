@@ -16,16 +16,13 @@ afterEach(() => fs.rmSync(dir, { recursive: true, force: true }));
 
 describe('--prepare', () => {
   let prepared: Prepared;
-  let said: string[];
   let ownChildren: Set<number>;
   beforeEach(() => {
-    said = [];
     ownChildren = new Set();
-    const say = (message: string): void => void said.push(message);
     prepared = openPrepared({
       root: dir,
       env: process.env,
-      log: { info: say, error: say },
+      log: { info: () => undefined },
       changed: () => undefined,
       ownChildren,
     });
@@ -51,9 +48,12 @@ describe('--prepare', () => {
   it('says why it failed, and makes no directory that is used', async () => {
     const one = submission({ prepare: 'echo no compiler; exit 3' });
     prepared.ask(one);
-    await until(() => prepared.ask(one).kind === 'failed', 'it has failed');
+    await until(() => prepared.ask(one).kind === 'never', 'it has failed');
     expect(prepared.dirOf(one)).toBeUndefined();
-    expect(said.at(-1)).toContain('--prepare ended with exit status 3: no compiler');
+    expect(prepared.ask(one)).toMatchObject({
+      why: expect.stringContaining('--prepare ended with exit status 3: no compiler'),
+      hint: expect.stringMatching(/^look at .*\.log; then start this worker again$/),
+    });
   });
 
   it('ends with all that it has started when its worker ends', async () => {

@@ -85,8 +85,7 @@ function bench(submissions: readonly (readonly [Partial<Submission>, readonly nu
   const board = new Board({
     broker,
     ability: { capabilities: new Set(['gpu']), whyNever: () => undefined },
-    whyNotNow: () => undefined,
-    isPrepared: () => true,
+    readiness: () => ({ kind: 'ready' }),
     log,
   });
   const held = openHeld({ broker, lockMs: 40, nameOf: ({ submission: name }) => name, log });

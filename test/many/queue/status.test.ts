@@ -13,6 +13,7 @@ const view = ({ all = [], ...changes }: Partial<QueueView> = {}): QueueView => (
   isOne: false,
   unreadable: [],
   workers: [],
+  unable: [],
   running: [],
   failed: [],
   ...changes,
@@ -41,6 +42,17 @@ it('says who works, and which capabilities no worker has', () => {
   const other = linesOf(view({ all: [mesh, melt], shown: [melt], workers, running }), how).join('\n');
   expect(other).not.toContain('openfoam');
   expect(other).not.toContain('NEEDS');
+});
+
+it('says why workers that are here take nothing of a submission', () => {
+  const unable = [
+    { submission: 'mesh', worker: 'node3.47', why: '--prepare ended with exit status 2' },
+    { submission: 'melt', worker: 'node3.47', why: 'it needs 8 cores' },
+    { submission: 'mesh', worker: 'node4.11', why: '--prepare ended with exit status 2' },
+  ];
+  const text = linesOf(view({ unable }), how).join('\n');
+  expect(text).toContain('mesh cannot begin on node3.47, node4.11: --prepare ended with exit status 2\n');
+  expect(text).toContain('melt cannot begin on node3.47: it needs 8 cores');
 });
 
 it('says what it cannot know', () => {
