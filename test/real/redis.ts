@@ -69,7 +69,7 @@ export async function openRedis(dir: string, options: readonly string[] = []): P
   };
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = net.createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();

@@ -108,16 +108,21 @@ const LOOK_EVERY_MS = 50;
 
 function cannotBeUsed(place: QueuePlace, why: string): CaptureError {
   return new CaptureError(EXIT.unavailable, `cannot use the queue ${showQueue(place)}: ${why}`, {
-    hint: hintOf(why),
+    hint: hintOf(why, place),
   });
 }
 
-function hintOf(why: string): string {
+function hintOf(why: string, { tls }: QueuePlace): string {
   if (/NOAUTH|WRONGPASS|invalid password|ERR AUTH/i.test(why))
     return 'give user and password: redis://user:password@host:6379/name, or REDISCLI_AUTH=password';
   if (/NOPERM/i.test(why)) return 'the user must be allowed all commands on keys that begin with capture:';
+  if (/altnames/i.test(why)) return 'name the server as its certificate does: rediss://host:6379/name';
   if (/certificate/i.test(why))
     return 'name the certificates to trust: rediss://host:6379/name?ca=/path/ca.pem';
+  // To who speaks TLS another server says nothing; one that waits for TLS breaks off.
+  if (tls && /ETIMEDOUT|ECONNRESET|does not answer/.test(why))
+    return 'does it speak TLS there? else redis://host:6379/name';
+  if (!tls && why.includes('ECONNRESET')) return 'does it want TLS? rediss://host:6379/name';
   return 'is the server running, and reachable from here? redis-cli -u redis://host:6379 ping';
 }
 
