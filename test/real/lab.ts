@@ -54,6 +54,8 @@ export interface Lab {
   /** `capture queue <words>`, ended. */
   command(...words: readonly string[]): Promise<Run>;
   status(): Promise<StatusJson>;
+  /** What is stored now as `result.dat`, by index. */
+  results(): (index: number) => string;
   untilStatus(isSo: (now: StatusJson) => boolean, boundMs?: number): Promise<void>;
   /** Resolves when all submissions are in this state. */
   untilAll(state: string, boundMs?: number): Promise<void>;
@@ -110,6 +112,13 @@ export async function openLab(): Promise<Lab> {
       ),
     command,
     status,
+    results: () => {
+      const keys = new Set(place.keys());
+      return (index) => {
+        const key = `result.dat.${index}`;
+        return place.text(keys.has(key) ? key : `${key}.zst`);
+      };
+    },
     untilStatus,
     untilAll: (state, boundMs = 120_000) =>
       untilStatus(({ submissions }) => submissions.every((one) => one.state === state), boundMs),

@@ -37,15 +37,6 @@ function donesOf(taskName: string): ReadonlyMap<number, number> {
   return new Map(fs.readdirSync(dir).map((index) => [Number(index), dones(index)]));
 }
 
-/** By index. */
-function results(): (index: number) => string {
-  const keys = new Set(lab.place.keys());
-  return (index) => {
-    const key = `result.dat.${index}`;
-    return lab.place.text(keys.has(key) ? key : `${key}.zst`);
-  };
-}
-
 it('does each of 300 tasks once, however machines and Redis die', { timeout: 600_000 }, async () => {
   for (const [name, indices, options] of [
     ['any', '0-199', []],
@@ -74,7 +65,7 @@ it('does each of 300 tasks once, however machines and Redis die', { timeout: 600
     }
   }
   await lab.untilAll('over', 400_000);
-  const resultIn = results();
+  const resultIn = lab.results();
   for (let index = 0; index < 300; index += 1)
     expect(resultIn(index), `index ${index}`).toBe(resultOf(index));
   expect([...donesOf('steps.sh')].filter(([, dones]) => dones !== 1)).toEqual([]);
@@ -91,7 +82,7 @@ it('lets a machine that was stopped longer than its lock write nothing when it w
   stopped.freeze();
   const other = lab.startMachine();
   await lab.untilAll('over');
-  expect(results()(7)).toBe(resultOf(7));
+  expect(lab.results()(7)).toBe(resultOf(7));
   const contents = (): readonly (readonly [string, string])[] =>
     readFound(lab.place.store).map((key) => [
       key,
