@@ -106,7 +106,7 @@ async function open({ options, begun, stops, owned }: Opening): Promise<Running>
   owned.add(context.outage, (one) => one.close());
   const witness = openWitness({ launcher: options.launcher, self: process.pid, token: context.runToken });
   owned.add(witness, (one) => one?.close());
-  const { watcher, listen } = await openWatch(context, witness);
+  const { watcher, listen } = await openWatch(context, witness, options.shared?.spare);
   owned.add(watcher, (one) => one.close());
   const stages = makeStages({ context, restored, watcher, witness, launcher: options.launcher });
   const { files } = stages;

@@ -5,6 +5,7 @@ import { type ClosedEvent, sameFingerprint } from '../model/file/file-state.ts';
 import { rolesToStore } from '../model/file/manifest.ts';
 import type { RelPath } from '../model/path.ts';
 import { factsBeneath } from '../native/files.ts';
+import type { SpareInstance } from '../watch/spare-instance.ts';
 import { openWatcher } from '../watch/watcher.ts';
 import type { Watcher } from '../watch/watching.ts';
 import type { Witness } from '../watch/witness.ts';
@@ -133,11 +134,13 @@ interface Watch {
 
 /**
  * Opens the watcher of a run. What it reports before the stages listen is dropped: until the baseline scan, files that
- * come and go are not the task's. `witness`: undefined if nobody can see who closes a file.
+ * come and go are not the task's. `witness`: undefined if nobody can see who closes a file. `spare`: for where
+ * there are several runs in this process.
  */
 export async function openWatch(
   { root, manifest, settings, log }: Needs<'root' | 'manifest' | 'settings' | 'log'>,
   witness: Witness | undefined,
+  spare: SpareInstance | undefined,
 ): Promise<Watch> {
   let told: Stages | undefined;
   const watcher = await openWatcher({
@@ -150,6 +153,7 @@ export async function openWatch(
     onOverflow: () => told?.generations.overflowed(),
     onWarning: (message, hint) => log.warn(message, { hint }),
     rescanMs: settings.rescanMs,
+    spare,
     witness,
   });
   return {

@@ -81,8 +81,10 @@ export type OnBytes = (bytes: Buffer, length: number) => void;
  */
 export interface Reader {
   readonly mode: 'inotify' | 'inotify-read';
-  /** The inotify instance; it belongs to the reader. */
-  readonly fd: number;
+  /** Watches `path` and returns the watch; ENOSPC: `max_user_watches` is used up. */
+  watch(path: string, mask: number): number;
+  /** Never throws: the kernel may have dropped the watch already. */
+  unwatch(watch: number): void;
   /** From now on `onBytes` gets all bytes as they come. Until there is a watch, there are none. */
   listen(onBytes: OnBytes): void;
   /** Takes all that is queued at this moment, now. */
@@ -134,7 +136,7 @@ export const openEpollReader: OpenReader = (calls) => {
   socket.resume();
   return {
     mode: 'inotify',
-    fd,
+    ...watchesOf(calls, fd),
     listen: (onBytes) => {
       receive = onBytes;
     },
@@ -176,7 +178,7 @@ export const openPollReader: OpenReader = (calls) => {
   const ended = run();
   return {
     mode: 'inotify-read',
-    fd,
+    ...watchesOf(calls, fd),
     listen: (onBytes) => {
       receive = onBytes;
     },
@@ -189,6 +191,13 @@ export const openPollReader: OpenReader = (calls) => {
     },
   };
 };
+
+function watchesOf(calls: InotifyCalls, fd: number): Pick<Reader, 'watch' | 'unwatch'> {
+  return {
+    watch: (path, mask) => calls.add(fd, path, mask),
+    unwatch: (watch) => calls.remove(fd, watch),
+  };
+}
 
 /** poll(2), bound on first use. */
 let poll: ReturnType<typeof bindLibc> | undefined;
@@ -281,22 +290,40 @@ export type OnKernelEvent = (watch: number, mask: number, cookie: number, name: 
 /** struct inotify_event without its name. */
 const HEADER_BYTES = 16;
 /** With the longest name (NAME_MAX, and a NUL) padded. */
-export const LONGEST_EVENT_BYTES = HEADER_BYTES + 256;
+const LONGEST_EVENT_BYTES = HEADER_BYTES + 256;
 
-/**
- * Reads the events in the first `length` bytes. The buffer must start at a multiple of 4; the kernel pads
- * each event to one of 16, so that the header fields can be read as words of the machine's own byte order.
- */
+/** True if the buffer is so full that the kernel may have had more. */
+export function mayBeMore(bytes: Buffer, length: number): boolean {
+  return bytes.length - length < LONGEST_EVENT_BYTES;
+}
+
+/** Reads the events in the first `length` bytes. The buffer must start at a multiple of 4. */
 export function parseEvents(bytes: Buffer, length: number, onEvent: OnKernelEvent): void {
-  const words = new Uint32Array(bytes.buffer, bytes.byteOffset, length >> 2);
+  const words = wordsOf(bytes, length);
+  splitEvents(bytes, length, (watch, mask, start, end) => {
+    onEvent(watch, mask, words[(start >> 2) + 2] ?? 0, nameOf(bytes, start + HEADER_BYTES, end));
+  });
+}
+
+/** Where each event in the first `length` bytes begins and ends. */
+export function splitEvents(
+  bytes: Buffer,
+  length: number,
+  onEvent: (watch: number, mask: number, start: number, end: number) => void,
+): void {
+  const words = wordsOf(bytes, length);
   let at = 0;
   while (at + HEADER_BYTES <= length) {
     const word = at >> 2;
-    const nameAt = at + HEADER_BYTES;
-    const next = nameAt + (words[word + 3] ?? 0);
-    onEvent((words[word] ?? 0) | 0, words[word + 1] ?? 0, words[word + 2] ?? 0, nameOf(bytes, nameAt, next));
+    const next = at + HEADER_BYTES + (words[word + 3] ?? 0);
+    onEvent((words[word] ?? 0) | 0, words[word + 1] ?? 0, at, next);
     at = next;
   }
+}
+
+/** The kernel pads each event to a multiple of 16: its fields are words of the machine's own byte order. */
+function wordsOf(bytes: Buffer, length: number): Uint32Array {
+  return new Uint32Array(bytes.buffer, bytes.byteOffset, length >> 2);
 }
 
 /** The name ends at the first NUL. ASCII, nearly every name, is taken without a look at UTF-8. */

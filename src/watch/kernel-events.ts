@@ -5,15 +5,14 @@ import { type ClosedHow, type Interest, isPlaced } from '../model/file/file-stat
 import { joinPath, type RelPath } from '../model/path.ts';
 import { holdDirectory, type WorkDir } from '../native/beneath.ts';
 import { writerOf } from '../native/files.ts';
-import { DIRECTORY_MASK, IN, type InotifyCalls, parseEvents } from './inotify.ts';
+import { DIRECTORY_MASK, IN, parseEvents, type Reader } from './inotify.ts';
 import { hasVanished, listTree, lookAt, type FoundFile, type Walk } from './scan.ts';
 import { below, type WatchedDir, WatchTree } from './tree.ts';
 
 export interface KernelEventsOptions {
   readonly root: WorkDir;
   readonly interest: Interest;
-  readonly calls: InotifyCalls;
-  readonly fd: number;
+  readonly reader: Pick<Reader, 'watch' | 'unwatch'>;
   /** A declared file was closed. Without `evidence` it is not known yet who did it. */
   readonly onClosed: (path: RelPath, how: ClosedHow, evidence?: Evidence) => void;
   /** The kernel dropped events, or the watches may not fit the tree any more: walk it all again. */
@@ -171,7 +170,7 @@ export class KernelEvents {
 
   /** With a step behind it: IN_DONT_FOLLOW is also for the links of /proc/self/fd (inotify(7)). */
   #add(at: string): number {
-    return this.#options.calls.add(this.#options.fd, `${at}/.`, DIRECTORY_MASK);
+    return this.#options.reader.watch(`${at}/.`, DIRECTORY_MASK);
   }
 
   #unwatch(from: WatchedDir, which: (dir: WatchedDir) => boolean): void {
@@ -179,7 +178,7 @@ export class KernelEvents {
   }
 
   #remove(watch: number): void {
-    this.#options.calls.remove(this.#options.fd, watch);
+    this.#options.reader.unwatch(watch);
     this.#tree.forget(watch);
   }
 }

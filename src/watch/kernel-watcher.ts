@@ -7,7 +7,7 @@ import type { ClosedEvent, ClosedHow } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import { networkFileSystem } from '../native/network-files.ts';
-import { type InotifyCalls, LONGEST_EVENT_BYTES, type OnBytes, type Reader } from './inotify.ts';
+import { mayBeMore, type OnBytes, type Reader } from './inotify.ts';
 import { KernelEvents } from './kernel-events.ts';
 import { LastSeen, Passes, type PassKind } from './passes.ts';
 import { findInTurns, listTreeInTurns, lookAt, type FoundFile, type LookOn, type Walk } from './scan.ts';
@@ -23,8 +23,8 @@ const SOON_MS = 20;
 /** Throws when inotify cannot be used here; an errno is in the error's `code`. */
 export async function openKernelWatcher(options: WatcherOptions, system: WatchSystem): Promise<Watcher> {
   const network = networkFileSystem(system.fileSystemType(options.root.path));
-  const reader = await openTestedReader(system, options.root.path);
-  const watcher = new KernelWatcher(options, system.calls, reader, network);
+  const reader = await openTestedReader(system, options.root.path, options.spare);
+  const watcher = new KernelWatcher(options, reader, network);
   try {
     await watcher.start();
     return watcher;
@@ -57,7 +57,7 @@ class KernelWatcher implements Watcher {
   #lookTimer: NodeJS.Timeout | undefined;
   #ended: Promise<void> | undefined;
 
-  constructor(options: WatcherOptions, calls: InotifyCalls, reader: Reader, network: string | undefined) {
+  constructor(options: WatcherOptions, reader: Reader, network: string | undefined) {
     const { root, interest } = options;
     this.mode = reader.mode;
     if (reader.mode !== 'inotify')
@@ -77,8 +77,7 @@ class KernelWatcher implements Watcher {
     this.#kernel = new KernelEvents({
       root,
       interest,
-      calls,
-      fd: reader.fd,
+      reader,
       onClosed: (path, how, evidence) => this.#events.add(path, how, evidence),
       onLost: (why) => void this.#lost.add(why),
       onUncovered: (dir, error) => this.#scanFor(dir, error),
@@ -166,7 +165,7 @@ class KernelWatcher implements Watcher {
   readonly #accept: OnBytes = (bytes, length) => {
     this.#kernel.accept(bytes, length);
     // More waits, and at its end the kernel may say that it dropped some.
-    if (bytes.length - length < LONGEST_EVENT_BYTES) this.#readAll();
+    if (mayBeMore(bytes, length)) this.#readAll();
     const nextLookMs = this.#events.isUnjudged() ? (this.#options.witness?.nextMs ?? 0) : 0;
     const pauseMs = nextLookMs - performance.now();
     if (pauseMs <= 0) this.#deliver();

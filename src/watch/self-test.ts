@@ -4,38 +4,56 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
+import { errnoOf } from '../model/errors.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
-import { IN, parseEvents, type InotifyCalls, type OpenReader, type Reader } from './inotify.ts';
+import { IN, parseEvents, type Reader } from './inotify.ts';
+import type { SpareInstance } from './spare-instance.ts';
 import type { WatchSystem } from './watching.ts';
 
 /** A working reader answers within 1 ms; this long only where the machine stands still. */
 const ANSWER_WITHIN_MS = 2000;
 
-/** The first reader of this system that passes the test. */
-export async function openTestedReader(system: WatchSystem, root: string): Promise<Reader> {
-  for (const open of system.readers) {
+/** The first reader of this system that passes the test; of an instance that is shared, if no other one is left. */
+export async function openTestedReader(
+  { readers, calls }: WatchSystem,
+  root: string,
+  spare?: SpareInstance,
+): Promise<Reader> {
+  for (const reader of readers) {
+    const open = (): Reader => reader(calls);
     // oxlint-disable-next-line no-await-in-loop -- the next one only when this one failed
-    const tested = await testReader(system.calls, root, open);
-    if (tested !== undefined) return tested;
+    const tested = await testReader(openOrBorrow(open, spare), root);
+    if (tested === undefined) continue;
+    spare?.keep(open);
+    return tested;
   }
   throw new Error('a file was closed, and inotify told nothing of it');
 }
 
-/** Opens a reader and tests it; undefined, and closed again, when no event came. */
-async function testReader(calls: InotifyCalls, root: string, open: OpenReader): Promise<Reader | undefined> {
-  const reader = open(calls);
+function openOrBorrow(open: () => Reader, spare: SpareInstance | undefined): Reader {
+  try {
+    return open();
+  } catch (error) {
+    const borrowed = errnoOf(error) === 'EMFILE' ? spare?.borrow() : undefined;
+    if (borrowed === undefined) throw error;
+    return borrowed;
+  }
+}
+
+/** Undefined, and closed, when no event came. */
+async function testReader(reader: Reader, root: string): Promise<Reader | undefined> {
   let passed = false;
   try {
-    passed = await hearsClose(calls, reader, makeProbeDirectory(root));
+    passed = await hearsClose(reader, makeProbeDirectory(root));
   } finally {
     if (!passed) await reader.close();
   }
   return passed ? reader : undefined;
 }
 
-async function hearsClose(calls: InotifyCalls, reader: Reader, probe: string): Promise<boolean> {
+async function hearsClose(reader: Reader, probe: string): Promise<boolean> {
   try {
-    const watch = calls.add(reader.fd, probe, IN.closeWrite);
+    const watch = reader.watch(probe, IN.closeWrite);
     const heard = new Promise<true>((resolve) => {
       reader.listen((bytes, length) =>
         parseEvents(bytes, length, (from, mask) => {
@@ -45,7 +63,7 @@ async function hearsClose(calls: InotifyCalls, reader: Reader, probe: string): P
     });
     fs.writeFileSync(path.join(probe, 'closed'), '');
     const inTime = await isTrueInTime(heard);
-    calls.remove(reader.fd, watch);
+    reader.unwatch(watch);
     return inTime;
   } finally {
     reader.listen(() => undefined);

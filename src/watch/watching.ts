@@ -5,6 +5,7 @@ import type { RelPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import type { InotifyCalls, OpenReader } from './inotify.ts';
 import type { FoundFile, Walk } from './scan.ts';
+import type { SpareInstance } from './spare-instance.ts';
 import type { Witness } from './witness.ts';
 
 export interface WatcherOptions {
@@ -18,6 +19,8 @@ export interface WatcherOptions {
   readonly onWarning: (message: string, hint: string) => void;
   /** Time between two scans, where scans are needed. */
   readonly rescanMs: number;
+  /** For where this watcher gets no inotify instance of its own; one of several in a process. */
+  readonly spare?: SpareInstance | undefined;
   /** Says who closed a file; undefined: nobody can. It stays the caller's. */
   readonly witness?: Pick<Witness, 'judge' | 'nextMs' | 'whenDue'> | undefined;
 }

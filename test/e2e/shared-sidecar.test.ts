@@ -7,7 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { array, attemptsIn, leftIn, noneRuns, processesOf, scratchOf } from '../many/support.ts';
 import { CLOCK_VARIABLE, type FromShared, SIDECAR_VARIABLE } from '../../src/model/format/shared-sidecar.ts';
 import { clockOffsetMs } from '../../src/native/clock.ts';
-import { childrenOf, isAlive, openPlace, type Place, type Run, sidecarOf, until } from './support.ts';
+import { inNamespace } from '../support/namespace.ts';
+import { BIN, childrenOf, isAlive, openPlace, type Place, type Run, sidecarOf, until } from './support.ts';
 
 const SIDECAR = fileURLToPath(new URL('../../dist/sidecar.cjs', import.meta.url));
 
@@ -47,6 +48,19 @@ describe('the tasks of capture array', () => {
     expect(ends).toHaveLength(2);
     expect(run.stderr()).toMatch(/2 of 2 done; \d+(\.\d)? K?i?B stored/);
     expect(leftIn(place)).toEqual([]);
+  });
+
+  it('share what is left of inotify on a machine with more tasks than instances', async () => {
+    const go = path.join(place.dir, 'go');
+    const options = ['--array', '0-7', '--memory', '64MiB', '--cpus', '0.1', '-r', 'r', '--no-logs'];
+    const words = ['array', '--to', place.store, `--scratch=${scratchOf(place)}`, ...options];
+    const task = sh(`echo {index} > r; until [ -e ${go} ]; do sleep 0.05; done`);
+    const few = { limits: { max_inotify_instances: 4 } };
+    const run = place.exec(inNamespace(few, [BIN, ...words, '--', ...task], place.work));
+    // No scan would find them so soon.
+    await until(() => place.keys().length === 8, 'all results are stored while their tasks run');
+    fs.writeFileSync(go, '');
+    expect(await run.status, run.stderr()).toBe(0);
   });
 
   it('go on when it is killed while all of them write: another one takes all attempts over', async () => {

@@ -17,7 +17,7 @@ it('reads closes that follow one another together', async () => {
     wakeUps += 1;
     parseEvents(bytes, length, () => (closes += 1));
   });
-  libcInotify.add(reader.fd, dir, IN.closeWrite);
+  reader.watch(dir, IN.closeWrite);
   for (let n = 0; n < FILES; n += 1) {
     fs.writeFileSync(`${dir}/f${n}`, 'x');
     // The loop would read each one here.

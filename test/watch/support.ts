@@ -7,6 +7,7 @@ import { onTestFinished } from 'vitest';
 import type { ClosedEvent, Interest } from '../../src/model/file/file-state.ts';
 import { libcFunction } from '../../src/native/libc.ts';
 import type { FoundFile } from '../../src/watch/scan.ts';
+import type { SpareInstance } from '../../src/watch/spare-instance.ts';
 import { openWatcher, thisSystem } from '../../src/watch/watcher.ts';
 import type { Watcher, WatchSystem } from '../../src/watch/watching.ts';
 import type { Witness } from '../../src/watch/witness.ts';
@@ -38,6 +39,7 @@ export interface WatchedOptions {
   readonly interest?: Interest;
   readonly rescanMs?: number;
   readonly system?: Partial<WatchSystem>;
+  readonly spare?: SpareInstance;
   readonly onClosed?: (event: ClosedEvent, watcher: Watcher) => void;
   readonly witness?: Pick<Witness, 'judge' | 'nextMs' | 'whenDue'> | undefined;
 }
@@ -72,6 +74,7 @@ export async function watched(options: WatchedOptions = {}): Promise<Watched> {
       },
       onWarning: (message, hint) => warnings.push(`${message} (try: ${hint})`),
       rescanMs: options.rescanMs ?? 3_600_000,
+      spare: options.spare,
       witness: options.witness,
     },
     { ...thisSystem, ...options.system },

@@ -6,6 +6,7 @@ import { type Share, Shares } from '../../model/shares.ts';
 import type { Pool } from '../../read/workers.ts';
 import type { Connections } from '../../store/contract/driver.ts';
 import type { LimitedLink } from '../../upload/bandwidth.ts';
+import { SpareInstance } from '../../watch/spare-instance.ts';
 import { Places } from './places.ts';
 
 /** What those share that send to one store in one way. */
@@ -30,6 +31,8 @@ export interface SharedOptions {
 
 export class Shared {
   readonly isMany: boolean;
+  /** For runs that get no inotify instance of their own. */
+  readonly spare: SpareInstance | undefined;
   /** By the settings of the store. */
   readonly connections: Connections = new Shares(async (opened) =>
     (await opened.catch(() => undefined))?.close(),
@@ -39,6 +42,7 @@ export class Shared {
 
   constructor({ isMany }: SharedOptions) {
     this.isMany = isMany;
+    this.spare = isMany ? new SpareInstance() : undefined;
   }
 
   /** Of all that would open the same pool. */
