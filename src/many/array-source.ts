@@ -15,6 +15,7 @@ import { lastLines } from './last-lines.ts';
 import { type Asked, withoutOwn } from './line.ts';
 import type { NextTask, TaskSource, TooLarge } from './runner.ts';
 import type { Scratch } from './scratch.ts';
+import type { Seats } from './seats.ts';
 import { mayShareSidecar, type SharedSidecar } from './shared-sidecar.ts';
 import { failedSlot, openSlot, type Slot, type SlotEnd } from './slot.ts';
 
@@ -29,6 +30,7 @@ export interface ArraySourceOptions {
   readonly entry: string;
   /** Running children that we started ourselves. */
   readonly ownChildren: Set<number>;
+  readonly seats: Seats;
   readonly sidecar: SharedSidecar | undefined;
   /** Options of each run beside those that were given: where it hears of notices. */
   readonly added: readonly string[];
@@ -99,7 +101,7 @@ export class ArraySource implements TaskSource {
   }
 
   #open(index: number): Slot {
-    const { asked, scratch, env, entry, added, ownChildren, sidecar } = this.#options;
+    const { asked, scratch, env, entry, added, ownChildren, seats, sidecar } = this.#options;
     const { argv, env: columns } = asked.tasks.commandOf(index);
     const { endRules, preemptedStatus } = asked.settings;
     return openSlot({
@@ -122,6 +124,7 @@ export class ArraySource implements TaskSource {
       entry,
       preemptedStatus,
       ownChildren,
+      seats,
       mayAskAgain: endRules.againStatuses.length > 0 || endRules.doneWhen !== undefined,
     });
   }

@@ -1,15 +1,17 @@
-// What a runner has beside its tasks as long as they run: one sidecar for all of them, and an eye on what killed launchers
-// leave. Both know which children are the runner's own.
+// What a runner has beside its tasks as long as they run: one sidecar for all of them, an eye on what killed launchers
+// leave, and a number for each that runs.
 import { adoptOrphans } from '../launch/leftovers.ts';
+import { Seats } from './seats.ts';
 import { openSharedSidecar, type SharedSidecar, type SharedSidecarOptions } from './shared-sidecar.ts';
 
 export interface Beside {
   readonly sidecar: SharedSidecar;
   /** Running children that the runner started itself. */
   readonly ownChildren: Set<number>;
+  readonly seats: Seats;
 }
 
-/** Runs `act` with both, and closes them after it, however it ended. */
+/** Runs `act` with all of it, and closes it after that, however it ended. */
 export async function withSidecar<T>(
   options: Omit<SharedSidecarOptions, 'ownChildren'>,
   act: (beside: Beside) => Promise<T>,
@@ -20,7 +22,7 @@ export async function withSidecar<T>(
   try {
     const sidecar = await openSharedSidecar({ ...options, ownChildren });
     try {
-      return await act({ sidecar, ownChildren });
+      return await act({ sidecar, ownChildren, seats: new Seats() });
     } finally {
       await sidecar.close();
     }

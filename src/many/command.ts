@@ -167,7 +167,7 @@ interface Tasks extends Around, Beside {
 }
 
 async function runTasks({ asked, plan, machine, tools, ...around }: Tasks): Promise<ExitStatus> {
-  const { scratch, joblog, view, sidecar, ownChildren } = around;
+  const { scratch, joblog, view, sidecar, ownChildren, seats } = around;
   const { log } = view;
   const where = `work directories in ${scratch.words}`;
   log.info(`${startText(asked, plan)}; ${machineText(asked, machine)}; ${where}`, { event: 'start' });
@@ -183,7 +183,7 @@ async function runTasks({ asked, plan, machine, tools, ...around }: Tasks): Prom
   const { env, entry } = tools;
   // Of another run id only the records tell: each run looks at its own.
   const added = [notice.option, ...(asked.settings.identity.runId === undefined ? [] : ['--skip-done'])];
-  const means = { scratch, joblog, log, env, entry, sidecar, ownChildren };
+  const means = { scratch, joblog, log, env, entry, sidecar, ownChildren, seats };
   const source = new ArraySource({ asked, plan, added, ...means });
   const running = new Runner({ source, machine, jobs: asked.jobs, maxLoad: asked.maxLoad, log });
   runner = running;

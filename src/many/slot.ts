@@ -14,7 +14,8 @@ import { numberOfSignal, reapedChild } from '../native/ended.ts';
 import { descendants, processesWithEnvironment, sendSignal } from '../native/processes.ts';
 import { endOrphans } from './orphans.ts';
 import { MemoryBelow } from './machine.ts';
-import type { SharedPlace, SharedSidecar } from './shared-sidecar.ts';
+import type { Seats } from './seats.ts';
+import type { SharedSidecar } from './shared-sidecar.ts';
 
 /** What a slot starts. */
 export interface SlotStart {
@@ -41,6 +42,7 @@ export interface SlotStart {
   readonly mayAskAgain: boolean;
   /** Running children that we started ourselves; kept up to date here. */
   readonly ownChildren: Set<number>;
+  readonly seats: Seats;
 }
 
 export interface SlotEnd extends Ending {
@@ -74,19 +76,23 @@ export interface Slot {
 
 /** Set for each launcher, and so for all that it starts: whose they are. */
 const SLOT_VARIABLE = 'CAPTURED_SLOT';
+/** For the task: which of those that run at the same time it is, such as the number of its GPU. */
+const SEAT_VARIABLE = 'CAPTURED_JOB_SLOT';
 
 export function openSlot(start: SlotStart): Slot {
   const slotName = `${SLOT_VARIABLE}=${start.logFile}`;
   const log = fs.openSync(encodePath(start.logFile), 'a', 0o600);
   const logFromBytes = fs.fstatSync(log).size;
   const shared = start.sidecar?.enter();
+  const seat = start.seats.take();
   const close = (): void => {
     fs.closeSync(log);
+    start.seats.leave(seat);
     shared?.leave();
   };
   let child: ChildProcess;
   try {
-    child = spawnLauncher(start, log, shared);
+    child = spawnLauncher(start, log, { ...shared?.env(), [SEAT_VARIABLE]: String(seat) });
   } catch (error) {
     close();
     return failedSlot(start.index, reasonOf(error));
@@ -199,7 +205,7 @@ function endOf(
 }
 
 /** A session of its own: what a terminal sends to our group is for us alone, and we tell the tasks. */
-function spawnLauncher(start: SlotStart, log: number, shared: SharedPlace | undefined): ChildProcess {
+function spawnLauncher(start: SlotStart, log: number, added: NodeJS.ProcessEnv): ChildProcess {
   const { file, argv0, args } = commandLineOf({
     command: process.execPath,
     file: process.execPath,
@@ -213,7 +219,7 @@ function spawnLauncher(start: SlotStart, log: number, shared: SharedPlace | unde
     cwd: start.cwd,
     env: {
       ...start.env,
-      ...shared?.env(),
+      ...added,
       [SLOT_VARIABLE]: start.logFile,
       [RUNNER_VARIABLE]: String(process.pid),
     },

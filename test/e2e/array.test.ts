@@ -129,3 +129,14 @@ it('ends a task whose launcher is killed, before it tries it again', async () =>
   expect(first.stderr()).toContain('its launcher was killed by SIGKILL');
   expect(place.text('result.dat.0')).toBe('alone\n');
 });
+
+it('tells each of those that run at once its own number, for instance that of its GPU', async () => {
+  // The first two wait for each other; who comes later has a number that is free again.
+  const meet = `: >${place.dir}/at.{index}; until [ -e ${place.dir}/at.0 ] && [ -e ${place.dir}/at.1 ]; do sleep 0.02; done`;
+  const options = ['--array', '0-5', '--jobs', '2', '--cpus', '0.5', '--memory', '64MiB', '-r', 'slot'];
+  const run = array(place, options, ['sh', '-c', `${meet}; echo $CAPTURED_JOB_SLOT >slot`]);
+  expect(await run.status, run.stderr()).toBe(0);
+  const slots = [0, 1, 2, 3, 4, 5].map((index) => place.text(`slot.${index}`).trim());
+  expect(new Set(slots.slice(0, 2))).toEqual(new Set(['0', '1']));
+  expect(new Set(slots)).toEqual(new Set(['0', '1']));
+});

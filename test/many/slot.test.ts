@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { Seats } from '../../src/many/seats.ts';
 import { openSlot, type Slot } from '../../src/many/slot.ts';
 import { until } from '../e2e/support.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
@@ -35,6 +36,7 @@ function open(entry: string): { readonly slot: Slot; readonly close: () => void 
     preemptedStatus: 75,
     mayAskAgain: false,
     ownChildren: new Set(),
+    seats: new Seats(),
   });
   return { slot, close: () => fs.closeSync(lockFd) };
 }
@@ -56,4 +58,11 @@ it('sends nothing to the pid of a launcher that has ended, and still kills what 
   expect(told).not.toContain(launcher);
   expect(told).toContain(sidecar);
   close();
+});
+
+it('a task has the lowest number that no other task has that runs', () => {
+  const seats = new Seats();
+  expect([seats.take(), seats.take(), seats.take()]).toEqual([0, 1, 2]);
+  seats.leave(1);
+  expect([seats.take(), seats.take()]).toEqual([1, 3]);
 });

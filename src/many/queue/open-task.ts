@@ -1,6 +1,7 @@
 // From a job of the queue to a running launcher: its command line, its environment and where it starts.
 import { SHELL, templateOf } from '../../cli/job/tasks.ts';
 import type { Scratch } from '../scratch.ts';
+import type { Seats } from '../seats.ts';
 import { mayShareSidecar, type SharedSidecar } from '../shared-sidecar.ts';
 import { openSlot, type Slot } from '../slot.ts';
 import type { Prepared } from './prepare.ts';
@@ -14,6 +15,7 @@ export interface TaskAround {
   readonly entry: string;
   readonly sidecar: SharedSidecar;
   readonly ownChildren: Set<number>;
+  readonly seats: Seats;
   /** Where each run hears of notices. */
   readonly notice: string;
   readonly prepared: Pick<Prepared, 'dirOf'>;
@@ -21,7 +23,7 @@ export interface TaskAround {
 
 export function openTask(queued: QueueTask, around: TaskAround): Slot {
   const { number, submission, task } = queued;
-  const { scratch, env, nice, entry, sidecar, ownChildren, notice, prepared } = around;
+  const { scratch, env, nice, entry, sidecar, ownChildren, seats, notice, prepared } = around;
   const dir = prepared.dirOf(submission);
   return openSlot({
     index: number,
@@ -49,6 +51,7 @@ export function openTask(queued: QueueTask, around: TaskAround): Slot {
     preemptedStatus: submission.preemptedStatus,
     mayAskAgain: submission.mayAskAgain,
     ownChildren,
+    seats,
   });
 }
 

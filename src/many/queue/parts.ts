@@ -71,7 +71,7 @@ export interface Parts {
 }
 
 export function openParts(means: Means): Parts {
-  const { asked, tools, machine, broker, scratch, joblog, ownChildren, sidecar } = means;
+  const { asked, tools, machine, broker, scratch, joblog, ownChildren, seats, sidecar } = means;
   const { log } = tools;
   const env = withoutOptions(tools.env);
   const changed = (): void => runner.wake();
@@ -95,6 +95,7 @@ export function openParts(means: Means): Parts {
     nice,
     entry: tools.entry,
     ownChildren,
+    seats,
     notice: notice.option,
     prepared,
     sidecar,
