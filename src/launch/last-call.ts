@@ -10,6 +10,8 @@ const TOLD_BEFORE_SHARE = 0.1;
 
 interface LastCallOptions {
   readonly countdowns: Countdowns;
+  /** The task runs, or may have been ended by what a caller hears of only now. */
+  readonly isForTask: () => boolean;
   /** Called when the task must be told at the latest. */
   readonly tell: () => void;
   /** Called when the task has used up its time. */
@@ -21,7 +23,7 @@ interface LastCallOptions {
 interface Call {
   readonly beganAtMs: number;
   readonly deadlineMs: number;
-  readonly taskRuns: boolean;
+  readonly isForTask: boolean;
   /** An instant that comes whether or not we are stopped meanwhile. */
   readonly isFixed: boolean;
 }
@@ -39,9 +41,9 @@ export class LastCall {
     this.#options = options;
   }
 
-  /** True when it began while the task was running. */
+  /** True when it was for the task, too. */
   preempted(): boolean {
-    return [...this.#calls.values()].some(({ taskRuns }) => taskRuns);
+    return [...this.#calls.values()].some(({ isForTask }) => isForTask);
   }
 
   /** Who began it, for the record. */
@@ -63,9 +65,10 @@ export class LastCall {
   }
 
   /** `from` says that all ends at `deadlineMs`; its first word stands. */
-  begin({ from, ...call }: Omit<Call, 'beganAtMs'> & { readonly from: string }): void {
+  begin({ from, ...call }: Pick<Call, 'deadlineMs' | 'isFixed'> & { readonly from: string }): void {
     if (this.#calls.has(from)) return;
-    this.#change(() => this.#calls.set(from, { beganAtMs: clockMs(), ...call }));
+    const isForTask = this.#options.isForTask();
+    this.#change(() => this.#calls.set(from, { beganAtMs: clockMs(), isForTask, ...call }));
   }
 
   /** `from` has taken it back. Without effect once the task was told. */

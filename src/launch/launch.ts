@@ -143,7 +143,7 @@ async function run(launched: Launch): Promise<ExitStatus> {
   // compiled would not fit any more (native/program.ts).
   v8.setFlagsFromString('--no-opt');
   const end = await task.ended;
-  supervision.taskEnded();
+  await supervision.taskEnded(end);
   const writersStoppedAtMs = await endLeftBehind(launched, opening.runToken, end.atMs);
 
   const { lastCall } = supervision;

@@ -46,15 +46,14 @@ export class Notices {
     this.#heard = [...this.#heard, notice];
     const { task, tellTask, say, lastCall, graceMs } = this.#options;
     const signal = this.#atOnce();
-    const taskRuns = task() !== undefined;
     const atMs = notice.atMs === undefined ? undefined : fromTimeOfDay(notice.atMs);
     const deadlineMs = deadlineOf(atMs, clockMs(), graceMs);
     const isFixed = atMs !== undefined && atMs > clockMs();
-    lastCall.begin({ from: notice.what, deadlineMs, taskRuns, isFixed });
+    lastCall.begin({ from: notice.what, deadlineMs, isFixed });
     const untilMs = lastCall.taskDeadlineMs() ?? clockMs();
     const then =
       signal === undefined ? `the task computes on until ${timeOf(untilMs)}` : `the task gets ${signal}`;
-    const line = taskRuns ? `${notice.what}; ${then}` : notice.what;
+    const line = task() === undefined ? notice.what : `${notice.what}; ${then}`;
     say(line, 'warn', { event: 'notice', ...fieldsOf(notice) });
     if (signal !== undefined) tellTask(signal);
   }

@@ -1,11 +1,13 @@
 // What each signal, each notice, and the sidecar's word that we are fenced do to the running task. Nothing else
 // acts on the task. Whether a signal is relayed is decided in model/relay.ts.
 import type { MessageFields } from '../model/format/message-fields.ts';
-import type { News, ToSidecar } from '../model/format/messages.ts';
+import { EXIT, statusOfSignal } from '../model/exit-status.ts';
+import type { Ended, News, ToSidecar } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
-import { asksToEnd, canEndTask, type JobSignal, relayRule } from '../model/relay.ts';
-import { newDeferred } from '../model/waiting.ts';
+import { asksToEnd, BROADCAST_WINDOW_MS, canEndTask, type JobSignal, relayRule } from '../model/relay.ts';
+import { type Deferred, newDeferred } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
+import { numberOfSignal } from '../native/ended.ts';
 import { sendSignal } from '../native/processes.ts';
 import { Countdowns, LastCall } from './last-call.ts';
 import { KILL_AFTER_MS } from './leftovers.ts';
@@ -15,6 +17,8 @@ import type { Task } from './task.ts';
 
 /** The same signal again within this time is the same. */
 const ONE_SIGNAL_MS = 5000;
+/** Whoever signals each process of a job, and has reached the task, has reached us within this time. */
+const REACHED_WITHIN_MS = 2000;
 
 export interface EndRequest {
   /** For the user: `SIGTERM`, or what a notice says. */
@@ -40,6 +44,8 @@ export class Supervision {
   readonly #endRequested = newDeferred<EndRequest>();
   #task: Task | undefined;
   #isFenced = false;
+  /** The task has ended, and what ended it may be on its way to us. */
+  #endedLately: Deferred<void> | undefined;
   /** What came before the task ran, in the order in which it came; undefined once it runs. */
   #early: (() => void)[] | undefined = [];
   readonly #lastAtMs = new Map<JobSignal, number>();
@@ -50,9 +56,13 @@ export class Supervision {
     const task = (): Task | undefined => this.#task;
     this.#lastCall = new LastCall({
       countdowns: this.#countdowns,
+      isForTask: () => this.#task !== undefined || this.#endedLately !== undefined,
       tell: () => this.#notices.tellAtLast(),
       kill: () => this.#kill(),
-      changed: (deadlineMs) => tell({ kind: 'noticed', deadlineMs }),
+      changed: (deadlineMs) => {
+        tell({ kind: 'noticed', deadlineMs });
+        this.#endedLately?.resolve();
+      },
     });
     this.#notices = new Notices({
       tell: settings.notices.tell,
@@ -95,9 +105,19 @@ export class Supervision {
     if (this.#isFenced) task.signal('SIGTERM');
   }
 
-  /** Its main process has ended: nothing is relayed any more. */
-  taskEnded(): void {
+  /**
+   * Its main process has ended: nothing is relayed any more. A signal that is sent to each process of a job may reach the
+   * task first, and end it: resolves when we have it too, or when it would have come.
+   */
+  async taskEnded(end: Ended): Promise<void> {
     this.#task = undefined;
+    if (end.code === EXIT.ok || this.#isFenced || this.#lastCall.preempted()) return;
+    const waitMs = this.#isEndedBySignalForUs(end) ? REACHED_WITHIN_MS : BROADCAST_WINDOW_MS;
+    this.#endedLately = newDeferred();
+    const timer = setTimeout(this.#endedLately.resolve, waitMs);
+    await this.#endedLately.promise;
+    clearTimeout(timer);
+    this.#endedLately = undefined;
   }
 
   received(signal: JobSignal): void {
@@ -112,7 +132,8 @@ export class Supervision {
     }
     if (isNotice) return this.#noticeSignal(signal);
     if (signal === 'SIGTERM') this.#lastCallSignal(signal);
-    if (canEndTask(signal)) {
+    // What comes after its end says nothing of what it has closed.
+    if (canEndTask(signal) && this.#task !== undefined) {
       const lastCall = signal === 'SIGTERM';
       this.#options.tell({ kind: 'task-signalled', signal, atMs: clockMs(), lastCall });
     }
@@ -154,9 +175,14 @@ export class Supervision {
   #lastCallSignal(signal: JobSignal): void {
     if (!this.#isFirst(signal)) return;
     const deadlineMs = clockMs() + this.#options.settings.graceMs;
-    const taskRuns = this.#task !== undefined;
-    this.#lastCall.begin({ from: signal, deadlineMs, taskRuns, isFixed: false });
+    this.#lastCall.begin({ from: signal, deadlineMs, isFixed: false });
     this.#lastCall.told();
+  }
+
+  /** By a signal, or with the status by which a shell says so. */
+  #isEndedBySignalForUs({ code, signal }: Ended): boolean {
+    const forUs = ['SIGTERM', ...this.#options.settings.notices.signals];
+    return forUs.some((one) => one === signal || statusOfSignal(numberOfSignal(one)) === code);
   }
 
   /** A signal of `--notice-on`. */

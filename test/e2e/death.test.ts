@@ -170,4 +170,16 @@ describe('a task that is told to end', () => {
     expect(newest()).toBe(true);
     expect(await resumedFrom()).toBe('first\n');
   });
+
+  it('before capture hears of it, as a scheduler signals process by process, is preempted all the same', async () => {
+    const script = 'echo step > k.chk; echo $$ > pid.new; mv pid.new pid; exec sleep 600';
+    const run = place.run(['-k', 'k.chk', '--task-name', 'sim'], ['sh', '-c', script]);
+    await until(() => fs.existsSync(place.at('pid')) && hasCheckpoint(), 'the first checkpoint');
+    const pid = Number(fs.readFileSync(place.at('pid'), 'utf8'));
+    process.kill(pid, 'SIGTERM');
+    await until(() => !fs.existsSync(`/proc/${pid}`), 'capture knows how it ended');
+    process.kill(run.pid, 'SIGTERM');
+    expect(await run.status, run.stderr()).toBe(75);
+    expect(place.records().at(-1)?.record).toMatchObject({ kind: 'preempted' });
+  });
 });

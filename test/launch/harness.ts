@@ -18,7 +18,7 @@ export interface FakeSidecar {
   readonly opening?: object | 'none';
   readonly dieOn?: ToSidecar['kind'];
   readonly fence?: boolean;
-  readonly drain?: 'until-signalled';
+  readonly drain?: 'until-noticed';
   readonly status?: number;
   /** What it says waits for this file. */
   readonly after?: string;

@@ -14,6 +14,7 @@ afterEach(() => vi.useRealTimers());
 function open(): LastCall {
   return new LastCall({
     countdowns: new Countdowns(),
+    isForTask: () => true,
     tell: () => did.push(`tell ${Date.now()}`),
     kill: () => did.push(`kill ${Date.now()}`),
     changed: (deadlineMs) => did.push(`deadline ${deadlineMs}`),
@@ -22,7 +23,6 @@ function open(): LastCall {
 const call = (from: string, deadlineMs: number, isFixed = false) => ({
   from,
   deadlineMs,
-  taskRuns: true,
   isFixed,
 });
 

@@ -167,7 +167,7 @@ describe('a sidecar that dies', () => {
   });
 
   test('while it drains is replaced and told the end again', async () => {
-    const capture = lab.capture(['sh', '-c', 'exit 3'], { sidecar: { drain: 'until-signalled' } });
+    const capture = lab.capture(['sh', '-c', 'exit 3'], { sidecar: { drain: 'until-noticed' } });
     await until('drain', () => capture.heard().some((message) => message.kind === 'task-ended'));
     process.kill(capture.heard()[0]?.sidecar ?? 0, 'SIGKILL');
     await until(

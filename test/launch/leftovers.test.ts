@@ -55,7 +55,7 @@ describe('what the task leaves running', () => {
 
   test('is all gone before the final scan begins', async () => {
     const capture = lab.capture(['sh', '-c', 'sleep 600 & echo $! >pid; exit 4'], {
-      sidecar: { drain: 'until-signalled' },
+      sidecar: { drain: 'until-noticed' },
     });
     await until('drain', drained);
     expect(isRunning(Number(lab.lines('pid')[0]))).toBe(false);

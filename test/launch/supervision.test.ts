@@ -1,19 +1,22 @@
-// What a signal that comes again does to the time that the task has left.
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+// What a signal that comes again does to the time that the task has left; and one that comes when the task has ended.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Supervision } from '../../src/launch/supervision.ts';
 import type { Task } from '../../src/launch/task.ts';
 import { adoptClock, clockMs, clockOffsetMs } from '../../src/native/clock.ts';
 
 let supervision: Supervision;
 let killedAtMs: number[];
+/** The sidecar. */
+let told: string[];
 beforeEach(() => {
   vi.useFakeTimers({ now: 0 });
   adoptClock(clockOffsetMs() - clockMs());
   killedAtMs = [];
+  told = [];
   supervision = new Supervision({
     settings: { graceMs: 600_000, notices: { sources: [], signals: ['SIGUSR1'], tell: 'none' } },
     sharesGroup: false,
-    tell: () => undefined,
+    tell: ({ kind }) => void told.push(kind),
     say: () => undefined,
   });
   supervision.taskRuns(taskThatStays());
@@ -57,4 +60,47 @@ test('SIGTERM that comes again within five seconds is the same one', () => {
   supervision.received('SIGTERM');
   vi.advanceTimersByTime(60_000);
   expect(killedAtMs).toEqual([]);
+});
+
+describe('a signal for each process of a job that reaches the task first', () => {
+  const TERM_STATUS = 128 + 15;
+  const byTerm = { code: undefined, signal: 'SIGTERM' } as const;
+  const byItself = (code: number) => ({ code, signal: undefined });
+
+  test.each([
+    ['SIGTERM', byTerm],
+    ['SIGTERM', byItself(TERM_STATUS)],
+    ['SIGUSR1', { code: undefined, signal: 'SIGUSR1' }],
+  ] as const)('%s that comes 2 s after the death that it made is the preemption', async (signal, end) => {
+    const known = supervision.taskEnded(end);
+    vi.advanceTimersByTime(1999);
+    supervision.received(signal);
+    await known;
+    expect(supervision.lastCall.preempted()).toBe(true);
+    // What was closed before it is not safe for that.
+    expect(told).not.toContain('task-signalled');
+  });
+
+  test.each([
+    ['within 100 ms of an end of another kind', 99, true],
+    ['later', 101, false],
+  ])('SIGTERM %s', async (_, ms, isPreempted) => {
+    const known = supervision.taskEnded(byItself(1));
+    await vi.advanceTimersByTimeAsync(ms);
+    supervision.received('SIGTERM');
+    await known;
+    expect(supervision.lastCall.preempted()).toBe(isPreempted);
+  });
+
+  test('is waited for by none that ends well', async () => {
+    await supervision.taskEnded(byItself(0));
+    supervision.received('SIGTERM');
+    expect(supervision.lastCall.preempted()).toBe(false);
+  });
+
+  test('is waited for by none that has heard of it', async () => {
+    supervision.received('SIGTERM');
+    await supervision.taskEnded(byTerm);
+    expect(supervision.lastCall.preempted()).toBe(true);
+  });
 });
