@@ -19,13 +19,18 @@ export async function openTestedReader(
   root: string,
   spare?: SpareInstance,
 ): Promise<Reader> {
-  for (const reader of readers) {
-    const open = (): Reader => reader(calls);
-    // oxlint-disable-next-line no-await-in-loop -- the next one only when this one failed
-    const tested = await testReader(openOrBorrow(open, spare), root);
-    if (tested === undefined) continue;
-    spare?.keep(open);
-    return tested;
+  const entered = await spare?.enter();
+  try {
+    for (const reader of readers) {
+      const open = (): Reader => reader(calls);
+      // oxlint-disable-next-line no-await-in-loop -- the next one only when this one failed
+      const tested = await testReader(openOrBorrow(open, spare), root);
+      if (tested === undefined) continue;
+      spare?.keep(open);
+      return tested;
+    }
+  } finally {
+    entered?.leave();
   }
   throw new Error('a file was closed, and inotify told nothing of it');
 }

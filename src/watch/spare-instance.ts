@@ -1,6 +1,7 @@
 // One inotify instance for all runs of this process that get none of their own: a user may have so many (inotify(7),
 // `max_user_instances`, often 128), and a large machine runs more tasks than that. A run with an instance of its own is
 // left alone by the events of others; those that share this one also share its queue, and what overflows it.
+import { newDeferred } from '../model/waiting.ts';
 import { IN, mayBeMore, type OnBytes, type Reader, splitEvents } from './inotify.ts';
 
 export class SpareInstance {
@@ -9,6 +10,20 @@ export class SpareInstance {
   /** Who watches what: two runs that watch one directory have one watch (inotify_add_watch(2)). */
   readonly #watchers = new Map<number, Set<Borrowed>>();
   #isFlushDue = false;
+  /** Until the first who came has left. */
+  #first: Promise<void> | undefined;
+
+  /**
+   * Before one opens an instance of its own; to be left afterwards. The others wait for the first to come: it keeps one
+   * here, and they might have taken the last.
+   */
+  async enter(): Promise<{ leave(): void }> {
+    const first = this.#first;
+    const here = newDeferred<void>();
+    this.#first ??= here.promise;
+    await first;
+    return { leave: () => here.resolve() };
+  }
 
   /** Keeps one ready, as long as there are some. `open` is known to work on this machine. */
   keep(open: () => Reader): void {

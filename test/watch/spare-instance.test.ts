@@ -37,6 +37,15 @@ it('all hear what is closed in their own directories, by inotify, and nothing el
   }
 });
 
+it('there is one for those that come all at once', async () => {
+  const all = await Promise.all([open(), open(), open(), open()]);
+  for (const { dir, drained, watcher } of all) {
+    close(dir, 'r');
+    expect(drained()).toEqual(['close r']);
+    expect(watcher.mode).toBe('inotify');
+  }
+});
+
 it('what one reads for others they hear soon, in order', async () => {
   await open();
   const [one, other] = [await open(), await open()];
