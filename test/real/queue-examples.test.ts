@@ -35,7 +35,7 @@ function startPilot(): Promise<Job> {
 const warn = (job: Job): Promise<string> => slurm('scancel', '--batch', '--signal=TERM', job.id);
 
 it('a pilot job checkpoints and gives back what it runs, and the next one goes on', async () => {
-  const files = ['-r', 'result.dat', '-k', 'state.chk'];
+  const files = ['-r', 'result.dat', '-k', 'state.chk', '--memory', '64MiB'];
   await lab.submit('slow', ['--array', '0-3', ...files], [STEPS, '{index}', '1']);
   const first = await startPilot();
   const isStored = (key: string): boolean => key.includes('state.chk');
