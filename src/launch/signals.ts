@@ -13,7 +13,10 @@ import { clockMs } from '../native/clock.ts';
 import { processEntry, sendSignal } from '../native/processes.ts';
 import type { Task } from './task.ts';
 
-/** Listens for every job signal; one that the caller ignored (`nohup`) stays without effect. */
+/**
+ * Listens for every job signal; one that the caller ignored (`nohup`) stays without effect. After `close` they all do: it is
+ * decided with which status we end, and a signal's default action would end us with another one.
+ */
 export function listenForSignals(
   ignored: ReadonlySet<string>,
   received: (signal: JobSignal) => void,
@@ -25,7 +28,10 @@ export function listenForSignals(
   });
   return {
     close: () => {
-      for (const { signal, listener } of listeners) process.removeListener(signal, listener);
+      for (const { signal, listener } of listeners) {
+        process.on(signal, () => undefined);
+        process.removeListener(signal, listener);
+      }
     },
   };
 }

@@ -19,6 +19,7 @@ export interface Stops {
   readonly second: Promise<Stop>;
   /** Calls `listener` at each one from now on, until the returned function is called. */
   onEach(listener: (stop: Stop) => void): () => void;
+  /** From now on they have no effect: it is decided with which status we end. */
   close(): void;
 }
 
@@ -41,7 +42,10 @@ export function openStops(): Stops {
       return () => listeners.delete(listener);
     },
     close: () => {
-      for (const signal of STOPPING) process.off(signal, hear);
+      for (const signal of STOPPING) {
+        process.on(signal, () => undefined);
+        process.off(signal, hear);
+      }
     },
   };
 }

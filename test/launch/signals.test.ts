@@ -1,5 +1,7 @@
 import fs from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { listenForSignals } from '../../src/launch/signals.ts';
+import { JOB_SIGNALS } from '../../src/model/relay.ts';
 import { eachInItsLab, fixture, stateOf, until } from './harness.ts';
 import type { Capture, CaptureOptions, Lab, Launcher } from './harness.ts';
 
@@ -241,3 +243,16 @@ function listeningSockets(text: string): readonly string[] {
   );
   return listening.filter((inode) => own.has(inode));
 }
+
+test('after the end a signal changes nothing: its default action would end us with another status', () => {
+  const before = new Map(JOB_SIGNALS.map((signal) => [signal, process.listeners(signal)]));
+  const heard: string[] = [];
+  listenForSignals(new Set(), (signal) => heard.push(signal)).close();
+  for (const signal of JOB_SIGNALS) {
+    const added = process.listeners(signal).filter((one) => before.get(signal)?.includes(one) !== true);
+    expect(added, signal).toHaveLength(1);
+    added[0]?.(signal);
+    process.removeListener(signal, added[0] as NodeJS.SignalsListener);
+  }
+  expect(heard).toEqual([]);
+});

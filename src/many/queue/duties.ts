@@ -25,8 +25,8 @@ export interface DutyOptions {
   readonly looked: () => void;
   /** Ends all of it when there was nothing to do for so long; undefined: it waits for ever. */
   readonly idleTimeoutMs: number | undefined;
-  /** It does something for tasks that it has not taken yet. */
-  readonly isPreparing: () => boolean;
+  /** It prepares for tasks that it has not taken yet, or a person keeps it from them. */
+  readonly isKept: () => boolean;
 }
 
 const LOOK_EVERY_MS = 1000;
@@ -46,7 +46,7 @@ export async function doDuties(options: DutyOptions, signal: AbortSignal): Promi
       if (!(error instanceof BrokerAway)) log.warn(`the queue cannot be looked at: ${reasonOf(error)}`);
     }
     const nowMs = clockMs();
-    const isBusy = !source.isIdle || options.isPreparing() || board.inTurn().length > 0;
+    const isBusy = !source.isIdle || options.isKept() || board.inTurn().length > 0;
     if (isBusy || over.owes(board.inState('empty'))) busyMs = nowMs;
     if (options.idleTimeoutMs !== undefined && nowMs - busyMs >= options.idleTimeoutMs) {
       log.info('nothing was left to do for the time of --idle-timeout: this worker ends');

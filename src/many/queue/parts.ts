@@ -75,7 +75,8 @@ export function openParts(means: Means): Parts {
   const { log } = tools;
   const env = withoutOptions(tools.env);
   const changed = (): void => runner.wake();
-  const prepared = openPrepared({ root: scratch.root, env, log, changed, ownChildren });
+  const prepare = { root: scratch.root, env, log, changed, ownChildren };
+  const prepared = openPrepared({ ...prepare, mayBegin: () => source.mayStart });
   const nameOf = ({ submission }: { readonly submission: string }): string => `a task of ${submission}`;
   const held = openHeld({ broker, lockMs: asked.lockMs, nameOf, log });
   const board = boardOf(means, prepared);
@@ -88,11 +89,10 @@ export function openParts(means: Means): Parts {
       runner.noticed(stands);
     },
   });
-  const { nice } = asked;
   const around = {
     scratch,
     env,
-    nice,
+    nice: asked.nice,
     entry: tools.entry,
     ownChildren,
     seats,
@@ -115,6 +115,7 @@ export function openParts(means: Means): Parts {
   const pausing = new Pausing({
     hold: (isHeld) => {
       source.pause(isHeld || isNoticed);
+      prepared.hold(isHeld);
       runner.wake();
     },
     freeze: () => runner.signal('SIGTSTP'),

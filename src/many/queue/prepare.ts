@@ -14,11 +14,13 @@ import { lastLines } from '../last-lines.ts';
 import type { Readiness } from './board.ts';
 
 export interface Prepared {
-  /** Begins with it if nobody has. */
+  /** Begins with it if nobody has, and it may. */
   ask(submission: Submission): Readiness;
   /** Undefined if the submission needs none, or it is not ready. */
   dirOf(submission: Submission): string | undefined;
   isUnderWay(): boolean;
+  /** What is under way stands still as long as `isHeld`. */
+  hold(isHeld: boolean): void;
   /** Ends what is under way, and makes all of it removable. */
   close(): Promise<void>;
 }
@@ -29,6 +31,8 @@ interface PrepareOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly log: Pick<Log, 'info'>;
   readonly changed: () => void;
+  /** Else it waits until it may. */
+  readonly mayBegin: () => boolean;
   /** Running children that we started ourselves; kept up to date here. */
   readonly ownChildren: Set<number>;
 }
@@ -37,13 +41,15 @@ export function openPrepared(options: PrepareOptions): Prepared {
   const { root, log, changed } = options;
   const places = new Map<string, Readiness>();
   const underWay = new Set<Promise<void>>();
+  /** Process groups of what is under way. */
+  const groups = new Set<number>();
   const stop = new AbortController();
   const dirOf = (key: string): string => path.join(root, `prepared-${key}`);
   const begin = (submission: Submission, key: string): Readiness => {
     const place: Readiness = { kind: 'under-way' };
     places.set(key, place);
     log.info(`${submission.name}: prepares in ${dirOf(key)}`);
-    const done = run(submission, dirOf(key), options, stop.signal).then((why) => {
+    const done = run(submission, dirOf(key), { ...options, groups }, stop.signal).then((why) => {
       const hint = `look at ${dirOf(key)}.log; then start this worker again`;
       places.set(
         key,
@@ -57,7 +63,9 @@ export function openPrepared(options: PrepareOptions): Prepared {
   };
   const ask = (submission: Submission): Readiness => {
     const key = keyOf(submission);
-    return places.get(key) ?? begin(submission, key);
+    const place = places.get(key);
+    if (place !== undefined) return place;
+    return options.mayBegin() ? begin(submission, key) : { kind: 'under-way' };
   };
   return {
     ask,
@@ -67,6 +75,9 @@ export function openPrepared(options: PrepareOptions): Prepared {
       return places.get(key)?.kind === 'ready' ? dirOf(key) : undefined;
     },
     isUnderWay: () => underWay.size > 0,
+    hold: (isHeld) => {
+      for (const group of groups) sendSignal(-group, isHeld ? 'SIGSTOP' : 'SIGCONT');
+    },
     close: async () => {
       stop.abort();
       await Promise.all(underWay);
@@ -91,7 +102,7 @@ const KEY_LENGTH = 16;
 async function run(
   { prepare = '', cwd }: Submission,
   dir: string,
-  { env, ownChildren }: PrepareOptions,
+  { env, ownChildren, groups }: PrepareOptions & { readonly groups: Set<number> },
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const logFile = `${dir}.log`;
@@ -109,12 +120,16 @@ async function run(
       });
       noteOwn(child, ownChildren);
       const { pid } = child;
+      if (pid !== undefined) groups.add(pid);
       const end = (): void => {
         if (pid !== undefined) sendSignal(-pid, 'SIGKILL');
       };
       signal.addEventListener('abort', end, { once: true });
       const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
       const [code, by] = await exited.finally(() => signal.removeEventListener('abort', end));
+      // What it has left in the background would write what is made read-only now, and outlive us.
+      end();
+      if (pid !== undefined) groups.delete(pid);
       if (code !== 0) return failure(`ended with ${by ?? `exit status ${code}`}`, logFile);
     } finally {
       fs.closeSync(log);

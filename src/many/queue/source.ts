@@ -55,7 +55,7 @@ export class QueueSource implements TaskSource {
       return undefined;
     }
     const needs = needsOf(next.submission);
-    if (this.#mayStart() && fits(needs)) return { index: next.number, needs };
+    if (this.mayStart && fits(needs)) return { index: next.number, needs };
     // Another worker may have room for it.
     this.#next = undefined;
     this.#giveBack(next);
@@ -104,6 +104,11 @@ export class QueueSource implements TaskSource {
     return this.#running.size === 0 && this.#next === undefined && !this.#isTaking;
   }
 
+  /** Nobody wants it to stand still, or to end. */
+  get mayStart(): boolean {
+    return !this.#isPaused && !this.#isEnding;
+  }
+
   counts(): SourceCounts {
     return { ...this.#counts };
   }
@@ -125,10 +130,6 @@ export class QueueSource implements TaskSource {
       if (!slot.isEnding && (submissions?.has(submission.name) ?? true)) slot.end(how);
   }
 
-  #mayStart(): boolean {
-    return !this.#isPaused && !this.#isEnding;
-  }
-
   #dropNext(): void {
     const next = this.#next;
     this.#next = undefined;
@@ -143,7 +144,7 @@ export class QueueSource implements TaskSource {
   }
 
   #take(fits: (needs: TaskNeeds) => boolean): void {
-    if (this.#isTaking || !this.#mayStart() || clockMs() < this.#takesAgainMs) return;
+    if (this.#isTaking || !this.mayStart || clockMs() < this.#takesAgainMs) return;
     const fitting = this.#options.board.inTurn().filter((one) => fits(needsOf(one)));
     if (fitting.length === 0) return;
     this.#isTaking = true;
@@ -176,7 +177,7 @@ export class QueueSource implements TaskSource {
       this.#numbers += 1;
       const next = { number: this.#numbers, submission, task: found.value, job };
       // Somebody paused us while it was on its way.
-      if (this.#mayStart()) this.#next = next;
+      if (this.mayStart) this.#next = next;
       else this.#giveBack(next);
       return;
     }

@@ -39,7 +39,7 @@ async function workWith(means: Means): Promise<ExitStatus> {
   const use = watchUse(asked.whenIdleMs, pausing, {
     log,
     loadOf: () => machine.now().load,
-    isIdle: () => source.isIdle,
+    isIdle: () => source.isIdle && !prepared.isUnderWay(),
     ownChildren,
   });
   pushes.listen({
@@ -64,7 +64,7 @@ async function workWith(means: Means): Promise<ExitStatus> {
       ownChildren,
       looked: () => runner.wake(),
       idleTimeoutMs: asked.idleTimeoutMs,
-      isPreparing: () => prepared.isUnderWay(),
+      isKept: () => prepared.isUnderWay() || pausing.isPaused,
     },
     stop.signal,
   );

@@ -6,7 +6,7 @@ import { type History, unionOf } from '../../model/checkpoint/history.ts';
 import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
-import { type KeyScope, parseRecordKey } from '../../model/format/keys.ts';
+import { type KeyScope, parseRecordKey, recordKey } from '../../model/format/keys.ts';
 import { type CaptureRecord, isLast, type StoredFile, textWithSum } from '../../model/format/records.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { submissionNote } from '../../model/outcome/other-runs.ts';
@@ -21,6 +21,7 @@ import { readNewest, type ReadRecords } from '../../records/read.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { AttemptFile } from '../run/attempt-file.ts';
 import type { Outage } from '../run/outage.ts';
+import { doneAttempt } from './done-already.ts';
 
 export interface AttemptOptions {
   readonly settings: Settings;
@@ -57,11 +58,29 @@ interface Opening extends AttemptOptions {
   readonly paths: Paths;
 }
 
-/** Claims the next attempt (or continues the given one), then reads, then records what it has read. */
-export async function openAttempt(opening: Opening): Promise<Attempt> {
+/**
+ * Claims the next attempt (or continues the given one), then reads, then records what it has read. `done`: with
+ * `--skip-done`, another attempt has ended between our look and our claim; then nothing is recorded.
+ */
+export async function openAttempt(opening: Opening): Promise<Attempt | { readonly done: number }> {
   const facts = await claimOrResume(opening);
   opening.log.ofAttempt(facts.attempt);
-  return { facts, ...(await openLedger(opening, facts)) };
+  const { settings, attempt, store, scope, signal } = opening;
+  // The listing must show what this attempt has just claimed: one that does not may hide everything that is stored.
+  const askedMs = performance.now();
+  const listing =
+    attempt === undefined
+      ? await listWithClaim(store, scope, facts.attempt, { signal })
+      : await listRecords(store, scope, signal);
+  if (attempt === undefined && settings.skipDone) {
+    const done = await doneAttempt(store, listing, settings, signal);
+    if (done !== undefined) {
+      // It stands for nothing; if it stays, the index counts as at work for a while.
+      await store.delete([recordKey(scope, facts.attempt, 0, 'started')], signal).catch(() => undefined);
+      return { done };
+    }
+  }
+  return { facts, ...(await openLedger(opening, facts, { listing, askedMs })) };
 }
 
 async function claimOrResume({
@@ -129,14 +148,8 @@ function startedRecord(facts: RunFacts): { text: string; push: string } {
 async function openLedger(
   { settings, attempt, log, outage, onFenced, signal, store, paths }: Opening,
   facts: RunFacts,
+  { listing, askedMs }: { readonly listing: RecordListing; readonly askedMs: number },
 ): Promise<Omit<Attempt, 'facts'>> {
-  const { scope } = facts;
-  // The listing must show what this attempt has just claimed: one that does not may hide everything that is stored.
-  const askedMs = performance.now();
-  const listing =
-    attempt === undefined
-      ? await listWithClaim(store, scope, facts.attempt, { signal })
-      : await listRecords(store, scope, signal);
   const before = attempt === undefined ? facts.attempt : attempt + 1;
   const read = await readNewest(store, listing, { before, signal, paths });
   const { records, problems } = read;

@@ -120,7 +120,7 @@ async function takeWorkdir({ settings, log }: AttemptOptions, root: WorkDir, own
   clearStaging(root);
 }
 
-async function beginAttempt(options: StartOptions, place: Place, owned: Owned): Promise<Begun> {
+async function beginAttempt(options: StartOptions, place: Place, owned: Owned): Promise<Beginning> {
   const { settings, log, outage, patience, caller } = options;
   const { signal } = patience;
   const { root, store, scope, listing, storeWasMissing } = place;
@@ -130,15 +130,12 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
   if (isNew) await refuseMissingInputs({ settings, scope, manifest, store, from, signal });
   const paths = new Paths();
   const resumed = isNew ? undefined : readAttemptFile(settings, options.attempt);
-  const { ended, facts, ...records } = await openAttempt({
-    ...options,
-    signal,
-    store,
-    scope,
-    listing,
-    resumed,
-    paths,
-  });
+  const opened = await openAttempt({ ...options, signal, store, scope, listing, resumed, paths });
+  if ('done' in opened) {
+    await owned.close();
+    return { kind: 'done-already', attempt: opened.done };
+  }
+  const { ended, facts, ...records } = opened;
   // Left by earlier attempts, or by the dead sidecar that this one replaces.
   if (facts.attempt > 1 || resumed !== undefined) await sweepOwn(store, settings, scope, signal);
   const { history, ledger } = records;

@@ -52,7 +52,7 @@ function begin(idleTimeoutMs: number | undefined): { ended: number; pushed: Read
     log,
     ownChildren,
     looked: () => undefined,
-    isPreparing: () => false,
+    isKept: () => false,
   };
   duties = doDuties({ ...options, idleTimeoutMs }, stop.signal);
   return told;

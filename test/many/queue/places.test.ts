@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openControl, tellWorkers } from '../../../src/many/queue/control.ts';
 import { openPrepared, type Prepared } from '../../../src/many/queue/prepare.ts';
+import { processEntry } from '../../../src/native/processes.ts';
 import { isAlive, until } from '../../e2e/support.ts';
 import { submission } from './submissions.ts';
 
@@ -17,13 +18,16 @@ afterEach(() => fs.rmSync(dir, { recursive: true, force: true }));
 describe('--prepare', () => {
   let prepared: Prepared;
   let ownChildren: Set<number>;
+  let mayBegin: boolean;
   beforeEach(() => {
+    mayBegin = true;
     ownChildren = new Set();
     prepared = openPrepared({
       root: dir,
       env: process.env,
       log: { info: () => undefined },
       changed: () => undefined,
+      mayBegin: () => mayBegin,
       ownChildren,
     });
   });
@@ -66,6 +70,32 @@ describe('--prepare', () => {
     await prepared.close();
     await until(() => !isAlive(Number(pid)), 'that has ended');
     expect(prepared.isUnderWay()).toBe(false);
+  });
+
+  it('leaves nothing at work, however it ended', async () => {
+    for (const status of [0, 2]) {
+      const one = submission({ prepare: `sleep 600 & echo $! >${dir}/left.${status}; exit ${status}` });
+      prepared.ask(one);
+      await until(() => !prepared.isUnderWay(), 'it has ended');
+      const left = Number(fs.readFileSync(path.join(dir, `left.${status}`), 'utf8'));
+      await until(() => !isAlive(left), 'and what it has left');
+      expect(prepared.ask(one).kind).toBe(status === 0 ? 'ready' : 'never');
+    }
+  });
+
+  it('begins only when it may, and stands still while it is held', async () => {
+    const one = submission({ prepare: `echo $$ >${dir}/pid.new; mv ${dir}/pid.new ${dir}/pid; sleep 600` });
+    mayBegin = false;
+    expect(prepared.ask(one).kind).toBe('under-way');
+    expect(prepared.isUnderWay()).toBe(false);
+    mayBegin = true;
+    prepared.ask(one);
+    await until(() => fs.existsSync(path.join(dir, 'pid')), 'it has begun');
+    const pid = Number(fs.readFileSync(path.join(dir, 'pid'), 'utf8'));
+    prepared.hold(true);
+    await until(() => processEntry(pid)?.state === 'T', 'it stands still');
+    prepared.hold(false);
+    await until(() => processEntry(pid)?.state !== 'T', 'it goes on');
   });
 
   it('leaves everything so that it can be removed', async () => {

@@ -10,6 +10,10 @@ import {
 import type { Settings } from '../../../src/model/format/settings.ts';
 import { runFields } from '../../../src/records/ledger.ts';
 import { listRecords } from '../../../src/records/list.ts';
+import type { Log } from '../../../src/log/log.ts';
+import { Paths } from '../../../src/model/packed/packed-map.ts';
+import type { Outage } from '../../../src/sidecar/run/outage.ts';
+import { openAttempt } from '../../../src/sidecar/startup/attempt.ts';
 import { doneAttempt } from '../../../src/sidecar/startup/done-already.ts';
 import { memoryStore, type MemoryStore } from '../../support/memory-store.ts';
 
@@ -97,4 +101,33 @@ it('stays so after an attempt that died before its first record of what it store
   expect(await done()).toBe(1);
   put('p2');
   expect(await done()).toBeUndefined();
+});
+
+it('is found out, too, when that attempt ends between our look and our claim, which is given back', async () => {
+  store = memoryStore();
+  record(1, 0, 'started');
+  const listing = await listRecords(store, SCOPE);
+  record(1, 2, 'done', { results: [RESULT] });
+  put('p1');
+  const before = [...store.objects.keys()];
+  const settings = {
+    identity: { runId: undefined, argv: [], scheduler: {} },
+    to: { url: 'memory:', unfenced: false },
+    skipDone: true,
+  } as unknown as Settings;
+  const opened = await openAttempt({
+    settings,
+    attempt: undefined,
+    log: { ofAttempt: () => undefined } as unknown as Log,
+    outage: {} as Outage,
+    onFenced: () => undefined,
+    signal: new AbortController().signal,
+    store,
+    scope: SCOPE,
+    listing,
+    resumed: undefined,
+    paths: new Paths(),
+  });
+  expect(opened).toEqual({ done: 1 });
+  expect([...store.objects.keys()]).toEqual(before);
 });
