@@ -5,7 +5,8 @@ import { type ClosedHow, type Interest, isPlaced } from '../model/file/file-stat
 import { joinPath, type RelPath } from '../model/path.ts';
 import { holdDirectory, type WorkDir } from '../native/beneath.ts';
 import { writerOf } from '../native/files.ts';
-import { DIRECTORY_MASK, IN, parseEvents, type Reader } from './inotify.ts';
+import { parseEvents } from './event-bytes.ts';
+import { DIRECTORY_MASK, IN, type Reader } from './inotify.ts';
 import { hasVanished, listTree, lookAt, type FoundFile, type Walk } from './scan.ts';
 import { below, type WatchedDir, WatchTree } from './tree.ts';
 

@@ -6,7 +6,8 @@ import path from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { errnoOf } from '../model/errors.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
-import { IN, parseEvents, type Reader } from './inotify.ts';
+import { parseEvents } from './event-bytes.ts';
+import { IN, type Reader } from './inotify.ts';
 import type { SpareInstance } from './spare-instance.ts';
 import type { WatchSystem } from './watching.ts';
 

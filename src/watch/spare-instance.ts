@@ -2,7 +2,8 @@
 // `max_user_instances`, often 128), and a large machine runs more tasks than that. A run with an instance of its own is
 // left alone by the events of others; those that share this one also share its queue, and what overflows it.
 import { newDeferred } from '../model/waiting.ts';
-import { IN, mayBeMore, type OnBytes, type Reader, splitEvents } from './inotify.ts';
+import { mayBeMore, splitEvents } from './event-bytes.ts';
+import { IN, type OnBytes, type Reader } from './inotify.ts';
 
 export class SpareInstance {
   #reader: Reader | undefined;

@@ -2,7 +2,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
-import { IN, libcInotify, parseEvents } from '../../src/watch/inotify.ts';
+import { parseEvents } from '../../src/watch/event-bytes.ts';
+import { IN, libcInotify } from '../../src/watch/inotify.ts';
 import { startS3Server } from '../s3-server/server.ts';
 import { openPlace, until, type Place } from './support.ts';
 

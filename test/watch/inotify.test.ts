@@ -3,7 +3,8 @@ import fs from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { encodePath } from '../../src/model/path.ts';
-import { IN, libcInotify, openEpollReader, parseEvents } from '../../src/watch/inotify.ts';
+import { parseEvents } from '../../src/watch/event-bytes.ts';
+import { IN, libcInotify, openEpollReader } from '../../src/watch/inotify.ts';
 import { freshDirectory } from './support.ts';
 
 it('reads closes that follow one another together', async () => {
