@@ -75,12 +75,12 @@ export interface Slot {
 }
 
 /** Set for each launcher, and so for all that it starts: whose they are. */
-const SLOT_VARIABLE = 'CAPTURED_SLOT';
+const LOG_VARIABLE = 'CAPTURED_TASK_LOG';
 /** For the task: which of those that run at the same time it is, such as the number of its GPU. */
 const SEAT_VARIABLE = 'CAPTURED_JOB_SLOT';
 
 export function openSlot(start: SlotStart): Slot {
-  const slotName = `${SLOT_VARIABLE}=${start.logFile}`;
+  const slotName = `${LOG_VARIABLE}=${start.logFile}`;
   const log = fs.openSync(encodePath(start.logFile), 'a', 0o600);
   const logFromBytes = fs.fstatSync(log).size;
   const shared = start.sidecar?.enter();
@@ -220,7 +220,7 @@ function spawnLauncher(start: SlotStart, log: number, added: NodeJS.ProcessEnv):
     env: {
       ...start.env,
       ...added,
-      [SLOT_VARIABLE]: start.logFile,
+      [LOG_VARIABLE]: start.logFile,
       [RUNNER_VARIABLE]: String(process.pid),
     },
     stdio: ['ignore', log, log, start.lockFd],

@@ -71,7 +71,7 @@ export function leftIn(place: Place): readonly string[] {
 export function processesOf(place: Place, index: number): readonly number[] {
   return fs
     .readdirSync(scratchOf(place))
-    .flatMap((run) => processesWithEnvironment(`CAPTURED_SLOT=${scratchOf(place)}/${run}/${index}.log`));
+    .flatMap((run) => processesWithEnvironment(`CAPTURED_TASK_LOG=${scratchOf(place)}/${run}/${index}.log`));
 }
 
 /** Of the only task that runs. */
