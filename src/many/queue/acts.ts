@@ -1,4 +1,5 @@
 // `capture queue cancel`, `retry` and `drain`: each changes what the queue holds; workers see it at their next look.
+import type { Log } from '../../log/log.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { nearestWord } from '../../model/nearest.ts';
@@ -6,13 +7,26 @@ import type { Submission } from '../../model/many/submission.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { Listed, QueueBroker } from './broker.ts';
-import { onlyOperand, type QueueCommand } from './command.ts';
+import { type CarryOut, onlyOperand, type QueueCommand, type QueueLine } from './command.ts';
 import { QUEUE, queueOf } from './options.ts';
 import { noSuch } from './submit.ts';
 import { withQueue } from './until-stopped.ts';
 
 const OPTIONS = Object.values(QUEUE);
-const ON_A_QUEUE = { options: OPTIONS, variables: OPTIONS, takesTask: false } as const;
+
+/** One word that says on what, and what is done to it. */
+function onOne(what: string, act: (broker: QueueBroker, name: string, log: Log) => Promise<void>) {
+  const read = (line: QueueLine): CarryOut => {
+    const name = onlyOperand(line, what) ?? '';
+    const place = queueOf(line.values);
+    return ({ log }) =>
+      withQueue(place, log, async (broker) => {
+        await act(broker, name, log);
+        return EXIT.ok;
+      });
+  };
+  return { options: OPTIONS, variables: OPTIONS, takesTask: false, read };
+}
 
 export const cancelCommand: QueueCommand = {
   title: 'capture queue cancel',
@@ -22,29 +36,21 @@ export const cancelCommand: QueueCommand = {
     'of one that has ended removes it from the queue.',
   statuses: '    0  cancelled, or removed',
   examples: ['capture queue cancel melt-7 --queue redis://head:6379/lab'],
-  ...ON_A_QUEUE,
-  read: (line) => {
-    const name = onlyOperand(line, 'submission');
-    const place = queueOf(line.values);
-    return ({ log }) =>
-      withQueue(place, log, async (broker) => {
-        const listed = await broker.list();
-        const found = findSubmission(listed, name ?? '', broker);
-        const { running } = await broker.counts(found.name);
-        if (found.overMs !== undefined || (found.cancelledMs !== undefined && running === 0)) {
-          refuseAwaited(found, listed);
-          await broker.remove(found.name);
-          log.info(`${found.name} is removed from the queue; what is stored stays`);
-          return EXIT.ok;
-        }
-        await broker.put({ ...found, cancelledMs: clockMs() });
-        await broker.dropWaiting(found.name);
-        const rest =
-          running === 0 ? 'nothing of it runs' : `${plural(running, 'task')} of it end after a checkpoint`;
-        log.info(`${found.name} is cancelled; ${rest}`);
-        return EXIT.ok;
-      });
-  },
+  ...onOne('submission', async (broker, name, log) => {
+    const listed = await broker.list();
+    const found = findSubmission(listed, name, broker);
+    const { running } = await broker.counts(found.name);
+    if (found.overMs !== undefined || (found.cancelledMs !== undefined && running === 0)) {
+      refuseAwaited(found, listed);
+      await broker.remove(found.name);
+      return log.info(`${found.name} is removed from the queue; what is stored stays`);
+    }
+    await broker.put({ ...found, cancelledMs: clockMs() });
+    await broker.dropWaiting(found.name);
+    const rest =
+      running === 0 ? 'nothing of it runs' : `${plural(running, 'task')} of it end after a checkpoint`;
+    log.info(`${found.name} is cancelled; ${rest}`);
+  }),
 };
 
 export const retryCommand: QueueCommand = {
@@ -53,23 +59,16 @@ export const retryCommand: QueueCommand = {
   about: 'Lets all tasks of a submission that have failed wait for another try, each from its checkpoint.',
   statuses: '    0  they wait again, or none had failed',
   examples: ['capture queue retry melt-7 --queue redis://head:6379/lab'],
-  ...ON_A_QUEUE,
-  read: (line) => {
-    const name = onlyOperand(line, 'submission');
-    const place = queueOf(line.values);
-    return ({ log }) =>
-      withQueue(place, log, async (broker) => {
-        const found = findSubmission(await broker.list(), name ?? '', broker);
-        if (found.cancelledMs !== undefined)
-          throw new CaptureError(EXIT.usage, `${found.name} is cancelled`, {
-            hint: `the same capture submit again, with --again --name ${found.name}`,
-          });
-        const { failed } = await broker.counts(found.name);
-        if (failed > 0) await broker.retry(found.name);
-        log.info(`${found.name}: ${plural(failed, 'task')} tried again`);
-        return EXIT.ok;
+  ...onOne('submission', async (broker, name, log) => {
+    const found = findSubmission(await broker.list(), name, broker);
+    if (found.cancelledMs !== undefined)
+      throw new CaptureError(EXIT.usage, `${found.name} is cancelled`, {
+        hint: `the same capture submit again, with --again --name ${found.name}`,
       });
-  },
+    const { failed } = await broker.counts(found.name);
+    if (failed > 0) await broker.retry(found.name);
+    log.info(`${found.name}: ${plural(failed, 'task')} tried again`);
+  }),
 };
 
 export const drainCommand: QueueCommand = {
@@ -79,24 +78,17 @@ export const drainCommand: QueueCommand = {
     'Lets a worker take nothing more: it ends when what it runs has ended. capture queue status shows their names.',
   statuses: '    0  told',
   examples: ['capture queue drain node3.4711 --queue redis://head:6379/lab'],
-  ...ON_A_QUEUE,
-  read: (line) => {
-    const name = onlyOperand(line, 'worker');
-    const place = queueOf(line.values);
-    return ({ log }) =>
-      withQueue(place, log, async (broker) => {
-        const workers = await broker.workers();
-        const names = workers?.map((one) => one.name);
-        // Where the server tells nobody's name, the worker hears of it all the same.
-        if (names !== undefined && !names.includes(name ?? ''))
-          throw new CaptureError(EXIT.usage, `no worker ${name} is at ${broker.place}`, {
-            hint: nearestWord(name ?? '', names) ?? 'capture queue status shows all of them',
-          });
-        await broker.drain(name ?? '');
-        log.info(`${name} takes nothing more, and ends with its last task`);
-        return EXIT.ok;
+  ...onOne('worker', async (broker, name, log) => {
+    const workers = await broker.workers();
+    const names = workers?.map((one) => one.name);
+    // Where the server tells nobody's name, the worker hears of it all the same.
+    if (names !== undefined && !names.includes(name))
+      throw new CaptureError(EXIT.usage, `no worker ${name} is at ${broker.place}`, {
+        hint: nearestWord(name, names) ?? 'capture queue status shows all of them',
       });
-  },
+    await broker.drain(name);
+    log.info(`${name} takes nothing more, and ends with its last task`);
+  }),
 };
 
 function findSubmission(listed: readonly Listed[], name: string, { place }: QueueBroker): Submission {

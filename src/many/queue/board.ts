@@ -133,7 +133,8 @@ export class Board {
     const what = `${key} ${text}`;
     if (this.#said.has(what)) return false;
     this.#said.add(what);
-    this.#options.log.info(text, { hint });
+    // Where there is something to be done about it.
+    this.#options.log[hint === undefined ? 'info' : 'warn'](text, { hint });
     return true;
   }
 }

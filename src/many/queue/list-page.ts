@@ -2,7 +2,7 @@
 // submission.
 import { html } from 'hono/html';
 import { stateOfSubmission } from '../../model/many/choose.ts';
-import { lackingTexts, type QueueView, rowTexts, unableTexts, workerText } from './look.ts';
+import { hindranceTexts, type QueueView, rowTexts, workerText } from './look.ts';
 import type { RateOf } from './rate.ts';
 
 type Html = ReturnType<typeof html>;
@@ -35,8 +35,8 @@ export function listPage(place: string, view: QueueView, rates: ReadonlyMap<stri
         <h1>Queue <span>${place}</span></h1>
         ${isEmpty ? html`<p>the queue is empty</p>` : tableOf(view, rates)}
         ${view.unreadable.map(({ name, why }) => html`<p class="bad">${name}: cannot be read: ${why}</p>`)}
-        ${[...lackingTexts(view), ...unableTexts(view)].map((text) => html`<p class="bad">${text}</p>`)}
-        ${workersOf(view)} ${failedOf(view)}
+        ${hindranceTexts(view).map((text) => html`<p class="bad">${text}</p>`)} ${workersOf(view)}
+        ${failedOf(view)}
         <p class="note">
           as of ${new Date(view.nowMs).toISOString().slice(11, 19)} UTC, every ${RENEWED_EVERY_S} s anew
         </p>

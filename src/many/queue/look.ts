@@ -150,8 +150,13 @@ export function workerText({ name, capabilities }: WorkerInfo, running: readonly
   return `${name}: ${numberText(runs)} running${has}`;
 }
 
+/** Why what waits cannot begin. */
+export function hindranceTexts(view: QueueView): readonly string[] {
+  return [...lackingTexts(view), ...unableTexts(view)];
+}
+
 /** `no worker has gpu, openfoam: mesh cannot begin` */
-export function lackingTexts({ all, shown, workers }: QueueView): readonly string[] {
+function lackingTexts({ all, shown, workers }: QueueView): readonly string[] {
   if (workers === undefined) return [];
   const isShown = (name: string): boolean => shown.some(({ submission }) => submission.name === name);
   return [...lackingEverywhere(all, workers)].flatMap(([capabilities, names]) => {
@@ -163,7 +168,7 @@ export function lackingTexts({ all, shown, workers }: QueueView): readonly strin
 }
 
 /** `mesh cannot begin on node3.4711, node4.1883: --prepare ended with exit status 2` */
-export function unableTexts({ unable }: QueueView): readonly string[] {
+function unableTexts({ unable }: QueueView): readonly string[] {
   const same = new Map<
     string,
     { readonly submission: string; readonly why: string; readonly workers: string[] }

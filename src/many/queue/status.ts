@@ -7,16 +7,7 @@ import { type Seen, stateOfSubmission, type SubmissionState } from '../../model/
 import { formatAge, plural } from '../../model/units.ts';
 import type { QueueBroker, RunningJob } from './broker.ts';
 import { type QueueCommand, refuseOperands } from './command.ts';
-import {
-  doneOf,
-  lackingTexts,
-  look,
-  paceOf,
-  type QueueView,
-  rowTexts,
-  unableTexts,
-  workerText,
-} from './look.ts';
+import { doneOf, hindranceTexts, look, paceOf, type QueueView, rowTexts, workerText } from './look.ts';
 import { QUEUE, QUEUE_STATUS, queueOf } from './options.ts';
 import { addLook, type RateOf } from './rate.ts';
 import { withQueue } from './until-stopped.ts';
@@ -115,8 +106,7 @@ export function linesOf(view: QueueView, { rates, width }: How): readonly string
     ...(rows.length === 0 ? [] : tableLines(needed(rows), rows, width)),
     ...unreadable.map(({ name, why }) => `${name}: cannot be read: ${why}`),
     ...workerLines(view),
-    ...lackingTexts(view),
-    ...unableTexts(view),
+    ...hindranceTexts(view),
     ...(isOne ? detailLines(view) : []),
   ];
 }

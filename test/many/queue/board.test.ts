@@ -8,12 +8,12 @@ import { submission } from './submissions.ts';
 function open(readiness: Readiness = { kind: 'ready' }, ability: Partial<WorkerAbility> = {}) {
   const broker = new MemoryBroker();
   const said: string[] = [];
-  const say = (message: string): void => void said.push(message);
+  const warned: string[] = [];
   const board = new Board({
     broker,
     ability: { capabilities: new Set(), whyNever: () => undefined, ...ability },
     readiness: () => readiness,
-    log: { info: say, warn: say },
+    log: { info: (message) => void said.push(message), warn: (message) => void warned.push(message) },
   });
   /** As the worker does, once a second. */
   const look = async (): Promise<readonly string[]> => {
@@ -21,7 +21,7 @@ function open(readiness: Readiness = { kind: 'ready' }, ability: Partial<WorkerA
     await board.tell();
     return board.inTurn().map(({ name }) => name);
   };
-  return { board, broker, look, said };
+  return { board, broker, look, said, warned };
 }
 
 const NEVER = { kind: 'never', why: '--prepare ended with exit status 2' } as const;
@@ -71,5 +71,13 @@ it('is nothing while it prepares', async () => {
   const { broker, look, said } = open({ kind: 'under-way' });
   broker.submit(submission(), [0]);
   expect(await look()).toEqual([]);
+  expect(said).toEqual([]);
+});
+
+it('is a warning where somebody can mend it', async () => {
+  const { broker, look, said, warned } = open({ ...NEVER, hint: 'look at its log' });
+  broker.submit(submission(), [0]);
+  await look();
+  expect(warned).toEqual(['melt is left to other workers: --prepare ended with exit status 2']);
   expect(said).toEqual([]);
 });
