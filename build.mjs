@@ -4,7 +4,6 @@
 // binaries): they alone are `dependencies` in package.json; what is bundled is a devDependency.
 import { spawnSync } from 'node:child_process';
 import {
-  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -21,11 +20,20 @@ import { fileURLToPath } from 'node:url';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 import { crc32 } from 'node:zlib';
-import { build } from 'esbuild';
+import { build as esbuild } from 'esbuild';
+import { boardUiNotices, noticesOf, packagesIn } from './licences/licences.mjs';
 
 const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 
 const requireHere = createRequire(import.meta.url);
+
+/** What each bundle is made of. */
+const metafiles = [];
+async function build(options) {
+  const result = await esbuild({ ...options, metafile: true });
+  metafiles.push(result.metafile);
+  return result;
+}
 
 // The crash tests build a program of their own: node build.mjs <directory> <module in place of failpoint.ts>.
 const [outdir = 'dist', failpoint] = process.argv.slice(2);
@@ -266,8 +274,6 @@ function putBoard() {
   cpSync(path.join(from, 'dist'), path.join(to, 'dist'), { recursive: true });
   const page = path.join(to, 'dist', 'index.ejs');
   writeFileSync(page, boardPage(readFileSync(page, 'utf8')));
-  // It names the license, and whose it is.
-  copyFileSync(path.join(from, 'package.json'), path.join(to, 'package.json'));
   rmSync(path.join(outdir, 'board'), { recursive: true, force: true });
   renameSync(to, path.join(outdir, 'board'));
   stale.delete('board');
@@ -283,6 +289,15 @@ for (const [name, source] of Object.entries(sources))
   put(`${name}.code`, programFile(source, compiled[name]));
 for (const name of Object.keys(PROCESSES)) put(`${name}.cjs`, await firstFile(name, false));
 putBoard();
+put(
+  'THIRD-PARTY-NOTICES',
+  `capture contains these packages, each under the licence that stands below its name.
+
+${noticesOf([...packagesIn(metafiles), 'node_modules/@bull-board/ui'])}
+The page of @bull-board/ui contains these:
+
+${boardUiNotices()}`,
+);
 
 // Only now: a capture that runs from here must not lose its program in between.
 for (const name of stale) rmSync(path.join(outdir, name), { recursive: true });

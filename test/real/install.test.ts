@@ -10,7 +10,16 @@ import { NEWER_NODES, ROOT, withNode } from './nodes.ts';
 
 const run = promisify(execFile);
 const NODES = [undefined, ...NEWER_NODES];
-const INSTALLED = ['.npmrc', 'bin', 'build.mjs', 'examples', 'package.json', 'package-lock.json', 'src'];
+const INSTALLED = [
+  '.npmrc',
+  'bin',
+  'build.mjs',
+  'examples',
+  'licences',
+  'package.json',
+  'package-lock.json',
+  'src',
+];
 const COMPILERS = ['cc', 'gcc', 'g++', 'c++', 'clang', 'make'];
 
 let dir: string;
