@@ -37,11 +37,13 @@ import { small } from './parts/small.mjs';
 import { start } from './parts/start.mjs';
 import { starts } from './parts/starts.mjs';
 import { worker } from './parts/worker.mjs';
+import { writers } from './parts/writers.mjs';
 
 const PARTS = [
   start,
   latency,
   small,
+  writers,
   large,
   checkpoint,
   burst,
@@ -90,6 +92,10 @@ async function measure() {
   const missing = [...tools.values()].filter(({ missing }) => missing !== undefined);
   for (const { name, missing: program } of missing)
     console.log(`not measured: ${name} (${program} is not installed)`);
+  const parts = PARTS.filter(({ name }) => wantedParts.includes(name));
+  const lacks = ({ needs }) => versions[needs] === NOT_INSTALLED;
+  for (const { name, needs } of parts.filter(lacks))
+    console.log(`not measured: ${name} (${needs} is not installed)`);
   const results = { ...machine(), versions, large: options.large, minutes: 0, parts: [] };
   const server = await startServer();
   for (const signal of ['SIGINT', 'SIGTERM'])
@@ -97,11 +103,7 @@ async function measure() {
       void stopAll().finally(() => process.exit(128 + os.constants.signals[signal]));
     });
   try {
-    for (const part of PARTS.filter(({ name }) => wantedParts.includes(name))) {
-      if (versions[part.needs] === NOT_INSTALLED) {
-        console.log(`not measured: ${part.name} (${part.needs} is not installed)`);
-        continue;
-      }
+    for (const part of parts.filter((one) => !lacks(one))) {
       const settings = {
         rounds: options.rounds === undefined ? part.rounds : Number(options.rounds),
         tools: wantedTools,

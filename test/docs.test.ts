@@ -49,7 +49,16 @@ function namedTests(page: string): readonly Named[] {
 }
 
 /** Folders of test/ that are of no room: whole runs, what they need, and what is not ours. */
-const NO_ROOMS = new Set(['bench', 'e2e', 'examples', 'real', 's3-server', 'support']);
+const NO_ROOMS = new Set([
+  'licences',
+  'bench',
+  'e2e',
+  'examples',
+  'real',
+  's3-server',
+  'simulate',
+  'support',
+]);
 
 it('the tests of a room stand in the folder of its name', () => {
   const folders = TESTS.filter((path) => path.endsWith('.test.ts') && path.includes('/'))

@@ -1,5 +1,7 @@
 // The tasks that the tools of the bench look after: `node task.mjs <what it does> <options as JSON> <log>`. A task writes into
 // the current directory and notes each close, as a line of JSON, in a log that nobody watches.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -14,6 +16,17 @@ const TASKS = {
       await until(startMs + (1000 * n) / options.perSecond);
       result(n, options);
     }
+    await pause(options.restMs ?? 0);
+  },
+  /** `count` results, each of a process of its own that ends with its close, as the steps of a shell script are. */
+  writers: async (options) => {
+    const startMs = clockMs();
+    const ends = [];
+    for (let n = 0; n < options.count; n += 1) {
+      await until(startMs + (1000 * n) / options.perSecond);
+      ends.push(writtenByProcess(n, options));
+    }
+    await Promise.all(ends);
     await pause(options.restMs ?? 0);
   },
   /** As fast as the disk takes them. */
@@ -90,6 +103,15 @@ if (isMainThread) {
 
 function result(n, { kind, sizeBytes }) {
   write(`r${String(n).padStart(6, '0')}.dat`, { kind, seed: n + 1, sizeBytes });
+}
+
+async function writtenByProcess(n, { kind, sizeBytes }) {
+  const state = { kind, seed: n + 1, sizeBytes };
+  const name = `r${String(n).padStart(6, '0')}.dat`;
+  const writer = spawn('sh', ['-c', `cat > ${name}`], { stdio: ['pipe', 'inherit', 'inherit'] });
+  writer.stdin.end(Buffer.concat([...blocks(state)].map((block) => Buffer.from(block))));
+  await once(writer, 'exit');
+  note({ event: 'close', name, ...state, nlink: 1 });
 }
 
 function write(name, state) {

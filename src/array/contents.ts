@@ -1,6 +1,6 @@
 // What is stored of one index, as its records together say: for the commands that show or check all of it.
 import { generationName, type History, unionOf } from '../model/checkpoint/history.ts';
-import type { Generation, StoredFile } from '../model/format/records.ts';
+import type { Generation, LeftFile, StoredFile } from '../model/format/records.ts';
 import type { RecordListing } from '../records/list.ts';
 import { readAhead } from '../model/waiting.ts';
 import { detailsIn, type IndexDetails, partialsThere, READS_AT_ONCE } from './details.ts';
@@ -17,6 +17,8 @@ export interface Contents extends IndexDetails {
   readonly otherResults: readonly StoredFile[];
   /** What killed attempts have left half-written, as far as it is still there: a later attempt may have deleted it. */
   readonly partials: readonly StoredFile[];
+  /** What is not stored, as the newest record says that tells what is. */
+  readonly left: readonly LeftFile[];
 }
 
 /** A request for each attempt, list segment and half-written result, and for checkpoint files of earlier attempts. */
@@ -34,6 +36,7 @@ export async function contentsIn(
     results: byPath(history.results.values()),
     otherResults: byPath(history.foreignResults.values()),
     partials: byPath(await partialsThere(place, history.partials, signal)),
+    left: byPath(details.attempts.findLast(({ record }) => record.seq > 0)?.record.left ?? []),
   };
 }
 

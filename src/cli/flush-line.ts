@@ -38,8 +38,9 @@ and only appended to, are stored as far as they are written. Other open files ar
 
 Call it in the scripts of a task, between steps. It vouches for what was closed: that stays good
 however the task ends, so call it only if the step before has ended well. It finds capture by
-CAPTURED_SOCKET, which capture sets for the task. It takes all options of a run; those that are not
-here mean nothing to it.
+CAPTURED_SOCKET, which capture sets for the task. A script that calls it works without capture, too:
+outside a run it says that nothing is stored, and exits 0. It takes all options of a run; those that
+are not here mean nothing to it.
 
 Options:
   --timeout <duration>  the longest wait: ms, s, m, h, d (default: 30s, with --ping 5s)
@@ -51,9 +52,10 @@ Options:
   -V, --version         the version of capture
 
 Exit status:
-    0  all is durable and recorded; stderr says what is still missing from a set of checkpoints
+    0  all is durable and recorded; stderr says what is still missing from a set of checkpoints.
+       Also outside a run, without --strict and --ping
    64  an option is wrong
-   69  nobody answers at the socket, or no socket is named
+   69  nobody answers at the socket; or no socket is named, in a run or with --strict or --ping
    74  not in time: stderr says what is not stored, and why
 
 Examples:
@@ -75,7 +77,9 @@ type FlushLine =
       readonly socket: string;
     }
   /** Nobody said where. */
-  | { readonly kind: 'no-socket' };
+  | { readonly kind: 'no-socket' }
+  /** The same, and nothing hints at a run: the script was started without capture. */
+  | { readonly kind: 'no-run' };
 
 /** `args` are those behind `flush`. A socket is named by `--control`, or by what capture told the task. */
 export function parseFlushLine(args: readonly string[], env: NodeJS.ProcessEnv): FlushLine {
@@ -110,9 +114,10 @@ export function parseFlushLine(args: readonly string[], env: NodeJS.ProcessEnv):
   const socket = given.get('--control') ?? env[source ?? ''] ?? '';
   if (source !== undefined) mistakes.push(...socketMistakes(socket, source));
   if (mistakes.length > 0) return { kind: 'mistakes', mistakes };
-  return source === undefined
-    ? { kind: 'no-socket' }
-    : { kind: 'ask', ping, strict: given.has('--strict'), timeoutMs, socket };
+  const strict = given.has('--strict');
+  if (source !== undefined) return { kind: 'ask', ping, strict, timeoutMs, socket };
+  const isInRun = env['CAPTURED_RUN'] !== undefined;
+  return { kind: isInRun || ping || strict ? 'no-socket' : 'no-run' };
 }
 
 function timeoutOf(text: string | undefined, ping: boolean, mistakes: Mistake[]): number {

@@ -60,6 +60,9 @@ async function main(): Promise<ExitStatus> {
     case 'no-socket':
       say('no control socket is named: CAPTURED_SOCKET is not set', 'error', { hint: NO_SOCKET });
       return EXIT.unavailable;
+    case 'no-run':
+      say('capture flush: no capture runs this, so nothing is stored', 'warn');
+      return EXIT.ok;
     case 'ask':
       return flush(line);
   }

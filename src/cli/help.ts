@@ -60,7 +60,7 @@ const STATUSES: Readonly<Record<CommandName, string>> = {
    66  an input is neither here nor in the store (nothing was started)
    69  the store cannot be used, or no recorded checkpoint can be restored (nothing was started)
    70  capture itself failed
-   74  the task succeeded, but something that it closed is not stored
+   74  the task succeeded, but something that was closed is not stored
    75  preempted: run me again (--preempted-status)
    76  another attempt has taken this index over: do not run me again
   126  the task cannot be executed

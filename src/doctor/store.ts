@@ -5,7 +5,7 @@ import { clockMs } from '../native/clock.ts';
 import { TASKS_PREFIX } from '../model/format/keys.ts';
 import { reasonOf } from '../model/errors.ts';
 import { formatMs } from '../model/units.ts';
-import { type Access, type Store, StoreError } from '../store/contract/store.ts';
+import { ABSENT, exactly, type Access, type Store, StoreError } from '../store/contract/store.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 import { measure } from './throughput.ts';
 
@@ -56,6 +56,7 @@ export async function* examineStore(asked: StoreExam): AsyncGenerator<Finding> {
     yield put;
     if (put.level === 'fail') return;
     yield await createAgain(exam);
+    yield await replace(exam);
     yield await get(exam);
     yield await copy(exam);
     yield await clock(exam);
@@ -121,8 +122,8 @@ function create(exam: Exam): Promise<Finding> {
   const { store, body, signal } = exam;
   return tried('put', async () => {
     const meta = { push: randomUUID() };
-    const outcome = await store.put(exam.key('probe'), body, { meta, ifAbsent: true, signal });
-    if (outcome === 'stored') return ok('put', 'objects can be created');
+    const outcome = await store.put(exam.key('probe'), body, { meta, precondition: ABSENT, signal });
+    if (outcome.kind === 'stored') return ok('put', 'objects can be created');
     return fail(
       'put',
       'a new object is said to exist already',
@@ -136,12 +137,29 @@ function createAgain(exam: Exam): Promise<Finding> {
   const { store, body, signal } = exam;
   return tried('create-only put', async () => {
     const meta = { push: randomUUID() };
-    const outcome = await store.put(exam.key('probe'), body, { meta, ifAbsent: true, signal });
-    if (outcome === 'exists') return ok('create-only put', 'an object that is there is not replaced');
+    const outcome = await store.put(exam.key('probe'), body, { meta, precondition: ABSENT, signal });
+    if (outcome.kind === 'exists') return ok('create-only put', 'an object that is there is not replaced');
     return fail(
       'create-only put',
       'the store ignores it (If-None-Match): two attempts of one index could not be told apart',
       'use a store with create-only puts, or --unfenced if your scheduler never starts an index twice',
+    );
+  });
+}
+
+/** No failure either way: without the condition only an attempt that has stalled could do harm. */
+function replace(exam: Exam): Promise<Finding> {
+  const { store, body, signal } = exam;
+  const check = 'replacing put';
+  return tried(check, async () => {
+    const key = exam.key('probe');
+    const precondition = exactly(await store.head(key, signal));
+    await store.put(key, body, { meta: { push: randomUUID() }, precondition, signal });
+    if (await store.replacesAtomically(signal))
+      return ok(check, 'one that is late, or of a stalled attempt, is refused');
+    return ok(
+      check,
+      'one of a stalled attempt cannot be refused: it could replace the result of a later one',
     );
   });
 }

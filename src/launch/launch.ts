@@ -5,12 +5,13 @@ import { CaptureError } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import { compileManifest } from '../model/file/manifest.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
-import type { TaskEnd } from '../model/format/messages.ts';
+import type { OutputsFrom, TaskEnd } from '../model/format/messages.ts';
 import type { Settings } from '../model/format/settings.ts';
 import { SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { adoptRunnersClock } from '../native/clock.ts';
 import { nextByteOf } from '../native/open-files.ts';
+import { childFaultsOf } from '../native/proc-reader.ts';
 import { sendSignal, setOpenFilesLimit, signalAtDeathOf } from '../native/processes.ts';
 import { ownEnvironment } from '../native/start.ts';
 import { blockable, type Inherited, readInherited } from './inherited.ts';
@@ -78,12 +79,19 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const { sidecarEntry: entry, startedSidecar: started } = options;
   const ownChildren = new Set(started?.child.pid === undefined ? [] : [started.child.pid]);
   const orphans = adoptOrphans(ownChildren);
-  const outputsFrom =
-    settings.outputLimitBytes === undefined
-      ? undefined
-      : ([nextByteOf(process.pid, 1), nextByteOf(process.pid, 2)] as const);
+  const outputsFrom = settings.outputLimitBytes === undefined ? undefined : outputsNow();
   const shared = process.env[SIDECAR_VARIABLE];
-  const sidecar = new SidecarProcess({ entry, started, shared, settings, outputsFrom, ownChildren });
+  const launcherFaults = (): number | undefined =>
+    supervision.hasTaskEnded ? undefined : childFaultsOf(process.pid);
+  const sidecar = new SidecarProcess({
+    entry,
+    started,
+    shared,
+    settings,
+    outputsFrom,
+    launcherFaults,
+    ownChildren,
+  });
   const say: LaunchOptions['say'] = (line, level, fields) =>
     options.say(line, level, { attempt: sidecar.attempt(), ...fields });
   const tell: SidecarProcess['tell'] = (message) => sidecar.tell(message);
@@ -120,6 +128,10 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
     orphans.close();
     workdir.close();
   }
+}
+
+function outputsNow(): OutputsFrom {
+  return [nextByteOf(process.pid, 1), nextByteOf(process.pid, 2)];
 }
 
 /** The pid of the `capture array` that has started us. */

@@ -31,6 +31,8 @@ export interface SidecarOptions {
   readonly shared: string | undefined;
   readonly settings: Settings;
   readonly outputsFrom: OutputsFrom | undefined;
+  /** As in the message `start`. */
+  readonly launcherFaults: () => number | undefined;
   /** Running children that we started ourselves; kept up to date here. */
   readonly ownChildren: Set<number>;
 }
@@ -107,7 +109,7 @@ export class SidecarProcess {
       this.#link = undefined;
       if (!this.#isOver) this.#lost(gone, events);
     });
-    const { settings, outputsFrom } = this.#options;
+    const { settings, outputsFrom, launcherFaults } = this.#options;
     // Its own environment is the runner's.
     const env =
       this.#shared !== undefined && settings.verify !== undefined ? withoutShim(process.env) : undefined;
@@ -117,6 +119,7 @@ export class SidecarProcess {
       attempt: this.#attempt,
       clockOffsetMs: clockOffsetMs(),
       outputsFrom,
+      launcherFaults: this.#attempt === undefined ? undefined : launcherFaults(),
       env,
     });
     for (const message of this.#told.values()) link.send(message);

@@ -92,6 +92,10 @@ export class Supervision {
     return this.#lastCall;
   }
 
+  get hasTaskEnded(): boolean {
+    return this.#early === undefined && this.#task === undefined;
+  }
+
   get isFenced(): boolean {
     return this.#isFenced;
   }

@@ -69,13 +69,11 @@ export class ArraySource implements TaskSource {
   async ended(slot: Slot, end: SlotEnd, tooLarge: TooLarge | undefined): Promise<void> {
     const { plan, scratch } = this.#options;
     const { index } = slot;
-    // No retry gives it more memory.
-    const kind = tooLarge === undefined || end.kind === 'done' ? end.kind : 'not-started';
     this.#note(slot, end);
-    const why = tooLarge === undefined ? whyOf(end) : tooLargeText(tooLarge);
+    const { kind, why } = this.#judged(index, end, tooLarge);
     // What it has made is not all stored: only its work directory has it.
     const isUnsaved = end.kind !== 'done' && end.kind !== 'fenced' && scratch.isUnsaved(index);
-    if (!isUnsaved && kind !== 'failed' && kind !== 'not-started') await this.#remove(index);
+    if (!isUnsaved && kind !== 'failed' && kind !== 'final') await this.#remove(index);
     if (kind === 'done') this.durations.add(end.runtimeMs);
     const before = plan.halting();
     const fate = plan.ended(index, { ...end, kind });
@@ -88,7 +86,7 @@ export class ArraySource implements TaskSource {
     const { plan, log } = this.#options;
     const atMs = clockMs();
     plan.started(index, atMs);
-    plan.ended(index, { kind: 'not-started', status: EXIT.usage, atMs });
+    plan.ended(index, { kind: 'final', status: EXIT.usage, atMs });
     log.error(`index ${index} cannot run here: ${why}`);
   }
 
@@ -127,6 +125,19 @@ export class ArraySource implements TaskSource {
       seats,
       mayAskAgain: endRules.againStatuses.length > 0 || endRules.doneWhen !== undefined,
     });
+  }
+
+  #judged(
+    index: number,
+    end: SlotEnd,
+    tooLarge: TooLarge | undefined,
+  ): Pick<SlotEnd, 'kind'> & { why: string } {
+    // No retry gives it more memory.
+    if (tooLarge !== undefined)
+      return { kind: end.kind === 'done' ? 'done' : 'final', why: tooLargeText(tooLarge) };
+    if (end.kind !== 'failed' || !this.#options.scratch.isInVain(index))
+      return { kind: end.kind, why: whyOf(end) };
+    return { kind: 'final', why: `${whyOf(end)}, ${NOT_AGAIN}` };
   }
 
   #note({ index, startedMs }: Slot, { status, signal = 0, runtimeMs, outputBytes }: SlotEnd): void {
@@ -191,6 +202,9 @@ export class ArraySource implements TaskSource {
     for (const line of lines) log.info(`  ${index}: ${line}`, { index: String(index) });
   }
 }
+
+/** Its own lines say why. */
+export const NOT_AGAIN = 'and a retry would end the same way';
 
 function whyOf({ status, why }: SlotEnd): string {
   const how =

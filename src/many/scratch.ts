@@ -7,7 +7,7 @@ import path from 'node:path';
 import type { Log } from '../log/log.ts';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
-import { ATTEMPT_FILE, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
+import { ATTEMPT_FILE, IN_VAIN, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
 import { encodePath, showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
 import { tryLock } from '../native/files.ts';
@@ -37,6 +37,8 @@ export interface Scratch {
   remove(index: number): Promise<void>;
   /** A task began there, and nobody has said that all it closed is stored: it may be nowhere else. */
   isUnsaved(index: number): boolean;
+  /** Its sidecar has said that a further attempt would end the same way. */
+  isInVain(index: number): boolean;
   /** What is there stays, also after the end. Returns the names that it has from now on. */
   keep(index: number): readonly string[];
   /** Its next try must not remove what is there: only there it is. Undefined: the task has removed it. */
@@ -117,6 +119,7 @@ function scratchIn(root: string, { lockFd, inMemory, log }: Opened): Scratch {
       await removeAll(logOf(index));
     },
     isUnsaved: (index) => isUnsaved(workdirOf(index)),
+    isInVain: (index) => isInVain(workdirOf(index)),
     keep: (index) => {
       const kept = path.join(root, `${index}${FAILED}`);
       return [moved(workdirOf(index), kept), moved(logOf(index), `${kept}.log`)].filter(
@@ -135,6 +138,14 @@ function scratchIn(root: string, { lockFd, inMemory, log }: Opened): Scratch {
 function isUnsaved(workdir: string): boolean {
   const has = (name: string): boolean => fs.existsSync(path.join(workdir, OWN_DIR, name));
   return has(ATTEMPT_FILE) && !has(SAVED_FILE);
+}
+
+function isInVain(workdir: string): boolean {
+  try {
+    return fs.readFileSync(path.join(workdir, OWN_DIR, SAVED_FILE), 'utf8') === IN_VAIN;
+  } catch {
+    return false;
+  }
 }
 
 function setAside(workdir: string): string | undefined {

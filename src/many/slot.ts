@@ -273,5 +273,5 @@ function kindOf(status: ExitStatus, { preemptedStatus, mayAskAgain, wasTold }: A
   if (status === EXIT.fenced) return 'fenced';
   // Whatever a task that was told to end ends with: it has done what it could.
   if (wasTold || (status === preemptedStatus && mayAskAgain)) return 'again';
-  return REFUSED.has(status) ? 'not-started' : 'failed';
+  return REFUSED.has(status) ? 'final' : 'failed';
 }

@@ -14,7 +14,7 @@ export async function openFile(file: string, text: () => Promise<string>): Promi
       await fs.writeFile(encodePath(temporary), await text());
       await fs.rename(encodePath(temporary), encodePath(file));
     } catch (error) {
-      await fs.rm(encodePath(temporary), { force: true });
+      await fs.rm(encodePath(temporary), { force: true }).catch(() => undefined);
       throw error;
     }
   };
@@ -29,7 +29,8 @@ export async function openFile(file: string, text: () => Promise<string>): Promi
     },
     close: async () => {
       await last.catch(() => undefined);
-      await fs.rm(encodePath(file), { force: true });
+      // What cannot be removed stays, and never ends the run.
+      await fs.rm(encodePath(file), { force: true }).catch(() => undefined);
     },
   };
 }

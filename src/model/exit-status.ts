@@ -11,7 +11,7 @@ export const EXIT = {
   unavailable: 69,
   /** capture itself failed: a bug. */
   internal: 70,
-  /** The task succeeded, but something that it closed is not stored. */
+  /** The task succeeded, but something that was closed is not stored. */
   notStored: 74,
   /** Preempted: run me again. */
   preempted: 75,

@@ -145,6 +145,16 @@ export class ProcReader {
   }
 }
 
+/** Minor faults of the children that this process has waited for. */
+export function childFaultsOf(pid: number): number | undefined {
+  const reader = new ProcReader();
+  try {
+    return reader.read(pid, true)?.childFaults;
+  } finally {
+    reader.close();
+  }
+}
+
 function pidsIn(text: string): readonly number[] {
   return text.split(' ').flatMap((word) => (word === '' ? [] : [Number(word)]));
 }

@@ -2,8 +2,10 @@
 // file is proven unchanged.
 import fs from 'node:fs';
 import os from 'node:os';
+import { sameContentFingerprint, sameFingerprint } from '../model/file/file-state.ts';
 import { newMd5, type Md5 } from '../model/md5.ts';
 import type { WorkDir } from '../native/beneath.ts';
+import { factsOf } from '../native/files.ts';
 import type { Buffers } from './buffers.ts';
 import { encode, partSizeBytes, type Compressor, type Encoded, type Encoding, type Parts } from './encode.ts';
 import {
@@ -43,10 +45,11 @@ export async function readFile(
   outlet: Outlet,
   signal: AbortSignal,
 ): Promise<WorkerAnswer> {
-  const expected = work.kind === 'read' ? work.job.expected : undefined;
-  const rules = { expected, seen, kernelRelease: os.release(), nowMs: Date.now() };
-  const snapshot = openSnapshot(resources.root, work.job.path, rules);
-  if (snapshot.kind !== 'open') return snapshot;
+  const { expected, held } = work.kind === 'read' ? work.job : {};
+  const rules = { expected, held, seen, kernelRelease: os.release(), nowMs: Date.now() };
+  const opened = openSnapshot(resources.root, work.job.path, rules);
+  if (opened.kind !== 'open') return opened;
+  const snapshot = work.kind === 'read' ? { ...opened, outlivesName: work.job.outlivesName } : opened;
   try {
     const { facts } = snapshot;
     if (smallOnly && isLarge(snapshot)) return { kind: 'large' };
@@ -86,8 +89,10 @@ async function sendCopy(pass: Pass, copy: Copy, spool: BodyHead['spool']): Promi
   try {
     // The copy is proven here and at once. From now on the file may change.
     const obstacle = unmoved(snapshot);
-    if (obstacle !== undefined) return obstacle;
+    if (obstacle !== undefined && !isOnlyRenamed(snapshot)) return obstacle;
     const md5 = await digest(copy.chunks(signal));
+    const late = obstacle && (await provenAgain(pass, md5));
+    if (late !== undefined) return late;
     if (job.baseline?.size === facts.size && job.baseline.md5 === md5)
       return { kind: 'unchanged', md5, facts };
     const encoded = await encode(copy.chunks(signal), encodingOf(pass));
@@ -114,7 +119,7 @@ async function stream(pass: Pass, spool: BodyHead['spool']): Promise<WorkerAnswe
   const md5 = hash.digest();
   // Two passes over one state cannot differ; if they do, the file system hides changes from us.
   const isOther = known !== undefined && known !== md5;
-  const obstacle = unmoved(snapshot) ?? (isOther ? ({ kind: 'moved' } as const) : undefined);
+  const obstacle = isOther ? ({ kind: 'moved' } as const) : await proven(pass, md5);
   if (obstacle !== undefined) {
     outlet.drop(given.last);
     return obstacle;
@@ -128,6 +133,34 @@ function isLarge({ facts: { size } }: Snapshot): boolean {
 
 function encodingOf({ resources: { compressor, buffers }, snapshot, job: { compression } }: Pass): Encoding {
   return { sizeBytes: snapshot.facts.size, compression, compressor, buffers };
+}
+
+type NotProven = { readonly kind: 'writer' | 'moved' };
+
+/** What was read, with this md5, is one state of the file: undefined. */
+async function proven(pass: Pass, md5: string): Promise<NotProven | undefined> {
+  const obstacle = unmoved(pass.snapshot);
+  return obstacle !== undefined && isOnlyRenamed(pass.snapshot) ? provenAgain(pass, md5) : obstacle;
+}
+
+/**
+ * The name was unlinked, replaced or renamed while we read, or the mode changed: that moves the ctime (inode(7)), and
+ * hides what else might have. So the bytes are read once more. If they are the same, and nothing moves meanwhile, what
+ * was read is the state of this moment.
+ */
+async function provenAgain(
+  { resources, snapshot, signal }: Pass,
+  md5: string,
+): Promise<NotProven | undefined> {
+  const now = { ...snapshot, facts: factsOf(snapshot.fd) };
+  const again = await digest(chunksOf(now, resources.buffer, signal));
+  return again === md5 ? unmoved(now) : { kind: 'moved' };
+}
+
+/** Nothing but the ctime has changed. */
+function isOnlyRenamed({ fd, facts }: Snapshot): boolean {
+  const now = factsOf(fd);
+  return sameContentFingerprint(now, facts) && !sameFingerprint(now, facts);
 }
 
 function unmoved(snapshot: Snapshot): { readonly kind: 'writer' | 'moved' } | undefined {

@@ -14,10 +14,20 @@ export type JobCompression =
     }
   | { readonly kind: 'none' };
 
+/** A state of a file that an open descriptor of this process keeps: its name may be gone, or lead elsewhere. */
+export interface HeldState {
+  readonly fd: number;
+  readonly facts: FileFacts;
+}
+
 export interface ReadJob {
   readonly path: RelPath;
   /** Any other state of the file is not wanted: the answer is then `moved`. */
   readonly expected?: Fingerprint;
+  /** Read this open file, whatever stands at the path by now; it stays open until the answer. */
+  readonly held?: HeldState | undefined;
+  /** The state is wanted even if its name goes while it is read: unlinked, or replaced by a rename. */
+  readonly outlivesName?: boolean;
   readonly compression: JobCompression;
   /** Content that is known to be stored: a file that equals it is `unchanged` and gives no body. */
   readonly baseline?: { readonly md5: string; readonly size: number };

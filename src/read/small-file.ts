@@ -48,7 +48,7 @@ export class SmallFiles {
 
   /** As `Workers.read`; `elsewhere` if the file is too large, or on a network file system. */
   async read(job: ReadJob, signal?: AbortSignal): Promise<Reading | NotHere> {
-    const expectedBytes = job.expected?.size ?? 0;
+    const expectedBytes = job.held?.facts.size ?? job.expected?.size ?? 0;
     const stat = this.#lstat(job.path);
     const isRemote = stat !== undefined && this.#devices.isRemote(job.path, stat.dev);
     if (expectedBytes > this.#mostBytes || isRemote) return { kind: 'elsewhere', sizeBytes: expectedBytes };
@@ -115,7 +115,7 @@ export class SmallFiles {
 
   /** What changed so lately that a further change could go unseen is looked at again, once that is past. */
   async #openAtRest(
-    { path, expected }: ReadJob,
+    { path, expected, held }: ReadJob,
     lstat: fs.BigIntStats | undefined,
     signal: AbortSignal | undefined,
   ): Promise<AtRest> {
@@ -123,7 +123,7 @@ export class SmallFiles {
     for (;;) {
       signal?.throwIfAborted();
       if (this.#isClosed) throw new Error(`cannot read ${showPath(path)}: the workers are closed`);
-      const rules = { expected, ...before, kernelRelease: os.release(), nowMs: Date.now() };
+      const rules = { expected, held, ...before, kernelRelease: os.release(), nowMs: Date.now() };
       const opened = openSnapshot(this.#root, path, rules);
       if (opened.kind !== 'fresh') return opened;
       before = { seen: opened.facts };

@@ -6,12 +6,17 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { errnoOf, reasonOf } from '../model/errors.ts';
-import { type FileFacts, type Fingerprint, sameFingerprint } from '../model/file/file-state.ts';
+import {
+  type FileFacts,
+  type Fingerprint,
+  sameContentFingerprint,
+  sameFingerprint,
+} from '../model/file/file-state.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { factsOf, openBeneath, writerState, type WriterState } from '../native/files.ts';
 import type { Buffers } from './buffers.ts';
-import { SnapshotMoved, type Obstacle, type WorkerData } from './reading.ts';
+import { type HeldState, SnapshotMoved, type Obstacle, type WorkerData } from './reading.ts';
 
 /** Before Linux 6.13 two writes within one clock tick (up to 10 ms) have one mtime: git's "racy" rule. */
 const RACY_MS = 20;
@@ -26,11 +31,15 @@ export interface Snapshot {
   /** Owned by whoever opened the snapshot. */
   readonly fd: number;
   readonly facts: FileFacts;
+  /** See `ReadJob`. */
+  readonly outlivesName?: boolean | undefined;
 }
 
 export interface SnapshotRules {
   /** Any other state is `moved`. */
-  readonly expected?: Fingerprint;
+  readonly expected?: Fingerprint | undefined;
+  /** Opened in place of what stands at the path. If its content is another by now, that is `moved`. */
+  readonly held?: HeldState | undefined;
   /** The state of an earlier `fresh` answer, `waitMs` ago. */
   readonly seen?: Fingerprint;
   /** What stood at the path a moment ago. */
@@ -49,7 +58,7 @@ export type Opened =
 export function openSnapshot(root: WorkDir, path: RelPath, rules: SnapshotRules): Opened {
   let fd: number;
   try {
-    fd = openBeneath(root, path, rules.lstat);
+    fd = rules.held === undefined ? openBeneath(root, path, rules.lstat) : openAgain(rules.held);
   } catch (error) {
     return obstacleOf(error, path);
   }
@@ -62,11 +71,18 @@ export function openSnapshot(root: WorkDir, path: RelPath, rules: SnapshotRules)
   }
 }
 
+/** Each reading has an open file of its own: a lease is the open file's (fcntl(2)). */
+function openAgain({ fd }: HeldState): number {
+  return fs.openSync(`/proc/self/fd/${fd}`, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+}
+
 function inspect(fd: number, path: RelPath, rules: SnapshotRules): Opened {
   const state = writerState(fd);
   if (state === 'writer') return { kind: 'writer' };
   const facts = factsOf(fd);
   if (rules.expected !== undefined && !sameFingerprint(facts, rules.expected)) return { kind: 'moved' };
+  // Its ctime tells when its name went.
+  if (rules.held !== undefined && !sameContentFingerprint(facts, rules.held.facts)) return { kind: 'moved' };
   const quietMs = quietMsFor(state, rules.kernelRelease);
   const ageMs = rules.nowMs - Number(BigInt(facts.mtimeNs) / 1_000_000n);
   const isQuiet = ageMs >= quietMs || (rules.seen !== undefined && sameFingerprint(facts, rules.seen));
@@ -117,9 +133,11 @@ export async function* chunksOf(
   buffer: Uint8Array,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, undefined> {
-  const { fd, path, facts } = snapshot;
+  const { fd, path, facts, outlivesName } = snapshot;
+  // If only the name has gone, the proof says whether the bytes are one state.
+  const isSame = outlivesName === true ? sameContentFingerprint : sameFingerprint;
   for await (const chunk of chunksBetween(snapshot, { first: 0, end: facts.size }, buffer, signal)) {
-    if (!sameFingerprint(factsOf(fd), facts)) throw new SnapshotMoved(path, false);
+    if (!isSame(factsOf(fd), facts)) throw new SnapshotMoved(path, false);
     yield chunk;
   }
 }

@@ -102,7 +102,8 @@ function workersOf(reader: Reader, { pool, buffers, smallBytes, isShared }: Mean
   pool.enter(reader);
   return {
     read: async (job, signal) => {
-      if (smallBytes === 0) return pool.read(reader, job, job.expected?.size ?? 0, signal);
+      if (smallBytes === 0)
+        return pool.read(reader, job, job.held?.facts.size ?? job.expected?.size ?? 0, signal);
       const reading = await small.read(job, signal);
       return reading.kind === 'elsewhere' ? pool.read(reader, job, reading.sizeBytes, signal) : reading;
     },

@@ -11,6 +11,7 @@ import { OWN_DIR } from '../model/file/manifest.ts';
 import { isInside, type RelPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { absolutePath } from '../native/own-dir.ts';
+import { tidyUp } from '../native/tidy.ts';
 
 /** Where the journal stands. */
 export const JOURNAL: RelPath = `${OWN_DIR}/journal`;
@@ -118,7 +119,7 @@ export function openJournal(root: WorkDir): Journal {
     close: async () => {
       await committing;
       fs.closeSync(fd);
-      if (pending.size === 0) fs.rmSync(absolutePath(root, JOURNAL), { force: true });
+      if (pending.size === 0) tidyUp(() => fs.rmSync(absolutePath(root, JOURNAL), { force: true }));
     },
   };
 }
@@ -148,7 +149,7 @@ function createFile(root: WorkDir): number {
     return fd;
   } catch (error) {
     fs.closeSync(fd);
-    fs.rmSync(path, { force: true });
+    tidyUp(() => fs.rmSync(path, { force: true }));
     throw error;
   }
 }

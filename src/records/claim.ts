@@ -7,7 +7,7 @@ import { type KeyScope, recordKey } from '../model/format/keys.ts';
 import { type CaptureRecord, parseRecord, RECORD_LIMIT_BYTES } from '../model/format/records.ts';
 import { formatBytes } from '../model/units.ts';
 import { reached } from '../native/failpoint.ts';
-import { type Store, StoreError } from '../store/contract/store.ts';
+import { ABSENT, type Store, StoreError } from '../store/contract/store.ts';
 import { listRecords, listWithClaim, type RecordListing } from './list.ts';
 
 /** More losses in a row than machines could start at once. */
@@ -46,9 +46,9 @@ export async function claimAttempt(options: ClaimOptions): Promise<number> {
     const key = recordKey(scope, attempt, 0, 'started');
     const { text, push } = bodyOf(attempt);
     reached('claim.before-put');
-    const outcome = await store.put(key, Buffer.from(text), { meta: { push }, ifAbsent: true, signal });
+    const outcome = await store.put(key, Buffer.from(text), { meta: { push }, precondition: ABSENT, signal });
     reached('claim.after-put');
-    if (outcome === 'stored' && (await isProven(options, key, text))) {
+    if (outcome.kind === 'stored' && (await isProven(options, key, text))) {
       reached('claim.won');
       return attempt;
     }
@@ -79,7 +79,7 @@ async function isProven(
 ): Promise<boolean> {
   if (store.createsAtomically) return true;
   const isRefused = async (): Promise<boolean> =>
-    (await store.put(key, Buffer.from(text), { meta: {}, ifAbsent: true, signal })) === 'exists';
+    (await store.put(key, Buffer.from(text), { meta: {}, precondition: ABSENT, signal })).kind === 'exists';
   if (unfenced || (await isRefused())) return (await readText(store, key, signal)) === text;
   throw new CaptureError(
     EXIT.unavailable,

@@ -2,10 +2,11 @@
 // other. Each holds all that the attempt knows, so the newest one is enough. What is stored needs no push: it is the
 // baseline of its path.
 import pLimit from 'p-limit';
-import type { History, WholeRecord } from '../model/checkpoint/history.ts';
+import { generationName, type History, type WholeRecord } from '../model/checkpoint/history.ts';
 import { prunableRecords } from '../model/checkpoint/retention.ts';
 import { type KeyScope, recordKey } from '../model/format/keys.ts';
 import {
+  type Behind,
   type CaptureRecord,
   type Generation,
   isLast,
@@ -20,7 +21,7 @@ import { storedFileRow } from '../model/packed/stored-file-row.ts';
 import type { RelPath } from '../model/path.ts';
 import { whileLinked } from '../model/waiting.ts';
 import { reached } from '../native/failpoint.ts';
-import type { Store } from '../store/contract/store.ts';
+import { ABSENT, type Store } from '../store/contract/store.ts';
 import type { Fence, Tidy } from './claim.ts';
 
 /** What every record of the attempt says. */
@@ -83,6 +84,9 @@ export interface LedgerOptions {
   readonly paths?: Paths;
 }
 
+/** A record has a limit. Those that one does not name are found by their keys, until the last one names all. */
+const MOST_PARTIALS = 10_000;
+
 export interface RecordExtra {
   readonly left?: readonly LeftFile[];
   readonly end?: CaptureRecord['end'];
@@ -95,7 +99,8 @@ export class Ledger {
   #segments: string[];
   readonly #results: PathMap<StoredFile>;
   readonly #kept: Map<string, number>;
-  readonly #partials: StoredFile[] = [];
+  /** By path, oldest first. */
+  readonly #partials = new Map<string, StoredFile[]>();
   #generations: readonly Generation[];
   #seq: number;
   #written: string[] = [];
@@ -106,10 +111,12 @@ export class Ledger {
   restored: string | undefined;
   /** The last record says that sets are deleted. */
   pruned: true | undefined;
+  /** Says, for each record, whether what a set of this attempt was ahead of has its name by now. */
+  isNamed: (behind: Behind) => boolean = () => false;
   /** What the attempt has used, asked for each record. */
   used: (() => CaptureRecord['resources']) | undefined;
-  /** Pushes that no record names yet, each with its path. */
-  readonly #unrecorded = new Map<string, string>();
+  /** Objects that no record names yet. A copy has the push id of what it was made of, so the key counts, too. */
+  readonly #unrecorded = new Map<string, StoredFile>();
 
   /**
    * Goes on with the results of the history. `firstSeq` is 1 after a claim; a restarted sidecar goes on after its own
@@ -122,6 +129,9 @@ export class Ledger {
     this.#results = options.history.results;
     this.#kept = new Map(options.history.kept);
     this.#generations = options.history.generations;
+    // What a sidecar of this attempt that died had staged.
+    for (const file of options.history.partials)
+      if (file.attempt === options.facts.attempt) this.#addPartial(file);
     const segmented = new PackedMap(storedFileRow(options.facts.scope.index), options.paths);
     for (const file of options.base?.results ?? []) segmented.set(file.path, file);
     for (const { path } of options.base?.record.results ?? []) segmented.delete(path);
@@ -156,20 +166,44 @@ export class Ledger {
   noteResult(file: StoredFile): void {
     this.#results.set(file.path, file);
     this.#inline.set(file.path, file);
-    this.#unrecorded.set(file.push, file.path);
+    this.#unrecorded.set(idOf(file), file);
   }
 
-  /** What a death left of a result; `published` is true when it stood under the result's own key. */
-  notePartial(file: StoredFile, published: boolean): void {
-    this.#partials.push(file);
-    if (!published) return;
+  /** An object beside the result's own: a death may have closed it. */
+  notePartial(file: StoredFile): void {
+    this.#addPartial(file);
+    this.#unrecorded.set(idOf(file), file);
+    if (this.#results.get(file.path)?.push !== file.push) return;
     this.#results.delete(file.path);
     this.#inline.delete(file.path);
   }
 
-  /** True when a record names this very push. */
-  isRecorded({ push }: Pick<StoredFile, 'push'>): boolean {
-    return !this.#unrecorded.has(push);
+  /** Of this attempt, oldest first. */
+  partialsOf(path: string): readonly StoredFile[] {
+    return this.#partials.get(path) ?? [];
+  }
+
+  /** The end of the task found nothing against it. */
+  clearPartial({ path, push }: StoredFile): void {
+    const cleared = this.partialsOf(path).map((one) =>
+      one.push === push ? { ...one, suspect: undefined } : one,
+    );
+    this.#partials.set(path, cleared);
+  }
+
+  /** The result has its good name, with the content of `until` or newer: the next record names no older ones. */
+  dropPartials(path: string, until?: StoredFile): readonly StoredFile[] {
+    const all = this.#partials.get(path) ?? [];
+    const at = until === undefined ? all.length : all.findIndex(({ push }) => push === until.push) + 1;
+    if (at === all.length) this.#partials.delete(path);
+    else this.#partials.set(path, all.slice(at));
+    for (const file of all.slice(0, at)) this.#unrecorded.delete(idOf(file));
+    return all.slice(0, at);
+  }
+
+  /** True when a record names this very object. */
+  isRecorded(file: Pick<StoredFile, 'push' | 'key'>): boolean {
+    return !this.#unrecorded.has(idOf(file));
   }
 
   /** Pushes that no record names yet. */
@@ -178,10 +212,11 @@ export class Ledger {
   }
 
   /** The newest stored content of paths, where no record names it yet. */
-  unrecorded(): readonly Pick<StoredFile, 'path' | 'push'>[] {
-    return [...this.#unrecorded]
-      .map(([push, path]) => ({ path, push }))
-      .filter(({ path, push }) => this.#results.get(path)?.push === push);
+  unrecorded(): readonly StoredFile[] {
+    return [...this.#unrecorded.values()].filter((file) => {
+      const newest = this.#results.get(file.path);
+      return newest !== undefined && idOf(newest) === idOf(file);
+    });
   }
 
   setGenerations(generations: readonly Generation[]): void {
@@ -208,6 +243,7 @@ export class Ledger {
     // Taken now, cleared only when the record is there: a push that ends meanwhile stays unrecorded.
     const named = [...this.#unrecorded.keys()];
     const push = newId();
+    this.#generations = this.#generations.map((one) => this.#withoutNamed(one));
     const record: CaptureRecord = {
       ...runFields(facts),
       kind,
@@ -217,10 +253,11 @@ export class Ledger {
       restored: this.restored,
       segments: [...this.#segments],
       results: [...this.#inline.values()],
-      partials: [...this.#partials],
+      partials: [...this.#partials.values()].flat().slice(isLast(kind) ? 0 : -MOST_PARTIALS),
       kept: Object.fromEntries(this.#kept),
       generations: [...this.#generations],
       pruned: this.pruned,
+      dropped: this.#dropped(),
       left: [...(extra.left ?? [])],
       end: extra.end,
       resources: this.used?.(),
@@ -237,9 +274,13 @@ export class Ledger {
     // First: if the answer is lost, the record may be there all the same, and the next try needs a key of its own.
     this.#seq += 1;
     reached('record.before-put');
-    const outcome = await this.#options.store.put(key, bytes, { meta: { push }, ifAbsent: true, signal });
+    const outcome = await this.#options.store.put(key, bytes, {
+      meta: { push },
+      precondition: ABSENT,
+      signal,
+    });
     reached('record.after-put');
-    if (outcome === 'exists')
+    if (outcome.kind === 'exists')
       throw new Error(`record ${key} exists already: another process writes as this attempt`);
     this.#written.push(key);
   }
@@ -257,11 +298,38 @@ export class Ledger {
     }
   }
 
+  #withoutNamed(generation: Generation): Generation {
+    const { behind = [], attempt } = generation;
+    if (behind.length === 0 || attempt !== this.#options.facts.attempt) return generation;
+    const left = behind.filter((one) => !this.isNamed(one));
+    return left.length === behind.length ? generation : { ...generation, behind: left };
+  }
+
+  /** Records of earlier attempts go on naming what this one has deleted. */
+  #dropped(): string[] | undefined {
+    const { history, facts } = this.#options;
+    const kept = new Set(this.#generations.map(generationName));
+    const gone = history.generations
+      .filter(({ attempt }) => attempt < facts.attempt)
+      .map(generationName)
+      .filter((name) => !kept.has(name));
+    const dropped = [...history.dropped, ...gone];
+    return dropped.length === 0 ? undefined : dropped;
+  }
+
+  #addPartial(file: StoredFile): void {
+    this.#partials.set(file.path, [...(this.#partials.get(file.path) ?? []), file]);
+  }
+
   async #prune(signal?: AbortSignal): Promise<void> {
     const old = prunableRecords(this.#written);
     await this.#options.tidy.delete(old, signal);
     this.#written = this.#written.filter((key) => !old.includes(key));
   }
+}
+
+function idOf({ push, key }: Pick<StoredFile, 'push' | 'key'>): string {
+  return `${push} ${key}`;
 }
 
 /** Content of a file that needs no push. */

@@ -8,7 +8,7 @@ import {
   type LocalState,
   type RestoreRole,
 } from '../model/file/local-policy.ts';
-import type { Companion } from '../model/format/records.ts';
+import type { Companion, Generation } from '../model/format/records.ts';
 import { md5Of } from '../model/md5.ts';
 import { isInside, type RelPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
@@ -91,16 +91,19 @@ async function md5OfSource(
 }
 
 /**
- * The companions that are to be fetched. A local file that begins with the stored bytes stays: it is at least as long
+ * The companions of a set that are to be fetched. A file that is also a result may be in it twice: it comes back as the
+ * member that it is. A local file that begins with the stored bytes stays: it is at least as long
  * as the checkpoint says, and the task cuts it back by itself.
  */
 export async function wantedCompanions(
   root: WorkDir,
-  companions: readonly Companion[],
+  { members, companions }: Pick<Generation, 'members' | 'companions'>,
   signal: AbortSignal,
 ): Promise<readonly Source[]> {
+  const paths = new Set(members.map(({ path }) => path));
   const wanted: Source[] = [];
   for (const companion of companions) {
+    if (paths.has(companion.path)) continue;
     // oxlint-disable-next-line no-await-in-loop -- one core hashes one file after the other
     if (!(await beginsAsStored(root, companion, signal))) wanted.push(sourceOfCompanion(companion));
   }

@@ -17,6 +17,8 @@ export interface SidecarOptions {
   readonly standalone?: boolean;
   /** The pid of the process that the task descends from; undefined: nobody knows which processes are the task's. */
   readonly launcher?: number | undefined;
+  /** As in the message `start`. */
+  readonly launcherFaults?: number | undefined;
   /** Of the launcher's descriptors; set if the task's output is to be stored. */
   readonly outputsFrom?: OutputsFrom | undefined;
   readonly log: Log;

@@ -125,7 +125,7 @@ export class Life {
     }
   }
 
-  async #start({ settings, attempt, outputsFrom, env }: Start): Promise<void> {
+  async #start({ settings, attempt, outputsFrom, launcherFaults, env }: Start): Promise<void> {
     const { launcher, stderr, shared, tell } = this.#options;
     if (attempt !== undefined) lowerPriority(); // the task is at work already
     try {
@@ -137,6 +137,7 @@ export class Life {
         settings,
         attempt,
         launcher,
+        launcherFaults,
         outputsFrom,
         log,
         caller: { env: env ?? OURSELVES.env, stderr },
@@ -182,7 +183,7 @@ export class Life {
   ): Promise<void> {
     if (this.#isFinishing || this.#sidecar === undefined) return;
     this.#isFinishing = true;
-    const { status, isSaved, last } = await this.#sidecar.finish({
+    const { status, isSaved, isInVain, last } = await this.#sidecar.finish({
       end: taskEnd,
       preempted: how.preempted ?? false,
       signalledAtMs: undefined,
@@ -192,7 +193,7 @@ export class Life {
       seen: how.seen,
       usage: how.usage,
     });
-    if (isSaved && this.#place !== undefined) markSaved(this.#place);
+    if (isSaved && this.#place !== undefined) markSaved(this.#place, isInVain);
     await this.#notices?.done();
     await this.#release();
     // A start that failed stored nothing, so there is nothing to sum up: the launcher says why it failed.

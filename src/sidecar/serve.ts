@@ -18,6 +18,7 @@ import { adoptRunnersClock } from '../native/clock.ts';
 import { descriptorOf, type Peer, peerOf } from '../native/peer.ts';
 import { lowerPriority } from '../native/priority.ts';
 import { shareOpenFilesAmong } from '../native/processes.ts';
+import { tidyUp } from '../native/tidy.ts';
 import { Life, type Together } from './life.ts';
 import { OURSELVES } from './run/context.ts';
 import { Shared } from './run/shared.ts';
@@ -127,8 +128,9 @@ class Serving {
 
   #exitIfIdle(): void {
     if (!this.#isLeaving || this.#connections.size > 0) return;
-    fs.rmSync(this.#place, { force: true });
-    removeIfEmpty(path.dirname(this.#place));
+    tidyUp(() => fs.rmSync(this.#place, { force: true }));
+    // It was made for the socket, or is the scratch directory of the runner, where others have something.
+    tidyUp(() => fs.rmdirSync(path.dirname(this.#place)));
     process.exit(EXIT.ok);
   }
 
@@ -183,15 +185,6 @@ function stderrOf(launcher: number): number {
     return fs.openSync(`/proc/${launcher}/fd/2`, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY);
   } catch {
     return OURSELVES.stderr; // a socket, or it is gone
-  }
-}
-
-/** It was made for the socket, or is the scratch directory of the runner. */
-function removeIfEmpty(dir: string): void {
-  try {
-    fs.rmdirSync(dir);
-  } catch {
-    // Others have something there.
   }
 }
 

@@ -104,21 +104,28 @@ interface Running {
 async function open({ options, begun, stops, owned }: Opening): Promise<Running> {
   const { context, restored } = begun;
   owned.add(context.outage, (one) => one.close());
-  const witness = openWitness({ launcher: options.launcher, self: process.pid, token: context.runToken });
+  const { launcher, launcherFaults } = options;
+  const witness = openWitness({ launcher, launcherFaults, self: process.pid, token: context.runToken });
   owned.add(witness, (one) => one?.close());
   const { watcher, listen } = await openWatch(context, witness, options.shared?.spare);
   owned.add(watcher, (one) => one.close());
-  const stages = makeStages({ context, restored, watcher, witness, launcher: options.launcher });
+  const stages = makeStages({ context, restored, watcher, witness, launcher });
   const { files } = stages;
   const isAlone = options.shared?.isMany !== true;
   owned.add(stages, (one) => closeStages(one, isAlone));
   connect(stages);
   context.outage.runs({ waiting: () => files.waiting, onOver: () => files.retryNow() });
-  await scanBaseline(context, { files, restored }, watcher, () => listen(stages));
-  const flush = new Flush(stages);
+  await scanBaseline(context, { files, restored, witness }, watcher, () => listen(stages));
+  const flush = new Flush({ ...stages, staged: stages.results.staged });
   const control = owned.add(await openAnswers(context, flush), (one) => one?.close());
   const outputs = owned.add(await openOutputs(context, options), (one) => one?.close());
-  const stopping = new Stopping({ ...stages, flush, outputs, onDrainTakes: options.onDrainTakes });
+  const stopping = new Stopping({
+    ...stages,
+    staged: stages.results.staged,
+    flush,
+    outputs,
+    onDrainTakes: options.onDrainTakes,
+  });
   owned.add(stopping, (one) => one.close());
   // If a launcher replaces a sidecar, the user has read it already.
   if (options.attempt === undefined || options.standalone === true)
@@ -173,8 +180,9 @@ const IDLE_WITHIN_MS = 5000;
 
 /** `isAlone`: the process ends next. */
 async function closeStages(stages: Stages, isAlone: boolean): Promise<void> {
-  const { files, generations, recorder } = stages;
+  const { files, results, generations, recorder } = stages;
   files.stop();
+  results.staged.close();
   generations.pause();
   if (!isAlone) {
     await recorder.stop();
@@ -185,6 +193,7 @@ async function closeStages(stages: Stages, isAlone: boolean): Promise<void> {
     clearTimeout(timer);
   }
   stages.pressureWatch.close();
+  stages.openCheckpoints.close();
   stages.gauges.close();
   stages.resources.close();
   await stages.live.close();
@@ -203,7 +212,7 @@ async function drain(parts: FinishParts, end: RunEnd): Promise<Finished> {
 /** However this attempt ended, the index is another attempt's now. */
 function endedFenced({ last }: Finished, fenced: AbortSignal): Finished {
   const text = `${String(fenced.reason)}; ${last.text}`;
-  return { status: EXIT.fenced, isSaved: false, last: { ...last, level: 'error', text } };
+  return { status: EXIT.fenced, isSaved: false, isInVain: false, last: { ...last, level: 'error', text } };
 }
 
 /**
@@ -226,6 +235,7 @@ function afterTheEnd({ context, close }: Begun, { end, kind, left }: CaptureReco
     finish: async () => ({
       status: end?.status ?? EXIT.internal,
       isSaved: left.length === 0,
+      isInVain: false,
       last: {
         level: 'info',
         text: `the last record was written, then the sidecar died: local files may be left -> ${context.store.url}`,

@@ -2,6 +2,7 @@
 // happened. Nothing runs until they listen.
 import picomatch from 'picomatch';
 import { type ClosedEvent, sameFingerprint } from '../model/file/file-state.ts';
+import { isGood } from '../model/checkpoint/restore-order.ts';
 import { rolesToStore } from '../model/file/manifest.ts';
 import type { RelPath } from '../model/path.ts';
 import { factsBeneath } from '../native/files.ts';
@@ -12,6 +13,7 @@ import type { Witness } from '../watch/witness.ts';
 import { Checkpoints } from './checkpoints/checkpoints.ts';
 import { Companions } from './checkpoints/companions.ts';
 import { Generations } from './checkpoints/generations.ts';
+import { OpenCheckpoints } from './checkpoints/open-checkpoints.ts';
 import { OpenResults } from './checkpoints/open-results.ts';
 import { Gauges } from './disk/gauges.ts';
 import { LiveNumbers } from './disk/live-numbers.ts';
@@ -32,6 +34,7 @@ export type Stages = Omit<FinishParts, 'window' | 'outputs'> & {
   readonly live: LiveNumbers;
   readonly pressureWatch: PressureWatch;
   readonly unsaved: Unsaved;
+  readonly openCheckpoints: OpenCheckpoints;
 };
 
 export interface StagesOptions {
@@ -44,26 +47,12 @@ export interface StagesOptions {
 }
 
 export function makeStages({ context, restored, watcher, witness, launcher }: StagesOptions): Stages {
-  const { settings, manifest, root, now, paths, places } = context;
+  const { settings } = context;
   const suspects = new Map<RelPath, Doubt>();
   const results = new Results(context);
   const checkpoints = new Checkpoints(context);
   for (const { file, facts } of restored.members) checkpoints.noteRestored(file, facts);
-  const files = new Files({
-    paths,
-    places,
-    push: pusherOf({ context, checkpoints, results, suspects }),
-    rolesOf: (path) => rolesToStore(manifest.rolesOf(path)),
-    replaces: (path) => results.replaces(path),
-    sizeOf: (path) => factsBeneath(root, path)?.size ?? 0,
-    catchUp: (path) => watcher.catchUp(path),
-    isStill: (path, state) => {
-      const facts = factsBeneath(root, path);
-      return facts !== undefined && sameFingerprint(facts, state);
-    },
-    now,
-    signal: context.signal,
-  });
+  const files = filesOf({ context, results, checkpoints, watcher });
   const reclaims = new Reclaims(context, results);
   const recorder = new Recorder(context, async () => {
     await results.deleteObsolete();
@@ -74,12 +63,11 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
   const gauges = new Gauges(context, results);
   const resources = new ResourceWatch(context, launcher);
   const live = new LiveNumbers(context, { gauges, resources });
-  const unsaved = new Unsaved(context, { files, watcher });
+  const unsaved = new Unsaved(context, { files, watcher, staged: results.staged });
   const openResults = new OpenResults({
     context,
     unsaved,
     files,
-    suspects,
     witness,
     restored: restored.generation,
   });
@@ -90,17 +78,45 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
     checkpoints,
     companions,
     drainEvents: () => watcher.drainNow(),
-    behind: () => unsaved.behind(),
+    behind: (moment) => unsaved.behind(moment),
     isLast: lastMatcher(settings.checkpointLast),
-    restored: restored.members.map(({ file }) => file.path),
+    // Only a good set says what a whole one holds.
+    restored:
+      restored.generation !== undefined && isGood(restored.generation)
+        ? restored.members.map(({ file }) => file.path)
+        : [],
     onCommitted: () => {
       gauges.committed();
       recorder.due();
       pressureWatch.changed();
     },
   });
+  const committed = (): number => generations.commits.count;
+  const openCheckpoints = new OpenCheckpoints({ context, unsaved, files, committed });
   const stages = { files, results, checkpoints, companions, openResults, generations, recorder, reclaims };
-  return { context, watcher, suspects, unsaved, pressureWatch, gauges, live, resources, ...stages };
+  const watches = { pressureWatch, gauges, live, resources, openCheckpoints };
+  return { context, watcher, suspects, unsaved, ...watches, ...stages };
+}
+
+type FilesParts = Pick<Stages, 'context' | 'results' | 'checkpoints' | 'watcher'>;
+
+function filesOf({ context, results, checkpoints, watcher }: FilesParts): Files {
+  const { manifest, root, now, paths, places } = context;
+  return new Files({
+    paths,
+    places,
+    push: pusherOf({ context, checkpoints, results }),
+    rolesOf: (path) => rolesToStore(manifest.rolesOf(path)),
+    sizeOf: (path) => checkpoints.held.of(path)?.facts.size ?? factsBeneath(root, path)?.size ?? 0,
+    covers: (path) => checkpoints.held.of(path)?.closes,
+    catchUp: (path) => watcher.catchUp(path),
+    isStill: (path, state) => {
+      const facts = factsBeneath(root, path);
+      return facts !== undefined && sameFingerprint(facts, state);
+    },
+    now,
+    signal: context.signal,
+  });
 }
 
 function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
@@ -109,21 +125,27 @@ function lastMatcher(pattern: string | undefined): (path: RelPath) => boolean {
 
 /** Who is told when a file changes; from now on the clocks of companions and records run. */
 export function connect({ context, files, gauges, live, ...stages }: Stages): void {
-  const { generations, recorder, pressureWatch } = stages;
+  const { generations, recorder, results, pressureWatch } = stages;
+  const stored = (): void => {
+    gauges.stored();
+    recorder.due();
+    pressureWatch.changed();
+  };
   files.listen(({ fileState, before, event }) => {
     gauges.changed(fileState, before);
     live.happened(fileState.role, event);
     if (fileState.role === 'result') {
-      if (event?.kind !== 'stored') return;
-      gauges.stored();
-      recorder.due();
-      pressureWatch.changed();
+      if (event?.kind === 'vouched') results.staged.vouched(fileState.path);
+      if (event?.kind === 'stored') stored();
     } else if (fileState.closes > before.closes) {
       generations.closed(fileState.path, fileState.lastClose?.how ?? 'close', context.now());
     } else if (before.pushing && !fileState.pushing) generations.memberPushed();
   });
+  results.onNamed = stored;
+  context.ledger.isNamed = (one) => results.isNamed(one, files.get(one.path, 'result')?.durable);
   generations.begin();
   recorder.begin();
+  stages.openCheckpoints.begin();
 }
 
 interface Watch {

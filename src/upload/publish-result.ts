@@ -4,14 +4,25 @@ import { keptKey, resultKey, type KeyScope } from '../model/format/keys.ts';
 import type { StoredFile } from '../model/format/records.ts';
 import type { RelPath } from '../model/path.ts';
 import { reached } from '../native/failpoint.ts';
-import { sendFile, type SendJob, type Sender, type Sent } from './send.ts';
+import {
+  ABSENT,
+  exactly,
+  type ObjectHead,
+  type Precondition,
+  type PutOutcome,
+  StoreError,
+} from '../store/contract/store.ts';
+import { sendFile, type SendJob, type Sender, type Sent, type Target } from './send.ts';
+
+/** How often another one may come between our look and our put, before the push is tried again later. */
+const MOST_ROUNDS = 5;
 
 /** What is known to stand under a result's key. */
 export type Prior =
   /** Nothing that we know of: the push only creates. */
   | { readonly kind: 'unknown' }
   /** Our own earlier push, whose bytes the task has seen and gone on from. */
-  | { readonly kind: 'ours'; readonly key: string }
+  | { readonly kind: 'ours'; readonly key: string; readonly tag: string | undefined }
   /**
    * Of an earlier attempt, another task name, or ours and then reclaimed: kept when it differs. `push`: that of
    * the record; undefined when no record that we know names the object.
@@ -29,7 +40,7 @@ export interface ResultJob {
   readonly baseline: { readonly md5: string; readonly size: number } | undefined;
   readonly spoolFirst: boolean;
   readonly onSent?: SendJob['onSent'];
-  readonly isHeld?: SendJob['isHeld'];
+  readonly isStaged?: SendJob['isStaged'];
   /** Highest n of the path's `.~n~` objects that is taken. */
   readonly keptN: number;
 }
@@ -41,49 +52,142 @@ export interface ResultPublisher extends Sender {
 }
 
 export interface PublishedResult {
-  readonly sent: Exclude<Sent, { kind: 'exists' }>;
+  readonly sent: Exclude<Sent, { kind: 'exists' | 'replaced-meanwhile' }>;
   /** An older object was kept under this key, as the path's n-th. */
   readonly kept: { readonly key: string; readonly n: number } | undefined;
   /** The object in the other form (compressed or not): to be deleted once a record names the new one. */
   readonly obsolete: string | undefined;
 }
 
+/**
+ * Stores a result under its name. One that replaces nothing known is one put that only creates. One that replaces our
+ * own is one put over exactly that state. Whatever else stands there is looked at first, and kept if need be.
+ */
 export async function publishResult(
   publisher: ResultPublisher,
   job: ResultJob,
   signal?: AbortSignal,
 ): Promise<PublishedResult> {
+  const { path, baseline, spoolFirst, onSent, isStaged } = job;
+  const keyOf = (compressed: boolean): string => resultKey(path, publisher.scope, compressed);
+  const { done, kept, priors } = await overPrior(
+    publisher,
+    job,
+    (precondition) =>
+      sendFile(publisher, { path, keyOf, baseline, spoolFirst, onSent, isStaged, precondition }, signal),
+    signal,
+  );
+  const key = done.kind === 'stored' ? done.file.key : undefined;
+  return {
+    sent: done,
+    kept,
+    obsolete: key === undefined ? undefined : priors.find((one) => one !== key),
+  };
+}
+
+/** What {@link promoteResult} needs to know. */
+export interface PromoteJob extends Pick<ResultJob, 'path' | 'prior' | 'keptN'> {
+  /** Of the staged object, if this process has put it. */
+  readonly stagedTag?: string | undefined;
+}
+
+export interface Promoted extends Omit<PublishedResult, 'sent'> {
+  readonly file: StoredFile;
+  /** Of the object, for the put that replaces it. */
+  readonly tag: string;
+}
+
+/** The same for a staged object, which gets the name inside the store. */
+export async function promoteResult(
+  publisher: ResultPublisher,
+  job: PromoteJob,
+  staged: StoredFile,
+  signal?: AbortSignal,
+): Promise<Promoted> {
+  const { store, scope } = publisher;
+  const key = resultKey(job.path, scope, staged.compressed);
+  const { push, storedSize: sizeBytes } = staged;
+  const { stagedTag: tag } = job;
+  const source = tag === undefined || sizeBytes === undefined ? undefined : { tag, push, sizeBytes };
+  const { done, kept, priors } = await overPrior(
+    publisher,
+    job,
+    async (preconditionOf) => {
+      const precondition = await preconditionOf({ key, md5: staged.md5 });
+      reached('promote.before');
+      let outcome: PutOutcome;
+      try {
+        outcome = await store.promote(staged.key, key, { precondition, source, signal });
+      } catch (error) {
+        // An earlier try whose answer was lost has done it, if the very object stands there.
+        const there = isMissing(error) ? await store.head(key, signal) : undefined;
+        if (there?.meta['push'] !== push) throw error;
+        outcome = { kind: 'stored', tag: there.tag };
+      }
+      reached('promote.after');
+      return outcome.kind === 'stored' ? outcome : { ...outcome, key };
+    },
+    signal,
+  );
+  const { suspect: _, ...file } = { ...staged, key };
+  return { file, tag: done.tag, kept, obsolete: priors.find((one) => one !== key) };
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof StoreError && error.kind === 'missing';
+}
+
+/** The condition did not hold: somebody else's object stands under this key. */
+interface Refused {
+  readonly kind: 'exists' | 'replaced-meanwhile';
+  readonly key: string;
+}
+
+interface Over<Outcome> {
+  readonly done: Exclude<Outcome, Refused>;
+  readonly kept: PublishedResult['kept'];
+  /** Keys under which content of the result stood before. */
+  readonly priors: readonly string[];
+}
+
+/** Carries out `act` with the condition under which it may replace what stands there, until that holds. */
+async function overPrior<Outcome extends { readonly kind: string }>(
+  publisher: ResultPublisher,
+  job: PromoteJob,
+  act: (preconditionOf: (to: Target) => Promise<Precondition>) => Promise<Outcome>,
+  signal?: AbortSignal,
+): Promise<Over<Outcome>> {
   let prior = job.prior;
   let kept: PublishedResult['kept'];
-  for (;;) {
+  for (let round = 1; ; round += 1) {
     const replaced = prior;
-    const sent: Sent = await sendFile(
-      publisher,
-      {
-        path: job.path,
-        keyOf: (compressed) => resultKey(job.path, publisher.scope, compressed),
-        baseline: job.baseline,
-        spoolFirst: job.spoolFirst,
-        onSent: job.onSent,
-        isHeld: job.isHeld,
-        ifAbsent: replaced.kind === 'unknown',
-        beforeSend: async (md5) => {
-          if (replaced.kind === 'unknown') return;
-          // What we did not push may be a later attempt's, which we slept through.
-          await publisher.passFence(replaced.kind === 'foreign', signal);
-          if (replaced.kind === 'foreign')
-            kept ??= await keepOlder(publisher, job, { prior: replaced, md5 }, signal);
-        },
-      },
-      signal,
-    );
-    if (sent.kind !== 'exists') {
-      const key = sent.kind === 'stored' ? sent.file.key : undefined;
-      const older = prior.kind === 'unknown' ? undefined : prior.key;
-      return { sent, kept, obsolete: key !== undefined && older !== key ? older : undefined };
+    const done = await act(async ({ key, md5 }) => {
+      if (replaced.kind === 'unknown') return ABSENT;
+      // What we did not push may be a later attempt's, which we slept through.
+      await publisher.passFence(replaced.kind === 'foreign', signal);
+      if (replaced.kind === 'ours') {
+        // In the other form, what stands under this key is not known.
+        if (replaced.key !== key) return ABSENT;
+        if (replaced.tag !== undefined) return { kind: 'is', tag: replaced.tag };
+      }
+      const older = await publisher.store.head(replaced.key, signal);
+      if (replaced.kind === 'foreign')
+        kept ??= await keepOlder(publisher, job, { prior: replaced, older, md5 }, signal);
+      return replaced.key === key ? exactly(older) : ABSENT;
+    });
+    if (!isRefused(done)) {
+      const priors = [job.prior, prior].flatMap((one) => (one.kind === 'unknown' ? [] : [one.key]));
+      return { done: done as Exclude<Outcome, Refused>, kept, priors };
     }
-    prior = { kind: 'foreign', key: sent.key, push: undefined, compressed: sent.key.endsWith('.zst') };
+    const { key } = done;
+    if (round === MOST_ROUNDS)
+      throw new StoreError('transient', `${key} was replaced by another each time that it was to be stored`);
+    prior = { kind: 'foreign', key, push: undefined, compressed: key.endsWith('.zst') };
   }
+}
+
+function isRefused(outcome: { readonly kind: string }): outcome is Refused {
+  return outcome.kind === 'exists' || outcome.kind === 'replaced-meanwhile';
 }
 
 /**
@@ -92,12 +196,11 @@ export async function publishResult(
  */
 async function keepOlder(
   publisher: ResultPublisher,
-  job: ResultJob,
-  { prior, md5 }: { readonly prior: Extract<Prior, { kind: 'foreign' }>; readonly md5: string | undefined },
+  job: PromoteJob,
+  { prior, older, md5 }: Replacement,
   signal?: AbortSignal,
 ): Promise<PublishedResult['kept']> {
   const { store, scope } = publisher;
-  const older = await store.head(prior.key, signal);
   if (older === undefined || (md5 !== undefined && older.meta['md5'] === md5)) return undefined;
   // Pushed for this very task by a sidecar that died before it could record it. So it was never reclaimed, and
   // the task itself has gone on from it.
@@ -118,9 +221,21 @@ async function keepOlder(
   }
 }
 
-/** What a record says about a path, as seen by attempt `attempt`. */
-export function priorOf(file: StoredFile | undefined, attempt: number, reclaimed: boolean): Prior {
+interface Replacement {
+  readonly prior: Extract<Prior, { kind: 'foreign' }>;
+  /** What stands there. */
+  readonly older: ObjectHead | undefined;
+  /** Of what is to replace it. */
+  readonly md5: string | undefined;
+}
+
+/** What a record says about a path, as seen by attempt `attempt`. `tag`: of our object, if this process has put it. */
+export function priorOf(
+  file: StoredFile | undefined,
+  attempt: number,
+  { reclaimed, tag }: { readonly reclaimed: boolean; readonly tag: string | undefined },
+): Prior {
   if (file === undefined) return { kind: 'unknown' };
-  if (file.attempt === attempt && !reclaimed) return { kind: 'ours', key: file.key };
+  if (file.attempt === attempt && !reclaimed) return { kind: 'ours', key: file.key, tag };
   return { kind: 'foreign', key: file.key, push: file.push, compressed: file.compressed };
 }

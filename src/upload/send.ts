@@ -14,9 +14,21 @@ import { decodePath, type RelPath } from '../model/path.ts';
 import { beneath, whereabouts, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { fileFacts } from '../native/files.ts';
-import { SnapshotMoved, type JobCompression, type RangeJob, type ReadJob } from '../read/reading.ts';
+import {
+  type HeldState,
+  SnapshotMoved,
+  type JobCompression,
+  type RangeJob,
+  type ReadJob,
+} from '../read/reading.ts';
 import type { Workers } from '../read/workers.ts';
-import type { ObjectMeta, PutOptions, Store } from '../store/contract/store.ts';
+import {
+  ABSENT,
+  type ObjectMeta,
+  type Precondition,
+  type PutOptions,
+  type Store,
+} from '../store/contract/store.ts';
 import { type Bandwidth, within } from './bandwidth.ts';
 import { metered } from './metered.ts';
 
@@ -47,24 +59,40 @@ export interface SendJob {
   readonly baseline: { readonly md5: string; readonly size: number } | undefined;
   /** Anything but this state of the file is not wanted. */
   readonly expected?: Fingerprint;
+  /** The state to send, whatever stands at the path by now. */
+  readonly held?: HeldState | undefined;
+  readonly outlivesName?: boolean;
   readonly spoolFirst: boolean;
   readonly urgent?: ReadJob['urgent'];
-  /** Only create the object; what is there already is reported. */
-  readonly ifAbsent: boolean;
+  /** Of the object. A function is awaited once the content is known to be new, before the first byte leaves. */
+  readonly precondition: Precondition | ((to: Target) => Promise<Precondition>);
   /** The store has so many bytes more. */
   readonly onSent?: PutOptions['onSent'];
-  /** Asked with the state that was read: true if it may be a death's, and is not to be seen before that is known. */
-  readonly isHeld?: (read: FileFacts) => boolean;
-  /** Awaited once the content is known to be new, before the first byte leaves; with its md5 where known. */
-  readonly beforeSend?: (md5: string | undefined) => Promise<void>;
+  /** Asked with the state that was read: true if it may not stand under this key. Then nothing is sent. */
+  readonly isStaged?: (read: FileFacts) => boolean;
+}
+
+export interface Target {
+  readonly key: string;
+  /** Of the content, where it is known before it is sent. */
+  readonly md5: string | undefined;
 }
 
 export type Sent =
-  | { readonly kind: 'stored'; readonly file: StoredFile; readonly fingerprint: FileFacts }
+  | {
+      readonly kind: 'stored';
+      readonly file: StoredFile;
+      readonly fingerprint: FileFacts;
+      /** Of the object, for the put that replaces it. */
+      readonly tag: string;
+    }
   | { readonly kind: 'unchanged'; readonly md5: string; readonly fingerprint: FileFacts }
-  /** `ifAbsent` was asked for and the key is taken. */
+  /** The precondition does not hold. */
   | { readonly kind: 'exists'; readonly key: string }
-  | { readonly kind: 'has-writer' | 'torn' | 'held' | 'gone' }
+  | { readonly kind: 'replaced-meanwhile'; readonly key: string }
+  /** {@link SendJob.isStaged} */
+  | { readonly kind: 'staged' }
+  | { readonly kind: 'has-writer' | 'torn' | 'gone' }
   | { readonly kind: 'refused'; readonly why: string };
 
 /** Reads and sends one file. Throws what the store throws; every state of the file is an outcome. */
@@ -74,6 +102,8 @@ export async function sendFile(sender: Sender, job: SendJob, signal?: AbortSigna
     {
       path: job.path,
       expected: job.expected,
+      held: job.held,
+      outlivesName: job.outlivesName,
       compression: compressionOf(sender, job.path),
       baseline: job.baseline,
       spoolFirst: job.spoolFirst,
@@ -105,15 +135,16 @@ type Body = Extract<Awaited<ReturnType<Workers['read']>>, { kind: 'body' }>;
 async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: AbortSignal): Promise<Sent> {
   // Nobody may be waiting for it yet when the reading fails: the upload reports the failure.
   body.done.catch(() => undefined);
-  if (job.isHeld?.(body.facts) === true) {
+  if (job.isStaged?.(body.facts) === true) {
     await discard(body.parts);
-    return { kind: 'held' };
+    return { kind: 'staged' };
   }
   if (body.spool === 'full') sender.onSpoolFull(job.path, body.facts.size);
   const key = job.keyOf(body.compressed);
   const push = sender.newId();
+  let precondition: Precondition;
   try {
-    await job.beforeSend?.(body.md5);
+    precondition = await preconditionOf(job, { key, md5: body.md5 });
   } catch (error) {
     await discard(body.parts);
     throw error;
@@ -122,12 +153,14 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
   const isLimited = sender.bandwidth?.bytesPerS !== undefined;
   const link = isLimited || body.whole !== undefined ? undefined : sender.link;
   const meter = link && metered(link, body.parts);
+  let tag: string;
   try {
     reached('push.before-put');
     const limited = await within(sender.bandwidth, body.whole ?? meter?.parts ?? body.parts, signal);
     const outcome = await sender.store.put(key, limited, {
       meta: metaOf(sender, push, body.facts, body.md5),
-      ifAbsent: job.ifAbsent,
+      precondition,
+      md5: body.compressed ? undefined : body.md5,
       onSent: (bytes) => {
         meter?.sent(bytes);
         job.onSent?.(bytes);
@@ -136,7 +169,8 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
       signal,
     });
     reached('push.after-put');
-    if (outcome === 'exists') return { kind: 'exists', key };
+    if (outcome.kind !== 'stored') return { kind: outcome.kind, key };
+    tag = outcome.tag;
   } catch (error) {
     if (error instanceof SnapshotMoved) return { kind: 'torn' };
     throw error;
@@ -151,7 +185,11 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     { kind: 'file', key, push, md5, compressed: body.compressed, storedSize },
     facts,
   );
-  return { kind: 'stored', file, fingerprint: facts };
+  return { kind: 'stored', file, fingerprint: facts, tag };
+}
+
+async function preconditionOf({ precondition }: SendJob, to: Target): Promise<Precondition> {
+  return typeof precondition === 'function' ? precondition(to) : precondition;
 }
 
 /** The target and state of a symbolic link; undefined for anything else (the reading finds out what). */
@@ -182,14 +220,14 @@ async function sendLink(
   }
   const key = job.keyOf(false);
   const push = sender.newId();
-  await job.beforeSend?.(md5);
+  const precondition = await preconditionOf(job, { key, md5 });
   const meta = { ...metaOf(sender, push, link.facts, md5), link: '1' };
-  const outcome = await sender.store.put(key, link.target, { meta, ifAbsent: job.ifAbsent, signal });
-  if (outcome === 'exists') return { kind: 'exists', key };
+  const outcome = await sender.store.put(key, link.target, { meta, precondition, md5, signal });
+  if (outcome.kind !== 'stored') return { kind: outcome.kind, key };
   const size = link.target.length;
   const object = { kind: 'link', key, push, md5, compressed: false, storedSize: size } as const;
   const file = { ...storedFile(sender, job.path, object, link.facts), size };
-  return { kind: 'stored', file, fingerprint: link.facts };
+  return { kind: 'stored', file, fingerprint: link.facts, tag: outcome.tag };
 }
 
 interface SegmentJob extends Omit<RangeJob, 'compression'> {
@@ -240,11 +278,11 @@ export async function sendSegment(
       const limited = await within(sender.bandwidth, reading.parts, signal);
       const outcome = await sender.store.put(key, limited, {
         meta: metaOf(sender, push, { ...facts, size }, reading.md5),
-        ifAbsent: true,
+        precondition: ABSENT,
         release: reading.parts.release,
         signal,
       });
-      if (outcome === 'exists') continue;
+      if (outcome.kind !== 'stored') continue;
       const { md5, tail } = await reading.done;
       return { kind: 'stored', first, segment: { key, push, first, size, md5, compressed }, tail, facts };
     } catch (error) {

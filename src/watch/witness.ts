@@ -35,6 +35,11 @@ export interface Witness {
   readonly nextMs: number;
   /** From now on calls `look` when one is due though nothing was closed: an old death must cast no doubt on a close. */
   whenDue(look: () => void): void;
+  /**
+   * True if no process of the task has died between the attempt's beginning and this instant (`performance.now()`). False
+   * if that is not known: without {@link WitnessOptions.launcherFaults}, or if no look has been taken since.
+   */
+  nobodyDiedUntil(atMs: number): boolean;
   /** The task's processes at the last look. */
   pids(): readonly number[];
   close(): void;
@@ -50,7 +55,11 @@ interface TaskProcesses {
 }
 
 /** `launcher` undefined: somebody else runs the task, and nobody knows which processes are its. */
-export type WitnessOptions = Omit<TaskProcesses, 'launcher'> & { readonly launcher: number | undefined };
+export type WitnessOptions = Omit<TaskProcesses, 'launcher'> & {
+  readonly launcher: number | undefined;
+  /** As in the message `start`: what is known of deaths before the first look. */
+  readonly launcherFaults?: number | undefined;
+};
 
 /** Takes the first look. Undefined where nobody can see who closes a file. */
 export function openWitness(options: WitnessOptions, now = () => performance.now()): Witness | undefined {
@@ -65,6 +74,8 @@ export function openWitness(options: WitnessOptions, now = () => performance.now
     return undefined;
   }
   let before = lookAtTask(reader, task, NOBODY);
+  let nobodyDied = hasNobodyDied(before, options);
+  let lookedMs = -Infinity;
   let diedAtMs = -Infinity;
   /** Without a launcher nobody adopts orphans where we look: after one more death some may have gone unseen. */
   let isLost = false;
@@ -75,6 +86,8 @@ export function openWitness(options: WitnessOptions, now = () => performance.now
     const seen = lookAtTask(reader, task, before);
     const hasLauncher = seen.processes.has(task.launcher);
     const evidence = evidenceOf(hasLauncher ? before : without(before, task.launcher), seen);
+    nobodyDied &&= hasLauncher && evidence === 'clean';
+    lookedMs = startMs;
     const news = { hasChanged: hasChanged(before, seen), isRemote: seen.isRemote, pids: living(seen) };
     before = seen;
     due?.looked(news);
@@ -90,6 +103,7 @@ export function openWitness(options: WitnessOptions, now = () => performance.now
       return nextMs;
     },
     judge: look,
+    nobodyDiedUntil: (atMs) => nobodyDied && atMs <= lookedMs,
     whenDue: (take) => {
       due = new DueLooks(take);
     },
@@ -99,6 +113,14 @@ export function openWitness(options: WitnessOptions, now = () => performance.now
       reader.close();
     },
   };
+}
+
+/** Compares the first look with the one that would have been taken before the task was started: of the launcher alone. */
+function hasNobodyDied({ processes, ...first }: Look, { launcher, launcherFaults }: WitnessOptions): boolean {
+  const seen = launcher === undefined ? undefined : processes.get(launcher);
+  if (launcher === undefined || seen === undefined || launcherFaults === undefined) return false;
+  const before = { ...NOBODY, processes: new Map([[launcher, { ...seen, reaped: launcherFaults }]]) };
+  return evidenceOf(before, { ...first, processes }) === 'clean';
 }
 
 /** The launcher itself writes no declared file: its death is none that closes one. */

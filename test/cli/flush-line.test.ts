@@ -38,7 +38,15 @@ describe('capture flush', () => {
     expect(parseFlushLine([], { CAPTURE_CONTROL: '/shared/c', CAPTURED_SOCKET: '' })).toMatchObject({
       socket: '/shared/c',
     });
-    expect(parseFlushLine([], {})).toEqual({ kind: 'no-socket' });
+  });
+
+  it.each([
+    ['a script that is run without capture', [], {}, 'no-run'],
+    ['a task whose capture has no socket', [], { CAPTURED_RUN: 'token' }, 'no-socket'],
+    ['one that wants to be sure', ['--strict'], {}, 'no-socket'],
+    ['a probe', ['--ping'], {}, 'no-socket'],
+  ] as const)('without a socket is, of %s, %j in %j: %s', (_, args, variables, kind) => {
+    expect(parseFlushLine(args, variables)).toEqual({ kind });
   });
 
   it.each([

@@ -25,6 +25,7 @@ const CHECKS = [
   'list',
   'put',
   'create-only put',
+  'replacing put',
   'get',
   'copy',
   'clock',

@@ -140,3 +140,44 @@ it('tells each of those that run at once its own number, for instance that of it
   expect(new Set(slots.slice(0, 2))).toEqual(new Set(['0', '1']));
   expect(new Set(slots)).toEqual(new Set(['0', '1']));
 });
+
+it('counts no index as done whose result exists only as a death left it, and neither does any other command', async () => {
+  const script = `if [ -e state.chk ]; then echo rest >rest.dat; exit 0; fi
+    exec 3>result.dat; echo half >&3; echo 1 >state.chk; kill -KILL $$`;
+  const options = ['--array', '1', ...FILES, '-r', 'rest.dat', '--retries', '1'];
+  const run = array(place, options, ['sh', '-c', script]);
+  expect(await run.status, run.stderr()).toBe(1);
+  expect(run.stderr()).toContain('index 1 has not stored all (exit status 74)');
+  expect(run.stderr()).toMatch(/ {2}1: .*NOT stored: result\.dat/);
+  expect(run.stderr()).toContain('0 of 1 done, 1 failed');
+  const ask = async (command: string, ...more: readonly string[]): Promise<string> => {
+    const asked = place.capture([command, place.store, '--array', '1', ...more]);
+    expect(await asked.status, asked.stderr()).toBe(1);
+    return asked.stdout() + asked.stderr();
+  };
+  expect(await ask('status')).toContain('failed 74');
+  expect(await ask('status', '--failed', '--format', 'lines')).toBe('1\n');
+  expect(await ask('wait')).toContain('1 index: 1 failed');
+  expect(await ask('verify')).toContain('index 1: result.dat is not stored: ');
+  expect(await ask('gather', path.join(place.dir, 'g'), '--incomplete')).toContain(
+    'result.dat is not stored',
+  );
+});
+
+it.each([
+  ['is in vain when the task does not write it anew', '', 2, 1],
+  ['mends it when the task writes it anew', 'echo whole >result.dat', 2, 0],
+  ['is one of all others when it fails itself', 'exit 3', 4, 1],
+])(
+  'a retry of an index with a result that a death left half-written %s',
+  async (_, second, starts, status) => {
+    const script = `if [ $CAPTURED_ATTEMPT = 1 ]; then sh -c 'exec >result.dat; echo half; kill -KILL $$'; exit 1; fi; ${second}`;
+    const joblog = path.join(place.dir, 'jobs.log');
+    const options = ['--array', '0', '-r', 'result.dat', '--retries', '3', '--joblog', joblog];
+    const run = array(place, options, ['sh', '-c', script]);
+    expect(await run.status, run.stderr()).toBe(status);
+    expect(fs.readFileSync(joblog, 'utf8').trim().split('\n').slice(1)).toHaveLength(starts);
+    const isSaid = run.stderr().includes('(exit status 74), and a retry would end the same way; kept: ');
+    expect(isSaid).toBe(second === '');
+  },
+);

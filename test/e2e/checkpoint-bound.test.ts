@@ -1,5 +1,6 @@
 // The newest committed set is young, whatever the names and the pace; what falls out of it is deleted; and what it is
 // worth is never claimed to be more than is known.
+import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Generation } from '../../src/model/format/records.ts';
 import { TELL_ALL } from '../support/messages.ts';
@@ -26,31 +27,73 @@ async function killed(run: Run): Promise<void> {
 }
 
 describe('a task that never rests', () => {
-  /** Far beyond the test: no pause proves anything. */
+  /** Far beyond the test: no pause shows anything. */
   const restless = ['--checkpoint-settle', '10m', '--task-name', 't'];
+  /** Less than the task rests between two steps. */
+  const PAUSES = ['--checkpoint-settle', '50ms', '--task-name', 't'] as const;
+  const paceOf = (options: readonly string[]): readonly string[] =>
+    options.includes(PAUSES[0]) ? [] : restless;
+  const good = (): readonly Generation[] =>
+    generations().filter(({ instant, incomplete }) => !instant && !incomplete);
   const every = (body: string): string[] => sh(`i=0; while :; do i=$((i+1)); ${body}; sleep 0.1; done`);
 
   it.each([
-    ['one file of a glob', ['-k', '*.chk'], 'echo $i > a.chk'],
-    ['several', ['-k', '*.chk'], 'echo $i > a.chk; echo $i > b.chk'],
-    ['a directory', ['-k', 'state/'], 'mkdir -p state; echo $i > state/a; echo $i > state/b'],
+    ['one file of a glob', ['-k', '*.chk'], 'echo $i > a.chk', 'round'],
+    ['several', ['-k', '*.chk'], 'echo $i > a.chk; echo $i > b.chk', 'round'],
+    ['a directory', ['-k', 'state/'], 'echo $i > state/a; echo $i > state/b', 'round'],
     [
       'names that alternate',
       ['-k', '[ab].chk'],
       'case $((i%2)) in 0) echo $i > a.chk;; *) echo $i > b.chk;; esac',
+      'round',
     ],
-    ['names that are numbered', ['-k', 'm.*.chk', '--newest', '2'], 'echo $i > m.$i.chk'],
+    [
+      'names that are numbered, a pause apart',
+      ['-k', 'm.*.chk', '--newest', '2', ...PAUSES],
+      'echo $i > m.$i.chk',
+      'round',
+    ],
     [
       'a directory for each step',
       ['-k', 'step-*/', '--newest', '2'],
       'mkdir step-$i; echo $i > step-$i/a; echo $i > step-$i/b',
+      'unit',
     ],
-  ])('has proven sets: %s', async (_, options, body) => {
-    const run = place.run([...options, ...restless], every(body));
-    await until(() => generations().length === 2, 'two generations');
-    expect(generations().every(({ instant, incomplete }) => !instant && !incomplete)).toBe(true);
+  ])('has proven sets: %s', async (_, options, body, proof) => {
+    // Of files that are found in a new directory nobody knows the order.
+    fs.mkdirSync(place.at('state'));
+    const run = place.run([...options, ...paceOf(options)], every(body));
+    await until(() => good().length >= 2, 'two good generations', 20_000);
+    expect(new Set(good().map((one) => one.proof))).toEqual(new Set([proof]));
     await killed(run);
   });
+
+  it.each([
+    // More files than are sent at once: the others wait, and their names go meanwhile.
+    [
+      'directories',
+      ['-k', 'step-*/'],
+      'mkdir step-$i; for f in $FILES; do $NEW > step-$i/$f; done; rm -rf step-$((i-2))',
+    ],
+    // Numbered names are one set each where a pause tells so, from the third on.
+    ['files', ['-k', 'ck.*', ...PAUSES], '$NEW > ck.$i; rm -f ck.$((i-2))'],
+    ['one name', ['-k', 'ck'], '$NEW > tmp; mv tmp ck'],
+  ])(
+    'has sets over a link that carries one in many, of which it keeps the newest two: %s',
+    async (_, options, body) => {
+      const NEW = 'head -c 300000 /dev/urandom';
+      const FILES = 'a b c d e f g h i j k l';
+      const link = ['--newest', '1', '--bandwidth', '2MB/s'];
+      const run = place.run([...options, ...link, ...paceOf(options)], every(body), { NEW, FILES });
+      await until(() => (generations()[0]?.generation ?? 0) > 3, 'some sets', 40_000);
+      const areGood = (): boolean =>
+        generations().every(({ instant, incomplete }) => !instant && !incomplete);
+      if (options.includes(PAUSES[0])) await until(areGood, 'only sets of a known order');
+      expect(areGood()).toBe(true);
+      await killed(run);
+    },
+    60_000,
+  );
 
   it('has a set of an instant within ten seconds where nothing proves one, and goes on from it', async () => {
     // `never` is declared, and dates tell nobody what belongs together.
@@ -75,6 +118,16 @@ describe('a task that never rests', () => {
     expect(generations()).toEqual([]);
     await killed(run);
   }, 40_000);
+});
+
+it('a file that can never be stored is asked for once, however many sets need it', async () => {
+  const task =
+    'echo 1 > k; ln -s /etc l; "$B" flush; echo "flush $?"; echo 2 > k; "$B" flush; echo "again $?"';
+  const run = place.run(['-k', 'k', '-k', 'l', '--task-name', 't'], sh(`${task}; sleep 600`), { B: BIN });
+  await run.says(/again \d/);
+  expect(run.stderr().match(/checkpoint l is not stored/g)).toHaveLength(1);
+  expect(generations()).toEqual([]);
+  await killed(run);
 });
 
 describe('a directory that is written file by file', () => {
@@ -130,15 +183,15 @@ describe('a pause in the middle of a known round', () => {
     const run = place.run(
       ['-k', 'a', '-k', 'b', '--checkpoint-settle', '100ms', '--task-name', 't', ...TELL_ALL],
       sh(
-        `for i in 1 2; do echo $i > a; echo $i > b; ${UNTIL_SET}; done; echo 3 > a; sleep 1; echo paused; sleep 600`,
+        `for i in 1 2 3; do echo $i > a; echo $i > b; ${UNTIL_SET}; done; echo 4 > a; sleep 1; echo paused; sleep 600`,
       ),
     );
-    await letGoOn(run, place, 2);
+    await letGoOn(run, place, 3);
     await run.says('paused');
     await killed(run);
     const next = place.run(['-k', 'a', '-k', 'b', '--task-name', 't'], ['cat', 'a', 'b']);
     expect(await next.status, next.stderr()).toBe(0);
-    expect(next.stdout()).toBe('2\n2\n');
+    expect(next.stdout()).toBe('3\n3\n');
   });
 });
 

@@ -56,7 +56,8 @@ describe('a program that is killed in the middle of a write', () => {
     fs.writeFileSync(place.at('go'), '');
     expect(await run.status, run.stderr()).toBe(status);
     expect(place.text('r.dat.0')).toBe('whole\n');
-    expect(place.text('r.dat.0.partial-1')).toBe('tor');
+    const partials = place.keys().filter((key) => key.startsWith('r.dat.0.partial-1'));
+    expect(partials.map((key) => place.text(key))).toEqual(['tor']);
     expect(fs.readFileSync(place.at('r.dat'), 'utf8')).toBe('tor');
     expect(newest()).toBe(true);
     expect(await resumedFrom()).toBe('whole\n');

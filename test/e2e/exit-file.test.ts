@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openPod, told, type Pod } from './pod.ts';
 import { openS3Place } from './s3-place.ts';
-import { openPlace, until, type Place, type Run } from './support.ts';
+import { BIN, openPlace, until, type Place, type Run } from './support.ts';
 
 const EXIT_FILE = ['--exit-file', 'status'];
 
@@ -26,6 +26,14 @@ const say = (text: string): void => {
   fs.renameSync(place.at('status.new'), place.at('status'));
 };
 const watch = (...options: string[]): Promise<Run> => pod.watch([...EXIT_FILE, ...options]);
+
+/** Is stored so long before a signal that the task cannot have died of it. */
+async function storedBefore(path: string, text: string): Promise<void> {
+  write(path, text);
+  await until(() => place.keys().includes(`${path}.0`), 'the result');
+  const atMs = Date.now();
+  await until(() => Date.now() - atMs > 200, 'the time of a signal on its way');
+}
 
 describe('what the exit file says', () => {
   it.each([
@@ -165,16 +173,31 @@ describe('SIGTERM for both containers at once', () => {
 
   it('is not waited for longer than the task has of the grace', async () => {
     const run = await watch('--grace', '3s');
-    write('r.dat', 'result');
+    await storedBefore('r.dat', 'result');
     process.kill(run.pid, 'SIGTERM');
     expect(await run.status).toBe(0);
     expect(told(place).at(-1)).toBe('1 ended');
     expect(place.text('r.dat.0')).toBe('result');
   });
 
+  it('says nothing of how the task ended: what is closed after it replaces no good result', async () => {
+    const run = await watch('--grace', '10m');
+    await storedBefore('r.dat', 'result');
+    process.kill(run.pid, 'SIGTERM');
+    await run.says('waiting for the end of the task');
+    write('r.dat', 'half');
+    process.kill(run.pid, 'SIGINT');
+    expect(await run.status).toBe(74);
+    expect(told(place).at(-1)).toBe('1 ended');
+    expect(place.text('r.dat.0')).toBe('result');
+    const beside = place.keys().filter((key) => key.includes('.partial-1'));
+    expect(beside.map((key) => place.text(key))).toEqual(['half']);
+    expect(run.stderr()).toContain('nobody said how the task ended');
+  });
+
   it('is not waited for when a second one comes', async () => {
     const run = await watch('--grace', '10m');
-    write('r.dat', 'result');
+    await storedBefore('r.dat', 'result');
     process.kill(run.pid, 'SIGTERM');
     await run.says('waiting for the end of the task');
     process.kill(run.pid, 'SIGINT');
@@ -201,6 +224,30 @@ describe('SIGTERM for both containers at once', () => {
     } finally {
       await s3.close();
     }
+  });
+});
+
+describe('without an exit file, what an earlier attempt has left', () => {
+  const end = async (run: Run): Promise<number> => {
+    process.kill(run.pid, 'SIGTERM');
+    return run.status;
+  };
+
+  it('is named, as nobody has closed it again, and deleted once somebody has', async () => {
+    const dies = 'exec >r.dat; echo half; kill -KILL $$';
+    const options = ['--to', place.store, '--task-name', 'pod', '-r', 'r.dat', '--', 'sh', '-c', dies];
+    expect(await place.capture(options).status).toBe(137);
+    expect(place.keys()).toEqual(['r.dat.0.partial-1']);
+    fs.rmSync(place.at('r.dat'));
+    const second = await pod.watch();
+    expect(await end(second), second.stderr()).toBe(74);
+    expect(second.stderr()).toMatch(/NOT stored: r\.dat .*r\.dat\.0\.partial-1/);
+    expect(told(place).at(-1)).toBe('2 ended');
+    const third = await pod.watch();
+    write('r.dat', 'whole');
+    expect(await place.exec([BIN, 'flush', '--control', pod.control]).status).toBe(0);
+    expect(await end(third), third.stderr()).toBe(0);
+    expect(place.keys()).toEqual(['r.dat.0']);
   });
 });
 

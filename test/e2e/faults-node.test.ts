@@ -191,6 +191,22 @@ describe('a work directory that is read-only', () => {
   });
 });
 
+describe('a work directory that turns read-only', () => {
+  it('is taken over by a sidecar that replaces a dead one, and what can be read is stored', async () => {
+    const go = `${place.dir}/go`;
+    const later = run(
+      { tmpfs: { [place.work]: '1m' } },
+      ['-r', 'r.dat'],
+      `exec 3> r.dat; echo result >&3; mount --bind . "$PWD"; mount -o remount,ro,bind "$PWD"
+       exec 3>&-; kill -KILL $(pgrep -P $PPID -f '[s]idecar.cjs'); until [ -e ${go} ]; do sleep 0.02; done`,
+    );
+    await later.says('looked at again');
+    fs.writeFileSync(go, '');
+    expect(await later.status, later.stderr()).toBe(0);
+    expect(place.text('r.dat.0')).toBe('result\n');
+  });
+});
+
 describe('limits of the kernel', () => {
   it.each<[string, NamespaceOptions]>([
     ['no inotify instance', { limits: { max_inotify_instances: 0 } }],

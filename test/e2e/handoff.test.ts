@@ -142,6 +142,9 @@ describe('a watch whose container starts again', () => {
   it('after a SIGTERM begins another attempt: the task may be at work still', async () => {
     const first = await pod.watch();
     write('one.dat', 'one');
+    await until(() => place.keys().includes('one.dat.0'), 'the first result');
+    const atMs = Date.now();
+    await until(() => Date.now() - atMs > 200, 'the time of a signal on its way');
     expect(await term(first)).toBe(0);
     const second = await pod.watch();
     expect(second.stderr()).toContain('attempt 2');

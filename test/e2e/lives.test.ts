@@ -49,6 +49,20 @@ describe('a sidecar that is killed', () => {
     expect(place.keys()).toEqual(members.toSorted());
   });
 
+  it('is replaced by one that stores what can be read, where nothing of its own can be written any more', async () => {
+    const task = `rm -r .capture/reclaim; echo > .capture/reclaim; echo one > r1; echo ready
+      until [ -e go ]; do sleep 0.02; done; echo two > r2`;
+    const run = place.run(['-r', 'r1', '-r', 'r2'], sh(task));
+    await run.says('ready');
+    await replaceSidecar(run);
+    await run.says('looked at again');
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(place.keys().toSorted()).toEqual(['r1.0', 'r2.0']);
+    expect(run.stderr()).toContain('what an earlier start has left stays');
+    expect(run.stderr()).toContain('local files stay');
+  });
+
   it('in a shared work directory is replaced by one that knows its own task, not the one beside it', async () => {
     fs.writeFileSync(place.at('a.dat'), 'staged');
     const start = async (name: string): Promise<Run> => {
@@ -84,6 +98,37 @@ describe('a sidecar that is killed', () => {
     expect(place.text('late.dat.0')).toBe('late\n');
     expect(lastRecord()?.name).toMatch(/^0001-\d+\.done$/);
     expect(lastRecord()?.record.generations[0]?.members).toHaveLength(1);
+  });
+
+  /** Waits without a child, which would end. */
+  const PERL = (before: string): string[] => [
+    'perl',
+    '-e',
+    `$| = 1; ${before}; open(F, '>', 'r.dat'); print F "whole"; close F; print "closed\n";
+      select(undef, undef, undef, 0.02) until -e 'go'; exit 3`,
+  ];
+
+  it.each([
+    ['while no process of the task has died: they are whole', '1', ['r.dat.0']],
+    [
+      'after a process of the task has died: it may have closed them',
+      "system('true')",
+      ['r.dat.0.partial-1'],
+    ],
+    [
+      'while a process of the task is dying or dead',
+      // All that it has open is closed: its end has begun.
+      'pipe(R, W); if (!fork) { exit } close W; <R>',
+      ['r.dat.0.partial-1'],
+    ],
+  ])('is replaced by one that finds files closed %s', async (_, before, stored) => {
+    const run = place.run(['-r', 'r.dat'], PERL(before));
+    await run.says('closed');
+    await replaceSidecar(run);
+    await run.says('looked at again');
+    fs.writeFileSync(place.at('go'), '');
+    expect(await run.status, run.stderr()).toBe(3);
+    expect(place.keys()).toEqual(stored);
   });
 
   it('is replaced by one that counts what both have stored', async () => {
@@ -218,6 +263,9 @@ describe('capture watch', () => {
     fs.writeFileSync(place.at('k.chk'), 'k');
     await until(() => place.keys().length === 2, 'both files');
     fs.writeFileSync(place.at('b.dat'), 'b');
+    // So long before the signal that the task cannot have died of it.
+    const atMs = Date.now();
+    await until(() => Date.now() - atMs > 100, 'the time of a signal on its way');
     process.kill(run.pid, 'SIGTERM');
     expect(await run.status).toBe(0);
     expect(place.text('b.dat.0')).toBe('b');

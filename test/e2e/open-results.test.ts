@@ -74,11 +74,13 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     return run;
   };
 
-  it('a result that was open when all was killed is named at the next start, and when the index is done', async () => {
+  it('a result that was open when all was killed is named at the next start, and at the end: the index is not done', async () => {
     const options = ['-r', 'traj.dat', '-k', 'k.chk'];
     const first = ground.run(options, `${RANDOM}; echo one >&3; echo 1 > k.chk; sleep 600`);
     await until(() => last()?.generations.length === 1, 'the checkpoint');
-    expect(last()?.generations[0]?.behind).toEqual([{ path: 'traj.dat', open: true }]);
+    expect(last()?.generations[0]?.behind).toEqual([
+      { path: 'traj.dat', open: true, size: 26, mtimeNs: expect.any(String) },
+    ]);
     killTree(first.pid);
     await first.status;
     ground.freshWork();
@@ -89,10 +91,10 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     killTree(second.pid);
     await second.status;
     ground.freshWork();
-    const third = await end(options, 'exec 3>>traj.dat; echo three >&3');
+    const third = await end(options, 'exec 3>>traj.dat; echo three >&3', 74);
     expect(third.stderr()).toContain('is stored nowhere: traj.dat (open)');
     expect(third.stderr()).toContain('NOT stored: traj.dat (what attempt 1 had written to it is lost');
-    expect(last()?.kind).toBe('done');
+    expect(last()).toMatchObject({ kind: 'failed', end: { code: 0, status: 74 } });
     expect(last()?.left.map(({ path }) => path)).toEqual(['traj.dat']);
   });
 
@@ -102,18 +104,18 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     await until(() => last()?.generations.length === 1, 'the checkpoint');
     for (const pid of childrenOf(first.pid)) if (pid !== sidecarOf(first.pid)) killTree(pid);
     expect(await first.status, first.stderr()).toBe(137);
-    expect(ground.keys()).toContain('traj.dat.0.partial-1');
+    const partial = ground.keys().find((key) => key.startsWith('traj.dat.0.partial-1'));
     ground.freshWork();
-    const second = await end(options, `${RANDOM}; echo two >&3; echo 2 > k.chk`);
+    const second = await end(options, `${RANDOM}; echo two >&3; echo 2 > k.chk`, 74);
     expect(second.stderr()).toContain(
-      'is stored only as a death left it, and the task will not write it again: traj.dat (open): traj.dat.0.partial-1',
+      `is stored only as a death left it, and the task will not write it again: traj.dat (open): ${partial}`,
     );
-    expect(second.stderr()).toContain('only as a death left it: traj.dat (open): traj.dat.0.partial-1\n');
+    expect(second.stderr()).toContain(`only as a death left it: traj.dat (open): ${partial}\n`);
     expect(second.stderr()).not.toMatch(/is not stored, and|stored nowhere|is lost/);
     expect(last()?.left).toEqual([
-      { path: 'traj.dat', why: expect.stringContaining('is only in traj.dat.0.partial-1') },
+      { path: 'traj.dat', why: expect.stringContaining(`is only in ${partial}`) },
     ]);
-    expect(ground.text('traj.dat.0.partial-1')).toBe('one\nng line that is there\n');
+    expect(ground.text(`${partial}`)).toBe('one\nng line that is there\n');
   });
 
   it('a result that is open and only appended to comes back with the checkpoint, and ends whole', async () => {
@@ -145,7 +147,7 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
       await run.status;
       ground.freshWork();
     }
-    const third = await end(options, 'cat part.*; echo 3 > part.3');
+    const third = await end(options, 'cat part.*; echo 3 > part.3', 74);
     expect(third.stdout()).toBe('1\n2\n');
     expect(ground.keys()).toEqual(
       expect.arrayContaining(['part.1.0.partial-3', 'part.2.0.partial-3', 'part.3.0']),
@@ -160,41 +162,66 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
   const WAIT = 'until [ -e never ]; do :; done';
   /** No death renames a file. */
   const CHECKPOINT = 'echo state > k.tmp; mv k.tmp k.chk';
+  const staged = (): readonly string[] => ground.keys().filter((key) => key.startsWith('r.dat.0.partial-'));
 
-  it('a result that waits until its close is no death’s comes back with a checkpoint that follows it', async () => {
+  it('a result whose close may be a death’s is staged, and gets its name when the index is done, as a good checkpoint followed it', async () => {
     const options = ['-r', '*.dat', '-k', 'k.chk'];
     const first = ground.run(options, `${ENDED}; ${CHECKPOINT}; ${WAIT}`);
-    await until(() => last()?.generations.length === 1, 'the checkpoint');
-    expect(last()?.generations[0]?.companions).toMatchObject([
-      { path: 'r.dat', size: 6, result: true, closed: true },
-    ]);
+    await until(
+      () => last()?.generations.length === 1 && staged().length > 0,
+      'the checkpoint and the result',
+    );
+    expect(last()?.generations[0]).toMatchObject({
+      companions: [],
+      behind: [{ path: 'r.dat', open: false, size: 6, followed: true }],
+    });
     expect(ground.keys()).not.toContain('r.dat.0');
     killTree(first.pid);
     await first.status;
     ground.freshWork();
     const second = ground.run(options, `${CHECKPOINT}; ${WAIT}`);
     await until(() => last()?.generations[0]?.attempt === 2, 'the checkpoint of the second attempt');
+    expect(ground.keys()).not.toContain('r.dat.0');
     killTree(second.pid);
     await second.status;
     ground.freshWork();
     const third = await end(options, 'true');
-    expect(third.stderr()).not.toMatch(/goes on behind|NOT stored|half-written/);
+    expect(third.stderr()).not.toMatch(/will not write it again|NOT stored|half-written/);
+    expect(third.stderr()).toContain('r.dat of attempt 1 is whole: stored as r.dat.0');
     expect(ground.text('r.dat.0')).toBe('whole\n');
+    expect(staged()).toEqual([]);
     expect(last()?.left).toEqual([]);
+    expect(last()?.results.map(({ path: name }) => name)).toContain('r.dat');
   });
 
-  it('a result that is stored only beside its key comes back with a good checkpoint, and gets its good name', async () => {
+  it('a result whose close may be a death’s, and that no checkpoint followed, is only named when the index is done', async () => {
+    const options = ['-r', '*.dat', '-k', 'k.chk'];
+    const first = ground.run(options, `${CHECKPOINT}; ${ENDED}; ${WAIT}`);
+    await until(
+      () => last()?.generations.length === 1 && staged().length > 0,
+      'the checkpoint and the result',
+    );
+    killTree(first.pid);
+    await first.status;
+    ground.freshWork();
+    const second = await end(options, 'true', 74);
+    expect(second.stderr()).toContain(`${staged()[0]}`);
+    expect(ground.keys()).not.toContain('r.dat.0');
+    expect(last()?.left.map(({ path: name }) => name)).toEqual(['r.dat']);
+  });
+
+  it('a result that is stored only beside its key, and that a good checkpoint followed, gets its good name', async () => {
     const options = ['-r', '*.dat', '-k', 'k.chk'];
     const first = ground.run(options, `${ENDED}; ${CHECKPOINT}; until [ -e go ]; do :; done; exit 6`);
     await until(() => last()?.generations.length === 1, 'the checkpoint');
     fs.writeFileSync(ground.at('go'), '');
     expect(await first.status, first.stderr()).toBe(6);
-    expect(ground.keys()).toContain('r.dat.0.partial-1');
+    expect(staged()).toHaveLength(1);
     ground.freshWork();
     const second = await end(options, 'true');
     expect(second.stderr()).not.toContain('NOT stored');
     expect(ground.text('r.dat.0')).toBe('whole\n');
-    expect(ground.keys().filter((key) => key.includes('partial'))).toEqual([]);
+    expect(staged()).toEqual([]);
   });
 
   it('a result that came back with a checkpoint that a death may have closed has no good name', async () => {
@@ -202,7 +229,7 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     await end(options, `${DIES('r.dat')}; ${DEATH('k.chk')}`, 1);
     expect(last()?.generations).toMatchObject([{ suspect: true }]);
     ground.freshWork();
-    await end(options, 'cat k.chk');
+    await end(options, 'cat k.chk', 74);
     expect(ground.keys()).not.toContain('r.dat.0');
     expect(last()?.left.map(({ path }) => path)).toEqual(['r.dat']);
   });
@@ -219,16 +246,15 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
     expect(ground.text('traj.dat.0')).toBe('one\ntwo\n');
   });
 
-  it('a half-written result that is not written again is named when the index is done', async () => {
+  it('a half-written result that is not written again is named at the end: the index is not done', async () => {
     await end(['-r', '*.dat'], `echo whole > a.dat; ${DEATH('b.dat')}`, 1);
     expect(ground.keys()).toContain('b.dat.0.partial-1');
     ground.freshWork();
-    const second = await end(['-r', '*.dat'], 'echo whole > a.dat');
+    const second = await end(['-r', '*.dat'], 'echo whole > a.dat', 74);
     expect(second.stderr()).toContain(
-      'not written again: b.dat.0.partial-1\n  try: look whether it is whole',
+      'not written again: b.dat.0.partial-1\n  try: look whether it is whole, and then move it to its own key, b.dat.0,',
     );
-    expect(second.stderr()).toContain('The exit status says only what this run itself has stored\n');
-    expect(last()?.left.map(({ path }) => path)).toEqual(['b.dat']);
+    expect(last()).toMatchObject({ kind: 'failed', left: [{ path: 'b.dat' }] });
     expect(ground.keys()).toContain('b.dat.0.partial-1');
   });
 
@@ -258,6 +284,25 @@ describe.each(GROUNDS)('in %s', (_name, open) => {
   });
 });
 
+it('a half-written result that somebody has moved or deleted keeps no index from being done', async () => {
+  const place = openPlace();
+  try {
+    const run = async (script: string, status: number): Promise<void> => {
+      const started = place.run(['-r', '*.dat'], ['sh', '-c', script]);
+      expect(await started.status, started.stderr()).toBe(status);
+      place.freshWork();
+    };
+    await run(`echo whole > a.dat; ${DEATH('b.dat')}`, 1);
+    await run('echo whole > a.dat', 74);
+    fs.renameSync(path.join(place.store, 'b.dat.0.partial-1'), path.join(place.store, 'b.dat.0'));
+    await run('echo whole > a.dat', 0);
+    expect(place.records().at(-1)?.record).toMatchObject({ kind: 'done', left: [] });
+    expect(place.text('b.dat.0')).toBe('half\n');
+  } finally {
+    place.close();
+  }
+});
+
 describe('what a death left of a result, and its attempt was killed before it could record it,', () => {
   let place: Place;
   beforeEach(async () => {
@@ -277,9 +322,9 @@ describe('what a death left of a result, and its attempt was killed before it co
     return started;
   }
 
-  it('is named when the index is done without the result', async () => {
+  it('is named when the task ends without the result', async () => {
     expect(JSON.stringify(place.records())).not.toContain('partial-1');
-    const second = await run(['-r', '*.dat', '-r', 'b.dat'], 'echo whole > a.dat', 0);
+    const second = await run(['-r', '*.dat', '-r', 'b.dat'], 'echo whole > a.dat', 74);
     expect(second.stderr()).toContain('not written again: b.dat.0.partial-1\n');
     expect(place.records().at(-1)?.record.left).toMatchObject([{ path: 'b.dat' }]);
     expect(place.keys()).toContain('b.dat.0.partial-1');
@@ -291,7 +336,7 @@ describe('what a death left of a result, and its attempt was killed before it co
   ])(
     'is named also when only %s matches the result, and nobody has written it again',
     async (_, options, script) => {
-      const second = await run(options, script, 0);
+      const second = await run(options, script, 74);
       expect(second.stderr()).toContain('not written again: b.dat.0.partial-1\n');
       expect(second.stderr().match(/not written again/g)).toHaveLength(1);
       expect(place.records().at(-1)?.record.left).toMatchObject([{ path: 'b.dat' }]);

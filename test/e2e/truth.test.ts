@@ -71,11 +71,21 @@ describe('a task that exits 0 ends with 74, names the file and keeps it', () => 
     expect(fs.existsSync(place.at('r.dat'))).toBe(true);
   });
 
+  it('when that process closes it itself as it is stopped, long after the task: its name is taken from it', async () => {
+    const writer = String.raw`$SIG{TERM} = sub { close R; sleep 1; exit }; open R, '>', 'r.dat'; syswrite R, 'half'; sleep 9 while 1`;
+    const script = `perl -e "$W" & until [ -s r.dat ]; do :; done`;
+    const run = place.run(['-r', 'r.dat', '--grace', '4s'], sh(script), { W: writer });
+    expect(await run.status, run.stderr()).toBe(74);
+    expect(last()?.left).toEqual([{ path: 'r.dat', why: expect.stringContaining('had to be stopped') }]);
+    expect(run.stderr()).toContain('moved to r.dat.0.partial-1');
+    expect(place.keys()).toEqual(['r.dat.0.partial-1']);
+  });
+
   it.each(['r.dat', 'k.chk'])('when the store can no longer be written, and %s with it', async (name) => {
     const task = sh(`find "$S" -type d | xargs chmod a-w; echo x > ${name}`);
     const run = place.run(['-r', 'r.dat', '-k', 'k.chk', '--grace', '3s'], task, { S: place.store });
-    // It would be tried for an hour.
-    await run.says('is tried again');
+    // It would be tried for an hour; the store may be found broken before the end of the task or after it.
+    await run.says(/the store does not work: .* for up to 1 h/);
     process.kill(run.pid, 'SIGTERM');
     expect(await run.status, run.stderr()).toBe(74);
     expect(lastLine(run.stderr())).toMatch(new RegExp(`NOT stored: ${name} .*last record is NOT written`));

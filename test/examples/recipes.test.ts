@@ -29,7 +29,8 @@ describe('the recipe', () => {
     ['[ab].rst', 'b.rst', 'checkpoint'],
     ['melt.*.rst', 'melt.1000.rst', 'checkpoint'],
     ['--newest 1', 'step-000120/mesh/points', 'checkpoint'],
-    ['--checkpoint-last', 'step-000120/complete', 'checkpoint'],
+    ['--checkpoint-last part.index', 'part.index', 'checkpoint'],
+    ["--checkpoint-last 'step", 'step-000120/complete', 'checkpoint'],
     ['sim.db*', 'sim.db-wal', 'checkpoint'],
     ['gmx mdrun', 'traj.xtc', 'result companion'],
     ['CAPTURED_ATTEMPT', 'traj.2.dump', 'result companion'],
@@ -43,5 +44,5 @@ describe('the recipe', () => {
     expect(rolesIn(line, path)).toBe(roles);
   });
 
-  it('is there for each kind of program', () => expect(LINES).toHaveLength(13));
+  it('is there for each kind of program', () => expect(LINES).toHaveLength(14));
 });

@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import type { ToSidecar } from '../../src/model/format/messages.ts';
 import { eachInItsLab, fixture, until } from './harness.ts';
 import type { Lab } from './harness.ts';
 
@@ -164,6 +165,30 @@ describe('a sidecar that dies', () => {
     fs.writeFileSync(lab.file('go'), '');
     expect(await capture.status).toBe(74);
     expect(capture.heard().filter((message) => message.kind === 'start')).toHaveLength(5);
+  });
+
+  test('is replaced by one that is told which children of ours have ended, as long as the task is none of them', async () => {
+    const capture = lab.capture(['sh', '-c', 'until [ -e go ]; do :; done; exit 3'], {
+      sidecar: { drain: 'until-noticed' },
+    });
+    const starts = (): readonly Extract<ToSidecar, { kind: 'start' }>[] =>
+      capture.heard().flatMap((message) => (message.kind === 'start' ? message : []));
+    const replaced = async (count: number): Promise<void> => {
+      process.kill(capture.heard().at(-1)?.sidecar ?? 0, 'SIGKILL');
+      await until('replaced', () => starts().length === count);
+    };
+    await until('begun', () => capture.heard().some((message) => message.kind === 'task-started'));
+    await replaced(2);
+    fs.writeFileSync(lab.file('go'), '');
+    await until('drain', () => capture.heard().some((message) => message.kind === 'task-ended'));
+    await replaced(3);
+    expect(starts().map(({ launcherFaults }) => launcherFaults)).toEqual([
+      undefined,
+      expect.any(Number),
+      undefined,
+    ]);
+    capture.child.kill('SIGTERM');
+    expect(await capture.status).toBe(3);
   });
 
   test('while it drains is replaced and told the end again', async () => {

@@ -107,13 +107,13 @@ function bench({ tasks, memoryBytes = GIB, maxLoad, load = 0, failsAt }: BenchOp
       slots.delete(slot.index);
       if (slot.index === failsAt) return Promise.reject(new Error('no room'));
       if (large !== undefined) tooLarge.set(slot.index, large);
-      plan.ended(slot.index, large === undefined ? end : { ...end, kind: 'not-started' });
+      plan.ended(slot.index, large === undefined ? end : { ...end, kind: 'final' });
       return Promise.resolve();
     },
     refused: (index, why) => {
       messages.push(why);
       plan.started(index, 0);
-      plan.ended(index, { kind: 'not-started', status: 64, atMs: 0 });
+      plan.ended(index, { kind: 'final', status: 64, atMs: 0 });
     },
     halting: () => plan.halting(),
     isOver: () => plan.isOver(),
@@ -187,7 +187,8 @@ it('reads what many tasks use seldom, unless their peaks are to be learned', asy
   const { looks } = said;
   const reads = said.slots.get(0)?.reads ?? 0;
   await until(() => said.looks >= looks + 40, 'it has looked 40 times');
-  expect((said.slots.get(0)?.reads ?? 0) - reads).toBeLessThanOrEqual(5);
+  // At each look it would be 40; how many fit in between depends on how busy the machine is.
+  expect((said.slots.get(0)?.reads ?? 0) - reads).toBeLessThan(20);
 
   const learning = bench({ tasks: 2, memoryBytes: 'learn' });
   await until(() => learning.slots.size === 1, 'the first one runs alone');

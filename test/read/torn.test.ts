@@ -3,12 +3,13 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { SnapshotMoved } from '../../src/read/reading.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { setMtime } from '../../src/native/files.ts';
+import { type Body, SnapshotMoved } from '../../src/read/reading.ts';
 import { openWorkers, type Workers } from '../../src/read/workers.ts';
 import { bundleEntry } from '../support/bundle-entry.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
-import { bodyOf, MiB, readAll, slightlyCompressible, ZSTD } from './read-all.ts';
+import { bodyOf, md5Of, MiB, RAW, readAll, slightlyCompressible, ZSTD } from './read-all.ts';
 
 const SIZE = 40 * MiB;
 let entry: string;
@@ -91,6 +92,65 @@ it('gives a changed file up with the next bytes that it reads, not when all of i
   await expect(reading).rejects.toBeInstanceOf(SnapshotMoved);
   // One part was in the reader's hands and one on its way; another is sent only if it was read before.
   expect(received).toBeLessThan(SIZE / 2);
+});
+
+describe('a state that is wanted even if its name goes', () => {
+  const file = (): string => path.join(dir.path, 'k.chk');
+
+  it.each<[how: string, change: () => void]>([
+    ['is deleted', () => fs.unlinkSync(file())],
+    ['is replaced by a rename', () => replace(file())],
+    ['is renamed', () => fs.renameSync(file(), `${file()}.1`)],
+    ['gets another mode', () => fs.chmodSync(file(), 0o400)],
+  ])('is given out whole when the file %s while it is read', async (_, change) => {
+    const { body, received } = await readAndChange(change);
+    expect(Buffer.concat(received).equals(content)).toBe(true);
+    expect((await body.done).md5).toBe(md5Of(content));
+  });
+
+  it.each<[how: string, change: (fd: number) => void]>([
+    ['is written to', (fd) => fs.writeSync(fd, 'other', 0)],
+    ['is written to, and given its time back', (fd) => writeAndHide(fd)],
+  ])('is not given out when the file %s before its name goes', async (_, change) => {
+    const reading = readAndChange(() => {
+      const fd = fs.openSync(file(), 'r+');
+      change(fd);
+      fs.closeSync(fd);
+      fs.unlinkSync(file());
+    });
+    await expect(reading).rejects.toBeInstanceOf(SnapshotMoved);
+  });
+
+  it('is read from an open file, whatever stands at its path by then', async () => {
+    const facts = dir.facts('k.chk');
+    const fd = fs.openSync(file(), 'r');
+    open.push(fd);
+    dir.write('k.chk.new', 'newer');
+    fs.renameSync(`${file()}.new`, file());
+    const held = { fd, facts };
+    const { plain } = await readAll(bodyOf(await workers.read({ ...job, compression: RAW, held })));
+    expect(plain.equals(content)).toBe(true);
+    const other = { fd, facts: { ...facts, mtimeNs: '1' } };
+    expect(await workers.read({ ...job, held: other })).toEqual({ kind: 'moved' });
+  });
+
+  /** With the first part of many in our hands, most of the file is still to be read. */
+  async function readAndChange(change: () => void): Promise<{ body: Body; received: readonly Uint8Array[] }> {
+    const body = bodyOf(await workers.read({ ...job, compression: RAW, outlivesName: true }));
+    const received: Uint8Array[] = [];
+    for await (const part of body.parts) {
+      if (received.length === 0) change();
+      received.push(Buffer.from(part));
+    }
+    return { body, received };
+  }
+
+  /** Changes a byte that was read already; only the ctime tells. */
+  function writeAndHide(fd: number): void {
+    const { mtimeNs } = fs.fstatSync(fd, { bigint: true });
+    fs.writeSync(fd, Buffer.of((content[0] ?? 0) ^ 1), 0, 1, 0);
+    setMtime(fd, String(mtimeNs));
+  }
 });
 
 it.each(changes.slice(0, 4))(

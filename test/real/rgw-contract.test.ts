@@ -2,6 +2,7 @@
 // from the AWS environment. Made for Ceph RGW 16, which ignores If-None-Match when an upload is completed.
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { ABSENT, exactly, type Precondition } from '../../src/store/contract/store.ts';
 import { listOf, newMeta, storeContract } from '../store/contract.ts';
 import { ODD_KEYS, roundTrip } from '../store/s3/odd-keys.ts';
 import { openS3 } from '../store/s3/setup.ts';
@@ -26,6 +27,21 @@ describe('the S3 store on a real server', () => {
   it.each(ODD_KEYS)('takes the key %s as it is', async (key) => {
     const store = await openS3(`${url}/odd-${randomUUID()}`, 20_000);
     await expect(roundTrip(store, key)).resolves.toBe(key);
+    await store.close();
+  });
+
+  it('honours the condition of a put that replaces something, and says so', async () => {
+    const store = await openS3(`${url}/replaced-${randomUUID()}`, 20_000);
+    const put = async (text: string, precondition: Precondition): Promise<Precondition> => {
+      const outcome = await store.put('r.dat', Buffer.from(text), { meta: newMeta(), precondition });
+      if (outcome.kind !== 'stored') throw new Error(outcome.kind);
+      return exactly(outcome);
+    };
+    const first = await put('v1', ABSENT);
+    await put('v2', first);
+    expect(await store.replacesAtomically()).toBe(true);
+    await expect(put('v3', first)).rejects.toThrow('replaced-meanwhile');
+    await store.delete(await listOf(store, ''));
     await store.close();
   });
 

@@ -1,6 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { StoredFile } from '../../src/model/format/records.ts';
-import { Baselines } from '../../src/records/ledger.ts';
+import type { Behind, CaptureRecord, Generation, StoredFile } from '../../src/model/format/records.ts';
+import { type History, unionOf } from '../../src/model/checkpoint/history.ts';
+import { newDeferred } from '../../src/model/waiting.ts';
+import { Baselines, Ledger, type LedgerOptions } from '../../src/records/ledger.ts';
+import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
 const results = new Map<string, StoredFile>();
 let baselines: Baselines;
@@ -39,5 +42,198 @@ describe('a baseline', () => {
       ['staged', { md5: 'y', size: 5 }],
       ['both', { md5: 'x', size: 4 }],
     ]);
+  });
+});
+
+let store: MemoryStore;
+/** Awaited by each record before it is there. */
+let mayPut: Promise<void>;
+beforeEach(() => {
+  store = memoryStore();
+  mayPut = Promise.resolve();
+});
+
+function open(history: Partial<History> = {}): Ledger {
+  const options = {
+    store: {
+      ...store,
+      put: async (...put: Parameters<MemoryStore['put']>) => {
+        await mayPut;
+        return store.put(...put);
+      },
+    },
+    fence: { pass: async () => undefined, passAnew: async () => undefined },
+    facts: {
+      scope: { taskName: 't', index: '0' },
+      attempt: 2,
+      runId: undefined,
+      runToken: 'token',
+      host: 'host',
+      argv: [],
+      scheduler: {},
+      startedAt: new Date(0).toISOString(),
+    },
+    history: {
+      results: new Map(),
+      kept: new Map(),
+      generations: [],
+      partials: [],
+      dropped: [],
+      ...history,
+    },
+    base: undefined,
+    newId: () => 'id',
+    tidy: { delete: async () => true },
+  };
+  return new Ledger(options as unknown as LedgerOptions, 1);
+}
+const last = (): CaptureRecord => {
+  const [record] = [...store.objects].toSorted(([a], [b]) => (a < b ? 1 : -1)).map(([, { bytes }]) => bytes);
+  return JSON.parse(record?.toString() ?? '') as CaptureRecord;
+};
+
+describe('an object beside a result’s name', () => {
+  const file = (push: string, facts: Partial<StoredFile> = {}): StoredFile => ({
+    path: 'r',
+    kind: 'file',
+    key: `r.0.partial-2.${push}`,
+    push,
+    attempt: 2,
+    md5: '0'.repeat(32),
+    size: 1,
+    compressed: false,
+    mtimeNs: '1',
+    mode: 0o644,
+    suspect: true,
+    ...facts,
+  });
+  const NAMED = { key: 'r.0', suspect: undefined };
+
+  it('is named by the next record, with each state of the result', async () => {
+    const ledger = open();
+    ledger.notePartial(file('a'));
+    ledger.notePartial(file('b'));
+    expect(ledger.isRecorded(file('b'))).toBe(false);
+    await ledger.write('stored');
+    expect(last().partials.map(({ push }) => push)).toEqual(['a', 'b']);
+    expect(ledger.isRecorded(file('b'))).toBe(true);
+  });
+
+  it('that has got its name, and what is older, is named by no later record', async () => {
+    const ledger = open();
+    for (const push of ['a', 'b', 'c']) ledger.notePartial(file(push));
+    expect(ledger.dropPartials('r', file('b')).map(({ push }) => push)).toEqual(['a', 'b']);
+    ledger.noteResult(file('b', NAMED));
+    await ledger.write('stored');
+    expect(last().partials.map(({ push }) => push)).toEqual(['c']);
+    expect(last().results.map(({ key }) => key)).toEqual(['r.0']);
+    expect(ledger.dropPartials('r').map(({ push }) => push)).toEqual(['c']);
+    expect(ledger.partialsOf('r')).toEqual([]);
+  });
+
+  it('is not recorded under its name by a record that was under way when it got that', async () => {
+    const ledger = open();
+    ledger.notePartial(file('a'));
+    const may = newDeferred<void>();
+    mayPut = may.promise;
+    const written = ledger.write('stored');
+    await new Promise(setImmediate);
+    ledger.dropPartials('r', file('a'));
+    ledger.noteResult(file('a', NAMED));
+    may.resolve();
+    await written;
+    expect(last()).toMatchObject({ partials: [{ push: 'a' }], results: [] });
+    expect(ledger.isRecorded(file('a', NAMED))).toBe(false);
+    expect(ledger.unrecordedCount).toBe(1);
+    await ledger.write('stored');
+    expect(last()).toMatchObject({ partials: [], results: [{ key: 'r.0' }] });
+    expect(ledger.isRecorded(file('a', NAMED))).toBe(true);
+  });
+
+  it('that had the result’s name before takes it away, and another one does not', async () => {
+    const ledger = open();
+    ledger.noteResult(file('a', NAMED));
+    ledger.notePartial(file('b'));
+    expect(ledger.results.get('r')?.push).toBe('a');
+    ledger.notePartial(file('a'));
+    expect(ledger.results.get('r')).toBeUndefined();
+    await ledger.write('stored');
+    expect(last().results).toEqual([]);
+  });
+
+  it('is suspect until the end of the task found nothing against it', async () => {
+    const ledger = open();
+    ledger.notePartial(file('a'));
+    ledger.notePartial(file('b'));
+    ledger.clearPartial(file('a'));
+    await ledger.write('stored');
+    expect(last().partials.map(({ suspect = false }) => suspect)).toEqual([false, true]);
+  });
+
+  it('of a dead sidecar of the same attempt is still named, and of an earlier attempt it is not', async () => {
+    const ledger = open({ partials: [file('old', { attempt: 1 }), file('a')] });
+    await ledger.write('stored');
+    expect(last().partials.map(({ push }) => push)).toEqual(['a']);
+  });
+
+  it('that has its name by now is no longer what a set is ahead of', async () => {
+    const behind = (path: string): Behind => ({ path, open: false, size: 1, mtimeNs: '1' });
+    const set = (attempt: number): Generation => ({
+      attempt,
+      generation: 1,
+      at: new Date(0).toISOString(),
+      members: [],
+      companions: [],
+      behind: ['r', 's'].map(behind),
+    });
+    const ledger = open();
+    ledger.setGenerations([set(2), set(1)]);
+    await ledger.write('stored');
+    ledger.isNamed = ({ path }) => path === 'r';
+    await ledger.write('stored');
+    expect(last().generations.map((one) => one.behind?.map(({ path }) => path))).toEqual([['s'], ['r', 's']]);
+  });
+});
+
+describe('a set of an earlier attempt', () => {
+  const set = (attempt: number, generation: number): Generation => ({
+    attempt,
+    generation,
+    at: new Date(0).toISOString(),
+    members: [],
+    companions: [],
+  });
+  const namesAfter = (...records: readonly Partial<CaptureRecord>[]): readonly string[] =>
+    unionOf(
+      records.map((record) => ({ record: { ...last(), ...record }, results: [] })),
+      undefined,
+    ).generations.map((one) => `${one.attempt}-${one.generation}`);
+
+  it('that is deleted is named by each later record, and no newest record of the earlier one revives it', async () => {
+    const ledger = open({ generations: [set(1, 2), set(1, 1)] });
+    ledger.setGenerations([set(2, 1), set(1, 2)]);
+    await ledger.write('stored');
+    expect(last().dropped).toEqual(['1-1']);
+    ledger.setGenerations([set(2, 2), set(2, 1)]);
+    await ledger.write('stored');
+    expect(last().dropped).toEqual(['1-2', '1-1']);
+    const earlier = { attempt: 1, dropped: undefined };
+    expect(namesAfter({ ...earlier, generations: [set(1, 2), set(1, 1)] }, {})).toEqual(['2-2', '2-1']);
+    // Committed after this attempt had read.
+    const zombie = { ...earlier, generations: [set(1, 3), set(1, 2)] };
+    expect(namesAfter(zombie, {})).toEqual(['2-2', '2-1', '1-3']);
+  });
+
+  it('that an attempt before this one has deleted is still named, and one of its own is not', async () => {
+    const ledger = open({ generations: [set(2, 2), set(2, 1), set(1, 4)], dropped: ['1-3'] });
+    ledger.setGenerations([set(2, 3), set(2, 2), set(1, 4)]);
+    await ledger.write('stored');
+    expect(last().dropped).toEqual(['1-3']);
+  });
+
+  it('is named as deleted by no record while all are kept', async () => {
+    const ledger = open({ generations: [set(1, 1)] });
+    await ledger.write('stored');
+    expect(last().dropped).toBeUndefined();
   });
 });

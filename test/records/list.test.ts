@@ -73,7 +73,7 @@ describe('a claim that collides with an attempt which the listing does not show'
       createsAtomically: false,
       put: async (to, body, options) => {
         const outcome = await disk.put(to, body, options);
-        if (to === key && outcome === 'stored')
+        if (to === key && outcome.kind === 'stored')
           disk.objects.set(key, { bytes: Buffer.from(claimOf(1).text), meta: { push: 'theirs' } });
         return outcome;
       },

@@ -15,7 +15,7 @@ import { claimAttempt, Fence, FencedError, Tidy } from '../../src/records/claim.
 import { Ledger, runFields } from '../../src/records/ledger.ts';
 import { listRecords } from '../../src/records/list.ts';
 import { readDropped, readNewest } from '../../src/records/read.ts';
-import type { ListedObject, Store } from '../../src/store/contract/store.ts';
+import { ABSENT, type ListedObject, type Store } from '../../src/store/contract/store.ts';
 import { memoryStore, type MemoryStore } from '../support/memory-store.ts';
 
 const SCOPE: KeyScope = { taskName: 't', index: '0' };
@@ -89,7 +89,7 @@ function seenBy(machine: { attempt: number; diesAt: number }, turn: () => Promis
       if (at?.attempt === machine.attempt && at.seq > 0) watchLateWrite(key, at.attempt);
       return request(async () => {
         const outcome = await disk.put(key, body, options);
-        if (outcome === 'stored' && at?.seq === 0) {
+        if (outcome.kind === 'stored' && at?.seq === 0) {
           world.committedAtClaim.set(at.attempt, new Map(world.committed));
         }
         return outcome;
@@ -242,7 +242,7 @@ async function commit(
   name: { readonly attempt: number; readonly generation: number },
 ): Promise<void> {
   const key = `k.chk.t.0.${generationName(name)}`;
-  await store.put(key, Buffer.from(key), { meta: { push: key }, ifAbsent: true });
+  await store.put(key, Buffer.from(key), { meta: { push: key }, precondition: ABSENT });
   const before = ledger.generations;
   const kept = keptGenerations([generationOf(name, key), ...before], KEPT, () => true);
   ledger.setGenerations(kept);

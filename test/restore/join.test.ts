@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { compress } from 'zstd-napi';
-import type { Companion } from '../../src/model/format/records.ts';
+import type { Companion, StoredFile } from '../../src/model/format/records.ts';
 import { wantedCompanions } from '../../src/restore/local.ts';
 import { decompressStream } from '../../src/restore/decompress.ts';
 import { fetchFiles, type Staged } from '../../src/restore/fetch.ts';
@@ -48,7 +48,7 @@ function storeCompanion(path: string): Companion {
 }
 
 async function fetchCompanion(from: Store = store): Promise<Staged> {
-  const sources = await wantedCompanions(dir, [companion], signal);
+  const sources = await wantedCompanions(dir, { members: [], companions: [companion] }, signal);
   staged = await fetchFiles(from, sources, dir, { signal, parallel: 4, decompress: decompressStream });
   return staged;
 }
@@ -105,7 +105,13 @@ describe('a companion', () => {
 });
 
 describe('a companion in the work directory', () => {
-  const wanted = async (): Promise<number> => (await wantedCompanions(dir, [companion], signal)).length;
+  const wanted = async (): Promise<number> =>
+    (await wantedCompanions(dir, { members: [], companions: [companion] }, signal)).length;
+
+  it('is not fetched beside the member of the same set that has its path', async () => {
+    const file = { path: companion.path } as StoredFile;
+    expect(await wantedCompanions(dir, { members: [file], companions: [companion] }, signal)).toEqual([]);
+  });
 
   it.each([
     ['is the stored one', CONTENT],

@@ -12,6 +12,8 @@ export type Fault =
     }
   /** Does the work, then drops the connection. */
   | { readonly kind: 'lose-answer' }
+  /** Drops the connection, or says nothing on it, and does the work only when the test says so (`held`). */
+  | { readonly kind: 'late'; readonly isSilent?: boolean }
   /** Does the work, then answers an error; with status 200 the error is in the body. */
   | { readonly kind: 'error-after-work'; readonly status: number; readonly code: string }
   /** Drops the connection when this much of the request's body has come. */
@@ -24,6 +26,10 @@ export type Fault =
   | { readonly kind: 'ignore-condition' }
   /** Does the work, and names no ETag in its answer. */
   | { readonly kind: 'no-etag' }
+  /** Stores other bytes than came. */
+  | { readonly kind: 'damage' }
+  /** Does the work, and says this beside or instead. */
+  | { readonly kind: 'add-headers'; readonly headers: Readonly<Record<string, string>> }
   /** Sends only the beginning of the answer's body. */
   | { readonly kind: 'cut-answer'; readonly afterBytes: number };
 

@@ -15,7 +15,14 @@ export interface S3Request {
   readonly body: Buffer;
   /** Act as servers do that do not know If-None-Match. */
   readonly ignoreCondition: boolean;
+  readonly ifMatch: IfMatch;
 }
+
+/**
+ * What the server does with If-Match: Amazon's honours it, also on completions and copies. Ceph RGW 16 honours an ETag
+ * without quotes (`bare`) on a put alone, and refuses one with quotes. One that refuses all, and one that knows none.
+ */
+export type IfMatch = 'honoured' | 'bare' | 'refused' | 'ignored';
 
 type Handler = (objects: Objects, request: S3Request) => Answer;
 
@@ -97,9 +104,23 @@ function metaOf(headers: IncomingHttpHeaders): Meta {
 
 function checkCondition(objects: Objects, request: S3Request): void {
   const condition = request.headers['if-none-match'];
+  const current = objects.current(request.key);
+  checkIfMatch(request, current?.etag);
   if (condition === undefined || request.ignoreCondition) return;
   if (condition !== '*') throw new S3Refusal(501, 'NotImplemented');
-  if (objects.current(request.key) !== undefined) throw new S3Refusal(412, 'PreconditionFailed');
+  if (current !== undefined) throw new S3Refusal(412, 'PreconditionFailed');
+}
+
+function checkIfMatch({ headers, ifMatch, operation }: S3Request, etag: string | undefined): void {
+  const wanted = headers['if-match'];
+  if (wanted === undefined || ifMatch === 'ignored') return;
+  if (ifMatch !== 'honoured') {
+    const holds = ifMatch === 'bare' && etag !== undefined && wanted === etag.slice(1, -1);
+    if (operation === 'PutObject' && !holds) throw new S3Refusal(412, 'PreconditionFailed');
+    return;
+  }
+  if (etag === undefined) throw new S3Refusal(404, 'NoSuchKey');
+  if (wanted !== etag) throw new S3Refusal(412, 'PreconditionFailed');
 }
 
 function putObject(objects: Objects, request: S3Request): Answer {
@@ -116,11 +137,14 @@ function sourceOf(objects: Objects, { bucket, headers }: S3Request): Visible {
     .split('/');
   const source = from === bucket ? objects.current(key.join('/')) : undefined;
   if (source === undefined) throw new S3Refusal(404, 'NoSuchKey');
+  const wanted = headers['x-amz-copy-source-if-match'];
+  if (wanted !== undefined && wanted !== source.etag) throw new S3Refusal(412, 'PreconditionFailed');
   return source;
 }
 
 function copyObject(objects: Objects, request: S3Request): Answer {
   const { bytes, meta, etag } = sourceOf(objects, request);
+  checkCondition(objects, request);
   objects.publish(request.key, bytes, meta, etag);
   return xml('CopyObjectResult', tag('ETag', etag) + tag('LastModified', new Date().toISOString()));
 }

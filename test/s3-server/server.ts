@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { errorXml, S3Refusal, type Answer } from './answers.ts';
 import { receiveBody, type Fault } from './faults.ts';
 import { Objects, type Version } from './objects.ts';
-import { operationOf, perform, type Operation, type S3Request } from './operations.ts';
+import { type IfMatch, operationOf, perform, type Operation, type S3Request } from './operations.ts';
 import { verify, type Credentials } from './sigv4.ts';
 
 export interface S3ServerOptions {
@@ -15,6 +15,8 @@ export interface S3ServerOptions {
   readonly port?: number;
   /** False: only the newest version of an object keeps its bytes. */
   readonly keepBytes?: boolean;
+  /** Default `honoured`. */
+  readonly ifMatch?: IfMatch;
   /** Serves TLS. */
   readonly tls?: { readonly key: string; readonly cert: string };
 }
@@ -44,6 +46,9 @@ export interface S3Server {
   readonly env: Readonly<Record<string, string>>;
   /** The keys that are known; tests may exchange them. */
   credentials: readonly Credentials[];
+  ifMatch: IfMatch;
+  /** Requests that were cut for the client, in order: each is delivered when it is called. */
+  readonly held: (() => void)[];
   /** Asked for each request; undefined is no fault. */
   fault: (incoming: Incoming) => Fault | undefined;
   /** Every request that was served, in order. */
@@ -107,7 +112,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     served.push(entry);
     const body = await receiveBody(request, fault);
     if (body === undefined || fault?.kind === 'stall') return undefined;
-    const answer = answerOf(() => {
+    const work = (): Answer => {
       if (fault?.kind === 'answer')
         return {
           status: fault.status,
@@ -124,10 +129,17 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
         key,
         query,
         headers,
-        body,
+        body: fault?.kind === 'damage' ? Buffer.from(body).fill(0, 0, 1) : body,
         ignoreCondition,
+        ifMatch: state.ifMatch,
       } satisfies S3Request);
-    });
+    };
+    if (fault?.kind === 'late') {
+      state.held.push(() => void answerOf(work));
+      if (fault.isSilent !== true) response.destroy();
+      return undefined;
+    }
+    const answer = answerOf(work);
     if (fault?.kind === 'lose-answer') return void response.destroy();
     const sent = changed(answer, fault);
     entry.status = sent.status;
@@ -148,6 +160,8 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
       AWS_SECRET_ACCESS_KEY: credentials[0]?.secretAccessKey ?? '',
     },
     credentials,
+    ifMatch: options.ifMatch ?? 'honoured',
+    held: [],
     fault: () => undefined,
     served,
     versions: (key) => objects.versions(key),
@@ -168,6 +182,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
 
 function changed(answer: Answer, fault: Fault | undefined): Answer {
   if (fault?.kind === 'error-after-work') return { status: fault.status, body: errorXml(fault.code) };
+  if (fault?.kind === 'add-headers') return { ...answer, headers: { ...answer.headers, ...fault.headers } };
   if (fault?.kind !== 'no-etag') return answer;
   const { etag: _, ...headers } = answer.headers ?? {};
   return { ...answer, headers, body: String(answer.body ?? '').replace(/<ETag>[^<]*<\/ETag>/, '') };

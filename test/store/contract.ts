@@ -1,7 +1,16 @@
 // The contract of src/store/contract/store.ts as tests. Every driver runs them; a store that passes may be used.
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ObjectMeta, OnTry, Store, StoreUse } from '../../src/store/contract/store.ts';
+import {
+  ABSENT,
+  exactly,
+  type ObjectMeta,
+  type OnTry,
+  type Precondition,
+  type PutOutcome,
+  type Store,
+  type StoreUse,
+} from '../../src/store/contract/store.ts';
 
 const MIB = 2 ** 20;
 
@@ -29,14 +38,17 @@ export function storeContract(
       store = opened.store;
     });
     afterAll(() => opened?.cleanup());
-    const put = (key: string, text: string, ifAbsent = false): Promise<string> =>
-      store.put(key, Buffer.from(text), { meta: newMeta(), ifAbsent });
+    const put = (key: string, text: string, precondition?: Precondition): Promise<PutOutcome['kind']> =>
+      kindOf(store.put(key, Buffer.from(text), { meta: newMeta(), precondition }));
 
     it('gives back the bytes and metadata of an object', async () => {
       const meta = { ...newMeta(), size: '17', mtime: '1700000000123456789', mode: '644' };
-      expect(await store.put('plain/r.dat.3', Buffer.from('seventeen bytes !'), { meta })).toBe('stored');
+      expect(await kindOf(store.put('plain/r.dat.3', Buffer.from('seventeen bytes !'), { meta }))).toBe(
+        'stored',
+      );
       expect(await store.head('plain/r.dat.3')).toEqual({
         key: 'plain/r.dat.3',
+        tag: expect.any(String),
         sizeBytes: 17,
         meta,
         modifiedMs: expect.any(Number),
@@ -61,7 +73,7 @@ export function storeContract(
     ])('joins a body of %s', async (_, sizes) => {
       const parts = sizes.map((size, at) => Buffer.alloc(size, at + 1));
       const meta = newMeta();
-      expect(await store.put('joined', chunks(parts), { meta })).toBe('stored');
+      expect(await kindOf(store.put('joined', chunks(parts), { meta }))).toBe('stored');
       expect((await store.head('joined'))?.meta).toEqual(meta);
       expect(await md5Of((await store.get('joined'))?.body)).toBe(md5(Buffer.concat(parts)));
     });
@@ -96,6 +108,7 @@ export function storeContract(
       await store.put('replaced', Buffer.from('newer'), { meta });
       expect(await store.head('replaced')).toEqual({
         key: 'replaced',
+        tag: expect.any(String),
         sizeBytes: 5,
         meta,
         modifiedMs: expect.any(Number),
@@ -123,15 +136,15 @@ export function storeContract(
 
     it('creates only when the key is free', async () => {
       const key = fresh('claimed');
-      expect(await put(key, 'mine', true)).toBe('stored');
-      expect(await put(key, 'yours', true)).toBe('exists');
+      expect(await put(key, 'mine', ABSENT)).toBe('stored');
+      expect(await put(key, 'yours', ABSENT)).toBe('exists');
       expect(await textOf((await store.get(key))?.body)).toBe('mine');
     });
 
     it('lets exactly one of eight creators win', async () => {
       const key = fresh('raced');
       const outcomes = await Promise.all(
-        Array.from({ length: 8 }, (_, at) => put(key, `creator ${at}`, true)),
+        Array.from({ length: 8 }, (_, at) => put(key, `creator ${at}`, ABSENT)),
       );
       expect(outcomes.toSorted()).toEqual([...Array<string>(7).fill('exists'), 'stored']);
       const winner = outcomes.indexOf('stored');
@@ -141,13 +154,100 @@ export function storeContract(
     it('takes a create-only put that finds its own object for stored: the answer to the first try was lost', async () => {
       const meta = newMeta();
       for (let tries = 0; tries < 2; tries += 1)
-        expect(await store.put('own', Buffer.from('ours'), { meta, ifAbsent: true })).toBe('stored');
+        expect(await kindOf(store.put('own', Buffer.from('ours'), { meta, precondition: ABSENT }))).toBe(
+          'stored',
+        );
+    });
+
+    it.each([
+      ['bytes', (fill: number) => Buffer.alloc(100, fill)],
+      ['a body in parts', (fill: number) => chunks([Buffer.alloc(5 * MIB, fill), Buffer.alloc(10, fill)])],
+    ])('replaces with %s exactly the state that is meant', async (_, bodyOf) => {
+      const key = fresh('state');
+      const replace = (fill: number, precondition: Precondition): Promise<PutOutcome> =>
+        store.put(key, bodyOf(fill), { meta: newMeta(), precondition });
+      const first = exactlyStored(await replace(1, ABSENT));
+      const second = exactlyStored(await replace(2, first));
+      expect(second).toEqual(exactly(await store.head(key)));
+      expect(second).not.toEqual(first);
+      expect(await replace(3, first)).toEqual({ kind: 'replaced-meanwhile' });
+      expect((await bytesOf((await store.get(key))?.body))[0]).toBe(2);
+      await store.delete([key]);
+      expect(await replace(3, second)).toEqual({ kind: 'replaced-meanwhile' });
+      expect(await store.head(key)).toBeUndefined();
+      expect(typeof (await store.replacesAtomically())).toBe('boolean');
+    });
+
+    it('takes a replacing put that finds its own object for stored: the answer to the first try was lost', async () => {
+      const key = fresh('own-state');
+      await put(key, 'older');
+      const precondition = exactly(await store.head(key));
+      const meta = newMeta();
+      for (let tries = 0; tries < 2; tries += 1)
+        expect(await kindOf(store.put(key, Buffer.from('ours'), { meta, precondition }))).toBe('stored');
+    });
+
+    it('replaces a state by the same bytes, and again', async () => {
+      const key = fresh('same');
+      let precondition: Precondition = ABSENT;
+      for (let round = 0; round < 3; round += 1)
+        precondition = exactlyStored(
+          await store.put(key, Buffer.from('same'), { meta: newMeta(), precondition }),
+        );
+      expect(precondition).toEqual(exactly(await store.head(key)));
+    });
+
+    it('promotes an object: bytes and metadata under the new name, none under the old one', async () => {
+      const [from, to] = [fresh('aside'), fresh('good')];
+      const meta = { ...newMeta(), md5: 'abc' };
+      await store.put(from, Buffer.from('bytes'), { meta });
+      const promoted = await store.promote(from, to, { precondition: ABSENT });
+      expect(await store.head(to)).toMatchObject({ meta, sizeBytes: 5 });
+      expect(exactlyStored(promoted)).toEqual(exactly(await store.head(to)));
+      expect(await textOf((await store.get(to))?.body)).toBe('bytes');
+      expect(await store.head(from)).toBeUndefined();
+      await expect(store.promote(from, to)).rejects.toMatchObject({ kind: 'missing' });
+    });
+
+    it('promotes an object of which only its put has told', async () => {
+      const [from, to] = [fresh('aside'), fresh('good')];
+      const push = fresh('push');
+      const meta = { ...newMeta(), push };
+      const stored = await store.put(from, Buffer.from('bytes'), { meta });
+      const tag = stored.kind === 'stored' ? stored.tag : '';
+      const source = { tag, push, sizeBytes: 5 };
+      expect(await kindOf(store.promote(from, to, { precondition: ABSENT, source }))).toBe('stored');
+      expect(await store.head(to)).toMatchObject({ meta, sizeBytes: 5 });
+      expect(await store.head(from)).toBeUndefined();
+      const gone = { ...source, push: 'of another' };
+      await expect(
+        store.promote(from, fresh('other'), { precondition: ABSENT, source: gone }),
+      ).rejects.toMatchObject({
+        kind: 'missing',
+      });
+    });
+
+    it.each<[string, (to: string) => Promise<Precondition>, string]>([
+      ['only to create', async () => ABSENT, 'exists'],
+      ['over a state that is gone', async () => ({ kind: 'is', tag: '"1"' }), 'replaced-meanwhile'],
+      ['over the state that stands there', async (to) => exactly(await store.head(to)), 'stored'],
+      ['over anything', async () => ({ kind: 'any' }), 'stored'],
+    ])('promotes %s, or leaves both as they are', async (_, preconditionOf, kind) => {
+      const [from, to] = [fresh('aside'), fresh('good')];
+      await put(to, 'older');
+      await put(from, 'newer');
+      const precondition = await preconditionOf(to);
+      expect(await kindOf(store.promote(from, to, { precondition }))).toBe(kind);
+      expect(await textOf((await store.get(to))?.body)).toBe(kind === 'stored' ? 'newer' : 'older');
+      expect(await textOf((await store.get(from))?.body)).toBe(kind === 'stored' ? '(no object)' : 'newer');
     });
 
     it('does not replace with a create-only body in parts', async () => {
       await put('taken', 'first');
       const body = chunks([Buffer.alloc(5 * MIB), Buffer.alloc(10)]);
-      expect(await store.put('taken', body, { meta: newMeta(), ifAbsent: true })).toBe('exists');
+      expect(await kindOf(store.put('taken', body, { meta: newMeta(), precondition: ABSENT }))).toBe(
+        'exists',
+      );
       expect(await textOf((await store.get('taken'))?.body)).toBe('first');
     });
 
@@ -155,7 +255,7 @@ export function storeContract(
       const key = fresh('raced-parts');
       const both = [1, 2].map((fill) => [Buffer.alloc(5 * MIB, fill), Buffer.alloc(10, fill)]);
       const outcomes = await Promise.all(
-        both.map((parts) => store.put(key, chunks(parts), { meta: newMeta(), ifAbsent: true })),
+        both.map((parts) => kindOf(store.put(key, chunks(parts), { meta: newMeta(), precondition: ABSENT }))),
       );
       const loser = options.uploadsCreateOnly === false ? /exists|stored/ : /exists/;
       expect(outcomes.toSorted()).toEqual([expect.stringMatching(loser), 'stored']);
@@ -296,6 +396,7 @@ export function storeContract(
       await store.copy('copy/from', 'copy/to');
       expect(await store.head('copy/to')).toEqual({
         key: 'copy/to',
+        tag: expect.any(String),
         sizeBytes: 5,
         meta,
         modifiedMs: expect.any(Number),
@@ -332,6 +433,17 @@ export function storeContract(
 /** A key of its own for each try of a test: what a try before has left would decide the next one. */
 function fresh(name: string): string {
   return `${name}-${randomUUID()}`;
+}
+
+/** The precondition of the put that replaces this one. */
+function exactlyStored(outcome: PutOutcome): Precondition {
+  if (outcome.kind !== 'stored') throw new Error(`not stored: ${outcome.kind}`);
+  return exactly(outcome);
+}
+
+/** How a put has ended. */
+export async function kindOf(put: Promise<PutOutcome>): Promise<PutOutcome['kind']> {
+  return (await put).kind;
 }
 
 export function newMeta(): ObjectMeta {

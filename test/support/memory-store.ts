@@ -1,7 +1,13 @@
 // A store in memory for tests of what stands above it: the whole contract of src/store/contract/store.ts, nothing more.
 // Its methods are closures, so a test makes a faulty store as `{ ...store, get: ... }`.
 import { StoreError } from '../../src/store/contract/store.ts';
-import type { ObjectHead, ObjectMeta, Store } from '../../src/store/contract/store.ts';
+import type {
+  ObjectHead,
+  ObjectMeta,
+  Precondition,
+  PutOutcome,
+  Store,
+} from '../../src/store/contract/store.ts';
 
 /** Small chunks, so that whoever reads a body meets more than one. */
 const CHUNK_BYTES = 64 * 1024;
@@ -21,6 +27,7 @@ export function memoryStore(url = 'memory://test'): MemoryStore {
   const objects = new Map<string, StoredObject>();
   const headOf = (key: string, object: StoredObject): ObjectHead => ({
     key,
+    tag: tagOf(object),
     sizeBytes: object.bytes.length,
     meta: object.meta,
     modifiedMs: object.modifiedMs,
@@ -29,15 +36,15 @@ export function memoryStore(url = 'memory://test'): MemoryStore {
     url,
     createsAtomically: true,
     listsByPage: false,
+    replacesAtomically: async () => true,
     objects,
-    put: async (key, body, { meta, ifAbsent, signal }) => {
-      const bytes = await collect(body, signal);
+    put: async (key, body, { meta, precondition, signal }) => {
+      const object = { bytes: await collect(body, signal), meta: { ...meta } };
       const there = objects.get(key);
-      if (ifAbsent === true && there !== undefined) {
-        return there.meta['push'] === meta['push'] ? 'stored' : 'exists';
-      }
-      objects.set(key, { bytes, meta: { ...meta } });
-      return 'stored';
+      const no = refusal(precondition, there);
+      if (no === undefined) objects.set(key, object);
+      const isOurs = there !== undefined && there.meta['push'] === meta['push'];
+      return no === undefined || isOurs ? { kind: 'stored', tag: tagOf(objects.get(key) ?? object) } : no;
     },
     get: async (key, { range, signal } = {}) => {
       signal?.throwIfAborted();
@@ -81,6 +88,16 @@ export function memoryStore(url = 'memory://test'): MemoryStore {
       if (object === undefined) throw new StoreError('missing', `copy ${from}: not there`);
       objects.set(to, object);
     },
+    promote: async (from, to, { precondition, signal } = {}) => {
+      signal?.throwIfAborted();
+      const object = objects.get(from);
+      if (object === undefined) throw new StoreError('missing', `promote ${from}: not there`);
+      const no = refusal(precondition, objects.get(to));
+      if (no !== undefined) return no;
+      objects.set(to, object);
+      objects.delete(from);
+      return { kind: 'stored', tag: tagOf(object) };
+    },
     // A put is one assignment here: an interrupted one leaves nothing behind.
     sweep: async (_prefix, _mine, signal) => {
       signal?.throwIfAborted();
@@ -90,6 +107,22 @@ export function memoryStore(url = 'memory://test'): MemoryStore {
     access: async () => undefined,
     close: async () => {},
   };
+}
+
+function refusal(
+  precondition: Precondition | undefined,
+  there: StoredObject | undefined,
+): PutOutcome | undefined {
+  if (precondition?.kind === 'absent') return there === undefined ? undefined : { kind: 'exists' };
+  if (precondition?.kind !== 'is') return undefined;
+  return there !== undefined && tagOf(there) === precondition.tag
+    ? undefined
+    : { kind: 'replaced-meanwhile' };
+}
+
+/** Of one that a test has planted there is no id of a put. */
+function tagOf({ bytes, meta }: StoredObject): string {
+  return meta['push'] ?? `${bytes.length}`;
 }
 
 async function collect(

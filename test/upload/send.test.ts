@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { LinkRate } from '../../src/model/link-rate.ts';
 import type { Compression } from '../../src/model/format/settings.ts';
 import type { Body, JobCompression, PartIterator, ReadJob } from '../../src/read/reading.ts';
-import type { PutOptions } from '../../src/store/contract/store.ts';
+import type { PutOptions, PutOutcome } from '../../src/store/contract/store.ts';
 import { Bandwidth } from '../../src/upload/bandwidth.ts';
 import { sendFile, type Sender, type SendJob } from '../../src/upload/send.ts';
 
@@ -38,14 +38,14 @@ function largeBody(): Body {
 }
 
 /** A store that takes half a second for each part: 4 MB/s. */
-async function put(_: string, body: unknown, { onSent }: PutOptions): Promise<'stored'> {
+async function put(_: string, body: unknown, { onSent }: PutOptions): Promise<PutOutcome> {
   for await (const part of body as AsyncIterable<Uint8Array>) {
     await new Promise((resolve) => {
       setTimeout(resolve, PART_MS);
     });
     onSent?.(part.length);
   }
-  return 'stored';
+  return { kind: 'stored', tag: '1' };
 }
 
 /** Sends one large file; returns how the reading was to compress it. */
@@ -68,7 +68,7 @@ async function send(sender: Pick<Sender, 'compression' | 'bandwidth' | 'link'>):
     keyOf: () => 'r.dat.0.zst',
     baseline: undefined,
     spoolFirst: false,
-    ifAbsent: false,
+    precondition: { kind: 'any' },
   };
   const sent = sendFile({ ...sender, ...rest } as unknown as Sender, job);
   await vi.advanceTimersByTimeAsync(60_000);
@@ -84,7 +84,7 @@ const auto = (linkBytesPerS: number | undefined): JobCompression => ({
   linkBytesPerS,
 });
 
-it('nothing is sent of what is held, and its memory is given up', async () => {
+it('nothing is sent of what may not stand under this key, and its memory is given up', async () => {
   const body = largeBody();
   const asked: unknown[] = [];
   const refuse = (): never => {
@@ -101,10 +101,10 @@ it('nothing is sent of what is held, and its memory is given up', async () => {
     keyOf: () => 'r.dat.0',
     baseline: undefined,
     spoolFirst: false,
-    ifAbsent: false,
-    isHeld: (read) => asked.push(read) > 0,
+    precondition: { kind: 'any' },
+    isStaged: (read) => asked.push(read) > 0,
   });
-  expect(sent).toEqual({ kind: 'held' });
+  expect(sent).toEqual({ kind: 'staged' });
   expect(asked).toEqual([body.facts]);
   expect((await body.parts.next()).done).toBe(true);
 });

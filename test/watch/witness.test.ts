@@ -4,8 +4,9 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Evidence } from '../../src/model/file/evidence.ts';
+import { childFaultsOf } from '../../src/native/proc-reader.ts';
 import { readProc } from '../../src/native/processes.ts';
 import { openWitness, type Witness } from '../../src/watch/witness.ts';
 import { freshDirectory, watched, type Watched } from './support.ts';
@@ -119,6 +120,58 @@ describe('who closed a file', () => {
     await until(() => events.length >= 500);
     // `seq` has ended just before.
     expect(new Set(events.map(({ evidence }) => evidence))).toEqual(new Set(['doubtful']));
+  });
+});
+
+describe('nobody has died since the attempt began', () => {
+  /** A launcher that has had children before the witness, and one that runs. */
+  async function begun() {
+    const { run, launcher, dir } = await lab();
+    const pid = launcher.pid ?? 0;
+    const done = async (script: string): Promise<void> => {
+      launcher.stdin?.write(`${script}; : > ${dir}/done\n`);
+      await vi.waitFor(() => fs.rmSync(`${dir}/done`), 10_000);
+    };
+    await done('/bin/true');
+    run(`: > up; exec ${LONG}`);
+    await vi.waitFor(() => fs.rmSync(`${dir}/up`), 10_000);
+    const witness = (launcherFaults: number | undefined): Witness => {
+      const opened = openWitness({ launcher: pid, launcherFaults, self: process.pid, token: 'none' });
+      if (opened === undefined) throw new Error('nobody can see the processes');
+      onTestFinished(() => opened.close());
+      return opened;
+    };
+    return { pid, done, witness };
+  }
+  const isSaid = (witness: Witness): boolean => {
+    const atMs = performance.now();
+    witness.judge();
+    return witness.nobodyDiedUntil(atMs);
+  };
+
+  it('is said if the launcher has told which of its children have ended, until the last look', async () => {
+    const { pid, witness } = await begun();
+    const told = witness(childFaultsOf(pid));
+    expect(isSaid(told)).toBe(true);
+    expect(told.nobodyDiedUntil(performance.now())).toBe(false);
+    expect(isSaid(told)).toBe(true);
+    expect(isSaid(witness(undefined))).toBe(false);
+  });
+
+  it('is not said if one has died before the first look, or after it', async () => {
+    const { pid, done, witness } = await begun();
+    const faults = childFaultsOf(pid);
+    const before = witness(faults);
+    await done('/bin/true');
+    expect(isSaid(witness(faults))).toBe(false);
+    expect(isSaid(before)).toBe(false);
+    expect(isSaid(before)).toBe(false);
+  });
+
+  it('is not said if a process of the task has waited for one', async () => {
+    const { pid, done, witness } = await begun();
+    await done(`sh -c '/bin/true; : > up; exec ${LONG}' & until [ -e up ]; do :; done`);
+    expect(isSaid(witness(childFaultsOf(pid)))).toBe(false);
   });
 });
 

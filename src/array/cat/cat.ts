@@ -150,8 +150,10 @@ function hintOf({ generations, partials }: History, path: RelPath): string | und
   const generation = generations.find((one) => memberOf(one, path) !== undefined);
   if (generation !== undefined)
     return `--generation ${generationName(generation)}: it is a file of that checkpoint`;
-  const isCutOff = partials.some((one) => one.path === path);
-  return isCutOff ? 'capture gather --with-partials: it is stored only half-written' : undefined;
+  const isStaged = partials.some((one) => one.path === path);
+  return isStaged
+    ? 'capture gather --with-partials: it is only staged, as a death may have closed it'
+    : undefined;
 }
 
 function noFile(message: string, hint: string): CaptureError {

@@ -177,7 +177,7 @@ export class Gathering {
 
   #tellLeft({ index, partials, older }: Share): void {
     const parts = [
-      ...(partials === 0 ? [] : [`${partials} partial (--with-partials)`]),
+      ...(partials === 0 ? [] : [`${partials} staged (--with-partials)`]),
       ...(older === 0 ? [] : [`${older} older ${older === 1 ? 'copy' : 'copies'}`]),
     ];
     if (parts.length > 0) this.#left.info(`index ${index} leaves ${parts.join(', ')}`, index);

@@ -41,7 +41,7 @@ export const OPTIONS = group('Gather:', {
   'with-partials': {
     flags: '--with-partials',
     kind: 'flag',
-    help: 'results that a death cut off, too, as <name>.partial-<attempt>',
+    help: 'staged results, which a death may have closed, too, as <name>.partial-<attempt>',
   },
   checksum: {
     flags: '--checksum',

@@ -1,7 +1,7 @@
 // What one index gives to a gathering: its results as its newest record tells them, never what names in the store look
 // like; and what stays behind.
 import { unionOf, type WholeRecord } from '../../model/checkpoint/history.ts';
-import type { LeftFile, StoredFile } from '../../model/format/records.ts';
+import type { StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
 import type { Source } from '../../restore/source.ts';
 import { detailsOf, newestRecord, partialsThere } from '../details.ts';
@@ -18,7 +18,7 @@ export interface Share {
   readonly partials: number;
   /** Older objects of results that came again with other content. */
   readonly older: number;
-  /** Why not all of it is here: records that cannot be read, and what a done index lacks. */
+  /** Why not all of it is here: records that cannot be read, and what is not stored. */
   readonly problems: readonly string[];
 }
 
@@ -45,7 +45,7 @@ export async function shareOf(
     return { index, files: [], partials: 0, older: 0, problems: [...problems, ...none] };
   }
   const wants = (path: string): boolean => patterns.has(path);
-  const lacks = lackedBy(newest).filter(({ path }) => wants(path));
+  const lacks = newest.record.left.filter(({ path }) => wants(path));
   const { results, kept } = unionOf([newest], newest.record.runId);
   const partials = await partialsOf(place, row, newest, signal);
   const sourceOf = (file: StoredFile, suffix = ''): StoredSource => ({
@@ -54,28 +54,23 @@ export async function shareOf(
   });
   const files: StoredSource[] = [];
   for (const file of results.values()) if (wants(file.path)) files.push(sourceOf(file));
-  const cutOff = partials.filter(({ path }) => wants(path));
-  if (withPartials) files.push(...cutOff.map((file) => sourceOf(file, endingOf(file))));
+  const staged = partials.filter(({ path }) => wants(path));
+  if (withPartials) files.push(...staged.map((file) => sourceOf(file, endingOf(file))));
   let older = 0;
   for (const [path, count] of kept) if (wants(path)) older += count;
   const lines = lacks.map(({ path, why }) => `${showPath(path)} is not stored whole: ${why}`);
   return {
     index,
     files,
-    partials: withPartials ? 0 : cutOff.length,
+    partials: withPartials ? 0 : staged.length,
     older,
     problems: [...problems, ...lines],
   };
 }
 
-/** Results that the task did not write again after a death had cut them off. An index that is not done is told anyway. */
-function lackedBy({ record }: WholeRecord): readonly LeftFile[] {
-  return record.kind === 'done' ? record.left : [];
-}
-
 /**
- * Each attempt records only what its own death left: those of the earlier ones cost a request each. A done index whose
- * newest record names none has them all replaced by whole results.
+ * Each attempt records only what its own death left: those of the earlier ones cost a request each. A done index has them
+ * all replaced by whole results.
  */
 async function partialsOf(
   place: Place,
@@ -83,9 +78,7 @@ async function partialsOf(
   newest: WholeRecord,
   signal: AbortSignal,
 ): Promise<readonly StoredFile[]> {
-  const own = newest.record.partials;
-  const isAlone = row.attempts <= 1 || (newest.record.kind === 'done' && lackedBy(newest).length === 0);
-  if (isAlone) return own;
+  if (newest.record.kind === 'done') return newest.record.partials;
   const { attempts: all } = await detailsOf(place, row, signal);
   return partialsThere(place, unionOf(all, newest.record.runId).partials, signal);
 }

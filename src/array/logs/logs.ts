@@ -90,8 +90,10 @@ async function logs(place: Place, asked: Asked, tools: Tools): Promise<ExitStatu
     asked.attempt ?? newestAttempt(first) ?? (follow ? await runningAttempt(place, scope, tools) : undefined);
   if (attempt === undefined || (!follow && wanted(first, attempt, asked).size === 0))
     throw await nothingStored(place, asked, streamsOf(first, attempt ?? 0), tools.signal);
+  const found = wanted(first, attempt, asked);
+  if (found.size === 0) tools.log.info(`attempt ${attempt} has stored no ${asked.stream ?? 'output'} yet`);
   const printer = new Printer(place, asked, tools);
-  await printer.print(wanted(first, attempt, asked));
+  await printer.print(found);
   if (follow) await followUntilEnd(place, asked, { attempt, printer, tools });
   return EXIT.ok;
 }
@@ -109,13 +111,12 @@ function wanted(
 async function runningAttempt(
   { store, taskName }: Place,
   scope: KeyScope,
-  { log, signal }: Tools,
+  { signal }: Tools,
 ): Promise<number | undefined> {
   const { newestAttempt: newest } = await listRecords(store, scope, signal);
-  if (newest === 0 || (await hasEnded({ store, taskName }, scope, newest, signal)) !== undefined)
-    return undefined;
-  log.info(`attempt ${newest} has stored no output yet`);
-  return newest;
+  if (newest === 0) return undefined;
+  const ended = await hasEnded({ store, taskName }, scope, newest, signal);
+  return ended === undefined ? newest : undefined;
 }
 
 /** `streams`: those that the attempt has. */

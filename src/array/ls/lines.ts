@@ -34,7 +34,7 @@ function* rowsOf(listed: Listed): Generator<readonly string[]> {
   for (const { key, storedSize } of listed.records) yield ['record', formatBytes(storedSize), '', key];
   for (const file of listed.results) yield fileRow('result', file);
   for (const file of listed.otherResults) yield fileRow('result of another run', file);
-  for (const file of listed.partials) yield fileRow('half-written', file);
+  for (const file of listed.partials) yield fileRow('staged result', file);
   for (const { key, storedSize } of listed.older) yield ['older copy', formatBytes(storedSize), '', key];
   // Two sets share the objects of a file that did not change: each stands there once, with the newest.
   const told = new Set<string>();

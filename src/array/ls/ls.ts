@@ -23,8 +23,8 @@ const OPTIONS = group('Ls:', {
 export const lsCommand: ArrayCommand = {
   help: {
     about:
-      'Lists what is stored of one index, or of all: its records, results, checkpoints, half-written results and ' +
-      'older copies, each with its key. All of it comes from records.',
+      'Lists what is stored of one index, or of all: its records, results, checkpoints, staged results (a death may ' +
+      'have closed them) and older copies, each with its key. All of it comes from records.',
     statuses: '    0  it is listed',
     examples: ['capture ls s3://lab/run7 17', 'capture ls s3://lab/run7 --array 0-99 --json'],
   },

@@ -11,6 +11,7 @@ import { readClaim } from '../../records/claim.ts';
 import { detailsOf } from '../details.ts';
 import type { Place } from '../place.ts';
 import type { IndexRow } from '../survey.ts';
+import { ABSENT } from '../../store/contract/store.ts';
 
 export interface EndedIndex {
   /** The last attempt. */
@@ -19,6 +20,8 @@ export interface EndedIndex {
   readonly runs: ReadonlySet<string>;
   /** Checkpoint objects that stay; undefined: all. */
   readonly alive: ReadonlySet<string> | undefined;
+  /** Until it is, a partial result may be whole, and the only copy. */
+  readonly isDone: boolean;
   /** How many bytes the objects have that its records name: each is of this task and index. */
   readonly sizes: ReadonlyMap<string, number>;
 }
@@ -54,7 +57,8 @@ export async function endedIndex(
   const others = attempts.filter(({ record }) => record.runId !== last.runId);
   const alive =
     kept && new Set([...kept, ...others.flatMap(({ record }) => record.generations)].flatMap(keysOf));
-  return { attempt: newest.attempt, runs, alive, sizes: sizesOf(attempts) };
+  const isDone = last.kind === 'done';
+  return { attempt: newest.attempt, runs, alive, isDone, sizes: sizesOf(attempts) };
 }
 
 /** Of checkpoint members and half-written results. */
@@ -103,8 +107,8 @@ async function writeRecord(
   const key = recordKey({ taskName, index: last.index }, last.attempt, record.seq, kind);
   const outcome = await store.put(key, Buffer.from(textWithSum(record)), {
     meta: { push },
-    ifAbsent: true,
+    precondition: ABSENT,
     signal,
   });
-  return outcome === 'stored';
+  return outcome.kind === 'stored';
 }

@@ -32,7 +32,7 @@ const OPTIONS = group('Prune:', {
   partials: {
     flags: '--partials',
     kind: 'flag',
-    help: 'half-written results that killed attempts have left (.partial-<attempt>)',
+    help: 'staged results, which a death may have closed (.partial-<attempt>)',
   },
   older: {
     flags: '--older',
@@ -131,7 +131,7 @@ function describe(indices: number): string {
 
 const WORDS: Readonly<Record<Kind, (objects: number) => string>> = {
   checkpoints: (objects) => `${plural(objects, 'object')} of checkpoints`,
-  partials: (objects) => plural(objects, 'half-written result'),
+  partials: (objects) => plural(objects, 'staged result'),
   older: (objects) => (objects === 1 ? '1 older copy' : `${objects} older copies`),
 };
 

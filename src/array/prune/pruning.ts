@@ -80,6 +80,7 @@ export class Pruning {
     const ended = await this.#ask(row);
     if (ended === undefined || (attempt ?? 0) > ended.attempt) return;
     if (kind === 'checkpoints' && (ended.alive === undefined || ended.alive.has(key))) return;
+    if (kind === 'partials' && !ended.isDone) return;
     // A name may be anybody's, unless a record has it, and with as many bytes.
     if (ended.sizes.get(key) !== sizeBytes) {
       const head = await store.head(key, this.#signal);

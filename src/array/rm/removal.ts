@@ -10,7 +10,7 @@ import { forEachAtOnce } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
 import { isClaim, readClaim } from '../../records/claim.ts';
 import { listRecords } from '../../records/list.ts';
-import type { ListedObject } from '../../store/contract/store.ts';
+import { ABSENT, type ListedObject } from '../../store/contract/store.ts';
 import { indexDetails } from '../details.ts';
 import type { Place } from '../place.ts';
 import { shapeOf } from '../shape.ts';
@@ -97,8 +97,12 @@ export class Removal {
     };
     const key = recordKey({ taskName, index }, what.attempt, what.seq, what.kind);
     const body = Buffer.from(textWithSum(record));
-    const outcome = await store.put(key, body, { meta: { push }, ifAbsent: true, signal: this.#signal });
-    return outcome === 'stored';
+    const outcome = await store.put(key, body, {
+      meta: { push },
+      precondition: ABSENT,
+      signal: this.#signal,
+    });
+    return outcome.kind === 'stored';
   }
 
   async #object({ key, sizeBytes }: ListedObject): Promise<void> {

@@ -33,7 +33,7 @@ interface IndexView {
   readonly generations: readonly Generation[];
   readonly results: readonly StoredFile[];
   readonly partials: readonly StoredFile[];
-  /** What the last attempt could not store. */
+  /** What is not stored. */
   readonly left: readonly LeftFile[];
   /** Of the newest attempt that says what it has used. */
   readonly resources: (Resources & { readonly attempt: number }) | undefined;
@@ -66,8 +66,7 @@ interface Found {
 }
 
 function viewOf(place: Place, { row, contents, state }: Found): IndexView {
-  const { attempts, damaged, generations, results, partials } = contents;
-  const telling = attempts.findLast(({ record }) => record.seq > 0);
+  const { attempts, damaged, generations, results, partials, left } = contents;
   return {
     index: row.index,
     task: place.taskName,
@@ -84,7 +83,7 @@ function viewOf(place: Place, { row, contents, state }: Found): IndexView {
     generations,
     results,
     partials,
-    left: byPath(telling?.record.left ?? []),
+    left,
     resources: newestResources(attempts.map(({ record }) => record)),
   };
 }
@@ -138,7 +137,7 @@ function linesOf(view: IndexView): readonly string[] {
     if (newest !== undefined) parts.push(fileLines('CHECKPOINT FILE', byPath(newest.members)));
   }
   if (results.length > 0) parts.push(fileLines('RESULT', results));
-  if (partials.length > 0) parts.push(fileLines('HALF-WRITTEN RESULT', partials));
+  if (partials.length > 0) parts.push(fileLines('STAGED RESULT', partials));
   if (left.length > 0) parts.push(left.map(({ path, why }) => `not stored: ${showPath(path)}: ${why}`));
   if (resources !== undefined) parts.push(resourceLines(resources));
   const damage = view.isDamaged ? DAMAGED : '';

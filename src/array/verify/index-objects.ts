@@ -1,7 +1,7 @@
 // The objects that the records of one index name, each checked once, and what that means for a restart.
 import { generationName } from '../../model/checkpoint/history.ts';
 import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-order.ts';
-import type { Generation } from '../../model/format/records.ts';
+import type { Generation, LeftFile } from '../../model/format/records.ts';
 import { listRecords } from '../../records/list.ts';
 import { type Contents, contentsIn } from '../contents.ts';
 import type { Place } from '../place.ts';
@@ -23,6 +23,8 @@ export interface Verified {
   /** Of the files, before compression. */
   readonly bytes: number;
   readonly damaged: readonly Damage[];
+  /** What its newest attempt could not store, and what earlier ones had written and is not stored whole. */
+  readonly left: readonly LeftFile[];
   /** How many sets are recorded. */
   readonly checkpoints: number;
   /** The set that a restart would take; undefined if there is none that is whole. */
@@ -77,6 +79,7 @@ async function lookAt(
     objects: named.size,
     bytes,
     damaged,
+    left: contents.left,
     checkpoints: generations.length,
     restart: restartOf(contents, new Set(damaged.map(({ key }) => key))),
     problems,

@@ -31,9 +31,10 @@ export const verifyCommand: ArrayCommand = {
   help: {
     about:
       'Checks that every object that a record names is there, whole, with the md5 of its record. Names what is ' +
-      'damaged, and the checkpoint that a restart would take. It reads everything, and changes nothing.',
+      'damaged, what was never stored, and the checkpoint that a restart would take. It reads everything, and ' +
+      'changes nothing.',
     statuses: `    0  all is whole
-    1  something is missing or damaged`,
+    1  something is missing or damaged, or was never stored`,
     examples: ['capture verify s3://lab/run7', 'capture verify s3://lab/run7 --array 0-99 --fast'],
   },
   options: Object.values(OPTIONS),
@@ -72,7 +73,7 @@ async function verify(place: Place, { set, fast, json }: Asked, tools: Tools): P
   const check = await checkOf(place, { fast, isWhole: set === undefined }, signal);
   const limit = pLimit(OBJECTS_AT_ONCE);
   const limited: Check = (file) => limit(() => check(file));
-  const totals = { objects: 0, bytes: 0, damaged: 0 };
+  const totals = { objects: 0, bytes: 0, damaged: 0, left: 0 };
   const read = (one: IndexState): Promise<Verified> => verifyIndex(place, one, limited, signal);
   for await (const verified of readAhead(states, INDICES_AT_ONCE, read)) {
     const { index, problems, ...told } = verified;
@@ -80,15 +81,20 @@ async function verify(place: Place, { set, fast, json }: Asked, tools: Tools): P
     totals.objects += told.objects;
     totals.bytes += told.bytes;
     totals.damaged += told.damaged.length + problems.length;
+    totals.left += told.left.length;
     if (json) await out.write(`${JSON.stringify({ format: 1, ...verified })}\n`);
     else for (const line of linesOf(verified)) await out.write(`${out.paint('red', line)}\n`);
   }
   if (!json) {
     const what = `${numberText(states.length)} ${states.length === 1 ? 'index' : 'indices'}, ${plural(totals.objects, 'object')}, ${formatBytes(totals.bytes)}`;
-    const how = totals.damaged === 0 ? 'all whole' : `${numberText(totals.damaged)} damaged or missing`;
-    await out.write(`${what}: ${how}\n`);
+    await out.write(`${what}: ${howText(totals)}\n`);
   }
-  return totals.damaged === 0 ? EXIT.ok : DAMAGED;
+  return totals.damaged + totals.left === 0 ? EXIT.ok : DAMAGED;
+}
+
+function howText({ damaged, left }: { readonly damaged: number; readonly left: number }): string {
+  const how = damaged === 0 ? 'all whole' : `${numberText(damaged)} damaged or missing`;
+  return left === 0 ? how : `${how}; ${plural(left, 'file')} never stored`;
 }
 
 /** One listing shows all objects of the store: of a few indices each is asked for. */
@@ -100,11 +106,14 @@ function checkOf(
   return fast ? fastCheck(store, isWhole, signal) : wholeCheck(store, signal);
 }
 
-function linesOf({ index, damaged, checkpoints, restart, state }: Verified): readonly string[] {
-  const lines = damaged.map(
-    ({ generation, path, why }) =>
-      `index ${index}: ${generation === undefined ? '' : `checkpoint ${generation}: `}${showPath(path)}: ${why}`,
-  );
+function linesOf({ index, damaged, left, checkpoints, restart, state }: Verified): readonly string[] {
+  const lines = [
+    ...damaged.map(
+      ({ generation, path, why }) =>
+        `index ${index}: ${generation === undefined ? '' : `checkpoint ${generation}: `}${showPath(path)}: ${why}`,
+    ),
+    ...left.map(({ path, why }) => `index ${index}: ${showPath(path)} is not stored: ${why}`),
+  ];
   if (!damaged.some(({ generation }) => generation !== undefined) || state === 'done') return lines;
   const next =
     restart === undefined

@@ -17,7 +17,7 @@ export const CHECKPOINTS = group('Checkpoints:', {
   'checkpoint-settle': {
     flags: '--checkpoint-settle <duration>',
     kind: 'value',
-    help: 'a pause after which a set is complete, if the rounds of the task are not known',
+    help: 'a pause after which new files are taken as a set; it proves nothing',
     on: CAPTURING,
     read: durationMs(),
     default: '2s',

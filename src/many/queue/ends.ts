@@ -7,6 +7,7 @@ import { EXIT } from '../../model/exit-status.ts';
 import { showCommand } from '../../model/many/placeholders.ts';
 import type { QueuedTask, Submission } from '../../model/many/submission.ts';
 import { formatBytes } from '../../model/units.ts';
+import { NOT_AGAIN } from '../array-source.ts';
 import type { JoblogFile } from '../joblog-file.ts';
 import { lastLines } from '../last-lines.ts';
 import type { TooLarge } from '../runner.ts';
@@ -33,7 +34,10 @@ export interface EndsOptions {
   readonly broker: Pick<WorkerBroker, 'tell'>;
   readonly board: Board;
   readonly held: Held;
-  readonly scratch: Pick<Scratch, 'remove' | 'keep' | 'isUnsaved' | 'setAside' | 'workdirOf' | 'logOf'>;
+  readonly scratch: Pick<
+    Scratch,
+    'remove' | 'keep' | 'isUnsaved' | 'isInVain' | 'setAside' | 'workdirOf' | 'logOf'
+  >;
   /** Of the command line of a task, for the job log. */
   readonly argvOf: (task: QueueTask) => readonly string[];
   readonly joblog: JoblogFile | undefined;
@@ -66,8 +70,10 @@ export class Ends {
       case 'fenced':
         return this.#fenced(one);
       case 'failed':
-        return this.#failed(one, whyOf(end), { isFinal: false, isUnsaved });
-      case 'not-started':
+        if (!this.#options.scratch.isInVain(one.number))
+          return this.#failed(one, whyOf(end), { isFinal: false, isUnsaved });
+        return this.#failed(one, `${whyOf(end)}, ${NOT_AGAIN}`, { isFinal: true, isUnsaved });
+      case 'final':
         return this.#failed(one, whyOf(end), { isFinal: true, isUnsaved });
     }
   }

@@ -79,7 +79,5 @@ export function sameCompanions(a: readonly Companion[], b: readonly Companion[])
 }
 
 function keysOf(companions: readonly Companion[]): string {
-  return JSON.stringify(
-    companions.map(({ path, closed = false, segments }) => [path, closed, segments.map(({ key }) => key)]),
-  );
+  return JSON.stringify(companions.map(({ path, segments }) => [path, segments.map(({ key }) => key)]));
 }

@@ -7,25 +7,25 @@ import {
   BOUND_MS,
   boundOf,
   closedInUnit,
-  hasStopped,
-  instantDueMs,
-  isLate,
-  newPace,
+  EARLY_MS,
+  LATE_MS,
   newUnits,
   type OpenUnits,
-  type Pace,
-  paced,
+  unitEnded,
   unitsLost,
   unitsSaid,
 } from './pace.ts';
 import type { Rotates } from './rotation.ts';
 import {
-  boundPassed,
   closedInRound,
-  mayRest,
+  cutInRound,
+  hasStopped,
+  isMidRound,
+  isPartial,
+  looksWhole,
   newRounds,
+  type Order,
   orderLost,
-  restTaken,
   type Rounds,
 } from './rounds.ts';
 
@@ -44,7 +44,6 @@ export interface CutState {
   /** Set if exactly one file is declared, or was restored: then each of its closes is a whole set. */
   readonly single: RelPath | undefined;
   readonly lastCloseMs: number;
-  readonly pace: Pace;
   /** True if the newest close was of a file that matches `--checkpoint-last`. */
   readonly lastMatched: boolean;
   /** The directory of that file, if directories rotate. */
@@ -55,10 +54,6 @@ export interface CutState {
   readonly said: boolean;
   /** The time of the oldest close that no cut covers; undefined: all are covered. */
   readonly staleSinceMs: number | undefined;
-  /**
-   * The time of the oldest close since a set was proven, or since we stopped waiting for files that were not closed.
-   */
-  readonly unprovenSinceMs: number | undefined;
   /** When a proven set was cut last. */
   readonly provenCutMs: number;
   /** What the newest cut was worth. */
@@ -74,24 +69,24 @@ export interface Known {
   readonly inUnits: boolean;
   /** The task ran before we watched: nobody saw where its round began. */
   readonly inMidst: boolean;
+  /** What an earlier sidecar of this attempt had learned for certain. */
+  readonly order?: Order | undefined;
 }
 
-export function newCut(rules: CutRules, { members, complete, inUnits, inMidst }: Known): CutState {
-  const rounds = newRounds(members, complete, kinOf(rules));
+export function newCut(rules: CutRules, known: Known): CutState {
+  const { members, complete, inUnits, inMidst, order } = known;
   const units = newUnits(members.flatMap((path) => rules.rotationOf(path)?.unit ?? []));
   return {
     rules,
-    rounds: inMidst ? orderLost(rounds) : rounds,
+    rounds: newRounds(members, kinOf(rules), { begun: inMidst, order }),
     units: inUnits ? (inMidst ? unitsLost(units) : units) : undefined,
     single: complete && members.length === 1 ? members[0] : undefined,
     lastCloseMs: -Infinity,
-    pace: newPace(rules.settleMs),
     lastMatched: false,
     lastDirectory: undefined,
     afterLast: undefined,
     said: false,
     staleSinceMs: undefined,
-    unprovenSinceMs: undefined,
     provenCutMs: -Infinity,
     coveredBy: undefined,
   };
@@ -102,45 +97,57 @@ export interface MemberClose {
   readonly how: ClosedHow;
   readonly atMs: number;
   readonly isLast: boolean;
+  /** Its number counts checkpoints: it is no part of one. */
+  readonly rotates?: boolean;
 }
 
-export function memberClosed(state: CutState, { path, how, atMs, isLast }: MemberClose): CutState {
+export function memberClosed(state: CutState, close: MemberClose): CutState {
+  const { path, how, atMs, isLast, rotates = false } = close;
   const { rules, rounds, units, lastMatched } = state;
   const rotation = rules.rotationOf(path);
   // A walk finds files in the order of the directory, not in that of their closes.
   const isFound = how === 'scan' || how === 'dir-rename';
-  const isSameDirectory = rotation?.kind === 'directory' && rotation.unit === state.lastDirectory;
-  const comesAfter = !isLast && !isFound && (lastMatched || isSameDirectory);
+  const isDirectory = rotation?.kind === 'directory' && state.lastDirectory !== undefined;
+  const isSameDirectory = isDirectory && rotation.unit === state.lastDirectory;
+  // The next directory has begun, and the cut leaves it out.
+  const isNext = isDirectory && !isSameDirectory && units !== undefined;
+  const comesAfter = !isLast && !isFound && !isNext && (lastMatched || isSameDirectory);
   const sinceMs = atMs - state.lastCloseMs;
-  const unit = rotation?.unit;
+  const roundRules = { kinOf: kinOf(rules), settleMs: rules.settleMs };
   const next =
-    units === undefined ? closedInRound(rounds, path, sinceMs >= rules.settleMs, kinOf(rules)) : rounds;
-  const pace = paced(state.pace, sinceMs, next);
+    units === undefined ? closedInRound(rounds, { path, how, sinceMs, rotates }, roundRules) : rounds;
   // The task was suspended meanwhile, and has written nothing that the bound could count for.
-  const isResumed = sinceMs >= BOUND_MS && hasStopped(state.pace, sinceMs) && pace.at === 'middle';
+  const isResumed =
+    sinceMs >= BOUND_MS && hasStopped(rounds, sinceMs, rules.settleMs) && next.phase === 'known';
   return {
     ...state,
     rounds: next,
-    units: units && unit !== undefined ? closedInUnit(units, unit, how === 'dir-rename') : units,
+    units: units && rotation !== undefined ? unitsAfter(units, rotation.unit, how, isLast) : units,
     lastCloseMs: atMs,
-    pace,
-    lastMatched: isLast || (lastMatched && isFound),
+    lastMatched: isLast || (lastMatched && (isFound || isNext)),
     afterLast: comesAfter ? path : state.afterLast,
     lastDirectory: isLast && rotation?.kind === 'directory' ? rotation.unit : state.lastDirectory,
     said: false,
     staleSinceMs: isResumed ? atMs : (state.staleSinceMs ?? atMs),
-    unprovenSinceMs: state.unprovenSinceMs ?? atMs,
   };
+}
+
+function unitsAfter(units: OpenUnits, unit: string, how: ClosedHow, isLast: boolean): OpenUnits {
+  const next = closedInUnit(units, unit, how === 'dir-rename');
+  return isLast ? unitEnded(next, unit) : next;
+}
+
+/** Nobody knows where in its round the task is. */
+export function roundLost(state: CutState): CutState {
+  const { rounds, units } = state;
+  return { ...state, rounds: orderLost(rounds), units: units && unitsLost(units) };
 }
 
 /** After a queue overflow the order of closes is unknown. */
 export function closesLost(state: CutState, atMs: number): CutState {
-  const { rounds, rules, units, staleSinceMs } = state;
+  const { staleSinceMs } = state;
   return {
-    ...state,
-    rounds: orderLost(rounds),
-    pace: newPace(rules.settleMs),
-    units: units && unitsLost(units),
+    ...roundLost(state),
     lastCloseMs: atMs,
     lastMatched: false,
     said: false,
@@ -155,13 +162,11 @@ export function programSaid(state: CutState): CutState {
 }
 
 /** How we know that a set is whole. `instant`: we do not, but all its files were closed at one instant. */
-export type Proof = 'single' | 'round' | 'unit' | 'named' | 'said' | 'rest' | 'instant';
+export type Proof = 'single' | 'round' | 'unit' | 'named' | 'said' | 'instant';
 
 export type Plan =
   /** A cut of all members, except those in the directories of `without`: these are still being written. */
   | { readonly kind: 'cut'; readonly proof: Proof; readonly without: ReadonlySet<string> }
-  /** Nothing more has to be closed for a proven set: it only takes time. */
-  | { readonly kind: 'rest'; readonly untilMs: number }
   /** A proven set needs more closes. At `untilMs` a cut of an instant is due; undefined: only after the next close. */
   | { readonly kind: 'wait'; readonly untilMs: number | undefined }
   /** Everything that was closed is covered. */
@@ -176,87 +181,80 @@ export interface PlanAt {
 }
 
 export function plan(state: CutState, { nowMs, sendMs, tried }: PlanAt): Plan {
-  const { units, staleSinceMs, lastCloseMs, pace, rules, provenCutMs } = state;
+  const { units, staleSinceMs, lastCloseMs, rules, rounds, provenCutMs } = state;
   if (staleSinceMs === undefined) return { kind: 'covered' };
-  const proof = tried ? undefined : proofOf(state, nowMs);
+  const proof = tried ? undefined : proofOf(state);
   if (proof !== undefined) return { kind: 'cut', proof, without: units?.open ?? new Set() };
-  const dueMs = instantDueMs(staleSinceMs, provenCutMs, sendMs);
-  const isDue = nowMs >= dueMs;
-  if (isDue && !hasStopped(pace, nowMs - lastCloseMs))
-    return { kind: 'cut', proof: 'instant', without: new Set() };
-  const restMs = lastCloseMs + rules.settleMs;
-  return restProves(state) && !tried && restMs < dueMs
-    ? { kind: 'rest', untilMs: restMs }
-    : { kind: 'wait', untilMs: isDue ? undefined : dueMs };
+  const instant: Plan = { kind: 'cut', proof: 'instant', without: new Set() };
+  // Committed by the bound, and not before the newest proven set is older than that.
+  const leadMs = boundOf(sendMs) - sendMs;
+  const dueMs = Math.max(staleSinceMs - EARLY_MS, provenCutMs) + leadMs;
+  if (nowMs >= dueMs)
+    return hasStopped(rounds, nowMs - lastCloseMs, rules.settleMs)
+      ? { kind: 'wait', untilMs: undefined }
+      : instant;
+  const bestMs = (tried ? undefined : bestInstantMs(state)) ?? Infinity;
+  const fromMs = Math.min(dueMs, Math.max(bestMs, provenCutMs + leadMs));
+  return nowMs >= fromMs ? instant : { kind: 'wait', untilMs: fromMs };
 }
 
-function proofOf(state: CutState, nowMs: number): Proof | undefined {
-  const { rules, rounds, units, single, lastMatched, said, lastCloseMs } = state;
+function proofOf(state: CutState): Proof | undefined {
+  const { rules, rounds, units, single, lastMatched, said } = state;
   if (rules.byLast) return lastMatched ? 'named' : undefined;
-  if (single !== undefined && rounds.seen.size === 1) return 'single';
   if (units !== undefined) return units.sealed ? (said ? 'said' : 'unit') : undefined;
-  if (rounds.ended) return 'round';
-  if (!restProves(state)) return undefined;
-  if (said) return 'said';
-  return lastCloseMs + rules.settleMs <= nowMs ? 'rest' : undefined;
+  if (single !== undefined && rounds.seen.size === 1) return 'single';
+  if (rounds.phase === 'known' && rounds.ended) return 'round';
+  return said && !isMidRound(rounds) && !isPartial(rounds) ? 'said' : undefined;
 }
 
-/** True if a proven set only needs a pause, or the word of the program. */
-function restProves({ rules, rounds, units }: CutState): boolean {
-  return !rules.byLast && units === undefined && mayRest(rounds);
+/** When all files are probably of one round although nothing proves it; undefined: nobody can say when. */
+function bestInstantMs({ rules, rounds, units, lastCloseMs }: CutState): number | undefined {
+  if (rules.byLast || units !== undefined || !looksWhole(rounds)) return undefined;
+  return rounds.isGrowing ? lastCloseMs + rules.settleMs : lastCloseMs;
 }
 
 /** True if what was closed has waited for longer than the bound, with some time for what is on its way. */
 export function isOverdue({ staleSinceMs }: CutState, nowMs: number, sendMs: number): boolean {
-  return staleSinceMs !== undefined && isLate(staleSinceMs, nowMs, sendMs);
+  return staleSinceMs !== undefined && nowMs > staleSinceMs + boundOf(sendMs) + LATE_MS;
 }
 
-type Worth = 'proven' | 'instant' | 'incomplete';
-
 /**
- * What all members are worth as they are at the end of a task that failed or was stopped. In the middle of a round
- * they are known to be of two rounds, and then a proven set that is younger than the bound is worth more than any
- * instant.
+ * How we know that all members are whole as they are at the end of a task that failed or was stopped. A set of which
+ * only some files were closed anew is `incomplete`: it is of two rounds, and the one before it is worth more.
  */
-export function worthAtEnd(state: CutState, nowMs: number, sendMs: number): Worth {
+export function worthAtEnd(state: CutState, nowMs: number, sendMs: number): Proof | 'incomplete' {
   const { staleSinceMs, coveredBy, units, rounds, provenCutMs } = state;
-  const isCovered = staleSinceMs === undefined && coveredBy !== undefined && coveredBy !== 'instant';
-  const isWhole = units === undefined ? proofOf(state, nowMs) !== undefined : units.open.size === 0;
-  if (isCovered || isWhole) return 'proven';
-  const isMixed = units === undefined && rounds.pattern !== undefined;
+  if (staleSinceMs === undefined && coveredBy !== undefined && coveredBy !== 'instant') return coveredBy;
+  const proof = units === undefined ? proofOf(state) : units.open.size === 0 ? 'unit' : undefined;
+  if (proof !== undefined) return proof;
+  const isMixed = units === undefined && (isMidRound(rounds) || isPartial(rounds));
   return !isMixed && nowMs >= provenCutMs + boundOf(sendMs) ? 'instant' : 'incomplete';
 }
 
 /** A cut was taken now, whether or not it will hold: what is closed from here on belongs to the next. */
 export function cutTaken(state: CutState, proof: Proof, nowMs: number): CutState {
-  const { units, unprovenSinceMs = nowMs } = state;
-  const isOpen = units !== undefined && units.open.size > 0 && proof === 'unit';
-  const isAwaited = nowMs - unprovenSinceMs < BOUND_MS;
+  const { units, rounds } = state;
+  const isOpen = units !== undefined && units.open.size > 0 && (proof === 'unit' || proof === 'named');
   return {
     ...state,
-    rounds: learned(state, proof, isAwaited),
-    units: units && { ...(proof === 'named' ? unitsSaid(units) : units), sealed: false },
+    rounds: cutInRound(rounds),
+    units: units && { ...units, sealed: false },
     lastMatched: false,
     said: false,
     // The cut does not hold the directory that has begun.
     staleSinceMs: isOpen ? state.lastCloseMs : undefined,
-    unprovenSinceMs: proof === 'instant' && isAwaited ? unprovenSinceMs : undefined,
     provenCutMs: proof === 'instant' ? state.provenCutMs : nowMs,
     coveredBy: proof,
   };
 }
 
-function learned({ rounds, rules }: CutState, proof: Proof, isAwaited: boolean): Rounds {
-  const over = { ...rounds, ended: false };
-  if (proof === 'instant') return isAwaited ? over : boundPassed(over, kinOf(rules));
-  return proof === 'rest' || proof === 'said' ? restTaken(over) : over;
-}
-
 /** The cut that was taken of `before` did not hold: what it covered is not covered. */
 export function cutGivenUp(state: CutState, before: CutState): CutState {
+  const { staleSinceMs } = state;
+  if (staleSinceMs === undefined) return { ...before, said: before.said || state.said };
   return {
     ...state,
-    staleSinceMs: Math.min(before.staleSinceMs ?? Infinity, state.staleSinceMs ?? Infinity),
+    staleSinceMs: Math.min(before.staleSinceMs ?? Infinity, staleSinceMs),
     provenCutMs: before.provenCutMs,
     coveredBy: before.coveredBy,
   };

@@ -1,6 +1,6 @@
 // What the user reads about a set of checkpoint files: what is in it, whether it is good, which one restore prefers.
 // Pure.
-import type { Companion, Generation } from '../format/records.ts';
+import type { Generation } from '../format/records.ts';
 import { formatBytes, plural } from '../units.ts';
 import { generationName } from './history.ts';
 import { restoreOrder } from './restore-order.ts';
@@ -18,17 +18,12 @@ export function describeFiles(generation: Files): string {
   const counts = [
     { count: members.length, what: 'file' },
     { count: companions.filter(({ result }) => result !== true).length, what: 'companion' },
-    { count: companions.filter(isOpenResult).length, what: 'open result' },
-    { count: companions.filter(({ closed }) => closed === true).length, what: 'waiting result' },
+    { count: companions.filter(({ result }) => result === true).length, what: 'open result' },
   ].filter(({ count }) => count > 0);
   const files = counts.map(({ count, what }) => plural(count, what));
   return [...(files.length > 0 ? files : [plural(0, 'file')]), formatBytes(generationBytes(generation))].join(
     ', ',
   );
-}
-
-function isOpenResult({ result, closed }: Companion): boolean {
-  return result === true && closed !== true;
 }
 
 /**
@@ -46,7 +41,7 @@ function howStored(
   if (refused !== undefined) return `is stored, and marked suspect, as ${refused}`;
   if (suspect === true) return 'is stored and may be half-written';
   if (incomplete === true) return 'is stored, and incomplete';
-  if (unproven === true) return 'is stored, and not proven yet: a process of the task had just ended';
+  if (unproven === true) return 'is stored, and not proven yet: a dying process may have closed a file of it';
   return instant === true ? 'is stored as its files were at one instant' : 'is safe';
 }
 

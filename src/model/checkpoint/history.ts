@@ -16,6 +16,8 @@ export interface History {
   readonly partials: readonly StoredFile[];
   /** Newest first, of the same run id. */
   readonly generations: readonly Generation[];
+  /** {@link generationName} of those that a newest record of an attempt names, and that a later attempt has deleted. */
+  readonly dropped: readonly string[];
   /** Of any run id, ascending. */
   readonly attempts: readonly AttemptEnd[];
 }
@@ -62,10 +64,10 @@ export function unionOf(
     for (const file of stored) (sameRun ? results : foreignResults).set(file.path, file);
     // A result that turned out to be a death's was moved away; a list segment may still name it. It had replaced what
     // an earlier attempt had stored under its key.
-    const moved = new Map(record.partials.map(({ path, push }) => [path, push]));
+    const moved = new Set(record.partials.map(({ path }) => path));
     const named = new Set<string>();
     if (moved.size > 0) for (const { path } of stored) if (moved.has(path)) named.add(path);
-    for (const [path, push] of moved) {
+    for (const { path, push } of record.partials) {
       if (results.get(path)?.push === push || !named.has(path)) results.delete(path);
     }
     for (const [path, n] of Object.entries(record.kept)) kept.set(path, Math.max(n, kept.get(path) ?? 0));
@@ -78,6 +80,9 @@ export function unionOf(
       else foreign.add(generationName(generation));
     }
   }
+  const dropped = records
+    .flatMap(({ record }) => (record.runId === runId ? (record.dropped ?? []) : []))
+    .filter((name) => generations.delete(name));
   return {
     results,
     foreignResults,
@@ -85,6 +90,7 @@ export function unionOf(
     kept,
     partials,
     generations: [...generations.values()].toSorted(newestFirst),
+    dropped,
     attempts: records.map(({ record }) => ({
       attempt: record.attempt,
       kind: record.kind,

@@ -12,6 +12,19 @@ export function behindOf({ behind = [], companions }: Generation): readonly Behi
   return behind.filter(({ path }) => !captured.has(path));
 }
 
+/**
+ * True if the object holds this state of the result, or one that the same attempt, or a later one, closed after it.
+ * States are compared by what they are, never by which object happens to stand under the name.
+ */
+export function holds(
+  stored: Pick<StoredFile, 'attempt' | 'mtimeNs'>,
+  { mtimeNs }: Behind,
+  attempt: number,
+): boolean {
+  if (stored.attempt !== attempt) return stored.attempt > attempt;
+  return BigInt(stored.mtimeNs) >= BigInt(mtimeNs);
+}
+
 /** What a resume from this set lacks: what the set itself says, and `lost` of what it was ahead of. */
 export function lackingAfter(generation: Generation, lost: readonly Behind[]): readonly Lacking[] {
   const lacking = new Map((generation.lacking ?? []).map((one) => [one.path, one]));
@@ -32,16 +45,28 @@ export function stillLacking(
   return lacking.filter(({ path, open, attempt }) => open || (storedBy(path) ?? 0) <= attempt);
 }
 
-/** Each with its partial result, the object that its attempt's death left, if there is one. */
+/**
+ * Each with the staged object that its attempt left, if there is one: the very state that the set was ahead of, else the
+ * newest. `isProof`: nobody died before the set, so whoever closed that state lived on, and it is whole.
+ */
 export function withPartials(
   lacking: readonly Lacking[],
-  partials: Iterable<Pick<StoredFile, 'path' | 'attempt' | 'key'>>,
+  lost: readonly Behind[],
+  { partials, isProof }: { readonly partials: Iterable<StoredFile>; readonly isProof: boolean },
 ): readonly Lacking[] {
-  const keys = new Map([...partials].map(({ path, attempt, key }) => [`${attempt} ${path}`, key]));
-  return lacking.map((one) => {
-    const key = one.key ?? keys.get(`${one.attempt} ${one.path}`);
-    return key === undefined ? one : { ...one, key };
-  });
+  const states = new Map(lost.map((one) => [one.path, one]));
+  const found = new Map<string, Pick<Lacking, 'key' | 'whole'>>();
+  for (const { path, attempt, key, size, mtimeNs } of partials) {
+    const at = `${attempt} ${path}`;
+    const state = states.get(path);
+    const isSame = state?.followed === true && state.size === size && state.mtimeNs === mtimeNs;
+    if (isSame && isProof) found.set(at, { key, whole: true });
+    // Of what a death has emptied there is nothing to keep.
+    else if (found.get(at)?.whole !== true && size > 0) found.set(at, { key });
+  }
+  return lacking.map((one) =>
+    one.key === undefined ? { ...one, ...found.get(`${one.attempt} ${one.path}`) } : one,
+  );
 }
 
 /** As it is written in the last record. */

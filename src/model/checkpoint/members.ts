@@ -1,5 +1,7 @@
 // Which of the declared checkpoint files that exist belong to the set. Pure.
 import type { RelPath } from '../path.ts';
+import type { Rotation } from './rotation.ts';
+import { stepsOf, type Unit } from './steps.ts';
 
 export interface Candidate {
   readonly path: RelPath;
@@ -7,39 +9,66 @@ export interface Candidate {
   readonly mtimeNs: string;
   /** Index of the pattern that declares it. */
   readonly pattern: number;
-  /** The directory or file that the pattern's last star names; the path if there is none. */
-  readonly unit: string;
+  /** What the pattern's last star names; undefined if there is none: then it is a checkpoint by itself. */
+  readonly rotation: Pick<Rotation, 'unit' | 'numbers' | 'shape'> | undefined;
 }
 
-/** All of them; with `newest` only the newest n directories or files of each pattern (names that rotate). */
-export function chooseMembers(
+export interface Chosen {
+  readonly members: readonly RelPath[];
+  /**
+   * Files that `newest` would leave out, if anybody could tell that they are of older checkpoints: they are taken. The
+   * oldest first.
+   */
+  readonly untold: readonly Candidate[];
+}
+
+/** All of them; with `newest` only those of the newest n checkpoints of each pattern (names that rotate). */
+export function chooseMembers(candidates: readonly Candidate[], newest: number | undefined): Chosen {
+  if (newest === undefined) return { members: candidates.map(({ path }) => path), untold: [] };
+  const patterns = new Map<number, Candidate[]>();
+  for (const one of candidates) patterns.set(one.pattern, [...(patterns.get(one.pattern) ?? []), one]);
+  const chosen = new Set<Candidate>();
+  const untold: Candidate[] = [];
+  for (const alike of patterns.values()) {
+    const units = unitsOf(alike);
+    const steps = stepsOf(units.values());
+    const stepOf = (one: Candidate): string => steps.of.get(unitOf(one)) ?? unitOf(one);
+    const taken = newestSteps(alike, stepOf, newest);
+    for (const one of alike) if (taken.has(stepOf(one))) chosen.add(one);
+    if (steps.untold.length <= newest) continue;
+    const byUnit = new Map(alike.map((one) => [unitOf(one), one]));
+    untold.push(...steps.untold.flatMap(({ name }) => byUnit.get(name) ?? []));
+  }
+  return { members: candidates.filter((one) => chosen.has(one)).map(({ path }) => path), untold };
+}
+
+function unitOf({ path, rotation }: Candidate): string {
+  return rotation?.unit ?? path;
+}
+
+/** A unit is as new as its newest file. */
+function unitsOf(candidates: readonly Candidate[]): ReadonlyMap<string, Unit> {
+  const units = new Map<string, Unit>();
+  for (const one of candidates) {
+    const name = unitOf(one);
+    const mtimeNs = BigInt(one.mtimeNs);
+    const { numbers = [], shape = name } = one.rotation ?? {};
+    if ((units.get(name)?.mtimeNs ?? -1n) < mtimeNs) units.set(name, { name, numbers, shape, mtimeNs });
+  }
+  return units;
+}
+
+function newestSteps(
   candidates: readonly Candidate[],
-  newest: number | undefined,
-): readonly RelPath[] {
-  if (newest === undefined) return candidates.map(({ path }) => path);
-  const units = new Map<
-    string,
-    { readonly pattern: number; readonly mtimeNs: bigint; readonly key: string }
-  >();
-  for (const candidate of candidates) {
-    const key = keyOf(candidate);
-    const mtimeNs = BigInt(candidate.mtimeNs);
-    if ((units.get(key)?.mtimeNs ?? -1n) < mtimeNs)
-      units.set(key, { pattern: candidate.pattern, mtimeNs, key });
+  stepOf: (one: Candidate) => string,
+  newest: number,
+): ReadonlySet<string> {
+  const mtimes = new Map<string, bigint>();
+  for (const one of candidates) {
+    const step = stepOf(one);
+    const mtimeNs = BigInt(one.mtimeNs);
+    if ((mtimes.get(step) ?? -1n) < mtimeNs) mtimes.set(step, mtimeNs);
   }
-  const taken = new Map<number, number>();
-  const chosen = new Set<string>();
-  const newestFirst = [...units.values()].toSorted(
-    (a, b) => Number(b.mtimeNs - a.mtimeNs) || (a.key < b.key ? 1 : -1),
-  );
-  for (const { pattern, key } of newestFirst) {
-    const count = taken.get(pattern) ?? 0;
-    taken.set(pattern, count + 1);
-    if (count < newest) chosen.add(key);
-  }
-  return candidates.filter((candidate) => chosen.has(keyOf(candidate))).map(({ path }) => path);
-}
-
-function keyOf({ pattern, unit }: Candidate): string {
-  return `${pattern}/${unit}`;
+  const newestFirst = [...mtimes].toSorted(([a, aNs], [b, bNs]) => Number(bNs - aNs) || (a < b ? 1 : -1));
+  return new Set(newestFirst.slice(0, newest).map(([step]) => step));
 }

@@ -8,7 +8,8 @@ import { isGood } from './restore-order.ts';
 /**
  * The generations to keep, newest first: the newest `keep` good ones; older good ones until one of those kept is
  * proven (a death that comes to light later may take all the others); and every other one that is newer than the
- * newest good one (it may be all that a resume has), but only the newest `keep` instant ones.
+ * newest good one (it may be all that a resume has), but only the newest `keep` instant ones. Older instant ones fill
+ * up what is left of `keep`.
  */
 export function keptGenerations(
   newestFirst: readonly Generation[],
@@ -24,10 +25,10 @@ export function keptGenerations(
       if (good < keep || !proven) kept.push(generation);
       good += 1;
       proven ||= isProven(generation);
-    } else if (good === 0) {
-      if (generation.instant === true) instant += 1;
-      if (generation.instant !== true || instant <= keep) kept.push(generation);
-    }
+    } else if (generation.instant === true) {
+      instant += 1;
+      if (good === 0 ? instant <= keep : kept.length < keep) kept.push(generation);
+    } else if (good === 0) kept.push(generation);
   }
   return kept;
 }

@@ -9,6 +9,10 @@ export interface Rotation {
   readonly unit: string;
   /** The path without what tells units apart; the whole path if nobody can say what that is. */
   readonly kin: string;
+  /** The numbers in the unit where the pattern has its star. */
+  readonly numbers: readonly string[];
+  /** The unit without them. */
+  readonly shape: string;
 }
 
 const MAGIC = /[*?[\](){}]+/;
@@ -43,11 +47,14 @@ export function compileRotation(pattern: string): Rotates {
   const asFile = fileUnit(pattern);
   if (star.kind === 'file') return asFile;
   const { at } = star;
+  const part = pattern.split('/').filter((one) => one !== '')[at] ?? '';
   return (path) => {
     const names = path.split('/');
     const unit = names[at];
     if (unit === undefined || at === names.length - 1) return asFile(path);
-    return { kind: 'directory', unit, kin: [...names.slice(0, at), '*', ...names.slice(at + 1)].join('/') };
+    const { numbers, shape } = numbersIn(part, unit);
+    const kin = [...names.slice(0, at), '*', ...names.slice(at + 1)].join('/');
+    return { kind: 'directory', unit, kin, numbers, shape };
   };
 }
 
@@ -57,19 +64,24 @@ export function compileRotation(pattern: string): Rotates {
  */
 function fileUnit(pattern: string): (path: RelPath) => Rotation {
   const part = pattern.slice(pattern.lastIndexOf('/') + 1);
-  const [before = ''] = part.split(MAGIC);
-  const behind = part.split(MAGIC).at(-1) ?? '';
   return (path) => {
     const cut = path.lastIndexOf('/') + 1;
     const unit = path.slice(cut);
-    const isPlain =
-      unit.startsWith(before) && unit.endsWith(behind) && unit.length > before.length + behind.length;
-    const [head, tail] = isPlain ? [before, behind] : ['', ''];
-    const star = unit.slice(head.length, unit.length - tail.length);
-    const numbers = star.match(/\d+/g) ?? [];
-    const kin = numbers.length === 1 ? path.slice(0, cut) + head + star.replace(/\d+/, '*') + tail : path;
-    return { kind: 'file', unit, kin };
+    const { numbers, shape } = numbersIn(part, unit);
+    const kin = numbers.length === 1 ? path.slice(0, cut) + shape : path;
+    return { kind: 'file', unit, kin, numbers, shape };
   };
+}
+
+/** `part`: of a pattern, with the star that the name stands for. */
+function numbersIn(part: string, name: string): Pick<Rotation, 'numbers' | 'shape'> {
+  const [before = ''] = part.split(MAGIC);
+  const behind = part.split(MAGIC).at(-1) ?? '';
+  const isPlain =
+    name.startsWith(before) && name.endsWith(behind) && name.length > before.length + behind.length;
+  const [head, tail] = isPlain ? [before, behind] : ['', ''];
+  const star = name.slice(head.length, name.length - tail.length);
+  return { numbers: star.match(/\d+/g) ?? [], shape: head + star.replaceAll(/\d+/g, '*') + tail };
 }
 
 function isStar(part: string): boolean {

@@ -1,195 +1,257 @@
-// Programs write their checkpoint files in rounds. Pure: learns from the order of closes what a round is, and says
-// when one has ended. It must never say so between two files of one round.
+// Programs write their checkpoint files in rounds. Pure: learns the order of closes from the task's start on, and says
+// when a round has ended. Pauses prove nothing here; they can only show that an order is not what it seems.
+import type { ClosedHow } from '../file/file-state.ts';
 import { growingSet, type GrowingSet } from '../growing-set.ts';
 import type { RelPath } from '../path.ts';
 
 /**
- * A round is everything that is closed until a file is closed again and every other one has been closed, too. What
- * was learned this way is believed once the next round has ended like it. If the members are known beforehand
- * (exactly named, or restored), the first time that all of them have been closed teaches the round at once.
+ * The order is `known` once the task has closed its files three times in it, from the task's start on; then a round
+ * ends with the last file of the order. It is `lost` with the first close that does not fit, or that nobody saw, and
+ * comes back with the next whole round only if it had held for so long that it is no accident.
  *
- * Names that are new each time (`ck.7`, `ck.8`) stand for one another in a round, until one of them is written again.
+ * Names that are new each time (`ck.7`, `ck.8`) stand for one another, until one of them is written again. They may also
+ * be the parts of one checkpoint (`shard.0`, `shard.1`), all of the first round. So they tell of rounds only if the user
+ * says that the number counts checkpoints, or the program has removed the first of them, or after very many.
  */
 export interface Rounds {
-  /**
-   * The paths that are closed in a round, as far as anybody knows; a round is not over before each of them was
-   * closed.
-   */
-  readonly awaited: ReadonlySet<string>;
-  /** `awaited` was known beforehand, and no round has been learned yet. */
-  readonly taught: boolean;
-  /** Closes since the beginning of a round, while no round is known; undefined: nobody knows where one begins. */
-  readonly log: readonly RelPath[] | undefined;
-  readonly counts: ReadonlyMap<string, number>;
-  /** How often each is closed in a round. */
-  readonly pattern: ReadonlyMap<string, number> | undefined;
-  /** A second round has ended like the first. */
-  readonly confirmed: boolean;
-  /** The newest close has ended a round. */
+  readonly phase: 'learning' | 'known' | 'lost';
+  /** While learning: all closes since the task's start. Known: those of this round. Lost: the newest ones. */
+  readonly log: readonly Step[];
+  /** Undefined: not learned yet, or the files of a round are not always the same. */
+  readonly order: Order | undefined;
+  /** What a round must hold: exact names, restored ones, and all that were closed. */
+  readonly awaited: GrowingSet<string>;
+  /** What was closed since the last cut; a file that is closed again at once goes on with what was cut. */
+  readonly fresh: GrowingSet<string>;
+  readonly newest: string | undefined;
+  /** The newest close was of a file that no round had before: others may follow. */
+  readonly isGrowing: boolean;
+  /** A file was closed anew since the last cut. If all are new, they change nothing that was whole. */
+  readonly isAgain: boolean;
+  /** Files of one directory that came with its rename, and nothing was closed since. */
+  readonly placed: ReadonlySet<string>;
+  /** With the newest close a round is over; while the order is lost: as far as the order goes. */
   readonly ended: boolean;
-  /** Closes were lost, and a pause stands for the beginning of a round until two in a row were alike. */
-  readonly guessed: boolean;
   /** Of names that are new each time: a name of this kin was written twice. */
   readonly rewritten: ReadonlySet<string>;
+  /** Kins of names that are new each time whose number counts checkpoints. */
+  readonly rotating: ReadonlySet<string>;
   readonly seen: GrowingSet<RelPath>;
-  /** What was closed since the bound passed last. */
-  readonly heard: ReadonlySet<string>;
 }
 
-/** A round has fewer closes than this. */
+interface Step {
+  readonly path: RelPath;
+  /** What stands for the path in a round. */
+  readonly id: string;
+  readonly sinceMs: number;
+}
+
+export interface Order {
+  readonly ids: readonly string[];
+  /** How many rounds had it. */
+  readonly times: number;
+  /** The longest pause inside the rounds that taught it, and the shortest before one of them. */
+  readonly insideMs: number;
+  readonly betweenMs: number;
+}
+
+export interface RoundClose extends Pick<Step, 'path' | 'sinceMs'> {
+  readonly how: ClosedHow;
+  /** Its number counts checkpoints. */
+  readonly rotates: boolean;
+}
+
+export interface RoundRules {
+  readonly kinOf: (path: RelPath) => string;
+  /** Anything shorter is no pause. */
+  readonly settleMs: number;
+}
+
+/** No order is looked for in more closes than this. */
 const LOG_LIMIT = 1000;
+/** So many rounds teach an order: two that are alike, and the third is believed. */
+const TAUGHT_BY = 3;
+/** After so many rounds the order is no accident: it is believed again after a break. */
+const FIRM = 20;
+/** A pause inside a round that is longer than one between rounds by this factor: the round may begin elsewhere. */
+const CLEARLY = 2;
 
-export type KinOf = (path: RelPath) => string;
-
-/** `known`: exactly named or restored; `complete` if they are all that will ever be in a round. */
-export function newRounds(known: Iterable<RelPath>, complete: boolean, kinOf: KinOf): Rounds {
+/** `known`: exactly named or restored. `begun`: nobody saw the task's start; `order`: what was learned of it earlier. */
+export function newRounds(
+  known: Iterable<RelPath>,
+  kinOf: RoundRules['kinOf'],
+  { begun = false, order }: { readonly begun?: boolean; readonly order?: Order | undefined } = {},
+): Rounds {
   const seen = growingSet(known);
-  const awaited = new Set([...seen].map(kinOf));
-  const empty = { counts: new Map(), pattern: undefined, confirmed: false, ended: false };
   return {
-    ...empty,
-    awaited,
-    taught: complete && seen.size > 0,
-    guessed: false,
+    phase: begun ? 'lost' : 'learning',
     log: [],
-    rewritten: new Set(),
-    seen,
-    heard: new Set(),
-  };
-}
-
-/** `afterPause`: nothing was closed for some time before. */
-export function closedInRound(rounds: Rounds, path: RelPath, afterPause: boolean, kinOf: KinOf): Rounds {
-  const heard = new Set(rounds.heard).add(idOf(rounds, path, kinOf));
-  const next = { ...rounds, seen: rounds.seen.with(path), heard, ended: false };
-  const kin = kinOf(path);
-  // A name that comes again: from now on each name of its kin stands for itself, also in what is known already.
-  if (kin !== path && rounds.seen.has(path) && !rounds.rewritten.has(kin)) {
-    const rewritten = new Set(rounds.rewritten).add(kin);
-    const names = [...next.seen].filter((other) => kinOf(other) === kin);
-    const renamed = (ids: ReadonlySet<string>): ReadonlySet<string> =>
-      new Set([...[...ids].filter((id) => id !== kin), ...names]);
-    const known = { rewritten, awaited: renamed(rounds.awaited), heard: renamed(heard) };
-    return fold({ ...next, ...known }, [...(rounds.log ?? []), path], kinOf);
-  }
-  // A file that no known round has, between two rounds: nobody can say to which of them it belongs.
-  const id = idOf(next, path, kinOf);
-  const isBetween = rounds.confirmed && rounds.counts.size === 0;
-  if (isBetween && rounds.pattern?.has(id) === false)
-    return orderLost({ ...next, awaited: new Set(rounds.awaited).add(id) });
-  if (rounds.log === undefined) return afterPause ? fold(next, [path], kinOf) : next;
-  if (rounds.guessed && afterPause) return step(pauseSeen(next, kinOf), path, kinOf);
-  return rounds.log.length >= LOG_LIMIT ? orderLost(next) : step(next, path, kinOf);
-}
-
-/** Nobody knows any more where a round begins, as after a queue overflow: the next one begins after a pause. */
-export function orderLost(rounds: Rounds): Rounds {
-  return { ...rounds, ...FRESH, taught: false, guessed: true, log: undefined };
-}
-
-const FRESH = { counts: new Map<string, number>(), pattern: undefined, confirmed: false, ended: false };
-
-/**
- * The bound has passed, and no round has ended: files that were not closed in all that time are no longer waited for,
- * and what was learned with them is forgotten, unless a second round has confirmed it.
- */
-export function boundPassed(rounds: Rounds, kinOf: KinOf): Rounds {
-  const { confirmed, heard, log, guessed } = rounds;
-  if (confirmed) return rounds;
-  const next = { ...rounds, awaited: new Set<string>(), taught: false, heard: new Set<string>() };
-  if (log === undefined || guessed) return { ...next, awaited: heard };
-  const since = log.filter((path) => heard.has(idOf(rounds, path, kinOf)));
-  return { ...fold(next, since, kinOf), ended: false };
-}
-
-/** True if a pause proves that a round is over: nobody knows of anything that is still to come in it. */
-export function mayRest(rounds: Rounds): boolean {
-  const { log, pattern, counts, awaited, guessed } = rounds;
-  if (log === undefined || guessed) return false;
-  if (pattern === undefined) return [...awaited].every((id) => counts.has(id));
-  return counts.size === 0 || timesOf(counts, pattern) !== undefined;
-}
-
-/** True while rounds are known, and one has begun and lacks a file. */
-export function isMidRound({ confirmed, counts }: Rounds): boolean {
-  return confirmed && counts.size > 0;
-}
-
-/** A pause has shown what a round is; the next one shows whether it is always so. */
-export function restTaken(rounds: Rounds): Rounds {
-  if (rounds.pattern !== undefined || rounds.log === undefined) return rounds;
-  return { ...rounds, pattern: rounds.counts, taught: false };
-}
-
-/**
- * If pauses separate rounds: what came before this pause is a round if it had every file, and was like the one before
- * it.
- */
-function pauseSeen(rounds: Rounds, kinOf: KinOf): Rounds {
-  const { counts, pattern, awaited } = rounds;
-  if (pattern === undefined && [...awaited].every((id) => counts.has(id)))
-    return { ...rounds, pattern: counts };
-  return pattern !== undefined && timesOf(counts, pattern) !== undefined ? rounds : fold(rounds, [], kinOf);
-}
-
-function fold(rounds: Rounds, log: readonly RelPath[], kinOf: KinOf): Rounds {
-  const begun: Rounds = { ...rounds, ...FRESH, log: [] };
-  return log.reduce((before, path) => step(before, path, kinOf), begun);
-}
-
-function step(rounds: Rounds, path: RelPath, kinOf: KinOf): Rounds {
-  const { counts: before, pattern, awaited } = rounds;
-  const id = idOf(rounds, path, kinOf);
-  const counts = new Map(before).set(id, (before.get(id) ?? 0) + 1);
-  const next = {
-    ...rounds,
-    log: [...(rounds.log ?? []), path],
-    counts,
-    awaited: new Set(awaited).add(id),
+    order,
+    awaited: growingSet([...seen].map(kinOf)),
+    fresh: growingSet(),
+    newest: undefined,
+    isGrowing: false,
+    isAgain: seen.size > 0,
+    placed: new Set(),
     ended: false,
+    rewritten: new Set(),
+    rotating: new Set(),
+    seen,
   };
-  if (pattern === undefined) {
-    if (rounds.taught)
-      return [...awaited].every((other) => counts.has(other)) ? roundEnded(next, counts, kinOf) : next;
-    const isOver = before.has(id) && [...awaited].every((other) => before.has(other));
-    return isOver ? { ...next, pattern: before } : next;
+}
+
+export function closedInRound(rounds: Rounds, close: RoundClose, { kinOf, settleMs }: RoundRules): Rounds {
+  const { path, sinceMs, how, rotates } = close;
+  const named = withName(rounds, path, kinOf);
+  const next = rotates ? { ...named, rotating: new Set(named.rotating).add(kinOf(path)) } : named;
+  const { phase, order, awaited, newest: id = path } = next;
+  if (how === 'dir-rename') return placed(next, id);
+  // A walk tells one file in its order at most: the first of all.
+  const isFound = how === 'scan' || how === 'quiet';
+  if (isFound && (phase !== 'learning' || next.log.length > 0)) return orderLost(next);
+  const step = { path, id, sinceMs };
+  const log = [...next.log, step];
+  if (phase === 'learning') {
+    const learned = orderIn(log, settleMs);
+    const isTold = learned !== undefined && tellsRounds(learned, log, next.rotating);
+    if (isTold && holdsAll(new Set(learned.ids), awaited))
+      return { ...next, phase: 'known', order: learned, log: [], ended: true };
+    return log.length < LOG_LIMIT ? { ...next, log } : orderLost(next);
   }
-  const isBroken = !pattern.has(id) || isAhead(counts, pattern, id);
-  if (isBroken) return { ...next, pattern: undefined, confirmed: false };
-  return timesOf(counts, pattern) === undefined ? next : roundEnded(next, pattern, kinOf);
+  if (order === undefined) return orderLost(next);
+  const fits = phase === 'known' && order.ids[next.log.length] === id;
+  const newest = fits ? log : [...(phase === 'lost' ? next.log : []), step].slice(-order.ids.length);
+  // Of a round that fits to its end, or of the newest closes after a break.
+  const ended = newest.length === order.ids.length && newest.every((one, at) => one.id === order.ids[at]);
+  const isBack = fits || (ended && order.times >= FIRM);
+  const times = order.times + (ended && isBack ? 1 : 0);
+  return {
+    ...next,
+    phase: isBack ? 'known' : 'lost',
+    order: { ...order, times },
+    log: ended && isBack ? [] : newest,
+    ended,
+  };
 }
 
-/** What was closed up to here is no longer needed, unless names may still turn out not to be new each time. */
-function roundEnded(rounds: Rounds, pattern: ReadonlyMap<string, number>, kinOf: KinOf): Rounds {
-  const log = rounds.log ?? [];
-  const isCertain = log.every((path) => idOf(rounds, path, kinOf) === path) || log.length > LOG_LIMIT / 2;
-  const known = { pattern, counts: new Map<string, number>(), confirmed: true, ended: true, taught: false };
-  return { ...rounds, ...known, guessed: false, log: isCertain ? [] : log };
+/** Nobody knows any more which file of the order comes next, as after a queue overflow. */
+export function orderLost(rounds: Rounds): Rounds {
+  return { ...rounds, phase: 'lost', log: [], placed: new Set(), ended: false };
 }
 
-/** How many rounds the counts are, if each file stands at the end of the same one. */
-function timesOf(
-  counts: ReadonlyMap<string, number>,
-  pattern: ReadonlyMap<string, number>,
-): number | undefined {
-  const times = [...pattern].map(([id, closes]) => (counts.get(id) ?? 0) / closes);
-  const first = times[0] ?? 0;
-  return first >= 1 && Number.isInteger(first) && times.every((n) => n === first) ? first : undefined;
+/** A cut was taken: what is closed from here on belongs to the next. */
+export function cutInRound(rounds: Rounds): Rounds {
+  return { ...rounds, ended: false, fresh: growingSet(), isAgain: false, placed: new Set() };
 }
 
-/** It was closed in the next round although another file has not ended this one. */
-function isAhead(
-  counts: ReadonlyMap<string, number>,
-  pattern: ReadonlyMap<string, number>,
-  id: string,
-): boolean {
-  const over = Math.min(
-    ...[...pattern].map(([other, closes]) => Math.floor((counts.get(other) ?? 0) / closes)),
-  );
-  return (counts.get(id) ?? 0) > (over + 1) * (pattern.get(id) ?? 0);
+/** True while the order is known, and a round has begun and lacks a file. */
+export function isMidRound({ phase, log }: Rounds): boolean {
+  return phase === 'known' && log.length > 0;
 }
 
-function idOf({ rewritten }: Rounds, path: RelPath, kinOf: KinOf): string {
+/** True if some files were closed anew since the last cut, and others were not. */
+export function isPartial({ fresh, awaited, isAgain }: Rounds): boolean {
+  return isAgain && fresh.size > 0 && !holdsAll(fresh, awaited);
+}
+
+/**
+ * True if the task has stopped in the middle of a known round, and closed nothing for `sinceMs`. Never true if files
+ * may take turns, each being a checkpoint by itself: then the next file comes as late as the next round does.
+ */
+export function hasStopped(rounds: Rounds, sinceMs: number, settleMs: number): boolean {
+  const { insideMs, betweenMs } = rounds.order ?? { insideMs: Infinity, betweenMs: 0 };
+  return isMidRound(rounds) && CLEARLY * insideMs <= betweenMs && sinceMs > Math.max(settleMs, insideMs);
+}
+
+/** True if no order is known, although the task has closed its files more often than it takes to learn one. */
+export function isOrderless({ phase, log, awaited }: Rounds): boolean {
+  return phase === 'lost' || (phase === 'learning' && log.length > TAUGHT_BY * awaited.size);
+}
+
+/** What the next sidecar of this attempt may go by; undefined: nothing that could not be an accident. */
+export function firmOrder({ order }: Rounds): Order | undefined {
+  return order !== undefined && order.times >= FIRM ? order : undefined;
+}
+
+/**
+ * True at the best moment for a set that nothing proves: after the last file of an order that was lost, or, if none
+ * was learned, when every file has been closed since the last cut.
+ */
+export function looksWhole(rounds: Rounds): boolean {
+  const { phase, order, ended, fresh } = rounds;
+  return phase !== 'known' && (order === undefined ? fresh.size > 0 && !isPartial(rounds) : ended);
+}
+
+/** Takes the name down. What is not as it was before ends what was learned for good. */
+function withName(rounds: Rounds, path: RelPath, kinOf: RoundRules['kinOf']): Rounds {
   const kin = kinOf(path);
-  return rewritten.has(kin) ? path : kin;
+  const isRewritten = kin !== path && rounds.seen.has(path) && !rounds.rewritten.has(kin);
+  const named = isRewritten ? renamed(rounds, kin, kinOf) : rounds;
+  const { awaited, fresh, newest, order, seen } = named;
+  const id = named.rewritten.has(kin) ? path : kin;
+  const isGrowing = !awaited.has(id);
+  const isKnown = order === undefined || order.ids.includes(id);
+  return {
+    ...(isKnown ? named : { ...orderLost(named), order: undefined }),
+    seen: seen.with(path),
+    ended: false,
+    awaited: awaited.with(id),
+    isGrowing,
+    isAgain: named.isAgain || (!isGrowing && !fresh.has(id)),
+    fresh: id === newest && awaited.size > 1 ? fresh : fresh.with(id),
+    newest: id,
+  };
+}
+
+/** A name of this kin comes again: from now on each of them stands for itself. */
+function renamed(rounds: Rounds, kin: string, kinOf: RoundRules['kinOf']): Rounds {
+  const isOfKin = (path: RelPath): boolean => kinOf(path) === kin;
+  const names = [...rounds.seen].filter(isOfKin);
+  return {
+    ...rounds,
+    log: rounds.log.map((step) => (isOfKin(step.path) ? { ...step, id: step.path } : step)),
+    rewritten: new Set(rounds.rewritten).add(kin),
+    awaited: growingSet([...[...rounds.awaited].filter((id) => id !== kin), ...names]),
+    fresh: growingSet(),
+  };
+}
+
+/** If all files of a set are in one directory, its rename brings all of them. */
+function placed(rounds: Rounds, id: string): Rounds {
+  const before = rounds.placed.has(id) ? [] : rounds.placed;
+  const now = new Set([...before, id]);
+  const directories = new Set([...rounds.awaited].map((one) => one.slice(0, one.lastIndexOf('/') + 1)));
+  const isWhole = directories.size === 1 && !directories.has('') && holdsAll(now, rounds.awaited);
+  const over: Rounds = isWhole ? { ...rounds, phase: 'known', order: undefined, log: [] } : orderLost(rounds);
+  return { ...over, ended: isWhole, placed: now };
+}
+
+/** The order of which the closes are three rounds or more, to the end; undefined if they may be something else. */
+function orderIn(log: readonly Step[], settleMs: number): Order | undefined {
+  const ids = log.map(({ id }) => id);
+  // After so many closes everything repeats itself, from the beginning.
+  const size = ids.findIndex((_, by) => by > 0 && ids.every((id, at) => at < by || id === ids[at - by]));
+  if (size < 1 || ids.length < TAUGHT_BY * size || ids.length % size !== 0) return undefined;
+  const order = ids.slice(0, size);
+  // If the first file comes again later in a round, the round may begin there.
+  const isPlain = order.lastIndexOf(order[0] ?? '') < order.filter((id) => id === order[0]).length;
+  if (!isPlain) return undefined;
+  const pauses = log.slice(-2 * size).map(({ sinceMs }) => sinceMs);
+  const insideMs = Math.max(0, ...pauses.filter((_, at) => at % size !== 0));
+  const betweenMs = Math.min(...pauses.filter((_, at) => at % size === 0));
+  // One file that is closed several times, or several that are numbered, may be the first of more that are still to
+  // come.
+  const isFirm = ids.length >= FIRM && log.every(({ path }) => path === order[0]);
+  const mayBeElse = size === 1 ? betweenMs < settleMs && !isFirm : insideMs > CLEARLY * betweenMs;
+  return mayBeElse ? undefined : { ids: order, times: ids.length / size, insideMs, betweenMs };
+}
+
+/** True unless all of it may be one round, of numbered parts. */
+function tellsRounds({ ids, times }: Order, log: readonly Step[], rotating: ReadonlySet<string>): boolean {
+  const isSame = (id: string): boolean => log.some((step) => step.id === id && step.path === id);
+  return times >= FIRM || ids.every((id) => rotating.has(id) || isSame(id));
+}
+
+function holdsAll(some: { has(id: string): boolean }, all: Iterable<string>): boolean {
+  return [...all].every((id) => some.has(id));
 }

@@ -10,16 +10,11 @@ import {
   type Fingerprint,
   sameFingerprint,
 } from './file-state.ts';
-import { LATE_NEWS_MS, provenFromMs } from './suspect.ts';
-
-/** A close of a result that would replace something stored waits this long, if nobody saw who closed it. */
-export const HOLD_MS = 2000;
 /**
- * Closes in quick succession prolong that by no more than this, so that the file of a steady writer is stored at all.
+ * A doubtful close of a result is pushed so much later: of a task that ends with its last close, the end is known by
+ * then, and that result is one request instead of four.
  */
-const MOST_HOLD_MS = 10_000;
-/** The same for closes of a result that may each be a death's. */
-export const MOST_DOUBT_MS = 60_000;
+const DOUBT_PAUSE_MS = 100;
 const AFTER_TORN: BackOff = { firstMs: 50, mostMs: 5000 };
 const AFTER_FAILED: BackOff = { firstMs: 1000, mostMs: 60_000 };
 
@@ -31,29 +26,26 @@ export type FileEvent =
       readonly atMs: number;
       /** `unknown` if it is left out. */
       readonly evidence?: Evidence | undefined;
+      /** {@link Close.seq}; 0 if it is left out. */
+      readonly seq?: number;
       readonly fingerprint?: Fingerprint;
     }
-  | { readonly kind: 'push-started' }
+  /** `covers`: it reads an older state than the newest close made, that of so many closes. */
+  | { readonly kind: 'push-started'; readonly covers?: number | undefined }
   | { readonly kind: 'stored'; readonly durable: Durable; readonly atMs: number; readonly tookMs: number }
   /** The content is that of the baseline: nothing was sent. */
   | { readonly kind: 'unchanged'; readonly durable: Durable }
   | { readonly kind: 'has-writer' }
   | { readonly kind: 'torn'; readonly atMs: number }
-  /**
-   * What was read is of a later close than the one that it was read for, and that close has to wait. `sinceMs`: since
-   * when that one waited, ms since the epoch: a steady writer must not prolong it.
-   */
-  | { readonly kind: 'held'; readonly sinceMs: number }
   | { readonly kind: 'gone' }
+  /** No set needs this checkpoint as it is: it has left the set, or the set holds a newer state. */
+  | { readonly kind: 'dropped' }
   | { readonly kind: 'failed'; readonly why: string; readonly atMs: number }
   /** It can never be pushed as it is (a link out of the work directory, another user's secret). */
   | { readonly kind: 'refused'; readonly why: string }
   /** A checkpoint generation needs exactly this content: no pacing. A torn file still waits for its next try. */
   | { readonly kind: 'wanted' }
-  /**
-   * Somebody waits for it: no pacing, and no hold unless the close is in doubt; after a refused push or a writer it
-   * is tried again now.
-   */
+  /** Somebody waits for it: no pacing; after a refused push or a writer it is tried again now. */
   | { readonly kind: 'hurried' }
   /** The task itself says that what it has closed is whole (`capture flush`): so no death closed it. */
   | { readonly kind: 'vouched' }
@@ -68,7 +60,7 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
     case 'closed':
       return closed(fileState, event);
     case 'push-started':
-      return { ...fileState, pushing: true, closedAgain: false, readingCloses: fileState.closes };
+      return pushStarted(fileState, event.covers ?? fileState.closes);
     case 'stored':
       return stored(fileState, event);
     case 'unchanged':
@@ -78,10 +70,10 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
       return { ...ended(fileState), pending: true, blocked: !fileState.closedAgain };
     case 'torn':
       return torn(fileState, event.atMs);
-    case 'held':
-      return held(fileState, event.sinceMs);
     case 'gone':
       return gone(fileState);
+    case 'dropped':
+      return dropped(fileState);
     case 'failed':
       return failed(fileState, event);
     case 'refused':
@@ -101,12 +93,6 @@ export function decide(fileState: FileState, event: FileEvent): FileState {
   }
 }
 
-/** The reading was a whole one. */
-function held(fileState: FileState, pendingSinceMs: number): FileState {
-  const next = { ...ended(fileState), pending: true, pendingSinceMs, tornTries: 0 };
-  return { ...next, notBeforeMs: heldUntilMs(next) };
-}
-
 function torn(fileState: FileState, atMs: number): FileState {
   const tries = { tornTries: fileState.tornTries + 1, spoolFirst: true };
   return retried(fileState, tries, atMs, pauseAfter(AFTER_TORN, fileState.tornTries));
@@ -123,6 +109,16 @@ function gone(fileState: FileState): FileState {
   };
 }
 
+function pushStarted(fileState: FileState, readingCloses: number): FileState {
+  return { ...fileState, pushing: true, closedAgain: fileState.closes > readingCloses, readingCloses };
+}
+
+function dropped(fileState: FileState): FileState {
+  const durableCloses = fileState.pushing ? fileState.readingCloses : fileState.closes;
+  const over = { notBeforeMs: 0, tornTries: 0, failedTries: 0, left: undefined, durableCloses };
+  return { ...ended(fileState), ...over, pending: fileState.pushing && fileState.closedAgain };
+}
+
 function failed(fileState: FileState, { why, atMs }: Extract<FileEvent, { kind: 'failed' }>): FileState {
   const tries = { failedTries: fileState.failedTries + 1 };
   const next = retried(fileState, tries, atMs, pauseAfter(AFTER_FAILED, fileState.failedTries));
@@ -130,19 +126,17 @@ function failed(fileState: FileState, { why, atMs }: Extract<FileEvent, { kind: 
 }
 
 function wanted(fileState: FileState): FileState {
-  const notBeforeMs = fileState.tornTries > 0 ? fileState.notBeforeMs : 0;
-  return { ...fileState, pending: true, blocked: false, notBeforeMs };
+  // What the store has refused waits for its next try as any other: whoever wants it asks again and again.
+  const waits = fileState.tornTries > 0 || fileState.failedTries > 0;
+  return { ...fileState, pending: true, blocked: false, notBeforeMs: waits ? fileState.notBeforeMs : 0 };
 }
 
 function retryNow(fileState: FileState): FileState {
-  if (fileState.failedTries === 0) return fileState;
-  const notBeforeMs = isDoubted(fileState) ? heldUntilMs(fileState) : 0;
-  return { ...fileState, failedTries: 0, notBeforeMs };
+  return fileState.failedTries === 0 ? fileState : { ...fileState, failedTries: 0, notBeforeMs: 0 };
 }
 
 function hurried(fileState: FileState): FileState {
-  const waits = fileState.tornTries > 0 || isDoubted(fileState);
-  const notBeforeMs = waits ? fileState.notBeforeMs : 0;
+  const notBeforeMs = fileState.tornTries > 0 ? fileState.notBeforeMs : 0;
   return { ...fileState, blocked: false, failedTries: 0, notBeforeMs };
 }
 
@@ -150,74 +144,39 @@ function closed(fileState: FileState, event: Extract<FileEvent, { kind: 'closed'
   if (event.fingerprint !== undefined && isKnown(fileState, event.fingerprint))
     return { ...fileState, blocked: false };
   if (event.how === 'scan' && isTold(fileState, event.fingerprint)) return { ...fileState, blocked: false };
-  const waits = fileState.pushing ? fileState.closedAgain : fileState.pending;
-  const pendingSinceMs = waits ? fileState.pendingSinceMs : event.atMs;
-  const lastClose = { how: event.how, atMs: event.atMs, evidence: event.evidence ?? 'unknown' };
-  const heldMs = heldUntilMs({ ...fileState, pendingSinceMs, lastClose });
+  // A torn file is tried again at once if it is closed anew.
+  const pacedMs = fileState.tornTries > 0 ? 0 : fileState.notBeforeMs;
+  const isDoubtful = fileState.role === 'result' && event.evidence === 'doubtful';
   return {
     ...fileState,
     inherited: undefined,
     pending: true,
-    pendingSinceMs,
     closedAgain: fileState.pushing,
     blocked: false,
     left: undefined,
-    notBeforeMs: Math.max(pacedUntilMs(fileState), heldMs),
-    lastClose,
+    notBeforeMs: Math.max(pacedMs, isDoubtful && !fileState.pending ? event.atMs + DOUBT_PAUSE_MS : 0),
+    lastClose: {
+      how: event.how,
+      atMs: event.atMs,
+      evidence: event.evidence ?? 'unknown',
+      seq: event.seq ?? 0,
+    },
     closes: fileState.closes + 1,
   };
 }
 
 function vouched(fileState: FileState): FileState {
-  const { lastClose, pending, notBeforeMs } = fileState;
-  if (lastClose === undefined) return fileState;
-  return {
-    ...fileState,
-    lastClose: { ...lastClose, evidence: 'clean' },
-    notBeforeMs: pending ? pacedUntilMs(fileState) : notBeforeMs,
-  };
-}
-
-/** A torn file is tried again at once if it is closed anew; a pause for an older close never delays a newer one. */
-function pacedUntilMs(fileState: FileState): number {
-  const { tornTries, notBeforeMs } = fileState;
-  return tornTries > 0 || notBeforeMs <= heldUntilMs(fileState) ? 0 : notBeforeMs;
-}
-
-/**
- * Until when the last close is held: because of what it would replace, or because it may be a death's; 0 for neither.
- */
-function heldUntilMs(fileState: FileState): number {
-  const { role, replaces, pendingSinceMs, lastClose } = fileState;
-  if (role !== 'result' || lastClose === undefined || provenFromMs(lastClose, undefined) === 0) return 0;
-  if (isDoubted(fileState)) return Math.min(lastClose.atMs + LATE_NEWS_MS, pendingSinceMs + MOST_DOUBT_MS);
-  return replaces ? Math.min(lastClose.atMs + HOLD_MS, pendingSinceMs + MOST_HOLD_MS) : 0;
-}
-
-/** True for a result whose last close may be a death's: until that is known it must not stand under its good name. */
-export function isDoubted({ role, lastClose }: Pick<FileState, 'role' | 'lastClose'>): boolean {
-  return role === 'result' && lastClose?.evidence === 'doubtful';
-}
-
-/**
- * True for a closed result that is not sent until it is known that no death closed it, or that is only now being
- * sent.
- */
-export function awaitsProof(fileState: FileState): boolean {
-  return !isDone(fileState) && !fileState.blocked && heldUntilMs(fileState) > 0;
-}
-
-/** The same for a close that came during the push that ends now: it may be a death's like any other. */
-function heldBehindMs(fileState: FileState): number {
-  return fileState.closedAgain ? heldUntilMs(fileState) : 0;
+  const { lastClose } = fileState;
+  return lastClose === undefined
+    ? fileState
+    : { ...fileState, lastClose: { ...lastClose, evidence: 'clean' } };
 }
 
 function stored(
   fileState: FileState,
   { durable, atMs, tookMs }: Extract<FileEvent, { kind: 'stored' }>,
 ): FileState {
-  const notBeforeMs = Math.max(atMs + tookMs, heldBehindMs({ ...fileState, replaces: true }));
-  return { ...nowDurable(fileState, durable), replaces: true, notBeforeMs };
+  return { ...nowDurable(fileState, durable), notBeforeMs: atMs + tookMs };
 }
 
 /** A scan also sees files that nobody has touched since we last knew them. */
@@ -256,7 +215,7 @@ function nowDurable(fileState: FileState, durable: Durable): FileState {
 }
 
 function retried(fileState: FileState, tries: Partial<FileState>, atMs: number, pauseMs: number): FileState {
-  const notBeforeMs = fileState.closedAgain ? Math.max(atMs, heldBehindMs(fileState)) : atMs + pauseMs;
+  const notBeforeMs = atMs + (fileState.closedAgain ? 0 : pauseMs);
   return { ...ended(fileState), ...tries, pending: true, notBeforeMs };
 }
 
@@ -273,15 +232,8 @@ export function isDone(fileState: FileState): boolean {
 /** The state of the whole run when a push is considered. */
 export interface PushContext {
   readonly nowMs: number;
-  /** A flush, a notice or the end of the run: nothing is paced or held back, but retries still wait. */
+  /** A flush, a notice or the end of the run: nothing is paced, but retries still wait. */
   readonly urgent: boolean;
-  /**
-   * The task itself asks for it (a flush), or has ended: a close that may be a death's need not wait until that is
-   * known.
-   */
-  readonly vouched: boolean;
-  /** After SIGTERM until the task has ended: its closes may be a death's. */
-  readonly holdReplacing: boolean;
 }
 
 export type NextStep =
@@ -290,36 +242,12 @@ export type NextStep =
   | { readonly kind: 'nothing' };
 
 /** Whether this file is to be pushed now, later, or not. */
-export function nextStep(fileState: FileState, context: PushContext): NextStep {
+export function nextStep(fileState: FileState, { nowMs, urgent }: PushContext): NextStep {
   if (!fileState.pending || fileState.pushing || fileState.blocked) return { kind: 'nothing' };
-  if (isHeldBack(fileState, context.holdReplacing)) return { kind: 'nothing' };
   const retrying = fileState.tornTries > 0 || fileState.failedTries > 0;
-  if (fileState.notBeforeMs > context.nowMs && (retrying || mustWait(fileState, context))) {
+  if (fileState.notBeforeMs > nowMs && (retrying || !urgent))
     return { kind: 'wait', untilMs: fileState.notBeforeMs };
-  }
   return { kind: 'push', spoolFirst: fileState.spoolFirst };
-}
-
-/** Pacing and holds end with the hurry; what may be a death's waits all the same, unless the task vouches for it. */
-function mustWait(fileState: FileState, { urgent, vouched }: PushContext): boolean {
-  return !urgent || (isDoubted(fileState) && !vouched);
-}
-
-/**
- * True if what a push has read is held: a close came during the push, and this may be its content. `sinceMs`: as in the
- * event `held`.
- */
-export function isReadHeld(fileState: FileState, sinceMs: number, context: PushContext): boolean {
-  if (!fileState.closedAgain) return false;
-  if (isHeldBack(fileState, context.holdReplacing)) return true;
-  const untilMs = heldUntilMs({ ...fileState, pendingSinceMs: sinceMs });
-  return untilMs > context.nowMs && mustWait(fileState, context);
-}
-
-/** True while a push would put what may be a death's over a stored object, or where a good one should be. */
-export function isHeldBack(fileState: FileState, holdReplacing: boolean): boolean {
-  if (!holdReplacing || fileState.role !== 'result') return false;
-  return isDoubted(fileState) || (fileState.replaces && fileState.lastClose?.evidence !== 'clean');
 }
 
 /** `otherwise`: why it is not stored if nothing prevents it. */

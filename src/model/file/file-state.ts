@@ -17,6 +17,8 @@ export interface Close {
   readonly how: ClosedHow;
   readonly atMs: number;
   readonly evidence: Evidence;
+  /** Its place among all closes of declared files: `atMs` is that of many, as they are read together. */
+  readonly seq: number;
 }
 
 export interface FileState {
@@ -26,14 +28,12 @@ export interface FileState {
   readonly inherited: Fingerprint | undefined;
   /** There is content that was closed and is not known to be durable. */
   readonly pending: boolean;
-  /** When the oldest close that waits for a push came. */
-  readonly pendingSinceMs: number;
   /** A push is under way; all closes that arrive meanwhile lead to one more push. */
   readonly pushing: boolean;
   readonly closedAgain: boolean;
   /** Somebody has it open for writing: it is looked at again at its close, or by the final scan. */
   readonly blocked: boolean;
-  /** No push before this instant: pacing, hold or retry. */
+  /** No push before this instant: pacing or retry. */
   readonly notBeforeMs: number;
   readonly tornTries: number;
   /** It was torn once: from now on it is copied to the spool first, so that it gets stored even over a slow link. */
@@ -46,21 +46,18 @@ export interface FileState {
   readonly readingCloses: number;
   /** How many of these are over: their content, or newer content, is durable, or the task has withdrawn it. */
   readonly durableCloses: number;
-  /** A push would replace an object that is stored under the result's key. */
-  readonly replaces: boolean;
   readonly durable: Durable | undefined;
   /** Why it is not stored, once that is final for this content. */
   readonly left: string | undefined;
 }
 
-/** A file of which nothing has been reported yet. `replaces`: something is stored under the result's key. */
-export function newFileState(path: RelPath, role: FileRole, replaces: boolean): FileState {
+/** A file of which nothing has been reported yet. */
+export function newFileState(path: RelPath, role: FileRole): FileState {
   return {
     path,
     role,
     inherited: undefined,
     pending: false,
-    pendingSinceMs: 0,
     pushing: false,
     closedAgain: false,
     blocked: false,
@@ -72,7 +69,6 @@ export function newFileState(path: RelPath, role: FileRole, replaces: boolean): 
     closes: 0,
     readingCloses: 0,
     durableCloses: 0,
-    replaces,
     durable: undefined,
     left: undefined,
   };
@@ -117,6 +113,11 @@ export type ClosedHow = 'close' | 'rename' | 'link' | 'scan' | 'quiet' | 'dir-re
 /** A dying process renames and links nothing: a process that lived on put the file there. */
 export function isPlaced(how: ClosedHow): boolean {
   return how === 'rename' || how === 'dir-rename' || how === 'link';
+}
+
+/** A walk finds files in the order of the directory, not in that of their closes. */
+export function isInOrder(how: ClosedHow): boolean {
+  return how === 'close' || how === 'rename' || how === 'link';
 }
 
 export interface ClosedEvent {

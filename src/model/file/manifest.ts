@@ -47,9 +47,11 @@ type PatternLists = Pick<ManifestPatterns, 'results' | 'checkpoints' | 'inputs' 
 export const NO_ROLES: Roles = { result: false, checkpoint: false, input: false, companion: false };
 /** Our own directory in the work directory. */
 export const OWN_DIR = '.capture';
-/** In there: the facts of the attempt whose task has begun, and an empty file once all that it closed is stored. */
+/** In there: the facts of the attempt whose task has begun, and a file once all that it closed is stored. */
 export const ATTEMPT_FILE = 'attempt.json';
 export const SAVED_FILE = 'saved';
+/** What that file says if a further attempt would end the same way; else it is empty. */
+export const IN_VAIN = 'in vain';
 
 export function compileManifest(patterns: ManifestPatterns): Manifest {
   const results = compileList(patterns.results);

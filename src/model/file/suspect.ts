@@ -19,11 +19,16 @@ export interface Ending {
   readonly writersStoppedAtMs: number | undefined;
   /** The main process ended by a signal: it handled nothing. */
   readonly killed: boolean;
+  /**
+   * By a signal with which users and schedulers end a task, so an older death has not ended it. False for SIGKILL: the
+   * OOM killer may have taken one process after the other.
+   */
+  readonly asked: boolean;
 }
 
 /**
  * From when on no death that comes to light can make the last close of a file suspect: ms since the epoch, 0 for at
- * once. After a signal that asks the task to end, only a clean close is certain before the end.
+ * once. Before that a result's content has not the result's own name. After a signal that asks the task to end, only a clean close is certain before the end.
  */
 export function provenFromMs(close: Close | undefined, signalledAtMs: number | undefined): number {
   if (close === undefined || isProof(close)) return 0;
@@ -38,15 +43,16 @@ function isProof({ how, evidence }: Close): boolean {
 /** True if its writer's death may have made the last close of a file. */
 export function isSuspect(close: Close | undefined, ending: Ending): boolean {
   if (close === undefined || isPlaced(close.how)) return false;
-  const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, killed } = ending;
+  const { clean, writersStoppedAtMs, signalledAtMs, endedAtMs, killed, asked } = ending;
   // This writer had to be stopped, so it does not matter how well the task ended, or whether it closed the file
   // itself.
   if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;
   if (clean || isProof(close)) return false;
   const isUnsignalled = signalledAtMs === undefined || close.atMs < signalledAtMs;
-  // A process has died. Whatever ended the task afterwards, nothing has shown since that it was not this death.
-  if (close.evidence === 'doubtful' && isUnsignalled) return endedAtMs - close.atMs < LATE_NEWS_MS;
-  if (signalledAtMs === undefined) return close.atMs >= endedAtMs - (killed ? PROMPT_NEWS_MS : LATE_NEWS_MS);
+  // A process has died, and a wrapper may pass that on as its own end. A signal from outside is another reason.
+  if (close.evidence === 'doubtful' && isUnsignalled)
+    return endedAtMs - close.atMs < (asked ? PROMPT_NEWS_MS : LATE_NEWS_MS);
+  if (signalledAtMs === undefined) return endedAtMs - close.atMs < (killed ? PROMPT_NEWS_MS : LATE_NEWS_MS);
   if (close.atMs < signalledAtMs) return false;
   return killed || endedAtMs - close.atMs < HANDLED_LIFE_MS;
 }

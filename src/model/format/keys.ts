@@ -28,7 +28,7 @@ export function resultKey(path: RelPath, scope: KeyScope, compressed: boolean): 
 
 /**
  * `<path>.<index>.partial-<attempt>[.zst]`: a partial result. If `n` is above 0, `.~<n>~` follows the attempt,
- * because another task has left one under the same name.
+ * because the same attempt has staged a further state, or another task has left one under the same name.
  */
 export function partialKey(
   path: RelPath,

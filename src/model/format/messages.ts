@@ -38,6 +38,11 @@ export type ToSidecar =
       readonly clockOffsetMs: number;
       /** Set if the task's output is to be stored. */
       readonly outputsFrom?: OutputsFrom | undefined;
+      /**
+       * To a replacement: minor faults of the launcher's children that have ended, as long as the task's main process is
+       * none of them (proc_pid_stat(5), cminflt). If the count has grown since, one more has ended.
+       */
+      readonly launcherFaults?: number | undefined;
       /** The launcher's, for the user's own check; left out if the sidecar has the same. */
       readonly env?: NodeJS.ProcessEnv | undefined;
     }

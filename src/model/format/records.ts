@@ -57,22 +57,21 @@ const companion = z.object({
   size: z.int().nonnegative(),
   mode: z.int().min(0).max(0o7777),
   segments: z.array(segment),
-  /** A result that was not stored yet, which nobody declared as a companion. */
+  /** A result that was open and only appended to, which nobody declared as a companion. */
   result: z.boolean().optional(),
-  /**
-   * For a result: the task had closed it before the last of the members. Otherwise it was open and only appended to.
-   */
-  closed: z.boolean().optional(),
 });
 export type Companion = Readonly<z.infer<typeof companion>>;
 
-/** A declared result with content that the store did not have when a generation was committed. */
+/** A declared result with content that did not stand under its name when a generation was committed. */
 const behind = z.object({
   path: z.string().min(1),
-  /** Nobody had closed it; otherwise it was on its way. */
+  /** Nobody had closed it; otherwise it was on its way, or staged. */
   open: z.boolean(),
-  /** The push id of what was stored of it by then. */
-  push: z.string().optional(),
+  /** The state that the generation is ahead of: with its attempt, size and mtime it is known again in the store. */
+  size: z.int().nonnegative(),
+  mtimeNs: z.string().regex(/^-?\d+$/),
+  /** It was closed before the last of the members: if nobody died before them, whoever closed it lived on. */
+  followed: z.boolean().optional(),
 });
 export type Behind = Readonly<z.infer<typeof behind>>;
 
@@ -81,8 +80,10 @@ export const lackingSchema = z.object({
   path: z.string().min(1),
   open: z.boolean(),
   attempt: z.int().positive(),
-  /** Key of the partial result that the death of that attempt left; without one it is stored nowhere. */
+  /** Key of the staged object that this attempt left; without one it is stored nowhere. */
   key: storeKey.optional(),
+  /** The object is whole: a good generation followed it. It gets the result's name when the index is done. */
+  whole: z.boolean().optional(),
 });
 export type Lacking = Readonly<z.infer<typeof lackingSchema>>;
 
@@ -103,6 +104,8 @@ const generation = z.object({
    * All members at one instant at which none had a writer; nothing more is known. It is what a power cut would leave.
    */
   instant: z.boolean().optional(),
+  /** How its files are known to be of one round: by which evidence. */
+  proof: z.string().max(20).optional(),
   /** A death may have made a close of it; a later record says whether one did. */
   unproven: z.boolean().optional(),
 });
@@ -158,6 +161,8 @@ const recordSchema = z.object({
   generations: z.array(generation).max(GENERATIONS_LIMIT).default([]),
   /** Sets of its run that earlier records name, and this one does not, are deleted. */
   pruned: z.boolean().optional(),
+  /** Sets that a record of an earlier attempt names, and that are deleted since: `<attempt>-<generation>`. */
+  dropped: z.array(z.string()).optional(),
   /** Nothing that earlier records name is stored any more, of no run (`capture rm`). */
   removed: z.boolean().optional(),
   left: z.array(leftFile).default([]),

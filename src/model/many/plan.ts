@@ -14,9 +14,10 @@ export interface Ending {
    *   its turn, before all that have not begun, and counts as no retry. A task that exits 75 of its own accord has
    *   failed: it would be started for ever.
    * - `fenced`: another attempt has the index (76). It is not started again here.
-   * - `not-started`: capture itself refused (64, 69, 126, 127): no retry mends that.
+   * - `final`: no retry mends it. capture itself refused (64, 69, 126, 127), the task is too large for this machine, or
+   *   what it lacks is of an earlier attempt.
    */
-  readonly kind: 'done' | 'failed' | 'again' | 'fenced' | 'not-started';
+  readonly kind: 'done' | 'failed' | 'again' | 'fenced' | 'final';
   readonly status: ExitStatus;
   /** The signal that ended the launcher, if one did. */
   readonly signal?: number;
@@ -213,7 +214,7 @@ export class Plan {
   }
 
   #fateOf(index: number, { kind }: Ending): Fate {
-    if (kind === 'not-started') return 'failed';
+    if (kind === 'final') return 'failed';
     if (kind !== 'failed') return kind;
     const failed = this.#failedTries.get(index) ?? 0;
     if (failed >= this.#retries) return 'failed';

@@ -5,14 +5,14 @@ import type { Generation, StoredFile } from '../format/records.ts';
 export interface SortedPartials {
   /** The result was stored whole later. */
   readonly obsolete: readonly StoredFile[];
-  /** Nothing else is stored of the result, and these bytes are proven whole. */
+  /** Nothing newer is stored of the result whole, and these bytes are proven whole. */
   readonly whole: readonly StoredFile[];
-  /** Nothing else is stored of the result, and nobody knows whether these bytes are all. */
+  /** Nothing newer is stored of the result whole, and nobody knows whether these bytes are all. */
   readonly unproven: readonly StoredFile[];
 }
 
 export interface PartialsQuestion {
-  /** Ordered by attempt. */
+  /** {@link oldestFirst} */
   readonly partials: Iterable<StoredFile>;
   /** What is stored of a result; undefined if nothing is. */
   readonly resultOf: (path: string) => StoredFile | undefined;
@@ -20,27 +20,49 @@ export interface PartialsQuestion {
   readonly isWrittenNow: (path: string) => boolean;
   /** A later attempt has only written the rest of the result: nothing of it may be deleted. */
   readonly isLacking: (path: string) => boolean;
+  /** A good generation followed it. */
+  readonly isProven: (partial: StoredFile) => boolean;
   readonly generations: readonly Generation[];
 }
 
 export function sortPartials(question: PartialsQuestion): SortedPartials {
-  const { resultOf, isWrittenNow, isLacking, generations } = question;
+  const { resultOf, isWrittenNow, isLacking, isProven, generations } = question;
+  const isInSet = isInGoodSet(generations);
+  // The end of its attempt found nothing against it, and had no time to give it its name.
+  const isWhole = (partial: StoredFile): boolean =>
+    partial.suspect !== true || isProven(partial) || isInSet(partial);
   const obsolete: StoredFile[] = [];
-  const newest = new Map<string, StoredFile>();
+  const needed = new Map<string, StoredFile[]>();
   for (const partial of question.partials) {
-    const { path, attempt } = partial;
-    const result = resultOf(path);
+    const { path } = partial;
     if (isLacking(path)) continue;
-    if (isWrittenNow(path) || (result?.attempt ?? 0) > attempt) obsolete.push(partial);
-    else if (result === undefined) newest.set(path, partial);
+    const result = resultOf(path);
+    const isOver = isWrittenNow(path) || (result !== undefined && isElder(partial, result));
+    // Of what a death has emptied there is nothing to keep.
+    if (isOver || (partial.size === 0 && !isWhole(partial))) obsolete.push(partial);
+    else needed.set(path, [...(needed.get(path) ?? []), partial]);
   }
-  const isWhole = isInGoodSet(generations);
-  const onlyCopies = [...newest.values()];
-  return {
-    obsolete,
-    whole: onlyCopies.filter(isWhole),
-    unproven: onlyCopies.filter((partial) => !isWhole(partial)),
-  };
+  const whole: StoredFile[] = [];
+  const unproven: StoredFile[] = [];
+  for (const states of needed.values()) {
+    const at = states.findLastIndex(isWhole);
+    obsolete.push(...states.slice(0, Math.max(at, 0)));
+    whole.push(...states.slice(Math.max(at, 0), at + 1));
+    unproven.push(...states.slice(at + 1));
+  }
+  return { obsolete, whole, unproven };
+}
+
+/** States are compared by when they were written, never by the attempt alone: one attempt may close several. */
+export function isElder(a: State, b: State): boolean {
+  return oldestFirst(a, b) <= 0;
+}
+
+type State = Pick<StoredFile, 'attempt' | 'mtimeNs'>;
+
+/** For sorting. */
+export function oldestFirst(a: State, b: State): number {
+  return a.attempt - b.attempt || Math.sign(Number(BigInt(a.mtimeNs) - BigInt(b.mtimeNs)));
 }
 
 /** For a result that is a checkpoint as well: true if a set that no death is suspected of holds exactly these bytes. */

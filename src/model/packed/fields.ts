@@ -90,3 +90,14 @@ export const markRow: RowCodec<true> = {
   write: () => true,
   read: () => true,
 };
+
+/** Of an object in S3, as a put of it at once gives it; and ids of pushes, which a directory gives. */
+export const tagRow: RowCodec<string> = {
+  bytes: 1 + MD5_BYTES,
+  write: (tag, row, at) => {
+    const isMd5 = writeMd5(tag, row, at + 1);
+    row[at] = isMd5 ? 1 : 0;
+    return isMd5 || writeUuid(tag, row, at + 1);
+  },
+  read: (row, at) => (row[at] === 1 ? readMd5(row, at + 1) : readUuid(row, at + 1)),
+};

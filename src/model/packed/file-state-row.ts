@@ -1,4 +1,4 @@
-// A file state as a row of 101 bytes. Why a file is left is one of few texts, kept once for all.
+// A file state as a row of 97 bytes. Why a file is left is one of few texts, kept once for all.
 import type { Evidence } from '../file/evidence.ts';
 import type { Close, ClosedHow, Durable, FileRole, FileState } from '../file/file-state.ts';
 import {
@@ -23,11 +23,10 @@ const PUSHING = 2;
 const CLOSED_AGAIN = 4;
 const BLOCKED = 8;
 const SPOOL_FIRST = 16;
-const REPLACES = 32;
-const INHERITED = 64;
-const DURABLE = 128;
+const INHERITED = 32;
+const DURABLE = 64;
 /** Durable without content: an empty file has no md5. */
-const EMPTY = 256;
+const EMPTY = 128;
 
 const HOW = 2;
 const TORN = 3;
@@ -36,10 +35,10 @@ const LEFT = 5;
 const CLOSES = 7;
 const READING = 11;
 const BEHIND = 15;
-const SINCE = 19;
-const NOT_BEFORE = 27;
-const CLOSED_AT = 35;
-const FINGERPRINT = 43;
+const NOT_BEFORE = 19;
+const CLOSED_AT = 27;
+const SEQ = 35;
+const FINGERPRINT = 39;
 const MD5 = FINGERPRINT + FINGERPRINT_BYTES;
 
 /** Why files are left, each text once. */
@@ -72,7 +71,6 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
       row[at + TORN] = tornTries;
       row[at + FAILED] = failedTries;
       row.writeUInt16LE(left, at + LEFT);
-      row.writeDoubleLE(fileState.pendingSinceMs, at + SINCE);
       row.writeDoubleLE(fileState.notBeforeMs, at + NOT_BEFORE);
       row.writeDoubleLE(lastClose?.atMs ?? 0, at + CLOSED_AT);
       return (
@@ -81,6 +79,7 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
         writeCount(fileState.closes, row, at + CLOSES) &&
         writeCount(fileState.readingCloses, row, at + READING) &&
         writeCount(fileState.durableCloses, row, at + BEHIND) &&
+        writeCount(lastClose?.seq ?? 0, row, at + SEQ) &&
         // There is room for one state of the file.
         (inherited === undefined ||
           (durable === undefined && writeFingerprint(inherited, row, at + FINGERPRINT))) &&
@@ -94,7 +93,6 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
         role,
         inherited: (flags & INHERITED) === 0 ? undefined : readFingerprint(row, at + FINGERPRINT),
         pending: (flags & PENDING) !== 0,
-        pendingSinceMs: row.readDoubleLE(at + SINCE),
         pushing: (flags & PUSHING) !== 0,
         closedAgain: (flags & CLOSED_AGAIN) !== 0,
         blocked: (flags & BLOCKED) !== 0,
@@ -106,7 +104,6 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
         closes: row.readUInt32LE(at + CLOSES),
         readingCloses: row.readUInt32LE(at + READING),
         durableCloses: row.readUInt32LE(at + BEHIND),
-        replaces: (flags & REPLACES) !== 0,
         durable: (flags & DURABLE) === 0 ? undefined : readDurable(row, at, (flags & EMPTY) !== 0),
         left: reasons.at(row.readUInt16LE(at + LEFT)),
       };
@@ -124,7 +121,7 @@ function readClose(row: Buffer, at: number): Close | undefined {
   const how = HOWS[told % HOWS.length];
   const evidence = EVIDENCE[Math.floor(told / HOWS.length)];
   if (how === undefined || evidence === undefined) return undefined;
-  return { how, evidence, atMs: row.readDoubleLE(at + CLOSED_AT) };
+  return { how, evidence, atMs: row.readDoubleLE(at + CLOSED_AT), seq: row.readUInt32LE(at + SEQ) };
 }
 
 function flagsOf(fileState: FileState): number {
@@ -135,7 +132,6 @@ function flagsOf(fileState: FileState): number {
     (fileState.closedAgain ? CLOSED_AGAIN : 0) |
     (fileState.blocked ? BLOCKED : 0) |
     (fileState.spoolFirst ? SPOOL_FIRST : 0) |
-    (fileState.replaces ? REPLACES : 0) |
     (fileState.inherited === undefined ? 0 : INHERITED) |
     (durable === undefined ? 0 : DURABLE) |
     (durable?.md5 === '' ? EMPTY : 0)

@@ -5,14 +5,18 @@ import {
   type FileFacts,
   type FileState,
   type Fingerprint,
+  sameContentFingerprint,
   sameFingerprint,
 } from '../../model/file/file-state.ts';
 import { checkpointKey } from '../../model/format/keys.ts';
 import type { StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
+import type { HeldState } from '../../read/reading.ts';
+import { ABSENT } from '../../store/contract/store.ts';
 import { sendFile, type SendJob, type Sent } from '../../upload/send.ts';
 import type { PushHandle } from '../queue/turns.ts';
 import type { Needs } from '../run/context.ts';
+import { HeldStates } from './held-states.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'scope' | 'log' | 'attempt' | 'ledger' | 'sender' | 'now'>;
@@ -25,6 +29,10 @@ interface StoredMember {
 export class Checkpoints {
   readonly #context: Uses;
   readonly #stored = new Map<RelPath, StoredMember>();
+  /** By the path the state that is being sent. */
+  readonly #sending = new Map<RelPath, FileFacts>();
+  /** What the set under way still has to send. */
+  readonly held: HeldStates;
   /**
    * The objects of this attempt that may be in the store and are not on their way there, and those that were
    * restored.
@@ -37,6 +45,7 @@ export class Checkpoints {
 
   constructor(context: Uses) {
     this.#context = context;
+    this.held = new HeldStates(context.sender.root);
     this.#generation = 1 + newestOf(context.ledger.generations, context.attempt);
   }
 
@@ -91,12 +100,34 @@ export class Checkpoints {
     const named: string[] = [];
     let sent: Sent | undefined;
     try {
-      sent = await sendFile(this.#context.sender, this.#job(path, how, named), how.signal);
+      sent = await this.held.whileRead(path, (held) => this.#send(path, how, { named, held }));
     } finally {
+      this.#sending.delete(path);
       if (sent?.kind !== 'exists') for (const key of named) this.#objects.add(key);
     }
     this.#noteSent(path, sent, startedMs);
     return sent;
+  }
+
+  async #send(
+    path: RelPath,
+    how: PushHandle,
+    { named, held }: { readonly named: string[]; readonly held: HeldState | undefined },
+  ): Promise<Sent> {
+    const job = { ...this.#job(path, how, named), held };
+    const sent = await sendFile(this.#context.sender, job, how.signal);
+    if (held === undefined) return sent;
+    // Since then its name may have gone, which moves its ctime: it is the state that was held all the same.
+    if (sent.kind === 'stored' || sent.kind === 'unchanged') return { ...sent, fingerprint: held.facts };
+    // What stands at the path is judged like any other.
+    this.held.release(path);
+    return sent;
+  }
+
+  /** True while another state of the file than this one is being sent. */
+  sendsOther(path: RelPath, state: Fingerprint): boolean {
+    const sending = this.#sending.get(path);
+    return sending !== undefined && !sameContentFingerprint(sending, state);
   }
 
   #noteSent(path: RelPath, sent: Sent, startedMs: number): void {
@@ -131,9 +162,10 @@ export class Checkpoints {
         log.warn(`checkpoint ${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
         break;
       case 'torn':
-      case 'held':
+      case 'staged':
       case 'has-writer':
       case 'exists':
+      case 'replaced-meanwhile':
     }
   }
 
@@ -154,7 +186,12 @@ export class Checkpoints {
       spoolFirst,
       urgent: true,
       onSent,
-      ifAbsent: true,
+      precondition: ABSENT,
+      outlivesName: true,
+      isStaged: (facts) => {
+        this.#sending.set(path, facts);
+        return false;
+      },
     };
   }
 }

@@ -9,19 +9,21 @@ import { provenFromMs } from '../../model/file/suspect.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import type { Behind, Generation, StoredFile } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
+import { factsBeneath } from '../../native/files.ts';
 import { type LongTimer, startTimer } from '../../native/clock.ts';
 import {
-  closesOf,
   commitGeneration,
   deleteUnneeded,
   type GenerationFiles,
   type Keepers,
+  lastClosesOf,
   type Losses,
   markProven,
   type Marks,
   markSuspect,
   recordProven,
 } from './generation-record.ts';
+import type { SetMoment } from '../queue/unsaved.ts';
 import type { CutParts } from './pending-cut.ts';
 import { CutCheck, type Until, type Verified } from './verify.ts';
 
@@ -29,7 +31,7 @@ export interface CommitsOptions extends CutParts {
   /** Objects of cuts that are under way. */
   readonly inUse: () => readonly string[];
   /** Results that a set is ahead of if it is committed now. */
-  readonly behind: () => readonly Behind[];
+  readonly behind: (moment: SetMoment) => readonly Behind[];
   /** Files that the next cut may hold. */
   readonly mayBeCut: () => ReadonlySet<RelPath>;
   /** Called after each commit. */
@@ -45,6 +47,8 @@ export class Commits {
   /** Runs a step once those before it are over. */
   readonly inTurn = pLimit(1);
   #isMarkDue = false;
+  /** Files that a death may have left half-written. */
+  #ofDeath: ReadonlySet<RelPath> = new Set();
   /** The user knows of a set that is whole. */
   #isSaid: boolean;
   /** Of this attempt, with those that a sidecar committed that this one replaces. */
@@ -71,10 +75,14 @@ export class Commits {
   async write(files: GenerationFiles, marks: Marks, until: Until): Promise<void> {
     const { context, checkpoints, onCommitted } = this.#options;
     const number = checkpoints.takeNumber();
-    const doubted: Marks = this.#spare.isDoubtful(files) ? { ...marks, unproven: true } : marks;
+    // The record of a set may be due when a death comes to light: it must not say for a moment that the set is good.
+    const suspect: Marks = files.members.some((file) => this.#isOfDeath(file)) ? { suspect: true } : {};
+    const doubted: Marks = this.#spare.isProven(files)
+      ? { ...marks, ...suspect }
+      : { ...marks, ...suspect, unproven: true };
     const unchecked: Verified = { marks: doubted };
     const verified = (await this.#check?.verified(files.members, number, doubted, until)) ?? unchecked;
-    const made = { number, files, marks: { ...verified.marks, ...this.#losses() } };
+    const made = { number, files, marks: { ...verified.marks, ...this.#losses(files) } };
     const before = context.ledger.generations;
     const generation = await commitGeneration(context, this.#keepers, made);
     this.#sayProven(before);
@@ -97,9 +105,10 @@ export class Commits {
     const { context, files, checkpoints } = this.#options;
     return this.inTurn(async () => {
       if (context.settings.verify?.atCommit === true) return;
-      const objects = paths.flatMap((path) => checkpoints.newestOf(path) ?? []);
+      this.#ofDeath = new Set(paths);
       // This includes what an earlier try marked and could not record.
-      this.#isMarkDue = markSuspect(context, closesOf(objects, files), hint) || this.#isMarkDue;
+      this.#isMarkDue =
+        markSuspect(context, lastClosesOf(paths, { files, checkpoints }), hint) || this.#isMarkDue;
       if (this.#isMarkDue) await context.ledger.write('stored', {}, signal);
       this.#isMarkDue = false;
     });
@@ -142,9 +151,17 @@ export class Commits {
     return isRecorded;
   }
 
-  #losses(): Losses {
+  /** True if the object holds what stands there now. */
+  #isOfDeath({ path, mtimeNs }: StoredFile): boolean {
+    const { root } = this.#options.context;
+    return this.#ofDeath.has(path) && factsBeneath(root, path)?.mtimeNs === mtimeNs;
+  }
+
+  #losses({ members, upTo }: GenerationFiles): Losses {
     const { context, behind } = this.#options;
-    const now = behind();
+    const written = members.map(({ mtimeNs }) => BigInt(mtimeNs));
+    const writtenNs = written.reduce((newest, ns) => (ns > newest ? ns : newest), 0n);
+    const now = behind({ upTo, writtenNs });
     return {
       ...(now.length > 0 ? { behind: [...now] } : {}),
       ...(context.lacking.length > 0 ? { lacking: [...context.lacking] } : {}),
@@ -215,17 +232,9 @@ export class Spare {
     this.#onProven = onProven;
   }
 
+  /** False while a death may have made the close of one of these files. */
   readonly isProven = (generation: Members): boolean =>
     this.#clean || this.#provenFromMs(generation) <= this.#parts.context.now();
-
-  /** True while a death may have made the close of one of these files. */
-  isDoubtful({ members }: Members): boolean {
-    const { files } = this.#parts;
-    const doubtful = members.filter(
-      ({ path }) => files.get(path, 'checkpoint')?.lastClose?.evidence === 'doubtful',
-    );
-    return !this.isProven({ members: doubtful });
-  }
 
   /** A generation was committed. Asks to be called when the next one is proven, if that changes anything. */
   committed(): void {
@@ -258,10 +267,11 @@ export class Spare {
   /** When it is proven, ms since the epoch: 0 for at once, Infinity for not before the end. */
   #provenFromMs({ members }: Members): number {
     const { files, checkpoints } = this.#parts;
-    const from = members.map(({ path, key }) => {
+    const from = members.map(({ path, md5 }) => {
       const newest = checkpoints.newestOf(path);
-      // The task has closed the file again since, so no death made the close of this object.
-      if (newest !== undefined && newest.key !== key) return 0;
+      // The task has closed the file again since, so no death made the close of this object. A sidecar that replaces
+      // another sends the same bytes under another key: that proves nothing.
+      if (newest !== undefined && newest.md5 !== md5) return 0;
       return provenFromMs(files.get(path, 'checkpoint')?.lastClose, this.#signalledAtMs);
     });
     return Math.max(0, ...from);

@@ -2,17 +2,15 @@
 // which segments hold which file. Never waits for a close, and never reads further than the size it has seen.
 import pLimit from 'p-limit';
 import { type Captured, planSegments, type SegmentPlan } from '../../model/checkpoint/companions.ts';
-import { sameFingerprint } from '../../model/file/file-state.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import { parseSegmentKey, segmentKey } from '../../model/format/keys.ts';
 import type { Companion, Generation, Segment } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
-import { factsBeneath } from '../../native/files.ts';
 import { type SegmentSent, sendSegment } from '../../upload/send.ts';
 import { findAll, type FoundFile, type Walk } from '../../watch/scan.ts';
 import type { Needs } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
-import type { OpenResults, ResultFound } from './open-results.ts';
+import type { OpenResults } from './open-results.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'scope' | 'manifest' | 'root' | 'log' | 'attempt' | 'ledger' | 'sender'>;
@@ -25,9 +23,6 @@ export type Capture =
   /** A file was cut back or replaced after we looked at it and before we read it: look again. */
   | { readonly kind: 'moved'; readonly path: RelPath };
 
-/** `closed`: the task had closed it, so its content must be of one moment. */
-type Found = FoundFile & Partial<Pick<ResultFound, 'closed'>>;
-
 export interface Moment {
   readonly atCheckpoint: boolean;
   readonly ended?: boolean;
@@ -36,7 +31,7 @@ export interface Moment {
 export class Companions {
   readonly #context: Uses;
   readonly #walk: Walk;
-  readonly #openResults: Pick<OpenResults, 'look' | 'isHurried'>;
+  readonly #openResults: Pick<OpenResults, 'look'>;
   readonly #captured = new Map<RelPath, Captured>();
   /** The segments of this attempt that may be in the store and are not on their way there. */
   readonly #objects = new Set<string>();
@@ -45,7 +40,7 @@ export class Companions {
   readonly #refused = new Set<RelPath>();
   readonly #checkpoints: Pick<Checkpoints, 'number'>;
   readonly #inTurn = pLimit(1);
-  /** Of segments: of companions as the user declared them, and of results that were open or waited. */
+  /** Of segments: of companions as the user declared them, and of results that were open. */
   readonly bytesStored = { declared: 0, results: 0 };
   /** Every companion that was ever seen; undefined until somebody looks. */
   seen: Set<RelPath> | undefined;
@@ -54,7 +49,7 @@ export class Companions {
   constructor(
     context: Uses,
     before: Generation | undefined,
-    openResults: Pick<OpenResults, 'look' | 'isHurried'>,
+    openResults: Pick<OpenResults, 'look'>,
     checkpoints: Pick<Checkpoints, 'number'>,
   ) {
     this.#context = context;
@@ -117,7 +112,7 @@ export class Companions {
 
   async #capture({ atCheckpoint, ended = false }: Moment, signal: AbortSignal): Promise<Capture> {
     const declared = this.areDeclared ? await findAll(this.#walk, 'pool', signal) : [];
-    const found: readonly Found[] = [...declared, ...this.#openResults.look(ended)];
+    const found: readonly FoundFile[] = [...declared, ...this.#openResults.look(ended)];
     const here = new Set(found.map(({ path }) => path));
     this.seen = new Set([...(this.seen ?? []), ...here]);
     for (const path of this.#captured.keys()) if (!here.has(path)) this.#captured.delete(path);
@@ -132,7 +127,7 @@ export class Companions {
   }
 
   /** False if the file was cut back or replaced. */
-  async #captureOne(found: Found, atCheckpoint: boolean, signal: AbortSignal): Promise<boolean> {
+  async #captureOne(found: FoundFile, atCheckpoint: boolean, signal: AbortSignal): Promise<boolean> {
     const { path, facts } = found;
     const before = this.#captured.get(path);
     const plan = planSegments(before, facts);
@@ -141,10 +136,6 @@ export class Companions {
         const { segments } = before.companion;
         this.#captured.set(path, { ...before, companion: this.#companionOf(found, segments) });
       }
-      return true;
-    }
-    if (found.closed === true && this.#openResults.isHurried) {
-      this.#captured.delete(path);
       return true;
     }
     const named: string[] = [];
@@ -157,25 +148,16 @@ export class Companions {
     try {
       const sent = await sendSegment(this.#context.sender, { path, file, ...plan, keyOf }, signal);
       if (sent.kind === 'refused') this.#refuse(path, sent.why);
-      // It was opened again, or replaced, so its content is not of one moment. The set does not wait for it.
-      const isLost = found.closed === true && !this.#isStill(found);
-      if (isLost) this.#captured.delete(path);
-      else if (sent.kind === 'stored') this.#note(found, plan, sent, atCheckpoint);
-      return isLost || sent.kind !== 'moved';
+      if (sent.kind === 'stored') this.#note(found, plan, sent, atCheckpoint);
+      return sent.kind !== 'moved';
     } finally {
       // Not earlier: what is still on its way is nobody's garbage.
       for (const key of named) this.#objects.add(key);
     }
   }
 
-  /** A closed file may change anywhere, not only at its end: any change while it was read may have torn it. */
-  #isStill({ path, facts }: Found): boolean {
-    const now = factsBeneath(this.#context.root, path);
-    return now !== undefined && sameFingerprint(now, facts);
-  }
-
   #note(
-    found: Found,
+    found: FoundFile,
     plan: SegmentPlan,
     { first, segment, tail }: Extract<SegmentSent, { kind: 'stored' }>,
     atCheckpoint: boolean,
@@ -191,10 +173,9 @@ export class Companions {
     });
   }
 
-  #companionOf({ path, facts, closed = false }: Found, segments: readonly Segment[]): Companion {
+  #companionOf({ path, facts }: FoundFile, segments: readonly Segment[]): Companion {
     const companion = { path, size: facts.size, mode: facts.mode, segments: [...segments] };
-    if (this.#context.manifest.rolesOf(path).companion) return companion;
-    return { ...companion, result: true, ...(closed ? { closed } : {}) };
+    return this.#context.manifest.rolesOf(path).companion ? companion : { ...companion, result: true };
   }
 
   #newKey(path: RelPath, compressed: boolean): string {

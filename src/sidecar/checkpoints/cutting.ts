@@ -13,21 +13,41 @@ import {
   type Plan,
   programSaid,
   type Proof,
+  roundLost,
+  worthAtEnd,
 } from '../../model/checkpoint/cut.ts';
-import { type Candidate, chooseMembers } from '../../model/checkpoint/members.ts';
+import { type Candidate, type Chosen, chooseMembers } from '../../model/checkpoint/members.ts';
+import { generationName } from '../../model/checkpoint/history.ts';
+import { isGood, isProofOfLife } from '../../model/checkpoint/restore-order.ts';
+import { firmOrder, isOrderless, type Order } from '../../model/checkpoint/rounds.ts';
 import { compileRotations, namesDirectories, type Rotates } from '../../model/checkpoint/rotation.ts';
 import { type ClosedHow, type FileFacts, sameFingerprint } from '../../model/file/file-state.ts';
+import type { Generation } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
-import { formatMs } from '../../model/units.ts';
+import { formatMs, plural } from '../../model/units.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { factsBeneath, factsOf, fileFacts, openBeneath, writerState } from '../../native/files.ts';
 import type { ExistingPaths } from '../queue/file-states.ts';
 import type { Files } from '../queue/files.ts';
+import { readOrder, writeOrder } from '../run/attempt-file.ts';
 import type { Needs } from '../run/context.ts';
+import { RotatingNames } from './rotating-names.ts';
 
 /** What it takes of the run. */
-type Uses = Needs<'settings' | 'manifest' | 'root' | 'log' | 'resumed' | 'now'>;
+type Uses = Needs<
+  | 'settings'
+  | 'manifest'
+  | 'root'
+  | 'log'
+  | 'attempt'
+  | 'resumed'
+  | 'handover'
+  | 'inherited'
+  | 'ledger'
+  | 'history'
+  | 'now'
+>;
 
 export interface CuttingOptions {
   readonly context: Uses;
@@ -55,25 +75,37 @@ export type Look =
   /** `lacks`: why no proven cut can be taken before something more is closed. `forMs`: look again after this time. */
   | { readonly kind: 'wait'; readonly forMs: number | undefined; readonly lacks: string | undefined };
 
-/** A flush waits for this much quiet. A set that needs more is incomplete: something is probably still to come. */
-const AWAITED_QUIET_MS = 5000;
+/** A flush waits for a cut that is due so soon. If it takes longer, something is probably still to come. */
+const AWAITED_MS = 5000;
+/** A program that writes in a fixed order has a proven set before. */
+const TOLD_AFTER = 10;
+/** Names whose files were written within less than this may well be one checkpoint. */
+const UNTOLD_NS = 60n * 1_000_000_000n;
 /** How long to wait while a member is being written each time that a cut of an instant is due. */
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000 };
 
 export class Cutting {
   readonly #options: CuttingOptions;
   readonly #rotationOf: Rotates;
+  /** What this attempt began with, and only a set had that is unproven, incomplete or suspect. */
+  readonly #doubted: ReadonlySet<RelPath>;
+  readonly #rotating: RotatingNames;
   /** States that a scan has told: their close event may come after it. */
   readonly #scanned = new Map<RelPath, FileFacts>();
   #state: CutState;
+  /** As the next sidecar of this attempt would find it. */
+  #order: Order | undefined;
   #sendMs = 0;
   /** How many looks in a row found a member being written. */
   #busyLooks = 0;
+  /** How many sets of an instant there were before the first that is proven. */
+  #unproven = 0;
   #told = false;
+  #toldNewest = false;
 
   constructor(options: CuttingOptions) {
     this.#options = options;
-    const { settings, manifest, resumed } = options.context;
+    const { settings, manifest, resumed, attempt } = options.context;
     const { checkpoints: patterns } = settings.manifest;
     const { checkpoints: exact } = manifest.exact;
     this.#rotationOf = compileRotations(patterns, (path) => manifest.matchIndex('checkpoints', path));
@@ -82,12 +114,17 @@ export class Cutting {
       byLast: settings.checkpointLast !== undefined,
       rotationOf: this.#rotationOf,
     };
+    this.#doubted = doubtedOf(options.context);
+    this.#rotating = new RotatingNames(options.context, this.#rotationOf);
+    for (const path of options.restored) this.#rotating.countCheckpoints(path);
     const isRestored = options.restored.length > 0;
+    this.#order = resumed === undefined ? undefined : readOrder(settings, attempt);
     this.#state = newCut(rules, {
       members: isRestored ? options.restored : exact,
       complete: isRestored || exact.length === patterns.length,
       inUnits: patterns.length === 1 && patterns.every(namesDirectories),
       inMidst: resumed === 'replaced',
+      order: this.#order,
     });
   }
 
@@ -95,17 +132,16 @@ export class Cutting {
     return this.#state;
   }
 
-  /** How long sending a set takes, as measured. */
-  get sendMs(): number {
-    return this.#sendMs;
-  }
-
   /** True if it counts as a step of its round. */
   closed(path: RelPath, how: ClosedHow, atMs: number): boolean {
     if (!this.#counts(path, how)) return false;
+    if (this.#wasBefore(path, how)) this.#state = roundLost(this.#state);
     const { lastDirectory } = this.#state;
-    this.#state = memberClosed(this.#state, { path, how, atMs, isLast: this.#options.isLast(path) });
+    const isLast = this.#options.isLast(path);
+    const rotates = this.#rotating.countCheckpoints(path);
+    this.#state = memberClosed(this.#state, { path, how, atMs, isLast, rotates });
     if (lastDirectory !== undefined) this.#tellAfterLast();
+    this.#keepOrder();
     return true;
   }
 
@@ -119,8 +155,24 @@ export class Cutting {
   }
 
   /** The set is committed. */
-  sent(cut: TakenCut): void {
-    this.#sendMs = this.#options.context.now() - cut.atMs;
+  sent({ atMs, proof }: TakenCut): void {
+    this.#sendMs = this.#options.context.now() - atMs;
+    this.#unproven = proof === 'instant' ? this.#unproven + 1 : -Infinity;
+    const { rules, units, rounds } = this.#state;
+    const canTell = rules.byLast || units !== undefined || !isOrderless(rounds);
+    if (this.#unproven >= TOLD_AFTER && !canTell) this.#tellOrderless();
+  }
+
+  #tellOrderless(): void {
+    const what = 'nothing has shown yet when a checkpoint set is whole';
+    const newest = '--newest says that the number in a name counts checkpoints; ';
+    const others =
+      '--checkpoint-last names the file that the program closes last; or let it call capture flush after each checkpoint';
+    this.#options.context.log.warn(
+      `${what}: all ${this.#unproven} so far are as their files were at one instant`,
+      { hint: this.#rotating.areUntold ? `${newest}${others}` : others },
+    );
+    this.#unproven = -Infinity;
   }
 
   /** `path`: the file that changed before it was read. */
@@ -141,6 +193,12 @@ export class Cutting {
     return new Set([...this.members(), ...(open === undefined ? [] : this.#membersWithout(open))]);
   }
 
+  /** What the members are worth at the end of a task that failed or was stopped. */
+  worthAtEnd(nowMs: number): Proof | 'incomplete' {
+    const worth = worthAtEnd(this.#state, nowMs, this.#sendMs);
+    return worth === 'incomplete' ? worth : this.#worthWith(worth, this.members());
+  }
+
   /** Takes a cut if one is due. Call it once all closes of this moment have been told. */
   look(): Look {
     const nowMs = this.#options.context.now();
@@ -152,6 +210,19 @@ export class Cutting {
     return this.#follow(plan(this.#state, { ...at, tried: true }), nowMs, proven.path);
   }
 
+  /** `capture watch` may begin beside a task at work: did that write the file before? */
+  #wasBefore(path: RelPath, how: ClosedHow): boolean {
+    const { handover, resumed, inherited } = this.#options.context;
+    return handover !== undefined && (how === 'scan' || (resumed === undefined && inherited.has(path)));
+  }
+
+  #keepOrder(): void {
+    const order = firmOrder(this.#state.rounds);
+    const { settings, attempt } = this.#options.context;
+    if ((order === undefined) !== (this.#order === undefined)) writeOrder(settings, attempt, order);
+    this.#order = order;
+  }
+
   /** Asked once for each close, in their order. */
   #counts(path: RelPath, how: ClosedHow): boolean {
     const { root } = this.#options.context;
@@ -161,10 +232,12 @@ export class Cutting {
       const now = state === undefined ? undefined : factsBeneath(root, path);
       return state === undefined || now === undefined || !sameFingerprint(state, now);
     }
+    if (how !== 'scan') return true;
     const collected = collectStates(root, [path]);
+    // Its close is still to come.
     if (collected.kind === 'busy') return false;
     const state = collected.states.get(path);
-    if (how === 'scan' && state !== undefined) this.#scanned.set(path, state);
+    if (state !== undefined) this.#scanned.set(path, state);
     return true;
   }
 
@@ -174,12 +247,15 @@ export class Cutting {
     switch (planned.kind) {
       case 'covered':
         return { kind: 'wait', forMs: undefined, lacks };
-      case 'rest': {
-        const forMs = planned.untilMs - nowMs;
-        return { kind: 'wait', forMs, lacks: lacksQuiet(forMs) };
+      case 'wait': {
+        const forMs = (planned.untilMs ?? Infinity) - nowMs;
+        const isSoon = busy === undefined && forMs <= AWAITED_MS;
+        return {
+          kind: 'wait',
+          forMs: forMs < Infinity ? forMs : undefined,
+          lacks: isSoon ? undefined : lacks,
+        };
       }
-      case 'wait':
-        return { kind: 'wait', forMs: planned.untilMs && planned.untilMs - nowMs, lacks };
       case 'cut': {
         const taken = this.#take(planned, nowMs);
         if (taken.kind === 'cut') this.#tellAfterLast();
@@ -195,17 +271,30 @@ export class Cutting {
   ): Look | { readonly kind: 'busy'; readonly path: RelPath | undefined } {
     const { context, drainEvents } = this.#options;
     const members = this.#membersWithout(without);
-    if (members.length === 0) return { kind: 'busy', path: undefined };
+    // A file that an earlier attempt has left here is a member, too.
+    const isOther = proof === 'single' && members.length > 1;
+    if (members.length === 0 || isOther) return { kind: 'busy', path: undefined };
     const collected = collectStates(context.root, members);
     if (collected.kind === 'busy') return collected;
     const before = this.#state;
     drainEvents();
     // A close that was still on its way belongs to these states: we saw more than we had counted.
     if (this.#state !== before) return { kind: 'wait', forMs: 0, lacks: undefined };
-    this.#state = cutTaken(before, proof, nowMs);
+    const worth = this.#worthWith(proof, members);
+    this.#state = cutTaken(before, worth, nowMs);
     this.#busyLooks = 0;
     const isWhole = without.size === 0;
-    return { kind: 'cut', states: collected.states, proof, isWhole, before, atMs: nowMs };
+    return { kind: 'cut', states: collected.states, proof: worth, isWhole, before, atMs: nowMs };
+  }
+
+  /** What stands here as a doubted set left it is proven by nothing that the task closes beside it. */
+  #worthWith(proof: Proof, members: readonly RelPath[]): Proof {
+    // The program itself knows what it has found.
+    if (proof === 'said') return proof;
+    const { files } = this.#options;
+    const isDoubted = (path: RelPath): boolean =>
+      this.#doubted.has(path) && files.get(path, 'checkpoint')?.inherited !== undefined;
+    return members.some(isDoubted) ? 'instant' : proof;
   }
 
   #retry(busy: RelPath | undefined, nowMs: number): Look {
@@ -223,7 +312,9 @@ export class Cutting {
 
   #membersWithout(units: ReadonlySet<string>): readonly RelPath[] {
     const { context, files } = this.#options;
-    return membersAmong(context, files.existing, this.#rotationOf, (unit) => units.has(unit));
+    const chosen = membersAmong(context, files.existing, this.#rotationOf, (unit) => units.has(unit));
+    this.#tellUntold(chosen.untold);
+    return chosen.members;
   }
 
   #tell(why: string, hint: string): void {
@@ -232,6 +323,22 @@ export class Cutting {
     const { log, now } = this.#options.context;
     const forMs = now() - (this.#state.staleSinceMs ?? now());
     log.warn(`the newest checkpoint is older than what was closed ${formatMs(forMs)} ago: ${why}`, { hint });
+  }
+
+  /** Warns once that `--newest` leaves nothing out, because nobody can tell what is older. */
+  #tellUntold(untold: readonly Candidate[]): void {
+    const [first] = untold;
+    const last = untold.at(-1);
+    if (this.#toldNewest || first === undefined || last === undefined) return;
+    if (BigInt(last.mtimeNs) - BigInt(first.mtimeNs) < UNTOLD_NS) return;
+    this.#toldNewest = true;
+    const { log, settings } = this.#options.context;
+    const pattern = settings.manifest.checkpoints[last.pattern] ?? '';
+    log.warn(
+      `--newest ${settings.manifest.newest} takes all of ${plural(untold.length, 'name')} like ` +
+        `${showPath(last.path)}: '${pattern}' matches several numbers in them, and nothing tells which one counts the checkpoints`,
+      { hint: 'let the star stand for that number alone: ckpt_*.h5, not ckpt_*' },
+    );
   }
 
   /** Warns once that something is closed after the file of `--checkpoint-last`. */
@@ -248,9 +355,19 @@ export class Cutting {
   }
 }
 
-/** What a set lacks that is complete after being quiet for this long; undefined if a flush waits for that. */
-function lacksQuiet(forMs: number): string | undefined {
-  return forMs <= AWAITED_QUIET_MS ? undefined : `it must be quiet for ${formatMs(forMs)} more`;
+/** Of the set that was restored: what it has of marked ones, through all sets of an instant that were made since. */
+function doubtedOf({ ledger, history }: Uses): ReadonlySet<RelPath> {
+  const named = (name: string | undefined): Generation | undefined =>
+    ledger.generations.find((one) => generationName(one) === name);
+  const restored = named(ledger.restored);
+  const keys = new Set<string>();
+  for (let one = restored; one !== undefined && !isGood(one);) {
+    const { attempt, members } = one;
+    if (!isProofOfLife(one)) for (const { key } of members) keys.add(key);
+    const before = named(history.attempts.findLast((each) => each.attempt === attempt)?.restored);
+    one = before !== undefined && before.attempt < attempt ? before : undefined;
+  }
+  return new Set((restored?.members ?? []).flatMap(({ path, key }) => (keys.has(key) ? [path] : [])));
 }
 
 type Collected =
@@ -309,11 +426,11 @@ export function membersAmong(
   existing: ExistingPaths,
   rotationOf: Rotates,
   isLeftOut: (unit: string) => boolean = () => false,
-): readonly RelPath[] {
+): Chosen {
   const candidates: Candidate[] = [];
   for (const path of existing.paths()) {
-    const unit = rotationOf(path)?.unit ?? path;
-    if (isLeftOut(unit)) continue;
+    const rotation = rotationOf(path);
+    if (isLeftOut(rotation?.unit ?? path)) continue;
     const facts = factsBeneath(root, path);
     existing.looked(path, facts !== undefined);
     if (facts !== undefined)
@@ -321,7 +438,7 @@ export function membersAmong(
         path,
         mtimeNs: facts.mtimeNs,
         pattern: manifest.matchIndex('checkpoints', path),
-        unit,
+        rotation,
       });
   }
   return chooseMembers(candidates, settings.manifest.newest);

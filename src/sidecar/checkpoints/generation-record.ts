@@ -22,13 +22,15 @@ import type { Companions } from './companions.ts';
 /** What it takes of the run. */
 type Uses = Needs<'settings' | 'log' | 'attempt' | 'ledger' | 'tidy' | 'signal' | 'now'>;
 
-export type Marks = Pick<Generation, 'suspect' | 'incomplete' | 'instant' | 'unproven'>;
+export type Marks = Pick<Generation, 'suspect' | 'incomplete' | 'instant' | 'unproven' | 'proof'>;
 /** What results the set is ahead of, and what they lack. */
 export type Losses = Pick<Generation, 'behind' | 'lacking'>;
 
 export interface GenerationFiles {
   readonly members: readonly StoredFile[];
   readonly companions: readonly Companion[];
+  /** The newest close of its members, by its place among all closes; undefined: nobody knows it. */
+  readonly upTo?: number | undefined;
 }
 
 /** Says which objects are still needed. */
@@ -132,30 +134,50 @@ export async function deleteUnneeded(
   companions.forget(dead);
 }
 
-/** For each object of a suspect member the time of the close that made it suspect. */
-export function closesOf(
-  objects: readonly StoredFile[],
-  files: Pick<Files, 'get'>,
-): ReadonlyMap<string, number> {
+/** The last close of a file, and what it left in the store. */
+export interface LastClose {
+  readonly atMs: number;
+  /** Undefined if this sidecar has not stored it. */
+  readonly md5: string | undefined;
+}
+
+export function lastClosesOf(
+  paths: readonly RelPath[],
+  {
+    files,
+    checkpoints,
+  }: { readonly files: Pick<Files, 'get'>; readonly checkpoints: Pick<Checkpoints, 'newestOf'> },
+): ReadonlyMap<RelPath, LastClose> {
   return new Map(
-    objects.map(({ path, key }) => [key, files.get(path, 'checkpoint')?.lastClose?.atMs ?? Infinity]),
+    paths.map((path) => [
+      path,
+      {
+        atMs: files.get(path, 'checkpoint')?.lastClose?.atMs ?? Infinity,
+        md5: checkpoints.newestOf(path)?.md5,
+      },
+    ]),
   );
 }
 
 /**
  * Marks generations as suspect that were committed before anybody knew of a writer's death; the next record says so.
- * `closedAtMs`: for each object the time of the close that the death may have made. A generation that was committed
- * before that close holds older content. `hint`: what the user can say against it. True if any generation was marked.
+ * `suspects`: the closes that the death may have made. A generation that was committed before that close holds older
+ * content, unless it is unproven: a sidecar that replaces another finds the same bytes later. `hint`: what the user can
+ * say against it. True if any generation was marked.
  */
 export function markSuspect(
   { ledger, log, attempt }: Uses,
-  closedAtMs: ReadonlyMap<string, number>,
+  suspects: ReadonlyMap<RelPath, LastClose>,
   hint?: string,
 ): boolean {
   const isOfDeath = (generation: Generation): boolean =>
     generation.attempt === attempt &&
     generation.suspect !== true &&
-    generation.members.some(({ key }) => Date.parse(generation.at) >= (closedAtMs.get(key) ?? Infinity));
+    generation.members.some(({ path, md5 }) => {
+      const close = suspects.get(path);
+      if (close === undefined || md5 !== (close.md5 ?? md5)) return false;
+      return generation.unproven === true || Date.parse(generation.at) >= close.atMs;
+    });
   const marked = ledger.generations.filter(isOfDeath);
   if (marked.length === 0) return false;
   ledger.setGenerations(
@@ -211,23 +233,6 @@ export function nameInNewest({ ledger, attempt }: Uses, now: readonly Companion[
 /** True if there are companions, and the newest generation lacks some of what they hold. */
 export function isRenewed({ generations }: Ledger, companions: readonly Companion[]): boolean {
   return companions.length > 0 && !sameCompanions(generations[0]?.companions ?? [], companions);
-}
-
-/**
- * Sets no longer need to hold a result that has been stored under its key since. Returns the objects that nothing
- * names once the next record says so; the caller writes that record and deletes them.
- */
-export function dropStoredResults({ ledger }: Needs<'ledger'>): readonly string[] {
-  const isStored = (generation: Generation, { path, closed }: Companion): boolean =>
-    closed === true && (ledger.results.get(path)?.attempt ?? 0) >= generation.attempt;
-  const before = ledger.generations;
-  const after = before.map((one) => ({
-    ...one,
-    companions: one.companions.filter((companion) => !isStored(one, companion)),
-  }));
-  ledger.setGenerations(after);
-  const alive = new Set(after.flatMap(keysOf));
-  return [...new Set(before.flatMap(keysOf))].filter((key) => !alive.has(key));
 }
 
 /**

@@ -10,6 +10,7 @@ import type { GenerationFiles, Marks } from './generation-record.ts';
 import { Commits, type CommitsOptions } from './commits.ts';
 import { type Commit, commitLast, type CutParts, type LastCut, PendingCut } from './pending-cut.ts';
 import { Cutting, type CuttingOptions } from './cutting.ts';
+import { SlowSet } from './slow-set.ts';
 import { CutRefused } from './verify.ts';
 
 interface GenerationsOptions
@@ -28,6 +29,7 @@ export class Generations {
   /** Cuts whose objects must stay: they are under way, or being committed. */
   readonly #held = new Set<PendingCut>();
   readonly #captures: Captures;
+  readonly #slow: SlowSet;
   readonly #commits: Commits;
   #timer: NodeJS.Timeout | undefined;
   readonly #coverage = new Coverage();
@@ -38,6 +40,7 @@ export class Generations {
   constructor(options: GenerationsOptions) {
     this.#options = options;
     this.#cutting = new Cutting(options);
+    this.#slow = new SlowSet(options.context);
     this.#commits = new Commits({
       ...options,
       inUse: () => [...this.#held].flatMap((cut) => cut.keys),
@@ -80,6 +83,8 @@ export class Generations {
   /** No cut begins any more but the last one. */
   pause(): void {
     this.#ending.abort();
+    this.#cut?.end();
+    this.#slow.ended();
     clearTimeout(this.#timer);
     this.#captures.close();
     this.#commits.pause();
@@ -94,6 +99,8 @@ export class Generations {
   /** Takes a cut if the set is complete now. */
   evaluate(): void {
     if (this.#evaluating || this.#ending.signal.aborted || this.#cut !== undefined) return;
+    // Fenced: each push fails at once, and a cut would follow a cut.
+    if (this.#options.context.signal.aborted) return;
     this.#evaluating = true;
     try {
       // Closes that came before this instant must be counted before anything is concluded from the counts.
@@ -151,7 +158,11 @@ export class Generations {
     const closes = this.#coverage.cutTaken(look.isWhole);
     this.#cut = new PendingCut(this.#options, look, closes);
     this.#held.add(this.#cut);
-    this.#cut.begin(() => this.memberPushed());
+    this.#slow.began(look, () => this.#cutting.state.staleSinceMs !== undefined);
+    this.#cut.begin(
+      () => this.#cutting.mayBeCut(),
+      () => this.memberPushed(),
+    );
     this.#advance();
     return undefined;
   }
@@ -162,16 +173,21 @@ export class Generations {
     const progress = cut.progress();
     if (progress.kind === 'waiting') return;
     this.#cut = undefined;
+    cut.end();
+    this.#slow.ended();
     if (progress.kind === 'whole') {
       const committed = (): void => {
         this.#held.delete(cut);
         this.#cutting.sent(cut.taken);
         this.#coverage.committed(cut.closes);
       };
-      const marks = cut.taken.proof === 'instant' ? { instant: true } : {};
+      const { proof } = cut.taken;
+      const marks = proof === 'instant' ? { instant: true } : { proof };
       this.#commit(progress, marks).then(committed, (error: unknown) => this.#failed(cut, error));
     } else if (progress.kind === 'failed') {
       this.#failed(cut, progress.error);
+    } else if (progress.kind === 'refused') {
+      this.#hopeless(cut);
     } else {
       const { log } = this.#options.context;
       log.debug('a checkpoint changed while it was read: the next complete set is waited for');
@@ -189,14 +205,19 @@ export class Generations {
     this.#again(cut, COMMIT_RETRY_MS);
   }
 
-  /**
-   * The same files would be refused again, so it waits for the next close, unless that has made the next cut already.
-   */
   #refused(cut: PendingCut, error: CutRefused): void {
     this.#held.delete(cut);
+    // Unless that has made the next cut already.
     if (error.moved && this.#held.size === 0) return this.#again(cut, 0);
     if (!error.moved) this.#options.context.log.warn(`a checkpoint is not committed: ${error.message}`);
+    this.#hopeless(cut);
+  }
+
+  /** The same files would be refused again, so it waits for the next close. */
+  #hopeless(cut: PendingCut): void {
+    this.#held.delete(cut);
     this.#coverage.givenUp();
+    this.#wake(0);
   }
 
   #again(cut: PendingCut, afterMs: number, path?: RelPath): void {

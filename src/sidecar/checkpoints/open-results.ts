@@ -1,10 +1,7 @@
-// Results that are not stored yet when a checkpoint is: it takes them along as companions, because a resume continues
-// after what they hold. They are results that the task holds open and only appends to, and results that it closed
-// before the checkpoint and that wait until it is known that no death closed them. A result that is open and written
-// anywhere but at its end is never taken along.
+// Results that the task holds open and only appends to when a checkpoint is stored: it takes them along as companions,
+// because a resume continues after what they hold. A result that is open and written anywhere but at its end is never
+// taken along.
 import fs from 'node:fs';
-import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
-import { awaitsProof } from '../../model/file/decide.ts';
 import { sameContentFingerprint } from '../../model/file/file-state.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -18,16 +15,8 @@ import type { Needs } from '../run/context.ts';
 
 /** A program that updates a file in place writes to its header: these first bytes must be unchanged. */
 const HEAD_BYTES = 4096;
-/** If more results than this are open or wait at once, the others are only named. */
+/** If more results than this are open at once, the others are only named. */
 const MOST_OPEN = 100;
-const MOST_CLOSED = 1000;
-/** Bytes of waiting results in all: the checkpoint must not wait for more. */
-const MOST_CLOSED_BYTES = 8 * 2 ** 20;
-
-export interface ResultFound extends FoundFile {
-  /** The task had closed it: it is taken whole, or not at all. */
-  readonly closed: boolean;
-}
 
 /** How the task writes a file, by its inode. */
 type Manner = { readonly ino: string } & (
@@ -38,10 +27,8 @@ type Manner = { readonly ino: string } & (
 
 interface OpenResultsParts {
   readonly context: Needs<'root' | 'manifest' | 'resumed' | 'ledger'>;
-  readonly unsaved: Pick<Unsaved, 'look' | 'checkpointAtMs'>;
-  readonly files: Pick<Files, 'get' | 'isHurried'>;
-  /** At the end of the run: results that are stored only under partial keys, because a death may have closed them. */
-  readonly suspects: ReadonlyMap<RelPath, unknown>;
+  readonly unsaved: Pick<Unsaved, 'look'>;
+  readonly files: Pick<Files, 'get'>;
   /** Knows the processes of the task; undefined if nobody can see them. */
   readonly witness: Pick<Witness, 'pids'> | undefined;
   readonly restored: Generation | undefined;
@@ -50,8 +37,7 @@ interface OpenResultsParts {
 export class OpenResults {
   readonly #parts: OpenResultsParts;
   readonly #manners = new Map<RelPath, Manner>();
-  /** True if the task had certainly closed it. */
-  readonly #restored: ReadonlyMap<RelPath, boolean>;
+  readonly #restored: ReadonlySet<RelPath>;
 
   constructor(parts: OpenResultsParts) {
     this.#parts = parts;
@@ -59,48 +45,15 @@ export class OpenResults {
     // A sidecar that replaces another one is not told what was restored, but a record names it.
     const before = parts.restored ?? (resumed === undefined ? undefined : ledger.generations[0]);
     const results = before?.companions.filter(({ result }) => result === true) ?? [];
-    const isProven = before !== undefined && isProofOfLife(before);
-    this.#restored = new Map(results.map(({ path, closed }) => [path, closed === true && isProven]));
-  }
-
-  /** The time is short: closed results are pushed now, and not sent a second time for a checkpoint. */
-  get isHurried(): boolean {
-    return this.#parts.files.isHurried;
+    this.#restored = new Set(results.map(({ path }) => path));
   }
 
   /**
    * The results that came with the checkpoint as far as they were written then, and that the task has not continued.
    */
   unfinished(): readonly RelPath[] {
-    return this.#untouched().filter((path) => this.#restored.get(path) === false);
-  }
-
-  /** What a set that is made now takes along. `ended`: including what the death of its writer closed. */
-  look(ended: boolean): readonly ResultFound[] {
-    const { unsaved, suspects } = this.#parts;
-    const outstanding = unsaved.look('result').map(({ path }) => path);
-    const paths = new Set([...this.#untouched(), ...outstanding, ...(ended ? this.#manners.keys() : [])]);
-    for (const path of this.#manners.keys()) if (!paths.has(path)) this.#manners.delete(path);
-    const closed = new Set([...paths, ...suspects.keys()].filter((path) => this.#isClosed(path)));
-    let bytes = 0;
-    const done = this.#find([...closed], MOST_CLOSED, true).filter(({ facts }) => {
-      bytes += facts.size;
-      return bytes <= MOST_CLOSED_BYTES;
-    });
-    const open = this.#find(
-      [...paths].filter((path) => !closed.has(path)),
-      MOST_OPEN,
-      false,
-    );
-    this.#learn(open.filter(({ path, facts }) => this.#manners.get(path)?.ino !== facts.ino));
-    const along = open.filter((file) => this.#isAppendedTo(file) || this.#isAsRestored(file.path));
-    return [...done, ...along];
-  }
-
-  /** Results that came with the checkpoint, are still there, and that the task has not closed since. */
-  #untouched(): readonly RelPath[] {
     const { context, files } = this.#parts;
-    return [...this.#restored.keys()].filter((path) => {
+    return [...this.#restored].filter((path) => {
       const fileState = files.get(path, 'result');
       return (
         (fileState === undefined || fileState.closes === 0) && factsBeneath(context.root, path) !== undefined
@@ -108,26 +61,22 @@ export class OpenResults {
     });
   }
 
-  #find(paths: readonly RelPath[], most: number, closed: boolean): readonly ResultFound[] {
-    const { root, manifest } = this.#parts.context;
-    return paths.slice(0, most).flatMap((path): ResultFound[] => {
-      const facts = manifest.rolesOf(path).companion ? undefined : factsBeneath(root, path);
-      return facts === undefined || facts.size === 0 ? [] : [{ path, link: false, facts, closed }];
-    });
+  /** What a set that is made now takes along. `ended`: including what the death of its writer closed. */
+  look(ended: boolean): readonly FoundFile[] {
+    const outstanding = this.#parts.unsaved.look('result').map(({ path }) => path);
+    const paths = new Set([...this.unfinished(), ...outstanding, ...(ended ? this.#manners.keys() : [])]);
+    for (const path of this.#manners.keys()) if (!paths.has(path)) this.#manners.delete(path);
+    const open = this.#find([...paths]);
+    this.#learn(open.filter(({ path, facts }) => this.#manners.get(path)?.ino !== facts.ino));
+    return open.filter((file) => this.#isAppendedTo(file) || this.#isAsRestored(file.path));
   }
 
-  /**
-   * Closed before the last close of a checkpoint, so that a resume does not write it again, and not stored under its
-   * key. The task went on to close a checkpoint, so it was done with this file.
-   */
-  #isClosed(path: RelPath): boolean {
-    const { files, suspects, unsaved } = this.#parts;
-    const fileState = files.get(path, 'result');
-    if (fileState === undefined || fileState.closes === 0)
-      return this.#restored.get(path) === true && this.#isAsRestored(path);
-    const { lastClose, blocked } = fileState;
-    if (lastClose === undefined || blocked || lastClose.atMs > unsaved.checkpointAtMs) return false;
-    return suspects.has(path) || awaitsProof(fileState);
+  #find(paths: readonly RelPath[]): readonly FoundFile[] {
+    const { root, manifest } = this.#parts.context;
+    return paths.slice(0, MOST_OPEN).flatMap((path): FoundFile[] => {
+      const facts = manifest.rolesOf(path).companion ? undefined : factsBeneath(root, path);
+      return facts === undefined || facts.size === 0 ? [] : [{ path, link: false, facts }];
+    });
   }
 
   #isAsRestored(path: RelPath): boolean {

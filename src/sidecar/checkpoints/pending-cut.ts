@@ -1,9 +1,8 @@
 // What becomes of a cut between `Cutting`, which took it, and `Commits`, which records it. One that was taken while the
 // task runs waits for the objects that hold exactly its states, and never takes another state for one of them; the last
 // one takes what there is, and says what is missing.
-import { worthAtEnd } from '../../model/checkpoint/cut.ts';
 import { reasonOf } from '../../model/errors.ts';
-import { sameFingerprint } from '../../model/file/file-state.ts';
+import { type FileFacts, isInOrder, sameFingerprint } from '../../model/file/file-state.ts';
 import type { Companion, StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { factsBeneath } from '../../native/files.ts';
@@ -11,10 +10,10 @@ import type { Files } from '../queue/files.ts';
 import type { Needs } from '../run/context.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import {
-  closesOf,
   type GenerationFiles,
   isNewest,
   isRenewed,
+  lastClosesOf,
   type Marks,
   markSuspect,
   nameInNewest,
@@ -31,7 +30,10 @@ type Uses = Needs<
   | 'log'
   | 'attempt'
   | 'resumed'
+  | 'handover'
+  | 'inherited'
   | 'ledger'
+  | 'history'
   | 'tidy'
   | 'lacking'
   | 'signal'
@@ -47,10 +49,8 @@ export interface CutParts {
 }
 
 /** Everything is durable. */
-interface WholeCut {
+interface WholeCut extends GenerationFiles {
   readonly kind: 'whole';
-  readonly members: readonly StoredFile[];
-  readonly companions: readonly Companion[];
 }
 
 type CutProgress =
@@ -58,6 +58,8 @@ type CutProgress =
   | { readonly kind: 'waiting' }
   /** A state was overwritten before it was read. */
   | { readonly kind: 'lost'; readonly path: RelPath }
+  /** It can never be stored as it is: every cut of this state would fail. */
+  | { readonly kind: 'refused'; readonly path: RelPath }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 export class PendingCut {
@@ -71,16 +73,22 @@ export class PendingCut {
   readonly taken: TakenCut;
   /** How many closes it covers. */
   readonly closes: number;
+  readonly #upTo: number | undefined;
 
   constructor(parts: CutParts, taken: TakenCut, closes: number) {
     this.#parts = parts;
     this.taken = taken;
     this.closes = closes;
+    this.#upTo = newestClose(parts.files, taken.states.keys());
   }
 
-  /** Has the companions stored as they are from now on; calls `onCaptured` once they are stored or cannot be. */
-  begin(onCaptured: () => void): void {
+  /**
+   * Sends what its states lack before all other checkpoints, and has the companions stored as they are from now on; calls
+   * `onCaptured` once these are stored or cannot be. `mayBeCut`: files that the next cut may hold; all others are dropped.
+   */
+  begin(mayBeCut: () => ReadonlySet<RelPath>, onCaptured: () => void): void {
     const { companions, context } = this.#parts;
+    this.#goFirst(mayBeCut);
     if (!companions.areDue) {
       this.#capture = { kind: 'captured', companions: [] };
       return;
@@ -93,6 +101,28 @@ export class PendingCut {
         onCaptured();
       })
       .catch((error: unknown) => context.log.error('a checkpoint could not go on', { err: error }));
+  }
+
+  #goFirst(mayBeCut: () => ReadonlySet<RelPath>): void {
+    const { checkpoints, files } = this.#parts;
+    const { states } = this.taken;
+    const lacking = [...states].filter(([path, state]) => checkpoints.objectOf(path, state) === undefined);
+    for (const [path, state] of lacking)
+      checkpoints.held.hold(path, state, files.get(path, 'checkpoint')?.closes ?? 0);
+    let next: ReadonlySet<RelPath> | undefined;
+    files.drop((path) => {
+      const state = states.get(path);
+      if (state !== undefined) return checkpoints.sendsOther(path, state);
+      next ??= mayBeCut();
+      return !next.has(path);
+    });
+    if (lacking.length > 0) files.setFirst(new Set(lacking.map(([path]) => path)));
+  }
+
+  /** Nothing more of it is sent: other checkpoints may go. */
+  end(): void {
+    this.#parts.checkpoints.held.releaseAll();
+    this.#parts.files.setFirst(undefined);
   }
 
   /** Objects that must not be deleted until the cut is committed. */
@@ -108,29 +138,53 @@ export class PendingCut {
     const capture = this.#capture;
     if (capture.kind === 'failed') return capture;
     if (capture.kind === 'moved') return { kind: 'lost', path: capture.path };
-    const lost = this.#findLost();
-    if (lost !== undefined) return { kind: 'lost', path: lost };
+    const hopeless = this.#findHopeless();
+    if (hopeless !== undefined) return hopeless;
     if (capture.kind === 'waiting' || this.#objects.size < this.taken.states.size) return { kind: 'waiting' };
-    return { kind: 'whole', members: [...this.#objects.values()], companions: capture.companions };
+    return {
+      kind: 'whole',
+      members: [...this.#objects.values()],
+      companions: capture.companions,
+      upTo: this.#upTo,
+    };
   }
 
   /** Takes the objects that are there by now, and asks for those that nobody is sending. */
-  #findLost(): RelPath | undefined {
-    const { checkpoints, files, context } = this.#parts;
+  #findHopeless(): Extract<CutProgress, { kind: 'lost' | 'refused' }> | undefined {
+    const { checkpoints, files } = this.#parts;
     for (const [path, state] of this.taken.states) {
       if (this.#objects.has(path)) continue;
       const object = checkpoints.objectOf(path, state);
       if (object !== undefined) {
         this.#objects.set(path, object);
+        checkpoints.held.release(path);
+        if (this.#objects.size === this.taken.states.size) files.setFirst(undefined);
         continue;
       }
       // What is being sent may be this very state, read before the task went on.
       if (files.get(path, 'checkpoint')?.pushing === true) continue;
-      const now = factsBeneath(context.root, path);
-      if (now === undefined || !sameFingerprint(now, state) || !files.want(path, 'checkpoint')) return path;
+      if (!this.#canBeRead(path, state)) return { kind: 'lost', path };
+      if (!files.want(path, 'checkpoint')) return { kind: 'refused', path };
     }
     return undefined;
   }
+
+  #canBeRead(path: RelPath, state: FileFacts): boolean {
+    const { checkpoints, context } = this.#parts;
+    if (checkpoints.held.isWhole(path)) return true;
+    checkpoints.held.release(path);
+    const now = factsBeneath(context.root, path);
+    return now !== undefined && sameFingerprint(now, state);
+  }
+}
+
+/** Of these checkpoint files; undefined if none was closed. */
+function newestClose(files: Pick<Files, 'get'>, members: Iterable<RelPath>): number | undefined {
+  const places = [...members].flatMap((path) => {
+    const close = files.get(path, 'checkpoint')?.lastClose;
+    return close !== undefined && isInOrder(close.how) ? [close.seq] : [];
+  });
+  return places.length === 0 ? undefined : Math.max(...places);
 }
 
 export interface LastCut {
@@ -171,9 +225,11 @@ export async function commitLast(
   // A set that was cut at an instant proves to be whole if the task ends well.
   const committed = isNewest(ledger, whole) && !(clean && ledger.generations[0]?.instant === true);
   // What passed its check before the commit is good, whatever closed it.
-  const ofDeath = whole.filter(({ path }) => suspects.includes(path));
   // If it was committed while the death came to light, the mark is due at once, as for what was there before.
-  if (settings.verify?.atCommit !== true && markSuspect(context, closesOf(ofDeath, files)))
+  if (
+    settings.verify?.atCommit !== true &&
+    markSuspect(context, lastClosesOf(suspects, { files, checkpoints }))
+  )
     await ledger.write('stored', {}, context.signal);
   const isNew = fresh && whole.length > 0 && !committed;
   const held =
@@ -188,14 +244,14 @@ export async function commitLast(
     if (held !== undefined) nameInNewest(context, held.companions);
     return missing;
   }
-  const worth = clean ? 'proven' : worthAtEnd(cutting.state, last.nowMs, cutting.sendMs);
-  const incomplete = missing.length > 0 || worth === 'incomplete' || held?.isWhole === false;
+  const proof = clean ? 'end' : cutting.worthAtEnd(last.nowMs);
+  const incomplete = missing.length > 0 || proof === 'incomplete' || held?.isWhole === false;
   await commit(
-    { members: whole, companions: held?.companions ?? [] },
+    { members: whole, companions: held?.companions ?? [], upTo: newestClose(files, members) },
     {
       ...(suspect ? { suspect } : {}),
       ...(incomplete ? { incomplete } : {}),
-      ...(worth === 'instant' ? { instant: true } : {}),
+      ...(proof === 'instant' ? { instant: true } : incomplete ? {} : { proof }),
     },
   );
   if (missing.length > 0)

@@ -21,6 +21,7 @@ import {
 import { encodePath } from '../../model/path.ts';
 import { whileLinked } from '../../model/waiting.ts';
 import { descriptorOf, peerOf } from '../../native/peer.ts';
+import { tidyUp } from '../../native/tidy.ts';
 import type { Needs } from '../run/context.ts';
 import type { Flush } from './flush.ts';
 
@@ -147,7 +148,7 @@ async function listen(path: string, options: ControlOptions): Promise<Control> {
   return {
     path,
     close: async () => {
-      fs.rmSync(path, { force: true });
+      tidyUp(() => fs.rmSync(path, { force: true }));
       const closed = new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
@@ -220,7 +221,7 @@ async function readLine(socket: net.Socket, signal: AbortSignal): Promise<string
 
 /** Removes the directory if it was made only for the socket. */
 function removeOwn(dir: string): void {
-  if (posix.basename(dir) !== OWN_DIR) fs.rmSync(dir, { recursive: true, force: true });
+  if (posix.basename(dir) !== OWN_DIR) tidyUp(() => fs.rmSync(dir, { recursive: true, force: true }));
 }
 
 /** Enough characters of the run's token to be unique. */

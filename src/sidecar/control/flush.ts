@@ -17,6 +17,7 @@ import type { Covered, Generations } from '../checkpoints/generations.ts';
 import type { Need } from '../queue/file-states.ts';
 import type { Files } from '../queue/files.ts';
 import type { Recorder } from '../queue/recorder.ts';
+import type { Staged } from '../queue/staged.ts';
 import type { Unsaved } from '../queue/unsaved.ts';
 import type { Needs } from '../run/context.ts';
 
@@ -35,6 +36,7 @@ export interface FlushParts {
   readonly recorder: Recorder;
   readonly companions: Companions;
   readonly unsaved: Unsaved;
+  readonly staged: Pick<Staged, 'settled' | 'due'>;
   readonly watcher: Watcher;
 }
 
@@ -60,7 +62,7 @@ interface Pass {
   /** What companions held is stored. */
   captured: boolean;
   /** Stored, but named by no record yet. */
-  unrecorded: readonly Pick<StoredFile, 'path' | 'push'>[];
+  unrecorded: readonly StoredFile[];
 }
 
 export class Flush {
@@ -126,7 +128,7 @@ function begin(parts: FlushParts, vouched: boolean): Pass {
   const pass: Pass = {
     atCloses: parts.files.closes,
     vouched,
-    need: parts.files.needAll(vouched),
+    need: parts.files.needAll(),
     stop,
     waiters: 0,
     covered: { kind: 'late' },
@@ -168,7 +170,12 @@ async function store(parts: FlushParts, pass: Pass, signal: AbortSignal): Promis
   let isMet = false;
   do {
     const soon = AbortSignal.timeout(RECORD_EVERY_MS);
-    isMet = await whileLinked([signal, soon], (either) => pass.need.met(either));
+    isMet = await whileLinked([signal, soon], async (either) => {
+      if (!(await pass.need.met(either))) return false;
+      // What the task vouches for gets its name.
+      if (pass.vouched) await parts.staged.settled(either);
+      return !either.aborted;
+    });
     await record(parts, pass);
     if (isMet && pass.unrecorded.length > 0) await retryPause(signal);
   } while (!signal.aborted && (!isMet || pass.unrecorded.length > 0));
@@ -193,14 +200,15 @@ async function abortOf(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }
 
-function endOf(parts: FlushParts, { need, covered, captured, unrecorded }: Pass): FlushEnd {
-  const { files, generations, companions } = parts;
-  const left = new Map(need.unmet().map((fileState) => [fileState.path, whyUnmet(files, fileState)]));
+function endOf(parts: FlushParts, { need, vouched, covered, captured, unrecorded }: Pass): FlushEnd {
+  const { generations, companions, staged } = parts;
+  const left = new Map(need.unmet().map((fileState) => [fileState.path, whyUnmet(fileState)]));
   const add = (path: RelPath, why: string): void => {
     if (!left.has(path)) left.set(path, why);
   };
   if (covered.kind === 'late')
     for (const path of generations.members()) add(path, 'its set is not committed yet');
+  if (vouched) for (const { file } of staged.due()) add(file.path, `it is stored only as ${file.key} yet`);
   for (const { path } of unrecorded) add(path, 'no record names it yet');
   if (!captured)
     for (const path of companions.known) add(path, 'it is open, and not stored as far as it is written');
@@ -224,8 +232,7 @@ function openFiles({ unsaved, companions }: FlushParts): readonly OpenFile[] {
   ];
 }
 
-function whyUnmet(files: Files, fileState: FileState): string {
-  if (files.isHeld(fileState)) return 'the task was told to end: held until it has, as it may be cut short';
+function whyUnmet(fileState: FileState): string {
   return (
     whyLeft(fileState, fileState.pushing ? 'it is being sent' : 'it waits to be sent') ?? 'it is not stored'
   );

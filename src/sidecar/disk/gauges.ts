@@ -1,9 +1,8 @@
 // What a run says of itself without being asked: how far it is, at most once a minute. Learns of files only by what it is
 // told, and changes nothing.
 import { newestOf } from '../../model/checkpoint/history.ts';
-import { isDoubted, isOver } from '../../model/file/decide.ts';
+import { isOver } from '../../model/file/decide.ts';
 import type { FileRole, FileState } from '../../model/file/file-state.ts';
-import { LATE_NEWS_MS } from '../../model/file/suspect.ts';
 import { writeCount } from '../../model/packed/fields.ts';
 import { PackedMap, Paths, type RowCodec } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -249,7 +248,7 @@ export class Lag {
     const { durableCloses, blocked } = fileState;
     // What was closed while the older content was being sent is younger.
     const goesOn = before !== undefined && before.durableCloses === durableCloses;
-    const sinceMs = goesOn ? before.sinceMs : this.#mayBeSentFrom(fileState);
+    const sinceMs = goesOn ? before.sinceMs : (fileState.lastClose?.atMs ?? this.#now());
     waiting.set(fileState.path, { sinceMs, durableCloses, blocked });
     return !blocked;
   }
@@ -267,11 +266,5 @@ export class Lag {
     }
     if (oldest === undefined) return undefined;
     return { ms: Math.max(0, this.#now() - oldest[1].sinceMs), files, path: oldest[0] };
-  }
-
-  /** A close that may be a death's is not late until that is known. */
-  #mayBeSentFrom(fileState: FileState): number {
-    const atMs = fileState.lastClose?.atMs ?? this.#now();
-    return isDoubted(fileState) ? atMs + LATE_NEWS_MS : atMs;
   }
 }

@@ -13,13 +13,14 @@ import { fileSystemType, networkFileSystem } from '../../native/network-files.ts
 import { type Pressure, pressureOn } from '../../reclaim/pressure.ts';
 import { MOST_RECLAIMS } from '../../reclaim/reclaim.ts';
 import { FencedError } from '../../records/claim.ts';
-import { isLost } from '../../store/contract/store.ts';
+import { ABSENT, isLost } from '../../store/contract/store.ts';
 import { sendFile } from '../../upload/send.ts';
 import type { Checkpoints } from '../checkpoints/checkpoints.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { Files } from '../queue/files.ts';
 import { isOverwritten, mayBeOverwritten } from '../queue/overwritten.ts';
-import { type Amount, isClosedOnce, type Reclaimable, type Results } from '../queue/results.ts';
+import { type Amount, isClosedOnce } from '../queue/local-copies.ts';
+import type { Reclaimable, Results } from '../queue/results.ts';
 import type { Context, Needs } from '../run/context.ts';
 
 /** What tells which checkpoints are stored. */
@@ -142,7 +143,7 @@ export class Reclaims {
         keyOf: (compressed) => keptKey(one.path, scope, n, compressed),
         baseline: baselines.get(one.path),
         spoolFirst: false,
-        ifAbsent: true,
+        precondition: ABSENT,
       },
       signal,
     );

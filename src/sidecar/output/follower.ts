@@ -6,6 +6,14 @@ import { promisify } from 'node:util';
 import { outputKey, type OutputStream } from '../../model/format/output-keys.ts';
 import { Buffers } from '../../read/buffers.ts';
 import type { Compressor } from '../../read/encode.ts';
+import {
+  ABSENT,
+  exactly,
+  type Precondition,
+  type PutOptions,
+  type Store,
+  StoreError,
+} from '../../store/contract/store.ts';
 import { within } from '../../upload/bandwidth.ts';
 import type { Needs } from '../run/context.ts';
 import type { OutputSource } from './sources.ts';
@@ -38,6 +46,9 @@ const SEALED_BYTES = 256 * 2 ** 10;
 /** Read and sent at once. */
 const MOST_BYTES = 2 * 2 ** 20;
 
+/** How often another one may come between a look and our put. */
+const MOST_ROUNDS = 5;
+
 /** A frame of bytes that do not compress is longer than they are (ZSTD_compressBound). */
 const buffers = new Buffers(MOST_BYTES + 64 * 2 ** 10, 0);
 
@@ -59,6 +70,8 @@ export class Follower {
   #at: number;
   #storedBytes = 0;
   #isBegun = false;
+  /** What stands under the key that was put last. */
+  #standing: { readonly key: string; readonly precondition: Precondition } | undefined;
   /** Of this process, oldest first: what may be deleted for the limit. */
   readonly #kept: { readonly key: string; readonly sizeBytes: number }[] = [];
 
@@ -151,9 +164,24 @@ export class Follower {
     const key = outputKey(scope, segment);
     await within(sender.bandwidth, body, signal);
     const meta = { push: sender.newId(), run: runToken, size: String(bytes.length), at: String(this.#at) };
-    await store.put(key, body, { meta, signal });
+    await this.#replace(store, key, body, { meta, signal });
     this.#storedBytes = bytes.length;
     await this.#keep(key, bytes.length, signal);
+  }
+
+  /** A segment grows under its key: no shorter one that is late may undo it. */
+  async #replace(store: Store, key: string, body: Uint8Array, options: PutOptions): Promise<void> {
+    let precondition = this.#standing?.key === key ? this.#standing.precondition : ABSENT;
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+      const outcome = await store.put(key, body, { ...options, precondition });
+      if (outcome.kind === 'stored') {
+        this.#standing = { key, precondition: exactly(outcome) };
+        return;
+      }
+      // A sidecar of this attempt that died has left it.
+      precondition = exactly(await store.head(key, options.signal));
+    }
+    throw new StoreError('transient', `${key} was replaced by another each time that it was to be stored`);
   }
 
   /** The first segment stays, as programs say there what they do; of the others the oldest go. */

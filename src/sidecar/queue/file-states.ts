@@ -27,7 +27,6 @@ export class FileStates {
   readonly #open = new Set<FileKey>();
   readonly #unproven = new Set<FileKey>();
   readonly #recent: Readonly<Record<FileRole, Set<RelPath>>> = { result: new Set(), checkpoint: new Set() };
-  #checkpointAtMs = -Infinity;
   /** Checkpoints that may be there. */
   readonly existing: ExistingPaths;
 
@@ -74,11 +73,6 @@ export class FileStates {
   /** Those that were closed or inherited last, the newest last: 200, because a task may close 200,000. */
   recent(role: FileRole): Iterable<RelPath> {
     return this.#recent[role];
-  }
-
-  /** When a checkpoint was last closed. */
-  get checkpointAtMs(): number {
-    return this.#checkpointAtMs;
   }
 
   /** One after the other; they may change meanwhile. */
@@ -140,9 +134,7 @@ export class FileStates {
   }
 
   /** It was closed, or was there before the task. */
-  #came({ path, role, lastClose }: FileState): void {
-    if (role === 'checkpoint' && lastClose !== undefined)
-      this.#checkpointAtMs = Math.max(this.#checkpointAtMs, lastClose.atMs);
+  #came({ path, role }: FileState): void {
     const recent = this.#recent[role];
     recent.delete(path);
     recent.add(path);
@@ -204,7 +196,6 @@ export interface Need {
 }
 
 interface Wait {
-  readonly vouched: boolean;
   /** By key the number of closes whose content is needed. */
   readonly open: Map<FileKey, number>;
   readonly done: () => void;
@@ -217,12 +208,9 @@ interface Wait {
 export class OpenNeeds {
   readonly #fileStates: FileStates;
   readonly #waits = new Set<Wait>();
-  readonly #isHeld: (fileState: FileState) => boolean;
 
-  /** Held files are not waited for: they are pushed only after the task has ended. */
-  constructor(fileStates: FileStates, isHeld: (fileState: FileState) => boolean) {
+  constructor(fileStates: FileStates) {
     this.#fileStates = fileStates;
-    this.#isHeld = isHeld;
   }
 
   /** True while somebody waits for this file. */
@@ -231,31 +219,25 @@ export class OpenNeeds {
     return false;
   }
 
-  /** True while the task itself waits for this file. */
-  vouches(key: FileKey): boolean {
-    for (const { open, vouched } of this.#waits) if (vouched && open.has(key)) return true;
-    return false;
-  }
-
   /** Call it with every change of a file state. */
   changed(key: FileKey, fileState: FileState): void {
     for (const wait of this.#waits) {
       const closes = wait.open.get(key);
-      if (closes === undefined || !this.#isOver(fileState, closes)) continue;
+      if (closes === undefined || !isOver(fileState, closes)) continue;
       wait.open.delete(key);
       if (wait.open.size === 0) wait.done();
     }
   }
 
-  /** `wanted`: number of closes by key. `vouched`: the task itself asks. */
-  need(wanted: ReadonlyMap<FileKey, number>, vouched: boolean): Need {
+  /** `wanted`: number of closes by key. */
+  need(wanted: ReadonlyMap<FileKey, number>): Need {
     const open = new Map<FileKey, number>();
     for (const [key, closes] of wanted) {
       const fileState = this.#fileStates.at(key);
-      if (fileState !== undefined && !this.#isOver(fileState, closes)) open.set(key, closes);
+      if (fileState !== undefined && !isOver(fileState, closes)) open.set(key, closes);
     }
     const all = newDeferred<void>();
-    const wait: Wait = { vouched, open, done: all.resolve };
+    const wait: Wait = { open, done: all.resolve };
     this.#waits.add(wait);
     return {
       met: async (signal) => {
@@ -274,9 +256,5 @@ export class OpenNeeds {
         }),
       close: () => this.#waits.delete(wait),
     };
-  }
-
-  #isOver(fileState: FileState, closes: number): boolean {
-    return this.#isHeld(fileState) || isOver(fileState, closes);
   }
 }

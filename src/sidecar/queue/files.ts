@@ -3,16 +3,10 @@
 // first, and what does not fit is not begun.
 import { reasonOf } from '../../model/errors.ts';
 import { byUrgency, type Sending } from '../../model/file/deadline.ts';
-import {
-  decide,
-  type FileEvent,
-  isHeldBack,
-  isReadHeld,
-  nextStep,
-  type PushContext,
-} from '../../model/file/decide.ts';
+import { decide, type FileEvent, isDone, nextStep } from '../../model/file/decide.ts';
 import type { Evidence } from '../../model/file/evidence.ts';
 import {
+  type Close,
   type ClosedHow,
   type FileRole,
   type FileState,
@@ -37,9 +31,10 @@ export interface FilesOptions {
   readonly places?: Places | undefined;
   readonly push: Pusher;
   readonly rolesOf: (path: RelPath) => readonly FileRole[];
-  readonly replaces: (path: RelPath) => boolean;
   /** Size of the local file in bytes; 0 if it is gone. */
   readonly sizeOf: (path: RelPath) => number;
+  /** How many closes a push of this checkpoint covers if it begins now; undefined: all. */
+  readonly covers?: (path: RelPath) => number | undefined;
   /** Tells at once each close of the file that the kernel knows. */
   readonly catchUp: (path: RelPath) => void;
   /** True while the local file is in this state. */
@@ -74,6 +69,12 @@ export class Files {
   readonly #ready = new Ready<Sending>();
   /** Large files that wait for others of their kind, and let small ones pass. */
   readonly #held: Readonly<Record<FileRole, Set<FileKey>>> = { checkpoint: new Set(), result: new Set() };
+  /** The set that is on its way: of the checkpoints only its files are begun. */
+  #first: ReadonlySet<RelPath> | undefined;
+  /** Checkpoints that wait for it. */
+  readonly #postponed = new Set<FileKey>();
+  /** Their pushes under way are given up, as no set needs them. */
+  readonly #dropped = new Set<FileKey>();
   readonly #seat: Seat;
   readonly #waiting: Alarm;
   readonly #needs: OpenNeeds;
@@ -81,7 +82,6 @@ export class Files {
   #running = 0;
   #closes = 0;
   #urgent = false;
-  #hold = false;
   #stopped = false;
   /** What is ready does not fit into the time that is left, and nothing is under way. */
   #noTime = false;
@@ -92,7 +92,7 @@ export class Files {
     this.#options = options;
     this.#fileStates = new FileStates(options.paths);
     this.#seat = (options.places ?? new Places()).open(() => this.#pump());
-    this.#needs = new OpenNeeds(this.#fileStates, (fileState) => this.isHeld(fileState));
+    this.#needs = new OpenNeeds(this.#fileStates);
     this.#priority = new Priority(options.sizeOf, options.now, options.signal);
     this.#waiting = new Alarm(options.now, (due) => {
       for (const key of due) this.#ready.add(key);
@@ -140,7 +140,8 @@ export class Files {
 
   closed(path: RelPath, how: ClosedHow, atMs: number, known: KnownOfClose = {}): void {
     for (const role of this.#options.rolesOf(path)) {
-      this.#apply(this.#stateOf(path, role), { kind: 'closed', how, atMs, ...known });
+      const seq = this.#closes + 1;
+      this.#apply(this.#stateOf(path, role), { kind: 'closed', how, atMs, seq, ...known });
     }
     this.#pump();
   }
@@ -152,22 +153,39 @@ export class Files {
   }
 
   /**
-   * Somebody needs this state of the file now: it is pushed without pacing, even if it counts as known. False if it
-   * cannot be pushed.
+   * Somebody needs this state of the file now: it is pushed without pacing, even if it counts as known. False if it can
+   * never be pushed as it is; what the store has refused waits for its next try.
    */
   want(path: RelPath, role: FileRole): boolean {
     const fileState = this.#stateOf(path, role);
+    if (isDone(fileState) && fileState.left !== undefined) return false;
     this.#apply(fileState, { kind: 'wanted' });
     this.#pump();
-    return this.get(path, role)?.left === undefined;
+    return true;
   }
 
-  /** The time is short: we are about to be stopped, or the task has ended. */
-  get isHurried(): boolean {
-    return this.#urgent || this.#hold || this.#priority.deadlineMs !== undefined;
+  /** The set of these files is on its way, and no other checkpoint is begun meanwhile; undefined: none is. */
+  setFirst(members: ReadonlySet<RelPath> | undefined): void {
+    this.#first = members;
+    for (const key of this.#postponed) this.#ready.add(key);
+    this.#postponed.clear();
+    this.#pump();
   }
 
-  /** From now on nothing is paced or held back. */
+  /** No set needs these checkpoints as they wait or are sent now: what is closed from now on counts anew. */
+  drop(isDropped: (path: RelPath) => boolean): void {
+    for (const fileState of this.#fileStates.outstanding('checkpoint')) {
+      if (fileState.blocked || !isDropped(fileState.path)) continue;
+      const key = this.#fileStates.keyOf(fileState);
+      if (!fileState.pushing) this.#apply(fileState, { kind: 'dropped' });
+      else {
+        this.#dropped.add(key);
+        this.#priority.giveUp(key, new Error('no checkpoint set needs it any more'));
+      }
+    }
+  }
+
+  /** From now on nothing is paced. */
   hurry(): void {
     this.#urgent = true;
     this.retryNow();
@@ -189,10 +207,10 @@ export class Files {
     return this.#closes;
   }
 
-  /** Pushes all that was closed by now without pacing, and tries again what failed. `vouched`: the task itself asks. */
-  needAll(vouched = true): Need {
+  /** Pushes all that was closed by now without pacing, and tries again what failed. */
+  needAll(): Need {
     const wanted = this.#fileStates.behind();
-    const need = this.#needs.need(wanted, vouched);
+    const need = this.#needs.need(wanted);
     for (const key of wanted.keys()) {
       const fileState = this.#fileStates.at(key);
       if (fileState?.pushing === false) this.#apply(fileState, { kind: 'hurried' });
@@ -205,18 +223,6 @@ export class Files {
   vouch(isAtRest: (fileState: FileState) => boolean): void {
     for (const fileState of this.#fileStates.unproven())
       if (isAtRest(fileState)) this.#apply(fileState, { kind: 'vouched' });
-  }
-
-  /** After SIGTERM, results that would replace something wait for the task's end. */
-  holdReplacing(hold: boolean): void {
-    this.#hold = hold;
-    for (const fileState of this.#fileStates.all())
-      this.#needs.changed(this.#fileStates.keyOf(fileState), fileState);
-    this.#wakeAll();
-  }
-
-  isHeld(fileState: FileState): boolean {
-    return isHeldBack(fileState, this.#hold);
   }
 
   /** No push starts any more; those under way are given up. */
@@ -252,11 +258,6 @@ export class Files {
     return this.#fileStates.recent(role);
   }
 
-  /** When a checkpoint was last closed. */
-  get checkpointAtMs(): number {
-    return this.#fileStates.checkpointAtMs;
-  }
-
   /** Checkpoints that may be there: if very many came, most may be gone. */
   get existing(): ExistingPaths {
     return this.#fileStates.existing;
@@ -283,9 +284,7 @@ export class Files {
   }
 
   #stateOf(path: RelPath, role: FileRole): FileState {
-    return (
-      this.get(path, role) ?? newFileState(path, role, role === 'result' && this.#options.replaces(path))
-    );
+    return this.get(path, role) ?? newFileState(path, role);
   }
 
   #apply(fileState: FileState, event: FileEvent): void {
@@ -313,14 +312,21 @@ export class Files {
   }
 
   #pump(): void {
-    if (this.#stopped) return;
+    // Of a run that is given up each push would fail at once, again and again.
+    if (this.#stopped || this.#options.signal.aborted) return;
     const nowMs = this.#options.now();
     this.#noTime = false;
     for (const key of this.#inTurn()) {
       const fileState = this.#fileStates.at(key);
       const isUrgent = fileState !== undefined && this.#priority.isUrgent(fileState.role);
+      if (!isUrgent && fileState !== undefined && this.#isPostponed(fileState)) {
+        this.#served(key);
+        this.#postponed.add(key);
+        continue;
+      }
       if (!isUrgent && this.#seat.waits(fileState?.role ?? 'result')) break;
-      const step = fileState === undefined ? undefined : nextStep(fileState, this.#hurryOf(key, nowMs));
+      const urgent = this.#urgent || this.#needs.has(key);
+      const step = fileState === undefined ? undefined : nextStep(fileState, { nowMs, urgent });
       if (fileState === undefined || step?.kind !== 'push') {
         this.#served(key);
         if (step?.kind === 'wait') this.#waiting.wait(key, step.untilMs);
@@ -337,6 +343,8 @@ export class Files {
       }
       if (!this.#priority.isBegun(fileState.role, sizeBytes)) {
         this.#noTime = this.#running === 0 && this.#waiting.size === 0;
+        // Nothing else may change any more.
+        if (this.#noTime) this.#changes.notify();
         break;
       }
       this.#served(key);
@@ -355,31 +363,31 @@ export class Files {
     yield* this.#ready;
   }
 
+  #isPostponed({ role, path }: FileState): boolean {
+    return role === 'checkpoint' && this.#first?.has(path) === false && !this.#urgent;
+  }
+
   #served(key: FileKey): void {
     this.#ready.delete(key);
     for (const held of Object.values(this.#held)) held.delete(key);
   }
 
-  #hurryOf(key: FileKey, nowMs = this.#options.now()): PushContext {
-    const urgent = this.#urgent || this.#needs.has(key);
-    const vouched = this.#urgent || this.#needs.vouches(key);
-    return { nowMs, urgent, vouched, holdReplacing: this.#hold };
-  }
-
   #start(fileState: FileState, spoolFirst: boolean, { sizeBytes, ...kind }: Sized): void {
     this.#running += 1;
     this.#seat.take(kind);
-    this.#apply(fileState, { kind: 'push-started' });
-    const { push, now } = this.#options;
+    const { push, now, covers } = this.#options;
+    const covered = fileState.role === 'checkpoint' ? covers?.(fileState.path) : undefined;
+    this.#apply(fileState, { kind: 'push-started', covers: covered });
     const key = this.#fileStates.keyOf(fileState);
-    const isHeld = (read: Fingerprint): boolean => this.#isHeld(fileState, read);
+    const closeOf = (read: Fingerprint): Close | undefined => this.#closeOf(fileState, read);
     const handle = this.#priority.began(key, fileState.role, sizeBytes, spoolFirst);
-    void push(fileState, { ...handle, isHeld })
+    void push(fileState, { ...handle, closeOf })
       .catch((error: unknown): FileEvent => ({ kind: 'failed', why: reasonOf(error), atMs: now() }))
       .then((event) => {
         this.#running -= 1;
         this.#priority.ended(key, event.kind === 'stored');
-        this.#apply(this.#stateOf(fileState.path, fileState.role), event);
+        const isDropped = this.#dropped.delete(key) && event.kind === 'failed';
+        this.#apply(this.#stateOf(fileState.path, fileState.role), isDropped ? { kind: 'dropped' } : event);
         this.#seat.leave(kind);
         this.#pump();
       });
@@ -387,15 +395,15 @@ export class Files {
 
   /**
    * The file may have been written anew by a process that was killed, between the close that is pushed and the reading:
-   * that close may still wait in the kernel's queue. What was read before it is whole, and goes: it is not what stands
-   * there now, nor was it made after we had heard of the close that is pushed.
+   * that close may still wait in the kernel's queue. What was read before it is of the older close: it is not what
+   * stands there now, nor was it made after we had heard of the close that is pushed.
    */
-  #isHeld(pushed: FileState, read: Fingerprint): boolean {
-    const { path, role, pendingSinceMs, lastClose } = pushed;
+  #closeOf(pushed: FileState, read: Fingerprint): Close | undefined {
+    const { path, role, lastClose } = pushed;
     this.#options.catchUp(path);
-    const context = this.#hurryOf(this.#fileStates.keyOf(pushed));
-    if (!isReadHeld(this.#stateOf(path, role), pendingSinceMs, context)) return false;
+    const now = this.#stateOf(path, role);
+    if (!now.closedAgain) return now.lastClose;
     const isLater = lastClose !== undefined && BigInt(read.ctimeNs) / 1_000_000n > lastClose.atMs;
-    return isLater || this.#options.isStill(path, read);
+    return isLater || this.#options.isStill(path, read) ? now.lastClose : lastClose;
   }
 }

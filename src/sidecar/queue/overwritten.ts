@@ -57,6 +57,17 @@ export async function storedNow(
   return { ...file, md5: undefined, storedSize: head.sizeBytes, ...factsOfMeta(head.meta) };
 }
 
+/** What an object that no record names says of itself; undefined if it was not put here by a run. */
+export function wholeOf(
+  { meta, sizeBytes }: ObjectHead,
+  place: Pick<StoredFile, 'path' | 'key' | 'attempt' | 'compressed'>,
+): WholeObject | undefined {
+  const { push, size, mtimeNs, mode, kind = 'file', md5 } = factsOfMeta(meta);
+  if (push === undefined || size === undefined || mtimeNs === undefined || mode === undefined)
+    return undefined;
+  return { ...place, kind, push, size, mtimeNs, mode, md5, storedSize: sizeBytes };
+}
+
 /**
  * The same with its md5. A large object does not carry it, as its metadata were sent first: then all of it is read.
  * Undefined if it is not whole.
@@ -153,7 +164,7 @@ export async function pushOverwritten(
         there === undefined
           ? await whileLinked([deadline, signal], (either) => movedTo(store, scope, file, either))
           : undefined;
-      if (partial !== undefined) ledger.notePartial({ ...file, key: partial, suspect: true }, true);
+      if (partial !== undefined) ledger.notePartial({ ...file, key: partial, suspect: true });
       else left.push({ path: file.path, why: whyGone(file, there) });
     } catch (error) {
       left.push({ path: file.path, why: `nobody knows whether it is still stored: ${reasonOf(error)}` });

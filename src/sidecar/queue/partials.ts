@@ -1,9 +1,9 @@
-// Partial results: if a death may have left a result half-written, it is stored as
-// `<path>.<index>.partial-<attempt>`, beside the good ones and never over them, and stays in the work directory. Here
-// they are pushed, and those are found that no record names, because the attempt was killed after it had sent them.
+// Partial results: if a death may have left a result half-written, it stands as
+// `<path>.<index>.partial-<attempt>`, beside the good ones and never over them, and stays in the work directory. Most
+// are staged objects that got no name (staged.ts). Here those are moved that had it already, and those are found that no
+// record names, because the attempt was killed after it had sent them.
 import pLimit from 'p-limit';
 import type { History } from '../../model/checkpoint/history.ts';
-import type { FileState } from '../../model/file/file-state.ts';
 import { fixedPart } from '../../model/file/manifest.ts';
 import {
   escapePath,
@@ -15,55 +15,17 @@ import {
 } from '../../model/format/keys.ts';
 import { isLast, type StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
-import { factsBeneath } from '../../native/files.ts';
 import type { Store } from '../../store/contract/store.ts';
-import { sendFile, type Sent } from '../../upload/send.ts';
 import type { Needs } from '../run/context.ts';
 import { factsOfMeta } from './overwritten.ts';
-import type { PushHandle } from './turns.ts';
 
 /** What it takes of the run. */
-type Uses = Needs<
-  'root' | 'scope' | 'store' | 'log' | 'attempt' | 'runToken' | 'ledger' | 'fence' | 'sender' | 'baselines'
->;
+type Uses = Needs<'scope' | 'store' | 'log' | 'attempt' | 'ledger' | 'fence'>;
 
 /** Why a result may be half-written, for the user; and what to do about it. */
 export interface Doubt {
   readonly why: string;
   readonly hint?: string | undefined;
-}
-
-/** Pushes the file as it is under its partial key. */
-export async function pushPartial(
-  context: Uses,
-  { path }: FileState,
-  how: PushHandle,
-  { why, hint }: Doubt,
-): Promise<Sent> {
-  const { attempt, scope, ledger, log } = context;
-  // If it is empty, there is nothing to keep.
-  const facts = factsBeneath(context.root, path);
-  if (facts?.size === 0) return { kind: 'unchanged', fingerprint: facts, md5: '' };
-  const n = await freeNumber(context, path, how.signal);
-  const sent = await sendFile(
-    context.sender,
-    {
-      path,
-      keyOf: (compressed) => partialKey(path, scope, { attempt, n }, compressed),
-      baseline: context.baselines.get(path),
-      spoolFirst: how.spoolFirst,
-      onSent: how.onSent,
-      ifAbsent: false,
-    },
-    how.signal,
-  );
-  if (sent.kind === 'stored') {
-    ledger.notePartial({ ...sent.file, suspect: true }, false);
-    const { key, size: bytes } = sent.file;
-    const told = { event: 'half-written', path, key, bytes, hint } as const;
-    log.warn(`${showPath(path)} may be half-written, as ${why}: stored as ${key}`, told);
-  }
-  return sent;
 }
 
 /** Moves a result that was published before the death was known to its partial key. */
@@ -77,19 +39,19 @@ export async function moveToPartial(
   const file = ledger.results.get(path);
   if (file === undefined || file.attempt !== attempt) return;
   await fence.passAnew(signal);
-  const n = await freeNumber(context, path, signal);
+  const n = await freeNumber(context, file, signal);
   const key = partialKey(path, scope, { attempt, n }, file.compressed);
   await store.copy(file.key, key, signal);
   await store.delete([file.key], signal);
-  ledger.notePartial({ ...file, key, suspect: true }, true);
+  ledger.notePartial({ ...file, key, suspect: true });
   const told = { event: 'half-written', path, key, bytes: file.size, hint } as const;
   log.warn(`${showPath(path)} may be half-written, as ${why}: moved to ${key}`, told);
 }
 
-/** The first number whose key is free, or already ours: the attempts of other tasks have the same numbers. */
+/** The first number whose key is free, or has this object already: the attempts of other tasks have the same numbers. */
 async function freeNumber(
-  { store, scope, attempt, runToken }: Uses,
-  path: RelPath,
+  { store, scope, attempt }: Uses,
+  { path, push }: StoredFile,
   signal: AbortSignal,
 ): Promise<number> {
   for (let n = 0; ; n += 1) {
@@ -97,7 +59,7 @@ async function freeNumber(
       store.head(partialKey(path, scope, { attempt, n }, compressed), signal),
     );
     const there = await Promise.all(heads);
-    if (there.every((head) => head === undefined || head.meta['run'] === runToken)) return n;
+    if (there.every((head) => head === undefined || head.meta['push'] === push)) return n;
   }
 }
 
@@ -115,7 +77,7 @@ export interface PartialSearch {
   readonly signal: AbortSignal;
 }
 
-/** Ordered by attempt. `md5` is '' if nobody knows it. */
+/** `md5` is '' if nobody knows it. */
 export async function unrecordedPartials(
   { store, scope, history, signal }: PartialSearch,
   paths: Iterable<RelPath>,
@@ -133,7 +95,7 @@ export async function unrecordedPartials(
   };
   const some = new Set<RelPath>();
   for (const path of paths) if (some.add(path).size === MOST_PATHS) break;
-  return byAttempt((await pLimit(LISTINGS_AT_ONCE).map(some, find)).flat());
+  return (await pLimit(LISTINGS_AT_ONCE).map(some, find)).flat();
 }
 
 /** The same for all paths that only `patterns` name: one listing of what stands below them, of all indices. */
@@ -148,12 +110,12 @@ export async function unrecordedPartialsBelow(
   let keys = 0;
   for (const prefix of outermost(patterns.map((pattern) => escapePath(fixedPart(pattern)))))
     for await (const { key } of store.list(prefix, signal)) {
-      if ((keys += 1) > MOST_KEYS) return byAttempt(found);
+      if ((keys += 1) > MOST_KEYS) return found;
       const partial = partialOfKey(key, scope);
       if (partial !== undefined && wants(partial.path))
         found.push(...(await isSilent(store, { key, ...partial }, signal)));
     }
-  return byAttempt(found);
+  return found;
 }
 
 interface Named {
@@ -188,10 +150,6 @@ function silentOf(history: History): Unrecorded | undefined {
 function outermost(prefixes: readonly string[]): readonly string[] {
   const isBelow = (prefix: string, other: string): boolean => prefix !== other && prefix.startsWith(other);
   return [...new Set(prefixes)].filter((prefix) => !prefixes.some((other) => isBelow(prefix, other)));
-}
-
-function byAttempt(found: readonly StoredFile[]): readonly StoredFile[] {
-  return found.toSorted((a, b) => a.attempt - b.attempt);
 }
 
 /** For what the metadata do not say. */

@@ -1,15 +1,14 @@
-// One push of a file: where it goes, and how it ended, for files.ts. A checkpoint goes to an object of its own, a result
-// to its key, and a result that a death may have left half-written to its partial key. Other consequences, such as a
-// record or a reclaim, are left to the one who sends.
+// One push of a file, and how it ended, for files.ts. A checkpoint goes to an object of its own, a result to its key, or
+// beside it while a death may have closed it. Other consequences, such as a record or a reclaim, are left to the one
+// who sends.
 import { reasonOf } from '../../model/errors.ts';
 import type { FileEvent } from '../../model/file/decide.ts';
 import type { FileState } from '../../model/file/file-state.ts';
-import { type RelPath, showPath } from '../../model/path.ts';
+import { showPath } from '../../model/path.ts';
 import { StoreError } from '../../store/contract/store.ts';
 import type { Sent } from '../../upload/send.ts';
 import type { Context, Needs } from '../run/context.ts';
 import type { Pusher } from './files.ts';
-import { type Doubt, pushPartial } from './partials.ts';
 import type { PushHandle } from './turns.ts';
 
 /** Sends a file as it is now, and notes what it came to. Throws what the store throws. */
@@ -21,11 +20,9 @@ export interface PushParts {
   readonly context: Context;
   readonly checkpoints: Sends;
   readonly results: Sends;
-  /** Results that may be half-written, and why. */
-  readonly suspects: ReadonlyMap<RelPath, Doubt>;
 }
 
-export function pusherOf({ context, checkpoints, results, suspects }: PushParts): Pusher {
+export function pusherOf({ context, checkpoints, results }: PushParts): Pusher {
   return async (fileState, how) => {
     const startedMs = context.now();
     const progress = context.progress.file();
@@ -34,15 +31,12 @@ export function pusherOf({ context, checkpoints, results, suspects }: PushParts)
       progress.moved(bytes);
     };
     const handle = { ...how, onSent };
-    const doubt = suspects.get(fileState.path);
     try {
       const sent =
         fileState.role === 'checkpoint'
           ? await checkpoints.push(fileState, handle)
-          : doubt === undefined
-            ? await results.push(fileState, handle)
-            : await pushPartial(context, fileState, handle, doubt);
-      const event = endedPush(sent, fileState, { startedMs, nowMs: context.now() });
+          : await results.push(fileState, handle);
+      const event = endedPush(sent, { startedMs, nowMs: context.now() });
       if (event.kind === 'stored' || event.kind === 'unchanged') progress.done(event.durable.size);
       return event;
     } catch (error) {
@@ -56,7 +50,6 @@ export function pusherOf({ context, checkpoints, results, suspects }: PushParts)
 /** How a push of this state has ended. */
 export function endedPush(
   sent: Sent,
-  { pendingSinceMs }: FileState,
   { startedMs, nowMs }: { readonly startedMs: number; readonly nowMs: number },
 ): FileEvent {
   switch (sent.kind) {
@@ -71,14 +64,15 @@ export function endedPush(
     }
     case 'torn':
       return { kind: 'torn', atMs: nowMs };
-    case 'held':
-      return { kind: 'held', sinceMs: pendingSinceMs };
     case 'gone':
     case 'has-writer':
       return { kind: sent.kind };
     case 'refused':
       return sent;
+    case 'replaced-meanwhile':
+      return { kind: 'failed', why: 'another object stands under its key by now', atMs: nowMs };
     case 'exists':
+    case 'staged':
       // Of a checkpoint. A dead sidecar of this attempt sent it, or it is another task's: `a.b` of `c` and `a` of `b.c`
       // have the same key.
       return { kind: 'failed', why: 'an object stands under its key', atMs: nowMs };

@@ -1,25 +1,34 @@
 // Sends results as push.ts asks for them, notes them in the ledger, and says which local copies may be reclaimed once a
 // record names their bytes.
-import { type FileState, type Fingerprint, sameFingerprint } from '../../model/file/file-state.ts';
-import type { StoredFile } from '../../model/format/records.ts';
-import { expectsOlder } from '../../model/outcome/other-runs.ts';
+import { reasonOf } from '../../model/errors.ts';
 import {
-  FINGERPRINT_BYTES,
-  markRow,
-  numberRow,
-  readFingerprint,
-  writeCount,
-  writeFingerprint,
-} from '../../model/packed/fields.ts';
-import { PackedMap, type Paths, type RowCodec } from '../../model/packed/packed-map.ts';
+  type Durable,
+  type FileState,
+  type Fingerprint,
+  sameFingerprint,
+} from '../../model/file/file-state.ts';
+import { partialKey } from '../../model/format/keys.ts';
+import type { Behind, StoredFile } from '../../model/format/records.ts';
+import { expectsOlder } from '../../model/outcome/other-runs.ts';
+import { markRow, numberRow, tagRow } from '../../model/packed/fields.ts';
+import { PackedMap } from '../../model/packed/packed-map.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes } from '../../model/units.ts';
 import { reached } from '../../native/failpoint.ts';
 import { bornNsOf } from '../../native/files.ts';
-import { priorOf, publishResult, type ResultPublisher } from '../../upload/publish-result.ts';
-import type { Sent } from '../../upload/send.ts';
+import { ABSENT } from '../../store/contract/store.ts';
+import {
+  type Prior,
+  priorOf,
+  promoteResult,
+  publishResult,
+  type ResultPublisher,
+} from '../../upload/publish-result.ts';
+import { sendFile, type Sent } from '../../upload/send.ts';
 import type { Context } from '../run/context.ts';
+import { LocalCopies, type LocalCopy } from './local-copies.ts';
 import { Confirmed } from './overwritten.ts';
+import { Staged, type StagedObject } from './staged.ts';
 import type { PushHandle } from './turns.ts';
 
 /** A stored result whose local copy may be deleted once a record names it. */
@@ -28,6 +37,15 @@ export interface Reclaimable {
   readonly fingerprint: Fingerprint;
   /** True if this attempt stored it; else the bytes were durable before (an unchanged baseline). */
   readonly isOurs: boolean;
+}
+
+interface Named {
+  readonly file: StoredFile;
+  readonly tag: string;
+  /** The object in the other form (compressed or not). */
+  readonly obsolete: string | undefined;
+  readonly startedMs: number;
+  readonly until?: StagedObject;
 }
 
 export class Results {
@@ -41,14 +59,20 @@ export class Results {
   readonly #keepLocal = new Set<RelPath>();
   /** The user has been told that older objects are kept: at the start, or with the first one. */
   #saidKept: boolean;
-  /** By path the object in a form that is no longer used; it goes once the path's new record is written. */
-  readonly #obsolete = new Map<RelPath, { readonly key: string; readonly file: StoredFile }>();
-  /** Paths whose obsolete object is being deleted. */
-  readonly #deleting = new Map<RelPath, Promise<unknown>>();
-  /** Paths that are being pushed. */
-  readonly #underWay = new Set<RelPath>();
+  /** What the task has closed and may still be a death's. */
+  readonly staged: Staged;
+  /** Called when a staged object has got its name. */
+  onNamed: () => void = () => undefined;
+  /** By path the highest number of a staged object: a key is used once, so that no late deletion meets a new object. */
+  readonly #numbers: PackedMap<number>;
+  /** By path objects that are no longer used; they go once the path's new record is written. */
+  readonly #obsolete = new Map<RelPath, { readonly keys: readonly string[]; readonly file: StoredFile }>();
+  /** By path the last thing that is done to its objects: one after the other, as a new one may get an old one's key. */
+  readonly #turns = new Map<RelPath, Promise<unknown>>();
   /** By path the time at which we began to read its newest stored content. */
   readonly #publishedMs: PackedMap<number>;
+  /** By path the tag of the object that this process has put there. */
+  readonly #tags: PackedMap<string>;
   readonly #confirmed: Confirmed;
   /** Paths of which the user was told that they cannot be stored as they are. */
   readonly #refused = new Set<RelPath>();
@@ -61,16 +85,22 @@ export class Results {
     this.#reclaimed = new PackedMap(markRow, paths);
     this.#confirmed = new Confirmed(context);
     this.#publishedMs = new PackedMap(numberRow, paths);
+    this.#numbers = new PackedMap(numberRow, paths);
+    this.#tags = new PackedMap(tagRow, paths);
+    this.staged = new Staged({
+      paths,
+      now: context.now,
+      promote: (path, one) => this.#inTurn(path, () => this.#promote(path, one)),
+      onFailed: (path, error) => {
+        if (!context.outage.isKnown && !context.signal.aborted)
+          context.log.warn(`${showPath(path)} is stored, and does not have its name yet: ${reasonOf(error)}`);
+      },
+    });
     this.#publisher = {
       ...context.sender,
       scope,
       passFence: (anew, signal) => (anew ? fence.passAnew(signal) : fence.pass(signal)),
     };
-  }
-
-  /** True if a push of this path would replace an object that is known. */
-  replaces(path: RelPath): boolean {
-    return this.#context.ledger.results.has(path) || this.#context.history.foreignResults.has(path);
   }
 
   /** True if what stands under the path's key was read at or after this instant, in this run. */
@@ -89,16 +119,9 @@ export class Results {
     this.copies.forget(path);
   }
 
-  /** A path is never pushed while its obsolete object is deleted: its new content may go to that very key. */
-  async push(fileState: FileState, how: PushHandle): Promise<Sent> {
-    const { path } = fileState;
-    this.#underWay.add(path);
-    try {
-      await this.#deleting.get(path);
-      return await this.#push(fileState, how);
-    } finally {
-      this.#underWay.delete(path);
-    }
+  /** Stores the content, under the result's own name or beside it. */
+  push(fileState: FileState, how: PushHandle): Promise<Sent> {
+    return this.#inTurn(fileState.path, () => this.#push(fileState, how));
   }
 
   /** True when this attempt has pushed the path, or has looked for its object. */
@@ -106,19 +129,19 @@ export class Results {
     return this.#confirmed.has(path) || this.#publishedMs.has(path);
   }
 
-  /** After a record: deletes the objects in the other form. That of a path under way waits for the next record. */
+  /** After a record: deletes what it no longer names. Paths that are under way wait for the next record. */
   async deleteObsolete(): Promise<void> {
     const { ledger, tidy, signal } = this.#context;
-    for (const [path, { key, file }] of this.#obsolete) {
-      if (!ledger.isRecorded(file) || this.#underWay.has(path)) continue;
-      this.#obsolete.delete(path);
-      const deletion = tidy.delete([key], signal);
-      this.#deleting.set(
-        path,
-        deletion.catch(() => undefined),
-      );
-      await deletion.finally(() => this.#deleting.delete(path));
-    }
+    const due = [...this.#obsolete].filter(
+      ([path, { file }]) => ledger.isRecorded(file) && !this.#turns.has(path),
+    );
+    for (const [path] of due) this.#obsolete.delete(path);
+    const deletion = tidy.delete(
+      due.flatMap(([, { keys }]) => keys),
+      signal,
+    );
+    await Promise.all(due.map(([path]) => this.#inTurn(path, () => deletion)));
+    await deletion;
   }
 
   /**
@@ -151,79 +174,193 @@ export class Results {
     return { files, bytes };
   }
 
+  /** True if this state of the result, or one that came after it, stands under its name. */
+  isNamed({ path, mtimeNs }: Behind, durable: Durable | undefined): boolean {
+    if (durable === undefined || this.staged.newest(path) !== undefined) return false;
+    return BigInt(durable.fingerprint.mtimeNs) >= BigInt(mtimeNs);
+  }
+
   /** For how many paths this run has kept an older object. */
   get olderKept(): number {
     return this.#keepLocal.size;
   }
 
+  async #inTurn<T>(path: RelPath, step: () => Promise<T>): Promise<T> {
+    const before = this.#turns.get(path) ?? Promise.resolve();
+    const turn = before.catch(() => undefined).then(step);
+    this.#turns.set(path, turn);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(path) === turn) this.#turns.delete(path);
+    }
+  }
+
   async #push(fileState: FileState, how: PushHandle): Promise<Sent> {
-    const { spoolFirst, signal, onSent, isHeld } = how;
-    const context = this.#context;
     const { path } = fileState;
-    const startedMs = context.now();
     this.copies.forget(path);
-    const known = context.ledger.results.get(path) ?? context.history.foreignResults.get(path);
+    if (!this.staged.mayBeNamed(path, fileState.lastClose)) return this.#stage(fileState, how);
+    const { spoolFirst, signal, onSent, closeOf } = how;
+    const context = this.#context;
+    const startedMs = context.now();
+    const staged = this.staged.newest(path);
     const { sent, kept, obsolete } = await publishResult(
       this.#publisher,
       {
         path,
-        prior: priorOf(
-          known,
-          context.attempt,
-          this.#reclaimed.has(path) || isMadeAnew(context, known, this.#publishedMs.has(path)),
-        ),
-        baseline: context.baselines.get(path),
+        prior: this.#priorOf(path),
+        baseline: staged?.file ?? context.baselines.get(path),
         spoolFirst,
         onSent,
-        isHeld,
+        isStaged: (read) => !this.staged.mayBeNamed(path, closeOf(read)),
         keptN: context.ledger.keptOf(path),
       },
       signal,
     );
-    if (kept !== undefined) this.#noteKept(path, known, kept);
+    if (kept !== undefined) this.#noteKept(path, kept);
     switch (sent.kind) {
+      case 'staged':
+        return this.#stage(fileState, how);
       case 'stored':
-        this.#stored(fileState, sent, obsolete, startedMs);
+        this.#named(path, { file: sent.file, tag: sent.tag, obsolete, startedMs });
+        this.#mayGo(fileState, sent.fingerprint, true);
         break;
       case 'unchanged':
-        if (!(await this.#confirmed.isStored(known, sent.md5))) return await this.#push(fileState, how);
-        this.#mayGo(fileState, sent.fingerprint, false);
+        // The same bytes once more, and this time whoever closed them lives on.
+        if (staged !== undefined) await this.#promote(path, { ...staged, ...sent, closes: fileState.closes });
+        else if (!(await this.#isStill(fileState, sent))) return this.#push(fileState, how);
         break;
-      case 'gone':
-        context.log.debug(`${showPath(path)} was removed by the task before it was stored: withdrawn`, {
-          event: 'withdrawn',
-          path,
-        });
-        break;
-      case 'torn':
-      case 'held':
-      case 'has-writer':
-        break;
-      case 'refused':
-        // The final scan finds it again.
-        if (!this.#refused.has(path))
-          context.log.warn(`${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
-        this.#refused.add(path);
+      default:
+        this.#sayNotStored(path, sent);
     }
     return sent;
   }
 
-  #stored(
+  /** Stores the content beside what has the result's name. */
+  async #stage(fileState: FileState, { spoolFirst, signal, onSent, closeOf }: PushHandle): Promise<Sent> {
+    const { path, closes } = fileState;
+    const { scope, attempt, sender, ledger, baselines, log, now } = this.#context;
+    for (;;) {
+      const readMs = now();
+      const sent = await sendFile(
+        sender,
+        {
+          path,
+          keyOf: (compressed) => {
+            const n = this.#numbers.get(path) ?? 0;
+            this.#numbers.set(path, n + 1);
+            return partialKey(path, scope, { attempt, n }, compressed);
+          },
+          baseline: this.staged.newest(path)?.file ?? baselines.get(path),
+          spoolFirst,
+          onSent,
+          precondition: ABSENT,
+        },
+        signal,
+      );
+      if (sent.kind === 'exists') continue; // another task's, or a dead sidecar's
+      if (sent.kind === 'stored') {
+        const file = { ...sent.file, suspect: true };
+        ledger.notePartial(file);
+        reached('stage.noted');
+        log.debug(`stored ${showPath(path)} as ${file.key} until its close is settled`);
+        const { fingerprint, tag } = sent;
+        // Only now: the task may have vouched for it meanwhile.
+        this.staged.note(path, { file, tag, close: closeOf(fingerprint), fingerprint, closes, readMs });
+      } else if (sent.kind === 'unchanged' && this.staged.newest(path) === undefined) {
+        if (!(await this.#isStill(fileState, sent))) continue;
+      } else this.#sayNotStored(path, sent);
+      return sent;
+    }
+  }
+
+  async #promote(path: RelPath, one: StagedObject): Promise<void> {
+    if (!this.staged.has(path, one)) return;
+    const { ledger, signal } = this.#context;
+    const job = { path, prior: this.#priorOf(path), keptN: ledger.keptOf(path), stagedTag: one.tag };
+    const { file, tag, kept, obsolete } = await promoteResult(this.#publisher, job, one.file, signal);
+    if (kept !== undefined) this.#noteKept(path, kept);
+    this.#named(path, { file, tag, obsolete, startedMs: one.readMs, until: one });
+    this.#mayGo({ path, closes: one.closes }, one.fingerprint, true);
+    this.onNamed();
+  }
+
+  /** False if what was stored of it is no longer there: then it must be sent. */
+  async #isStill(
     fileState: FileState,
-    { file, fingerprint }: Extract<Sent, { kind: 'stored' }>,
-    obsolete: string | undefined,
-    startedMs: number,
-  ): void {
+    { md5, fingerprint }: Extract<Sent, { kind: 'unchanged' }>,
+  ): Promise<boolean> {
+    const isStill = await this.#confirmed.isStored(this.#known(fileState.path), md5);
+    if (isStill) this.#mayGo(fileState, fingerprint, false);
+    return isStill;
+  }
+
+  /** Gives what an earlier attempt staged its name, as nothing newer is stored of it. Resolves to the key. */
+  nameEarlier(partial: StoredFile, signal: AbortSignal): Promise<string> {
+    const { path, attempt: by } = partial;
+    return this.#inTurn(path, async () => {
+      const { ledger, attempt } = this.#context;
+      const job = {
+        path,
+        prior: priorOf(this.#known(path), by, { reclaimed: false, tag: undefined }),
+        keptN: ledger.keptOf(path),
+      };
+      const { file, kept, obsolete } = await promoteResult(this.#publisher, job, partial, signal);
+      if (kept !== undefined) this.#noteKept(path, kept);
+      const named = { ...file, attempt };
+      ledger.noteResult(named);
+      if (obsolete !== undefined) this.#obsolete.set(path, { keys: [obsolete], file: named });
+      return file.key;
+    });
+  }
+
+  #known(path: RelPath): StoredFile | undefined {
+    const { ledger, history } = this.#context;
+    return ledger.results.get(path) ?? history.foreignResults.get(path);
+  }
+
+  #priorOf(path: RelPath): Prior {
+    const known = this.#known(path);
+    const isGone = this.#reclaimed.has(path) || isMadeAnew(this.#context, known, this.#publishedMs.has(path));
+    return priorOf(known, this.#context.attempt, { reclaimed: isGone, tag: this.#tags.get(path) });
+  }
+
+  #sayNotStored(path: RelPath, sent: Sent): void {
+    const { log } = this.#context;
+    if (sent.kind === 'gone')
+      log.debug(`${showPath(path)} was removed by the task before it was stored: withdrawn`, {
+        event: 'withdrawn',
+        path,
+      });
+    if (sent.kind !== 'refused' || this.#refused.has(path)) return;
+    // The final scan finds it again.
+    this.#refused.add(path);
+    log.warn(`${showPath(path)} is not stored: ${sent.why}`, { event: 'not-stored', path });
+  }
+
+  /** The content stands under the result's own name; what was staged up to `until` is no longer needed. */
+  #named(path: RelPath, { file, tag, obsolete, startedMs, until }: Named): void {
     const { ledger, baselines, now, log } = this.#context;
+    // First: a copy keeps the push id of what was staged.
+    const staged = ledger
+      .dropPartials(path, until?.file)
+      .flatMap(({ key }) => (key === until?.file.key ? [] : [key]));
     ledger.noteResult(file);
     reached('push.noted');
-    this.#publishedMs.set(file.path, startedMs);
-    baselines.stored(file.path);
-    this.#reclaimed.delete(file.path);
-    if (obsolete !== undefined) this.#obsolete.set(file.path, { key: obsolete, file });
-    this.#mayGo(fileState, fingerprint, true);
+    this.#publishedMs.set(path, startedMs);
+    this.#tags.set(path, tag);
+    baselines.stored(path);
+    this.#reclaimed.delete(path);
+    this.staged.named(path, until);
+    const keys = [
+      ...(this.#obsolete.get(path)?.keys ?? []),
+      ...staged,
+      ...(obsolete === undefined ? [] : [obsolete]),
+    ];
+    const unused = keys.filter((key) => key !== file.key);
+    if (unused.length > 0) this.#obsolete.set(path, { keys: unused, file });
     const tookMs = now() - startedMs;
-    const { path, key, size: bytes } = file;
+    const { key, size: bytes } = file;
     log.debug(`stored ${showPath(path)} (${formatBytes(bytes)}) as ${key} in ${tookMs} ms`, {
       event: 'stored',
       role: 'result',
@@ -234,8 +371,11 @@ export class Results {
     });
   }
 
-  #mayGo(fileState: FileState, fingerprint: Fingerprint, isOurs: boolean): void {
-    const { path, closes } = fileState;
+  #mayGo(
+    { path, closes }: Pick<FileState, 'path' | 'closes'>,
+    fingerprint: Fingerprint,
+    isOurs: boolean,
+  ): void {
     const roles = this.#context.manifest.rolesOf(path);
     if (roles.input || roles.checkpoint || this.#keepLocal.has(path)) return;
     // A restored file stays until the task itself has closed it anew.
@@ -244,8 +384,9 @@ export class Results {
     this.copies.note(path, { fingerprint, closes, isOurs });
   }
 
-  #noteKept(path: RelPath, known: StoredFile | undefined, kept: { key: string; n: number }): void {
+  #noteKept(path: RelPath, kept: { key: string; n: number }): void {
     const { ledger, log } = this.#context;
+    const known = this.#known(path);
     ledger.noteKept(path, kept.n);
     this.#keepLocal.add(path);
     const of =
@@ -272,88 +413,4 @@ function isMadeAnew(
   if (!resumed || reclaimer === undefined || known?.attempt !== attempt || isOurs) return false;
   const bornNs = bornNsOf(root, known.path);
   return bornNs === 0n || bornNs > BigInt(known.mtimeNs);
-}
-
-/** A result that is both here and durable. */
-export interface LocalCopy {
-  /** As it was pushed. */
-  readonly fingerprint: Fingerprint;
-  /** Closes since the task started, as counted when it was read. */
-  readonly closes: number;
-  /** True if this attempt pushed it; else the bytes were durable before (an unchanged baseline). */
-  readonly isOurs: boolean;
-}
-
-export interface Amount {
-  readonly files: number;
-  readonly bytes: number;
-}
-
-const CLOSES = FINGERPRINT_BYTES;
-const OURS = CLOSES + 4;
-
-const copyRow: RowCodec<LocalCopy> = {
-  bytes: OURS + 1,
-  write: ({ fingerprint, closes, isOurs }, row, at) => {
-    row[at + OURS] = isOurs ? 1 : 0;
-    return writeFingerprint(fingerprint, row, at) && writeCount(closes, row, at + CLOSES);
-  },
-  read: (row, at) => ({
-    fingerprint: readFingerprint(row, at),
-    closes: row.readUInt32LE(at + CLOSES),
-    isOurs: row[at + OURS] === 1,
-  }),
-};
-
-/** True if it was not reopened after a close: it will hardly be needed again. */
-export function isClosedOnce({ closes }: LocalCopy): boolean {
-  return closes <= 1;
-}
-
-/**
- * Results whose bytes are durable and that are still in the work directory, so that they could be reclaimed. Knows
- * their number and size at any time without looking at each.
- */
-export class LocalCopies {
-  readonly #copies: PackedMap<LocalCopy>;
-  #bytes = 0;
-  #once: Amount = { files: 0, bytes: 0 };
-
-  constructor(paths?: Paths) {
-    this.#copies = new PackedMap(copyRow, paths);
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** Those that were closed once. */
-  get once(): Amount {
-    return this.#once;
-  }
-
-  note(path: RelPath, copy: LocalCopy): void {
-    this.forget(path);
-    this.#copies.set(path, copy);
-    this.#count(copy, 1);
-  }
-
-  forget(path: RelPath): void {
-    const copy = this.#copies.get(path);
-    if (copy === undefined) return;
-    this.#copies.delete(path);
-    this.#count(copy, -1);
-  }
-
-  [Symbol.iterator](): Iterator<[RelPath, LocalCopy]> {
-    return this.#copies[Symbol.iterator]();
-  }
-
-  #count(copy: LocalCopy, by: 1 | -1): void {
-    const { size } = copy.fingerprint;
-    this.#bytes += by * size;
-    if (!isClosedOnce(copy)) return;
-    const { files, bytes } = this.#once;
-    this.#once = { files: files + by, bytes: bytes + by * size };
-  }
 }

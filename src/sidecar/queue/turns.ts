@@ -1,7 +1,7 @@
 // Whose turn it is to be pushed. First come, first served, until the time is short: then the most urgent goes first,
 // what does not fit any more is not begun, and what cannot be sent in time is given up. One timer for all that wait.
 import { isBegun, LinkRate, PART_BYTES, type Sending, tooLate } from '../../model/file/deadline.ts';
-import type { FileRole, FileState, Fingerprint } from '../../model/file/file-state.ts';
+import type { Close, FileRole, FileState, Fingerprint } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { FileKey } from './file-states.ts';
 
@@ -163,8 +163,8 @@ export interface PushHandle {
   readonly signal: AbortSignal;
   /** The store has so many bytes more. */
   readonly onSent: (bytes: number) => void;
-  /** True if this state is that of a close which came since the push began, and which has to wait. */
-  readonly isHeld: (read: Fingerprint) => boolean;
+  /** The newest close to which a state that was read can belong. */
+  readonly closeOf: (read: Fingerprint) => Close | undefined;
 }
 
 interface UnderWay {
@@ -239,7 +239,7 @@ export class Priority {
     );
   }
 
-  began(key: FileKey, role: FileRole, sizeBytes: number, spoolFirst: boolean): Omit<PushHandle, 'isHeld'> {
+  began(key: FileKey, role: FileRole, sizeBytes: number, spoolFirst: boolean): Omit<PushHandle, 'closeOf'> {
     const push = { role, sizeBytes, stop: new AbortController(), sentBytes: 0 };
     this.#underWay.set(key, push);
     this.#rate.began(this.#now());
@@ -277,6 +277,11 @@ export class Priority {
     for (const { stop } of tooLate(pushes, { leftMs: this.#deadlineMs - nowMs, bytesPerMs })) {
       stop.abort(new Error(NO_TIME));
     }
+  }
+
+  /** This one is of no use any more. */
+  giveUp(key: FileKey, why: unknown): void {
+    this.#underWay.get(key)?.stop.abort(why);
   }
 
   /** Nothing that is under way is of use any more. */

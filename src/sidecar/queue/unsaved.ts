@@ -1,7 +1,13 @@
 // Declared files with content that the store does not have: closed and on its way, or still open. Looks only when
 // asked, at a checkpoint or a flush, and only at the files that can be unsaved, never at the whole work directory.
 import { MOST_BEHIND } from '../../model/checkpoint/lacking.ts';
-import { type FileRole, sameContentFingerprint } from '../../model/file/file-state.ts';
+import {
+  type Close,
+  type FileRole,
+  type Fingerprint,
+  isInOrder,
+  sameContentFingerprint,
+} from '../../model/file/file-state.ts';
 import { rolesToStore } from '../../model/file/manifest.ts';
 import type { Behind } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -9,6 +15,7 @@ import { factsBeneath, writerOf } from '../../native/files.ts';
 import type { Watcher } from '../../watch/watching.ts';
 import type { Needs } from '../run/context.ts';
 import type { Files } from './files.ts';
+import type { Staged } from './staged.ts';
 
 export interface UnsavedFile {
   readonly path: RelPath;
@@ -16,24 +23,29 @@ export interface UnsavedFile {
   readonly open: boolean;
 }
 
+type Written = Pick<Fingerprint, 'size' | 'mtimeNs'>;
+
+/** When the members of a set were closed. */
+export interface SetMoment {
+  /** The newest close of its members, by its place among all closes; undefined: nobody knows it. */
+  readonly upTo: number | undefined;
+  /** When the newest of them was last written, ns since the epoch; 0 without members. */
+  readonly writtenNs: bigint;
+}
+
 export interface UnsavedSources {
-  readonly files: Pick<Files, 'get' | 'outstanding' | 'recent' | 'checkpointAtMs'>;
+  readonly files: Pick<Files, 'get' | 'outstanding' | 'recent'>;
   readonly watcher: Pick<Watcher, 'unclosed'>;
+  readonly staged: Pick<Staged, 'objects'>;
 }
 
 export class Unsaved {
-  readonly #context: Needs<'root' | 'manifest' | 'ledger' | 'settings'>;
+  readonly #context: Needs<'root' | 'manifest'>;
   readonly #sources: UnsavedSources;
 
-  constructor(context: Needs<'root' | 'manifest' | 'ledger' | 'settings'>, sources: UnsavedSources) {
+  constructor(context: Needs<'root' | 'manifest'>, sources: UnsavedSources) {
     this.#context = context;
     this.#sources = sources;
-  }
-
-  /** When a checkpoint was last closed. A set of companions alone is of the moment at which they are captured. */
-  get checkpointAtMs(): number {
-    const { checkpoints, companions } = this.#context.settings.manifest;
-    return checkpoints.length === 0 && companions.length > 0 ? Infinity : this.#sources.files.checkpointAtMs;
   }
 
   /** Files of the role as they are now, each once. */
@@ -51,15 +63,30 @@ export class Unsaved {
     return [...found].map(([path, open]) => ({ path, open }));
   }
 
-  /** Results that a set is ahead of if it is committed now. */
-  behind(): readonly Behind[] {
-    const { results } = this.#context.ledger;
-    return this.look('result')
-      .slice(0, MOST_BEHIND)
-      .map(({ path, open }) => {
-        const push = results.get(path)?.push;
-        return { path, open, ...(push === undefined ? {} : { push }) };
-      });
+  /** Results that this set is ahead of if it is committed now. */
+  behind({ upTo, writtenNs }: SetMoment): readonly Behind[] {
+    const { files, staged } = this.#sources;
+    const behind = new Map<RelPath, Behind>();
+    const isBefore = (close: Close, mtimeNs: bigint): boolean =>
+      // What was written after the close is of a later one, which nothing has followed yet.
+      isInOrder(close.how) && close.seq < (upTo ?? 0) && mtimeNs / 1_000_000n <= close.atMs;
+    // A walk tells no order; but nobody has the file open, and it was written before the members were.
+    const isFollowed = ({ mtimeNs }: Written, close: Close | undefined): boolean =>
+      close !== undefined && (isBefore(close, BigInt(mtimeNs)) || BigInt(mtimeNs) < writtenNs);
+    const add = (path: RelPath, { size, mtimeNs }: Written, followed: boolean): void =>
+      void behind.set(path, { path, open: false, size, mtimeNs, ...(followed ? { followed } : {}) });
+    for (const [path, { file, close }] of staged.objects())
+      if (isFollowed(file, close)) add(path, file, true);
+    for (const { path, open } of this.look('result')) {
+      const now = factsBeneath(this.#context.root, path);
+      if (now === undefined) continue;
+      const followed = !open && isFollowed(now, files.get(path, 'result')?.lastClose);
+      // Of an empty file only a whole one is worth anything.
+      if (now.size === 0 && !followed) continue;
+      if (open) behind.set(path, { path, open, size: now.size, mtimeNs: now.mtimeNs });
+      else add(path, now, followed);
+    }
+    return [...behind.values()].slice(0, MOST_BEHIND);
   }
 
   /** Written, without a close, since its content was stored or since before the task started. */

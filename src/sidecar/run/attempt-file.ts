@@ -2,13 +2,17 @@
 // started. Written before the task starts, in .capture/ of the work directory; checked before it is believed.
 import fs from 'node:fs';
 import * as z from 'zod';
+import type { Order } from '../../model/checkpoint/rounds.ts';
 import type { Fingerprint } from '../../model/file/file-state.ts';
-import { ATTEMPT_FILE, OWN_DIR, SAVED_FILE } from '../../model/file/manifest.ts';
+import { ATTEMPT_FILE, IN_VAIN, OWN_DIR, SAVED_FILE } from '../../model/file/manifest.ts';
 import { type Lacking, lackingSchema } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
 import { encodePath, type RelPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { Baseline } from '../../records/ledger.ts';
+
+/** The order in which the task closes its checkpoint files, once it is certain. */
+const ORDER_FILE = 'order';
 
 const fingerprints = z.array(
   z.tuple([
@@ -93,10 +97,48 @@ export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): v
   reached('attempt-file.written');
 }
 
-/** All that the attempt closed is stored, and its end is recorded: whoever owns the work directory may remove it. */
-export function markSaved(place: AttemptPlace): void {
+const orderSchema = z.object({
+  attempt: z.int().positive(),
+  order: z.object({
+    ids: z.array(z.string()).min(1),
+    times: z.int().positive(),
+    insideMs: z.number(),
+    betweenMs: z.number(),
+  }),
+});
+
+/** For a sidecar that takes this attempt over; undefined: nothing is certain any more. Costs only sets if it fails. */
+export function writeOrder(place: AttemptPlace, attempt: number, order: Order | undefined): void {
+  const path = orderPathOf(place);
   try {
-    fs.writeFileSync(encodePath(savedPathOf(place)), '', { mode: 0o600 });
+    fs.rmSync(encodePath(path), { force: true });
+    if (order === undefined) return;
+    fs.writeFileSync(encodePath(`${path}.new`), JSON.stringify({ attempt, order }), { mode: 0o600 });
+    fs.renameSync(encodePath(`${path}.new`), encodePath(path));
+  } catch {
+    // No room, or the task has removed its work directory.
+  }
+}
+
+/** Undefined if nothing is certain, or it is of another attempt. */
+export function readOrder(place: AttemptPlace, attempt: number): Order | undefined {
+  let text: string;
+  try {
+    text = readRegular(encodePath(orderPathOf(place)));
+  } catch {
+    return undefined;
+  }
+  const parsed = orderSchema.safeParse(parseJson(text));
+  return parsed.success && parsed.data.attempt === attempt ? parsed.data.order : undefined;
+}
+
+/**
+ * All that the attempt closed is stored, and its end is recorded: whoever owns the work directory may remove it, and need
+ * not try again what is in vain.
+ */
+export function markSaved(place: AttemptPlace, isInVain: boolean): void {
+  try {
+    fs.writeFileSync(encodePath(savedPathOf(place)), isInVain ? IN_VAIN : '', { mode: 0o600 });
   } catch {
     // No room, or the task has removed its work directory: then it counts as not saved.
   }
@@ -155,6 +197,10 @@ function parseJson(text: string): unknown {
 function pathOf({ workdir, sharedWorkdir, identity }: AttemptPlace): string {
   if (!sharedWorkdir) return `${workdir}/${OWN_DIR}/${ATTEMPT_FILE}`;
   return `${workdir}/${OWN_DIR}/attempt-${identity.taskName}.${keyIndex(identity)}.json`;
+}
+
+function orderPathOf(place: AttemptPlace): string {
+  return `${pathOf(place)}.${ORDER_FILE}`;
 }
 
 /** Of a work directory that tasks share nobody knows that all of them have ended. */

@@ -1,5 +1,5 @@
-// When the index is done: deals with what earlier attempts of it have left in the store, partial results and orphaned
-// objects.
+// When this attempt has done its part: deals with what earlier attempts of the index have left in the store, partial
+// results and orphaned objects. What they closed and nobody has stored whole keeps the index from being done.
 import pLimit from 'p-limit';
 import type { Log } from '../../log/log.ts';
 import { leftOf, namesOf, stillLacking } from '../../model/checkpoint/lacking.ts';
@@ -7,7 +7,7 @@ import { keysOf } from '../../model/checkpoint/retention.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { mayCompress, momentPrefix, parseMoment, resultKey } from '../../model/format/keys.ts';
 import type { Generation, Lacking, LeftFile, StoredFile } from '../../model/format/records.ts';
-import { sortPartials } from '../../model/outcome/partials.ts';
+import { isElder, oldestFirst, sortPartials } from '../../model/outcome/partials.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { listRecords } from '../../records/list.ts';
@@ -39,8 +39,10 @@ const LISTINGS_AT_ONCE = 8;
 const MOST_PATHS = 1000;
 
 export interface Earlier {
-  /** What results lack, for the last record. The run itself has stored everything that it closed. */
+  /** What results lack, for the last record. If there is any, the index is not done. */
   readonly left: readonly LeftFile[];
+  /** A further attempt can do no more about it: the task has ended well, and has not written these results again. */
+  readonly isLasting: boolean;
   /** Keys that nobody needs once the last record is written. */
   readonly obsolete: readonly string[];
 }
@@ -56,36 +58,89 @@ export async function resolveEarlier(
   signal: AbortSignal,
 ): Promise<Earlier> {
   const { context, files } = parts;
-  const { ledger, history, log } = context;
-  const lacking = stillLacking(context.lacking, (path) => ledger.results.get(path)?.attempt);
-  tellLacking(log, lacking);
-  if (unfinished.length > 0) {
-    log.warn(
-      `the task did not go on writing these results, which were open at its checkpoint: ${unfinished.map(showPath).join(', ')}`,
-      {
-        hint: 'declare such parts with --companions as well: then they are results as far as they were written',
-      },
-    );
-  }
+  const { ledger, history, manifest } = context;
+  // What nobody declares any more, nobody misses.
+  const isMissed = ({ path }: { readonly path: RelPath }): boolean => manifest.rolesOf(path).result;
+  const recorded = await stillStaged(context, history.partials, signal);
+  const partials = [...recorded, ...(await unrecorded(parts, signal))].toSorted(oldestFirst);
+  const lacked = stillLacking(context.lacking, (path) => ledger.results.get(path)?.attempt);
+  const there = new Set(partials.map(({ key }) => key));
+  const isWhole = ({ key, whole }: Lacking): boolean => whole === true && key !== undefined && there.has(key);
+  const proven = new Set(lacked.filter(isWhole).map(({ key }) => key));
+  // Whoever has moved or deleted the object has dealt with it.
+  const lacking = lacked.filter(
+    (one) => !isWhole(one) && (one.open || one.key === undefined || there.has(one.key)),
+  );
   const isLacking = new Set(lacking.map(({ path }) => path));
   const { obsolete, whole, unproven } = sortPartials({
-    partials: [...history.partials, ...(await unrecorded(parts, signal))].toSorted(
-      (a, b) => a.attempt - b.attempt,
-    ),
+    partials,
     resultOf: (path) => ledger.results.get(path),
     isWrittenNow: (path) => !parts.suspects.has(path) && files.get(path, 'result')?.durable !== undefined,
     isLacking: (path) => isLacking.has(path),
+    isProven: ({ key }) => proven.has(key),
     generations: ledger.generations,
   });
   const unnamed: StoredFile[] = [];
-  for (const partial of whole) if (!(await promote(context, partial, signal))) unnamed.push(partial);
-  const kept = [...unproven, ...unnamed];
-  if (kept.length > 0) warnOfKept(context, kept);
-  const left = [...kept.map(leftAs), ...unfinished.map(leftUnfinished), ...lacking.map(leftOf)];
+  for (const partial of whole) if (!(await promote(parts, partial, signal))) unnamed.push(partial);
+  // A result may lack the newest of several states.
+  const others = partials.filter(
+    ({ path, key, size }) => isLacking.has(path) && size > 0 && !lacking.some((one) => one.key === key),
+  );
+  const found = {
+    kept: [...unproven, ...others].filter(isMissed).concat(unnamed),
+    unfinished: unfinished.filter((path) => isMissed({ path })),
+    lacking: lacking.filter(isMissed),
+  };
+  tell(context, found);
   return {
-    left: [...new Map(left.map((one) => [one.path, one])).values()],
+    left: leftIn(found),
+    // What is whole and could not be named now can be named then.
+    isLasting: unnamed.length === 0,
     obsolete: [...obsolete, ...whole.filter((partial) => !unnamed.includes(partial))].map(({ key }) => key),
   };
+}
+
+/** What is not stored whole. */
+interface Missing {
+  readonly kept: readonly StoredFile[];
+  readonly unfinished: readonly RelPath[];
+  readonly lacking: readonly Lacking[];
+}
+
+function leftIn({ kept, unfinished, lacking }: Missing): readonly LeftFile[] {
+  const left = [...lacking.map(leftOf), ...unfinished.map(leftUnfinished), ...kept.map(leftAs)];
+  const whys = new Map<RelPath, readonly string[]>();
+  for (const { path, why } of left) whys.set(path, [...(whys.get(path) ?? []), why]);
+  return [...whys].map(([path, why]) => ({ path, why: why.join('; ') }));
+}
+
+function tell(context: Uses, { kept, unfinished, lacking }: Missing): void {
+  tellLacking(context.log, lacking);
+  if (unfinished.length > 0) tellUnfinished(context.log, unfinished);
+  if (kept.length > 0) tellKept(context, kept);
+}
+
+/**
+ * Without those that got their name, or were deleted, before their attempt was killed and could record it. One with its
+ * name is noted as a result, unless newer content is.
+ */
+async function stillStaged(
+  { store, scope, ledger }: Uses,
+  partials: readonly StoredFile[],
+  signal: AbortSignal,
+): Promise<readonly StoredFile[]> {
+  const look = async (partial: StoredFile): Promise<boolean> => {
+    if ((await store.head(partial.key, signal)) !== undefined) return true;
+    const key = resultKey(partial.path, scope, partial.compressed);
+    const known = ledger.results.get(partial.path);
+    if (known !== undefined && !isElder(known, partial)) return false;
+    const named = await store.head(key, signal);
+    if (named?.meta['push'] === partial.push) ledger.noteResult({ ...partial, key, suspect: undefined });
+    return false;
+  };
+  // Whoever could not look names it.
+  const isThere = await pLimit(LISTINGS_AT_ONCE).map(partials, (one) => look(one).catch(() => true));
+  return partials.filter((_, at) => isThere[at]);
 }
 
 /** If this fails, they stay where they are. */
@@ -130,14 +185,13 @@ function tellLacking(log: Log, lacking: readonly Lacking[]): void {
 }
 
 /** False if it failed: then the partial result counts as one that may not be whole. */
-async function promote(context: Uses, partial: StoredFile, signal: AbortSignal): Promise<boolean> {
-  const { store, scope, fence, ledger, attempt, log } = context;
-  const key = resultKey(partial.path, scope, partial.compressed);
+async function promote(
+  { context: { log }, results }: FinishParts,
+  partial: StoredFile,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
-    await fence.passAnew(signal);
-    if ((await store.head(key, signal)) !== undefined) return false;
-    await store.copy(partial.key, key, signal);
-    ledger.noteResult({ ...partial, key, attempt, suspect: undefined });
+    const key = await results.nameEarlier(partial, signal);
     log.info(`${showPath(partial.path)} of attempt ${partial.attempt} is whole: stored as ${key}`);
     return true;
   } catch (error) {
@@ -146,13 +200,22 @@ async function promote(context: Uses, partial: StoredFile, signal: AbortSignal):
   }
 }
 
-function warnOfKept({ log, scope }: Uses, kept: readonly StoredFile[]): void {
+function tellUnfinished(log: Log, unfinished: readonly RelPath[]): void {
+  log.warn(
+    `the task did not go on writing these results, which were open at its checkpoint: ${unfinished.map(showPath).join(', ')}`,
+    {
+      hint: 'declare such parts with --companions as well: then they are results as far as they were written; or run it once more with --no-restore',
+    },
+  );
+}
+
+function tellKept({ log, scope }: Uses, kept: readonly StoredFile[]): void {
   const [first] = kept;
   const more = kept.length > 1 ? `, and ${kept.length - 1} more` : '';
   log.warn(
     `${plural(kept.length, 'result')} may be half-written, left by a killed attempt and not written again: ${first?.key}${more}`,
     {
-      hint: `look whether it is whole, and then copy it under its own key: ${first?.key} to ${first && resultKey(first.path, scope, first.compressed)} (the last record lists them all). The exit status says only what this run itself has stored`,
+      hint: `look whether it is whole, and then move it to its own key, ${first && resultKey(first.path, scope, first.compressed)}, or delete it (the last record lists them all). The index is done once it runs again without it`,
     },
   );
 }

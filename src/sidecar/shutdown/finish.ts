@@ -3,18 +3,16 @@
 import { reasonOf } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { isDone } from '../../model/file/decide.ts';
-import type { FileState } from '../../model/file/file-state.ts';
 import { type Ending, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { type Verdict, verdictOf } from '../../model/outcome/verdict.ts';
-import { type RelPath, showPath } from '../../model/path.ts';
+import type { RelPath } from '../../model/path.ts';
 import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { reached } from '../../native/failpoint.ts';
 import { factsBeneath } from '../../native/files.ts';
 import { isLost, StoreError } from '../../store/contract/store.ts';
-import { dropCheckpoints, dropStoredResults } from '../checkpoints/generation-record.ts';
+import { dropCheckpoints } from '../checkpoints/generation-record.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
-import { type Doubt, moveToPartial } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';
 import { retryUntil } from './drain-window.ts';
 import { deleteOrphanedObjects, resolveEarlier } from './earlier.ts';
@@ -29,6 +27,7 @@ import {
   trustHint,
   verdictWhenLost,
 } from './outcome.ts';
+import { judgeResults, nameResults } from './result-names.ts';
 import { lastLine, type LastLine, leftFiles, warnOfNames } from './report.ts';
 
 /** What it takes of the run. */
@@ -38,10 +37,10 @@ export interface Finished {
   readonly status: ExitStatus;
   /** All that the task closed is stored, and a record says how it ended: the work directory may go. */
   readonly isSaved: boolean;
+  /** A further attempt would end the same way. */
+  readonly isInVain: boolean;
   readonly last: LastLine;
 }
-
-const UNVOUCHED: Doubt = { why: 'nothing says that the task closed it itself' };
 
 export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished> {
   const { context, files, generations, recorder, window } = parts;
@@ -54,9 +53,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const unseen = await finalScan(parts, deadline);
   reached('finish.scanned');
   const unfinished = hasSucceeded(run) ? adoptWhatStands(parts) : [];
-  const suspects = doubtResults(parts, run, ending);
-  // Only now: what was held back because it may be a death's must not be published as if it were whole.
-  files.holdReplacing(false);
+  const ofDeath = judgeResults(parts, run, { ending, unfinished });
   files.hurry();
   context.outage.drains(window.lengthMs);
   showWaiting(parts);
@@ -65,7 +62,7 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const postponed = await lastGeneration(parts, ending);
   await files.drained(deadline);
   context.progress.end();
-  await moveSuspects(parts, suspects);
+  const unnamed = await nameResults(parts, ofDeath);
   const isConfirmed = (path: RelPath): boolean => parts.results.isConfirmed(path);
   const looking = { files, isConfirmed, withEarlier: hasSucceeded(run), deadline };
   const overwritten = ending.clean ? await pushOverwritten(context, looking) : [];
@@ -78,33 +75,39 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
     ...unseen,
     ...leftFiles(parts, postponed),
     ...overwritten,
+    ...unnamed,
     ...halfWritten(parts, run, ending),
   ];
   const left = [...unsaved, ...missingResults(parts, run, unsaved)];
-  let verdict = verdictOf(outcomeOf(parts, run, left));
-  const earlier =
-    verdict.kind === 'done' ? await resolveEarlier(parts, unfinished, window.record) : undefined;
+  const own = verdictOf(outcomeOf(parts, run, left));
+  const earlier = isWell(own) ? await resolveEarlier(parts, unfinished, window.record) : undefined;
   const told = [...left, ...(earlier?.left ?? [])];
-  const obsolete = dropStoredResults(context);
-  const dropped = verdict.kind === 'done' && told.length === 0 ? dropCheckpoints(context) : [];
+  let verdict = verdictOf(outcomeOf(parts, run, told));
+  const dropped = verdict.kind === 'done' ? dropCheckpoints(context) : [];
   reached('finish.before-record');
   const recorded = await lastRecord(parts, run, verdict, told);
   reached('finish.after-record');
   if (!recorded && context.outage.isLost) verdict = verdictWhenLost(verdict);
   let status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;
   if (recorded) {
-    await deleteObsolete(context, [...obsolete, ...dropped, ...(earlier?.obsolete ?? [])], window.record);
+    await deleteObsolete(context, [...dropped, ...(earlier?.obsolete ?? [])], window.record);
     await parts.results.deleteObsolete().catch((error: unknown) => context.log.warn(reasonOf(error)));
     await parts.reclaims.atEnd(parts).catch((error: unknown) => {
       context.log.warn(`local files stay: ${reasonOf(error)}`);
       if (isLost(error) && status === EXIT.ok) status = EXIT.notStored;
     });
     reached('finish.reclaimed');
-    if (verdict.kind === 'done') await deleteOrphanedObjects(context, checkpointsSeen(parts), window.record);
+    if (own.kind === 'done') await deleteOrphanedObjects(context, checkpointsSeen(parts), window.record);
   }
   if (verdict.kind === 'done') warnOfNames(parts);
   const isSaved = recorded && unsaved.length === 0;
-  return { status, isSaved, last: lastLine(parts, { left: told, recorded, verdict, status, run }) };
+  const isInVain = verdict.kind === 'failed' && (verdict.reason !== undefined || earlier?.isLasting === true);
+  return { status, isSaved, isInVain, last: lastLine(parts, { left: told, recorded, verdict, status, run }) };
+}
+
+/** Also if nobody knows how the task ended: exit status 0 says of all results that they are whole. */
+function isWell({ kind, status }: Verdict): boolean {
+  return kind === 'done' || (kind === 'ended' && status === EXIT.ok);
 }
 
 /**
@@ -112,10 +115,8 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
  * it as closed. So a missed event costs time, but never a file. Resolves to what may hold declared files and could not
  * be looked at.
  */
-async function finalScan(
-  { context, files, watcher }: Pick<FinishParts, 'context' | 'files' | 'watcher'>,
-  deadline: AbortSignal,
-): Promise<readonly LeftFile[]> {
+async function finalScan(parts: FinishParts, deadline: AbortSignal): Promise<readonly LeftFile[]> {
+  const { context, files, watcher } = parts;
   watcher.drainNow();
   const unseen = new Map<RelPath, string>();
   const onUnreadable = (dir: RelPath, error: unknown): void => {
@@ -128,7 +129,15 @@ async function finalScan(
     if (!deadline.aborted) throw error;
     unseen.set('.', 'no time was left to look for what gave no event');
   }
+  dropOlder(parts);
   return [...unseen].map(([path, why]) => ({ path, why }));
+}
+
+/** Checkpoints that `--newest` leaves out of the last set are not sent for it. */
+function dropOlder({ context, files, generations }: FinishParts): void {
+  if (context.settings.manifest.newest === undefined) return;
+  const members = new Set(generations.members());
+  files.drop((path) => !members.has(path) && factsBeneath(context.root, path) !== undefined);
 }
 
 /** A directory that we may not read and that belongs to somebody else (lost+found) is none that the task wrote in. */
@@ -188,40 +197,6 @@ function showWaiting({ context, files }: FinishParts): void {
     }
   }
   context.progress.begin('storing', count, bytes);
-}
-
-/** Results that a death may have closed: from now on they are pushed beside the good ones. The first alone has a hint. */
-function doubtResults({ files, suspects }: FinishParts, run: RunEnd, ending: Ending): readonly FileState[] {
-  const ofDeath: FileState[] = [];
-  for (const fileState of files.fileStates('result'))
-    if (isSuspect(fileState.lastClose, ending)) ofDeath.push(fileState);
-  const hints = [
-    "call 'capture flush' after each step: it vouches for what is closed by then",
-    trustHint(run),
-  ];
-  const hint = hints.filter((one) => one !== undefined).join('; ');
-  for (const [at, { path }] of ofDeath.entries())
-    suspects.set(path, at === 0 ? { ...UNVOUCHED, hint } : UNVOUCHED);
-  return ofDeath;
-}
-
-/** A result that was published before the death was known stands under the key of a whole one: it is moved. */
-async function moveSuspects(
-  { context, results, suspects, window }: FinishParts,
-  ofDeath: readonly FileState[],
-): Promise<void> {
-  for (const { path, lastClose } of ofDeath) {
-    if (lastClose === undefined || !results.publishedSince(path, lastClose.atMs)) continue;
-    try {
-      await moveToPartial(context, path, suspects.get(path) ?? UNVOUCHED, window.record);
-      results.copies.forget(path);
-    } catch (error) {
-      context.log.warn(
-        `${showPath(path)} may be half-written and could not be moved aside: ${reasonOf(error)}`,
-        { event: 'half-written', path },
-      );
-    }
-  }
 }
 
 async function lastGeneration(parts: FinishParts, ending: Ending): Promise<readonly RelPath[]> {

@@ -6,6 +6,7 @@ import { type Ending, isSuspect } from '../../model/file/suspect.ts';
 import type { TaskEnd, Usage } from '../../model/format/messages.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { EndRules } from '../../model/format/settings.ts';
+import { JOB_SIGNALS } from '../../model/relay.ts';
 import {
   attemptsInVain,
   closedItsFiles,
@@ -87,12 +88,13 @@ export function endingOf(
 ): Ending {
   const task = taskOutcome(seen ?? end);
   return {
-    // `watch` without a word from the task: nothing says that it was killed.
-    clean: task === undefined || closedItsFiles(task, rules),
+    // `watch` without a word from the task: nothing says that it was not killed.
+    clean: task !== undefined && closedItsFiles(task, rules),
     endedAtMs: end?.atMs ?? nowMs,
     signalledAtMs,
     writersStoppedAtMs,
-    killed: end?.signal !== undefined,
+    killed: end === undefined || end.signal !== undefined,
+    asked: JOB_SIGNALS.some((signal) => signal === end?.signal),
   };
 }
 
@@ -113,12 +115,16 @@ export function hasSucceeded({ end }: RunEnd): boolean {
   return task === undefined || statusOfTask(task) === EXIT.ok;
 }
 
-/** Files that are not whole although the task succeeded, because the processes that wrote them had to be stopped. */
+/** Files that may not be whole although nothing says that the task failed: their writers were stopped. */
 export function halfWritten({ files }: OutcomeParts, run: RunEnd, ending: Ending): readonly LeftFile[] {
   if (!hasSucceeded(run)) return [];
-  const why = 'its writer was still at work after the task and had to be stopped';
+  const isUnseen = run.end === undefined;
+  const why = isUnseen
+    ? 'it was closed when the task was told to end, and nobody said how the task ended (--exit-file)'
+    : 'its writer was still at work after the task and had to be stopped';
   const left: LeftFile[] = [];
-  for (const role of ['result', 'checkpoint'] as const) {
+  // Of checkpoints there is an older set.
+  for (const role of isUnseen ? (['result'] as const) : (['result', 'checkpoint'] as const)) {
     for (const { path, lastClose } of files.fileStates(role))
       if (isSuspect(lastClose, ending)) left.push({ path, why });
   }

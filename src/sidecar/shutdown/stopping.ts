@@ -6,6 +6,7 @@ import type { Generations } from '../checkpoints/generations.ts';
 import type { Flush } from '../control/flush.ts';
 import type { Outputs } from '../output/outputs.ts';
 import type { Files } from '../queue/files.ts';
+import type { Staged } from '../queue/staged.ts';
 import type { Needs } from '../run/context.ts';
 import { type DrainWindow, RECORD_MARGIN_MS } from './drain-window.ts';
 
@@ -19,6 +20,7 @@ export interface StoppingOptions {
   readonly context: Uses;
   readonly files: Files;
   readonly generations: Generations;
+  readonly staged: Staged;
   readonly flush: Pick<Flush, 'now'>;
   readonly outputs: Pick<Outputs, 'soon'> | undefined;
   /** How long sending the task's last files takes, as measured, ms. */
@@ -47,8 +49,8 @@ export class Stopping {
     if (this.#window !== undefined) return;
     this.#signalledAtMs ??= atMs;
     this.#liftLimit();
-    const { files, generations } = this.#options;
-    files.holdReplacing(true);
+    const { staged, generations } = this.#options;
+    staged.signalled(atMs);
     generations.stopping(atMs);
     this.#options.outputs?.soon();
   }

@@ -7,6 +7,7 @@ import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { encodePath, showPath } from '../../model/path.ts';
 import { newDeferred } from '../../model/waiting.ts';
+import { clockMs, fromTimeOfDay } from '../../native/clock.ts';
 
 /** `255`, blanks around it and the end of the line. */
 const LIMIT_BYTES = 16;
@@ -20,6 +21,11 @@ export interface TaskStatus {
   readonly code: number;
   /** Why the file holds no status. */
   readonly reason: string | undefined;
+  /**
+   * When the task ended, ms since the epoch: as the file was written, and not as we found it. What closed until then
+   * may be a death's. Never later than now, whatever clock the file system has.
+   */
+  readonly atMs: number;
 }
 
 export interface ExitFile {
@@ -43,12 +49,15 @@ export function openExitFile(file: string): ExitFile {
   let before: string | undefined;
   let settling: NodeJS.Timeout | undefined;
   const look = (): void => {
-    const text = isSaid ? undefined : readText(file);
-    if (text === undefined || text === '') return;
+    const read = isSaid ? undefined : readText(file);
+    if (read === undefined || read.text === '') return;
+    const { text } = read;
     if (text.endsWith('\n') || (text === before && settling === undefined)) {
       close();
       isSaid = true;
-      said.resolve({ status: parse(file, text) });
+      said.resolve({
+        status: { ...parse(file, text), atMs: Math.min(clockMs(), fromTimeOfDay(read.writtenMs)) },
+      });
       return;
     }
     before = text;
@@ -88,33 +97,43 @@ function watchDirectory(dir: string, onChange: (name: string | null) => void): f
   }
 }
 
+interface Written {
+  readonly text: string;
+  readonly writtenMs: number;
+}
+
 /** Undefined while there is nothing to read. What cannot be a status file reads as text that is no status. */
-function readText(file: string): string | undefined {
+function readText(file: string): Written | undefined {
   const bytes = Buffer.alloc(LIMIT_BYTES + 1);
   let fd: number;
   try {
     // Opening a FIFO would wake its writer (fifo(7)), so only a regular file is opened.
     const stat = fs.lstatSync(encodePath(file), { throwIfNoEntry: false });
     if (stat === undefined) return undefined;
-    if (!stat.isFile()) return 'no regular file\n';
+    if (!stat.isFile()) return noStatus('no regular file');
     fd = fs.openSync(
       encodePath(file),
       fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK,
     );
   } catch (error) {
     // It was renamed at this moment.
-    return errnoOf(error) === 'ENOENT' ? undefined : `${reasonOf(error)}\n`;
+    return errnoOf(error) === 'ENOENT' ? undefined : noStatus(reasonOf(error));
   }
   try {
-    return bytes.toString('latin1', 0, fs.readSync(fd, bytes, 0, bytes.length, 0));
+    const writtenMs = fs.fstatSync(fd).mtimeMs;
+    return { text: bytes.toString('latin1', 0, fs.readSync(fd, bytes, 0, bytes.length, 0)), writtenMs };
   } catch (error) {
-    return `${reasonOf(error)}\n`;
+    return noStatus(reasonOf(error));
   } finally {
     fs.closeSync(fd);
   }
 }
 
-function parse(file: string, text: string): TaskStatus {
+function noStatus(why: string): Written {
+  return { text: `${why}\n`, writtenMs: Infinity };
+}
+
+function parse(file: string, text: string): Omit<TaskStatus, 'atMs'> {
   const word = text.trim();
   const code = /^\d{1,3}$/.test(word) && text.length <= LIMIT_BYTES ? Number(word) : undefined;
   if (code !== undefined && code <= 255) return { code, reason: undefined };

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../log/log.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../../model/exit-status.ts';
+import { LATE_NEWS_MS } from '../../model/file/suspect.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { formatMs } from '../../model/units.ts';
 import { newDeferred } from '../../model/waiting.ts';
@@ -21,6 +22,8 @@ import { openWatchNotices, type WatchNotices } from './watch-notices.ts';
 const TASK_SHARE = 2 / 3;
 /** If it is told to stop while it still opens, it has this share of `--grace` to become able to drain. */
 const OPENING_SHARE = 1 / 2;
+/** If task and watch are told to stop at once, the task may hear it this much earlier, and die of it. */
+const EARLIER_MS = 20;
 /** From the end of the task's container to the signal for a native sidecar: the kubelet looks once a second. */
 const OURS_NEXT_MS = 5000;
 
@@ -144,18 +147,21 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
   if ('what' in why)
     return { ...NOBODY_KNOWS, preempted: true, reason: why.what, deadlineMs: why.deadlineMs };
   const deadlineMs = Math.min(why.atMs + settings.graceMs, notices.deadlineMs ?? Infinity);
-  if (exitFile === undefined) return { ...NOBODY_KNOWS, deadlineMs };
+  if (exitFile === undefined) return { ...NOBODY_KNOWS, signalledAtMs: why.atMs - EARLIER_MS, deadlineMs };
   // A native sidecar is told when the task's container has ended: the exit file is there before.
   if (exitFile.look()) return said.then(({ status }) => told(status, waiting));
-  // A second container is told at the same time as the task, which may be writing its last checkpoint now.
-  sidecar.taskSignalled(why.atMs);
+  // A second container is told at the same time as the task, which may be writing its last checkpoint now. Or the task was
+  // killed together with the shell that would say so, and that is why we are told.
+  const signalledAtMs = why.atMs - LATE_NEWS_MS;
+  sidecar.taskSignalled(signalledAtMs);
   sidecar.noticed(deadlineMs);
   const shareMs = Math.max(0, Math.round((deadlineMs - why.atMs) * TASK_SHARE));
   log.info(`${why.signal}: waiting for the end of the task, for at most ${formatMs(shareMs)}`);
   const share = sleep(shareMs, undefined, { ref: false });
   const late = await Promise.race([said, stops.second, fenced, share]);
-  const end = typeof late === 'object' && 'status' in late ? endOf(late.status, log) : {};
-  return { ...NOBODY_KNOWS, ...end, preempted: true, deadlineMs };
+  if (typeof late !== 'object' || !('status' in late))
+    return { ...NOBODY_KNOWS, signalledAtMs, deadlineMs, preempted: true };
+  return { ...NOBODY_KNOWS, ...endOf(late.status, log), preempted: true, deadlineMs };
 }
 
 /** The task ended before we were told to stop. */
@@ -167,8 +173,8 @@ async function told(status: TaskStatus, { settings, log, stops }: Waiting): Prom
   return stop === undefined ? end : { ...end, preempted: true, deadlineMs: stop.atMs + settings.graceMs };
 }
 
-function endOf({ code, reason }: TaskStatus, log: Log): Pick<RunEnd, 'end' | 'reason'> {
+function endOf({ code, reason, atMs }: TaskStatus, log: Log): Pick<RunEnd, 'end' | 'reason'> {
   if (reason !== undefined) log.error(reason, { hint: HOW_TO_SAY });
-  const end = { code, signal: undefined, atMs: clockMs() };
+  const end = { code, signal: undefined, atMs };
   return reason === undefined ? { end } : { end, reason };
 }

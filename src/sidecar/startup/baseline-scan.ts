@@ -1,6 +1,7 @@
 // The first scan of the work directory. Before the task starts, what is there is inherited; for a restarted sidecar
 // it is what the task may have closed meanwhile.
 import { generationName } from '../../model/checkpoint/history.ts';
+import type { Evidence } from '../../model/file/evidence.ts';
 import { resultKey } from '../../model/format/keys.ts';
 import { originOf } from '../../model/format/origin.ts';
 import type { Generation } from '../../model/format/records.ts';
@@ -8,6 +9,7 @@ import type { RelPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import type { FoundFile } from '../../watch/scan.ts';
 import type { Watcher } from '../../watch/watching.ts';
+import type { Witness } from '../../watch/witness.ts';
 import type { Files } from '../queue/files.ts';
 import { mayBeOverwritten } from '../queue/overwritten.ts';
 import {
@@ -19,10 +21,17 @@ import {
 import type { Context } from '../run/context.ts';
 import type { Restored } from './restore.ts';
 
+interface ScanParts {
+  readonly files: Files;
+  readonly restored: Restored;
+  /** Undefined if nobody can see the task's processes. */
+  readonly witness: Pick<Witness, 'nobodyDiedUntil'> | undefined;
+}
+
 /** Calls `listen` at the moment from which closes are the task's. */
 export async function scanBaseline(
   context: Context,
-  { files, restored }: { readonly files: Files; readonly restored: Restored },
+  { files, restored, witness }: ScanParts,
   watcher: Watcher,
   listen: () => void,
 ): Promise<void> {
@@ -36,7 +45,9 @@ export async function scanBaseline(
     let count = 0;
     for await (const found of watcher.scan(context.signal)) {
       count += found.length;
-      for (const { path, facts } of found) files.closed(path, 'scan', context.now(), { fingerprint: facts });
+      const evidence = whoClosed(watcher, witness);
+      for (const { path, facts } of found)
+        files.closed(path, 'scan', context.now(), { fingerprint: facts, evidence });
     }
     const why = context.resumed === 'replaced' ? 'the sidecar was restarted' : 'the attempt was handed over';
     context.log.info(`${why}: ${plural(count, 'declared file')} looked at again`, {
@@ -48,6 +59,13 @@ export async function scanBaseline(
   await recordInherited(context, restored, watcher.scan(context.signal), context.handover);
   inherit(context, files);
   listen();
+}
+
+/** Of files that a scan has just found: if nobody has died since the attempt began, whoever closed them lives on. */
+function whoClosed(watcher: Watcher, witness: ScanParts['witness']): Evidence {
+  const foundMs = performance.now();
+  watcher.look();
+  return witness?.nobodyDiedUntil(foundMs) === true ? 'clean' : 'unknown';
 }
 
 /** Before the task starts: what is here is not its work. Notes it in the attempt file. */

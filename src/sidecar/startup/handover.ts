@@ -71,7 +71,8 @@ export function restoredBefore(
     const file = generation?.members.find((member) => member.path === path);
     return file === undefined ? [] : [{ file, facts: fingerprint }];
   });
-  return { generation, members, files: members.length, judgements: facts?.judgements ?? [], lacking: [] };
+  const judgements = facts?.judgements ?? [];
+  return { generation, members, files: members.length, judgements, lacking: [], unrecorded: [] };
 }
 
 /** '' if it cannot be read, as in a sandbox without /proc/sys. */

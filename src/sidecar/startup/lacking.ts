@@ -1,15 +1,18 @@
 // What results lack because this attempt resumes from a checkpoint set that is ahead of them: named at the start, and
-// kept in every record from then on. A file that is here, or was stored after the set, lacks nothing.
+// kept in every record from then on. A file that is here, or was stored after the set, lacks nothing. What was stored and
+// no record names is named from now on, as the task will not write it again.
 import pLimit from 'p-limit';
 import type { Log } from '../../log/log.ts';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
-import { behindOf, lackingAfter, namesOf, withPartials } from '../../model/checkpoint/lacking.ts';
+import { behindOf, holds, lackingAfter, namesOf, withPartials } from '../../model/checkpoint/lacking.ts';
+import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
 import { type KeyScope, resultKey } from '../../model/format/keys.ts';
-import type { Behind, Generation, Lacking } from '../../model/format/records.ts';
+import type { Behind, Generation, Lacking, StoredFile } from '../../model/format/records.ts';
 import type { WorkDir } from '../../native/beneath.ts';
 import { factsBeneath } from '../../native/files.ts';
 import type { Store } from '../../store/contract/store.ts';
-import { mayBeOverwritten } from '../queue/overwritten.ts';
+import { oldestFirst } from '../../model/outcome/partials.ts';
+import { mayBeOverwritten, wholeOf, withMd5 } from '../queue/overwritten.ts';
 import { unrecordedPartials } from '../queue/partials.ts';
 
 /** A look costs a round trip and no bytes. */
@@ -24,24 +27,35 @@ export interface LackingJob {
   readonly signal: AbortSignal;
 }
 
+export interface Found {
+  readonly lacking: readonly Lacking[];
+  /** Results whose attempt did not live to record them. */
+  readonly unrecorded: readonly StoredFile[];
+}
+
 /** `generation`: the one that is in the work directory now. */
-export async function findLacking(job: LackingJob, generation: Generation): Promise<readonly Lacking[]> {
+export async function findLacking(job: LackingJob, generation: Generation): Promise<Found> {
   const behind = behindOf(generation).filter((one) => !stands(job, one));
-  const saved = await pLimit(LOOKS_AT_ONCE).map(behind, (one) => isStored(job, one));
-  const lost = behind.filter((_, at) => saved[at] !== true);
+  const saved = await pLimit(LOOKS_AT_ONCE).map(behind, (one) => storedOf(job, one, generation.attempt));
+  const lost = behind.filter((_, at) => saved[at] === undefined);
   const lacking = lackingAfter(generation, lost);
   const unrecorded = await unrecordedPartials(
     job,
     lacking.map(({ path }) => path),
   );
-  const found = withPartials(lacking, [...job.history.partials, ...unrecorded]);
+  const partials = [...job.history.partials, ...unrecorded].toSorted(oldestFirst);
+  const found = withPartials(lacking, lost, { partials, isProof: isProofOfLife(generation) });
   const isNew = new Set(lost.map(({ path }) => path));
   tellLost(
     job.log,
     generation,
-    found.filter(({ path }) => isNew.has(path)),
+    found.filter(({ path, whole }) => isNew.has(path) && whole !== true),
   );
-  return found;
+  const isRecorded = ({ path, push }: StoredFile): boolean => job.history.results.get(path)?.push === push;
+  return {
+    lacking: found,
+    unrecorded: saved.flatMap((one) => (one === undefined || isRecorded(one) ? [] : [one])),
+  };
 }
 
 function tellLost(log: Log, generation: Generation, lost: readonly Lacking[]): void {
@@ -64,12 +78,26 @@ function stands({ root, history }: LackingJob, { path }: Behind): boolean {
   return here !== undefined && here.size > 0 && here.size !== history.results.get(path)?.size;
 }
 
-/** Includes a push that its attempt did not live to record. */
-async function isStored({ store, scope, history, signal }: LackingJob, one: Behind): Promise<boolean> {
-  const { path, push } = one;
-  if (history.results.get(path)?.push !== push) return true;
-  if (!mayBeOverwritten(history)) return false;
-  const heads = [true, false].map((compressed) => store.head(resultKey(path, scope, compressed), signal));
-  const found = (await Promise.all(heads)).filter((head) => head !== undefined);
-  return found.some(({ meta }) => meta['push'] !== push);
+/** Includes a push that its attempt did not live to record. Undefined if this state is not stored. */
+async function storedOf(
+  { store, scope, history, signal }: LackingJob,
+  one: Behind,
+  attempt: number,
+): Promise<StoredFile | undefined> {
+  const { path } = one;
+  const recorded = history.results.get(path);
+  if (recorded !== undefined && holds(recorded, one, attempt)) return recorded;
+  if (!mayBeOverwritten(history)) return undefined;
+  const attempts = new Map(history.attempts.map((end) => [end.runToken, end.attempt]));
+  for (const compressed of [true, false]) {
+    const key = resultKey(path, scope, compressed);
+    const head = await store.head(key, signal);
+    const by = attempts.get(head?.meta['run'] ?? '');
+    if (head === undefined || by === undefined) continue;
+    const there = wholeOf(head, { path, key, attempt: by, compressed });
+    if (there === undefined || !holds(there, one, attempt)) continue;
+    const whole = await withMd5(store, there, signal);
+    if (whole !== undefined) return whole;
+  }
+  return undefined;
 }

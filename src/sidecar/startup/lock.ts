@@ -13,6 +13,17 @@ export interface WorkdirLock {
 /** No space, no inode, no quota: the fault lies with the node, not with the command line. */
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
 
+/** On a file system that has turned read-only since it was made, the lock can still be taken (flock(2)). */
+function openLock(path: string | Buffer): number {
+  const { O_RDONLY, O_RDWR, O_CREAT } = fs.constants;
+  try {
+    return fs.openSync(path, O_RDWR | O_CREAT, 0o600);
+  } catch (error) {
+    if (errnoOf(error) !== 'EROFS' || !fs.existsSync(path)) throw error;
+    return fs.openSync(path, O_RDONLY);
+  }
+}
+
 /**
  * Makes `.capture/` and takes the lock in it. Throws status 64 if the directory cannot be written, or if another
  * capture has it and `shared` is false; 69 if it is full.
@@ -21,11 +32,7 @@ export function lockWorkdir(workdir: string, shared: boolean): WorkdirLock {
   let fd: number;
   try {
     fs.mkdirSync(encodePath(`${workdir}/${OWN_DIR}`), { recursive: true, mode: 0o700 });
-    fd = fs.openSync(
-      encodePath(`${workdir}/${OWN_DIR}/lock`),
-      fs.constants.O_RDWR | fs.constants.O_CREAT,
-      0o600,
-    );
+    fd = openLock(encodePath(`${workdir}/${OWN_DIR}/lock`));
   } catch (error) {
     const isFull = FULL.has(errnoOf(error) ?? '');
     throw new CaptureError(

@@ -42,12 +42,41 @@ export async function sayOpening(
   signal: AbortSignal,
 ): Promise<void> {
   sayStart(context, storeWasMissing);
+  await sayWhatIsNotPromised(context, signal);
   if (generation !== undefined) return sayResumed(generation, files, context);
   const { restore, manifest } = context.settings;
   const { checkpoints, companions } = manifest;
   // `--no-restore`, `capture watch`, or a task that declares nothing to resume from.
   if (!restore || (checkpoints.length === 0 && companions.length === 0)) return;
   await sayNothingRestored({ ...context, signal });
+}
+
+/**
+ * What an earlier attempt has sent may arrive late, and only a server that looks at the condition refuses it then. An
+ * attempt alone shuts out its own late writes.
+ */
+async function sayWhatIsNotPromised(
+  { settings, store, log, attempt }: Uses,
+  signal: AbortSignal,
+): Promise<void> {
+  // Of directories the docs say it.
+  if (
+    attempt === 1 ||
+    settings.manifest.results.length === 0 ||
+    storeDirectory(settings.to.url) !== undefined
+  )
+    return;
+  try {
+    if (await store.replacesAtomically(signal)) return;
+  } catch (error) {
+    signal.throwIfAborted();
+    log.debug(`nobody knows whether ${store.url} honours If-Match: ${reasonOf(error)}`);
+    return;
+  }
+  log.info(
+    `${store.url} does not honour If-Match: an earlier attempt of this index that is stalled, and not dead, could still replace a result of this one`,
+    { hint: 'keep versions of the bucket, or use a server that honours it' },
+  );
 }
 
 /** Who this is. */

@@ -90,6 +90,7 @@ export class Patience {
         return store.createsAtomically;
       },
       listsByPage: store.listsByPage,
+      replacesAtomically: (signal) => this.#answer(() => store.replacesAtomically(signal)),
       put: (key, body, options) => this.#put(store, key, body, options),
       get: (key, options) => this.#get(store, key, options),
       head: (key, signal) => this.#answer(() => store.head(key, signal)),
@@ -97,6 +98,7 @@ export class Patience {
       folders: (prefix, signal) => this.#answer(() => store.folders(prefix, signal)),
       delete: (keys, signal) => this.#answer(() => store.delete(keys, signal)),
       copy: (from, to, signal) => store.copy(from, to, signal),
+      promote: (from, to, options) => store.promote(from, to, options),
       sweep: (prefix, mine, signal) => this.#answer(() => store.sweep(prefix, mine, signal)),
       confirm: () => store.confirm(),
       access: () => store.access(),

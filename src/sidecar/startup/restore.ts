@@ -21,6 +21,7 @@ import { verify } from '../checkpoints/verify.ts';
 import { mayBeOverwritten, storedNow } from '../queue/overwritten.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
 import { findLacking } from './lacking.ts';
+import { setLeftoversAside } from './leftovers.ts';
 import { orderOf, type RestoreJob, tellDoubt } from './restore-job.ts';
 
 /** Requests under way at once. */
@@ -36,23 +37,33 @@ export interface Restored {
   readonly judgements: readonly Judgement[];
   /** What results have lost by resuming from it. */
   readonly lacking: readonly Lacking[];
+  /** Results that stand in the store and that no record names yet. */
+  readonly unrecorded: readonly StoredFile[];
 }
 
 export async function restore(job: RestoreJob): Promise<Restored> {
   const inputs = await restoreInputs(job);
   if (!job.settings.restore || job.history.generations.length === 0) {
-    return { generation: undefined, members: [], files: inputs, judgements: [], lacking: [] };
+    return { ...NOTHING, files: inputs };
   }
   const { generation, judgements } = await restoreCheckpoint(job);
-  if (generation === undefined) return { generation, members: [], files: inputs, judgements, lacking: [] };
+  if (generation === undefined) return { ...NOTHING, files: inputs, judgements };
   const members = generation.members.flatMap((file) => {
     const facts = factsBeneath(job.root, file.path);
     return facts === undefined || facts.size !== file.size ? [] : [{ file, facts }];
   });
   const files = inputs + generation.members.length + generation.companions.length;
-  const lacking = await findLacking(job, generation);
-  return { generation, members, files, judgements, lacking };
+  return { generation, members, files, judgements, ...(await findLacking(job, generation)) };
 }
+
+const NOTHING: Restored = {
+  generation: undefined,
+  members: [],
+  files: 0,
+  judgements: [],
+  lacking: [],
+  unrecorded: [],
+};
 
 async function restoreInputs(job: RestoreJob): Promise<number> {
   const { settings, history, manifest, store, from } = job;
@@ -186,13 +197,14 @@ async function tryGeneration(job: RestoreJob, generation: Generation): Promise<T
   }
   const wanted: readonly Source[] = [
     ...surveyed.filter(({ decision }) => decision !== 'keep').map(({ source }) => source),
-    ...(await wantedCompanions(root, generation.companions, signal)),
+    ...(await wantedCompanions(root, generation, signal)),
   ];
   const staged = await fetchAll(job, store, wanted);
   try {
     const why = describeBroken(staged);
     if (why !== undefined) return { kind: 'broken', why };
     placeAndTell(job, staged);
+    await setLeftoversAside(job, generation);
   } finally {
     await staged.close();
   }

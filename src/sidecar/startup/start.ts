@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { generationName, judged } from '../../model/checkpoint/history.ts';
+import { reasonOf } from '../../model/errors.ts';
 import { compileManifest, fixedPart } from '../../model/file/manifest.ts';
 import { escapePath, type KeyScope, recordPrefix } from '../../model/format/keys.ts';
 import type { CaptureRecord } from '../../model/format/records.ts';
@@ -16,7 +17,7 @@ import type { WorkDir } from '../../native/beneath.ts';
 import { clockMs } from '../../native/clock.ts';
 import { ignoreLeaseBreaks } from '../../native/files.ts';
 import { SMALL_BYTES } from '../../read/small-file.ts';
-import { openReclaimer } from '../../reclaim/reclaim.ts';
+import { openReclaimer, type Reclaimer } from '../../reclaim/reclaim.ts';
 import { describeRecovered, recoverReclaims } from '../../reclaim/recover.ts';
 import { Baselines, type Ledger, type RunFacts } from '../../records/ledger.ts';
 import { listRecords, type RecordListing } from '../../records/list.ts';
@@ -112,12 +113,36 @@ async function openPlace({ settings, patience, shared }: StartOptions, owned: Ow
 }
 
 /** From here on the work directory is ours: ends what a dead sidecar had begun in it. */
-async function takeWorkdir({ settings, log }: AttemptOptions, root: WorkDir, owned: Owned): Promise<void> {
+async function takeWorkdir(
+  { settings, log, attempt }: AttemptOptions,
+  root: WorkDir,
+  owned: Owned,
+): Promise<void> {
   owned.add(lockWorkdir(settings.workdir, settings.sharedWorkdir), (lock) => lock.close());
   ignoreLeaseBreaks();
   if (settings.sharedWorkdir) return;
-  for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
-  clearStaging(root);
+  await whateverCanBeWritten({ attempt, log }, 'what an earlier start has left stays', async () => {
+    for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
+    clearStaging(root);
+  });
+}
+
+/**
+ * A sidecar that replaces a dead one has a task that writes: what can be read must be stored, also where the file
+ * system has turned read-only. Before the task starts, what cannot be written ends the start.
+ */
+async function whateverCanBeWritten<T>(
+  { attempt, log }: Pick<AttemptOptions, 'attempt' | 'log'>,
+  otherwise: string,
+  act: () => Promise<T> | T,
+): Promise<T | undefined> {
+  try {
+    return await act();
+  } catch (error) {
+    if (attempt === undefined) throw error;
+    log.warn(`${otherwise}: ${reasonOf(error)}`);
+    return undefined;
+  }
 }
 
 async function beginAttempt(options: StartOptions, place: Place, owned: Owned): Promise<Beginning> {
@@ -146,9 +171,15 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
       ? await restore({ ...common, from, history })
       : restoredBefore(resumed.handover?.restored, ledger.generations);
   ledger.setGenerations(judged(ledger.generations, restored.judgements));
-  if (restored.generation !== undefined) ledger.restored = generationName(restored.generation);
+  for (const file of restored.unrecorded) ledger.noteResult(file);
+  ledger.restored =
+    restored.generation === undefined
+      ? history.attempts.findLast(({ attempt }) => attempt === facts.attempt)?.restored
+      : generationName(restored.generation);
   const { attempt, runToken, startedAt } = facts;
   const { use, ...means } = openMeans(options, root, owned);
+  const open = (): Reclaimer | undefined => (mayReclaim(settings) ? openReclaimer(root) : undefined);
+  const reclaimer = await whateverCanBeWritten(options, 'local files stay', open);
   const context: Context = {
     ...common,
     ...records,
@@ -165,7 +196,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
     sender: { ...senderOf(settings, facts, log), ...means.sender, root, store },
     places: means.places,
     use,
-    reclaimer: owned.add(mayReclaim(settings) ? openReclaimer(root) : undefined, (one) => one?.close()),
+    reclaimer: owned.add(reclaimer, (one) => one?.close()),
     now: clockMs,
   };
   return { kind: 'begun', context, restored, storeWasMissing, ended, close: owned.close };

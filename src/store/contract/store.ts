@@ -8,8 +8,26 @@ import type { Mistake } from '../../model/errors.ts';
  */
 export type ObjectMeta = Readonly<Record<string, string>>;
 
+/** What must stand under a key for a write to take place. */
+export type Precondition =
+  /** Nothing: only create. */
+  | { readonly kind: 'absent' }
+  /** Exactly the state with this tag, as the last write or look told it. */
+  | { readonly kind: 'is'; readonly tag: string }
+  /** Whatever stands there. Only for keys that are written once: a write that is late may undo a newer one. */
+  | { readonly kind: 'any' };
+
+export const ABSENT: Precondition = { kind: 'absent' };
+
+/** The precondition of a write over what a look has found. */
+export function exactly(found: Pick<ObjectHead, 'tag'> | undefined): Precondition {
+  return found === undefined ? ABSENT : { kind: 'is', tag: found.tag };
+}
+
 export interface ObjectHead {
   readonly key: string;
+  /** Names this state of the object, for {@link Precondition}; nothing else may be read out of it. */
+  readonly tag: string;
   /** Bytes as stored (compressed when the key says so). */
   readonly sizeBytes: number;
   readonly meta: ObjectMeta;
@@ -37,8 +55,10 @@ export const SLOWEST_BYTES_PER_S = 100;
 
 export interface PutOptions {
   readonly meta: ObjectMeta;
-  /** Only create: when the key is taken, nothing changes and the outcome is `exists`. */
-  readonly ifAbsent?: boolean;
+  /** Default `any`. If it does not hold, nothing changes, and the outcome says so. */
+  readonly precondition?: Precondition;
+  /** Of a body that is given as bytes, if it is known: else the store computes it to check the answer. */
+  readonly md5?: string | undefined;
   /** Told as the store takes bytes: so many more than before. What is sent twice is told twice. */
   readonly onSent?: ((bytes: number) => void) | undefined;
   /** Called with each chunk that the store no longer needs; it may keep some. */
@@ -47,10 +67,25 @@ export interface PutOptions {
 }
 
 /**
- * `stored`: the whole body is durable and visible under the key. `exists`: `ifAbsent` was asked for and the
- * key was taken by something else (when the answer to our own write is lost, the `push` id in `meta` tells).
+ * `stored`: the whole body is durable and visible under the key; `tag` names this state. `exists`: only to create was
+ * asked for, and the key was taken by something else. `replaced-meanwhile`: another state than the one to be replaced
+ * stands there, or none. When the answer to our own write is lost, the `push` id in `meta` tells whose object it is.
  */
-export type PutOutcome = 'stored' | 'exists';
+export type PutOutcome =
+  | { readonly kind: 'stored'; readonly tag: string }
+  | { readonly kind: 'exists' }
+  | { readonly kind: 'replaced-meanwhile' };
+
+export interface PromoteOptions extends Pick<PutOptions, 'precondition' | 'signal'> {
+  /** What its put has told of the object, if that is known: it need not be looked at again. */
+  readonly source?: PutObject | undefined;
+}
+
+/** An object as the one who has put it knows it. */
+export interface PutObject extends Pick<ObjectHead, 'tag' | 'sizeBytes'> {
+  /** The id in its metadata. */
+  readonly push: string;
+}
 
 export interface GetOptions {
   /** First and last byte, both inclusive (RFC 9110, section 14.1.2). */
@@ -69,7 +104,7 @@ export interface GetOptions {
 export interface Store {
   /** For messages: `s3://bucket/prefix` or `file:///dir`. Never carries a secret. */
   readonly url: string;
-  /** True when a create-only put (`ifAbsent`) is known to be honoured, also against a concurrent writer. */
+  /** True when a create-only put is known to be honoured, also against a concurrent writer. */
   readonly createsAtomically: boolean;
   /**
    * True if a server gives a listing page by page, each after the one before: several listings of parts of a long one
@@ -78,12 +113,22 @@ export interface Store {
   readonly listsByPage: boolean;
 
   /**
+   * True if a condition on the state that is replaced is honoured, also against a concurrent writer; false if the store
+   * only looks just before it writes. Asks the server, if nobody knows it yet. A server that refuses also what holds is
+   * known only by a put.
+   */
+  replacesAtomically(signal?: AbortSignal): Promise<boolean>;
+  /**
    * Makes an object visible under `key`, whole or not at all: no reader ever sees a part of it, a failed or aborted put
    * leaves the earlier object as it was. A body that throws aborts the put and its error comes out unchanged. Chunks of
    * an iterable body are parts: each at least 5 MiB but the last, at most 10,000. The store keeps a chunk that was
    * given until it says otherwise (`release`): before, it must not be written to. A body is iterated once; it may be
-   * left unread when the outcome is `exists`. `meta.push` must be unique to this call: it tells whether a put whose
-   * answer was lost took place. A put without it only asks, with `ifAbsent`, whether the key is taken.
+   * left unread when the outcome is not `stored`. `meta.push` must be unique to this call: it tells whether a put whose
+   * answer was lost took place. A put without it only asks, with `absent`, whether the key is taken.
+   *
+   * A request may be cut for us and arrive when a newer one has long been answered. With `is` a put that is late never
+   * undoes what this store wrote to the key after it: neither its last try nor one before. If it throws, the put may
+   * still take place, until the next write of the key: that one sees it, or shuts it out for good.
    */
   put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions): Promise<PutOutcome>;
   /**
@@ -101,8 +146,18 @@ export interface Store {
   folders(prefix: string, signal?: AbortSignal): Promise<readonly string[]>;
   /** Deletes what is there; a key that is not there is no error. */
   delete(keys: readonly string[], signal?: AbortSignal): Promise<void>;
-  /** Copies bytes and metadata inside the store; throws `missing` when `from` is not there. */
+  /**
+   * Copies bytes and metadata inside the store; throws `missing` when `from` is not there. One that is late never copies
+   * another state of `from` than the one that it found, where the store can promise that.
+   */
   copy(from: string, to: string, signal?: AbortSignal): Promise<void>;
+  /**
+   * Gives the object `from` the name `to`, with its metadata and inside the store. Whole or not at all, as a put. After
+   * `stored` there is no `from` any more, if it may be deleted: so a promotion that is late finds nothing. After the
+   * other outcomes `from` is as it was. `from` must be written once, by a put of its own, and promoted by nobody else.
+   * Throws `missing` when it is not there.
+   */
+  promote(from: string, to: string, options?: PromoteOptions): Promise<PutOutcome>;
   /**
    * Removes what interrupted puts of keys for which `mine` is true have left behind (parts, temporaries). False where the
    * server, or what the credentials may do, does not let us look for it. `mine` is asked about a put that was seen

@@ -11,7 +11,9 @@ import {
   StoreError,
   isLost,
   type ListedObject,
+  type ObjectMeta,
   type OnTry,
+  type PromoteOptions,
   type PutOptions,
   type PutOutcome,
   type Store,
@@ -19,7 +21,15 @@ import {
   type StoreUse,
 } from '../contract/store.ts';
 import { dropMeta, layoutOf, StoreRoot, syncDirectory, type Layout } from './directory.ts';
-import { getFile, headFile, listFileFolders, listFiles, putFile, sweepTemporaries } from './objects.ts';
+import {
+  getFile,
+  headFile,
+  listFileFolders,
+  listFiles,
+  promoteFile,
+  putFile,
+  sweepTemporaries,
+} from './objects.ts';
 
 /** What each operation is for; their names stand in messages. */
 const USES = {
@@ -47,6 +57,8 @@ export async function openFileStore(
     url: `file://${root}`,
     createsAtomically: true,
     listsByPage: false,
+    // rename(2) knows no condition.
+    replacesAtomically: async () => false,
     put: (key, body, options) => put(place, key, body, options),
     get: (key, options = {}) =>
       request(place, { verb: 'get', key, signal: options.signal }, () => getFile(layout, key, options)),
@@ -59,6 +71,7 @@ export async function openFileStore(
         await request(place, { verb: 'delete', key, signal }, () => remove(layout, key));
     },
     copy: (from, to, signal) => copy(store, layout, { from, to, signal }),
+    promote: (from, to, options = {}) => promote(place, from, to, options),
     sweep: (prefix, mine, signal) =>
       request(place, { verb: 'sweep', key: prefix, signal }, () =>
         sweepTemporaries(layout, prefix, mine, signal),
@@ -143,10 +156,40 @@ async function putInto(
 ): Promise<PutOutcome> {
   await directory.make();
   const outcome = await putFile(layout, key, body, options);
-  if (outcome === 'stored') return outcome;
-  // It is ours if the directory was gone for a moment after we wrote it, so that the put was tried again.
+  return outcome.kind === 'stored' ? outcome : unlessOurs(layout, key, options.meta, outcome);
+}
+
+/** It is ours if the directory was gone for a moment after we wrote it, so that the write was tried again. */
+async function unlessOurs(
+  layout: Layout,
+  key: string,
+  { push }: ObjectMeta,
+  outcome: PutOutcome,
+): Promise<PutOutcome> {
   const there = await headFile(layout, key);
-  return there?.meta['push'] === options.meta['push'] ? 'stored' : 'exists';
+  return there !== undefined && push !== undefined && there.meta['push'] === push
+    ? { kind: 'stored', tag: there.tag }
+    : outcome;
+}
+
+/** What a try before has renamed is not under its old name any more: hence the look before the first one. */
+async function promote(
+  place: Place,
+  from: string,
+  to: string,
+  { precondition, signal }: PromoteOptions,
+): Promise<PutOutcome> {
+  const { layout } = place;
+  const source = await request(place, { verb: 'head', key: from, signal }, () => headFile(layout, from));
+  const missing = `promote ${layout.root}/${from}: there is no such object`;
+  if (source === undefined) throw new StoreError('missing', missing);
+  return request(place, { verb: 'put', key: to, signal }, async () => {
+    const outcome = await promoteFile(layout, { from, to, precondition });
+    if (outcome?.kind === 'stored') return outcome;
+    const now = await unlessOurs(layout, to, source.meta, outcome ?? { kind: 'exists' });
+    if (outcome === undefined && now.kind !== 'stored') throw new StoreError('missing', missing);
+    return now;
+  });
 }
 
 async function* list(

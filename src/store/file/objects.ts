@@ -19,6 +19,7 @@ import {
   type ListedObject,
   type ObjectHead,
   type ObjectMeta,
+  type Precondition,
   type PutOptions,
   type PutOutcome,
 } from '../contract/store.ts';
@@ -36,7 +37,8 @@ export async function putFile(
   options: PutOptions,
 ): Promise<PutOutcome> {
   const path = layout.objectPath(key);
-  if (options.ifAbsent === true && (await inodeOf(path)) !== undefined) return 'exists';
+  const taken = await refusal(layout, key, options.precondition);
+  if (taken !== undefined) return taken;
   const temporary = `${layout.tmp}/${randomUUID()}`;
   await makeDirectory(layout.tmp, layout.root);
   try {
@@ -47,13 +49,60 @@ export async function putFile(
     await writeMeta(layout, key, written, options.meta);
     reached('file-put.meta-written');
     await makeDirectory(dirname(path), layout.root);
-    const outcome = await place(layout, { key, path, temporary }, options.ifAbsent === true);
-    if (outcome === 'exists') await dropMeta(layout, key, written.ino);
-    return outcome;
+    const no = await place(layout, { key, path, from: temporary, precondition: options.precondition });
+    if (no === undefined) return { kind: 'stored', tag: tagOf(written, options.meta) };
+    await dropMeta(layout, key, written.ino);
+    return no;
   } finally {
     await fs.rm(temporary, { force: true });
     await fs.rm(temporary + KEY_SUFFIX, { force: true });
   }
+}
+
+interface Promotion {
+  readonly from: string;
+  readonly to: string;
+  readonly precondition: Precondition | undefined;
+}
+
+/** One rename; undefined when `from` is not there. Its metadata stand under both names until it is over. */
+export async function promoteFile(
+  layout: Layout,
+  { from, to, precondition }: Promotion,
+): Promise<PutOutcome | undefined> {
+  const [source, path] = [layout.objectPath(from), layout.objectPath(to)];
+  const found = await openObject(layout, from);
+  if (found === undefined) return undefined;
+  await found.file.close();
+  const { stat, meta } = found;
+  await writeMeta(layout, to, stat, meta);
+  await makeDirectory(dirname(path), layout.root);
+  const no = await place(layout, { key: to, path, from: source, precondition });
+  if (no !== undefined) {
+    await dropMeta(layout, to, stat.ino);
+    return no;
+  }
+  await syncDirectory(dirname(source));
+  await dropMeta(layout, from, stat.ino);
+  return { kind: 'stored', tag: tagOf(stat, meta) };
+}
+
+/** What a write under this precondition comes to over what stands there; undefined: it holds. */
+async function refusal(
+  layout: Layout,
+  key: string,
+  precondition: Precondition | undefined,
+): Promise<PutOutcome | undefined> {
+  if (precondition?.kind === 'absent')
+    return (await inodeOf(layout.objectPath(key))) === undefined ? undefined : { kind: 'exists' };
+  if (precondition?.kind !== 'is') return undefined;
+  const there = await headFile(layout, key);
+  return there?.tag === precondition.tag ? undefined : { kind: 'replaced-meanwhile' };
+}
+
+/** Each put has an id of its own; what was put there by hand is known by its inode and time. */
+function tagOf({ ino, size, mtimeNs }: BigIntStats, meta: ObjectMeta): string {
+  return meta['push'] ?? `${ino}-${size}-${mtimeNs}`;
 }
 
 async function writeBody(
@@ -77,17 +126,27 @@ async function writeBody(
   }
 }
 
+interface Placing {
+  readonly key: string;
+  readonly path: string;
+  readonly from: string;
+  readonly precondition: Precondition | undefined;
+}
+
+/** Undefined: it is there. */
 async function place(
   layout: Layout,
-  { key, path, temporary }: { readonly key: string; readonly path: string; readonly temporary: string },
-  ifAbsent: boolean,
-): Promise<PutOutcome> {
+  { key, path, from, precondition }: Placing,
+): Promise<PutOutcome | undefined> {
+  // A rename replaces whatever is there: the look is as late as can be.
+  const no = precondition?.kind === 'is' ? await refusal(layout, key, precondition) : undefined;
+  if (no !== undefined) return no;
   const replaced = await inodeOf(path);
   try {
-    if (ifAbsent) {
-      if (!renameNoReplace(temporary, path)) return 'exists';
+    if (precondition?.kind === 'absent') {
+      if (!renameNoReplace(from, path)) return { kind: 'exists' };
     } else {
-      await fs.rename(temporary, path);
+      await fs.rename(from, path);
     }
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error;
@@ -99,7 +158,7 @@ async function place(
   reached('file-put.synced');
   // Only the metadata of the object that we replaced: another writer may have prepared its own meanwhile.
   if (replaced !== undefined) await dropMeta(layout, key, replaced);
-  return 'stored';
+  return undefined;
 }
 
 async function inodeOf(path: string): Promise<bigint | undefined> {
@@ -146,7 +205,13 @@ export async function getFile(
 }
 
 function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
-  return { key, sizeBytes: Number(stat.size), meta, modifiedMs: Number(stat.mtimeMs) };
+  return {
+    key,
+    tag: tagOf(stat, meta),
+    sizeBytes: Number(stat.size),
+    meta,
+    modifiedMs: Number(stat.mtimeMs),
+  };
 }
 
 async function openObject(layout: Layout, key: string): Promise<OpenObject | undefined> {

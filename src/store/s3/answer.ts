@@ -32,9 +32,17 @@ export function promised<T>(value: T | undefined, name: string): T {
   return value;
 }
 
+/** That of a multipart upload has the number of its parts behind a dash. */
+export const ETAG_OF_ONE_PUT = /^"?([0-9a-f]{32})"?$/;
+
 /** The ETag that S3 names for all that it has stored. */
 export function etagOf({ headers }: Answer): string {
   return promised(headers.etag, 'ETag');
+}
+
+/** An ETag as it names a state: headers have quotes around it, and some documents of Ceph RGW have none. */
+export function tagOf(etag: string): string {
+  return etag.replace(/^"(.*)"$/, '$1');
 }
 
 /** An element of an answer: what it holds by name. */

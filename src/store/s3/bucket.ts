@@ -7,6 +7,7 @@ import { refusalOf } from './answer.ts';
 import type { Keys } from './credentials.ts';
 import { keysOfVariables, newKeySource, placeOf, type Place } from './environment.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
+import { LateWrites } from './late.ts';
 import { signerFor, type Signer } from './signature.ts';
 import { openTransport, type Answer, type Transport, type TransportTuning } from './transport.ts';
 import { PATH_STYLE } from './url.ts';
@@ -39,6 +40,9 @@ export interface Bucket {
   readonly transport: Transport;
   readonly budgetMs: number;
   readonly onTry: OnTry | undefined;
+  /** What has been found out of the server. */
+  readonly server: ServerFacts;
+  readonly late: LateWrites;
   /** The keys that are valid now. */
   keys(): Promise<Keys>;
   /** Signs with what is valid now: there is a new one once the credentials have expired. */
@@ -49,6 +53,22 @@ export interface Bucket {
   /** Learns the time from an answer that refuses. */
   setClock(answer: Answer): void;
   close(): void;
+}
+
+export interface ServerFacts {
+  /**
+   * What it does with If-Match on a put. `read`: one that does not hold is refused, and one that does was not tried yet.
+   * `unread`: it is ignored, or refused even if it holds.
+   */
+  conditions: 'unknown' | 'read' | 'honoured' | 'unread';
+  /** Ceph RGW 16 honours an ETag without the quotes that belong to it, and refuses one with them. */
+  quotesTags: boolean;
+  /** If-Match on completions and copies: where it is not known to be honoured, a look comes first. */
+  otherConditions: 'honoured' | 'unread';
+  /** A copy may say which state of the source it means. */
+  sourceConditions: 'honoured' | 'unread';
+  /** Whether the ETag of an object that is not encrypted, and was put at once, is the md5 of its bytes. */
+  etags: 'md5' | 'other';
 }
 
 export interface BucketTuning extends TransportTuning {
@@ -81,6 +101,14 @@ export async function openBucket(
     transport,
     budgetMs,
     onTry,
+    server: {
+      conditions: place.isAws ? 'honoured' : 'unknown',
+      quotesTags: true,
+      otherConditions: place.isAws ? 'honoured' : 'unread',
+      sourceConditions: 'honoured',
+      etags: 'md5',
+    },
+    late: new LateWrites(),
     keys: () => keys(),
     signer: () => signer,
     renew: (expired) => {

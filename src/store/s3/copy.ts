@@ -1,11 +1,19 @@
-// Copies inside S3, without the bytes passing through here. Metadata goes along; a copy must never be visible
-// in part.
-import { StoreError, type ObjectHead, type PutOutcome } from '../contract/store.ts';
-import { promised, xmlOf } from './answer.ts';
+// Copies and promotions inside S3, without the bytes passing through here. Metadata goes along; a copy must never be
+// visible in part, nor be of another state of its source than the one that was found.
+import {
+  StoreError,
+  type ObjectHead,
+  type Precondition,
+  type PromoteOptions,
+  type PutOutcome,
+} from '../contract/store.ts';
+import { promised, tagOf, xmlOf } from './answer.ts';
 import { escapedPath, request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
 import { multipart, type StoredPart } from './multipart.ts';
-import { headObject } from './objects.ts';
+import { deleteObjects, headObject } from './objects.ts';
+import { conditionHeaders, outcomeAfter, refusalBy, unmet, UNHONOURED } from './outcome.ts';
+import { isUnmet } from './server.ts';
 
 export interface CopyLimits {
   /** CopyObject takes no larger object (5 GiB). */
@@ -16,6 +24,9 @@ export interface CopyLimits {
 
 const LIMITS: CopyLimits = { singleBytes: 5 * 2 ** 30, partBytes: 2 ** 30 };
 
+/** What stays is no reason to hold up a push. */
+const DELETE_BUDGET_MS = 5000;
+
 export interface Copy {
   readonly from: string;
   readonly to: string;
@@ -23,44 +34,162 @@ export interface Copy {
 }
 
 /** Copies one object; throws `missing` when it is not there. */
-export async function copyObject(
+export async function copyObject(bucket: Bucket, copy: Copy, limits: CopyLimits = LIMITS): Promise<void> {
+  await copyTo(bucket, copy, { precondition: { kind: 'any' } }, limits);
+}
+
+/**
+ * Copies, then deletes the source. As long as that is there, a copy that got no answer may still arrive: it is noted, and
+ * settled before the target is written again.
+ */
+export async function moveObject(
   bucket: Bucket,
   { from, to, signal }: Copy,
-  limits: CopyLimits = LIMITS,
-): Promise<void> {
-  const source = await headObject(bucket, from, { signal });
-  if (source === undefined) {
-    throw new StoreError('missing', `CopyObject ${bucket.url}/${from}: there is no such object to copy`);
+  { precondition = { kind: 'any' }, source }: Pick<PromoteOptions, 'precondition' | 'source'>,
+): Promise<PutOutcome> {
+  let isLost = false;
+  const noteLost = (): void => {
+    isLost = true;
+  };
+  let isDeleted = false;
+  try {
+    const outcome = await copyTo(bucket, { from, to, signal }, { precondition, noteLost, source });
+    if (outcome.kind !== 'stored') return outcome;
+    // Whoever may not delete keeps both; that is no reason to fail.
+    await deleteObjects(bucket, [from], { signal, budgetMs: DELETE_BUDGET_MS }).then(
+      () => (isDeleted = true),
+      () => signal?.throwIfAborted(),
+    );
+    return outcome;
+  } finally {
+    if (!isDeleted && (isLost || signal?.aborted === true))
+      bucket.late.note(to, { kind: 'promotion', from, precondition });
   }
-  const job = { bucket, from, to, source, copySource: copySource(bucket, from), signal };
-  await (source.sizeBytes <= limits.singleBytes ? copyWhole(job) : copyInParts(job, limits.partBytes));
 }
 
-interface CopyJob extends Copy {
-  readonly bucket: Bucket;
-  readonly source: ObjectHead;
-  readonly copySource: string;
+interface CopyHow {
+  readonly precondition: Precondition;
+  /** Told when a copy of the whole object got no answer. */
+  readonly noteLost?: () => void;
+  readonly source?: PromoteOptions['source'];
 }
+
+async function copyTo(
+  bucket: Bucket,
+  { from, to, signal }: Copy,
+  { precondition, noteLost = () => undefined, source: known }: CopyHow,
+  limits: CopyLimits = LIMITS,
+): Promise<PutOutcome> {
+  const isAtOnce = ({ sizeBytes, tag }: Pick<ObjectHead, 'sizeBytes' | 'tag'>): boolean =>
+    sizeBytes <= limits.singleBytes && !bucket.late.awaits(to, tag);
+  // A copy in parts must be told all metadata.
+  const source =
+    known !== undefined && isAtOnce(known)
+      ? { ...known, meta: { push: known.push } }
+      : await sourceOf(bucket, from, signal);
+  const options = { meta: source.meta, precondition, signal };
+  const job = { bucket, key: to, options, from, source, noteLost };
+  const isWhole = isAtOnce(source);
+  const copy = isWhole ? copyWhole : (one: CopyJob) => copyInParts(one, limits.partBytes);
+  for (;;) {
+    const { server } = bucket;
+    const isAsked = server.otherConditions === 'honoured';
+    const no = isAsked ? undefined : await unmet(job);
+    if (no !== undefined) return no;
+    const outcome = await copy({ ...job, condition: isAsked ? conditionHeaders(bucket, precondition) : {} });
+    if (outcome.kind === 'unhonoured') server.otherConditions = 'unread';
+    else if (outcome.kind === 'source-unhonoured') server.sourceConditions = 'unread';
+    else return outcome;
+  }
+}
+
+/** What a copy must know of what it copies. */
+type Source = Pick<ObjectHead, 'tag' | 'sizeBytes' | 'meta'>;
+
+async function sourceOf(bucket: Bucket, from: string, signal: AbortSignal | undefined): Promise<Source> {
+  const source = await headObject(bucket, from, { signal });
+  if (source !== undefined) return source;
+  throw new StoreError('missing', `CopyObject ${bucket.url}/${from}: there is no such object to copy`);
+}
+
+interface CopyJob {
+  readonly bucket: Bucket;
+  readonly key: string;
+  readonly options: {
+    readonly meta: ObjectHead['meta'];
+    readonly precondition: Precondition;
+    readonly signal: AbortSignal | undefined;
+  };
+  readonly from: string;
+  readonly source: Source;
+  readonly condition: Readonly<Record<string, string>>;
+  readonly noteLost: () => void;
+}
+
+/** The server refuses the state of the source that stands there. */
+const SOURCE_UNHONOURED = { kind: 'source-unhonoured' } as const;
+
+type Copied = PutOutcome | typeof UNHONOURED | typeof SOURCE_UNHONOURED;
 
 /** The header x-amz-copy-source is a URL path. */
-function copySource(bucket: Bucket, key: string): string {
-  return escapedPath(`${bucket.name}/${bucket.prefix}${key}`);
+function copySource({ bucket, from }: CopyJob): string {
+  return escapedPath(`${bucket.name}/${bucket.prefix}${from}`);
 }
 
-async function copyWhole(job: CopyJob): Promise<void> {
-  const { bucket, to, signal } = job;
-  const onFailure = async ({ lost }: Failure): Promise<PutOutcome | undefined> =>
-    lost ? outcomeOf(job) : undefined;
-  await request(bucket, { operation: 'CopyObject', key: to, signal, onFailure }, async (send) => {
-    const answer = await xmlOf(await send({ headers: { 'x-amz-copy-source': job.copySource } }));
-    return promised(answer.text('ETag'), 'ETag');
+/** A copy that is late must not find another object there. */
+function sourceHeaders(job: CopyJob): Record<string, string> {
+  const isAsked = job.bucket.server.sourceConditions === 'honoured' && job.source.tag !== '';
+  const which: Record<string, string> = isAsked
+    ? { 'x-amz-copy-source-if-match': `"${job.source.tag}"` }
+    : {};
+  return { 'x-amz-copy-source': copySource(job), ...which };
+}
+
+async function copyWhole(job: CopyJob): Promise<Copied> {
+  const { bucket, key, options } = job;
+  const onFailure = async (failure: Failure): Promise<Copied | undefined> => {
+    if (failure.lost) job.noteLost();
+    return outcomeOf(job, failure);
+  };
+  const ask = { operation: 'CopyObject' as const, key, signal: options.signal, onFailure };
+  return request(bucket, ask, async (send): Promise<Copied> => {
+    const answer = await xmlOf(await send({ headers: { ...sourceHeaders(job), ...job.condition } }));
+    return { kind: 'stored', tag: tagOf(promised(answer.text('ETag'), 'ETag')) };
   });
 }
 
-async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
-  const { bucket, to, source, signal } = job;
-  const onFailure = (): Promise<PutOutcome | undefined> => outcomeOf(job);
-  await multipart(bucket, { key: to, meta: source.meta, signal, onFailure }, async (uploadId) => {
+/** What a copy has done after all. */
+async function outcomeOf(job: CopyJob, failure: Failure): Promise<Copied | undefined> {
+  const { bucket, key, from, source, options } = job;
+  const isRefused = isUnmet(failure) || failure.status === 501;
+  if (!isRefused && !failure.lost) return undefined;
+  const look = isRefused ? { signal: options.signal } : { signal: options.signal, budgetMs: 0 };
+  try {
+    const there = await headObject(bucket, key, look);
+    if (there !== undefined && isCopyOf(source, there)) return { kind: 'stored', tag: there.tag };
+    // Has the source changed or gone? Then the answer stands.
+    if (!isRefused || (await headObject(bucket, from, look))?.tag !== source.tag) return undefined;
+    const no = refusalBy(options.precondition, there);
+    if (no !== undefined) return no;
+    return Object.keys(job.condition).length > 0 ? UNHONOURED : SOURCE_UNHONOURED;
+  } catch (error) {
+    if (isRefused) throw error;
+    options.signal?.throwIfAborted();
+    return undefined;
+  }
+}
+
+function isCopyOf(source: Source, there: ObjectHead): boolean {
+  return there.meta['push'] === source.meta['push'] && there.sizeBytes === source.sizeBytes;
+}
+
+async function copyInParts(job: CopyJob, partBytes: number): Promise<Copied> {
+  const { bucket, key, source, condition, options } = job;
+  const { meta, signal } = options;
+  const onFailure = async (failure: Failure): Promise<PutOutcome | typeof UNHONOURED | undefined> =>
+    outcomeAfter(job)(failure);
+  const upload = { key, meta, signal, condition, onFailure, beforeEnd: async () => undefined };
+  return multipart(bucket, upload, async (uploadId) => {
     const copied: StoredPart[] = [];
     for (let first = 0; first < source.sizeBytes; first += partBytes) {
       const last = Math.min(first + partBytes, source.sizeBytes) - 1;
@@ -68,11 +197,11 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
       const call = {
         query: { partNumber: String(number), uploadId },
         headers: {
-          'x-amz-copy-source': job.copySource,
+          'x-amz-copy-source': copySource(job),
           'x-amz-copy-source-range': `bytes=${first}-${last}`,
         },
       };
-      const ask = { operation: 'UploadPartCopy' as const, key: to, signal };
+      const ask = { operation: 'UploadPartCopy' as const, key, signal };
       const etag = await request(bucket, ask, async (send) => {
         const answer = await xmlOf(await send(call));
         return promised(answer.text('ETag'), 'ETag');
@@ -81,12 +210,4 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<void> {
     }
     return copied;
   });
-}
-
-/** A copy whose answer was lost, or is not one of S3, has taken place when it is there. */
-async function outcomeOf({ bucket, to, source, signal }: CopyJob): Promise<PutOutcome | undefined> {
-  const there = await headObject(bucket, to, { signal, budgetMs: 0 }).catch(() => undefined);
-  return there?.meta['push'] === source.meta['push'] && there?.sizeBytes === source.sizeBytes
-    ? 'stored'
-    : undefined;
 }

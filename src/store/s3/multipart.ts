@@ -1,23 +1,34 @@
 // Multipart uploads: one is begun, filled by the caller, completed. On every way out but success it is aborted, so that
 // no parts are left behind to be paid for; those that a killed process has left, the sweep finds.
 import { reached } from '../../native/failpoint.ts';
-import type { IsMine, ObjectMeta, PutOptions, PutOutcome } from '../contract/store.ts';
-import { drained, promised, xmlOf, type Xml } from './answer.ts';
+import { md5Of } from '../../model/md5.ts';
+import {
+  StoreError,
+  type IsMine,
+  type ObjectMeta,
+  type PutOptions,
+  type PutOutcome,
+} from '../contract/store.ts';
+import { drained, ETAG_OF_ONE_PUT, promised, tagOf, xmlOf, type Xml } from './answer.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
 import { relativeKey } from './objects.ts';
+import type { UNHONOURED } from './outcome.ts';
 
 /** An abort must not hold up the end of the run; what it leaves, the sweep finds. */
 const ABORT_BUDGET_MS = 5000;
 
-/** The condition of a write that must replace nothing. */
-export const ONLY_CREATE = { 'if-none-match': '*' };
-
-export interface MultipartJob extends Pick<PutOptions, 'meta' | 'ifAbsent' | 'signal'> {
+export interface MultipartJob extends Pick<PutOptions, 'meta' | 'signal'> {
   readonly key: string;
+  /** Of the completion: its condition, where the server honours it. */
+  readonly condition: Readonly<Record<string, string>>;
+  /** Awaited when all parts are there: an outcome ends the upload instead of its completion. */
+  readonly beforeEnd: () => Promise<PutOutcome | undefined>;
   /** What a completion that failed has done after all; undefined when that is not known, or nothing. */
-  readonly onFailure: (failure: Failure) => Promise<PutOutcome | undefined>;
+  readonly onFailure: (failure: Failure) => Promise<Completed | undefined>;
 }
+
+type Completed = PutOutcome | typeof UNHONOURED;
 
 export interface StoredPart {
   /** From 1 on. */
@@ -25,20 +36,42 @@ export interface StoredPart {
   readonly etag: string;
 }
 
-/** Makes one object of the parts that `fill` has stored, in the order in which it returns them. */
+/**
+ * Makes one object of the parts that `fill` has stored, in the order in which it returns them. A completion that is late
+ * finds its upload gone: it has been completed, or it is aborted before the key is written again.
+ */
 export async function multipart(
   bucket: Bucket,
   job: MultipartJob,
   fill: (uploadId: string) => Promise<readonly StoredPart[]>,
 ): Promise<PutOutcome> {
   const uploadId = await begin(bucket, job);
-  let outcome: PutOutcome | undefined;
+  let isCompleted = false;
   try {
-    outcome = await complete(bucket, job, uploadId, await fill(uploadId));
+    const parts = await fill(uploadId);
+    refuseAwaited(bucket, job.key, parts);
+    const before = await job.beforeEnd();
+    if (before !== undefined) return before;
+    let outcome = await complete(bucket, job, uploadId, parts);
+    // What is to be replaced stands there: it was looked at just now.
+    if (outcome.kind === 'unhonoured')
+      outcome = await complete(bucket, { ...job, condition: {} }, uploadId, parts);
+    isCompleted = outcome.kind === 'stored';
+    return outcome.kind === 'unhonoured' ? { kind: 'replaced-meanwhile' } : outcome;
   } finally {
-    if (outcome !== 'stored') await abort(bucket, job.key, uploadId);
+    if (!isCompleted) await giveUp(bucket, job.key, uploadId);
   }
-  return outcome;
+}
+
+/** An object with this very ETag would be replaced by a put that is still under way, if it arrives. */
+function refuseAwaited(bucket: Bucket, key: string, parts: readonly StoredPart[]): void {
+  const digests = parts.map(({ etag }) => ETAG_OF_ONE_PUT.exec(etag)?.[1] ?? '');
+  const tag = `${md5Of(Buffer.from(digests.join(''), 'hex'))}-${parts.length}`;
+  if (!bucket.late.awaits(key, tag)) return;
+  throw new StoreError(
+    'transient',
+    `CompleteMultipartUpload ${bucket.url}/${key}: an earlier put of it that got no answer may still arrive`,
+  );
 }
 
 /** How S3 is told what is stored with an object. */
@@ -57,20 +90,19 @@ async function begin(bucket: Bucket, { key, meta, signal }: MultipartJob): Promi
 
 async function complete(
   bucket: Bucket,
-  { key, ifAbsent, signal, onFailure }: MultipartJob,
+  { key, condition, signal, onFailure }: MultipartJob,
   uploadId: string,
   parts: readonly StoredPart[],
-): Promise<PutOutcome> {
-  const headers = { 'content-type': 'application/xml', ...(ifAbsent === true ? ONLY_CREATE : {}) };
+): Promise<Completed> {
+  const headers = { 'content-type': 'application/xml', ...condition };
   const call = { query: { uploadId }, headers, body: Buffer.from(documentOf(parts)) };
   const ask = { operation: 'CompleteMultipartUpload' as const, key, signal, onFailure };
-  return request(bucket, ask, async (send): Promise<PutOutcome> => {
+  return request(bucket, ask, async (send): Promise<Completed> => {
     reached('s3.before-complete');
     const answer = await xmlOf(await send(call));
     reached('s3.after-complete');
     // Ceph RGW leaves it empty when two uploads of one key are completed at once: nobody knows yet whose it is.
-    promised(answer.text('ETag'), 'ETag');
-    return 'stored';
+    return { kind: 'stored', tag: tagOf(promised(answer.text('ETag'), 'ETag')) };
   });
 }
 
@@ -91,11 +123,31 @@ function escapedXml(text: string): string {
 }
 
 /** The error that led here is the one to report. */
-async function abort(bucket: Bucket, key: string, uploadId: string): Promise<void> {
-  const ask = { operation: 'AbortMultipartUpload' as const, key, budgetMs: ABORT_BUDGET_MS };
-  await request(bucket, ask, async (send) => drained(await send({ query: { uploadId } }))).catch(
-    () => undefined,
-  );
+async function giveUp(bucket: Bucket, key: string, uploadId: string): Promise<void> {
+  try {
+    await abortUpload(bucket, { key, uploadId, budgetMs: ABORT_BUDGET_MS });
+  } catch {
+    bucket.late.note(key, { kind: 'upload', uploadId });
+  }
+}
+
+/** Ends an upload; one that is gone is no error. */
+export async function abortUpload(
+  bucket: Bucket,
+  {
+    uploadId,
+    ...of
+  }: {
+    readonly uploadId: string;
+    readonly key: string;
+    readonly signal?: AbortSignal | undefined;
+    readonly budgetMs?: number;
+  },
+): Promise<void> {
+  const onFailure = async ({ status }: Failure): Promise<void | 'gone'> =>
+    status === 404 ? 'gone' : undefined;
+  const ask = { operation: 'AbortMultipartUpload' as const, ...of, onFailure };
+  await request(bucket, ask, async (send) => drained(await send({ query: { uploadId } })));
 }
 
 /**

@@ -11,7 +11,7 @@ import {
   type ListedObject,
   type ObjectHead,
 } from '../contract/store.ts';
-import { drained, NotFromS3, promised, xmlOf, type Xml } from './answer.ts';
+import { drained, ETAG_OF_ONE_PUT, NotFromS3, promised, tagOf, xmlOf, type Xml } from './answer.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
 import type { Answer } from './transport.ts';
@@ -20,7 +20,7 @@ import type { Answer } from './transport.ts';
 export async function headObject(
   bucket: Bucket,
   key: string,
-  options: { readonly signal?: AbortSignal; readonly budgetMs?: number } = {},
+  options: { readonly signal?: AbortSignal | undefined; readonly budgetMs?: number } = {},
 ): Promise<ObjectHead | undefined> {
   const ask = { operation: 'HeadObject' as const, key, ...options, onFailure: absent };
   const found = await request(bucket, ask, async (send) => {
@@ -58,11 +58,12 @@ export async function getObject(
 
 const META = 'x-amz-meta-';
 
-function described(headers: IncomingHttpHeaders): Pick<ObjectHead, 'meta' | 'modifiedMs'> {
+function described(headers: IncomingHttpHeaders): Pick<ObjectHead, 'tag' | 'meta' | 'modifiedMs'> {
   const meta = Object.entries(headers)
     .filter(([name]) => name.startsWith(META))
     .map(([name, value]) => [name.slice(META.length), String(value)] as const);
-  return { meta: Object.fromEntries(meta), modifiedMs: instantOf(headers['last-modified']) };
+  const modifiedMs = instantOf(headers['last-modified']);
+  return { tag: tagOf(headers.etag ?? ''), meta: Object.fromEntries(meta), modifiedMs };
 }
 
 /** A header has an HTTP date, a listing an ISO one. */
@@ -113,9 +114,6 @@ async function* wholeBody({ answer, lengthBytes, what, signal }: Reading): Async
   }
   signal?.throwIfAborted();
 }
-
-/** That of a multipart upload has the number of its parts behind a dash. */
-const ETAG_OF_ONE_PUT = /^"?([0-9a-f]{32})"?$/;
 
 /** All objects below a prefix, in byte order, 1,000 a page. */
 export async function* listObjects(
@@ -185,16 +183,23 @@ const DELETED_AT_ONCE = 4;
 export async function deleteObjects(
   bucket: Bucket,
   keys: readonly string[],
-  signal?: AbortSignal,
+  options: DeleteOptions = {},
 ): Promise<void> {
-  await forEachAtOnce(keys, DELETED_AT_ONCE, (key) => deleteObject(bucket, key, signal));
+  await forEachAtOnce(keys, DELETED_AT_ONCE, (key) => deleteObject(bucket, key, options));
 }
 
-async function deleteObject(bucket: Bucket, key: string, signal: AbortSignal | undefined): Promise<void> {
+interface DeleteOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Of each request, instead of the bucket's. */
+  readonly budgetMs?: number;
+}
+
+async function deleteObject(bucket: Bucket, key: string, { signal, budgetMs }: DeleteOptions): Promise<void> {
   // Some servers answer 404 where S3 says 204.
   const onFailure = async (failure: Failure): Promise<'gone' | undefined> =>
     failure.status === 404 && failure.code !== 'NoSuchBucket' ? 'gone' : undefined;
-  await request(bucket, { operation: 'DeleteObject', key, signal, onFailure }, async (send) => {
+  const ask = { operation: 'DeleteObject' as const, key, signal, budgetMs, onFailure };
+  await request(bucket, ask, async (send) => {
     const answer = await send();
     await drained(answer);
     if (answer.status === 204) return;

@@ -1,25 +1,24 @@
-// Writing to S3. Small bodies are one PutObject, larger ones a multipart upload. If an answer was lost, or is not one
-// of S3, the push id in the object's metadata tells what took place: a write is never reported as failed when it was
-// done, nor as ours when it was another's.
+// Writing to S3. Small bodies are one PutObject, larger ones a multipart upload. No write that is late undoes a newer one:
+// one that replaces something carries a condition, or is an upload.
+import type { IncomingHttpHeaders } from 'node:http';
+import { md5Of } from '../../model/md5.ts';
 import { linkSignals } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
 import type { PutOptions, PutOutcome } from '../contract/store.ts';
-import { drained, etagOf } from './answer.ts';
+import { drained, etagOf, tagOf } from './answer.ts';
 import { type Bucket, request } from './bucket.ts';
-import type { Failure } from './failure.ts';
-import { metaHeaders, multipart, ONLY_CREATE, type StoredPart } from './multipart.ts';
-import { headObject } from './objects.ts';
+import { checkIntact } from './intact.ts';
+import { metaHeaders, multipart, type StoredPart } from './multipart.ts';
+import { conditionHeaders, outcomeAfter, unmet, type UNHONOURED, type Write } from './outcome.ts';
+import { readsConditions } from './server.ts';
+import { settle } from './settle.ts';
 import type { Answer } from './transport.ts';
 
 const OCTETS = { 'content-type': 'application/octet-stream' };
 /** Each part in flight is in memory. */
 const PARTS_AT_ONCE = 2;
 
-interface PutJob {
-  readonly bucket: Bucket;
-  readonly key: string;
-  readonly options: PutOptions;
-}
+type PutJob = Write & { readonly options: PutOptions };
 
 /** Makes one object visible, whole or not at all. */
 export async function putObject(
@@ -29,9 +28,13 @@ export async function putObject(
   options: PutOptions,
 ): Promise<PutOutcome> {
   const job = { bucket, key, options };
-  if (body instanceof Uint8Array) return putBytes(job, body);
+  if (body instanceof Uint8Array) {
+    await settle(bucket, key, options.signal);
+    return putBytes(job, body);
+  }
   const chunks = body[Symbol.asyncIterator]();
   try {
+    await settle(bucket, key, options.signal);
     const first = await chunks.next();
     if (first.done === true) return await putBytes(job, new Uint8Array(0));
     // One part is sent when the body has ended without an error: a file that changed while it was read says so at
@@ -46,22 +49,75 @@ export async function putObject(
 
 async function putBytes(job: PutJob, body: Uint8Array): Promise<PutOutcome> {
   const { bucket, key, options } = job;
-  const { meta, ifAbsent, signal } = options;
-  const headers = {
-    ...OCTETS,
-    ...metaHeaders(meta),
-    ...(ifAbsent === true ? ONLY_CREATE : {}),
+  // A put that is late and waits for the very ETag that this one would get: an upload gets another.
+  if (bucket.late.of(key).length > 0 && bucket.late.awaits(key, options.md5 ?? md5Of(body)))
+    return putInOnePart(job, body);
+  if (options.precondition?.kind === 'is') return replaceBytes(job, body, options.precondition.tag);
+  const outcome = await putAtOnce(job, body, outcomeAfter(job));
+  return outcome.kind === 'unhonoured' ? { kind: 'exists' } : outcome;
+}
+
+function putInOnePart(job: PutJob, body: Uint8Array): Promise<PutOutcome> {
+  // What was given as bytes is not given back.
+  return putParts({ ...job, options: { ...job.options, release: undefined } }, numbered([body]));
+}
+
+/**
+ * One that is late must not undo a newer one. Under a condition that the server honours it cannot. Otherwise it is sent
+ * as the one part of an upload: that is a name of its own, and gone once it is completed.
+ */
+async function replaceBytes(job: PutJob, body: Uint8Array, tag: string): Promise<PutOutcome> {
+  const { bucket, key, options } = job;
+  if (tag === '' || !(await readsConditions(bucket, options.signal))) return putInOnePart(job, body);
+  const isQuoted = bucket.server.quotesTags;
+  let isOver = false;
+  const settleFailure = outcomeAfter(job);
+  try {
+    const outcome = await putAtOnce(job, body, (failure) => {
+      if (failure.lost) bucket.late.notePut(key, tag);
+      return settleFailure(failure);
+    });
+    isOver = true;
+    if (outcome.kind !== 'unhonoured') {
+      if (outcome.kind === 'stored') bucket.server.conditions = 'honoured';
+      return outcome;
+    }
+    if (isQuoted && bucket.server.conditions !== 'honoured') {
+      bucket.server.quotesTags = false;
+      return await replaceBytes(job, body, tag);
+    }
+    bucket.server.conditions = 'unread';
+    return await putInOnePart(job, body);
+  } finally {
+    // It was given up while it was under way.
+    if (!isOver && options.signal?.aborted === true) bucket.late.notePut(key, tag);
+  }
+}
+
+async function putAtOnce(
+  { bucket, key, options }: PutJob,
+  body: Uint8Array,
+  onFailure: ReturnType<typeof outcomeAfter>,
+): Promise<PutOutcome | typeof UNHONOURED> {
+  const { meta, precondition, signal } = options;
+  const call = {
+    headers: { ...OCTETS, ...metaHeaders(meta), ...conditionHeaders(bucket, precondition) },
+    body,
   };
-  const ask = { operation: 'PutObject' as const, key, signal, onFailure: outcomeAfter(job) };
-  return request(bucket, ask, async (send): Promise<PutOutcome> => {
+  const ask = { operation: 'PutObject' as const, key, signal, onFailure };
+  let headers: IncomingHttpHeaders = {};
+  const outcome = await request(bucket, ask, async (send): Promise<PutOutcome> => {
     reached('s3.before-put');
-    const answer = await send({ headers, body });
+    const answer = await send(call);
     reached('s3.after-put');
     await drained(answer);
-    etagOf(answer);
+    const tag = tagOf(etagOf(answer));
+    headers = answer.headers;
     options.onSent?.(body.byteLength);
-    return 'stored';
+    return { kind: 'stored', tag };
   });
+  if (outcome.kind === 'stored') await checkIntact(bucket, { key, body, options, headers });
+  return outcome;
 }
 
 interface NumberedPart {
@@ -72,20 +128,31 @@ interface NumberedPart {
 
 type Parts = AsyncIterator<NumberedPart, undefined>;
 
-async function* numbered(head: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): Parts {
+async function* numbered(head: readonly Uint8Array[], rest?: AsyncIterator<Uint8Array>): Parts {
   let number = 0;
   for (const bytes of head) yield { number: (number += 1), bytes };
+  if (rest === undefined) return;
   for (let next = await rest.next(); next.done !== true; next = await rest.next())
     yield { number: (number += 1), bytes: next.value };
 }
 
 async function putParts(job: PutJob, parts: Parts): Promise<PutOutcome> {
   const { bucket, key, options } = job;
+  const { meta, precondition, signal } = options;
+  const isAsked = precondition?.kind !== 'is' || bucket.server.conditions === 'honoured';
+  const isHonoured = precondition?.kind !== 'is' || bucket.server.otherConditions === 'honoured';
   // Ceph RGW ignores If-None-Match when an upload is completed: look first, it is better than nothing.
-  if (options.ifAbsent === true && (await headObject(bucket, key, options)) !== undefined) return 'exists';
-  return multipart(bucket, { ...options, key, onFailure: outcomeAfter(job) }, (uploadId) =>
-    sendParts(job, uploadId, parts),
-  );
+  const taken = precondition?.kind === 'absent' ? await unmet(job) : undefined;
+  if (taken !== undefined) return taken;
+  const upload = {
+    key,
+    meta,
+    signal,
+    condition: isAsked ? conditionHeaders(bucket, precondition) : {},
+    beforeEnd: async () => (isHonoured ? undefined : unmet(job)),
+    onFailure: outcomeAfter(job),
+  };
+  return multipart(bucket, upload, (uploadId) => sendParts(job, uploadId, parts));
 }
 
 /** The first failure stops the other part that is under way: on a slow link that would take minutes. */
@@ -131,30 +198,4 @@ async function sendPart(
     options.onSent?.(bytes.byteLength);
     return answer;
   });
-}
-
-/**
- * Asks what a failed write has done after all; undefined when that is not known, or nothing. Another push's object is
- * the answer to a create-only put, whatever has failed: the key is taken. Ceph RGW replaces an object although the put
- * that completes an upload is create-only, and then answers the loser's next tries with 500 for as long as it is asked.
- */
-function outcomeAfter({ bucket, key, options }: PutJob) {
-  const { meta, ifAbsent, signal } = options;
-  return async (failure: Failure): Promise<PutOutcome | undefined> => {
-    const isTaken = failure.status === 412;
-    // Without a push id nobody can tell whose object it is.
-    if (isTaken && meta['push'] === undefined) return 'exists';
-    if (!isTaken && !failure.lost && failure.code !== 'NoSuchUpload') return undefined;
-    try {
-      const there = await headObject(bucket, key, isTaken ? { signal } : { signal, budgetMs: 0 });
-      const push = there?.meta['push'];
-      if (push !== undefined && push === meta['push']) return 'stored';
-      if (push !== undefined && ifAbsent === true) return 'exists';
-    } catch (error) {
-      // In an outage the look fails as the write did: the write is tried again and its error tells more.
-      if (isTaken) throw error;
-      signal?.throwIfAborted();
-    }
-    return isTaken ? 'exists' : undefined;
-  };
 }

@@ -1,13 +1,16 @@
 // The driver for Amazon S3 and servers that speak its protocol: one file for each thing it does, joined here.
 import type { StoreSettings } from '../../model/format/settings.ts';
+import { prepareMd5 } from '../../model/md5.ts';
 import type { Share } from '../../model/shares.ts';
 import type { Connections } from '../contract/driver.ts';
 import type { OnTry, Store } from '../contract/store.ts';
 import { accessOf, type Bucket, openBucket } from './bucket.ts';
-import { copyObject } from './copy.ts';
+import { copyObject, moveObject } from './copy.ts';
 import { sweepUploads } from './multipart.ts';
 import { deleteObjects, getObject, headObject, listFolders, listObjects } from './objects.ts';
 import { putObject } from './put.ts';
+import { readsConditions } from './server.ts';
+import { settle } from './settle.ts';
 
 /**
  * Opens `s3://bucket/prefix`. Endpoint, region, profile and credentials come from the AWS environment and
@@ -19,18 +22,28 @@ export async function openS3Store(
   budgetMs: number,
   tuning: S3Tuning = {},
 ): Promise<Store> {
+  // Of this program of its own (build.mjs).
+  await prepareMd5();
   const bucket = await bucketOf(settings, budgetMs, tuning);
   return {
     url: bucket.url,
     createsAtomically: bucket.place.isAws,
     listsByPage: true,
+    replacesAtomically: (signal) => readsConditions(bucket, signal),
     put: (key, body, options) => putObject(bucket, key, body, options),
     get: (key, options = {}) => getObject(bucket, key, options),
     head: (key, signal) => headObject(bucket, key, { signal }),
     list: (prefix, signal) => listObjects(bucket, prefix, signal),
     folders: (prefix, signal) => listFolders(bucket, prefix, signal),
-    delete: (keys, signal) => deleteObjects(bucket, keys, signal),
-    copy: (from, to, signal) => copyObject(bucket, { from, to, signal }),
+    delete: (keys, signal) => deleteObjects(bucket, keys, { signal }),
+    copy: async (from, to, signal) => {
+      await settle(bucket, to, signal);
+      await copyObject(bucket, { from, to, signal });
+    },
+    promote: async (from, to, { precondition, source, signal } = {}) => {
+      await settle(bucket, to, signal);
+      return moveObject(bucket, { from, to, signal }, { precondition, source });
+    },
     sweep: (prefix, mine, signal) => sweepUploads(bucket, prefix, mine, signal),
     confirm: async () => undefined,
     access: () => accessOf(bucket),

@@ -227,14 +227,14 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     });
     const ran = await run('gather', stored, dir);
     expect(ran.status).toBe(0);
-    expect(ran.stderr).toContain('index 3 leaves 1 partial (--with-partials), 2 older copies');
+    expect(ran.stderr).toContain('index 3 leaves 1 staged (--with-partials), 2 older copies');
     expect(filesBelow(dir)).toEqual(['3/r.dat']);
     await run('gather', stored, dir, '--with-partials');
     expect(filesBelow(dir)).toEqual(['3/r.dat', '3/r.dat.partial-2']);
     expect(fs.readFileSync(path.join(dir, '3/r.dat.partial-2'), 'utf8')).toBe('cut off');
   });
 
-  it('says of a done index what an earlier attempt left half-written and nobody wrote again, and is not complete', async () => {
+  it('names with --incomplete what an earlier attempt left half-written and nobody wrote again', async () => {
     const scope = { taskName: 't', index: '3' };
     const cut = (name: string): StoredFile => {
       const key = partialKey(name, scope, { attempt: 1, n: 0 }, false);
@@ -245,13 +245,14 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     stored.record({ ...first, partials: [cut('r.dat'), cut('log')] });
     const left = [{ path: 'r.dat', why: 'only what attempt 1 left is stored' }];
     const whole = result(stored, '3', 'whole.dat', Buffer.from('whole'));
-    stored.record({ index: '3', attempt: 2, seq: 2, kind: 'done', results: [whole], left });
-    const ran = await run('gather', stored, dir);
+    stored.record({ index: '3', attempt: 2, seq: 2, kind: 'failed', status: 74, results: [whole], left });
+    expect(await run('gather', stored, dir)).toMatchObject({ status: 1 });
+    expect(filesBelow(dir)).toEqual([]);
+    const ran = await run('gather', stored, dir, '--incomplete');
     expect(ran.status).toBe(1);
     expect(ran.stderr).toContain('index 3: r.dat is not stored whole: only what attempt 1 left is stored');
-    expect(ran.stderr).toContain('index 3 leaves 2 partial (--with-partials)');
-    expect(await run('gather', stored, dir, '--exclude', 'r.dat')).toMatchObject({ status: 0 });
-    await run('gather', stored, dir, '--with-partials');
+    expect(ran.stderr).toContain('index 3 leaves 2 staged (--with-partials)');
+    await run('gather', stored, dir, '--incomplete', '--with-partials');
     expect(filesBelow(dir)).toEqual(['3/log.partial-1', '3/r.dat.partial-1', '3/whole.dat']);
   });
 

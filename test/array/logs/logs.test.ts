@@ -106,9 +106,10 @@ it('capture logs --follow prints what comes until the attempt has ended, each by
 
 it('capture logs --follow waits for the first output of an attempt that runs', async () => {
   const task = run(apart(), 'until [ -e go ]; do sleep 0.05; done; echo one');
-  await until(() => readFound(place.store).some((key) => key.includes('started.json')), 'the claim');
+  // It also says so while there is something of the other stream only: what capture itself says.
+  await until(() => readFound(place.store).some((key) => key.includes('.stderr.')), 'a segment of stderr');
   const following = place.capture(['logs', place.store, '3', '--follow', '--stream', 'stdout']);
-  await following.says('attempt 1 has stored no output yet');
+  await following.says('attempt 1 has stored no stdout yet');
   fs.writeFileSync(place.at('go'), '');
   expect(await task.status).toBe(0);
   expect(await following.status).toBe(0);

@@ -26,7 +26,7 @@ describe.each(STORE_KINDS)('capture ls of %s', (kind) => {
     expect(objects.filter((line) => !line.startsWith('record'))).toEqual([
       'result out/t.log.3.zst',
       'result r.dat.3',
-      'half-written x.dat.3.partial-2',
+      'staged x.dat.3.partial-2',
       'older r.dat.3.~1~',
       'checkpoint k.chk.t.3.2-2',
       'checkpoint md.log.t.3.2-2.1.zst',

@@ -257,7 +257,7 @@ describe.each(STORE_KINDS)('one index of %s', (kind) => {
       'MD5 SIZE ATTEMPT RESULT',
       'd41d8cd98f00b204e9800998ecf8427e 1.5 KiB 1 out/\\x07r.dat',
       '',
-      'MD5 SIZE ATTEMPT HALF-WRITTEN RESULT',
+      'MD5 SIZE ATTEMPT STAGED RESULT',
       'd41d8cd98f00b204e9800998ecf8427e 700 B 1 r.dat',
       '',
       'not stored: late.dat: no room',

@@ -61,6 +61,20 @@ describe.each(STORE_KINDS)('capture verify of %s', (kind) => {
     expect(await verify('--array', '2-9')).toMatchObject({ status: 0 });
   });
 
+  it('names what is not stored of an index whose objects are all whole', async () => {
+    const next = new Pushing(stored, '5', 2);
+    const left = [{ path: 'a.dat', why: 'only what attempt 1 left is stored' }];
+    next.record(3, 'failed', { status: 74, results: [await next.result('r.dat', 'whole')], left });
+    const ran = await verify('--array', '5');
+    expect(ran.status).toBe(1);
+    expect(ran.stdout.split('\n')).toEqual([
+      'index 5: a.dat is not stored: only what attempt 1 left is stored',
+      expect.stringMatching(/^1 index, 1 object, \d+ B: all whole; 1 file never stored$/),
+      '',
+    ]);
+    expect(JSON.parse((await verify('--array', '5', '--json')).stdout)).toMatchObject({ left });
+  });
+
   it('with --fast sees what is gone, cut short or replaced', async () => {
     await stored.store.delete(['r.dat.0']);
     stored.put('out/t.log.0.zst', 'no frame');

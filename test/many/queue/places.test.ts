@@ -84,7 +84,10 @@ describe('--prepare', () => {
   });
 
   it('begins only when it may, and stands still while it is held', async () => {
-    const one = submission({ prepare: `echo $$ >${dir}/pid.new; mv ${dir}/pid.new ${dir}/pid; sleep 600` });
+    // Without `exec`, a stop that meets the new process between vfork(2) and execve(2) leaves the shell in D, and not in T.
+    const one = submission({
+      prepare: `echo $$ >${dir}/pid.new; mv ${dir}/pid.new ${dir}/pid; exec sleep 600`,
+    });
     mayBegin = false;
     expect(prepared.ask(one).kind).toBe('under-way');
     expect(prepared.isUnderWay()).toBe(false);

@@ -59,6 +59,8 @@ interface Bench {
   readonly held: Held;
   readonly slots: FakeSlot[];
   readonly kept: number[];
+  /** Numbers of tasks whose sidecars say that a further attempt would end the same way. */
+  readonly inVain: Set<number>;
   readonly messages: string[];
   readonly over: Promise<void>;
 }
@@ -79,6 +81,7 @@ function bench(submissions: readonly (readonly [Partial<Submission>, readonly nu
     broker.submit(submission({ memoryBytes: GIB, ...changes }), indices);
   const slots: FakeSlot[] = [];
   const kept: number[] = [];
+  const inVain = new Set<number>();
   const messages: string[] = [];
   const say = (message: string): void => void messages.push(message);
   const log = { debug: say, info: say, warn: say, error: say } as unknown as Log;
@@ -101,6 +104,7 @@ function bench(submissions: readonly (readonly [Partial<Submission>, readonly nu
         return [`/scratch/${number}.failed`];
       },
       isUnsaved: () => false,
+      isInVain: (number) => inVain.has(number),
       setAside: (number) => `/scratch/${number}.unsaved-1`,
       workdirOf: (number) => `/scratch/${number}`,
       logOf: (number) => `/scratch/${number}.log`,
@@ -121,7 +125,7 @@ function bench(submissions: readonly (readonly [Partial<Submission>, readonly nu
     now: () => ({ availableBytes: 15 * GIB, psiFullPercent: 0, load: 0 }),
   };
   const runner = new Runner({ source, machine, jobs: Infinity, maxLoad: undefined, log, lookEveryMs: 5 });
-  open = { broker, board, source, held, slots, kept, messages, over: runner.run() };
+  open = { broker, board, source, held, slots, kept, inVain, messages, over: runner.run() };
   return open;
 }
 
@@ -181,6 +185,17 @@ it('tells the queue how each ended', async () => {
   await until(() => queue.failed.length === 1, 'it has failed');
   expect(queue.failed[0]?.reason).toMatch(/^failed with exit status 3; kept on .*: \/scratch\/6\.failed$/);
   expect(here.kept).toContain(6);
+});
+
+it('tries nothing again that would end the same way', async () => {
+  const here = bench([[{ retries: 3 }, [0]]]);
+  await here.board.look();
+  await until(() => here.slots.length === 1, 'it runs');
+  here.inVain.add(here.slots[0]?.task.number ?? 0);
+  here.slots[0]?.finish('failed', 74);
+  const queue = here.broker.queue('melt');
+  await until(() => queue.failed.length === 1, 'it has failed');
+  expect(queue.failed[0]?.reason).toContain('(exit status 74), and a retry would end the same way; kept on ');
 });
 
 it('tells what ended while the queue was away when it is back', async () => {

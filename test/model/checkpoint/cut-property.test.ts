@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  closesLost,
   cutGivenUp,
   cutTaken,
   memberClosed,
@@ -59,6 +60,9 @@ interface Kind {
   ) => boolean;
 }
 
+/** Every file that there is stands in the same round; if it was closed for the last time, nobody can know. */
+const inOneRound = (files: ReadonlyMap<string, Stand>): boolean =>
+  new Set([...files.values()].map(({ round }) => round)).size === 1;
 /** Every file that there is stands at the end of the same round. */
 const ofOneRound: Kind['isWhole'] = (files, filesOf) => {
   const rounds = [...files.values()].map(({ round }) => round);
@@ -118,11 +122,67 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-/**
- * Dated groups have no rounds that could be known: a pause inside of them cannot be told from their end. Nor can one
- * before a file of the very first round, if another file was written twice by then.
- */
-const mayPause = ({ name }: Kind): boolean => name !== 'dated groups' && name !== 'one of them twice';
+/** Checkpoints of many files: the first round looks like several. */
+const PARTS: readonly Kind[] = [['.x'], ['.x', '.y']].map((endings) => ({
+  name: `parts with ${endings.length} files each, numbered`,
+  pattern: 'r*',
+  filesOf: (): readonly string[] => [1, 2, 3, 4, 5].flatMap((n) => endings.map((ending) => `r${n}${ending}`)),
+  isWhole: (...set: Parameters<Kind['isWhole']>): boolean => ofOneRound(...set) && ofWholeRounds(...set),
+}));
+
+/** Programs that close a file more often than others do, in the order of the names. */
+const IRREGULAR: readonly Kind[] = [
+  ...[2, 3].map((times) => ({
+    name: `each ${times} times`,
+    pattern: 'x',
+    exact: ['a', 'b'],
+    filesOf: (): readonly string[] => ['a', 'b'].flatMap((path) => Array.from({ length: times }, () => path)),
+    isWhole: ofOneRound,
+  })),
+  { name: 'two', pattern: 'x', exact: ['a', 'b'], filesOf: () => ['a', 'b'], isWhole: inOneRound },
+  {
+    name: 'three',
+    pattern: 'x',
+    exact: ['a', 'b', 'c'],
+    filesOf: () => ['a', 'b', 'c'],
+    isWhole: inOneRound,
+  },
+  {
+    name: 'in any order',
+    pattern: 'x',
+    exact: ['a', 'b'],
+    filesOf: (n) => ((n * n * 5) % 7 < 3 ? ['a', 'b'] : ['b', 'a']),
+    isWhole: ofOneRound,
+  },
+  {
+    name: 'a first round that is shorter',
+    pattern: 'x',
+    exact: ['a', 'b'],
+    filesOf: (n) => (n === 0 ? ['a', 'b'] : ['a', 'a', 'b']),
+    isWhole: ofOneRound,
+  },
+  {
+    name: 'with the backup of each',
+    pattern: 'x',
+    exact: ['a', 'b', 'a.bak', 'b.bak'],
+    filesOf: (n) => (n === 0 ? ['a', 'b'] : ['a.bak', 'a', 'b.bak', 'b']),
+    isWhole: inOneRound,
+  },
+  {
+    name: 'one that comes later',
+    pattern: 'x',
+    exact: ['a', 'b', 'c'],
+    filesOf: (n) => (n < 3 ? ['a', 'b'] : ['a', 'b', 'c']),
+    isWhole: inOneRound,
+  },
+  {
+    name: 'one that comes now and then',
+    pattern: 'x',
+    exact: ['a', 'b', 'c'],
+    filesOf: (n) => (n % 4 === 3 ? ['a', 'b', 'c'] : ['a', 'b']),
+    isWhole: inOneRound,
+  },
+];
 
 interface Times {
   /** Between the closes of one round. */
@@ -135,10 +195,10 @@ interface Times {
   readonly calm?: number;
 }
 
-const taskOf = ({ gapsMs, restsMs, pausesMs, calm = 0 }: Times): fc.Arbitrary<Task> =>
+const taskOf = ({ gapsMs, restsMs, pausesMs, calm = 0 }: Times, kinds = KINDS): fc.Arbitrary<Task> =>
   fc
     .record({
-      kind: fc.constantFrom(...KINDS),
+      kind: fc.constantFrom(...kinds),
       gapMs: fc.constantFrom(...gapsMs),
       restMs: fc.constantFrom(...restsMs),
       writeMs: fc.constantFrom(1, 4, 50),
@@ -152,11 +212,10 @@ const taskOf = ({ gapsMs, restsMs, pausesMs, calm = 0 }: Times): fc.Arbitrary<Ta
     .map(({ kind, gapMs, restMs, writeMs, rounds, pauses, doubtful }): Task => {
       const writes: Write[] = [];
       let nowMs = 1000;
-      const gap = mayPause(kind) ? gapMs : Math.min(gapMs, 900);
       for (let round = 0; round < rounds; round += 1) {
         kind.filesOf(round).forEach((path, at) => {
-          if (at > 0) nowMs += gap;
-          const pause = mayPause(kind) ? pauses.find((one) => one.at === writes.length)?.forMs : undefined;
+          if (at > 0) nowMs += gapMs;
+          const pause = pauses.find((one) => one.at === writes.length)?.forMs;
           const pauseMs = at > 0 ? (pause ?? 0) : 0;
           nowMs += pauseMs;
           const closeMs = nowMs + writeMs;
@@ -187,8 +246,6 @@ interface Cut {
 
 interface Run {
   readonly cuts: readonly Cut[];
-  /** When the files as they stood were whole for the first time. */
-  readonly firstWholeMs: number;
   /** For how long a close has waited for the commit of a set at most; but for pauses of a known round. */
   readonly longestWaitMs: number;
 }
@@ -199,23 +256,43 @@ interface Losses {
   readonly forMs: number;
 }
 
+/** From when on the sidecar listens, and when it loses events. */
+interface Sight {
+  readonly fromMs?: number;
+  readonly lostMs?: number;
+}
+
+/** Some of its closes come twice. */
+const doubled = (one: Task, at: ReadonlySet<number>, gapMs: number): Task => ({
+  ...one,
+  writes: one.writes.flatMap((write, n) => {
+    const { closeMs } = write;
+    if (!at.has(n)) return [write];
+    const next = one.writes[n + 1]?.openMs ?? Infinity;
+    const againMs = Math.min(closeMs + gapMs, next - 1);
+    return againMs <= closeMs
+      ? [write]
+      : [write, { ...write, openMs: closeMs, closeMs: againMs, pauseMs: 0 }];
+  }),
+});
+
 /** The task, and a sidecar that looks after each close and when its one timer says so. `sendMs` is what a push takes. */
 function watched(
   { writes, pattern, exact, inUnits, isWhole }: Task,
   sendMs: number,
-  losses: Losses = { times: 0, forMs: 0 },
+  { times = 0, forMs = 0, fromMs = 0, lostMs = Infinity }: Partial<Losses> & Sight = {},
 ): Run {
   const rotationOf = compileRotation(pattern);
   let state: CutState = newCut(
     { settleMs: SETTLE_MS, byLast: false, rotationOf },
-    { members: exact, complete: exact.length > 0, inUnits, inMidst: false },
+    { members: exact, complete: exact.length > 0, inUnits, inMidst: fromMs > 0 },
   );
   const files = new Map<string, Stand & { readonly closeMs: number; readonly doubtful: boolean }>();
   const cuts: Cut[] = [];
-  let firstWholeMs = Infinity;
   let longestWaitMs = 0;
   let busyUntilMs = 0;
   let lost = 0;
+  let isLost = false;
   const isOpen = (nowMs: number): boolean => writes.some((one) => one.openMs <= nowMs && nowMs < one.closeMs);
 
   const pausedBetween = (fromMs: number, untilMs: number): number =>
@@ -235,10 +312,10 @@ function watched(
     if (isOpen(nowMs)) return nowMs + 250;
     const { proof, without } = what;
     const before = state;
-    if (proof === 'instant' && lost < losses.times) {
+    if (proof === 'instant' && lost < times) {
       lost += 1;
       state = cutGivenUp(cutTaken(state, proof, nowMs), state);
-      busyUntilMs = nowMs + losses.forMs;
+      busyUntilMs = nowMs + forMs;
       return busyUntilMs;
     }
     lost = 0;
@@ -249,8 +326,8 @@ function watched(
     cuts.push({ atMs: nowMs, proof, isWhole: isWhole(stands), doubtful, isMid });
     busyUntilMs = nowMs + Math.max(1, sendMs);
     // A proven set that is younger than the bound is not superseded: then no tries were made before.
-    const sinceMs = Math.max(before.staleSinceMs ?? nowMs, before.provenCutMs + losses.times * losses.forMs);
-    const pausedMs = before.rounds.confirmed ? pausedBetween(sinceMs, nowMs) : 0;
+    const sinceMs = Math.max(before.staleSinceMs ?? nowMs, before.provenCutMs + times * forMs);
+    const pausedMs = before.rounds.phase === 'known' ? pausedBetween(sinceMs, nowMs) : 0;
     longestWaitMs = Math.max(longestWaitMs, nowMs + sendMs - sinceMs - pausedMs);
     return busyUntilMs;
   };
@@ -271,13 +348,16 @@ function watched(
         closeMs: nowMs,
         doubtful,
       });
-      state = memberClosed(state, { path, how: 'close', atMs: nowMs, isLast: false });
-      if (isWhole(files) && (inUnits ? round > 0 : true)) firstWholeMs = Math.min(firstWholeMs, nowMs);
+      if (nowMs > fromMs) state = memberClosed(state, { path, how: 'close', atMs: nowMs, isLast: false });
+      if (nowMs > lostMs && !isLost) {
+        isLost = true;
+        state = closesLost(state, nowMs);
+      }
     }
     wakeMs = look(nowMs);
     if (wakeMs <= nowMs) throw new Error(`the timer is set for ${wakeMs}, and it is ${nowMs} already`);
   }
-  return { cuts, firstWholeMs, longestWaitMs };
+  return { cuts, longestWaitMs };
 }
 
 const recorded = (cuts: readonly Cut[]): readonly Generation[] =>
@@ -292,14 +372,85 @@ const recorded = (cuts: readonly Cut[]): readonly Generation[] =>
   }));
 
 describe('whatever a task writes', () => {
-  it('no proven set is mixed or torn once there has been a whole one', () => {
+  const isMixedProven = ({ proof, isWhole }: Cut): boolean => proof !== 'instant' && !isWhole;
+
+  it('no proven set is mixed or torn', () => {
     fc.assert(
       fc.property(task, fc.constantFrom(0, 30, 3000), (one, sendMs) => {
-        const { cuts, firstWholeMs } = watched(one, sendMs);
-        const proven = cuts.filter(({ proof, atMs }) => proof !== 'instant' && atMs >= firstWholeMs);
-        expect(proven.filter(({ isWhole }) => !isWhole)).toEqual([]);
+        expect(watched(one, sendMs).cuts.filter(isMixedProven)).toEqual([]);
       }),
       { numRuns: 3000 },
+    );
+  });
+
+  it('no proven set lacks numbered parts of a checkpoint', () => {
+    const times = { gapsMs: [5, 900, 3000], restsMs: [10, 2500, 15_000], pausesMs: [2500, 14_000] };
+    fc.assert(
+      fc.property(taskOf(times, PARTS), (one) => {
+        expect(watched(one, 0).cuts.filter(isMixedProven)).toEqual([]);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  describe('and however often it closes a file', () => {
+    const times = { gapsMs: [5, 200, 900, 3000], restsMs: [10, 400, 2500, 15_000], pausesMs: [2500, 14_000] };
+    const irregular = taskOf(times, IRREGULAR);
+    // Where both the order and the closes vary, anything may look like anything.
+    const ordered = taskOf(
+      times,
+      IRREGULAR.filter(({ name }) => name !== 'in any order'),
+    );
+    const twice = fc.uniqueArray(fc.nat(40), { maxLength: 6 });
+
+    it('no proven set is mixed', () => {
+      fc.assert(
+        fc.property(ordered, twice, fc.constantFrom(1, 30, 200), (one, at, gapMs) => {
+          const { cuts } = watched(doubled({ ...one, isWhole: inOneRound }, new Set(at), gapMs), 0);
+          expect(cuts.filter(isMixedProven)).toEqual([]);
+        }),
+        { numRuns: 3000 },
+      );
+    });
+
+    it('none is taken before the last close of a file that is always closed as often', () => {
+      fc.assert(
+        fc.property(irregular, (one) => {
+          expect(watched(one, 0).cuts.filter(isMixedProven)).toEqual([]);
+        }),
+        { numRuns: 2000 },
+      );
+    });
+
+    it('none is mixed if nobody saw where it began, or events were lost', () => {
+      const plain = taskOf(
+        times,
+        KINDS.filter(({ exact }) => exact !== undefined),
+      );
+      const sight = fc.record({ fromMs: fc.integer({ min: 1, max: 60_000 }), lostMs: fc.nat(60_000) });
+      fc.assert(
+        fc.property(plain, sight, fc.boolean(), (one, { fromMs, lostMs }, isLate) => {
+          expect(watched(one, 0, isLate ? { fromMs } : { lostMs }).cuts.filter(isMixedProven)).toEqual([]);
+        }),
+        { numRuns: 3000 },
+      );
+    });
+  });
+
+  it('each round from the third on has a proven set if the order is always the same, with longer pauses between', () => {
+    const plain = taskOf(
+      { gapsMs: [5, 200, 900, 3000], restsMs: [3000, 15_000], pausesMs: [1] },
+      KINDS.filter(({ name }) => /named files$|of a glob$/.test(name) && !name.startsWith('one')),
+    );
+    fc.assert(
+      fc.property(plain, (one) => {
+        const ends = new Map(one.writes.map(({ round, closeMs }) => [round, closeMs]));
+        const cuts = new Set(
+          watched(one, 0).cuts.flatMap(({ proof, atMs }) => (proof === 'round' ? [atMs] : [])),
+        );
+        expect([...ends].filter(([round, atMs]) => round >= 2 && !cuts.has(atMs))).toEqual([]);
+      }),
+      { numRuns: 1000 },
     );
   });
 
@@ -365,7 +516,7 @@ describe('whatever a task writes', () => {
         const rules = { settleMs: SETTLE_MS, byLast: false, rotationOf: compileRotation('*') };
         const open = newCut(rules, { members: [], complete: false, inUnits: false, inMidst: false });
         const before = memberClosed(open, { path: 'a', how: 'close', atMs: 0, isLast: false });
-        const state = cutGivenUp(cutTaken(before, 'rest', SETTLE_MS), before);
+        const state = cutGivenUp(cutTaken(before, 'round', SETTLE_MS), before);
         const what = plan(state, { nowMs: lostMs, sendMs: 0, tried: true });
         expect(what.kind === 'cut' || (what.kind === 'wait' && (what.untilMs ?? Infinity) <= BOUND_MS)).toBe(
           true,

@@ -36,6 +36,16 @@ function closed(state: CutState, path: string, atMs: number, more: Partial<Membe
   return memberClosed(state, { path, how: 'close', atMs, isLast: path.endsWith('last'), ...more });
 }
 
+/** Three rounds of a and b until `untilMs`, all in sets: from now on the order is known. */
+function known(untilMs: number): CutState {
+  let state = exact('a', 'b');
+  for (const at of [5, 3, 1]) {
+    state = closed(closed(state, 'a', untilMs - at), 'b', untilMs - at + 1);
+    state = cutTaken(state, at === 1 ? 'round' : 'instant', untilMs - at + 1);
+  }
+  return state;
+}
+
 const planned = (state: CutState, nowMs: number, sendMs = 0, tried = false): Plan =>
   plan(state, { nowMs, sendMs, tried });
 
@@ -55,23 +65,22 @@ describe('a set of checkpoint files', () => {
     expect(proof(cutGivenUp(taken, state), 1)).toBe('single');
   });
 
-  it('is complete at the end of a round', () => {
+  it('is proven at the end of a round whose order is known', () => {
+    const half = closed(known(10), 'a', 1000);
+    expect(proof(half, 5000)).toBe('wait 10010');
+    expect(proof(closed(half, 'b', 2000), 2000)).toBe('round');
+  });
+
+  it('is taken as it is as soon as all files were closed, while no order is known', () => {
     const half = closed(exact('a', 'b'), 'a', 1);
     expect(proof(half, 5000)).toBe('wait 7001');
-    expect(proof(closed(half, 'b', 2), 2)).toBe('round');
+    expect(proof(closed(half, 'b', 2), 2)).toBe('instant');
   });
 
-  it('is complete after a pause when no rounds are known', () => {
+  it('is taken as it is after a pause, while others may follow that nobody knows yet; a pause proves nothing', () => {
     const state = closed(opened(), 'a.chk', 1000);
-    expect(proof(state, 2999)).toBe('rest 3000');
-    expect(proof(state, 3000)).toBe('rest');
-  });
-
-  it('is not complete after a pause in the middle of a known round', () => {
-    const whole = closed(closed(exact('a', 'b'), 'a', 1), 'b', 2);
-    const half = closed(cutTaken(whole, 'round', 2), 'a', 1000);
-    expect(proof(half, 9000)).toBe('wait 10002');
-    expect(proof(closed(half, 'b', 9000), 9000)).toBe('round');
+    expect(proof(state, 2999)).toBe('wait 3000');
+    expect(proof(state, 3000)).toBe('instant');
   });
 
   it('is complete only by its last file when one is named', () => {
@@ -92,18 +101,32 @@ describe('a set of checkpoint files', () => {
     expect(closed(next, '1/props', 3).afterLast).toBe('1/props');
   });
 
-  it('is complete when the program says so, unless a known round says otherwise', () => {
-    expect(proof(programSaid(closed(opened(), 'a.chk', 1)), 1)).toBe('said');
-    expect(proof(programSaid(closed(exact('a', 'b'), 'a', 1)), 1)).toBe('wait 7001');
-    expect(proof(closed(programSaid(closed(opened(), 'a.chk', 1)), 'b.chk', 2), 2)).toBe('rest 2002');
+  it('holds the directory that its last file has ended, and not the next one, which may have begun by then', () => {
+    const state = closed(opened({ byLast: true, pattern: '*/**', inUnits: true }), '1/last', 1);
+    expect(planned(state, 1)).toEqual({ kind: 'cut', proof: 'named', without: new Set() });
+    const begun = closed(state, '2/U', 2);
+    expect(begun.afterLast).toBeUndefined();
+    expect(planned(begun, 2)).toEqual({ kind: 'cut', proof: 'named', without: new Set(['2']) });
+    // What the cut leaves out waits for its own.
+    expect(cutTaken(begun, 'named', 2).staleSinceMs).toBe(2);
+    expect(proof(cutTaken(begun, 'named', 2), 3)).toMatch(/^wait/);
   });
 
-  it('is complete neither by rounds nor by a pause after lost events, until two rounds in a row were alike', () => {
-    const lost = closesLost(closed(exact('a', 'b'), 'a', 1), 2);
-    expect(proof(closed(lost, 'b', 3), 7000)).toBe('wait 7001');
-    const once = closed(closed(lost, 'a', 5000), 'b', 5001);
-    expect(proof(once, 7000)).toBe('wait 7001');
-    expect(proof(closed(closed(once, 'a', 9000), 'b', 9001), 9001)).toBe('round');
+  it('is complete when the program says so, unless a known round says otherwise', () => {
+    expect(proof(programSaid(closed(opened(), 'a.chk', 1)), 1)).toBe('said');
+    expect(proof(programSaid(closed(known(10), 'a', 11)), 11)).toBe('wait 10010');
+    expect(proof(closed(programSaid(closed(opened(), 'a.chk', 1)), 'b.chk', 2), 2)).toBe('wait 2002');
+  });
+
+  it('is not proven by rounds after lost events', () => {
+    const lost = closesLost(closed(known(10), 'a', 11), 12);
+    const next = closed(closed(closed(lost, 'b', 13), 'a', 14), 'b', 15);
+    expect(proof(next, 15)).toBe('wait 10010');
+  });
+
+  it('whose files did not hold is tried again as it was, if nothing was closed since', () => {
+    const whole = closed(closed(known(10), 'a', 11), 'b', 12);
+    expect(proof(cutGivenUp(cutTaken(whole, 'round', 12), whole), 13)).toBe('round');
   });
 });
 
@@ -131,8 +154,6 @@ describe('the bound', () => {
     const whole = closed(half, 'b', 1001);
     expect(planned(whole, 1001, 0, true)).toEqual({ kind: 'wait', untilMs: 8000 });
     expect(planned(whole, 8000, 0, true).kind).toBe('cut');
-    const rested = closed(opened(), 'a.chk', 0);
-    expect(planned(rested, 3000, 0, true)).toEqual({ kind: 'wait', untilMs: 7000 });
   });
 
   it('needs no timer while all is covered', () => {
@@ -143,15 +164,6 @@ describe('the bound', () => {
   it('counts from the oldest close that no cut covers, also when a cut did not hold', () => {
     const taken = cutTaken(half, 'instant', 11_000);
     expect(proof(cutGivenUp(closed(taken, 'a', 11_500), half), 11_500)).toBe('instant');
-    // What has not come by the bound is not waited for.
-    expect(proof(closed(taken, 'a', 11_500), 11_500)).toBe('rest 13500');
-  });
-
-  it('has to pass before a name that never comes is not waited for any longer', () => {
-    const early = closed(cutTaken(half, 'instant', 8000), 'a', 8500);
-    expect(proof(early, 8500)).toBe('wait 15500');
-    const late = closed(cutTaken(early, 'instant', 15_500), 'a', 15_600);
-    expect(proof(late, 15_600)).toBe('round');
   });
 
   it('has passed when what was closed waits for longer', () => {
@@ -164,50 +176,50 @@ describe('the bound', () => {
 });
 
 describe('a task that stops in the middle of a known round', () => {
-  /** Two whole rounds, the files of which come `gapMs` apart, and the first file of a third one, at 100 s. */
-  const third = (gapMs: number, restMs: number): CutState => {
+  /** Three whole rounds, the files of which come `gapMs` apart, and the first file of a fourth one, at 1,000 s. */
+  const fourth = (gapMs: number, restMs: number): CutState => {
     let state = exact('a', 'b', 'c');
     const round = gapMs * 2 + restMs;
-    for (const startMs of [100_000 - round * 2, 100_000 - round])
+    for (const startMs of [3, 2, 1].map((n) => 1_000_000 - round * n))
       for (const [at, path] of ['a', 'b', 'c'].entries()) {
         state = closed(state, path, startMs + at * gapMs);
         if (path === 'c') state = cutTaken(state, 'round', startMs + at * gapMs);
       }
-    return closed(state, 'a', 100_000);
+    return closed(state, 'a', 1_000_000);
   };
-  const stopped = third(100, 60_000);
+  const stopped = fourth(100, 60_000);
 
   it('has no cut of an instant before it goes on', () => {
-    expect(proof(stopped, 106_999)).toBe('wait 107000');
-    expect(proof(stopped, 107_000)).toBe('wait undefined');
+    expect(proof(stopped, 1_006_999)).toBe('wait 1007000');
+    expect(proof(stopped, 1_007_000)).toBe('wait undefined');
     expect(proof(stopped, 9_000_000)).toBe('wait undefined');
   });
 
   it('has one as soon as it goes on after less than the bound, for then it writes slowly', () => {
-    expect(proof(closed(stopped, 'b', 108_000), 108_000)).toBe('instant');
+    expect(proof(closed(stopped, 'b', 1_008_000), 1_008_000)).toBe('instant');
   });
 
   it('is given as long as the bound from when it goes on after more than that', () => {
-    const resumed = closed(stopped, 'b', 160_000);
-    expect(proof(resumed, 160_000)).toBe('wait 167000');
-    expect(proof(closed(resumed, 'c', 160_100), 160_100)).toBe('round');
+    const resumed = closed(stopped, 'b', 1_060_000);
+    expect(proof(resumed, 1_060_000)).toBe('wait 1067000');
+    expect(proof(closed(resumed, 'c', 1_060_100), 1_060_100)).toBe('round');
   });
 
   it('is not what writes slowly at all times', () => {
-    expect(proof(closed(third(4000, 60_000), 'b', 104_000), 107_000)).toBe('instant');
+    expect(proof(closed(fourth(4000, 60_000), 'b', 1_004_000), 1_007_000)).toBe('instant');
   });
 
   it('is not known when each file may be a checkpoint of its own, as far from the next as any other', () => {
-    expect(proof(third(60_000, 60_000), 107_000)).toBe('instant');
-    expect(proof(third(40_000, 60_000), 107_000)).toBe('instant');
+    expect(proof(fourth(60_000, 60_000), 1_007_000)).toBe('instant');
+    expect(proof(fourth(40_000, 60_000), 1_007_000)).toBe('instant');
   });
 
   it('is not known when events were lost', () => {
-    expect(proof(closesLost(stopped, 107_000), 107_000)).toBe('instant');
+    expect(proof(closesLost(stopped, 1_007_000), 1_007_000)).toBe('instant');
   });
 
   it('has a cut of an instant when it writes its files in another order, for then no round is known', () => {
-    expect(proof(closed(stopped, 'a', 160_000), 160_000)).toBe('instant');
+    expect(proof(closed(stopped, 'a', 1_060_000), 1_060_000)).toBe('instant');
   });
 });
 
@@ -262,20 +274,19 @@ describe('directories that rotate', () => {
 });
 
 describe('what there is at the end of a task that failed', () => {
-  const whole = closed(closed(exact('a', 'b'), 'a', 1), 'b', 2);
-
   it.each([
-    ['is proven at the end of a round', whole, 'proven'],
-    ['is incomplete in the middle of one', closed(cutTaken(whole, 'round', 2), 'a', 3), 'incomplete'],
+    ['is proven at the end of a round', closed(closed(known(2), 'a', 3), 'b', 4), 'round'],
+    ['is incomplete in the middle of one', closed(known(2), 'a', 3), 'incomplete'],
+    ['is incomplete if only some of the files were closed', closed(exact('a', 'b'), 'a', 3), 'incomplete'],
     ['is an instant when nothing is known', closed(opened(), 'a.chk', 99_999), 'instant'],
-    ['is what was proven, when nothing was closed since', cutTaken(whole, 'round', 2), 'proven'],
+    ['is what was proven, when nothing was closed since', known(2), 'round'],
   ])('%s', (_, state, expected) => {
     expect(worthAtEnd(state, 100_000, 0)).toBe(expected);
   });
 
   it('is incomplete rather than of an instant while a proven set is younger than the bound', () => {
-    const taken = cutTaken(closed(opened(), 'a.chk', 0), 'rest', 2000);
-    const state = closed(taken, 'b.chk', 11_000);
+    const taken = cutTaken(closed(opened(), 'a.chk', 0), 'said', 2000);
+    const state = closed(taken, 'a.chk', 11_000);
     expect([worthAtEnd(state, 11_999, 0), worthAtEnd(state, 12_000, 0)]).toEqual(['incomplete', 'instant']);
   });
 });

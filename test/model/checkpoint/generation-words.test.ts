@@ -19,9 +19,9 @@ describe('a committed set', () => {
 
   it('counts companions that are declared apart from results that ride with it', () => {
     const beside = (marks: object) => ({ path: 'x', size: 0, mode: 0, segments: [], ...marks });
-    const companions = [beside({}), beside({ result: true }), beside({ result: true, closed: true })];
+    const companions = [beside({}), beside({ result: true })];
     expect(committedLine(set(1, { companions }))).toBe(
-      'checkpoint 3-1 is safe (2 files, 1 companion, 1 open result, 1 waiting result, 2.0 MiB)',
+      'checkpoint 3-1 is safe (2 files, 1 companion, 1 open result, 2.0 MiB)',
     );
     expect(committedLine(set(1, { members: [], companions: companions.slice(0, 1) }))).toBe(
       'checkpoint 3-1 is safe (1 companion, 0 B)',
@@ -36,7 +36,7 @@ describe('a committed set', () => {
 
   it.each<[string, Partial<Generation>]>([
     [
-      'checkpoint 3-1 is stored, and not proven yet: a process of the task had just ended (2 files, 2.0 MiB)',
+      'checkpoint 3-1 is stored, and not proven yet: a dying process may have closed a file of it (2 files, 2.0 MiB)',
       { unproven: true },
     ],
     ['checkpoint 3-1 is stored and may be half-written (2 files, 2.0 MiB)', { suspect: true }],

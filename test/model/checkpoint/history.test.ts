@@ -83,6 +83,24 @@ describe('the union of earlier attempts', () => {
     expect(namesOf(unionOf([before, pruned, after], undefined).generations)).toEqual(['4-1', '1-2']);
   });
 
+  it('does not revive a set that a later attempt has deleted, and keeps what was committed after that had read', () => {
+    // The last set of the first attempt is of a process that went on after the second one had begun.
+    const earlier = record(1, { generations: [generation(1, 3), generation(1, 2), generation(1, 1)] });
+    const later = record(2, { generations: [generation(2, 1), generation(1, 2)], dropped: ['1-1'] });
+    const { generations, dropped } = unionOf([earlier, later], undefined);
+    expect(namesOf(generations)).toEqual(['2-1', '1-3', '1-2']);
+    expect(dropped).toEqual(['1-1']);
+  });
+
+  it('names a deleted set as long as a record names it, and believes only its own run', () => {
+    const earlier = record(1, { generations: [generation(1, 2)] });
+    const other = record(2, { runId: 'other', dropped: ['1-2'] });
+    const later = record(3, { generations: [generation(1, 2)], dropped: ['1-1'] });
+    const { generations, dropped } = unionOf([earlier, other, later], undefined);
+    expect(namesOf(generations)).toEqual(['1-2']);
+    expect(dropped).toEqual([]);
+  });
+
   it('begins anew after a record that says that all before it is removed, of any run', () => {
     const before = record(1, { results: [file('a', 1)], generations: [generation(1, 1)], kept: { a: 2 } });
     const other = record(2, { runId: 'other', results: [file('b', 2)], generations: [generation(2, 1)] });

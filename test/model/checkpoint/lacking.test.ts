@@ -1,14 +1,15 @@
 // What a resume loses of results, out of records alone.
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   behindOf,
+  holds,
   lackingAfter,
   leftOf,
   namesOf,
   stillLacking,
   withPartials,
 } from '../../../src/model/checkpoint/lacking.ts';
-import type { Generation } from '../../../src/model/format/records.ts';
+import type { Behind, Generation, Lacking, StoredFile } from '../../../src/model/format/records.ts';
 
 const generation = (facts: Partial<Generation>): Generation => ({
   attempt: 2,
@@ -19,19 +20,19 @@ const generation = (facts: Partial<Generation>): Generation => ({
   ...facts,
 });
 
+/** A state of a result that a set was ahead of: the n-th, written at that ns, of so many bytes. */
+const state = (path: string, open: boolean, n = 1): Behind => ({ path, open, size: n, mtimeNs: `${n}` });
+
 it('a set is not ahead of what it brings back as a companion', () => {
   const companions = [{ path: 'log', size: 1, mode: 0o644, segments: [] }];
-  const behind = ['log', 'traj'].map((path) => ({ path, open: true }));
+  const behind = ['log', 'traj'].map((path) => state(path, true));
   expect(behindOf(generation({ behind, companions })).map(({ path }) => path)).toEqual(['traj']);
   expect(behindOf(generation({}))).toEqual([]);
 });
 
 it('what was lost once stays lost in every set after it', () => {
   const lacking = [{ path: 'traj', open: true, attempt: 1 }];
-  const lost = [
-    { path: 'traj', open: false },
-    { path: 'frame', open: false },
-  ];
+  const lost = [state('traj', false), state('frame', false)];
   expect(lackingAfter(generation({ lacking }), lost)).toEqual([
     ...lacking,
     { path: 'frame', open: false, attempt: 2 },
@@ -40,7 +41,7 @@ it('what was lost once stays lost in every set after it', () => {
 
 it('of a result that lacked a closed file, and then one that was open, the open one counts', () => {
   const lacking = [{ path: 'traj', open: false, attempt: 1 }];
-  expect(lackingAfter(generation({ lacking }), [{ path: 'traj', open: true }])).toEqual([
+  expect(lackingAfter(generation({ lacking }), [state('traj', true)])).toEqual([
     { path: 'traj', open: true, attempt: 2 },
   ]);
 });
@@ -70,18 +71,90 @@ it('names those that are many by their first ten', () => {
   expect(namesOf(many)).toBe('f0 (open), f1, f2, f3, f4, f5, f6, f7, f8, f9, 2 more');
 });
 
-it('what a death left stands beside what it was of, and no other attempt’s', () => {
-  const lacking = ['traj', 'frame'].map((path) => ({ path, open: path === 'traj', attempt: 2 }));
-  const partial = (path: string, attempt: number): { path: string; attempt: number; key: string } => ({
-    path,
-    attempt,
-    key: `${path}.0.partial-${attempt}`,
+describe('a stored object holds a state that a set of attempt 2 was ahead of', () => {
+  it.each([
+    ['that very state', 2, '10', true],
+    ['one that the same attempt closed later', 2, '11', true],
+    ['not one that the same attempt closed before', 2, '9', false],
+    ['one of a later attempt, whatever its clock said', 3, '1', true],
+    ['not one of an earlier attempt, whatever its clock said', 1, '99', false],
+  ])('when it is %s', (_, attempt, mtimeNs, expected) => {
+    expect(holds({ attempt, mtimeNs }, state('r', false, 10), 2)).toBe(expected);
   });
-  const found = withPartials(lacking, [partial('traj', 2), partial('traj', 3), partial('frame', 1)]);
-  expect(namesOf(found)).toBe('traj (open): traj.0.partial-2, frame');
-  expect(found.map((one) => leftOf(one).why)).toEqual([
-    'what attempt 2 had written to it is only in traj.0.partial-2: it was still open when that one ended',
-    'what attempt 2 had written to it is lost: it was not stored yet when that one ended',
-  ]);
-  expect(withPartials(found, [])).toEqual(found);
+
+  it('to the nanosecond, which no number holds', () => {
+    const behind = { ...state('r', false), mtimeNs: '1700000000000000001' };
+    expect(holds({ attempt: 2, mtimeNs: '1700000000000000000' }, behind, 2)).toBe(false);
+  });
+});
+
+describe('what an attempt left beside a result’s name', () => {
+  const staged = (
+    path: string,
+    attempt: number,
+    n = 1,
+    key = `${path}.0.partial-${attempt}`,
+  ): StoredFile => ({
+    path,
+    kind: 'file',
+    key,
+    push: key,
+    attempt,
+    md5: '0'.repeat(32),
+    size: n,
+    compressed: false,
+    mtimeNs: `${n}`,
+    mode: 0o644,
+    suspect: true,
+  });
+  const lacks = (path: string, open = false): Lacking => ({ path, open, attempt: 2 });
+  /** The first is what the set was ahead of, the second came later. */
+  const [first, second] = [staged('r', 2, 1, 'r.0.partial-2'), staged('r', 2, 2, 'r.0.partial-2.~1~')];
+  const followed = [{ ...state('r', false, 1), followed: true }];
+  const whole = { ...lacks('r'), key: first.key, whole: true };
+
+  it('stands beside what it was of, and no other attempt’s', () => {
+    const lost = [state('traj', true), state('frame', false)];
+    const partials = [staged('traj', 2), staged('traj', 3), staged('frame', 1)];
+    const found = withPartials([lacks('traj', true), lacks('frame')], lost, { partials, isProof: true });
+    expect(namesOf(found)).toBe('traj (open): traj.0.partial-2, frame');
+    expect(found.map((one) => leftOf(one).why)).toEqual([
+      'what attempt 2 had written to it is only in traj.0.partial-2: it was still open when that one ended',
+      'what attempt 2 had written to it is lost: it was not stored yet when that one ended',
+    ]);
+    expect(withPartials(found, lost, { partials: [], isProof: true })).toEqual(found);
+  });
+
+  it('is whole when it is the very state that a good set has followed', () => {
+    expect(withPartials([lacks('r')], followed, { partials: [first], isProof: true })).toEqual([whole]);
+  });
+
+  it.each<[string, readonly Behind[], boolean]>([
+    ['somebody may have died before the set', followed, false],
+    ['the set did not follow it', [state('r', false, 1)], true],
+    ['it is of another size', [{ ...state('r', false, 1), size: 2, followed: true }], true],
+    ['it was written at another time', [{ ...state('r', false, 1), mtimeNs: '2', followed: true }], true],
+  ])('is not known to be whole when %s', (_, lost, isProof) => {
+    expect(withPartials([lacks('r')], lost, { partials: [first], isProof })).toEqual([
+      { ...lacks('r'), key: first.key },
+    ]);
+  });
+
+  it('is of two states the one that the set has followed, in whatever order they are found', () => {
+    for (const partials of [
+      [first, second],
+      [second, first],
+    ])
+      expect(withPartials([lacks('r')], followed, { partials, isProof: true })).toEqual([whole]);
+  });
+
+  it('is of two states that no good set has followed the newest', () => {
+    expect(withPartials([lacks('r')], followed, { partials: [first, second], isProof: false })).toEqual([
+      { ...lacks('r'), key: second.key },
+    ]);
+  });
+
+  it('stays what an earlier resume has found', () => {
+    expect(withPartials([whole], followed, { partials: [second], isProof: true })).toEqual([whole]);
+  });
 });

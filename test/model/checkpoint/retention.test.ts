@@ -33,6 +33,19 @@ function generation(number: number, keys: readonly string[], marks: Partial<Gene
 }
 
 describe('kept generations', () => {
+  it.each([
+    { keep: 1, expected: [5, 4] },
+    { keep: 3, expected: [5, 4, 3, 1] },
+    { keep: 60, expected: [5, 4, 3, 2, 1] },
+  ])(
+    'of an instant fill up what is left of $keep once a good one follows: $expected',
+    ({ keep, expected }) => {
+      const instant = { instant: true };
+      const all = [5, 4, 3, 2, 1].map((n) => generation(n, [`a.${n}`], n === 4 || n === 1 ? {} : instant));
+      expect(keptGenerations(all, keep, () => true).map((one) => one.generation)).toEqual(expected);
+    },
+  );
+
   const all = [3, 2, 1].map((number) => generation(number, [`a.${number}`]));
   const kept = (keep: number, ...proven: readonly number[]): readonly number[] =>
     keptGenerations(all, keep, ({ generation: number }) => proven.includes(number)).map(
@@ -69,6 +82,7 @@ describe('a death that comes to light later', () => {
   const end = fc.record({
     afterMs: fc.integer({ min: 0, max: 15_000 }),
     killed: fc.boolean(),
+    asked: fc.boolean(),
   });
 
   it('never has taken the last good set with it', () => {
@@ -77,13 +91,13 @@ describe('a death that comes to light later', () => {
         fc.array(step, { minLength: 1, maxLength: 12 }),
         end,
         fc.integer({ min: 1, max: 3 }),
-        (steps, { afterMs, killed }, keep) => {
+        (steps, { afterMs, killed, asked }, keep) => {
           let nowMs = 0;
           let signalledAtMs: number | undefined;
           let kept: readonly Generation[] = [];
           const objects: { key: string; close: Close }[] = MEMBERS.map((name) => ({
             key: `${name}.0`,
-            close: { how: 'rename', atMs: 0, evidence: 'unknown' },
+            close: { how: 'rename', atMs: 0, evidence: 'unknown', seq: 0 },
           }));
           const ever: Generation[] = [];
           steps.forEach(({ afterMs: waitMs, closes, signal }, number) => {
@@ -92,7 +106,7 @@ describe('a death that comes to light later', () => {
             for (const { member, how, evidence } of closes) {
               objects[member] = {
                 key: `${MEMBERS[member]}.${number + 1}`,
-                close: { how, atMs: nowMs, evidence },
+                close: { how, atMs: nowMs, evidence, seq: 0 },
               };
             }
             const made = generation(
@@ -110,6 +124,7 @@ describe('a death that comes to light later', () => {
           const ending = {
             clean: false,
             killed,
+            asked: killed && asked,
             endedAtMs: nowMs + afterMs,
             signalledAtMs,
             writersStoppedAtMs: undefined,

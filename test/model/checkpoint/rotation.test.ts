@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { chooseMembers } from '../../../src/model/checkpoint/members.ts';
 import { compileRotation, namesDirectories } from '../../../src/model/checkpoint/rotation.ts';
 
 describe('what the last star of a pattern names', () => {
@@ -19,7 +18,7 @@ describe('what the last star of a pattern names', () => {
     ['**/*.pt', 'a/b/m7.pt', 'file', 'm7.pt', 'a/b/m*.pt'],
     ['**/step-*/**', 'a/step-7/x', 'file', 'x', 'a/step-7/x'],
   ])('%s: %s is a %s, %s', (pattern, path, kind, unit, kin) => {
-    expect(compileRotation(pattern)(path)).toEqual({ kind, unit, kin });
+    expect(compileRotation(pattern)(path)).toMatchObject({ kind, unit, kin });
     expect(namesDirectories(pattern)).toBe(kind === 'directory');
   });
 
@@ -28,29 +27,15 @@ describe('what the last star of a pattern names', () => {
   });
 });
 
-describe('the newest', () => {
-  const file = (path: string, mtime: number, unit = path) => ({
-    path,
-    mtimeNs: `${mtime}`,
-    pattern: 0,
-    unit,
-  });
-
-  it('are so many directories, each with all its files', () => {
-    const all = [
-      file('s1/a', 1, 's1'),
-      file('s2/a', 2, 's2'),
-      file('s2/b', 9, 's2'),
-      file('s3/a', 3, 's3'),
-      file('s3/b', 4, 's3'),
-    ];
-    expect(chooseMembers(all, 1)).toEqual(['s2/a', 's2/b']);
-    expect(chooseMembers(all, 2)).toEqual(['s2/a', 's2/b', 's3/a', 's3/b']);
-    expect(chooseMembers(all, undefined)).toHaveLength(5);
-  });
-
-  it('are counted for each pattern by itself', () => {
-    const all = [file('a', 1), file('b', 2), { ...file('c', 0), pattern: 1 }];
-    expect(chooseMembers(all, 1)).toEqual(['b', 'c']);
+describe('the numbers of a unit', () => {
+  it.each([
+    ['ck.*', 'ck.14.0', ['14', '0'], 'ck.*.*'],
+    ['ckpt2_*.h5', 'ckpt2_7.h5', ['7'], 'ckpt2_*.h5'],
+    ['ckpt_*', 'ckpt_7.h5', ['7', '5'], 'ckpt_*.h*'],
+    ['step-*-of-9/', 'step-7-of-9/a1', ['7'], 'step-*-of-9'],
+    ['processor*/[0-9]*/**', 'processor3/100/U1', ['100'], '*'],
+    ['*.chk', 'a.chk', [], 'a.chk'],
+  ])('are those that stand where %s has its last star: %s', (pattern, path, numbers, shape) => {
+    expect(compileRotation(pattern)(path)).toMatchObject({ numbers, shape });
   });
 });

@@ -1,14 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  decide,
-  type FileEvent,
-  HOLD_MS,
-  isDone,
-  isReadHeld,
-  MOST_DOUBT_MS,
-  nextStep,
-} from '../../../src/model/file/decide.ts';
+import { decide, type FileEvent, isDone, nextStep } from '../../../src/model/file/decide.ts';
 import { type Evidence } from '../../../src/model/file/evidence.ts';
 import { type FileState, type Fingerprint, newFileState } from '../../../src/model/file/file-state.ts';
 import { type Ending, isSuspect } from '../../../src/model/file/suspect.ts';
@@ -27,8 +19,10 @@ const DIED: Ending = {
   signalledAtMs: undefined,
   writersStoppedAtMs: undefined,
   killed: false,
+  asked: false,
 };
-const calm = { nowMs: 0, urgent: false, holdReplacing: false, vouched: false };
+const calm = { nowMs: 0, urgent: false };
+const checkpoint = (): FileState => newFileState('k', 'checkpoint');
 const after = (fileState: FileState, ...events: readonly FileEvent[]): FileState =>
   events.reduce(decide, fileState);
 const close = (atMs = 0, evidence?: Evidence): FileEvent => ({
@@ -40,28 +34,39 @@ const close = (atMs = 0, evidence?: Evidence): FileEvent => ({
 
 describe('a declared file', () => {
   it('is pushed at once when it is closed', () => {
-    expect(nextStep(after(newFileState('r', 'result', false), close()), calm)).toEqual({
+    expect(nextStep(after(newFileState('r', 'result'), close()), calm)).toEqual({
       kind: 'push',
       spoolFirst: false,
     });
   });
 
   it('becomes one more push for all closes during a push', () => {
-    let fileState = after(
-      newFileState('r', 'result', false),
-      close(),
-      { kind: 'push-started' },
-      close(1),
-      close(2),
-    );
+    let fileState = after(newFileState('r', 'result'), close(), { kind: 'push-started' }, close(1), close(2));
     expect(nextStep(fileState, calm)).toEqual({ kind: 'nothing' });
     fileState = after(fileState, { kind: 'stored', durable: durable(1), atMs: 10, tookMs: 5 });
     expect(fileState.pending).toBe(true);
   });
 
+  it('is pushed once more when a push has covered fewer closes than there were', () => {
+    const begun = after(checkpoint(), close(1), close(2), { kind: 'push-started', covers: 1 });
+    const one = decide(begun, { kind: 'stored', durable: durable(1), atMs: 3, tookMs: 1 });
+    expect(one).toMatchObject({ pending: true, durableCloses: 1 });
+    const none = after(checkpoint(), close(1), { kind: 'push-started', covers: 1 });
+    expect(decide(none, { kind: 'stored', durable: durable(1), atMs: 3, tookMs: 1 }).pending).toBe(false);
+  });
+
+  it('is waited for no more when no set needs it, before its next close', () => {
+    const waits = after(checkpoint(), close(1), { kind: 'dropped' });
+    expect([isDone(waits), waits.durableCloses, waits.left]).toEqual([true, 1, undefined]);
+    const sent = after(checkpoint(), close(1), { kind: 'push-started' }, close(2), { kind: 'dropped' });
+    expect([isDone(sent), sent.durableCloses]).toEqual([false, 1]);
+    expect(isDone(after(checkpoint(), close(1), { kind: 'push-started' }, { kind: 'dropped' }))).toBe(true);
+    expect(nextStep(decide(waits, close(3)), calm).kind).toBe('push');
+  });
+
   it('is not pushed again sooner than the last push took, unless it is urgent', () => {
     const fileState = after(
-      newFileState('log', 'result', false),
+      newFileState('log', 'result'),
       close(),
       { kind: 'push-started' },
       { kind: 'stored', durable: durable(1), atMs: 5000, tookMs: 4000 },
@@ -71,94 +76,67 @@ describe('a declared file', () => {
     expect(nextStep(fileState, { ...calm, nowMs: 6000, urgent: true }).kind).toBe('push');
   });
 
-  it('waits for two seconds when it would replace something that is stored', () => {
-    const fileState = after(newFileState('r', 'result', true), close(100));
-    expect(nextStep(fileState, { ...calm, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 100 + HOLD_MS });
-  });
-
-  it('waits for ten seconds at most when it is closed again and again', () => {
-    let fileState = newFileState('log', 'result', true);
-    for (let atMs = 0; atMs <= 9500; atMs += 500) fileState = after(fileState, close(atMs));
-    expect(nextStep(fileState, { ...calm, nowMs: 9999 })).toEqual({ kind: 'wait', untilMs: 10_000 });
-    expect(nextStep(fileState, { ...calm, nowMs: 10_000 }).kind).toBe('push');
-  });
-
   it.each<[string, FileEvent]>([
-    ['stored', { kind: 'stored', durable: durable(1), atMs: 11_500, tookMs: 50 }],
+    ['stored', { kind: 'stored', durable: durable(1), atMs: 11_500, tookMs: 0 }],
     ['torn', { kind: 'torn', atMs: 11_500 }],
     ['failed', { kind: 'failed', why: 'no', atMs: 11_500 }],
-  ])('waits so, from its own close on, when it is closed during a push that ends as %s', (_, event) => {
-    const pushed = after(newFileState('r', 'result', true), close(0), { kind: 'push-started' });
+  ])('is pushed at once when it is closed during a push that ends as %s', (_, event) => {
+    const pushed = after(newFileState('r', 'result'), close(0), { kind: 'push-started' });
     const fileState = after(pushed, close(11_000), event);
-    expect(nextStep(fileState, { ...calm, nowMs: 12_000 })).toEqual({
-      kind: 'wait',
-      untilMs: 11_000 + HOLD_MS,
+    expect(nextStep(fileState, { ...calm, nowMs: 11_500 }).kind).toBe('push');
+  });
+
+  it.each<[FileState['role'], Evidence]>([
+    ['result', 'clean'],
+    ['result', 'unknown'],
+    ['checkpoint', 'clean'],
+    ['checkpoint', 'doubtful'],
+    ['checkpoint', 'unknown'],
+  ])(
+    'is pushed at once as a %s whose close is %s, although its content is stored already',
+    (role, evidence) => {
+      const first = after(newFileState('r', role), close(0, evidence));
+      expect(nextStep(first, calm).kind).toBe('push');
+      const stored = { kind: 'stored', durable: durable(1), atMs: 10, tookMs: 10 } as const;
+      const again = after(first, { kind: 'push-started' }, stored, close(100, evidence));
+      expect(nextStep(again, { ...calm, nowMs: 100 }).kind).toBe('push');
+    },
+  );
+
+  describe('that is a result and whose close is doubtful', () => {
+    const doubtful = after(newFileState('r', 'result'), close(0, 'doubtful'));
+    const at = (fileState: FileState, nowMs: number) => nextStep(fileState, { ...calm, nowMs });
+
+    it('is pushed 100 ms later, when a task that ends with it has ended', () => {
+      expect(at(doubtful, 0)).toEqual({ kind: 'wait', untilMs: 100 });
+      expect(at(doubtful, 100).kind).toBe('push');
+    });
+
+    it('waits no longer when it is closed again, or seen by a scan, before that', () => {
+      const again = after(doubtful, close(90, 'doubtful'));
+      expect(at(again, 90)).toEqual({ kind: 'wait', untilMs: 100 });
+      const seen = after(doubtful, { kind: 'closed', how: 'scan', atMs: 90, fingerprint: stateOf(1) });
+      expect(at(seen, 90)).toEqual({ kind: 'wait', untilMs: 100 });
+    });
+
+    it('is pushed at once when it is urgent, or somebody waits for it', () => {
+      expect(nextStep(doubtful, { ...calm, urgent: true }).kind).toBe('push');
+      expect(at(after(doubtful, { kind: 'hurried' }), 0).kind).toBe('push');
     });
   });
 
-  it('waits so when it is closed during its first push, which stores what it would replace', () => {
-    const first = after(newFileState('r', 'result', false), close(0), { kind: 'push-started' }, close(3));
-    const fileState = after(first, { kind: 'stored', durable: durable(1), atMs: 10, tookMs: 10 });
-    expect(nextStep(fileState, { ...calm, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 3 + HOLD_MS });
-  });
+  describe('whose close may be a death’s', () => {
+    const doubted = after(newFileState('r', 'result'), close(100, 'doubtful'));
 
-  it('waits so anew when what was held before is stored', () => {
-    const pushed = after(newFileState('r', 'result', true), close(0), { kind: 'push-started' });
-    const stored = after(pushed, { kind: 'stored', durable: durable(1), atMs: 2100, tookMs: 100 });
-    const fileState = after(stored, close(60_000));
-    expect(nextStep(fileState, { ...calm, nowMs: 60_000 })).toEqual({
-      kind: 'wait',
-      untilMs: 60_000 + HOLD_MS,
-    });
-  });
-
-  it('never waits so as a checkpoint, which is always a new object', () => {
-    expect(nextStep(after(newFileState('k', 'checkpoint', true), close()), calm).kind).toBe('push');
-  });
-
-  it('does not replace anything between SIGTERM and the end of the task', () => {
-    const held = { ...calm, nowMs: 1e9, urgent: true, holdReplacing: true };
-    expect(nextStep(after(newFileState('r', 'result', true), close()), held).kind).toBe('nothing');
-    expect(nextStep(after(newFileState('r', 'result', false), close()), held).kind).toBe('push');
-  });
-
-  it('is pushed at once when nobody died as it was closed, whatever it replaces, after SIGTERM too', () => {
-    const fileState = after(newFileState('r', 'result', true), close(100, 'clean'));
-    expect(nextStep(fileState, { ...calm, nowMs: 100 }).kind).toBe('push');
-    expect(nextStep(fileState, { ...calm, nowMs: 100, holdReplacing: true }).kind).toBe('push');
-  });
-
-  describe.each([
-    ['first', false],
-    ['replacing', true],
-  ])('whose %s close may be a death’s', (_, replaces) => {
-    const doubted = after(newFileState('r', 'result', replaces), close(100, 'doubtful'));
-
-    it('waits until the task has lived on for ten seconds, also when somebody else is in a hurry', () => {
-      const hurried = after(doubted, { kind: 'hurried' });
-      for (const context of [calm, { ...calm, urgent: true }])
-        expect(nextStep(hurried, { ...context, nowMs: 100 })).toEqual({ kind: 'wait', untilMs: 10_100 });
-      expect(nextStep(doubted, { ...calm, nowMs: 10_100 }).kind).toBe('push');
-    });
-
-    it('is pushed when the task itself asks for it, or has ended', () => {
-      expect(nextStep(doubted, { ...calm, urgent: true, vouched: true }).kind).toBe('push');
-    });
-
-    it('is pushed when the task vouches for it, after SIGTERM too, and is never suspect again', () => {
+    it('is never suspect again when the task vouches for it, after SIGTERM too', () => {
+      expect(isSuspect(doubted.lastClose, { ...DIED, endedAtMs: 200 })).toBe(true);
       const fileState = after(doubted, { kind: 'vouched' });
-      expect(nextStep(fileState, { ...calm, nowMs: 100 }).kind).toBe('push');
-      expect(nextStep(fileState, { ...calm, nowMs: 100, holdReplacing: true }).kind).toBe('push');
       for (const signalledAtMs of [undefined, 50])
         expect(isSuspect(fileState.lastClose, { ...DIED, endedAtMs: 200, signalledAtMs })).toBe(false);
     });
 
     it('is as doubtful as before when it is closed once more after that', () => {
       const fileState = after(doubted, { kind: 'vouched' }, close(200, 'doubtful'));
-      expect(nextStep(fileState, { ...calm, nowMs: 200, urgent: true })).toEqual({
-        kind: 'wait',
-        untilMs: 10_200,
-      });
       expect(isSuspect(fileState.lastClose, { ...DIED, endedAtMs: 300 })).toBe(true);
     });
 
@@ -166,69 +144,20 @@ describe('a declared file', () => {
       const failed = after(doubted, { kind: 'push-started' }, { kind: 'failed', why: 'no', atMs: 20_000 });
       expect(after(failed, { kind: 'vouched' }).notBeforeMs).toBe(21_000);
     });
-
-    it('is pushed when the task closes it again', () => {
-      expect(nextStep(after(doubted, close(200, 'clean')), { ...calm, nowMs: 200 }).kind).toBe('push');
-    });
-
-    it('waits between SIGTERM and the end of the task', () => {
-      const held = { ...calm, nowMs: 1e9, urgent: true, holdReplacing: true };
-      expect(nextStep(doubted, held).kind).toBe('nothing');
-    });
-
-    it('waits as long when the store works again', () => {
-      const failed = after(doubted, { kind: 'push-started' }, { kind: 'failed', why: 'no', atMs: 20_000 });
-      const again = after(failed, close(21_000, 'doubtful'), { kind: 'retry-now' });
-      expect(nextStep(again, { ...calm, nowMs: 21_000 })).toEqual({ kind: 'wait', untilMs: 31_000 });
-    });
-
-    describe('that came during a push, and that the push may have read', () => {
-      const pushing = after(doubted, { kind: 'push-started' }, close(20_000, 'doubtful'));
-      const asked = { ...calm, nowMs: 20_001 };
-
-      it('holds it, unless the task vouches for it', () => {
-        expect(isReadHeld(pushing, 100, asked)).toBe(true);
-        expect(isReadHeld(pushing, 100, { ...asked, urgent: true })).toBe(true);
-        expect(isReadHeld(pushing, 100, { ...asked, urgent: true, vouched: true })).toBe(false);
-      });
-
-      it('holds none that has no close behind it', () => {
-        expect(isReadHeld(after(doubted, { kind: 'push-started' }), 100, asked)).toBe(false);
-      });
-
-      it('does not hold it for longer than a minute in all, although such closes never end', () => {
-        expect(isReadHeld(pushing, 20_001 - MOST_DOUBT_MS, asked)).toBe(false);
-        const held = after(pushing, { kind: 'held', sinceMs: 100 }, close(59_000, 'doubtful'));
-        expect(nextStep(held, { ...calm, nowMs: 100 + MOST_DOUBT_MS - 1 }).kind).toBe('wait');
-        expect(nextStep(held, { ...calm, nowMs: 100 + MOST_DOUBT_MS }).kind).toBe('push');
-      });
-
-      it('lets a flush push it at once, also if it was torn before', () => {
-        const torn = after(pushing, { kind: 'torn', atMs: 20_001 }, { kind: 'push-started' });
-        const held = after(torn, close(20_100, 'doubtful'), { kind: 'held', sinceMs: 100 });
-        const flushed = { ...calm, nowMs: 20_101, urgent: true, vouched: true };
-        expect(nextStep(held, flushed).kind).toBe('push');
-      });
-    });
-
-    it('is pushed within a minute although each of its closes may be one', () => {
-      let fileState = newFileState('r', 'result', replaces);
-      for (let atMs = 0; atMs < MOST_DOUBT_MS; atMs += 5000)
-        fileState = after(fileState, close(atMs, 'doubtful'));
-      expect(nextStep(fileState, { ...calm, nowMs: MOST_DOUBT_MS - 1 }).kind).toBe('wait');
-      expect(nextStep(fileState, { ...calm, nowMs: MOST_DOUBT_MS }).kind).toBe('push');
-    });
   });
 
-  it('is never held as a checkpoint, whoever closed it', () => {
-    const fileState = after(newFileState('k', 'checkpoint', false), close(0, 'doubtful'));
-    expect(nextStep(fileState, { ...calm, holdReplacing: true }).kind).toBe('push');
+  it('keeps the pause before the next try when it is closed anew, unless it was torn', () => {
+    const pushing = after(newFileState('r', 'result'), close(), { kind: 'push-started' });
+    const refused = after(pushing, { kind: 'failed', why: 'no', atMs: 1000 }, close(1100));
+    expect(nextStep(refused, { ...calm, nowMs: 1100 })).toEqual({ kind: 'wait', untilMs: 2000 });
+    const torn = after(pushing, { kind: 'torn', atMs: 1000 }, close(1010));
+    expect(nextStep(torn, { ...calm, nowMs: 1010 }).kind).toBe('push');
   });
 
   it('that the store refused is tried at once, and soon again, when the time is short', () => {
     const failed = { kind: 'failed', why: 'no', atMs: 0 } as const;
     const five = Array.from({ length: 5 }, () => [{ kind: 'push-started' }, failed] as const).flat();
-    const fileState = after(newFileState('r', 'result', false), close(), ...five);
+    const fileState = after(newFileState('r', 'result'), close(), ...five);
     expect(nextStep(fileState, { ...calm, urgent: true })).toEqual({ kind: 'wait', untilMs: 16_000 });
     const hurried = after(fileState, { kind: 'retry-now' });
     expect(nextStep(hurried, calm).kind).toBe('push');
@@ -238,7 +167,7 @@ describe('a declared file', () => {
 
   it('waits for the next close while it has a writer', () => {
     const fileState = after(
-      newFileState('r', 'result', false),
+      newFileState('r', 'result'),
       close(),
       { kind: 'push-started' },
       { kind: 'has-writer' },
@@ -248,7 +177,7 @@ describe('a declared file', () => {
   });
 
   it('is looked at again when a close came while its writer was seen', () => {
-    const fileState = after(newFileState('r', 'result', false), close(), { kind: 'push-started' }, close(1), {
+    const fileState = after(newFileState('r', 'result'), close(), { kind: 'push-started' }, close(1), {
       kind: 'has-writer',
     });
     expect(nextStep(fileState, calm).kind).toBe('push');
@@ -256,7 +185,7 @@ describe('a declared file', () => {
 
   it('is tried again after 50 ms, doubling to 5 s, and spooled first, once it was torn', () => {
     let fileState = after(
-      newFileState('k', 'checkpoint', false),
+      newFileState('k', 'checkpoint'),
       close(),
       { kind: 'push-started' },
       { kind: 'torn', atMs: 1000 },
@@ -269,7 +198,7 @@ describe('a declared file', () => {
   });
 
   it('is no close when a scan sees the state that was inherited or stored', () => {
-    const inherited = { ...newFileState('r', 'result', false), inherited: stateOf(1) };
+    const inherited = { ...newFileState('r', 'result'), inherited: stateOf(1) };
     expect(after(inherited, { kind: 'closed', how: 'scan', atMs: 0, fingerprint: stateOf(1) }).pending).toBe(
       false,
     );
@@ -279,19 +208,14 @@ describe('a declared file', () => {
   });
 
   it('counts what it inherited as its own only when the task ended with 0', () => {
-    const inherited = { ...newFileState('r', 'result', false), inherited: stateOf(1) };
+    const inherited = { ...newFileState('r', 'result'), inherited: stateOf(1) };
     expect(inherited.pending).toBe(false);
     expect(after(inherited, { kind: 'adopt' }).pending).toBe(true);
-    expect(after(newFileState('r', 'result', false), { kind: 'adopt' }).pending).toBe(false);
+    expect(after(newFileState('r', 'result'), { kind: 'adopt' }).pending).toBe(false);
   });
 
   it('is done but not durable when it was withdrawn', () => {
-    const fileState = after(
-      newFileState('r', 'result', false),
-      close(),
-      { kind: 'push-started' },
-      { kind: 'gone' },
-    );
+    const fileState = after(newFileState('r', 'result'), close(), { kind: 'push-started' }, { kind: 'gone' });
     expect(isDone(fileState)).toBe(true);
     expect(fileState.durable).toBeUndefined();
   });
@@ -308,9 +232,9 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
 
   it('ends with the last closed content durable or reported as left', () => {
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 60 }), fc.boolean(), (steps, replaces) => {
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const world = { content: 0, read: 0, stored: 0, nowMs: 0 };
-        let fileState = newFileState('r', 'result', replaces);
+        let fileState = newFileState('r', 'result');
         const happen = (what: (typeof steps)[number]): void => {
           world.nowMs += 1;
           if (what === 'close') {
@@ -321,12 +245,7 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
             if (world.content > 0)
               fileState = decide(fileState, { kind: 'closed', how: 'scan', atMs: world.nowMs, fingerprint });
           } else if (what === 'push') {
-            const next = nextStep(fileState, {
-              nowMs: Infinity,
-              urgent: true,
-              holdReplacing: false,
-              vouched: true,
-            });
+            const next = nextStep(fileState, { nowMs: Infinity, urgent: true });
             if (next.kind !== 'push') return;
             world.read = world.content;
             fileState = decide(fileState, { kind: 'push-started' });
@@ -364,21 +283,21 @@ describe('every interleaving of closes, pushes, failures and ends', () => {
 
 describe('a scan at the end of the run', () => {
   it('does not make a new close of what waits to be pushed', () => {
-    const waiting = after(newFileState('r', 'result', false), close(5));
+    const waiting = after(newFileState('r', 'result'), close(5));
     const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
-    expect(seen.lastClose).toEqual({ how: 'close', atMs: 5, evidence: 'unknown' });
+    expect(seen.lastClose).toEqual({ how: 'close', atMs: 5, evidence: 'unknown', seq: 0 });
     expect(seen.closes).toBe(1);
   });
 
   it('makes a new close of what was written after the last one that was told', () => {
-    const waiting = after(newFileState('r', 'result', false), close(5));
+    const waiting = after(newFileState('r', 'result'), close(5));
     const written = { ...stateOf(1), mtimeNs: '8000000', ctimeNs: '8000000' };
     const seen = after(waiting, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: written });
-    expect(seen.lastClose).toEqual({ how: 'scan', atMs: 9000, evidence: 'unknown' });
+    expect(seen.lastClose).toEqual({ how: 'scan', atMs: 9000, evidence: 'unknown', seq: 0 });
   });
 
   it('does not make a renamed checkpoint that is on its way one that a death may have closed', () => {
-    const renamed = after(newFileState('k', 'checkpoint', false), { kind: 'closed', how: 'rename', atMs: 5 });
+    const renamed = after(newFileState('k', 'checkpoint'), { kind: 'closed', how: 'rename', atMs: 5 });
     const onItsWay = after(renamed, { kind: 'push-started' });
     const seen = after(onItsWay, { kind: 'closed', how: 'scan', atMs: 9000, fingerprint: stateOf(1) });
     expect(seen.lastClose?.how).toBe('rename');

@@ -191,12 +191,13 @@ describe('a close', () => {
     signalledAtMs: undefined,
     writersStoppedAtMs: undefined,
     killed: false,
+    asked: false,
   };
   const at = (
     atMs: number,
     how: 'close' | 'rename' | 'dir-rename' | 'link' = 'close',
     evidence: Evidence = 'unknown',
-  ): Close => ({ how, atMs, evidence });
+  ): Close => ({ how, atMs, evidence, seq: 0 });
 
   it.each<[string, Close, Partial<Ending>, boolean]>([
     ['is trusted when the task ended with 0', at(99_999), { clean: true }, false],
@@ -285,6 +286,30 @@ describe('a close', () => {
       false,
     ],
     ['is trusted well before the main process was killed', at(97_000), { killed: true }, false],
+    [
+      'that may be a death’s is trusted some seconds before a signal of the user ends the main process',
+      at(95_000, 'close', 'doubtful'),
+      { killed: true, asked: true },
+      false,
+    ],
+    [
+      'that may be a death’s is trusted some seconds before the signal that ends the main process was passed on',
+      at(95_000, 'close', 'doubtful'),
+      { killed: true, asked: true, signalledAtMs: 98_000 },
+      false,
+    ],
+    [
+      'that may be a death’s is suspect when a signal of the user ends the main process within a second',
+      at(99_001, 'close', 'doubtful'),
+      { killed: true, asked: true },
+      true,
+    ],
+    [
+      'that may be a death’s, and that came after the signal, is suspect however long the task lived on',
+      at(95_001, 'close', 'doubtful'),
+      { killed: true, asked: true, signalledAtMs: 95_000 },
+      true,
+    ],
   ])('%s', (_, close, ending, expected) => {
     expect(isSuspect(close, { ...died, ...ending })).toBe(expected);
   });

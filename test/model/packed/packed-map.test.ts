@@ -148,6 +148,7 @@ describe('a row', () => {
         'quiet' as const,
       ),
       atMs: fc.nat(),
+      evidence: fc.constantFrom('clean' as const, 'doubtful' as const, undefined),
     }),
     fc.constant({ kind: 'push-started' as const }),
     fc.record({
@@ -164,20 +165,17 @@ describe('a row', () => {
       { kind: 'has-writer' },
       { kind: 'gone' },
       { kind: 'wanted' },
+      { kind: 'vouched' },
       { kind: 'adopt' },
     ),
   );
 
   it('of a fileState is that very fileState, whatever happened to the file', () => {
-    const start = fc.record({
-      path: anyPath,
-      replaces: fc.boolean(),
-      inherited: fc.option(state, { nil: undefined }),
-    });
+    const start = fc.record({ path: anyPath, inherited: fc.option(state, { nil: undefined }) });
     fc.assert(
-      fc.property(start, fc.array(event), ({ path, replaces, inherited }, events) => {
+      fc.property(start, fc.array(event), ({ path, inherited }, events) => {
         const rows = new PackedMap(fileStateRow('result'));
-        let fileState: FileState = { ...newFileState(path, 'result', replaces), inherited };
+        let fileState: FileState = { ...newFileState(path, 'result'), inherited };
         for (const one of events) {
           fileState = decide(fileState, one);
           rows.set(path, fileState);
@@ -190,7 +188,7 @@ describe('a row', () => {
   it('holds no more reasons than are worth it, and loses none', () => {
     const rows = new PackedMap(fileStateRow('result'));
     const names = Array.from({ length: 1500 }, (_, n) => `r${n}`);
-    for (const name of names) rows.set(name, { ...newFileState(name, 'result', false), left: `why ${name}` });
+    for (const name of names) rows.set(name, { ...newFileState(name, 'result'), left: `why ${name}` });
     expect(names.every((name) => rows.get(name)?.left === `why ${name}`)).toBe(true);
   });
 });

@@ -11,6 +11,7 @@ import {
   nothingTornWasVisible,
   readLog,
   recordedResultsAreThere,
+  undisturbedStatus,
 } from './checks.ts';
 import { content } from './content.mjs';
 import { diedOf, runOnce, type Death, type Deaths } from './run.ts';
@@ -81,7 +82,9 @@ export async function runChain(options: ChainOptions): Promise<ChainEnd> {
       recordedResultsAreThere(view);
       nothingIsDeletedTooEarly(view, work, said);
       if (status === 0) allIsDone(view, work, said);
-      else if (died.length === 0) throw new Error(`ended with ${status} although nothing died`);
+      // What an earlier death has left is named, and is no other failure.
+      else if (died.length === 0 && status !== undisturbedStatus(view))
+        throw new Error(`ended with ${status} although nothing died`);
       if (link.fresh) machine += 1;
     }
     past = [...past, 'a run that has nothing to do'];
@@ -117,7 +120,7 @@ async function nothingToDo(
     const mark = path.join(dir, 'mark-last');
     const rest = { deaths: [], pauseMs: 0, mark, rounds, work, log, inputs, stderr };
     const status = await runOnce({ ...options, ...rest });
-    if (status !== 0) throw new Error(`the undisturbed run ended with ${status}`);
+    if (status !== undisturbedStatus(view)) throw new Error(`the undisturbed run ended with ${status}`);
     allIsDone(view, work, readLog(log));
     nothingIsStray(view);
     if (rounds === 0 && view.uploads() !== before)

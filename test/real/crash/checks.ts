@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { createHash } from 'node:crypto';
+import { EXIT } from '../../../src/model/exit-status.ts';
 import { unionOf } from '../../../src/model/checkpoint/history.ts';
 import type { Generation, StoredFile } from '../../../src/model/format/records.ts';
 import { content, readContent } from './content.mjs';
@@ -101,7 +102,7 @@ function statesOf(view: View, name: string): readonly number[] {
   return view
     .keys()
     .filter(
-      (key) => /^\.3(\.partial-\d+|\.~\d+~)?(\.zst)?$/.test(key.slice(name.length)) && key.startsWith(name),
+      (key) => /^\.3(\.partial-\d+)?(\.~\d+~)?(\.zst)?$/.test(key.slice(name.length)) && key.startsWith(name),
     )
     .map((key) => view.object(key).content?.round ?? -1);
 }
@@ -157,7 +158,9 @@ function isContent(file: string, name: string, round: number): boolean {
 /** After an end that says that all is well: all is stored, recorded, and nothing is left half-way. */
 export function allIsDone(view: View, work: string, { closedLast }: Said): void {
   const newest = recordsOf(view).at(-1);
-  if (newest?.record.kind !== 'done') throw new Error(`the last record says ${newest?.record.kind}`);
+  // What an earlier attempt had written and did not live to store is named.
+  if (newest === undefined || (newest.record.kind !== 'done' && newest.record.left.length === 0))
+    throw new Error(`the last record says ${newest?.record.kind}`);
   for (const [name, round] of closedLast) {
     if ((CHECKPOINTS as readonly string[]).includes(name)) continue;
     const file = [...newest.results].find((stored) => stored.path === name);
@@ -176,6 +179,11 @@ export function allIsDone(view: View, work: string, { closedLast }: Said): void 
   const isOfNoAttempt = (key: string): boolean => newest.record.attempt === 1 && (key === '' || !isData(key));
   const inStore = view.leftovers().filter((key) => !isOfNoAttempt(key));
   if (inStore.length > 0) throw new Error(`left in the store: ${inStore.join(', ')}`);
+}
+
+/** With what a run ends that nothing disturbed: 74 if its record names results that earlier attempts have lost. */
+export function undisturbedStatus(view: View): number {
+  return recordsOf(view).at(-1)?.record.left.length === 0 ? EXIT.ok : EXIT.notStored;
 }
 
 /** After a run that was done and that nothing disturbed: every checkpoint object is one that a record names. */

@@ -1,6 +1,7 @@
 // task.mjs ROUNDS PAUSE_MS LOG: makes so many rounds more than its checkpoint has. Each file says its own name
 // and round in every line, so that a file that is whole can be told from any other state. After each close one
 // line goes to LOG, which is written outside the work directory.
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { content } from './content.mjs';
 
@@ -28,3 +29,9 @@ for (let round = a + 1; round <= a + rounds; round += 1) {
   write('b.chk', round);
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs);
 }
+// A process ends just before this close, so a death may have made it: it is staged before it has its name.
+spawnSync('true');
+write('out/end.dat', a + rounds);
+// If the task ended now, the end would settle all doubt before the file is read.
+if (/stage|promote/.test(process.env.CRASH_AT ?? ''))
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);

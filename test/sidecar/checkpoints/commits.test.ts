@@ -1,10 +1,10 @@
 // What is kept beyond --generations, and which sets a death that comes to light marks: without a run, in time
 // that the test makes.
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
 import { newFileState } from '../../../src/model/file/file-state.ts';
 import type { Generation, StoredFile } from '../../../src/model/format/records.ts';
-import { markSuspect } from '../../../src/sidecar/checkpoints/generation-record.ts';
+import { type LastClose, markSuspect } from '../../../src/sidecar/checkpoints/generation-record.ts';
 import { Spare } from '../../../src/sidecar/checkpoints/commits.ts';
 
 const START_MS = 1_000_000;
@@ -16,30 +16,30 @@ const generation = (number: number, ...keys: readonly string[]): Generation => (
   attempt: 1,
   generation: number,
   at: new Date(START_MS + number).toISOString(),
-  members: keys.map((key) => ({ path: 'k.chk', key }) as StoredFile),
+  members: keys.map((key) => ({ path: 'k.chk', key, md5: `of ${key}` }) as StoredFile),
   companions: [],
 });
 
 /** Two sets of a member that was closed now, in place, as a process ended, and one is wanted. */
 function opened(evidence: Evidence) {
-  let newest = 'k.2';
+  let newest = { key: 'k.2', md5: 'of k.2' };
   const drop = vi.fn<() => void>();
   const fileState = {
-    ...newFileState('k.chk', 'checkpoint', false),
+    ...newFileState('k.chk', 'checkpoint'),
     lastClose: { how: 'close' as const, atMs: START_MS, evidence },
   };
   const generations = [generation(2, 'k.2'), generation(1, 'k.1')];
   const parts = {
     context: { ledger: { generations }, settings: { generations: 1 }, now: () => Date.now() },
     files: { get: () => fileState },
-    checkpoints: { newestOf: () => ({ key: newest }) },
+    checkpoints: { newestOf: () => newest },
   };
   return {
     spare: new Spare(parts as unknown as ConstructorParameters<typeof Spare>[0], drop),
     drop,
     generations,
-    closeAgain: (key: string) => {
-      newest = key;
+    store: (key: string, md5 = `of ${key}`) => {
+      newest = { key, md5 };
     },
   };
 }
@@ -55,25 +55,27 @@ it('a set is proven ten seconds after its last close, and then the older one is 
   expect(generations.map(spare.isProven)).toEqual([true, true]);
 });
 
-it('a set is doubtful until the task has lived on for ten seconds, or has closed its files again', () => {
-  const { spare, generations, closeAgain } = opened('doubtful');
+it('a set is not proven before the task has lived on for ten seconds, or has closed its files again', () => {
+  const { spare, generations, store } = opened('doubtful');
   const [newest] = generations;
   if (newest === undefined) throw new Error('there is none');
-  expect(spare.isDoubtful(newest)).toBe(true);
-  closeAgain('k.3');
-  expect(spare.isDoubtful(newest)).toBe(false);
-  closeAgain('k.2');
+  expect(spare.isProven(newest)).toBe(false);
+  store('k.3');
+  expect(spare.isProven(newest)).toBe(true);
+  // As a sidecar does that replaces another.
+  store('k.3', 'of k.2');
+  expect(spare.isProven(newest)).toBe(false);
   vi.advanceTimersByTime(10_000);
-  expect(spare.isDoubtful(newest)).toBe(false);
+  expect(spare.isProven(newest)).toBe(true);
 });
 
 it.each<[Evidence, boolean]>([
   ['clean', true],
+  ['doubtful', false],
   ['unknown', false],
-])('a set whose closes are %s is never doubtful, and proven at once: %s', (evidence, atOnce) => {
+])('a set whose closes are %s is proven at once: %s', (evidence, atOnce) => {
   const { spare, generations } = opened(evidence);
   expect(generations.map(spare.isProven)).toEqual([atOnce, true]);
-  expect(generations.some((one) => spare.isDoubtful(one))).toBe(false);
 });
 
 it('when a set is proven that says that it is not, it is looked at again', () => {
@@ -95,22 +97,53 @@ it('after a signal to the task a set is proven by its end alone', () => {
   expect(generations.map(spare.isProven)).toEqual([true, true]);
 });
 
-it('every set with the object of a death is marked, none that was committed before its close', () => {
-  let generations: readonly Generation[] = [
-    generation(3, 'k.2', 'm.3'),
-    generation(2, 'k.2', 'm.2'),
-    generation(1, 'k.2'),
-  ];
-  const ledger = {
-    get generations() {
-      return generations;
-    },
-    setGenerations: (now: readonly Generation[]) => (generations = now),
+it.each<[Evidence, boolean]>([
+  ['clean', true],
+  ['unknown', false],
+  ['doubtful', false],
+])(
+  'a set of closes after a signal to the task that are %s is proven before its end: %s',
+  (evidence, proven) => {
+    const { spare, generations } = opened(evidence);
+    const [newest] = generations;
+    if (newest === undefined) throw new Error('there is none');
+    spare.signalled(START_MS);
+    expect(spare.isProven(newest)).toBe(proven);
+    vi.advanceTimersByTime(60_000);
+    expect(spare.isProven(newest)).toBe(proven);
+    spare.endedWell();
+    expect(spare.isProven(newest)).toBe(true);
+  },
+);
+
+describe('of a death that comes to light', () => {
+  const marked = (before: readonly Generation[], close: LastClose): readonly unknown[] => {
+    let generations = before;
+    const ledger = {
+      get generations() {
+        return generations;
+      },
+      setGenerations: (now: readonly Generation[]) => (generations = now),
+    };
+    const context = { ledger, log: { warn: vi.fn<() => void>() }, attempt: 1 } as unknown as Parameters<
+      typeof markSuspect
+    >[0];
+    markSuspect(context, new Map([['k.chk', close]]));
+    return generations.map(({ suspect, unproven }) => (suspect === true ? 'suspect' : (unproven ?? '')));
   };
-  const context = { ledger, log: { warn: vi.fn<() => void>() }, attempt: 1 } as unknown as Parameters<
-    typeof markSuspect
-  >[0];
-  // A push that found nothing new names the object that was there before the close.
-  markSuspect(context, new Map([['k.2', START_MS + 2]]));
-  expect(generations.map(({ suspect }) => suspect)).toEqual([true, true, undefined]);
+  const sets = [generation(3, 'k.2', 'm.3'), generation(2, 'k.2', 'm.2'), generation(1, 'k.2')];
+
+  it('every set with its bytes is marked, none that was committed before its close', () => {
+    // A push that found nothing new names the object that was there before the close.
+    expect(marked(sets, { atMs: START_MS + 2, md5: 'of k.2' })).toEqual(['suspect', 'suspect', '']);
+  });
+
+  it('an unproven set of the same bytes is marked, whenever the sidecar found them that replaces another', () => {
+    const [, , oldest] = sets;
+    const unproven = [generation(2, 'k.1'), { ...oldest, unproven: true } as Generation];
+    const late = START_MS + 60_000;
+    expect(marked(unproven, { atMs: late, md5: 'of k.2' })).toEqual(['', 'suspect']);
+    expect(marked(unproven, { atMs: late, md5: 'of k.3' })).toEqual(['', true]);
+    expect(marked(unproven, { atMs: late, md5: undefined })).toEqual(['', 'suspect']);
+  });
 });

@@ -3,11 +3,25 @@
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
+import type { Generation, StoredFile } from '../../../src/model/format/records.ts';
 import type { RelPath } from '../../../src/model/path.ts';
 import { Cutting, membersAmong, type TakenCut } from '../../../src/sidecar/checkpoints/cutting.ts';
 import { Files } from '../../../src/sidecar/queue/files.ts';
 import type { Context } from '../../../src/sidecar/run/context.ts';
 import { testDir, type TestDir } from '../../support/work-dir.ts';
+
+/** Files whose pushes never end. */
+function filesThatWait(now: () => number): Files {
+  return new Files({
+    push: () => new Promise(() => undefined),
+    rolesOf: () => ['checkpoint'],
+    sizeOf: () => 0,
+    catchUp: () => undefined,
+    isStill: () => true,
+    now,
+    signal: new AbortController().signal,
+  });
+}
 
 describe('the members of a cut: of very many names that came and went, those that are there', () => {
   const NAMES = 2000;
@@ -19,16 +33,7 @@ describe('the members of a cut: of very many names that came and went, those tha
   let looks: readonly unknown[][];
   beforeEach(() => {
     root = testDir();
-    files = new Files({
-      push: () => new Promise(() => undefined),
-      rolesOf: () => ['checkpoint'],
-      replaces: () => false,
-      sizeOf: () => 0,
-      catchUp: () => undefined,
-      isStill: () => true,
-      now: () => 0,
-      signal: new AbortController().signal,
-    });
+    files = filesThatWait(() => 0);
     looks = vi.spyOn(fs, 'lstatSync').mock.calls;
   });
   afterEach(() => {
@@ -44,7 +49,7 @@ describe('the members of a cut: of very many names that came and went, those tha
     const patterns = { results: [], checkpoints: ['ck.*'], inputs: [], companions: [], exclude: [] };
     const manifest = compileManifest({ ...patterns, newest: undefined });
     const context = { root, manifest, settings: { manifest: { newest: undefined } } };
-    return membersAmong(context as unknown as Context, files.existing, () => undefined);
+    return membersAmong(context as unknown as Context, files.existing, () => undefined).members;
   }
 
   function manyThatWent(): void {
@@ -97,22 +102,15 @@ describe('a set that is older than the bound', () => {
     nowMs = 0;
     said = [];
     const now = (): number => nowMs;
-    files = new Files({
-      push: () => new Promise(() => undefined),
-      rolesOf: () => ['checkpoint'],
-      replaces: () => false,
-      sizeOf: () => 0,
-      catchUp: () => undefined,
-      isStill: () => true,
-      now,
-      signal: new AbortController().signal,
-    });
+    files = filesThatWait(now);
     // Dates: nothing proves a set of them, whatever is closed.
     const patterns = { results: [], checkpoints: ['ck-*', 'never'], inputs: [], companions: [], exclude: [] };
     const context = {
       root,
       manifest: compileManifest({ ...patterns, newest: undefined }),
       settings: { manifest: patterns, checkpointSettleMs: 600_000, checkpointLast: undefined },
+      ledger: { generations: [], restored: undefined },
+      history: { attempts: [] },
       resumed: undefined,
       now,
       log: { warn: (text: string, { hint }: { hint: string }) => said.push(`${text}; try: ${hint}`) },
@@ -147,6 +145,16 @@ describe('a set that is older than the bound', () => {
     return look;
   }
 
+  it('a close of what a scan has counted is no further step of a round, a rename always is', () => {
+    root.write('ck-1-1', 'as it stands');
+    expect(cutting.closed('ck-1-1', 'scan', nowMs)).toBe(true);
+    expect(cutting.closed('ck-1-1', 'close', nowMs)).toBe(false);
+    for (const how of ['rename', 'link', 'dir-rename'] as const) {
+      expect(cutting.closed('ck-1-1', 'scan', nowMs)).toBe(true);
+      expect(cutting.closed('ck-1-1', how, nowMs), how).toBe(true);
+    }
+  });
+
   it('a file that changes before it is read is named once the set is late, and only once', () => {
     closed('ck-1-1', 'first');
     cutting.givenUp(cutAt(8000), 'ck-1-2');
@@ -177,5 +185,122 @@ describe('a set that is older than the bound', () => {
     expect(said).toEqual([
       expect.stringMatching(/: ck-1-1 is being written each time that one is due; try: close it/),
     ]);
+  });
+});
+
+describe('a set that still holds what was restored', () => {
+  let root: TestDir;
+  let files: Files;
+  beforeEach(() => {
+    process.on('SIGIO', ignore);
+    root = testDir();
+  });
+  afterEach(() => {
+    root.remove();
+    process.off('SIGIO', ignore);
+  });
+
+  const ignore = (): void => undefined;
+
+  const said: string[] = [];
+
+  /** Of `ck.9.a`. */
+  const setOf = (
+    attempt: number,
+    generation: number,
+    key: string,
+    marks: Partial<Generation>,
+  ): Generation => ({
+    attempt,
+    generation,
+    at: '',
+    companions: [],
+    ...marks,
+    members: [{ path: 'ck.9.a', key } as StoredFile],
+  });
+  const marked = (marks: Partial<Generation>): readonly Generation[] => [setOf(2, 1, 'k', marks)];
+
+  /** By which evidence sets are taken from the third round on, of a task that began with set 2-1 of these. */
+  function proofs(
+    generations: readonly Generation[],
+    rounds: number,
+    before: (round: number) => void = ignore,
+    namesOf = (round: number): readonly string[] => [`ck.${round}.a`, `ck.${round}.b`],
+  ): readonly string[] {
+    let nowMs = 0;
+    const now = (): number => nowMs;
+    files = filesThatWait(now);
+    root.write('ck.9.a', 'x');
+    files.inherit('ck.9.a', root.facts('ck.9.a'));
+    const patterns = { results: [], checkpoints: ['ck.*'], inputs: [], companions: [], exclude: [] };
+    const context = {
+      root,
+      manifest: compileManifest({ ...patterns, newest: undefined }),
+      settings: { manifest: patterns, checkpointSettleMs: 2000, checkpointLast: undefined },
+      ledger: { generations, restored: '2-1' },
+      history: { attempts: [{ attempt: 2, restored: '1-4' }] },
+      resumed: undefined,
+      now,
+      log: { warn: (text: string) => said.push(text) },
+    };
+    const options = { files, drainEvents: ignore, isLast: () => false, restored: [] };
+    const cutting = new Cutting({ ...options, context: context as unknown as Context });
+    const taken: string[] = [];
+    said.length = 0;
+    for (let round = 1; round <= rounds; round += 1) {
+      before(round);
+      for (const letter of ['a', 'b']) fs.rmSync(`${root.path}/ck.${round - 2}.${letter}`, { force: true });
+      for (const name of namesOf(round)) {
+        nowMs += name.endsWith('a') ? 20_000 : 1;
+        root.write(name, String(round));
+        files.closed(name, 'close', nowMs);
+        cutting.closed(name, 'close', nowMs);
+      }
+      const look = cutting.look();
+      taken.push(look.kind === 'cut' ? look.proof : look.kind);
+      if (look.kind === 'cut') cutting.sent(look);
+    }
+    return taken.slice(2);
+  }
+
+  it.each<Partial<Generation>>([{ incomplete: true }, { suspect: true }, { unproven: true }])(
+    'of a set that is %o is of an instant, whatever the task has closed beside it',
+    (marks) => {
+      expect(proofs(marked(marks), 5)).toEqual(['instant', 'instant', 'instant']);
+    },
+  );
+
+  it.each<Partial<Generation>>([{}, { instant: true }])(
+    'of any other (%o) is proven by its rounds',
+    (marks) => {
+      expect(proofs(marked(marks), 4)).toEqual(['round', 'round']);
+    },
+  );
+
+  it('is proven once the task has removed that, or closed it anew', () => {
+    const remove = (round: number): void => (round === 4 ? fs.rmSync(`${root.path}/ck.9.a`) : undefined);
+    expect(proofs(marked({ incomplete: true }), 4, remove)).toEqual(['instant', 'round']);
+    const again = (round: number): void => (round === 4 ? files.closed('ck.9.a', 'close', 1) : undefined);
+    expect(proofs(marked({ incomplete: true }), 4, again)).toEqual(['instant', 'round']);
+  });
+
+  it('of a set of an instant is doubted as far as that had it from a marked one', () => {
+    const instant = setOf(2, 1, 'k', { instant: true });
+    expect(proofs([instant, setOf(1, 4, 'k', { incomplete: true })], 4)).toEqual(['instant', 'instant']);
+    expect(proofs([instant, setOf(1, 4, 'other', { incomplete: true })], 4)).toEqual(['round', 'round']);
+    expect(proofs([instant, setOf(1, 4, 'k', {})], 4)).toEqual(['round', 'round']);
+  });
+
+  it('is said once to be proven by nothing, after ten sets of no order, and never of a program that has one', () => {
+    const inAnyOrder = (round: number): readonly string[] =>
+      [2, 3, 5, 9, 12].includes(round)
+        ? [`ck.${round}.b`, `ck.${round}.a`]
+        : [`ck.${round}.a`, `ck.${round}.b`];
+    expect(proofs([], 18, ignore, inAnyOrder)).not.toContain('round');
+    expect(said).toEqual([
+      'nothing has shown yet when a checkpoint set is whole: all 10 so far are as their files were at one instant',
+    ]);
+    proofs([], 30);
+    expect(said).toEqual([]);
   });
 });

@@ -1,6 +1,10 @@
-// What a flush waits for, of checkpoint sets: as generations counts them. Of files: queue/needs.test.ts.
-import { describe, expect, it } from 'vitest';
-import { Coverage, type Covered } from '../../../src/sidecar/checkpoints/generations.ts';
+// What a flush waits for, of checkpoint sets: as generations counts them. Of files: queue/needs.test.ts. When no cut
+// begins any more.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { compileManifest } from '../../../src/model/file/manifest.ts';
+import { Coverage, type Covered, Generations } from '../../../src/sidecar/checkpoints/generations.ts';
+import { Files } from '../../../src/sidecar/queue/files.ts';
+import { testDir, type TestDir } from '../../support/work-dir.ts';
 
 const NEVER = new AbortController().signal;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -56,5 +60,76 @@ describe('the coverage of a set', () => {
     coverage.cutTaken(true);
     coverage.looked('nothing new');
     expect(await coverage.wait(AbortSignal.abort())).toEqual({ kind: 'late' });
+  });
+});
+
+describe('a set that is complete', () => {
+  let root: TestDir;
+  beforeEach(() => {
+    process.on('SIGIO', ignore);
+    root = testDir();
+  });
+  afterEach(() => {
+    root.remove();
+    process.off('SIGIO', ignore);
+  });
+
+  const ignore = (): void => undefined;
+
+  /** The files of the cut that begins when the only checkpoint is closed, in a run that `signal` gives up. */
+  function cutOf(signal: AbortSignal): readonly string[] {
+    const cut: string[] = [];
+    const files = new Files({
+      push: () => new Promise(() => undefined),
+      rolesOf: () => ['checkpoint'],
+      sizeOf: () => 1,
+      catchUp: () => undefined,
+      isStill: () => true,
+      now: () => 0,
+      signal,
+    });
+    const patterns = { results: [], checkpoints: ['k.chk'], inputs: [], companions: [], exclude: [] };
+    const parts = {
+      context: {
+        root,
+        manifest: compileManifest({ ...patterns, newest: undefined }),
+        settings: { manifest: patterns, checkpointSettleMs: 1000 },
+        ledger: { generations: [] },
+        now: () => 0,
+        signal,
+      },
+      files,
+      checkpoints: {
+        objectOf: () => undefined,
+        sendsOther: () => false,
+        held: {
+          hold: (path: string) => cut.push(path),
+          isWhole: () => true,
+          release: () => undefined,
+          releaseAll: () => undefined,
+        },
+      },
+      companions: { areDeclared: false, areDue: false },
+      drainEvents: () => undefined,
+      isLast: () => false,
+      restored: [],
+      behind: () => [],
+      onCommitted: () => undefined,
+    };
+    const generations = new Generations(parts as unknown as ConstructorParameters<typeof Generations>[0]);
+    root.write('k.chk', 'x');
+    files.closed('k.chk', 'close', 0);
+    generations.closed('k.chk', 'close', 0);
+    generations.pause();
+    files.stop();
+    return cut;
+  }
+
+  it('is cut at once', () => {
+    expect(cutOf(NEVER)).toEqual(['k.chk']);
+  });
+
+  it('is not cut once the run is given up', () => {
+    expect(cutOf(AbortSignal.abort())).toEqual([]);
   });
 });

@@ -3,7 +3,6 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Evidence } from '../../../src/model/file/evidence.ts';
 import { type FileState, newFileState } from '../../../src/model/file/file-state.ts';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
 import type { Companion, Generation } from '../../../src/model/format/records.ts';
@@ -16,9 +15,6 @@ let root: { fd: number; path: string };
 let opened: number[];
 let unsaved: string[];
 let fileStates: Map<string, FileState>;
-let suspects: Map<string, string>;
-/** When the last checkpoint was closed. */
-const CHECKPOINT_MS = 5000;
 
 beforeEach(() => {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'open-results-'));
@@ -26,7 +22,6 @@ beforeEach(() => {
   opened = [];
   unsaved = [];
   fileStates = new Map();
-  suspects = new Map();
 });
 afterEach(() => {
   for (const fd of [root.fd, ...opened]) fs.closeSync(fd);
@@ -41,11 +36,7 @@ function open(name: string, text: string, flags = 'w'): number {
   return fd;
 }
 
-function openResults(
-  restored: readonly string[] = [],
-  pids: readonly number[] = [process.pid],
-  closed?: boolean,
-): OpenResults {
+function openResults(restored: readonly string[] = [], pids: readonly number[] = [process.pid]): OpenResults {
   const patterns = { results: ['r*'], checkpoints: [], inputs: [], companions: ['rc'], exclude: [] };
   const companions = restored.map((name): Companion => ({
     path: name,
@@ -53,16 +44,11 @@ function openResults(
     mode: 0o644,
     segments: [],
     result: true,
-    closed,
   }));
   const generation: Generation = { attempt: 1, generation: 1, at: '', members: [], companions };
   return new OpenResults({
     context: { root, manifest: compileManifest({ ...patterns, newest: undefined }), resumed: undefined },
-    unsaved: {
-      look: () => unsaved.map((one) => ({ path: one, open: true })),
-      checkpointAtMs: CHECKPOINT_MS,
-    },
-    suspects,
+    unsaved: { look: () => unsaved.map((one) => ({ path: one, open: true })) },
     files: { get: (one: string) => fileStates.get(one) },
     witness: { pids: () => pids },
     restored: generation,
@@ -124,7 +110,7 @@ it('what came with the checkpoint stays one until the task closes it, or writes 
   for (const name of ['r1', 'r2', 'r3']) fs.writeFileSync(path.join(root.path, name), 'text');
   const fileState = (name: string, closes: number): void => {
     fileStates.set(name, {
-      ...newFileState(name, 'result', false),
+      ...newFileState(name, 'result'),
       closes,
       inherited: factsBeneath(root, name),
     });
@@ -138,58 +124,10 @@ it('what came with the checkpoint stays one until the task closes it, or writes 
   expect(found(results)).toEqual(['r1']);
 });
 
-describe('a result that was closed before the last checkpoint', () => {
-  const closed = (name: string, change: Partial<FileState> = {}, bytes = 4): void => {
-    fs.writeFileSync(path.join(root.path, name), '');
-    fs.truncateSync(path.join(root.path, name), bytes);
-    const lastClose = { how: 'close', atMs: CHECKPOINT_MS, evidence: 'doubtful' } as const;
-    fileStates.set(name, {
-      ...newFileState(name, 'result', false),
-      pending: true,
-      closes: 1,
-      lastClose,
-      ...change,
-    });
-    unsaved.push(name);
-  };
-  const at = (atMs: number, evidence: Evidence): Partial<FileState> => ({
-    lastClose: { how: 'close', atMs, evidence },
-  });
-
-  it('is taken along while nobody knows whether a death closed it, and when it is stored only beside its key', () => {
-    closed('r-waits');
-    closed('r-is-sent', { pushing: true });
-    closed('r-replaces', { replaces: true, ...at(CHECKPOINT_MS, 'unknown') });
-    closed('r-partial', { pending: false });
-    suspects.set('r-partial', 'it may be half-written');
-    expect(openResults().look(false)).toMatchObject(
-      ['r-waits', 'r-is-sent', 'r-replaces', 'r-partial'].map((name) => ({ path: name, closed: true })),
-    );
-  });
-
-  it('is not when it was closed later, is sent anyway, is stored, or somebody has it open', () => {
-    closed('r-later', at(CHECKPOINT_MS + 1, 'doubtful'));
-    closed('r-clean', at(CHECKPOINT_MS, 'clean'));
-    closed('r-first', at(CHECKPOINT_MS, 'unknown'));
-    closed('r-stored', { pending: false });
-    closed('r-blocked', { blocked: true });
-    expect(found(openResults())).toEqual([]);
-  });
-
-  it('is not when the checkpoint would wait for very many bytes', () => {
-    closed('r1', {}, 5 * 2 ** 20);
-    closed('r2', {}, 5 * 2 ** 20);
-    expect(found(openResults())).toEqual(['r1']);
-  });
-
-  it('and came with it stays one until the task goes on with it, and is no unfinished part', () => {
-    for (const name of ['r1', 'r2']) {
-      fs.writeFileSync(path.join(root.path, name), 'text');
-      fileStates.set(name, { ...newFileState(name, 'result', false), inherited: factsBeneath(root, name) });
-    }
-    const results = openResults(['r1', 'r2'], [], true);
-    expect(results.unfinished()).toEqual([]);
-    fs.appendFileSync(path.join(root.path, 'r2'), ' more');
-    expect(results.look(false)).toMatchObject([{ path: 'r1', closed: true }]);
-  });
+it('is not one that the task has closed, and that nobody has open', () => {
+  fs.writeFileSync(path.join(root.path, 'r'), 'text');
+  const lastClose = { how: 'close', atMs: 1, evidence: 'doubtful', seq: 1 } as const;
+  fileStates.set('r', { ...newFileState('r', 'result'), pending: true, closes: 1, lastClose });
+  unsaved.push('r');
+  expect(found(openResults())).toEqual([]);
 });

@@ -1,9 +1,11 @@
 // The order of a flush, with the parts of a run in its hands: what it hears, vouches for, waits for and records.
+import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { StoredFile } from '../../../src/model/format/records.ts';
+import { newDeferred } from '../../../src/model/waiting.ts';
 import { Flush, type FlushParts } from '../../../src/sidecar/control/flush.ts';
 import type { Files } from '../../../src/sidecar/queue/files.ts';
 import { filesThat, fingerprint, stored } from '../queue/pushes.ts';
@@ -34,6 +36,10 @@ interface Run {
   /** Objects that no record names. */
   readonly unrecorded: Set<string>;
   recordFails: number;
+  /** Staged results that have not got their names yet, though the task has vouched for them. */
+  readonly unnamed: Set<string>;
+  /** Resolves when all of them have. */
+  naming: Promise<void>;
   /** The mark of a set that is proven by now cannot be taken off so often. */
   settleFails: number;
 }
@@ -50,6 +56,8 @@ function open(): Run {
     files,
     queued: [],
     unrecorded,
+    unnamed: new Set(),
+    naming: Promise.resolve(),
     missesCloses: false,
     hurries: 0,
     recordFails: 0,
@@ -87,6 +95,12 @@ function open(): Run {
       },
       companions: { current: [], known: new Set() },
       unsaved: { look: () => [] },
+      staged: {
+        settled: async (signal: AbortSignal) => {
+          await Promise.race([run.naming, once(signal, 'abort')]);
+        },
+        due: () => [...run.unnamed].map((name) => ({ file: { path: name, key: `${name}.partial` } })),
+      },
       recorder: {
         now: () => {
           if (run.recordFails > 0) run.recordFails -= 1;
@@ -224,6 +238,29 @@ describe('the word of the task', () => {
     run.files.closed('a', 'close', 0, { evidence: 'doubtful' });
     await new Flush(run.parts).now(AbortSignal.timeout(50), false);
     expect(evidence(run.files, 'a')).toBe('doubtful');
+  });
+
+  it('gives what is staged its name before the answer', async () => {
+    const run = open();
+    const named = newDeferred<void>();
+    run.naming = named.promise;
+    let isOver = false;
+    const end = new Flush(run.parts).now(NEVER).finally(() => {
+      isOver = true;
+    });
+    for (let n = 0; n < 10; n += 1) await turn();
+    expect(isOver).toBe(false);
+    named.resolve();
+    expect((await end).left).toEqual([]);
+  });
+
+  it('that comes too late for a name says so, and a notice waits for none', async () => {
+    const run = open();
+    run.naming = new Promise(() => undefined);
+    run.unnamed.add('r.dat');
+    const { left } = await new Flush(run.parts).now(AbortSignal.timeout(50));
+    expect(left).toEqual([{ path: 'r.dat', why: 'it is stored only as r.dat.partial yet' }]);
+    expect((await new Flush(run.parts).now(NEVER, false)).left).toEqual([]);
   });
 
   it('is recorded before the answer, however often that takes', async () => {

@@ -20,7 +20,7 @@ describe('the lag', () => {
   beforeEach(() => {
     nowMs = 1_000_000;
     lag = new Lag(() => nowMs);
-    fileState = newFileState('r.dat', 'result', false);
+    fileState = newFileState('r.dat', 'result');
   });
 
   function happen(...events: readonly FileEvent[]): boolean[] {
@@ -156,7 +156,7 @@ describe('the minute line', () => {
   });
 
   it('comes again while something waits, though nothing else happens', () => {
-    const before = newFileState('r.dat', 'result', false);
+    const before = newFileState('r.dat', 'result');
     gauges.changed(decide(before, { kind: 'closed', how: 'close', atMs: Date.now() }), before);
     dir.write('r.dat', Buffer.alloc(3000));
     vi.advanceTimersByTime(180_000);

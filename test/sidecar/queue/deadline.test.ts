@@ -1,6 +1,6 @@
 // Which files go first, how many at once, and which are not begun once the time is short. The clock and the link are the
 // test's.
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { FileEvent } from '../../../src/model/file/decide.ts';
 import type { FileRole } from '../../../src/model/file/file-state.ts';
 import { Files } from '../../../src/sidecar/queue/files.ts';
@@ -35,7 +35,6 @@ function open(
         });
       }),
     rolesOf: (path) => [roleOf(path)],
-    replaces: () => false,
     sizeOf: (path) => sizes[path] ?? 0,
     catchUp: () => undefined,
     isStill: () => true,
@@ -71,6 +70,8 @@ async function closeAll(lab: Lab, paths: readonly string[]): Promise<void> {
 }
 
 const OTHERS = Object.fromEntries(Array.from({ length: 8 }, (_, at) => [`other-${at}`, 1e6]));
+
+afterEach(() => vi.useRealTimers());
 
 describe('while there is time', () => {
   it('a small result waits for no large one', async () => {
@@ -157,6 +158,29 @@ describe('with a deadline', () => {
     expect(lab.begun).toEqual(['a.chk', 'r1', 'r2']);
     await lab.stores('a.chk');
     expect(lab.begun).toEqual(['a.chk', 'r1', 'r2', 'r3']);
+  });
+
+  it('a drain ends when the next try of what was given up comes after it', async () => {
+    const lab = open({ vast: 900e6, 'a.chk': 5e6 }, (path) =>
+      path.endsWith('.chk') ? 'checkpoint' : 'result',
+    );
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    lab.files.closed('vast', 'close', 0);
+    lab.files.deadline(10_000);
+    lab.passes(9500);
+    lab.files.closed('a.chk', 'close', 0);
+    await lab.stores('a.chk');
+    expect(lab.givenUp).toEqual(['vast']);
+    const ended = vi.fn<() => void>();
+    void lab.files.drained(new AbortController().signal).then(ended);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(ended).not.toHaveBeenCalled();
+    lab.passes(1000);
+    vi.advanceTimersByTime(1000);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(ended).toHaveBeenCalledOnce();
+    expect(lab.begun).toEqual(['vast', 'a.chk']);
+    expect(lab.files.waiting).toBe(1);
   });
 
   it('that is taken back everything goes again', async () => {

@@ -1,6 +1,6 @@
 // Which results could be reclaimed: `LocalCopies` of results.ts, by itself.
 import { describe, expect, it } from 'vitest';
-import { LocalCopies } from '../../../src/sidecar/queue/results.ts';
+import { LocalCopies } from '../../../src/sidecar/queue/local-copies.ts';
 
 const copy = (size: number, closes = 1) => ({
   fingerprint: { dev: '1', ino: '2', size, mtimeNs: '3', ctimeNs: '4' },

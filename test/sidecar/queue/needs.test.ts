@@ -88,21 +88,6 @@ describe('a need', () => {
     expect(need.unmet()).toHaveLength(unmet);
   });
 
-  it('does not wait for a result that is held because the task was told to end', async () => {
-    const { files, underWay } = open();
-    files.closed('a', 'close', 0);
-    underWay[0]?.end(stored);
-    await turn();
-    files.closed('a', 'close', 1);
-    const need = files.needAll();
-    files.closed('a', 'close', 2);
-    underWay[1]?.end({ kind: 'torn', atMs: 0 });
-    await turn();
-    files.holdReplacing(true);
-    expect(await need.met(NEVER)).toBe(true);
-    expect(need.unmet()).toHaveLength(1);
-  });
-
   it('ends when its signal aborts', async () => {
     const { files } = open();
     files.closed('a', 'close', 0);

@@ -21,7 +21,7 @@ const file: StoredFile = {
 
 test.each([
   [
-    { kind: 'stored', file, fingerprint } as const,
+    { kind: 'stored', file, fingerprint, tag: '1' } as const,
     { kind: 'stored', durable: { fingerprint, md5: 'm', size: 3 }, atMs: 150, tookMs: 50 },
   ],
   [
@@ -29,25 +29,23 @@ test.each([
     { kind: 'unchanged', durable: { fingerprint, md5: 'm', size: 3 } },
   ],
   [{ kind: 'torn' } as const, { kind: 'torn', atMs: 150 }],
-  [{ kind: 'held' } as const, { kind: 'held', sinceMs: 50 }],
   [{ kind: 'gone' } as const, { kind: 'gone' }],
   [{ kind: 'has-writer' } as const, { kind: 'has-writer' }],
   [{ kind: 'refused', why: 'a link' } as const, { kind: 'refused', why: 'a link' }],
 ])('a push that ended as %j is that event of its file', (sent, event) => {
-  const fileState = { ...newFileState('a.dat', 'result', false), pendingSinceMs: 50 };
-  expect(endedPush(sent, fileState, { startedMs: 100, nowMs: 150 })).toEqual(event);
+  expect(endedPush(sent, { startedMs: 100, nowMs: 150 })).toEqual(event);
 });
 
 const HANDLE: PushHandle = {
   spoolFirst: false,
   signal: new AbortController().signal,
   onSent: () => undefined,
-  isHeld: () => false,
+  closeOf: () => undefined,
 };
 
-test.each(['checkpoint', 'result', 'half-written result'])(
+test.each(['checkpoint', 'result'] as const)(
   'a push of a %s that throws is told at the first try, and is tried again',
-  async (what) => {
+  async (role) => {
     const told: string[] = [];
     const gone = async (): Promise<never> => Promise.reject(new Error('the disk is gone'));
     const push = pusherOf({
@@ -66,9 +64,8 @@ test.each(['checkpoint', 'result', 'half-written result'])(
       } as unknown as PushParts['context'],
       checkpoints: { push: gone },
       results: { push: gone },
-      suspects: new Map(what === 'half-written result' ? [['a.dat', { why: 'it died' }]] : []),
     });
-    const fileState = newFileState('a.dat', what === 'checkpoint' ? 'checkpoint' : 'result', false);
+    const fileState = newFileState('a.dat', role);
     expect(await push(fileState, HANDLE)).toEqual({ kind: 'failed', why: 'the disk is gone', atMs: 7 });
     await push({ ...fileState, failedTries: 1 }, HANDLE);
     expect(told).toEqual(['a.dat is not stored yet, and is tried again: the disk is gone']);

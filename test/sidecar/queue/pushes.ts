@@ -16,15 +16,14 @@ export const stored: FileEvent = {
   tookMs: 3_600_000,
 };
 
-export function filesThat(push: FilesOptions['push']): Files {
+export function filesThat(push: FilesOptions['push'], signal = new AbortController().signal): Files {
   return new Files({
     push,
     rolesOf: () => ['result'],
-    replaces: () => false,
     sizeOf: () => 0,
     catchUp: () => undefined,
     isStill: () => true,
     now: () => 0,
-    signal: new AbortController().signal,
+    signal,
   });
 }

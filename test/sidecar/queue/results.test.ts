@@ -1,8 +1,9 @@
-// A result whose content comes compressed, then too small for it, then compressed again: its object has one of two
-// keys, and the one that it has left is deleted once a record names the other.
+// The objects of one result. Its content comes compressed, then too small for it: its object has one of two keys, and the
+// one that it has left is deleted once a record names the other. Its close may be a death's: then its object stands
+// beside the name until that is settled.
 import { createHash, randomUUID } from 'node:crypto';
-import { beforeEach, expect, it } from 'vitest';
-import { type FileState, newFileState } from '../../../src/model/file/file-state.ts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Close, type FileState, newFileState } from '../../../src/model/file/file-state.ts';
 import type { StoredFile } from '../../../src/model/format/records.ts';
 import { Paths } from '../../../src/model/packed/packed-map.ts';
 import { newDeferred } from '../../../src/model/waiting.ts';
@@ -17,42 +18,63 @@ const HANDLE: PushHandle = {
   spoolFirst: false,
   signal: new AbortController().signal,
   onSent: () => undefined,
-  isHeld: () => false,
+  closeOf: () => undefined,
 };
-const FILE: FileState = newFileState('r.dat', 'result', false);
+let nowMs = 0;
+const FILE: FileState = newFileState('r.dat', 'result');
 
 let store: MemoryStore;
 let results: Results;
 let content: string;
+let ledgerResults: Map<string, StoredFile>;
+/** Pushes that a record names. */
+let isRecorded: (push: string) => boolean;
+let partials: StoredFile[];
+/** When the content was written, ns. */
+let mtimeNs: string;
 /** Each deletion waits for it. */
 let mayDelete: Promise<void>;
 let deleting: () => void;
 
 beforeEach(() => {
+  nowMs = 0;
   store = memoryStore();
   mayDelete = Promise.resolve();
   deleting = () => undefined;
-  const ledgerResults = new Map<string, StoredFile>();
+  ledgerResults = new Map();
+  isRecorded = () => true;
+  partials = [];
+  mtimeNs = '1';
   const context = {
     attempt: 1,
-    now: () => 0,
+    store,
+    now: () => nowMs,
     log: { debug: () => undefined, warn: () => undefined },
     scope: { taskName: 't', index: '1' },
     paths: new Paths(),
     history: { foreignResults: new Map(), attempts: [] },
     inherited: new Map(),
-    baselines: { get: () => undefined, stored: () => undefined },
+    baselines: { get: (path: string) => ledgerResults.get(path), stored: () => undefined },
+    outage: { isKnown: false },
+    signal: new AbortController().signal,
     manifest: { rolesOf: () => ({ result: true, checkpoint: false, input: false, companion: false }) },
     fence: { pass: async () => undefined, passAnew: async () => undefined },
     ledger: {
       results: ledgerResults,
       keptOf: () => 0,
-      isRecorded: () => true,
+      isRecorded: ({ push }: StoredFile) => isRecorded(push),
+      notePartial: (file: StoredFile) => void partials.push(file),
+      dropPartials: (_: string, until?: StoredFile) =>
+        partials.splice(
+          0,
+          until === undefined ? partials.length : partials.findIndex(({ push }) => push === until.push) + 1,
+        ),
+      noteKept: () => undefined,
       noteResult: (file: StoredFile) => ledgerResults.set(file.path, file),
     },
     tidy: {
       delete: async (keys: readonly string[]) => {
-        deleting();
+        if (keys.length > 0) deleting();
         await mayDelete;
         await store.delete(keys);
       },
@@ -67,20 +89,21 @@ beforeEach(() => {
       compression: { kind: 'zstd', level: 1 },
       newId: randomUUID,
       onSpoolFull: () => undefined,
-      workers: { read: async () => bodyOf(content) },
+      workers: { read: async (job: { readonly baseline?: StoredFile }) => readingOf(content, job.baseline) },
     },
   } as unknown as ConstructorParameters<typeof Results>[0];
   results = new Results(context);
 });
 
-function bodyOf(text: string): Body {
+function readingOf(text: string, baseline: StoredFile | undefined): Body {
   const bytes = new Uint8Array(Buffer.from(text));
   const size = bytes.length;
-  const facts = { dev: '1', ino: '1', size, mtimeNs: '1', ctimeNs: '1', mode: 0o644, links: 1 };
+  const facts = { dev: '1', ino: '1', size, mtimeNs, ctimeNs: '1', mode: 0o644, links: 1 };
   const md5 = createHash('md5').update(bytes).digest('hex');
   const parts = (async function* parts() {
     yield bytes;
   })();
+  if (md5 === baseline?.md5) return { kind: 'unchanged', md5, facts } as unknown as Body;
   const proof = { md5, facts, storedBytes: size };
   return {
     kind: 'body',
@@ -135,4 +158,132 @@ it('nothing of a result is deleted while it is pushed', async () => {
   await pushed;
   await results.deleteObsolete();
   expect([...store.objects.keys()]).toEqual(['r.dat.1.zst']);
+});
+
+describe('a result whose close may be a death’s', () => {
+  const KEY = 'r.dat.1';
+  const PARTIAL = 'r.dat.1.partial-1';
+  const close = (evidence: Close['evidence']): Close => ({ how: 'close', atMs: nowMs, evidence, seq: 1 });
+  /** The newest close is the one that is pushed. */
+  async function pushed(text: string, evidence: Close['evidence']): Promise<string> {
+    content = text;
+    mtimeNs = `${BigInt(mtimeNs) + 1n}`;
+    const lastClose = close(evidence);
+    const sent = await results.push(
+      { ...FILE, lastClose, closes: 1 },
+      { ...HANDLE, closeOf: () => lastClose },
+    );
+    return sent.kind;
+  }
+  const keys = (): readonly string[] => [...store.objects.keys()].toSorted();
+  const text = (key: string): string | undefined => store.objects.get(key)?.bytes.toString();
+  const settled = (): Promise<void> => results.staged.settled(new AbortController().signal);
+  afterEach(() => results.staged.close());
+
+  it('is stored at once beside its name, and is not named before its doubt is settled', async () => {
+    expect(await pushed('doubtful', 'doubtful')).toBe('stored');
+    expect(keys()).toEqual([PARTIAL]);
+    expect(partials).toMatchObject([{ key: PARTIAL, suspect: true }]);
+    expect(ledgerResults.size).toBe(0);
+    expect(results.isNamed({ path: 'r.dat', open: false, size: 8, mtimeNs }, undefined)).toBe(false);
+  });
+
+  it('has its name when the task vouches for it, and an older one that stood beside goes after the record', async () => {
+    await pushed('older', 'doubtful');
+    await pushed('doubtful', 'doubtful');
+    expect(keys()).toEqual([PARTIAL, `${PARTIAL}.~1~`]);
+    results.staged.vouched('r.dat');
+    await settled();
+    // Its own staged object has become the named one.
+    expect(keys()).toEqual([KEY, PARTIAL]);
+    expect(text(KEY)).toBe('doubtful');
+    expect(partials).toEqual([]);
+    expect(ledgerResults.get('r.dat')?.key).toBe(KEY);
+    expect(ledgerResults.get('r.dat')?.suspect).toBeUndefined();
+    isRecorded = () => false;
+    await results.deleteObsolete();
+    expect(keys()).toEqual([KEY, PARTIAL]);
+    isRecorded = () => true;
+    await results.deleteObsolete();
+    expect(keys()).toEqual([KEY]);
+  });
+
+  it('never stands over a good one, and replaces it once it is settled', async () => {
+    await pushed('good', 'clean');
+    await pushed('doubtful', 'doubtful');
+    expect(text(KEY)).toBe('good');
+    results.staged.ended(() => false);
+    await settled();
+    expect(text(KEY)).toBe('doubtful');
+  });
+
+  it('stays beside it when the end of the task makes it suspect', async () => {
+    await pushed('good', 'clean');
+    await pushed('torn', 'doubtful');
+    results.staged.ended((_, one) => one?.evidence === 'doubtful');
+    await settled();
+    expect([text(KEY), text(PARTIAL)]).toEqual(['good', 'torn']);
+  });
+
+  it('takes a key of its own each time, also beside another task’s', async () => {
+    store.objects.set(PARTIAL, { bytes: Buffer.from('another task’s'), meta: { push: 'x' } });
+    await pushed('a', 'doubtful');
+    await pushed('b', 'doubtful');
+    expect(keys()).toEqual([PARTIAL, `${PARTIAL}.~1~`, `${PARTIAL}.~2~`]);
+    expect([text(PARTIAL), text(`${PARTIAL}.~2~`)]).toEqual(['another task’s', 'b']);
+  });
+
+  it('is obsolete, with all older states, when the next close is clean', async () => {
+    await pushed('a', 'doubtful');
+    await pushed('b', 'doubtful');
+    await pushed('c', 'clean');
+    expect(text(KEY)).toBe('c');
+    expect(results.staged.newest('r.dat')).toBeUndefined();
+    await results.deleteObsolete();
+    expect(keys()).toEqual([KEY]);
+  });
+
+  it('that is closed again with the same bytes is not sent a second time', async () => {
+    await pushed('same', 'doubtful');
+    expect(await pushed('same', 'doubtful')).toBe('unchanged');
+    expect(keys()).toEqual([PARTIAL]);
+    expect(await pushed('same', 'clean')).toBe('unchanged');
+    expect(text(KEY)).toBe('same');
+  });
+
+  it('is staged when it was read only after the close that was pushed', async () => {
+    content = 'torn';
+    const sent = await results.push(
+      { ...FILE, lastClose: close('clean'), closes: 1 },
+      { ...HANDLE, closeOf: () => close('doubtful') },
+    );
+    expect(sent.kind).toBe('stored');
+    expect(keys()).toEqual([PARTIAL]);
+  });
+
+  it('may have its name at once if it was read before the death', async () => {
+    content = 'whole';
+    await results.push(
+      { ...FILE, lastClose: close('clean'), closes: 1 },
+      { ...HANDLE, closeOf: () => close('clean') },
+    );
+    expect(keys()).toEqual([KEY]);
+  });
+
+  it('of an earlier attempt gets its name in whatever form, and leaves none in the other', async () => {
+    await push(LARGE);
+    const [before] = ledgerResults.values();
+    const partial = {
+      ...(before as StoredFile),
+      key: 'r.dat.1.partial-0',
+      push: 'p',
+      md5: 'm',
+      compressed: false,
+    };
+    store.objects.set(partial.key, { bytes: Buffer.from('newer'), meta: { push: 'p' } });
+    expect(await results.nameEarlier(partial, new AbortController().signal)).toBe(KEY);
+    expect(text(KEY)).toBe('newer');
+    await results.deleteObsolete();
+    expect(keys()).not.toContain('r.dat.1.zst');
+  });
 });

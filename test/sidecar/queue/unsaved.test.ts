@@ -4,15 +4,18 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FileState, newFileState } from '../../../src/model/file/file-state.ts';
+import { type Close, type FileState, newFileState } from '../../../src/model/file/file-state.ts';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
+import type { Behind } from '../../../src/model/format/records.ts';
 import { factsBeneath } from '../../../src/native/files.ts';
 import { FileStates } from '../../../src/sidecar/queue/file-states.ts';
+import type { StagedObject } from '../../../src/sidecar/queue/staged.ts';
 import { Unsaved } from '../../../src/sidecar/queue/unsaved.ts';
 
 let root: { fd: number; path: string };
 let fileStates: FileStates;
 let unclosed: string[];
+let staged: [string, StagedObject][];
 let unsaved: Unsaved;
 let opened: number[];
 
@@ -22,13 +25,15 @@ beforeEach(() => {
   root = { fd: fs.openSync(dir, 'r'), path: dir };
   fileStates = new FileStates();
   unclosed = [];
+  staged = [];
   opened = [];
   const patterns = { results: ['r.*'], checkpoints: ['k.*'], inputs: [], companions: [], exclude: [] };
   const manifest = compileManifest({ ...patterns, newest: undefined });
-  const ledger = { results: new Map([['r.known', { push: 'p1' }]]) };
-  unsaved = new Unsaved({ root, manifest, ledger } as unknown as ConstructorParameters<typeof Unsaved>[0], {
+  const settings = { manifest: patterns };
+  unsaved = new Unsaved({ root, manifest, settings } as unknown as ConstructorParameters<typeof Unsaved>[0], {
     files: fileStates,
     watcher: { unclosed: () => unclosed },
+    staged: { objects: stagedObjects },
   });
 });
 afterEach(() => {
@@ -38,6 +43,9 @@ afterEach(() => {
 });
 
 const ignore = (): void => undefined;
+function* stagedObjects(): Generator<readonly [string, StagedObject]> {
+  yield* staged;
+}
 const open = (name: string, text: string): void => {
   const fd = fs.openSync(path.join(root.path, name), 'a');
   fs.writeSync(fd, text);
@@ -45,7 +53,7 @@ const open = (name: string, text: string): void => {
 };
 /** As files.ts has it when a file was closed, and stored since unless `change` says otherwise. */
 function closed(name: string, change: Partial<FileState> = {}): void {
-  const before = newFileState(name, 'result', false);
+  const before = newFileState(name, 'result');
   const fingerprint = factsBeneath(root, name);
   const durable = fingerprint && { fingerprint, md5: '0'.repeat(32), size: fingerprint.size };
   const fileState = { ...before, closes: 1, durableCloses: 1, durable, ...change };
@@ -89,16 +97,6 @@ describe('what the store has not got', () => {
     expect(unsaved.look('result')).toEqual([{ path: 'r.log', open: true }]);
   });
 
-  it('is recorded with what was stored of it by then', () => {
-    unclosed = ['r.known', 'r.new'];
-    open('r.known', 'a');
-    open('r.new', 'a');
-    expect(unsaved.behind()).toEqual([
-      { path: 'r.known', open: true, push: 'p1' },
-      { path: 'r.new', open: true },
-    ]);
-  });
-
   it('is looked for among few files, however many there are', () => {
     let looks = 0;
     const counting = {
@@ -116,10 +114,11 @@ describe('what the store has not got', () => {
       exclude: [],
       newest: undefined,
     });
-    const of = { root: counting, manifest, ledger: { results: new Map() } };
-    unsaved = new Unsaved(of as unknown as ConstructorParameters<typeof Unsaved>[0], {
+    const of = { root: counting, manifest };
+    unsaved = new Unsaved(of, {
       files: fileStates,
       watcher: { unclosed: () => [] },
+      staged: { objects: stagedObjects },
     });
     fs.writeFileSync(path.join(root.path, 'r.1'), 'a');
     for (let n = 0; n < 200_000; n += 1) closed(`r.${n % 20_000}`, { closes: n + 1 });
@@ -141,10 +140,102 @@ describe('what the store has not got', () => {
     fs.writeFileSync(path.join(root.path, 'r.log'), 'changed');
     expect(unsaved.look('result')).toEqual([{ path: 'r.log', open: false }]);
   });
+});
 
-  it('is recorded of 1,000 results at most', () => {
-    for (let n = 0; n <= 1000; n += 1) closed(`r.${n}`, { pending: true, durable: undefined });
+describe('a set is ahead of', () => {
+  const CHECKPOINT_MS = 5000;
+  const SET = { upTo: CHECKPOINT_MS + 0.5, writtenNs: 0n };
+  const close = (atMs: number): Close => ({ how: 'close', atMs, evidence: 'doubtful', seq: atMs });
+  beforeEach(() => {
+    const checkpoint = newFileState('k.chk', 'checkpoint');
+    fileStates.set({ ...checkpoint, closes: 1, lastClose: close(CHECKPOINT_MS) }, checkpoint);
+  });
+  const write = (name: string, text: string, atMs = 0): void => {
+    fs.writeFileSync(path.join(root.path, name), text);
+    fs.utimesSync(path.join(root.path, name), atMs / 1000, atMs / 1000);
+  };
+  const now = (name: string): Pick<Behind, 'size' | 'mtimeNs'> => {
+    const { size = -1, mtimeNs = '' } = factsBeneath(root, name) ?? {};
+    return { size, mtimeNs };
+  };
+  const stage = (name: string, one: Close | undefined): void => {
+    const file = { path: name, size: 7, mtimeNs: '70' };
+    staged.push([name, { file, close: one } as StagedObject]);
+  };
+  const onItsWay = (name: string, atMs: number): void =>
+    closed(name, { pending: true, durable: undefined, lastClose: close(atMs) });
+
+  it('what is open, in the state that it has now', () => {
+    unclosed = ['r.new'];
+    open('r.new', 'a');
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.new', open: true, ...now('r.new') }]);
+  });
+
+  it('what is on its way, and it follows what was closed before the last of its members', () => {
+    for (const name of ['r.before', 'r.after']) write(name, 'a', CHECKPOINT_MS);
+    onItsWay('r.before', CHECKPOINT_MS);
+    onItsWay('r.after', CHECKPOINT_MS + 1);
+    expect(unsaved.behind(SET)).toEqual([
+      { path: 'r.before', open: false, ...now('r.before'), followed: true },
+      { path: 'r.after', open: false, ...now('r.after') },
+    ]);
+  });
+
+  it('and does not follow, what was written again since that close, and nobody has closed', () => {
+    write('r.again', 'half', CHECKPOINT_MS + 1);
+    onItsWay('r.again', CHECKPOINT_MS);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.again', open: false, ...now('r.again') }]);
+  });
+
+  it('what its writer has open again, and does not follow it', () => {
+    write('r.open', 'a');
+    closed('r.open', { pending: true, blocked: true, durable: undefined, lastClose: close(CHECKPOINT_MS) });
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.open', open: true, ...now('r.open') }]);
+  });
+
+  it('what it follows and is only staged, and of nothing that was closed after it', () => {
+    stage('r.before', close(CHECKPOINT_MS));
+    stage('r.after', close(CHECKPOINT_MS + 1));
+    stage('r.inherited', undefined);
+    expect(unsaved.behind(SET)).toEqual([
+      { path: 'r.before', open: false, size: 7, mtimeNs: '70', followed: true },
+    ]);
+  });
+
+  it('the newer state of a staged one that was opened again', () => {
+    stage('r.log', close(CHECKPOINT_MS));
+    unclosed = ['r.log'];
+    open('r.log', 'a');
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.log', open: true, ...now('r.log') }]);
+  });
+
+  it('what only a walk has found, and follows it if it was written before the members', () => {
+    write('r.found', 'a', CHECKPOINT_MS - 1);
+    closed('r.found', {
+      pending: true,
+      durable: undefined,
+      lastClose: { ...close(CHECKPOINT_MS), how: 'scan' },
+    });
+    const state = { path: 'r.found', open: false, ...now('r.found') };
+    expect(unsaved.behind(SET)).toEqual([state]);
+    const written = (ms: number): bigint => BigInt(ms) * 1_000_000n;
+    expect(unsaved.behind({ ...SET, writtenNs: written(CHECKPOINT_MS - 2) })).toEqual([state]);
+    expect(unsaved.behind({ ...SET, writtenNs: written(CHECKPOINT_MS) })).toEqual([
+      { ...state, followed: true },
+    ]);
+  });
+
+  it('nothing that is gone', () => {
+    onItsWay('r.gone', CHECKPOINT_MS);
+    expect(unsaved.behind(SET)).toEqual([]);
+  });
+
+  it('1,000 results at most', () => {
+    for (let n = 0; n <= 1000; n += 1) {
+      write(`r.${n}`, 'a');
+      onItsWay(`r.${n}`, CHECKPOINT_MS);
+    }
     expect(unsaved.look('result')).toHaveLength(1001);
-    expect(unsaved.behind()).toHaveLength(1000);
+    expect(unsaved.behind(SET)).toHaveLength(1000);
   });
 });

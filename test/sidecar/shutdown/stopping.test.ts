@@ -14,7 +14,6 @@ function open(): { stopping: Stopping; did: string[]; limited: string[]; window:
   };
   const files = {
     deadline: (atMs: number | undefined) => did.push(`deadline ${atMs}`),
-    holdReplacing: (hold: boolean) => did.push(`hold ${hold}`),
     drainMs: 1234.5,
     forgetRate: () => limited.push('rate forgotten'),
   };
@@ -22,6 +21,7 @@ function open(): { stopping: Stopping; did: string[]; limited: string[]; window:
     context: { signal: new AbortController().signal, sender: { bandwidth: limit } },
     files,
     generations: { stopping: (atMs?: number) => did.push(`companions ${atMs}`) },
+    staged: { signalled: (atMs: number) => did.push(`staged ${atMs}`) },
     flush: { now: async () => void did.push('flush') },
     onDrainTakes: (ms: number) => did.push(`takes ${ms}`),
   };
@@ -56,12 +56,12 @@ it('advice makes what is closed safe and sets no deadline', () => {
   expect(did).toEqual(['companions undefined', 'flush']);
 });
 
-it('a signal to the task holds back what replaces a result, since the first one', () => {
+it('a signal to the task makes each close that follows prove nothing, since the first one', () => {
   const { stopping, did } = open();
   stopping.taskSignalled(5);
   stopping.taskSignalled(7);
   expect(stopping.signalledAtMs).toBe(5);
-  expect(did.slice(0, 2)).toEqual(['hold true', 'companions 5']);
+  expect(did.slice(0, 2)).toEqual(['staged 5', 'companions 5']);
 });
 
 it('a notice lifts --bandwidth until it is taken back, and a signal to the task for good', () => {

@@ -1,6 +1,7 @@
 // When the word of the task is whole. The clock is the test's; the file is real.
 import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { clockMs } from '../../../src/native/clock.ts';
 import { openExitFile, type ExitFile } from '../../../src/sidecar/standalone/exit-file.ts';
 import { testDir, type TestDir } from '../../support/work-dir.ts';
 
@@ -30,7 +31,7 @@ describe('an exit file', () => {
   it('with the end of its line counts at once', async () => {
     fs.writeFileSync(file, '7\n');
     expect(exitFile.look()).toBe(true);
-    expect(await exitFile.said).toEqual({ status: { code: 7, reason: undefined } });
+    expect(await exitFile.said).toMatchObject({ status: { code: 7, reason: undefined } });
   });
 
   it('without one counts when it has stood for half a second', async () => {
@@ -43,12 +44,28 @@ describe('an exit file', () => {
     expect(exitFile.look()).toBe(false);
     vi.advanceTimersByTime(1100);
     expect(exitFile.look()).toBe(true);
-    expect(await exitFile.said).toEqual({ status: { code: 143, reason: undefined } });
+    expect(await exitFile.said).toMatchObject({ status: { code: 143, reason: undefined } });
   });
 
   it('is found also where the kernel tells nothing of it', async () => {
     fs.writeFileSync(file, '0\n');
     vi.advanceTimersByTime(5000);
-    expect(await exitFile.said).toEqual({ status: { code: 0, reason: undefined } });
+    expect(await exitFile.said).toMatchObject({ status: { code: 0, reason: undefined } });
+  });
+
+  it('says when it was written, and not when it was found', async () => {
+    fs.writeFileSync(file, '143\n');
+    const agoMs = 3_600_000;
+    const at = (Date.now() - agoMs) / 1000;
+    fs.utimesSync(file, at, at);
+    vi.advanceTimersByTime(5000);
+    expect((await exitFile.said).status.atMs).toBeLessThanOrEqual(clockMs() - agoMs);
+  });
+
+  it('is never of the future, whatever clock its file system has', async () => {
+    fs.writeFileSync(file, '143\n');
+    fs.utimesSync(file, 1e10, 1e10);
+    expect(exitFile.look()).toBe(true);
+    expect((await exitFile.said).status.atMs).toBeLessThanOrEqual(clockMs());
   });
 });

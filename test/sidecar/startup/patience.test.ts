@@ -38,7 +38,7 @@ function trickles(bytes: number, everyMs: number, pieces = Infinity): Store {
     }
     throw new StoreError('transient', 'the answer broke off');
   }
-  const got = { key: 'k', sizeBytes: 1e10, meta: {}, modifiedMs: undefined };
+  const got = { key: 'k', tag: '1', sizeBytes: 1e10, meta: {}, modifiedMs: undefined };
   return { ...memoryStore(), get: async () => ({ ...got, body: body() }) };
 }
 

@@ -6,10 +6,10 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { OnTry, Store } from '../../../src/store/contract/store.ts';
+import { ABSENT, type OnTry, type Store } from '../../../src/store/contract/store.ts';
 import { fileFailure } from '../../../src/store/file/file.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { listOf, newMeta, storeContract, textOf } from '../contract.ts';
+import { kindOf, listOf, newMeta, storeContract, textOf } from '../contract.ts';
 
 const PARENT = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir();
 
@@ -37,7 +37,7 @@ describe('the file store', () => {
     fs.rmSync(dir, { recursive: true });
   });
   const put = (key: string, text: string): Promise<string> =>
-    store.put(key, Buffer.from(text), { meta: newMeta() });
+    kindOf(store.put(key, Buffer.from(text), { meta: newMeta() }));
   const tmpFiles = (): string[] => fs.readdirSync(`${dir}/.capture-store/tmp`);
   const metaFiles = (): string[] =>
     fs
@@ -81,6 +81,7 @@ describe('the file store', () => {
     expect(await listOf(store, 'in/')).toEqual(['in/a.inp', 'in/b.inp']);
     expect(await store.head('in/b.inp')).toEqual({
       key: 'in/b.inp',
+      tag: expect.any(String),
       sizeBytes: 6,
       meta: {},
       modifiedMs: expect.any(Number),
@@ -92,6 +93,7 @@ describe('the file store', () => {
     fs.writeFileSync(`${dir}/r.dat`, 'by hand');
     expect(await store.head('r.dat')).toEqual({
       key: 'r.dat',
+      tag: expect.any(String),
       sizeBytes: 7,
       meta: {},
       modifiedMs: expect.any(Number),
@@ -100,7 +102,7 @@ describe('the file store', () => {
 
   it('keeps one metadata file for each object', async () => {
     for (let round = 0; round < 5; round += 1) await put('r.dat', `round ${round}`);
-    await store.put('r.dat', Buffer.from('refused'), { meta: newMeta(), ifAbsent: true });
+    await store.put('r.dat', Buffer.from('refused'), { meta: newMeta(), precondition: ABSENT });
     expect(metaFiles()).toHaveLength(1);
     await store.delete(['r.dat']);
     expect(metaFiles()).toEqual([]);
@@ -166,7 +168,7 @@ describe('the file store', () => {
       const before = fs.existsSync(dir) ? fs.readdirSync(dir) : undefined;
       await expect(put('s.dat', 'x')).rejects.toMatchObject(lost);
       await expect(
-        store.put('s.dat', Buffer.from('x'), { meta: newMeta(), ifAbsent: true }),
+        store.put('s.dat', Buffer.from('x'), { meta: newMeta(), precondition: ABSENT }),
       ).rejects.toMatchObject(lost);
       await expect(store.head('r.dat')).rejects.toMatchObject(lost);
       await expect(store.get('r.dat')).rejects.toMatchObject(lost);
@@ -222,10 +224,10 @@ describe('the file store', () => {
       await patient.confirm();
       fs.renameSync(dir, `${dir}.moved`);
       const waiting = patient.put('r.dat', Buffer.from('x'), { meta: newMeta() });
-      await expect(store.put('s.dat', Buffer.from('x'), { meta: newMeta() })).resolves.toBe('stored');
+      await expect(put('s.dat', 'x')).resolves.toBe('stored');
       fs.rmSync(dir, { recursive: true });
       fs.renameSync(`${dir}.moved`, dir);
-      expect(await waiting).toBe('stored');
+      expect(await kindOf(waiting)).toBe('stored');
       expect(fs.readFileSync(`${dir}/r.dat`, 'utf8')).toBe('x');
       await patient.close();
     });
@@ -253,9 +255,9 @@ describe('the file store', () => {
     expect(tmpFiles()).toEqual(['a1.key']);
   });
 
-  it.each([true, false])(
-    'puts anew what another attempt has swept (only if absent: %s)',
-    async (ifAbsent) => {
+  it.each([ABSENT, undefined])(
+    'puts anew what another attempt has swept (precondition: %o)',
+    async (precondition) => {
       const patient = await openStore(
         { url: `file://${dir}`, flags: [], unfenced: false },
         { budgetMs: 10_000 },
@@ -266,8 +268,8 @@ describe('the file store', () => {
         const tmp = `${dir}/.capture-store/tmp`;
         if (tries === 1) for (const name of fs.readdirSync(tmp)) fs.rmSync(`${tmp}/${name}`);
       };
-      const options = { meta: newMeta(), ifAbsent, onSent };
-      expect(await patient.put('r.dat', Buffer.from('x'), options)).toBe('stored');
+      const options = { meta: newMeta(), precondition, onSent };
+      expect(await kindOf(patient.put('r.dat', Buffer.from('x'), options))).toBe('stored');
       expect(tries).toBe(2);
       expect(await textOf((await patient.get('r.dat'))?.body)).toBe('x');
       await patient.close();
@@ -305,7 +307,7 @@ describe('the file store', () => {
     hang.abort(new Error('over'));
     expect((await Promise.allSettled(stuck)).map((one) => one.status)).toEqual(['rejected', 'rejected']);
 
-    function put1(key: string): Promise<string> {
+    function put1(key: string): Promise<unknown> {
       const body = (async function* parts() {
         yield Buffer.from('first');
         await new Promise((resolve) => hang.signal.addEventListener('abort', resolve, { once: true }));

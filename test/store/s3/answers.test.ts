@@ -1,11 +1,11 @@
 // Something else answers in the place of the store: a captive portal, a misrouted load balancer. It says
 // "200 OK", and nothing that S3 says. None of it may be taken for a success, nor for an object, nor for nothing.
 import { describe, expect, it } from 'vitest';
-import type { Store } from '../../../src/store/contract/store.ts';
+import { ABSENT, type Store } from '../../../src/store/contract/store.ts';
 import type { Fault } from '../../s3-server/faults.ts';
 import type { Operation } from '../../s3-server/operations.ts';
 import type { S3Server } from '../../s3-server/server.ts';
-import { chunks, listOf, newMeta, textOf } from '../contract.ts';
+import { chunks, kindOf, listOf, newMeta, textOf } from '../contract.ts';
 import { eachOnItsServer, openS3 } from './setup.ts';
 
 const MIB = 2 ** 20;
@@ -19,9 +19,10 @@ eachOnItsServer(0, (started, opened) => {
   store = opened;
 });
 
-const put = (key: string): Promise<string> => store.put(key, Buffer.from('bytes'), { meta: newMeta() });
+const put = (key: string): Promise<string> =>
+  kindOf(store.put(key, Buffer.from('bytes'), { meta: newMeta() }));
 const putParts = (): Promise<string> =>
-  store.put('big', chunks([1, 2, 3].map((fill) => Buffer.alloc(5 * MIB, fill))), { meta: newMeta() });
+  kindOf(store.put('big', chunks([1, 2, 3].map((fill) => Buffer.alloc(5 * MIB, fill))), { meta: newMeta() }));
 
 const WORK: readonly (readonly [Operation, () => Promise<unknown>])[] = [
   ['PutObject', () => put('new')],
@@ -52,7 +53,7 @@ describe.each([
   it('is tried again, and then the work is done once', async () => {
     const patient = await openS3('s3://lab/run7');
     server.fault = ({ operation, nth }) => (operation === 'PutObject' && nth <= 2 ? fault : undefined);
-    expect(await patient.put('r.dat', Buffer.from('x'), { meta: newMeta() })).toBe('stored');
+    expect(await kindOf(patient.put('r.dat', Buffer.from('x'), { meta: newMeta() }))).toBe('stored');
     expect(server.versions('run7/r.dat')).toHaveLength(1);
     await patient.close();
   });
@@ -103,7 +104,7 @@ describe('a create-only put whose answer is lost, and which another put has repl
     };
     const replaced = (): Promise<unknown> => store.put('raced', Buffer.from('theirs'), { meta: newMeta() });
     const ours = Array.isArray(body) ? chunks(body) : (body as Buffer);
-    expect(await store.put('raced', ours, { meta: newMeta(), ifAbsent: true })).toBe('exists');
+    expect(await kindOf(store.put('raced', ours, { meta: newMeta(), precondition: ABSENT }))).toBe('exists');
     expect(await textOf((await store.get('raced'))?.body)).toBe('theirs');
   });
 
@@ -114,7 +115,9 @@ describe('a create-only put whose answer is lost, and which another put has repl
         ? { kind: 'answer', status: 409, code: 'ConditionalRequestConflict' }
         : undefined;
     const body = chunks([1, 2].map((fill) => Buffer.alloc(5 * MIB, fill)));
-    expect(await patient.put('raced', body, { meta: newMeta(), ifAbsent: true })).toBe('stored');
+    expect(await kindOf(patient.put('raced', body, { meta: newMeta(), precondition: ABSENT }))).toBe(
+      'stored',
+    );
     await patient.close();
   });
 });

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { placeOf } from '../../../src/store/s3/environment.ts';
 import type { Store } from '../../../src/store/contract/store.ts';
 import { startS3Server, type S3Server } from '../../s3-server/server.ts';
-import { newMeta } from '../contract.ts';
+import { kindOf, newMeta } from '../contract.ts';
 import { openS3, setEnv } from './setup.ts';
 
 let dir: string;
@@ -206,7 +206,9 @@ describe('keys', () => {
   });
   const putMany = (): Promise<readonly string[]> =>
     Promise.all(
-      Array.from({ length: 20 }, (_, at) => store.put(`r.${at}`, Buffer.from('x'), { meta: newMeta() })),
+      Array.from({ length: 20 }, (_, at) =>
+        kindOf(store.put(`r.${at}`, Buffer.from('x'), { meta: newMeta() })),
+      ),
     );
   const signers = (): readonly string[] => [
     ...new Set(
@@ -301,7 +303,7 @@ describe('keys', () => {
       NO_PROXY: '127.0.0.1',
     });
     const opened = await openS3('s3://lab/run7', 0);
-    expect(await opened.put('r.dat', Buffer.from('x'), { meta: newMeta() })).toBe('stored');
+    expect(await kindOf(opened.put('r.dat', Buffer.from('x'), { meta: newMeta() }))).toBe('stored');
     expect(sts).toEqual(['POST http://sts.example:80/']);
     await opened.close();
     proxy.closeAllConnections();

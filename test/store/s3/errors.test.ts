@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/store/contract/store.ts';
 import { startS3Server, type S3Server } from '../../s3-server/server.ts';
-import { newMeta, textOf } from '../contract.ts';
+import { kindOf, newMeta, textOf } from '../contract.ts';
 import { openS3, setEnv } from './setup.ts';
 
 const OLD = { accessKeyId: 'AKIAOLD', secretAccessKey: 'old-secret', sessionToken: 'old-token' };
@@ -37,7 +37,7 @@ async function open(
 }
 
 function put(into: Store): Promise<string> {
-  return into.put('r.dat', Buffer.from('x'), { meta: newMeta() });
+  return kindOf(into.put('r.dat', Buffer.from('x'), { meta: newMeta() }));
 }
 
 function writeProfile({ accessKeyId, secretAccessKey, sessionToken }: typeof OLD): void {

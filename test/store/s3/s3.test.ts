@@ -1,25 +1,27 @@
 import { describe, expect, it } from 'vitest';
-import type { Store } from '../../../src/store/contract/store.ts';
+import { ABSENT, type Precondition, type Store } from '../../../src/store/contract/store.ts';
 import type { Fault } from '../../s3-server/faults.ts';
-import type { Operation } from '../../s3-server/operations.ts';
+import type { IfMatch, Operation } from '../../s3-server/operations.ts';
 import { startS3Server, type Incoming, type S3Server } from '../../s3-server/server.ts';
-import { chunks, listOf, newMeta, storeContract, textOf } from '../contract.ts';
+import { chunks, kindOf, listOf, newMeta, storeContract, textOf } from '../contract.ts';
 import { eachOnItsServer, openS3, setEnv } from './setup.ts';
 
 const MIB = 2 ** 20;
 
-storeContract('the S3 store', async (onTry) => {
-  const server = await startS3Server();
-  const restore = setEnv(server.env);
-  const store = await openS3(`s3://${server.bucket}/lab 7/run`, undefined, onTry);
-  return {
-    store,
-    cleanup: async () => {
-      await store.close();
-      restore();
-      await server.stop();
-    },
-  };
+describe.each<IfMatch>(['honoured', 'bare', 'refused', 'ignored'])('where If-Match is %s', (ifMatch) => {
+  storeContract('the S3 store', async (onTry) => {
+    const server = await startS3Server({ ifMatch });
+    const restore = setEnv(server.env);
+    const store = await openS3(`s3://${server.bucket}/lab 7/run`, undefined, onTry);
+    return {
+      store,
+      cleanup: async () => {
+        await store.close();
+        restore();
+        await server.stop();
+      },
+    };
+  });
 });
 
 describe('the S3 store', () => {
@@ -30,12 +32,13 @@ describe('the S3 store', () => {
     store = opened;
   });
 
-  const put = (text: string): Promise<string> => store.put('r.dat', Buffer.from(text), { meta: newMeta() });
+  const put = (text: string): Promise<string> =>
+    kindOf(store.put('r.dat', Buffer.from(text), { meta: newMeta() }));
   const putNew = (text: string): Promise<string> =>
-    store.put('r.dat', Buffer.from(text), { meta: newMeta(), ifAbsent: true });
-  const putParts = (ifAbsent = false, signal?: AbortSignal): Promise<string> => {
+    kindOf(store.put('r.dat', Buffer.from(text), { meta: newMeta(), precondition: ABSENT }));
+  const putParts = (precondition?: Precondition, signal?: AbortSignal): Promise<string> => {
     const body = chunks([1, 2, 3].map((fill) => Buffer.alloc(5 * MIB, fill)));
-    return store.put('big.chk', body, { meta: newMeta(), ifAbsent, signal });
+    return kindOf(store.put('big.chk', body, { meta: newMeta(), precondition, signal }));
   };
   /** The fault for the first requests of an operation. */
   const faulty =
@@ -162,7 +165,7 @@ describe('the S3 store', () => {
         if (incoming.operation !== 'UploadPart' || incoming.nth !== 3) return undefined;
         return { kind: 'delay', until: store.put('big.chk', Buffer.from('theirs'), { meta: newMeta() }) };
       };
-      expect(await putParts(true)).toBe('exists');
+      expect(await putParts(ABSENT)).toBe('exists');
       expect(server.versions('run7/big.chk').map((version) => version.bytes?.toString())).toEqual(['theirs']);
       expect(server.pendingUploads()).toEqual([]);
     });
@@ -176,7 +179,7 @@ describe('the S3 store', () => {
         abort.abort(new Error('the deadline'));
         return { kind: 'stall' };
       };
-      await expect(putParts(false, abort.signal)).rejects.toThrow('the deadline');
+      await expect(putParts(undefined, abort.signal)).rejects.toThrow('the deadline');
       expect(count('AbortMultipartUpload')).toBe(1);
       expect(server.pendingUploads()).toEqual([]);
     });
@@ -258,7 +261,7 @@ describe('the S3 store', () => {
   it('looks before a create-only upload, for servers that ignore its condition', async () => {
     await store.put('big.chk', Buffer.from('theirs'), { meta: newMeta() });
     server.fault = () => ({ kind: 'ignore-condition' });
-    expect(await putParts(true)).toBe('exists');
+    expect(await putParts(ABSENT)).toBe('exists');
     expect(count('CreateMultipartUpload')).toBe(0);
   });
 

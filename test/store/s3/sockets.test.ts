@@ -13,7 +13,7 @@ import { putObject } from '../../../src/store/s3/put.ts';
 import type { OnTry, Store, StoreError } from '../../../src/store/contract/store.ts';
 import type { Operation } from '../../s3-server/operations.ts';
 import type { S3Server } from '../../s3-server/server.ts';
-import { chunks, listOf, newMeta, textOf } from '../contract.ts';
+import { chunks, kindOf, listOf, newMeta, textOf } from '../contract.ts';
 import { eachOnItsServer, openS3, setEnv } from './setup.ts';
 
 const MIB = 2 ** 20;
@@ -27,7 +27,8 @@ describe('sockets', () => {
     server = started;
     store = opened;
   });
-  const put = (key: string): Promise<string> => store.put(key, Buffer.from('bytes'), { meta: newMeta() });
+  const put = (key: string): Promise<string> =>
+    kindOf(store.put(key, Buffer.from('bytes'), { meta: newMeta() }));
 
   it('one serves request after request, whatever the answers are', async () => {
     for (let round = 0; round < 5; round += 1) {
@@ -58,7 +59,7 @@ describe('sockets', () => {
     const open = (at: number): Promise<Store> =>
       openStore(settings, { budgetMs: 0, connections, onTry: () => (tries[at] = (tries[at] ?? 0) + 1) });
     const [a, b] = [await open(0), await open(1)];
-    const puts = (one: Store, count: number): Promise<string>[] =>
+    const puts = (one: Store, count: number): Promise<unknown>[] =>
       Array.from({ length: count }, (_, at) =>
         one.put(`${count}.${at}`, Buffer.from('x'), { meta: newMeta() }),
       );
@@ -118,7 +119,7 @@ describe('a socket that the server closed while it was idle', () => {
     await store.put('r.dat', Buffer.from('bytes'), { meta: newMeta() });
     return () => store.close();
   });
-  const put = (): Promise<string> => store.put('new', Buffer.from('bytes'), { meta: newMeta() });
+  const put = (): Promise<string> => kindOf(store.put('new', Buffer.from('bytes'), { meta: newMeta() }));
 
   it.each<[Operation, () => Promise<unknown>]>([
     ['PutObject', put],

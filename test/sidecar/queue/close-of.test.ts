@@ -1,10 +1,10 @@
-// A file that is written anew between the close that is pushed and the reading of it: real closes, a real death, and a
-// queue of the kernel's that nobody has read yet.
+// Of which close is what a push has read? The file may be written anew between the close that is pushed and the
+// reading: real closes, a real death, and a queue of the kernel's that nobody has read yet.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
 import type { FileEvent } from '../../../src/model/file/decide.ts';
-import { type FileFacts, sameFingerprint } from '../../../src/model/file/file-state.ts';
+import { type Close, type FileFacts, sameFingerprint } from '../../../src/model/file/file-state.ts';
 import { factsBeneath } from '../../../src/native/files.ts';
 import { Files } from '../../../src/sidecar/queue/files.ts';
 import { openWitness } from '../../../src/watch/witness.ts';
@@ -18,14 +18,13 @@ function tear(dir: string): void {
 interface Between {
   /** Runs before the file is read for its first push, without a turn of the event loop. */
   readonly closeAndRead?: (dir: string) => void;
-  /** Runs before the push asks whether it may publish what it has read. */
+  /** Runs before the push asks of which close it is. */
   readonly readAndAsk?: (dir: string) => void;
 }
 
-/** Closes `r.dat`. What was read of it, and what of that was published. */
+/** Closes `r.dat`. What the first push has read of it, of which close, and what came after that. */
 async function pushed({ closeAndRead, readAndAsk }: Between) {
-  const read: string[] = [];
-  const published: string[] = [];
+  const read: { readonly content: string; readonly close: Close | undefined }[] = [];
   const witness = openWitness({ launcher: process.pid, self: process.ppid, token: 'none' });
   const watch = await watched({
     witness,
@@ -35,19 +34,16 @@ async function pushed({ closeAndRead, readAndAsk }: Between) {
   const root = { fd: fs.openSync(dir, 'r'), path: dir };
   const facts = (): FileFacts => factsBeneath(root, 'r.dat') as FileFacts;
   const files = new Files({
-    push: async ({ pendingSinceMs }, how): Promise<FileEvent> => {
+    push: async (_, how): Promise<FileEvent> => {
       if (read.length === 0) closeAndRead?.(dir);
       const fingerprint = facts();
       const content = fs.readFileSync(`${dir}/r.dat`, 'utf8');
-      read.push(content);
-      readAndAsk?.(dir);
-      if (how.isHeld(fingerprint)) return { kind: 'held', sinceMs: pendingSinceMs };
-      published.push(content);
+      if (read.length === 0) readAndAsk?.(dir);
+      read.push({ content, close: how.closeOf(fingerprint) });
       const durable = { fingerprint, md5: content, size: content.length };
       return { kind: 'stored', durable, atMs: Date.now(), tookMs: 0 };
     },
     rolesOf: (path) => (path === 'r.dat' ? ['result'] : []),
-    replaces: () => false,
     sizeOf: () => 1,
     catchUp: (path) => watcher.catchUp(path),
     isStill: (_, state) => sameFingerprint(facts(), state),
@@ -60,33 +56,31 @@ async function pushed({ closeAndRead, readAndAsk }: Between) {
   files.stop();
   witness?.close();
   fs.closeSync(root.fd);
-  return { read, published, fileState: files.get('r.dat', 'result') };
+  return { first: read[0], fileState: files.get('r.dat', 'result') };
 }
 
-it('is not published if a death may have closed it: it waits as that close does', async () => {
-  const { read, published, fileState } = await pushed({ closeAndRead: tear });
-  expect(read).toEqual(['half']);
-  expect(published).toEqual([]);
-  expect(fileState).toMatchObject({ pending: true, pushing: false, tornTries: 0, closes: 2 });
-  expect(fileState?.notBeforeMs).toBe((fileState?.lastClose?.atMs ?? 0) + 10_000);
+it('is of the death’s close if the process that wrote it has died', async () => {
+  const { first, fileState } = await pushed({ closeAndRead: tear });
+  expect(first).toMatchObject({ content: 'half', close: { evidence: 'doubtful' } });
+  expect(first?.close).toEqual(fileState?.lastClose);
+  expect(fileState?.closes).toBe(2);
 });
 
-it('is not published if a death may have closed it, and somebody writes it again before the push knows', async () => {
-  const { read, published } = await pushed({
+it('is never of the close before a death’s, also if somebody writes the file again before the push asks', async () => {
+  const { first } = await pushed({
     closeAndRead: tear,
     readAndAsk: (dir) => fs.writeFileSync(`${dir}/r.dat`, 'newer'),
   });
-  expect(read).toEqual(['half']);
-  expect(published).toEqual([]);
+  expect(first).toMatchObject({ content: 'half', close: { evidence: 'doubtful' } });
 });
 
-it('is published if whoever closed it lives on', async () => {
-  const { published } = await pushed({ closeAndRead: (dir) => fs.writeFileSync(`${dir}/r.dat`, 'newer') });
-  expect(published[0]).toBe('newer');
+it('is of the close of whoever lives on', async () => {
+  const { first } = await pushed({ closeAndRead: (dir) => fs.writeFileSync(`${dir}/r.dat`, 'newer') });
+  expect(first).toMatchObject({ content: 'newer', close: { evidence: 'clean' } });
 });
 
-it('is published as it was read if a death has closed it only after that', async () => {
-  const { published, fileState } = await pushed({ readAndAsk: tear });
-  expect(published).toEqual(['before']);
-  expect(fileState).toMatchObject({ pending: true, lastClose: { evidence: 'doubtful' } });
+it('is of the close that was pushed if a death has closed the file only after the reading', async () => {
+  const { first, fileState } = await pushed({ readAndAsk: tear });
+  expect(first).toMatchObject({ content: 'before', close: { evidence: 'clean' } });
+  expect(fileState).toMatchObject({ closes: 2, lastClose: { evidence: 'doubtful' } });
 });

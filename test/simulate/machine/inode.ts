@@ -1,0 +1,64 @@
+// Inodes and the names that lead to them. A name (dentry) outlives its link: what is closed after an unlink or under a
+// name that was replaced is still told to the directory, under the last name that it had.
+
+/** Of a directory, by an instance of inotify. */
+export interface Watching {
+  readonly instance: {
+    queue(event: { watch: number; mask: number; cookie: number; name: string }): void;
+    remove(number: number): boolean;
+  };
+  readonly number: number;
+  mask: number;
+}
+
+export interface Dentry {
+  parent: Inode;
+  name: string;
+  readonly inode: Inode;
+  isLinked: boolean;
+}
+
+export type Kind = 'file' | 'directory' | 'link' | 'socket';
+
+export class Inode {
+  readonly ino: number;
+  readonly kind: Kind;
+  mode: number;
+  data: Buffer = Buffer.alloc(0);
+  /** Of a link. */
+  target = '';
+  /** Of a directory. */
+  readonly entries: Map<string, Dentry>;
+  /** The one name of a directory. */
+  self: Dentry | undefined;
+  links = 0;
+  mtimeNs: bigint;
+  ctimeNs: bigint;
+  readonly bornNs: bigint;
+  /** Descriptions that are open for writing (i_writecount). */
+  writers = 0;
+  readonly watches = new Set<Watching>();
+  lockedBy: object | undefined;
+
+  constructor(ino: number, kind: Kind, mode: number, nowNs: bigint) {
+    this.ino = ino;
+    this.kind = kind;
+    this.mode = mode;
+    this.entries = new Map();
+    this.mtimeNs = nowNs;
+    this.ctimeNs = nowNs;
+    this.bornNs = nowNs;
+  }
+
+  get size(): number {
+    return this.kind === 'link' ? this.target.length : this.kind === 'directory' ? 4096 : this.data.length;
+  }
+}
+
+/** Absolute; of a name that is gone, as proc_pid_fd(5) has it. */
+export function pathOf(dentry: Dentry | undefined): string {
+  if (dentry === undefined) return '/';
+  const above = pathOf(dentry.parent.self);
+  const path = above === '/' ? `/${dentry.name}` : `${above.replace(/ \(deleted\)$/, '')}/${dentry.name}`;
+  return dentry.isLinked && !above.endsWith(' (deleted)') ? path : `${path} (deleted)`;
+}

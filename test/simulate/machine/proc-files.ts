@@ -1,0 +1,71 @@
+// /proc, as far as capture reads it: processes, their children, environments and descriptors. Made when it is read.
+import type { SimProcess } from './process.ts';
+
+/** What is seen of the kernel here. */
+export interface ProcSource {
+  readonly processes: ReadonlyMap<number, SimProcess>;
+  pathOfDescriptor(process: SimProcess, fd: number): string;
+}
+
+const PF_EXITING = 0x4;
+const PF_ANY = 0x400000;
+
+/** Undefined for what is no file below /proc, or is gone. */
+export function readProcFile(kernel: ProcSource, reader: SimProcess, path: string): string | undefined {
+  if (!path.startsWith('/proc/')) return undefined;
+  if (path === '/proc/self/mountinfo') return '1 0 8:1 / / rw - ext4 /dev/sda1 rw\n';
+  const [, whose = '', rest = ''] = /^\/proc\/(self|\d+)\/(.+)$/.exec(path) ?? [];
+  const process = whose === 'self' ? reader : kernel.processes.get(Number(whose));
+  if (process === undefined) return undefined;
+  if (rest === 'stat') return statOf(process);
+  if (rest === 'environ') {
+    if (process.isZombie) return '';
+    return Object.entries(process.environment)
+      .map(([name, value]) => `${name}=${value}\0`)
+      .join('');
+  }
+  if (/^task\/\d+\/children$/.test(rest)) return [...process.children].map(({ pid }) => `${pid} `).join('');
+  const [, fd] = /^fdinfo\/(\d+)$/.exec(rest) ?? [];
+  const description = fd === undefined ? undefined : process.descriptors.get(Number(fd));
+  if (description?.kind === 'file')
+    return `pos:\t${description.position}\nflags:\t0${description.flags.toString(8)}\n`;
+  return undefined;
+}
+
+export function readProcLink(kernel: ProcSource, reader: SimProcess, path: string): string | undefined {
+  const [, whose, fd] = /^\/proc\/(self|\d+)\/fd\/(\d+)$/.exec(path) ?? [];
+  if (whose === undefined) return undefined;
+  const process = whose === 'self' ? reader : kernel.processes.get(Number(whose));
+  return process === undefined ? undefined : kernel.pathOfDescriptor(process, Number(fd));
+}
+
+/** Names in a directory of /proc. */
+export function readProcNames(
+  kernel: ProcSource,
+  reader: SimProcess,
+  path: string,
+): readonly string[] | undefined {
+  if (path === '/proc') return [...kernel.processes.keys()].map(String);
+  const [, whose, what] = /^\/proc\/(self|\d+)\/(fd|task)$/.exec(path) ?? [];
+  if (whose === undefined) return undefined;
+  const process = whose === 'self' ? reader : kernel.processes.get(Number(whose));
+  if (process === undefined) return undefined;
+  return what === 'task' ? [String(process.pid)] : [...process.descriptors.keys()].map(String);
+}
+
+/** proc_pid_stat(5) */
+function statOf(process: SimProcess): string {
+  const fields = Array.from({ length: 53 }, () => '0');
+  const set = (number: number, value: number | string): void => {
+    fields[number] = String(value);
+  };
+  set(3, process.isZombie ? 'Z' : 'S');
+  set(4, process.parent?.pid ?? 1);
+  set(5, process.pid);
+  set(9, PF_ANY | (process.isExiting ? PF_EXITING : 0));
+  set(11, process.childFaults);
+  set(20, 1);
+  set(22, Math.floor(process.startMs / 10));
+  set(52, process.status);
+  return `${process.pid} (${process.name}) ${fields.slice(3).join(' ')}\n`;
+}

@@ -1,0 +1,210 @@
+// Small mistakes in decisions, in order and in fencing, each planted in one place of src/: the simulator must find every
+// one. `search` must stand in the file once; where the source has moved on, the mutant is mended with it.
+// npm run simulate -- --mutants [name] [--seconds <most for each>]
+import { mkdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { bundle } from './bundle.mjs';
+
+const MUTANTS = {
+  'evidence-of-a-death-is-not-seen': {
+    file: 'src/model/file/evidence.ts',
+    search: "if (seen.life !== 'dead' && hasDied(seen, now.processes.get(pid))) return 'doubtful';",
+    replace: 'void seen;',
+  },
+  'what-a-death-closed-is-not-suspect': {
+    file: 'src/model/file/suspect.ts',
+    search: 'return endedAtMs - close.atMs < (asked ? PROMPT_NEWS_MS : LATE_NEWS_MS);',
+    replace: 'return false;',
+  },
+  'after-sigterm-all-is-proven': {
+    file: 'src/model/file/suspect.ts',
+    search: 'return killed || endedAtMs - close.atMs < HANDLED_LIFE_MS;',
+    replace: 'return false;',
+  },
+  'a-writer-is-not-asked-for': {
+    file: 'src/native/files.ts',
+    search: "return lastErrno() === 'EAGAIN' ? 'writer' : 'unknown';",
+    replace: "return 'none';",
+  },
+  'a-change-while-reading-is-not-seen': {
+    file: 'src/read/snapshot.ts',
+    search:
+      "if (!sameFingerprint(factsOf(fd), facts)) return writerState(fd) === 'writer' ? 'writer' : 'moved';\n  return writerState(fd) === 'writer' ? 'writer' : undefined;",
+    replace: 'return undefined;',
+  },
+  'an-overflow-is-not-told': {
+    file: 'src/watch/kernel-events.ts',
+    search: "return this.#options.onLost('overflow');",
+    replace: 'return;',
+  },
+  'renames-are-not-heard': {
+    file: 'src/watch/kernel-events.ts',
+    search: "if ((mask & IN.movedTo) !== 0) this.#tell(path, 'rename');",
+    replace: 'if ((mask & IN.movedTo) !== 0) return;',
+  },
+  'the-drain-is-not-waited-for': {
+    file: 'src/sidecar/shutdown/finish.ts',
+    search: '  await files.drained(deadline);\n',
+    replace: '',
+  },
+  'results-of-a-death-are-not-doubted': {
+    file: 'src/sidecar/shutdown/result-names.ts',
+    search: '(path, close) => isUnfinished.has(path) || isSuspect(close, ending)',
+    replace: '(path) => isUnfinished.has(path)',
+  },
+  'left-files-are-not-counted': {
+    file: 'src/sidecar/shutdown/finish.ts',
+    search: '    ...leftFiles(parts, postponed),\n',
+    replace: '',
+  },
+  'the-last-record-is-not-waited-for': {
+    file: 'src/sidecar/shutdown/finish.ts',
+    search: 'let status = recorded || verdict.status !== EXIT.ok ? verdict.status : EXIT.notStored;',
+    replace: 'let status = verdict.status;',
+  },
+  'a-replacement-does-not-scan': {
+    file: 'src/sidecar/startup/baseline-scan.ts',
+    search: "files.closed(path, 'scan', context.now(), { fingerprint: facts, evidence });",
+    replace: 'void [path, facts, evidence];',
+  },
+  'a-replacement-scans-before-it-listens': {
+    file: 'src/sidecar/startup/baseline-scan.ts',
+    search: '    listen();\n    let count = 0;',
+    replace: '    setTimeout(listen, 5000);\n    let count = 0;',
+  },
+  'nobody-is-fenced': {
+    file: 'src/records/claim.ts',
+    search: 'if (isClaim(next)) this.#fenced = new FencedError(`attempt ${attempt + 1}`);',
+    replace: 'if (isClaim(next)) void next;',
+  },
+  'a-lost-answer-is-a-success': {
+    file: 'src/store/s3/outcome.ts',
+    search: "if (there === undefined || push === undefined || there.meta['push'] !== push) return undefined;",
+    replace: 'if (there === undefined) return undefined;',
+  },
+  'a-server-that-fails-has-stored': {
+    file: 'src/store/s3/failure.ts',
+    search: "return { kind: 'transient', why: 'the server failed' };",
+    replace: "return { kind: 'refused', why: 'the server failed' };",
+  },
+  'a-directory-put-is-not-atomic': {
+    file: 'src/store/file/objects.ts',
+    search: 'const temporary = `${layout.tmp}/${randomUUID()}`;',
+    replace:
+      "const temporary = options.precondition?.kind === 'absent' ? `${layout.tmp}/${randomUUID()}` : path;",
+  },
+  'a-put-is-left-out-now-and-then': {
+    file: 'src/upload/send.ts',
+    search:
+      'const outcome = await sender.store.put(key, limited, {\n      meta: metaOf(sender, push, body.facts, body.md5),',
+    replace:
+      "const outcome = sender.newId().endsWith('0') ? { kind: 'stored', tag: '' } : await sender.store.put(key, limited, {\n      meta: metaOf(sender, push, body.facts, body.md5),",
+  },
+  'a-doubt-is-not-waited-for': {
+    file: 'src/sidecar/queue/staged.ts',
+    search: 'return provenFromMs(close, this.#signalledAtMs);',
+    replace: 'return Math.min(provenFromMs(close, this.#signalledAtMs), (close?.atMs ?? 0) + 200);',
+  },
+  'a-promotion-looks-at-nothing': {
+    file: 'src/upload/publish-result.ts',
+    search: 'const precondition = await preconditionOf({ key, md5: staged.md5 });',
+    replace: "const precondition = { kind: 'any' };",
+  },
+  'an-older-staged-object-is-promoted': {
+    file: 'src/sidecar/queue/results.ts',
+    search: 'if (!this.staged.has(path, one)) return;',
+    replace: '',
+  },
+  'every-server-honours-conditions': {
+    file: 'src/store/s3/server.ts',
+    search: "return server.conditions !== 'unread';",
+    replace: 'return true;',
+  },
+  'a-staged-object-goes-that-was-not-copied': {
+    file: 'src/store/s3/copy.ts',
+    search: "    if (outcome.kind !== 'stored') return outcome;\n",
+    replace: '',
+  },
+  'a-name-is-given-past-the-fence': {
+    file: 'src/upload/publish-result.ts',
+    search: "await publisher.passFence(replaced.kind === 'foreign', signal);",
+    replace: '',
+  },
+  'a-lost-order-comes-back-at-once': {
+    file: 'src/model/checkpoint/rounds.ts',
+    search: 'const FIRM = 20;',
+    replace: 'const FIRM = 1;',
+  },
+  'what-a-set-is-ahead-of-is-not-named': {
+    file: 'src/model/checkpoint/lacking.ts',
+    search: 'return behind.filter(({ path }) => !captured.has(path));',
+    replace: 'return behind.filter(({ path }) => captured.has(path));',
+  },
+  'a-flush-does-not-hear-the-last-close': {
+    file: 'src/sidecar/control/flush.ts',
+    search: '  watcher.drainNow();\n  // A scan may find',
+    replace: '  // A scan may find',
+  },
+  'the-oldest-set-is-restored': {
+    file: 'src/model/checkpoint/restore-order.ts',
+    search: 'rank(a) - rank(b) || newestFirst(a, b)',
+    replace: 'rank(a) - rank(b) || newestFirst(b, a)',
+  },
+  'the-sidecar-is-not-replaced': {
+    file: 'src/launch/sidecar-process.ts',
+    search: 'this.#restart = setTimeout(() => this.start(events), waitMs);',
+    replace: '',
+  },
+  'a-replacement-claims-anew': {
+    file: 'src/launch/sidecar-process.ts',
+    search: 'attempt: this.#attempt,',
+    replace: 'attempt: undefined,',
+  },
+};
+
+/** Runs the same seeds with and without the mistake, until one fails with it alone. */
+async function seekOne(name, seconds) {
+  const dir = path.resolve('node_modules/.cache/capture-simulate');
+  mkdirSync(dir, { recursive: true });
+  const requireHere = createRequire(import.meta.url);
+  const [plainFile, mutantFile] = ['plain', name].map((one) => path.join(dir, `${one}-${process.pid}.cjs`));
+  await Promise.all([bundle(plainFile), bundle(mutantFile, MUTANTS[name])]);
+  const plain = requireHere(plainFile);
+  const mutant = requireHere(mutantFile);
+  for (const file of [plainFile, mutantFile]) rmSync(file);
+  await plain.warmUp();
+  await mutant.warmUp();
+  const untilS = cpuS() + seconds;
+  for (let seed = 1; cpuS() < untilS; seed += 1) {
+    const rule = await mutant.ruleBrokenBy(seed);
+    if (rule === undefined || (await plain.ruleBrokenBy(seed)) !== undefined) continue;
+    return { seed, rule };
+  }
+  return undefined;
+}
+
+/** Other work on the machine does not count. */
+function cpuS() {
+  return process.cpuUsage().user / 1e6;
+}
+
+export async function seekMutants(only, seconds) {
+  const names = Object.keys(MUTANTS).filter(
+    (name) => only?.split(',').some((part) => name.includes(part)) ?? true,
+  );
+  // Each bundle hears of what nobody catches.
+  process.setMaxListeners(0);
+  let found = 0;
+  for (const name of names) {
+    const beganS = cpuS();
+    const at = await seekOne(name, seconds);
+    const took = `${(cpuS() - beganS).toFixed(0)} s`;
+    if (at !== undefined) found += 1;
+    console.log(
+      at === undefined ? `NOT FOUND in ${took}: ${name}` : `${name}: seed ${at.seed} (${at.rule}), ${took}`,
+    );
+  }
+  console.log(`${found} of ${names.length} mutants found`);
+  return found === names.length;
+}

@@ -1,0 +1,237 @@
+// A plan for each seed: programs as people write them, and some as nobody would, and the deaths and failures they meet.
+import { Random } from '../machine/random.ts';
+import { CALM, type Weather } from '../store/network.ts';
+import type { Fault, FilePlan, Idiom, Plan, Round, Write } from './plan.ts';
+
+/** What is odd about a program. */
+const PROGRAMS = [
+  'plain',
+  'plain',
+  'twice',
+  'paused',
+  'any-order',
+  'extra-close',
+  'first-round',
+  'one-pause-moves',
+  'reopens',
+] as const;
+type ProgramKind = (typeof PROGRAMS)[number];
+
+/** Kernels that stamp files by the tick. */
+const OLDER = ['5.15.0', '6.1.0'].flatMap((osRelease) => [1, 4, 10].map((tickMs) => ({ osRelease, tickMs })));
+
+const LONG_PAUSE_MS = 120_000;
+/** That a run sends before its task begins. */
+const REQUESTS_BEFORE = 10;
+
+export function makePlan(seed: number): Plan {
+  const random = new Random(seed ^ 0x5eed);
+  const kind = random.pick(PROGRAMS);
+  // What goes wrong mostly does so in few steps, and of short ones there can be more.
+  const isShort = random.chance(0.75);
+  const files = makeFiles(isShort, random);
+  const rounds = makeRounds(kind, { files, isShort }, random);
+  const command = random.chance(0.25) ? 'watch' : 'run';
+  const isFaulty = random.chance(0.6);
+  const missesSome = isFaulty && random.chance(0.15);
+  if (missesSome) addLongPause(rounds, random);
+  const durationMs = rounds.reduce((sum, round) => sum + durationOf(round), 0);
+  const isCalm = !isFaulty || missesSome || random.chance(0.4);
+  const weather = isCalm ? calmWeather(random) : makeWeather(files, durationMs, random);
+  const times = { durationMs, closesAtMs: closesOf(rounds, weather) };
+  const attempts = isFaulty
+    ? Array.from({ length: isShort ? 1 : random.pick([1, 1, 2]) }, () => ({
+        faults: makeFaults(times, random),
+      }))
+    : [];
+  if (missesSome) attempts.unshift({ faults: makeMissed(rounds, weather, random) });
+  const mostQueuedEvents = missesSome || random.chance(0.1) ? random.pick([1, 2, 4, 8, 16]) : 16_384;
+  return {
+    seed,
+    kind,
+    command,
+    watchAfterMs:
+      command === 'watch' && random.chance(0.6) ? Math.round(durationMs * 0.5 * random.next()) : 0,
+    exitFile: random.pick(['always', 'unless-killed', 'none'] as const),
+    store: random.chance(isShort ? 0.5 : 0.7) ? 's3' : 'file',
+    honoursIfMatch: random.chance(0.7),
+    rotates: random.chance(0.25) ? random.pick([1, 2, 3, 100]) : 0,
+    files,
+    rounds,
+    attempts,
+    sameWorkdir: random.chance(0.3),
+    weather,
+    options: makeOptions(random),
+    ...random.pick([...OLDER, { osRelease: '6.14.0', tickMs: 0 }]),
+    mostQueuedEvents,
+  };
+}
+
+function makeFiles(isShort: boolean, random: Random): FilePlan[] {
+  const idiom = (): Idiom => random.pick(['in-place', 'in-place', 'rename', 'rename', 'append']);
+  const fill = (): number => (random.chance(0.03) ? 300_000 : random.pick([0, 10, 400, 5000]));
+  const ofAll = idiom();
+  const members = ['a', 'b', 'c', 'd'].slice(0, random.pick(isShort ? [0, 1, 2] : [0, 1, 2, 2, 2, 3, 4]));
+  const results = ['r', 's', 't'].slice(0, random.pick(isShort ? [0, 1] : [0, 1, 1, 2]));
+  if (members.length + results.length === 0) members.push('a');
+  const plan = (name: string, role: FilePlan['role']): FilePlan => ({
+    name,
+    role,
+    idiom: role === 'member' && ofAll !== 'append' ? ofAll : idiom(),
+    fillBytes: fill(),
+  });
+  return [...members.map((name) => plan(name, 'member')), ...results.map((name) => plan(name, 'result'))];
+}
+
+interface Size {
+  readonly files: readonly FilePlan[];
+  readonly isShort: boolean;
+}
+
+function makeRounds(kind: ProgramKind, { files, isShort }: Size, random: Random): Round[] {
+  const count = random.pick(isShort ? [2, 3, 4] : [2, 3, 4, 6, 10]);
+  const inner = new Map(files.map(({ name }) => [name, random.ms(1, 3000)]));
+  const between = random.ms(50, 8000);
+  const jitter = random.pick([0, 0.1, 0.5]);
+  const jittered = (ms: number): number => Math.max(1, Math.round(ms * (1 + jitter * (random.next() - 0.5))));
+  const members = files.filter(({ role }) => role === 'member').map(({ name }) => name);
+  const results = files.filter(({ role }) => role === 'result').map(({ name }) => name);
+  const flushes = random.chance(0.2);
+  // Each is of one round, and not written again.
+  const once = random.chance(0.3) ? new Map(results.map((name) => [name, random.int(count)])) : undefined;
+  return Array.from({ length: count }, (_, n) => {
+    const order = kind === 'any-order' ? random.shuffled(members) : members;
+    const written = results.filter((name) =>
+      once === undefined ? n === count - 1 || random.chance(0.3) : once.get(name) === n,
+    );
+    const names = random.chance(0.5) ? [...order, ...written] : [...written, ...order];
+    const writes = names.map((file, at): Write => {
+      const isOdd =
+        (kind === 'twice' && members.includes(file)) ||
+        (kind === 'reopens' && results.includes(file)) ||
+        (kind === 'extra-close' && n > 2 && random.chance(0.1)) ||
+        (kind === 'first-round' && n === 0 && at === 0 && random.chance(0.7));
+      return {
+        file,
+        versions: isOdd ? 2 : 1,
+        isSame: random.chance(0.3),
+        betweenMs: random.ms(1, 200),
+        beforeMs:
+          jittered(inner.get(file) ?? 1) +
+          (kind === 'paused' && random.chance(0.05) ? random.ms(3000, 60_000) : 0),
+        openMs: random.pick(kind === 'reopens' ? [1, 20, 300] : [0, 0, 1, 20, 300]),
+        child: random.chance(0.05),
+      };
+    });
+    const pauseMs =
+      kind === 'one-pause-moves' && random.chance(0.2) ? random.ms(10, 30_000) : jittered(between);
+    return { writes, pauseMs, flush: flushes && random.chance(0.4) };
+  });
+}
+
+function durationOf({ writes, pauseMs }: Round): number {
+  return writes.reduce(
+    (sum, one) => sum + one.beforeMs + one.versions * (one.openMs + one.betweenMs),
+    pauseMs,
+  );
+}
+
+/** When files are closed, as far as the plan knows: the task begins after some requests. */
+function closesOf(rounds: readonly Round[], { latencyMs }: Weather): readonly number[] {
+  const at: number[] = [];
+  let nowMs = REQUESTS_BEFORE * latencyMs;
+  for (const { writes, pauseMs } of rounds) {
+    for (const { beforeMs, versions, openMs, betweenMs } of writes)
+      at.push((nowMs += beforeMs + versions * (openMs + betweenMs) - betweenMs));
+    nowMs += pauseMs;
+  }
+  return at;
+}
+
+/** After a round, so that what was missed in it is stored long before the next. */
+function addLongPause(rounds: Round[], random: Random): void {
+  const at = random.pick([...rounds.keys()].filter((one) => rounds[one]?.writes.length !== 0));
+  rounds[at] = { ...(rounds[at] as Round), pauseMs: LONG_PAUSE_MS };
+}
+
+/** Just before the long pause the sidecar dies or stands still; it has time to make up for it before all dies. */
+function makeMissed(rounds: readonly Round[], weather: Weather, random: Random): Fault[] {
+  const at = rounds.findIndex(({ pauseMs }) => pauseMs === LONG_PAUSE_MS);
+  const last = rounds[at]?.writes.length ?? 0;
+  const atMs = near(closesOf(rounds.slice(0, at + 1), weather).slice(-last), random);
+  const missing: Fault = random.chance(0.5)
+    ? { kind: 'sidecar-dies', atMs }
+    : { kind: 'sidecar-stalls', atMs, ms: random.ms(500, 10_000) };
+  return [missing, { kind: 'machine-dies', atMs: atMs + random.ms(50_000, 110_000) }];
+}
+
+/** As often as not while the file is open. */
+function near(closesAtMs: readonly number[], random: Random): number {
+  return Math.max(
+    0,
+    Math.round(random.pick(closesAtMs) + (random.chance(0.5) ? random.int(1000) - 500 : -random.ms(1, 100))),
+  );
+}
+
+interface Times {
+  readonly durationMs: number;
+  readonly closesAtMs: readonly number[];
+}
+
+function makeFaults({ durationMs, closesAtMs }: Times, random: Random): Fault[] {
+  const at = (): number =>
+    random.chance(0.4) ? near(closesAtMs, random) : Math.round(durationMs * random.next() * 1.1);
+  const kinds = [
+    'sidecar-dies',
+    'sidecar-dies',
+    'sidecar-dies-at-call',
+    'launcher-dies',
+    'machine-dies',
+    'machine-dies',
+    'task-dies',
+    'term',
+    'term',
+    'sidecar-stalls',
+    'machine-freezes',
+  ] as const;
+  return Array.from({ length: random.pick([1, 1, 2, 3]) }, (): Fault => {
+    const kind = random.pick(kinds);
+    const atMs = at();
+    if (kind === 'sidecar-dies-at-call') return { kind, atMs, calls: random.int(300) };
+    if (kind === 'sidecar-stalls') return { kind, atMs, ms: random.ms(10, 20_000) };
+    if (kind === 'machine-freezes') return { kind, atMs, ms: random.ms(15_000, 300_000) };
+    return { kind, atMs };
+  });
+}
+
+function calmWeather(random: Random): Weather {
+  return { ...CALM, latencyMs: random.pick([0.5, 5, 50, 300]) };
+}
+
+function makeWeather(files: readonly FilePlan[], durationMs: number, random: Random): Weather {
+  const share = (): number => random.pick([0, 0, 0.02, 0.1]);
+  // As often as not it goes on beyond the end.
+  const fromMs = Math.round(durationMs * (random.chance(0.5) ? random.next() : 0.8 + 0.2 * random.next()));
+  const deaf = random.chance(0.3)
+    ? [{ file: random.pick(files).name, fromMs, untilMs: fromMs + random.ms(500, 60_000) }]
+    : [];
+  return {
+    deaf,
+    lostAnswers: share(),
+    lateArrivals: 2 * share(),
+    refusals: share(),
+    silences: random.pick([0, 0, 0, 0.02]),
+    outages: random.chance(0.3) ? [{ fromMs, untilMs: fromMs + random.ms(500, 120_000) }] : [],
+    latencyMs: random.pick([0.5, 5, 50, 300, 2000]),
+    bytesPerS: random.pick([1e9, 1e6, 20_000]),
+  };
+}
+
+function makeOptions(random: Random): string[] {
+  return [
+    ...(random.chance(0.2) ? ['--checkpoint-settle', random.pick(['200ms', '1s', '5s'])] : []),
+    ...(random.chance(0.5) ? ['--generations', random.pick(['1', '2', '5', '60'])] : []),
+    ...(random.chance(0.4) ? ['--reclaim', random.pick(['never', 'now'])] : []),
+    ...(random.chance(0.2) ? ['--drain-timeout', random.pick(['1s', '10s'])] : []),
+  ];
+}

@@ -1,0 +1,208 @@
+// A simulated task: carries out its rounds step by step, each one moment, as far as it lives. On its resume it goes on after
+// the round that it finds.
+import { O } from '../machine/description.ts';
+import type { SimProcess } from '../machine/process.ts';
+import { theWorld } from '../machine/world.ts';
+import { fileCalls } from '../replaced/file-calls.ts';
+import { contentOf, type State, stateIn } from './content.ts';
+import type { FilePlan, Plan, Round, Write } from './plan.ts';
+
+/** What the oracle is told of a task. */
+export interface Witnessed {
+  /** It has begun, and finds these contents in its work directory, by file. */
+  begun(process: SimProcess, found: ReadonlyMap<string, string>): void;
+  /** It has itself closed the file, or renamed it into place, under this name. */
+  closed(path: string, content: string): void;
+  roundEnded(round: number): void;
+  ended(process: SimProcess): void;
+}
+
+export interface TaskOptions {
+  readonly plan: Plan;
+  readonly nextSerial: () => number;
+  readonly oracle: Witnessed;
+  /** Asks the sidecar to flush; then goes on. */
+  readonly flush: (process: SimProcess, then: () => void) => void;
+}
+
+type Step = { readonly afterMs: number; readonly act: (then: () => void) => void };
+
+export function nameIn(round: number, { name, role }: FilePlan, { rotates }: Plan): string {
+  return rotates > 0 && role === 'member' ? `${name}.${round}` : name;
+}
+
+export function runTask(process: SimProcess, options: TaskOptions): void {
+  const { plan, oracle } = options;
+  const found = contentsIn(process);
+  oracle.begun(process, found);
+  const first = firstRound(plan, found);
+  const steps = [
+    ...stepsAfterCheckpoint(first - 1, process, options),
+    ...plan.rounds.slice(first - 1).flatMap((round, n) => stepsOf(round, first + n, process, options)),
+  ];
+  const world = theWorld();
+  const next = (at: number): void => {
+    const step = steps[at];
+    if (step === undefined) {
+      oracle.ended(process);
+      return world.kernel.exit(process, 0);
+    }
+    world.scheduler.at(world.nowMs + step.afterMs, process, () => step.act(() => next(at + 1)));
+  };
+  next(0);
+}
+
+/** The round after the newest of which all members are there. */
+function firstRound(plan: Plan, found: ReadonlyMap<string, string>): number {
+  const members = plan.files.filter(({ role }) => role === 'member');
+  for (let round = plan.rounds.length; members.length > 0 && round > 0; round -= 1) {
+    const rounds = members.map((file) => stateIn(found.get(nameIn(round, file, plan)) ?? '')?.round ?? 0);
+    // A program reads what it finds, and believes it.
+    if (plan.rotates > 0 && rounds.every((one) => one === round)) return round + 1;
+    if (plan.rotates === 0) return 1 + Math.max(0, Math.min(...rounds));
+  }
+  return 1;
+}
+
+function contentsIn(process: SimProcess): Map<string, string> {
+  const names = fileCalls.readdir(process, process.cwd) as string[];
+  const found = new Map<string, string>();
+  for (const name of names) {
+    const path = `${process.cwd}/${name}`;
+    const inode = theWorld().kernel.inodeAt(process, path, { follow: false });
+    if (inode.kind === 'file') found.set(name, inode.data.toString());
+  }
+  return found;
+}
+
+function stepsOf(round: Round, number: number, process: SimProcess, options: TaskOptions): Step[] {
+  const { plan } = options;
+  const steps = round.writes.flatMap((write) => {
+    const file = plan.files.find(({ name }) => name === write.file);
+    return file === undefined ? [] : stepsOfWrite(write, file, number, { process, options });
+  });
+  const rotated = plan.rotates > 0 ? [step(0.1, () => rotate(number, process, plan))] : [];
+  const flush: Step[] =
+    round.flush === true ? [{ afterMs: 0.1, act: (then) => options.flush(process, then) }] : [];
+  return [
+    ...steps,
+    step(0.05, () => options.oracle.roundEnded(number)),
+    ...rotated,
+    ...flush,
+    step(round.pauseMs, () => undefined),
+  ];
+}
+
+/** A program that resumes does all that it does after the checkpoint: results that it had written since are written again. */
+function stepsAfterCheckpoint(number: number, process: SimProcess, options: TaskOptions): Step[] {
+  const { plan } = options;
+  const writes = plan.rounds[number - 1]?.writes ?? [];
+  const roles = new Map(plan.files.map(({ name, role }) => [name, role]));
+  const last = writes.findLastIndex(({ file }) => roles.get(file) === 'member');
+  return writes.slice(last + 1).flatMap((write) => {
+    const file = plan.files.find(({ name }) => name === write.file);
+    return file === undefined ? [] : stepsOfWrite(write, file, number, { process, options });
+  });
+}
+
+function rotate(round: number, process: SimProcess, plan: Plan): void {
+  for (const file of plan.files.filter(({ role }) => role === 'member')) {
+    const path = `${process.cwd}/${nameIn(round - plan.rotates, file, plan)}`;
+    fileCalls.rm(process, path, { force: true });
+  }
+}
+
+interface Doer {
+  readonly process: SimProcess;
+  readonly options: TaskOptions;
+}
+
+function stepsOfWrite(write: Write, file: FilePlan, round: number, doer: Doer): Step[] {
+  const { process } = doer;
+  const child = write.child === true ? [step(write.beforeMs / 2, () => comeAndGo(process))] : [];
+  let text = '';
+  const closes = Array.from({ length: write.versions }, (_, at) => {
+    const makeText = (): string => {
+      if (at === 0 || write.isSame !== true)
+        text = textOf(write, file, { round, version: at + 1 }, doer.options);
+      return text;
+    };
+    return stepsOfClose(write, file, { round, at, makeText }, doer);
+  });
+  return [...child, ...closes.flat()];
+}
+
+function textOf(
+  { versions, isSame }: Write,
+  file: FilePlan,
+  { round, version }: Pick<State, 'round' | 'version'>,
+  { nextSerial }: TaskOptions,
+): string {
+  const last = isSame === true ? { version: 1, versions: 1 } : { version, versions };
+  return contentOf({ file: file.name, round, ...last, serial: nextSerial() }, file.fillBytes);
+}
+
+interface Close {
+  readonly round: number;
+  readonly at: number;
+  readonly makeText: () => string;
+}
+
+function stepsOfClose(
+  write: Write,
+  file: FilePlan,
+  { round, at, makeText }: Close,
+  { process, options }: Doer,
+): Step[] {
+  const { kernel } = theWorld();
+  const name = nameIn(round, file, options.plan);
+  const path = `${process.cwd}/${name}`;
+  const target = file.idiom === 'rename' ? `${process.cwd}/.${name}.tmp` : path;
+  let fd = -1;
+  let text = '';
+  const flags = O.WRONLY | O.CREAT | (file.idiom === 'append' ? O.APPEND : O.TRUNC);
+  const half = (): number => Math.floor(text.length / 2);
+  const steps = [
+    step(at === 0 ? write.beforeMs : write.betweenMs, () => {
+      fd = kernel.open(process, target, flags);
+      text = makeText();
+      kernel.write(process, fd, Buffer.from(text.slice(0, half())), null);
+    }),
+    step(write.openMs, () => void kernel.write(process, fd, Buffer.from(text.slice(half())), null)),
+    step(0.02, () => {
+      const content = contentAt(process, target);
+      kernel.close(process, fd);
+      if (file.idiom !== 'rename') options.oracle.closed(name, content);
+    }),
+  ];
+  if (file.idiom !== 'rename') return steps;
+  const rename = step(0.05, () => {
+    fileCalls.rename(process, target, path);
+    options.oracle.closed(name, contentAt(process, path));
+  });
+  return [...steps, rename];
+}
+
+function contentAt(process: SimProcess, path: string): string {
+  return theWorld().kernel.inodeAt(process, path, { follow: false }).data.toString();
+}
+
+/** A process of the task that writes nothing. */
+function comeAndGo(parent: SimProcess): void {
+  const { kernel, scheduler, random, nowMs } = theWorld();
+  const child = kernel.spawn({ parent, name: 'true' });
+  scheduler.at(nowMs + random.ms(1, 50), undefined, () => {
+    kernel.exit(child, 0);
+    if (parent.isAlive) scheduler.at(nowMs + 60, parent, () => kernel.reap(child));
+  });
+}
+
+function step(afterMs: number, act: () => void): Step {
+  return {
+    afterMs,
+    act: (then) => {
+      act();
+      then();
+    },
+  };
+}

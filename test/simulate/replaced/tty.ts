@@ -1,0 +1,4 @@
+// node:tty: nobody sits before a simulated machine.
+export function isatty(): boolean {
+  return false;
+}

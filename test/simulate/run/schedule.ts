@@ -1,0 +1,215 @@
+// One schedule from its plan to what the oracle has found: attempts one after the other, on machines of their own, before
+// one store.
+import { prepareMd5 } from '../../../src/model/md5.ts';
+import { pathOf } from '../machine/inode.ts';
+import { Dead } from '../machine/process.ts';
+import { enterWorld, World } from '../machine/world.ts';
+import { type Finding, Oracle } from '../oracle/oracle.ts';
+import type { AttemptPlan, Plan } from '../program/plan.ts';
+import { fileCalls } from '../replaced/file-calls.ts';
+import { takeMemoryBack } from '../replaced/memory.ts';
+import { connectTo } from '../replaced/transport.ts';
+import { isCalm } from '../store/network.ts';
+import { S3Server } from '../store/s3-server.ts';
+import { Attempt } from './attempt.ts';
+import { hearCrashes } from './crashes.ts';
+import { STORE_DIR } from './settings.ts';
+
+export interface Outcome {
+  readonly findings: readonly Finding[];
+  readonly counts: ReadonlyMap<string, number>;
+  readonly events: number;
+  readonly virtualMs: number;
+}
+
+const HOUR_MS = 3_600_000;
+/** After those with faults: a store that is out of order for a while may end some of them, too. */
+const CALM_ATTEMPTS = 8;
+
+export async function runSchedule(plan: Plan, trace?: (line: string) => void): Promise<Outcome> {
+  await prepareMd5();
+  takeMemoryBack();
+  const world = new World({ ...plan, trace });
+  enterWorld(world);
+  try {
+    const schedule = new Schedule(plan, world);
+    hearCrashes((error) => schedule.crashed(error));
+    await schedule.run();
+    // What nobody has caught is told when the queue of ticks is empty.
+    await new Promise((resolve) => globalThis.setImmediate(resolve));
+    for (const [what, times] of schedule.oracle.counts) world.counts.set(what, times);
+    return {
+      findings: schedule.oracle.findings,
+      counts: world.counts,
+      events: world.scheduler.events,
+      virtualMs: world.nowMs,
+    };
+  } finally {
+    hearCrashes(() => undefined);
+    enterWorld(undefined);
+  }
+}
+
+class Schedule {
+  readonly oracle: Oracle;
+  readonly #plan: Plan;
+  readonly #world: World;
+  readonly #server: S3Server;
+  readonly #zombies: Attempt[] = [];
+  #serial = 0;
+  #number = 0;
+
+  constructor(plan: Plan, world: World) {
+    this.#plan = plan;
+    this.#world = world;
+    this.#server = new S3Server({
+      nowMs: () => world.timeOfDayMs,
+      onChange: (key) => this.oracle.changed(key.replace(/^p\//, '')),
+      honoursIfMatch: plan.honoursIfMatch,
+    });
+    connectTo(this.#server, plan.weather);
+    this.oracle = new Oracle({
+      plan,
+      nowMs: () => world.nowMs,
+      objectAt: (key) => this.#objectAt(key),
+      keys: () => this.#keys(),
+    });
+    this.#listenToFiles();
+    world.scheduler.onUncaught = (process, error) => {
+      this.#world.trace(`uncaught in ${process.name}: ${String(error)}`);
+      this.crashed(error);
+      world.kernel.exit(process, 1 << 8);
+    };
+    world.onSpin = (process) =>
+      this.oracle.fail('spins', `${process.name} makes calls without end, and waits for nothing`);
+    for (const path of ['/bin', '/tmp', '/dev', '/root', '/pod']) fileCalls.mkdir(world.outside, path);
+    for (const path of ['/bin/task', '/dev/stderr']) fileCalls.writeFile(world.outside, path, '');
+  }
+
+  /** Nobody has caught it. A dead process may leave such things: they have no effect. */
+  crashed(error: unknown): void {
+    if (error instanceof Dead || this.#hadDeaths()) return;
+    this.oracle.fail('uncaught', error instanceof Error ? (error.stack ?? error.message) : String(error));
+  }
+
+  #hadDeaths(): boolean {
+    return [...this.#world.counts.keys()].some((what) => what.includes('dies') || what.startsWith('death'));
+  }
+
+  async run(): Promise<void> {
+    const calm = { faults: [] };
+    const attempts = [...this.#plan.attempts, ...Array.from({ length: CALM_ATTEMPTS }, () => calm)];
+    for (const [at, attempt] of attempts.entries()) {
+      const status = await this.#runAttempt(at + 1, attempt);
+      this.#world.trace(`attempt ${at + 1} has ended with ${status ?? 'no status'}`);
+      this.#world.count(`exit status ${status ?? 'none'} (${this.#plan.command})`);
+      if (status !== undefined) this.oracle.ended(status, attempt.faults);
+      const { attempts, weather, options: chosen } = this.#plan;
+      // Of a task that ends before anybody watches it, nobody may know how.
+      const mayFail =
+        this.oracle.isBlind || attempts.length > 0 || !isCalm(weather) || chosen.includes('--drain-timeout');
+      if (status !== 0 && !mayFail)
+        this.oracle.fail(
+          'failed-for-nothing',
+          `nothing went wrong, and the run ended with ${status ?? 'no status'}`,
+        );
+      this.oracle.missing();
+      if (status === 0) await this.#waitForZombies();
+      if (status === 0 || this.oracle.findings.length > 0) return;
+    }
+    // A watch may be told to stop before it is there, and a drain may be allowed less time than the store takes.
+    const { command, options } = this.#plan;
+    // What a death has left is named until somebody deals with it (docs/semantics.md).
+    const isLeft = this.oracle.hasLeft();
+    if (command === 'run' && !isLeft && !options.includes('--drain-timeout'))
+      this.oracle.fail('never-done', `${CALM_ATTEMPTS} attempts without faults did not end with 0`);
+  }
+
+  async #runAttempt(number: number, plan: AttemptPlan): Promise<number | undefined> {
+    const world = this.#world;
+    const scene = { plan: this.#plan, world, oracle: this.oracle, nextSerial: () => (this.#serial += 1) };
+    this.#number = number;
+    this.oracle.attemptBegins();
+    const attempt = new Attempt(scene, number);
+    attempt.start(plan);
+    const untilMs = world.nowMs + HOUR_MS + durationOf(this.#plan);
+    await world.scheduler.run(() => world.nowMs > untilMs || !attempt.isAlive || attempt.isGone);
+    if (attempt.isGone) this.#zombies.push(attempt);
+    else if (attempt.isAlive) {
+      this.oracle.fail('no-progress', `attempt ${number} has not ended after a virtual hour`);
+      attempt.killAll();
+    }
+    return attempt.status;
+  }
+
+  /** Machines that stood still go on, and find that another attempt has the index: nothing that is done comes undone. */
+  async #waitForZombies(): Promise<void> {
+    if (this.#zombies.length === 0) return;
+    const world = this.#world;
+    const untilMs = world.nowMs + 3 * HOUR_MS;
+    await world.scheduler.run(() => world.nowMs > untilMs || !this.#zombies.some(({ isAlive }) => isAlive));
+    if (this.#zombies.some(({ isAlive }) => isAlive))
+      this.oracle.fail('no-progress', 'a machine that stood still has not ended');
+    for (const { status } of this.#zombies)
+      world.count(`exit status ${status ?? 'none'} (of a machine that stood still)`);
+    // One that had not claimed the index when it stood still has run it once more.
+    if (!this.#zombies.some(({ status }) => status === 0)) this.oracle.ended(0, []);
+    this.oracle.missing();
+  }
+
+  /** Objects of a directory store get their names by rename; local files go when the sidecar reclaims them. */
+  #listenToFiles(): void {
+    const { files } = this.#world.kernel;
+    const ownDir = `${STORE_DIR}/.capture-store/`;
+    files.onNamed = (dentry) => {
+      const path = pathOf(dentry);
+      if (this.#world.isTraced && path.startsWith(STORE_DIR)) this.#world.trace(`+  ${path}`);
+      if (path.startsWith(`${STORE_DIR}/`) && !path.startsWith(ownDir) && dentry.inode.kind === 'file')
+        this.oracle.changed(path.slice(STORE_DIR.length + 1));
+    };
+    files.onUnnamed = (dentry) => {
+      if (this.#world.isTraced && dentry.inode.kind === 'file') this.#world.trace(`-  ${pathOf(dentry)}`);
+      if (this.#world.process.name !== 'sidecar' || dentry.inode.kind !== 'file') return;
+      const path = pathOf(dentry);
+      const [, number = '', name] = /^\/work(\d*)\/\.capture\/reclaim\/(.*)$/.exec(path) ?? [];
+      // What an earlier attempt stored, a later one may have replaced.
+      if (name === undefined || (number !== '' && Number(number) !== this.#number)) return;
+      this.#world.count('a local file is reclaimed');
+      this.oracle.deleted(name, dentry.inode.data.toString());
+    };
+  }
+
+  #objectAt(key: string): string | undefined {
+    if (this.#plan.store === 's3') return this.#server.objects.get(`p/${key}`)?.body.toString();
+    const { outside, kernel } = this.#world;
+    try {
+      return kernel.find(outside, `${STORE_DIR}/${key}`, { follow: false }).dentry?.inode.data.toString();
+    } catch {
+      return undefined; // a directory that is not there
+    }
+  }
+
+  #keys(): readonly string[] {
+    if (this.#plan.store === 's3')
+      return [...this.#server.objects.keys()].map((key) => key.replace(/^p\//, ''));
+    return this.#filesBelow(STORE_DIR).map((path) => path.slice(STORE_DIR.length + 1));
+  }
+
+  #filesBelow(dir: string): readonly string[] {
+    const { outside, kernel } = this.#world;
+    const inode = kernel.find(outside, dir, { follow: false }).dentry?.inode;
+    return [...(inode?.entries.values() ?? [])].flatMap(({ name, inode: one }) =>
+      one.kind === 'directory' ? this.#filesBelow(`${dir}/${name}`) : [`${dir}/${name}`],
+    );
+  }
+}
+
+function durationOf({ rounds }: Plan): number {
+  const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
+  return sum(
+    rounds.map(
+      ({ writes, pauseMs }) =>
+        pauseMs + sum(writes.map(({ beforeMs, openMs }) => beforeMs + 2 * openMs + 400)),
+    ),
+  );
+}

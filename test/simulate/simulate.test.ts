@@ -1,0 +1,30 @@
+// A short part of what `npm run simulate` does for as long as it is let: schedules of the first seeds, in virtual time.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+
+const SIMULATE = fileURLToPath(new URL('simulate.mjs', import.meta.url));
+
+/** Some ten seconds of CPU time. */
+const SCHEDULES = 200;
+
+function simulate(...args: readonly string[]): { readonly status: number | null; readonly printed: string } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [SIMULATE, ...args], { encoding: 'utf8' });
+  return { status, printed: stdout + stderr };
+}
+
+it('finds nothing torn, nothing lost and nothing claimed in the schedules of the first seeds', () => {
+  const { status, printed } = simulate('--seed', '1', '--schedules', String(SCHEDULES));
+  expect(status, printed).toBe(0);
+});
+
+it('makes the same run of the same seed, step by step', () => {
+  const [once, again] = [1, 2].map(() => simulate('--seed', '4', '--trace').printed.split('\n').slice(0, -2));
+  expect(once).toEqual(again);
+  expect(once?.length).toBeGreaterThan(50);
+});
+
+it('sees a mistake that is planted in a decision', () => {
+  const { status, printed } = simulate('--mutants', 'the-oldest-set-is-restored', '--seconds', '50');
+  expect(status, printed).toBe(0);
+});

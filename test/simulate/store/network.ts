@@ -1,0 +1,96 @@
+// The way to the store and back: how long each takes, and what goes wrong on it. A request that has left may arrive after
+// the one who sent it has given up, or has died.
+import type { Random } from '../machine/random.ts';
+import type { Request } from './s3-server.ts';
+
+/** What happens to one request. */
+export interface Fate {
+  /** Until the server has all of it, ms; undefined: it never arrives. */
+  readonly thereMs: number | undefined;
+  /** It arrives a second time after so long. */
+  readonly againMs?: number;
+  /** From the server to the client, ms; undefined: the answer is lost. */
+  readonly backMs: number | undefined;
+  /** The connection breaks after so long, ms: unless the answer is there before, the client hears of it. */
+  readonly breaksMs?: number;
+  /** The server refuses it. */
+  readonly refusal?: { readonly status: number; readonly code: string };
+}
+
+export interface Weather {
+  readonly lostAnswers: number;
+  readonly lateArrivals: number;
+  readonly refusals: number;
+  readonly silences: number;
+  /** Between which instants nothing gets through. */
+  readonly outages: readonly { readonly fromMs: number; readonly untilMs: number }[];
+  /** Puts of these keys get no answer for a while, whatever comes through besides. */
+  readonly deaf: readonly { readonly file: string; readonly fromMs: number; readonly untilMs: number }[];
+  /** Most of the time, ms. */
+  readonly latencyMs: number;
+  /** Bytes in a second. */
+  readonly bytesPerS: number;
+}
+
+export const CALM: Weather = {
+  lostAnswers: 0,
+  lateArrivals: 0,
+  refusals: 0,
+  silences: 0,
+  outages: [],
+  deaf: [],
+  latencyMs: 5,
+  bytesPerS: 1e9,
+};
+
+/** All that is asked is answered, soon. */
+export function isCalm(weather: Weather): boolean {
+  const { lostAnswers, lateArrivals, refusals, silences, outages, deaf, latencyMs, bytesPerS } = weather;
+  return (
+    lostAnswers + lateArrivals + refusals + silences + outages.length + deaf.length === 0 &&
+    latencyMs <= 300 &&
+    bytesPerS >= 1e6
+  );
+}
+
+/** Decides what happens to a request that leaves at `nowMs`. */
+export function fateOf(
+  request: Request,
+  weather: Weather,
+  nowMs: number,
+  random: Random,
+): Fate & { readonly event: string } {
+  const { latencyMs, bytesPerS } = weather;
+  const way = (): number => latencyMs * (0.3 + 1.4 * random.next());
+  const thereMs = way() + (request.body.length / bytesPerS) * 1000;
+  if (weather.outages.some(({ fromMs, untilMs }) => nowMs >= fromMs && nowMs < untilMs))
+    return { event: 'outage', thereMs: undefined, backMs: undefined, breaksMs: random.ms(1, 2000) };
+  const isDeafTo = ({ file, fromMs, untilMs }: Weather['deaf'][number]): boolean =>
+    nowMs >= fromMs && nowMs < untilMs && request.method === 'PUT' && request.path.includes(`/${file}.`);
+  if (weather.deaf.some(isDeafTo))
+    return { event: 'no answer for this key', thereMs: undefined, backMs: undefined };
+  if (random.chance(weather.lostAnswers))
+    return { event: 'answer lost', thereMs, backMs: undefined, breaksMs: thereMs + random.ms(1, 3000) };
+  if (random.chance(weather.lateArrivals)) {
+    const breaksMs = random.ms(1, 5000);
+    return {
+      event: 'request arrives late',
+      thereMs: breaksMs + random.ms(10, 60_000),
+      backMs: undefined,
+      breaksMs,
+    };
+  }
+  if (random.chance(weather.refusals)) {
+    const refusal = random.pick([
+      { status: 503, code: 'SlowDown' },
+      { status: 500, code: 'InternalError' },
+      { status: 409, code: 'OperationAborted' },
+    ]);
+    return { event: `refused with ${refusal.status}`, thereMs, backMs: way(), refusal };
+  }
+  if (random.chance(weather.silences)) {
+    const isRead = random.chance(0.5);
+    return { event: 'silence', thereMs: isRead ? thereMs : undefined, backMs: undefined };
+  }
+  return { event: 'answered', thereMs, backMs: way() };
+}

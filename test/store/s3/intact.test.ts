@@ -1,0 +1,67 @@
+// What an answer says of the bytes is compared with what was sent.
+import { expect, it } from 'vitest';
+import { ABSENT, type Store } from '../../../src/store/contract/store.ts';
+import type { Fault } from '../../s3-server/faults.ts';
+import type { S3Server } from '../../s3-server/server.ts';
+import { kindOf, newMeta, textOf } from '../contract.ts';
+import { eachOnItsServer } from './setup.ts';
+
+let server: S3Server;
+let store: Store;
+eachOnItsServer(2000, (started, opened) => {
+  server = started;
+  store = opened;
+});
+
+const put = (key: string): Promise<string> =>
+  kindOf(store.put(key, Buffer.from('bytes'), { meta: newMeta(), precondition: ABSENT }));
+const reads = (): number => server.served.filter(({ operation }) => operation === 'GetObject').length;
+const toPuts = (fault: Fault): void => {
+  server.fault = ({ operation }) => (operation === 'PutObject' ? fault : undefined);
+};
+
+it('a put whose bytes were changed on their way is no success', async () => {
+  toPuts({ kind: 'damage' });
+  await expect(put('r.dat')).rejects.toMatchObject({
+    kind: 'transient',
+    message: expect.stringContaining('other bytes than were sent'),
+  });
+});
+
+it('a checksum in the answer tells it, too', async () => {
+  toPuts({ kind: 'add-headers', headers: { 'x-amz-checksum-crc32': 'AAAAAA==' } });
+  expect(await put('r.dat')).toBe('stored');
+  expect(reads()).toBe(1);
+  toPuts({
+    kind: 'add-headers',
+    headers: { 'x-amz-checksum-sha256': 'J3CJ2RwL308uaGK6fkoHYFEZQx9dE/cm3TUrBvGyBqk=' },
+  });
+  await put('s.dat');
+  expect(reads()).toBe(1);
+});
+
+it('an ETag that is no md5 is read back once, and then not looked at', async () => {
+  toPuts({ kind: 'add-headers', headers: { etag: '"0123456789abcdef0123456789abcdef"' } });
+  for (const key of ['a', 'b', 'c']) expect(await put(key)).toBe('stored');
+  expect(reads()).toBe(1);
+});
+
+it.each<[string, Readonly<Record<string, string>>]>([
+  [
+    'encrypted by KMS',
+    { etag: '"0123456789abcdef0123456789abcdef"', 'x-amz-server-side-encryption': 'aws:kms' },
+  ],
+  [
+    "encrypted with the customer's key",
+    {
+      etag: '"0123456789abcdef0123456789abcdef"',
+      'x-amz-server-side-encryption-customer-algorithm': 'AES256',
+    },
+  ],
+  ['of parts', { etag: '"0123456789abcdef0123456789abcdef-1"' }],
+])('an ETag of what is %s says nothing', async (_, headers) => {
+  toPuts({ kind: 'add-headers', headers });
+  expect(await put('r.dat')).toBe('stored');
+  expect(reads()).toBe(0);
+  expect(await textOf((await store.get('r.dat'))?.body)).toBe('bytes');
+});
