@@ -67,6 +67,19 @@ describe('in a directory', () => {
     expect(last()?.left.map(({ path }) => path)).toEqual(['r.dat']);
   });
 
+  it('a result that a death has cut gets its name from no attempt that finds it in the work directory and ends with 0', async () => {
+    const first = start(DIES);
+    await until(() => fs.existsSync(place.at('torn')), 'the half-written result');
+    process.kill(task(first), 'SIGKILL');
+    expect(await first.status, first.stderr()).toBe(137);
+    await end('cat r.dat', 74);
+    expect(place.keys()).not.toContain('r.dat.0');
+    expect(last()?.left.map(({ path }) => path)).toEqual(['r.dat']);
+    await end('echo whole > r.dat');
+    expect(place.text('r.dat.0')).toBe('whole\n');
+    expect(holding('r.dat', 'torn\n')).toEqual([]);
+  });
+
   it('and has its name when a user ends the task in the middle of the next write', async () => {
     const first = await closedAndTorn('SIGTERM', 1500);
     expect(await first.status, first.stderr()).toBe(143);

@@ -22,6 +22,11 @@ const MUTANTS = {
     search: 'return killed || endedAtMs - close.atMs < HANDLED_LIFE_MS;',
     replace: 'return false;',
   },
+  'a-writer-that-was-stopped-is-believed': {
+    file: 'src/model/file/suspect.ts',
+    search: 'if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;',
+    replace: 'void writersStoppedAtMs;',
+  },
   'a-writer-is-not-asked-for': {
     file: 'src/native/files.ts',
     search: "return lastErrno() === 'EAGAIN' ? 'writer' : 'unknown';",

@@ -88,12 +88,6 @@ export class FileStates {
     for (const role of ROLES) yield* this.of(role);
   }
 
-  /** Files that were there before the task started and were not closed since, except `others`. */
-  *inherited(others: ReadonlySet<RelPath>): Generator<FileState> {
-    for (const fileState of this.all())
-      if (fileState.inherited !== undefined && !others.has(fileState.path)) yield fileState;
-  }
-
   /** Files that the store has refused. */
   *refused(): Generator<FileState> {
     for (const fileState of this.outstanding())

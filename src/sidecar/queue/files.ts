@@ -146,9 +146,12 @@ export class Files {
     this.#pump();
   }
 
-  /** The task ended with 0: inherited files count as its own, except `others`. */
-  adoptInherited(others: ReadonlySet<RelPath>): void {
-    for (const fileState of this.#fileStates.inherited(others)) this.#apply(fileState, { kind: 'adopt' });
+  /** The task ended with 0: inherited files count as its own, unless they are others'. */
+  adoptInherited(isOthers: (path: RelPath, inherited: Fingerprint) => boolean): void {
+    for (const fileState of this.#fileStates.all()) {
+      const { path, inherited } = fileState;
+      if (inherited !== undefined && !isOthers(path, inherited)) this.#apply(fileState, { kind: 'adopt' });
+    }
     this.#pump();
   }
 

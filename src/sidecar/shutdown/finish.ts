@@ -3,6 +3,7 @@
 import { reasonOf } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { isDone } from '../../model/file/decide.ts';
+import type { Fingerprint } from '../../model/file/file-state.ts';
 import { type Ending, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { type Verdict, verdictOf } from '../../model/outcome/verdict.ts';
@@ -150,9 +151,10 @@ function isOurs(root: WorkDir, dir: RelPath): boolean {
 }
 
 /**
- * Results that the task inherited and did not touch are its own, too; but not those that came with the checkpoint as
- * far as they were written then, because nobody has finished them. Returns those of the latter of which nothing else
- * is stored.
+ * Results that the task inherited and did not touch are its own, too. But not those that came with the checkpoint as
+ * far as they were written then, because nobody has finished them; and none in the very state that an earlier attempt
+ * has staged, as a death may have left it: what is staged is judged. Returns those of the former of which nothing else is
+ * stored.
  */
 function adoptWhatStands({ context, files, openResults, suspects }: FinishParts): readonly RelPath[] {
   const unfinished = openResults.unfinished();
@@ -160,7 +162,13 @@ function adoptWhatStands({ context, files, openResults, suspects }: FinishParts)
   const notStored = unfinished.filter((path) => !isStored(path));
   for (const path of notStored)
     suspects.set(path, { why: 'the task has not gone on with it after the resume' });
-  files.adoptInherited(new Set(unfinished.filter(isStored)));
+  const isUnfinished = new Set(unfinished.filter(isStored));
+  const stateOf = (path: RelPath, { size, mtimeNs }: Pick<Fingerprint, 'size' | 'mtimeNs'>): string =>
+    `${size} ${mtimeNs} ${path}`;
+  const staged = new Set(
+    context.history.partials.filter(({ suspect }) => suspect === true).map((one) => stateOf(one.path, one)),
+  );
+  files.adoptInherited((path, inherited) => isUnfinished.has(path) || staged.has(stateOf(path, inherited)));
   return notStored;
 }
 

@@ -29,6 +29,12 @@ interface Closed {
   readonly attempt: number;
 }
 
+/** What went wrong in an attempt. */
+interface Disturbance {
+  readonly faults: readonly Fault[];
+  readonly hasStoppedDaemon: boolean;
+}
+
 interface OracleOptions {
   readonly plan: Plan;
   readonly nowMs: () => number;
@@ -219,12 +225,13 @@ export class Oracle {
   // --- at the end
 
   /** The launcher has ended with this status. */
-  ended(status: number, faults: readonly Fault[]): void {
+  ended(status: number, { faults, hasStoppedDaemon }: Disturbance): void {
     if (FAILURES.has(status)) this.#failures += 1;
     const newest = this.#newestRecord();
-    if (status === 0 && (newest === undefined || !isLast(newest.kind)))
+    // A machine that stood still may have claimed the next attempt meanwhile.
+    if (status === 0 && !this.#freezes() && (newest === undefined || !isLast(newest.kind)))
       this.#find('done-unrecorded', `exit 0, and the newest record is ${newest?.kind ?? 'nowhere'}`);
-    const isOrderly = faults.every(({ kind }) => ORDERLY.has(kind));
+    const isOrderly = !hasStoppedDaemon && faults.every(({ kind }) => ORDERLY.has(kind));
     if (status === UNAVAILABLE && isOrderly && this.#isReachable())
       this.#find('gave-up', 'the store refuses a request now and then, and the run did not begin');
     if (isOrderly) this.#drained();

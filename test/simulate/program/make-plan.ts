@@ -32,6 +32,7 @@ export function makePlan(seed: number): Plan {
   const files = makeFiles(isShort, random);
   const rounds = makeRounds(kind, { files, isShort }, random);
   const command = random.chance(0.25) ? 'watch' : 'run';
+  if (command === 'run' && random.chance(0.15)) giveToDaemon(rounds, files, random);
   const isFaulty = random.chance(0.6);
   const missesSome = isFaulty && random.chance(0.15);
   if (missesSome) addLongPause(rounds, random);
@@ -148,6 +149,20 @@ function closesOf(rounds: readonly Round[], { latencyMs }: Weather): readonly nu
   return at;
 }
 
+/** The last time that a result is written: two writers of one file are nobody's promise. */
+function giveToDaemon(rounds: Round[], files: readonly FilePlan[], random: Random): void {
+  const results = files.filter(({ role }) => role === 'result');
+  const file = results.length === 0 ? undefined : random.pick(results).name;
+  const at = rounds.findLastIndex(({ writes }) => writes.some((write) => write.file === file));
+  const round = rounds[at];
+  if (round === undefined) return;
+  const openMs = random.pick([1, 300, 60_000]);
+  const writes = round.writes.map((write) =>
+    write.file === file ? { ...write, daemon: true, openMs } : write,
+  );
+  rounds[at] = { ...round, writes };
+}
+
 /** After a round, so that what was missed in it is stored long before the next. */
 function addLongPause(rounds: Round[], random: Random): void {
   const at = random.pick([...rounds.keys()].filter((one) => rounds[one]?.writes.length !== 0));
@@ -219,6 +234,7 @@ function makeWeather(files: readonly FilePlan[], durationMs: number, random: Ran
     deaf,
     lostAnswers: share(),
     lateArrivals: 2 * share(),
+    repeats: share(),
     refusals: share(),
     silences: random.pick([0, 0, 0, 0.02]),
     outages: random.chance(0.3) ? [{ fromMs, untilMs: fromMs + random.ms(500, 120_000) }] : [],

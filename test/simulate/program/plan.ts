@@ -19,6 +19,8 @@ export interface Write {
   readonly openMs: number;
   /** Just before, a process of the task comes and goes. */
   readonly child?: boolean;
+  /** A process that the task has left behind does it, while the task goes on or ends. */
+  readonly daemon?: boolean;
 }
 
 export interface Round {

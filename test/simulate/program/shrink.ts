@@ -88,5 +88,6 @@ function* roundsOf(plan: Plan): Generator<Plan> {
 function* plainerWrites(write: Write): Generator<Write> {
   if (write.versions > 1) yield { ...write, versions: 1 };
   if (write.child === true) yield { ...write, child: false };
+  if (write.daemon === true) yield { ...write, daemon: false };
   if (write.openMs > 0) yield { ...write, openMs: 0 };
 }

@@ -21,6 +21,8 @@ export interface TaskOptions {
   readonly plan: Plan;
   readonly nextSerial: () => number;
   readonly oracle: Witnessed;
+  /** A process that outlives the task, perhaps. */
+  readonly onDaemon: (process: SimProcess) => void;
   /** Asks the sidecar to flush; then goes on. */
   readonly flush: (process: SimProcess, then: () => void) => void;
 }
@@ -40,13 +42,17 @@ export function runTask(process: SimProcess, options: TaskOptions): void {
     ...stepsAfterCheckpoint(first - 1, process, options),
     ...plan.rounds.slice(first - 1).flatMap((round, n) => stepsOf(round, first + n, process, options)),
   ];
+  carryOut(steps, process, () => {
+    oracle.ended(process);
+    theWorld().kernel.exit(process, 0);
+  });
+}
+
+function carryOut(steps: readonly Step[], process: SimProcess, then: () => void): void {
   const world = theWorld();
   const next = (at: number): void => {
     const step = steps[at];
-    if (step === undefined) {
-      oracle.ended(process);
-      return world.kernel.exit(process, 0);
-    }
+    if (step === undefined) return then();
     world.scheduler.at(world.nowMs + step.afterMs, process, () => step.act(() => next(at + 1)));
   };
   next(0);
@@ -112,13 +118,36 @@ function rotate(round: number, process: SimProcess, plan: Plan): void {
   }
 }
 
+/** It has left its parent, which ended at once: whoever adopts orphans has it (daemon(3)). */
+function startDaemon(
+  parent: SimProcess,
+  options: TaskOptions,
+  stepsIn: (process: SimProcess) => readonly Step[],
+): void {
+  const { kernel } = theWorld();
+  const { environment } = parent;
+  const between = kernel.spawn({ parent, name: 'task', environment });
+  const daemon = kernel.spawn({ parent: between, name: 'daemon', environment });
+  daemon.cwd = parent.cwd;
+  kernel.exit(between, 0);
+  kernel.reap(between);
+  options.onDaemon(daemon);
+  carryOut(stepsIn(daemon), daemon, () => kernel.exit(daemon, 0));
+}
+
 interface Doer {
   readonly process: SimProcess;
   readonly options: TaskOptions;
 }
 
 function stepsOfWrite(write: Write, file: FilePlan, round: number, doer: Doer): Step[] {
-  const { process } = doer;
+  const { process, options } = doer;
+  if (write.daemon === true) {
+    const itself = { ...write, daemon: false };
+    const stepsIn = (daemon: SimProcess): readonly Step[] =>
+      stepsOfWrite(itself, file, round, { process: daemon, options });
+    return [step(0.1, () => startDaemon(process, options, stepsIn))];
+  }
   const child = write.child === true ? [step(write.beforeMs / 2, () => comeAndGo(process))] : [];
   let text = '';
   const closes = Array.from({ length: write.versions }, (_, at) => {

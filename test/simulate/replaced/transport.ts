@@ -90,7 +90,7 @@ function sendOne(outgoing: Outgoing, { process, signal, underWay }: Sender): Pro
     const abort = (): void => giveUp(new Error('aborted'));
     underWay.add(giveUp);
     signal?.addEventListener('abort', abort, { once: true });
-    const { thereMs, backMs, breaksMs, refusal } = fate;
+    const { thereMs, againMs, backMs, breaksMs, refusal } = fate;
     const fail = (code: string, why: string): void => {
       settle();
       reject(unanswered(code, why));
@@ -104,6 +104,8 @@ function sendOne(outgoing: Outgoing, { process, signal, underWay }: Sender): Pro
     const stallMs = world.nowMs + sendMs + STALL_MS;
     const stalled = scheduler.at(stallMs, process, () => fail('ETIMEDOUT', 'no byte in time'));
     if (thereMs === undefined) return;
+    if (againMs !== undefined)
+      scheduler.at(world.nowMs + againMs, undefined, () => void server.handle(request));
     scheduler.at(world.nowMs + thereMs, undefined, () => {
       if (world.isTraced) world.trace(`   ${request.method} ${request.path.split('?')[0]} is at the store`);
       const response = refusal === undefined ? server.handle(request) : refusedWith(refusal);

@@ -53,6 +53,7 @@ export class Attempt {
   #main: SimProcess | undefined;
   #sidecar: SimProcess | undefined;
   #task: SimProcess | undefined;
+  readonly #daemons: SimProcess[] = [];
   #isEnding = false;
   #isTermed = false;
   /** When the last fault struck; one that no new sidecar mends counts for ever. */
@@ -74,7 +75,16 @@ export class Attempt {
 
   /** Something of it runs. */
   get isAlive(): boolean {
-    return this.#main?.isAlive === true || this.#sidecar?.isAlive === true || this.#task?.isAlive === true;
+    return this.#processes.some(({ isAlive }) => isAlive);
+  }
+
+  /** A process that the task had left behind was ended: of what it wrote nobody promises anything. */
+  get hasStoppedDaemon(): boolean {
+    return this.#daemons.some(({ status }) => status !== 0);
+  }
+
+  get #processes(): readonly SimProcess[] {
+    return [this.#sidecar, this.#main, this.#task, ...this.#daemons].filter((one) => one !== undefined);
   }
 
   start({ faults }: AttemptPlan): void {
@@ -108,9 +118,7 @@ export class Attempt {
 
   killAll(): void {
     this.#isEnding = true;
-    const all = [this.#sidecar, this.#main, this.#task].filter(
-      (one) => one?.isAlive === true,
-    ) as SimProcess[];
+    const all = this.#processes.filter(({ isAlive }) => isAlive);
     // At one moment: nobody sees another one die.
     for (const one of all) one.isAlive = false;
     for (const one of all) {
@@ -256,6 +264,10 @@ export class Attempt {
     runTask(process, {
       plan,
       nextSerial,
+      onDaemon: (one) => {
+        world.count('the task leaves a process behind');
+        this.#daemons.push(one);
+      },
       oracle: {
         begun: (one, found) => (this.isGone ? undefined : oracle.begun(one, found, restored)),
         closed: (path, content) => {
@@ -329,8 +341,7 @@ export class Attempt {
   #freeze(ms: number): void {
     this.isGone = true;
     const untilMs = this.#scene.world.nowMs + ms;
-    for (const one of [this.#main, this.#sidecar, this.#task])
-      if (one !== undefined) one.stalledUntilMs = untilMs;
+    for (const one of this.#processes) one.stalledUntilMs = untilMs;
   }
 
   /** A scheduler, or the end of a pod, signals each process, in any order. */

@@ -99,15 +99,22 @@ class Schedule {
   async run(): Promise<void> {
     const calm = { faults: [] };
     const attempts = [...this.#plan.attempts, ...Array.from({ length: CALM_ATTEMPTS }, () => calm)];
+    // What a writer that was stopped has left is named until somebody deals with it.
+    let isHalfWritten = false;
     for (const [at, attempt] of attempts.entries()) {
-      const status = await this.#runAttempt(at + 1, attempt);
+      const { status, hasStoppedDaemon } = await this.#runAttempt(at + 1, attempt);
       this.#world.trace(`attempt ${at + 1} has ended with ${status ?? 'no status'}`);
       this.#world.count(`exit status ${status ?? 'none'} (${this.#plan.command})`);
-      if (status !== undefined) this.oracle.ended(status, attempt.faults);
+      if (status !== undefined) this.oracle.ended(status, { faults: attempt.faults, hasStoppedDaemon });
+      isHalfWritten ||= hasStoppedDaemon;
       const { attempts, weather, options: chosen } = this.#plan;
       // Of a task that ends before anybody watches it, nobody may know how.
       const mayFail =
-        this.oracle.isBlind || attempts.length > 0 || !isCalm(weather) || chosen.includes('--drain-timeout');
+        this.oracle.isBlind ||
+        isHalfWritten ||
+        attempts.length > 0 ||
+        !isCalm(weather) ||
+        chosen.includes('--drain-timeout');
       if (status !== 0 && !mayFail)
         this.oracle.fail(
           'failed-for-nothing',
@@ -125,7 +132,7 @@ class Schedule {
       this.oracle.fail('never-done', `${CALM_ATTEMPTS} attempts without faults did not end with 0`);
   }
 
-  async #runAttempt(number: number, plan: AttemptPlan): Promise<number | undefined> {
+  async #runAttempt(number: number, plan: AttemptPlan): Promise<Attempt> {
     const world = this.#world;
     const scene = { plan: this.#plan, world, oracle: this.oracle, nextSerial: () => (this.#serial += 1) };
     this.#number = number;
@@ -139,7 +146,7 @@ class Schedule {
       this.oracle.fail('no-progress', `attempt ${number} has not ended after a virtual hour`);
       attempt.killAll();
     }
-    return attempt.status;
+    return attempt;
   }
 
   /** Machines that stood still go on, and find that another attempt has the index: nothing that is done comes undone. */
@@ -153,7 +160,8 @@ class Schedule {
     for (const { status } of this.#zombies)
       world.count(`exit status ${status ?? 'none'} (of a machine that stood still)`);
     // One that had not claimed the index when it stood still has run it once more.
-    if (!this.#zombies.some(({ status }) => status === 0)) this.oracle.ended(0, []);
+    if (!this.#zombies.some(({ status }) => status === 0))
+      this.oracle.ended(0, { faults: [], hasStoppedDaemon: false });
     this.oracle.missing();
   }
 

@@ -7,7 +7,7 @@ import type { Request } from './s3-server.ts';
 export interface Fate {
   /** Until the server has all of it, ms; undefined: it never arrives. */
   readonly thereMs: number | undefined;
-  /** It arrives a second time after so long. */
+  /** It arrives a second time, so long after it left, ms; nobody hears the answer. */
   readonly againMs?: number;
   /** From the server to the client, ms; undefined: the answer is lost. */
   readonly backMs: number | undefined;
@@ -20,6 +20,8 @@ export interface Fate {
 export interface Weather {
   readonly lostAnswers: number;
   readonly lateArrivals: number;
+  /** A proxy sends a request again. */
+  readonly repeats: number;
   readonly refusals: number;
   readonly silences: number;
   /** Between which instants nothing gets through. */
@@ -35,6 +37,7 @@ export interface Weather {
 export const CALM: Weather = {
   lostAnswers: 0,
   lateArrivals: 0,
+  repeats: 0,
   refusals: 0,
   silences: 0,
   outages: [],
@@ -45,9 +48,10 @@ export const CALM: Weather = {
 
 /** All that is asked is answered, soon. */
 export function isCalm(weather: Weather): boolean {
-  const { lostAnswers, lateArrivals, refusals, silences, outages, deaf, latencyMs, bytesPerS } = weather;
+  const { lostAnswers, lateArrivals, repeats, refusals, silences, outages, deaf, latencyMs, bytesPerS } =
+    weather;
   return (
-    lostAnswers + lateArrivals + refusals + silences + outages.length + deaf.length === 0 &&
+    lostAnswers + lateArrivals + repeats + refusals + silences + outages.length + deaf.length === 0 &&
     latencyMs <= 300 &&
     bytesPerS >= 1e6
   );
@@ -91,6 +95,10 @@ export function fateOf(
   if (random.chance(weather.silences)) {
     const isRead = random.chance(0.5);
     return { event: 'silence', thereMs: isRead ? thereMs : undefined, backMs: undefined };
+  }
+  if (random.chance(weather.repeats)) {
+    const againMs = thereMs + random.ms(1, 60_000);
+    return { event: 'request arrives twice', thereMs, backMs: way(), againMs };
   }
   return { event: 'answered', thereMs, backMs: way() };
 }
