@@ -78,7 +78,7 @@ export function makeStages({ context, restored, watcher, witness, launcher }: St
     checkpoints,
     companions,
     drainEvents: () => watcher.drainNow(),
-    behind: (moment) => unsaved.behind(moment),
+    behind: (upTo) => unsaved.behind(upTo),
     isLast: lastMatcher(settings.checkpointLast),
     // Only a good set says what a whole one holds.
     restored:

@@ -23,15 +23,14 @@ import {
   markSuspect,
   recordProven,
 } from './generation-record.ts';
-import type { SetMoment } from '../queue/unsaved.ts';
 import type { CutParts } from './pending-cut.ts';
 import { CutCheck, type Until, type Verified } from './verify.ts';
 
 export interface CommitsOptions extends CutParts {
   /** Objects of cuts that are under way. */
   readonly inUse: () => readonly string[];
-  /** Results that a set is ahead of if it is committed now. */
-  readonly behind: (moment: SetMoment) => readonly Behind[];
+  /** Results that a set is ahead of if it is committed now; `upTo` is the place of its members' newest close among all. */
+  readonly behind: (upTo: number | undefined) => readonly Behind[];
   /** Files that the next cut may hold. */
   readonly mayBeCut: () => ReadonlySet<RelPath>;
   /** Called after each commit. */
@@ -157,11 +156,9 @@ export class Commits {
     return this.#ofDeath.has(path) && factsBeneath(root, path)?.mtimeNs === mtimeNs;
   }
 
-  #losses({ members, upTo }: GenerationFiles): Losses {
+  #losses({ upTo }: GenerationFiles): Losses {
     const { context, behind } = this.#options;
-    const written = members.map(({ mtimeNs }) => BigInt(mtimeNs));
-    const writtenNs = written.reduce((newest, ns) => (ns > newest ? ns : newest), 0n);
-    const now = behind({ upTo, writtenNs });
+    const now = behind(upTo);
     return {
       ...(now.length > 0 ? { behind: [...now] } : {}),
       ...(context.lacking.length > 0 ? { lacking: [...context.lacking] } : {}),

@@ -25,14 +25,6 @@ export interface UnsavedFile {
 
 type Written = Pick<Fingerprint, 'size' | 'mtimeNs'>;
 
-/** When the members of a set were closed. */
-export interface SetMoment {
-  /** The newest close of its members, by its place among all closes; undefined: nobody knows it. */
-  readonly upTo: number | undefined;
-  /** When the newest of them was last written, ns since the epoch; 0 without members. */
-  readonly writtenNs: bigint;
-}
-
 export interface UnsavedSources {
   readonly files: Pick<Files, 'get' | 'outstanding' | 'recent'>;
   readonly watcher: Pick<Watcher, 'unclosed'>;
@@ -63,16 +55,20 @@ export class Unsaved {
     return [...found].map(([path, open]) => ({ path, open }));
   }
 
-  /** Results that this set is ahead of if it is committed now. */
-  behind({ upTo, writtenNs }: SetMoment): readonly Behind[] {
+  /**
+   * Results that a set is ahead of if it is committed now. `upTo`: the newest close of its members, by its place among all
+   * closes; undefined: nobody knows it.
+   */
+  behind(upTo: number | undefined): readonly Behind[] {
     const { files, staged } = this.#sources;
     const behind = new Map<RelPath, Behind>();
-    const isBefore = (close: Close, mtimeNs: bigint): boolean =>
-      // What was written after the close is of a later one, which nothing has followed yet.
-      isInOrder(close.how) && close.seq < (upTo ?? 0) && mtimeNs / 1_000_000n <= close.atMs;
-    // A walk tells no order; but nobody has the file open, and it was written before the members were.
+    // A walk tells no order: a file that was written before the members may have been closed by a death after them. What was
+    // written after the close is of a later one, which nothing has followed yet.
     const isFollowed = ({ mtimeNs }: Written, close: Close | undefined): boolean =>
-      close !== undefined && (isBefore(close, BigInt(mtimeNs)) || BigInt(mtimeNs) < writtenNs);
+      close !== undefined &&
+      isInOrder(close.how) &&
+      close.seq < (upTo ?? 0) &&
+      BigInt(mtimeNs) / 1_000_000n <= close.atMs;
     const add = (path: RelPath, { size, mtimeNs }: Written, followed: boolean): void =>
       void behind.set(path, { path, open: false, size, mtimeNs, ...(followed ? { followed } : {}) });
     for (const [path, { file, close }] of staged.objects())

@@ -144,7 +144,7 @@ describe('what the store has not got', () => {
 
 describe('a set is ahead of', () => {
   const CHECKPOINT_MS = 5000;
-  const SET = { upTo: CHECKPOINT_MS + 0.5, writtenNs: 0n };
+  const SET = CHECKPOINT_MS + 0.5;
   const close = (atMs: number): Close => ({ how: 'close', atMs, evidence: 'doubtful', seq: atMs });
   beforeEach(() => {
     const checkpoint = newFileState('k.chk', 'checkpoint');
@@ -209,20 +209,17 @@ describe('a set is ahead of', () => {
     expect(unsaved.behind(SET)).toEqual([{ path: 'r.log', open: true, ...now('r.log') }]);
   });
 
-  it('what only a walk has found, and follows it if it was written before the members', () => {
+  it('what only a walk has found, and does not follow it, whenever it was written', () => {
     write('r.found', 'a', CHECKPOINT_MS - 1);
-    closed('r.found', {
-      pending: true,
-      durable: undefined,
-      lastClose: { ...close(CHECKPOINT_MS), how: 'scan' },
-    });
-    const state = { path: 'r.found', open: false, ...now('r.found') };
-    expect(unsaved.behind(SET)).toEqual([state]);
-    const written = (ms: number): bigint => BigInt(ms) * 1_000_000n;
-    expect(unsaved.behind({ ...SET, writtenNs: written(CHECKPOINT_MS - 2) })).toEqual([state]);
-    expect(unsaved.behind({ ...SET, writtenNs: written(CHECKPOINT_MS) })).toEqual([
-      { ...state, followed: true },
-    ]);
+    const lastClose = { ...close(CHECKPOINT_MS), how: 'scan' } as const;
+    closed('r.found', { pending: true, durable: undefined, lastClose });
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.found', open: false, ...now('r.found') }]);
+  });
+
+  it('and does not follow, what was written before its members and closed after them', () => {
+    write('r.late', 'a', CHECKPOINT_MS - 1);
+    onItsWay('r.late', CHECKPOINT_MS + 1);
+    expect(unsaved.behind(SET)).toEqual([{ path: 'r.late', open: false, ...now('r.late') }]);
   });
 
   it('nothing that is gone', () => {

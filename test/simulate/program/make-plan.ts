@@ -16,6 +16,7 @@ const PROGRAMS = [
   'reopens',
 ] as const;
 type ProgramKind = (typeof PROGRAMS)[number];
+const CLOSES_LAST_ONCE: ReadonlySet<ProgramKind> = new Set(['plain', 'paused', 'one-pause-moves']);
 
 /** Kernels that stamp files by the tick. */
 const OLDER = ['5.15.0', '6.1.0'].flatMap((osRelease) => [1, 4, 10].map((tickMs) => ({ osRelease, tickMs })));
@@ -46,6 +47,7 @@ export function makePlan(seed: number): Plan {
       }))
     : [];
   if (missesSome) attempts.unshift({ faults: makeMissed(rounds, weather, random) });
+  const rotates = random.chance(0.25) ? random.pick([1, 2, 3, 100]) : 0;
   const mostQueuedEvents = missesSome || random.chance(0.1) ? random.pick([1, 2, 4, 8, 16]) : 16_384;
   return {
     seed,
@@ -56,13 +58,13 @@ export function makePlan(seed: number): Plan {
     exitFile: random.pick(['always', 'unless-killed', 'none'] as const),
     store: random.chance(isShort ? 0.5 : 0.7) ? 's3' : 'file',
     honoursIfMatch: random.chance(0.7),
-    rotates: random.chance(0.25) ? random.pick([1, 2, 3, 100]) : 0,
+    rotates,
     files,
     rounds,
     attempts,
     sameWorkdir: random.chance(0.3),
     weather,
-    options: makeOptions(random),
+    options: [...makeOptions(random), ...nameLast(kind, files, rotates, random)],
     ...random.pick([...OLDER, { osRelease: '6.14.0', tickMs: 0 }]),
     mostQueuedEvents,
   };
@@ -241,6 +243,18 @@ function makeWeather(files: readonly FilePlan[], durationMs: number, random: Ran
     latencyMs: random.pick([0.5, 5, 50, 300, 2000]),
     bytesPerS: random.pick([1e9, 1e6, 20_000]),
   };
+}
+
+/** Only a program that closes this one last in each round may be called with it. */
+function nameLast(
+  kind: ProgramKind,
+  files: readonly FilePlan[],
+  rotates: number,
+  random: Random,
+): readonly string[] {
+  const last = files.findLast(({ role }) => role === 'member')?.name;
+  if (last === undefined || !CLOSES_LAST_ONCE.has(kind) || !random.chance(0.3)) return [];
+  return ['--checkpoint-last', rotates > 0 ? `${last}.*` : last];
 }
 
 function makeOptions(random: Random): string[] {

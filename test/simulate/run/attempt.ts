@@ -78,6 +78,11 @@ export class Attempt {
     return this.#processes.some(({ isAlive }) => isAlive);
   }
 
+  /** Launcher and sidecar are gone: nobody sees what the task closes. */
+  get #isAlone(): boolean {
+    return this.#main?.isAlive !== true && this.#sidecar?.isAlive !== true;
+  }
+
   /** A process that the task had left behind was ended: of what it wrote nobody promises anything. */
   get hasStoppedDaemon(): boolean {
     return this.#daemons.some(({ status }) => status !== 0);
@@ -272,7 +277,7 @@ export class Attempt {
         begun: (one, found) => (this.isGone ? undefined : oracle.begun(one, found, restored)),
         closed: (path, content) => {
           if (world.isTraced) world.trace(`task: closed ${path}: ${content.slice(0, 30)}`);
-          oracle.closed(path, content, this.isGone);
+          oracle.closed(path, content, this.isGone || this.#isAlone);
         },
         roundEnded: (round) => world.trace(`task: round ${round} is whole`),
         ended: () => world.trace('task: ends'),
