@@ -107,6 +107,8 @@ export class Ledger {
   readonly #inTurn = pLimit(1);
   #limit: AbortSignal | undefined;
   #writtenMs = performance.now();
+  /** The last record is there, or on its way. */
+  #isOver = false;
   /** The set that the attempt resumed from, for its later records: `<attempt>-<generation>`. */
   restored: string | undefined;
   /** The last record says that sets are deleted. */
@@ -228,7 +230,10 @@ export class Ledger {
     this.#limit = signal;
   }
 
-  /** Writes one record with all that is known now. The fence is asked first; writes never overlap. */
+  /**
+   * Writes one record with all that is known now. The fence is asked first; writes never overlap. Rejects what comes after
+   * a last one: readers go by the newest.
+   */
   write(kind: RecordKind, extra: RecordExtra = {}, signal?: AbortSignal): Promise<void> {
     return this.#inTurn(() =>
       whileLinked([signal, this.#limit], (either) => this.#write(kind, extra, either)),
@@ -237,6 +242,8 @@ export class Ledger {
 
   async #write(kind: RecordKind, extra: RecordExtra, signal?: AbortSignal): Promise<void> {
     const { fence, facts, newId } = this.#options;
+    if (this.#isOver && !isLast(kind)) throw new Error(`the last record is written: no ${kind} after it`);
+    this.#isOver ||= isLast(kind);
     // Nothing comes after the last record that would find out what it should have known.
     await (isLast(kind) ? fence.passAnew(signal) : fence.pass(signal));
     await this.#moveToSegments(signal);

@@ -195,6 +195,16 @@ describe('an object beside a result’s name', () => {
   });
 });
 
+it('no record comes after a last one but another last one, even if nobody knows whether the first is there', async () => {
+  const ledger = open();
+  mayPut = Promise.reject(new Error('no answer'));
+  await expect(ledger.write('ended')).rejects.toThrow('no answer');
+  mayPut = Promise.resolve();
+  await expect(ledger.write('stored')).rejects.toThrow('no stored after it');
+  await ledger.write('ended');
+  expect(last().kind).toBe('ended');
+});
+
 describe('a set of an earlier attempt', () => {
   const set = (attempt: number, generation: number): Generation => ({
     attempt,
