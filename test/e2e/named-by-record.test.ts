@@ -192,6 +192,24 @@ describe('on S3', () => {
     expect(await resumed()).toEqual(WELL);
   });
 
+  it('a result that a death has cut gets no name while the record of that death is on its way', async () => {
+    const record = newDeferred<undefined>();
+    const run = start(`${ENDED('1', 'k.chk')}; ${UNTIL('go')}; exec 3>r.dat; echo torn >&3; kill -KILL $$`);
+    await until(() => isCommittedBy(1), 'the checkpoint');
+    s3.server.fault = ({ operation, key }: Incoming) =>
+      operation === 'PutObject' && key.endsWith('.json')
+        ? { kind: 'delay', until: record.promise }
+        : undefined;
+    fs.writeFileSync(s3.place.at('go'), '');
+    await until(() => holds('torn\n'), 'what the death has cut');
+    const storedMs = Date.now();
+    await until(() => Date.now() - storedMs > 10_500, 'that a task that lives on would have settled it');
+    expect(results()).not.toContain('r.dat.0');
+    record.resolve(undefined);
+    expect(await run.status, run.stderr()).toBe(137);
+    expect(results()).toEqual(['r.dat.0.partial-1']);
+  });
+
   it('a result that an earlier attempt stored, and no record named, is not the newer one that hung', async () => {
     const first = start('echo older > r.dat; until [ -e never ]; do :; done');
     await until(() => holds('older\n'), 'the older content');

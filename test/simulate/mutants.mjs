@@ -27,6 +27,27 @@ const MUTANTS = {
     search: 'if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;',
     replace: 'void writersStoppedAtMs;',
   },
+  'names-are-given-while-the-death-is-recorded': {
+    file: 'src/sidecar/shutdown/finish.ts',
+    search: '  parts.results.staged.ended((_, close) => isSuspect(close, ending));\n',
+    replace: '',
+  },
+  'a-record-comes-after-the-last-one': {
+    file: 'src/records/ledger.ts',
+    search:
+      'if (this.#isOver && !isLast(kind)) throw new Error(`the last record is written: no ${kind} after it`);',
+    replace: '',
+  },
+  'what-was-written-before-a-set-is-closed-before-it': {
+    file: 'src/sidecar/queue/unsaved.ts',
+    search: 'close.seq < (upTo ?? 0) &&',
+    replace: '',
+  },
+  'what-a-death-has-cut-is-adopted': {
+    file: 'src/sidecar/shutdown/finish.ts',
+    search: 'isUnfinished.has(path) || staged.has(stateOf(path, inherited))',
+    replace: 'isUnfinished.has(path)',
+  },
   'a-writer-is-not-asked-for': {
     file: 'src/native/files.ts',
     search: "return lastErrno() === 'EAGAIN' ? 'writer' : 'unknown';",

@@ -49,6 +49,8 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const deadline = window.files;
   context.ledger.until(window.record);
   generations.pause();
+  // While we are busy with all that follows, no name may be given as if the task lived on.
+  parts.results.staged.ended((_, close) => isSuspect(close, ending));
   parts.resources.taskEnded(run.usage);
   await markDeath(parts, run, ending);
   const unseen = await finalScan(parts, deadline);
