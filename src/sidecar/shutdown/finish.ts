@@ -49,8 +49,6 @@ export async function finish(parts: FinishParts, run: RunEnd): Promise<Finished>
   const deadline = window.files;
   context.ledger.until(window.record);
   generations.pause();
-  // While we are busy with all that follows, no name may be given as if the task lived on.
-  parts.results.staged.ended((_, close) => isSuspect(close, ending));
   parts.resources.taskEnded(run.usage);
   await markDeath(parts, run, ending);
   const unseen = await finalScan(parts, deadline);
@@ -177,6 +175,8 @@ function adoptWhatStands({ context, files, openResults, suspects }: FinishParts)
 /** Before anything else: whatever happens to us now, the next attempt must not take for good what a death left. */
 async function markDeath(parts: FinishParts, run: RunEnd, ending: Ending): Promise<void> {
   const { context, files, generations, watcher, window } = parts;
+  // While we are busy with that, no name may be given as if the task lived on.
+  parts.results.staged.ended((_, close) => isSuspect(close, ending));
   watcher.drainNow();
   const ofDeath = generations
     .members()
