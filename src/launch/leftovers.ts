@@ -78,8 +78,11 @@ export function usageOfBoth(one: Usage, other: Usage | undefined): Usage {
 
 /** Between SIGTERM and SIGKILL. */
 export const KILL_AFTER_MS = 5000;
-/** A process that SIGKILL does not end hangs in the kernel; then we go on without it. */
-const KILLED_WAIT_MS = 5000;
+/**
+ * A process that SIGKILL does not end hangs in the kernel; then we go on without it. With the time before it less than
+ * LATE_NEWS_MS (model/file/suspect.ts): what others were made to close must not pass for whole meanwhile.
+ */
+const KILLED_WAIT_MS = 4000;
 /** Nothing tells us that a process closed a file: while one is waited for, we look this often. */
 const LOOK_EVERY_MS = 100;
 
