@@ -13,6 +13,7 @@ import type { WatchSystem } from './watching.ts';
 
 /** A working reader answers within 1 ms; this long only where the machine stands still. */
 const ANSWER_WITHIN_MS = 2000;
+const PROBE = 'closed';
 
 /** The first reader of this system that passes the test; of an instance that is shared, if no other one is left. */
 export async function openTestedReader(
@@ -67,7 +68,7 @@ async function hearsClose(reader: Reader, probe: string): Promise<boolean> {
         }),
       );
     });
-    fs.writeFileSync(path.join(probe, 'closed'), '');
+    fs.closeSync(fs.openSync(path.join(probe, PROBE), 'r+'));
     const inTime = await isTrueInTime(heard);
     reader.unwatch(watch);
     return inTime;
@@ -77,13 +78,26 @@ async function hearsClose(reader: Reader, probe: string): Promise<boolean> {
   }
 }
 
-/** On the file system that is to be watched if we may write there: not all of them report closes. */
+/**
+ * On the file system that is to be watched if we may write there, and there is room: not all of them report closes. Holds
+ * the file that is closed.
+ */
 function makeProbeDirectory(root: string): string {
   try {
     fs.mkdirSync(path.join(root, OWN_DIR), { recursive: true });
-    return fs.mkdtempSync(path.join(root, OWN_DIR, 'probe-'));
+    return withFile(fs.mkdtempSync(path.join(root, OWN_DIR, 'probe-')));
   } catch {
-    return fs.mkdtempSync(path.join(os.tmpdir(), 'capture-probe-'));
+    return withFile(fs.mkdtempSync(path.join(os.tmpdir(), 'capture-probe-')));
+  }
+}
+
+function withFile(probe: string): string {
+  try {
+    fs.writeFileSync(path.join(probe, PROBE), '');
+    return probe;
+  } catch (error) {
+    fs.rmdirSync(probe);
+    throw error;
   }
 }
 

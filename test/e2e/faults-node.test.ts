@@ -82,6 +82,41 @@ describe('a work directory that is full', () => {
     expect(full.stdout()).toBe('');
   });
 
+  it.each([0, 1, 2, 3, 4])(
+    'with room for %i more files starts a task, or says what is wrong',
+    async (free) => {
+      const leave = Array.from({ length: free }, (_, n) => `rm f${n};`).join(' ');
+      const full = run(
+        {
+          tmpfs: { [place.work]: '256k,nr_inodes=32' },
+          before: `n=0; while touch f$n 2>/dev/null; do n=$((n + 1)); done; ${leave}`,
+        },
+        ['-r', 'r.dat'],
+        'echo started',
+      );
+      const status = await full.status;
+      if (status !== 0) {
+        expect(status, full.stderr()).toBe(69);
+        expect(full.stderr()).toMatch(
+          /cannot write in the work directory .*ENOSPC.*\n {2}try: make room there/,
+        );
+      }
+      expect(full.stdout()).toBe(status === 0 ? 'started\n' : '');
+    },
+  );
+
+  it('ends no capture watch: its task is at work', async () => {
+    const capture = `${BIN} "$@" --to ${place.store} --task-name t -r r.dat --exit-file ${place.dir}/exit`;
+    const script = `set -- restore --handoff; ${capture}; echo result > r.dat; n=0
+      while touch f$n 2>/dev/null; do n=$((n + 1)); done
+      echo 0 > ${place.dir}/exit; set -- watch; exec ${capture}`;
+    const tmpfs = { [place.work]: '256k,nr_inodes=32' };
+    const watch = place.exec(inNamespace({ tmpfs }, ['sh', '-c', script], place.work));
+    expect(await watch.status, watch.stderr()).toBe(0);
+    expect(place.text('r.dat.0')).toBe('result\n');
+    expect(watch.stderr()).not.toContain('cannot hear closes');
+  });
+
   it('is relieved while the task runs: more is written than ever fits', async () => {
     const script = [
       'for i in 1 2 3 4 5 6 7 8 9; do',
@@ -173,6 +208,20 @@ describe('a store that is full', () => {
     expect(full.stdout()).toContain('./big.0\n');
     expect(fs.readFileSync(place.at('log'), 'utf8')).toContain('the store works again');
   });
+});
+
+it('a store that is full for a while ends no sidecar that replaces a dead one', async () => {
+  fs.mkdirSync(place.store);
+  const script = `dd if=/dev/zero of=${place.store}/ballast bs=4k 2>/dev/null; echo data > r.dat
+    kill -KILL $(pgrep -P $PPID -f '[s]idecar.cjs')
+    until grep -q 'is not recorded yet' log; do sleep 0.05; done; rm ${place.store}/ballast`;
+  const full = run(
+    { tmpfs: { [place.store]: '1m' }, after: `ls ${place.store}` },
+    ['-r', 'r.dat', '--log-file', 'log'],
+    script,
+  );
+  expect(await full.status, full.stderr()).toBe(0);
+  expect(full.stdout()).toBe('r.dat.0\n');
 });
 
 describe('a work directory that is read-only', () => {

@@ -18,7 +18,7 @@ import { claimAttempt, Fence, type FencedError, isClaim, readClaim, Tidy } from 
 import { Ledger, type RunFacts, runFields } from '../../records/ledger.ts';
 import { listRecords, listWithClaim, type RecordListing } from '../../records/list.ts';
 import { readNewest, type ReadRecords } from '../../records/read.ts';
-import type { Store } from '../../store/contract/store.ts';
+import { isLost, type Store, StoreError } from '../../store/contract/store.ts';
 import type { AttemptFile } from '../run/attempt-file.ts';
 import type { Outage } from '../run/outage.ts';
 import { doneAttempt } from './done-already.ts';
@@ -194,7 +194,13 @@ async function openLedger(
   const usedBefore = own?.resources;
   const ended = own !== undefined && isLast(own.kind) ? own : undefined;
   ledger.used = () => usedBefore;
-  if (ended === undefined) await ledger.write('started', {}, signal);
+  if (ended === undefined)
+    await ledger.write('started', {}, signal).catch((error: unknown) => {
+      // The task is at work: the next record says the same, when the store has room for it or lets us in again.
+      const isOver = signal.aborted || isLost(error) || !(error instanceof StoreError);
+      if (attempt === undefined || isOver) throw error;
+      log.warn(`that this sidecar goes on with the attempt is not recorded yet: ${error.message}`);
+    });
   return { history, ledger, fence, tidy, ended, usedBefore };
 }
 

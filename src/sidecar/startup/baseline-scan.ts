@@ -1,6 +1,7 @@
 // The first scan of the work directory. Before the task starts, what is there is inherited; for a restarted sidecar
 // it is what the task may have closed meanwhile.
 import { generationName } from '../../model/checkpoint/history.ts';
+import { reasonOf } from '../../model/errors.ts';
 import type { Evidence } from '../../model/file/evidence.ts';
 import { resultKey } from '../../model/format/keys.ts';
 import { originOf } from '../../model/format/origin.ts';
@@ -19,6 +20,7 @@ import {
   type AttemptFacts,
 } from '../run/attempt-file.ts';
 import type { Context } from '../run/context.ts';
+import { cannotWrite } from './lock.ts';
 import type { Restored } from './restore.ts';
 
 interface ScanParts {
@@ -38,8 +40,7 @@ export async function scanBaseline(
   if (context.resumed !== undefined) {
     inherit(context, files);
     // From now on this sidecar counts as one that was replaced: the task may already have changed what was restored.
-    if (context.handover !== undefined)
-      writeAttemptFile(context.settings, attemptFacts(context, context.handover));
+    if (context.handover !== undefined) noteTaken(context, context.handover);
     // The task is running: listen first, so that no event is missed for a file that the scan has already passed.
     listen();
     let count = 0;
@@ -77,7 +78,20 @@ export async function recordInherited(
 ): Promise<void> {
   for await (const some of found) for (const { path, facts } of some) context.inherited.set(path, facts);
   await hashStagedInputs(context, new Set(generation === undefined ? [] : pathsOf(generation)));
-  writeAttemptFile(context.settings, attemptFacts(context, handover));
+  try {
+    writeAttemptFile(context.settings, attemptFacts(context, handover));
+  } catch (error) {
+    throw cannotWrite(context.settings.workdir, error);
+  }
+}
+
+/** The task is at work: what cannot be noted may cost the next sidecar some of what this one knows, and ends nothing. */
+function noteTaken(context: Context, handover: Handover): void {
+  try {
+    writeAttemptFile(context.settings, attemptFacts(context, handover));
+  } catch (error) {
+    context.log.warn(`a sidecar that takes this one's place will not know of it: ${reasonOf(error)}`);
+  }
 }
 
 function pathsOf({ members, companions }: Generation): readonly RelPath[] {

@@ -13,6 +13,19 @@ export interface WorkdirLock {
 /** No space, no inode, no quota: the fault lies with the node, not with the command line. */
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
 
+/** What is told of a start that fails because nothing can be written there. */
+export function cannotWrite(workdir: string, error: unknown): CaptureError {
+  const isFull = FULL.has(errnoOf(error) ?? '');
+  return new CaptureError(
+    isFull ? EXIT.unavailable : EXIT.usage,
+    `cannot write in the work directory ${workdir}: ${reasonOf(error)}`,
+    {
+      hint: isFull ? 'make room there' : 'give the task a directory of its own with --workdir',
+      cause: error,
+    },
+  );
+}
+
 /** On a file system that has turned read-only since it was made, the lock can still be taken (flock(2)). */
 function openLock(path: string | Buffer): number {
   const { O_RDONLY, O_RDWR, O_CREAT } = fs.constants;
@@ -34,15 +47,7 @@ export function lockWorkdir(workdir: string, shared: boolean): WorkdirLock {
     fs.mkdirSync(encodePath(`${workdir}/${OWN_DIR}`), { recursive: true, mode: 0o700 });
     fd = openLock(encodePath(`${workdir}/${OWN_DIR}/lock`));
   } catch (error) {
-    const isFull = FULL.has(errnoOf(error) ?? '');
-    throw new CaptureError(
-      isFull ? EXIT.unavailable : EXIT.usage,
-      `cannot write in the work directory ${workdir}: ${reasonOf(error)}`,
-      {
-        hint: isFull ? 'make room there' : 'give the task a directory of its own with --workdir',
-        cause: error,
-      },
-    );
+    throw cannotWrite(workdir, error);
   }
   if (tryLock(fd) || shared) return { close: () => fs.closeSync(fd) };
   fs.closeSync(fd);

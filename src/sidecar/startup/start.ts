@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
 import { generationName, judged } from '../../model/checkpoint/history.ts';
-import { reasonOf } from '../../model/errors.ts';
+import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { compileManifest, fixedPart } from '../../model/file/manifest.ts';
 import { escapePath, type KeyScope, recordPrefix } from '../../model/format/keys.ts';
 import type { CaptureRecord } from '../../model/format/records.ts';
@@ -36,7 +36,7 @@ import { type AttemptOptions, openAttempt } from './attempt.ts';
 import { doneAttempt } from './done-already.ts';
 import { handoverFor, restoredBefore } from './handover.ts';
 import { refuseMissingInputs } from './inputs-told.ts';
-import { lockWorkdir } from './lock.ts';
+import { cannotWrite, lockWorkdir } from './lock.ts';
 import { isMissing } from './opening-lines.ts';
 import type { Patience } from './patience.ts';
 import { restore, type Restored } from './restore.ts';
@@ -121,7 +121,7 @@ async function takeWorkdir(
   owned.add(lockWorkdir(settings.workdir, settings.sharedWorkdir), (lock) => lock.close());
   ignoreLeaseBreaks();
   if (settings.sharedWorkdir) return;
-  await whateverCanBeWritten({ attempt, log }, 'what an earlier start has left stays', async () => {
+  await whateverCanBeWritten({ attempt, log, settings }, 'what an earlier start has left stays', async () => {
     for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
     clearStaging(root);
   });
@@ -132,14 +132,15 @@ async function takeWorkdir(
  * system has turned read-only. Before the task starts, what cannot be written ends the start.
  */
 async function whateverCanBeWritten<T>(
-  { attempt, log }: Pick<AttemptOptions, 'attempt' | 'log'>,
+  { attempt, log, settings }: Pick<AttemptOptions, 'attempt' | 'log' | 'settings'>,
   otherwise: string,
   act: () => Promise<T> | T,
 ): Promise<T | undefined> {
   try {
     return await act();
   } catch (error) {
-    if (attempt === undefined) throw error;
+    if (attempt === undefined)
+      throw error instanceof CaptureError ? error : cannotWrite(settings.workdir, error);
     log.warn(`${otherwise}: ${reasonOf(error)}`);
     return undefined;
   }

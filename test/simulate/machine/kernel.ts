@@ -32,6 +32,8 @@ const SIGNALS: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, SIGKIL
 export class Kernel {
   readonly files: FileSystem;
   readonly processes = new Map<number, SimProcess>();
+  /** Below this directory only the task finds room: of ENOSPC programs know nothing here. */
+  full: { readonly below: string; readonly untilMs: number } | undefined;
   readonly #options: KernelOptions;
   #lastPid = 100;
   #lastMs = -1;
@@ -166,6 +168,8 @@ export class Kernel {
     const isBeneath = options.dirfd !== undefined;
     const follow = (flags & O.NOFOLLOW) === 0 && !isBeneath;
     const found = this.find(process, path, { follow, isBeneath }, options.dirfd);
+    if (found.dentry === undefined && (flags & O.CREAT) !== 0)
+      this.#needRoom(process, pathOf(found.parent.self), 'open');
     const dentry = found.dentry ?? this.#create(found, path, flags, options.mode ?? 0o666);
     const { inode } = dentry;
     if (found.dentry !== undefined && (flags & O.CREAT) !== 0 && (flags & O.EXCL) !== 0)
@@ -214,7 +218,8 @@ export class Kernel {
   write(process: SimProcess, fd: number, bytes: Uint8Array, position: number | null): number {
     const description = this.description(process, fd);
     if (description.kind !== 'file' || !isWritable(description.flags)) throw failure('EBADF', 'write');
-    const { inode, flags } = description;
+    const { inode, flags, dentry } = description;
+    if (dentry !== undefined) this.#needRoom(process, pathOf(dentry), 'write');
     const at = (flags & O.APPEND) !== 0 ? inode.data.length : (position ?? description.position);
     const end = at + bytes.length;
     const data = Buffer.alloc(Math.max(end, inode.data.length));
@@ -288,6 +293,14 @@ export class Kernel {
     const description = process?.descriptors.get(fd);
     if (description?.kind !== 'file') throw failure('ENOENT', 'open', path);
     return description;
+  }
+
+  /** Of the task, what is written is its own affair. */
+  #needRoom(process: SimProcess, path: string, call: string): void {
+    if (this.full === undefined || process.name === 'task' || process.name === 'daemon') return;
+    if (this.#options.nowMs() > this.full.untilMs || !path.startsWith(this.full.below)) return;
+    this.#options.count('no room is left');
+    throw failure('ENOSPC', call, path);
   }
 
   #create({ parent, name }: Found, path: string, flags: number, mode: number): Dentry {

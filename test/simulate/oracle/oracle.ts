@@ -241,7 +241,8 @@ export class Oracle {
       if (role !== 'result') continue;
       const last = this.#lastClosed.get(name);
       const there = this.#options.objectAt(`${name}.${INDEX}`);
-      if (last === undefined) continue;
+      // Of a process left behind that is ended before it begins, an earlier attempt may have told more.
+      if (last === undefined || (hasStoppedDaemon && last.order <= this.#begunAt)) continue;
       const stored = there === undefined ? undefined : this.#closed.get(there);
       if (stored?.order !== last.order && !this.#isNamed(name))
         this.#find(

@@ -210,12 +210,15 @@ function makeFaults({ durationMs, closesAtMs }: Times, random: Random): Fault[] 
     'term',
     'sidecar-stalls',
     'machine-freezes',
+    'disk-full',
   ] as const;
   return Array.from({ length: random.pick([1, 1, 2, 3]) }, (): Fault => {
     const kind = random.pick(kinds);
     const atMs = at();
     if (kind === 'sidecar-dies-at-call') return { kind, atMs, calls: random.int(300) };
     if (kind === 'sidecar-stalls') return { kind, atMs, ms: random.ms(10, 20_000) };
+    if (kind === 'disk-full')
+      return { kind, below: random.pick(['/work', '/store']), atMs, ms: random.ms(100, 60_000) };
     if (kind === 'machine-freezes') return { kind, atMs, ms: random.ms(15_000, 300_000) };
     return { kind, atMs };
   });

@@ -37,7 +37,14 @@ export type Fault =
     }
   /** At the system call with this number that it makes after that instant. */
   | { readonly kind: 'sidecar-dies-at-call'; readonly atMs: number; readonly calls: number }
-  | { readonly kind: 'sidecar-stalls' | 'machine-freezes'; readonly atMs: number; readonly ms: number };
+  | { readonly kind: 'sidecar-stalls' | 'machine-freezes'; readonly atMs: number; readonly ms: number }
+  /** No room is left for capture below this directory. */
+  | {
+      readonly kind: 'disk-full';
+      readonly below: '/work' | '/store';
+      readonly atMs: number;
+      readonly ms: number;
+    };
 
 export interface FilePlan {
   readonly name: string;

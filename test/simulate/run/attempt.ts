@@ -106,6 +106,8 @@ export class Attempt {
             began: (process) => (this.#sidecar = process),
             run: (process) => this.#runSidecar(process),
           };
+    // On this machine, or when somebody has made room in the store.
+    world.kernel.full = undefined;
     this.#main = world.kernel.spawn({
       parent: undefined,
       name: plan.command === 'run' ? 'capture' : 'pod',
@@ -331,6 +333,9 @@ export class Attempt {
         return kernel.kill(main, 'SIGKILL');
       case 'task-dies':
         if (task !== undefined) kernel.kill(task, 'SIGKILL');
+        return;
+      case 'disk-full':
+        kernel.full = { below: fault.below, untilMs: world.nowMs + fault.ms };
         return;
       case 'machine-freezes':
         return this.#freeze(fault.ms);
