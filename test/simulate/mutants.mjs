@@ -32,12 +32,6 @@ const MUTANTS = {
     search: '  parts.results.staged.ended((_, close) => isSuspect(close, ending));\n',
     replace: '',
   },
-  'a-record-comes-after-the-last-one': {
-    file: 'src/records/ledger.ts',
-    search:
-      'if (this.#isOver && !isLast(kind)) throw new Error(`the last record is written: no ${kind} after it`);',
-    replace: '',
-  },
   'what-was-written-before-a-set-is-closed-before-it': {
     file: 'src/sidecar/queue/unsaved.ts',
     search: 'close.seq < (upTo ?? 0) &&',
