@@ -1,7 +1,7 @@
 // Builds the program in dist/: thousands of array tasks start at once on one shared file system, and every file that
 // is not opened there is a metadata request saved. So each process is one program, with all that its start needs; what
-// only some runs need is a program of its own, loaded on first use. The native packages stay outside (they carry
-// binaries): they alone are `dependencies` in package.json; what is bundled is a devDependency.
+// only some runs need is a program of its own, loaded on first use. The packages that carry binaries stay
+// outside: they alone are `dependencies` in package.json; what is bundled is a devDependency.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -12,9 +12,10 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { createRequire } from 'node:module';
+import { createRequire, isBuiltin } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import v8 from 'node:v8';
@@ -32,7 +33,20 @@ const metafiles = [];
 async function build(options) {
   const result = await esbuild({ ...options, metafile: true });
   metafiles.push(result.metafile);
+  const missing = outsideImports(result.metafile).filter((name) => !WITHOUT.includes(name));
+  if (missing.length > 0)
+    throw new Error(
+      `no program finds ${missing.join(', ')}: bundle it, or say WITHOUT that it is not needed`,
+    );
   return result;
+}
+
+/** What a bundle asks for that is neither in it, nor a module of Node, nor another program of ours. */
+function outsideImports({ outputs }) {
+  return Object.values(outputs)
+    .flatMap(({ imports }) => imports)
+    .filter(({ path: name, external }) => external && !isBuiltin(name) && !name.endsWith('.code'))
+    .map(({ path: name }) => name);
 }
 
 // The crash tests build a program of their own: node build.mjs <directory> <module in place of failpoint.ts>.
@@ -78,6 +92,18 @@ const ON_DEMAND = {
   // The AWS SDK's sources of credentials.
   credentials: 'src/store/s3/credentials.ts',
 };
+/**
+ * What bundled packages can use if it is there: other engines, binaries that pack faster, colours. A program finds none of
+ * them, whatever is installed around it (native/program.ts).
+ */
+const WITHOUT = [
+  '@aws-sdk/signature-v4-crt',
+  '@aws-sdk/signature-v4a',
+  '@valkey/valkey-glide',
+  'msgpackr-extract',
+  'pg',
+  'supports-color',
+];
 /** What a task, or its first result, may wait for, and the run of the build does not load: compiled as a whole. */
 const WHOLE = ['worker', ...Object.keys(DRIVERS)];
 const PROGRAMS = { ...PROCESSES, ...ON_DEMAND };
@@ -168,9 +194,8 @@ async function bundled(entry, define) {
     minifySyntax: true,
     minifyWhitespace: true,
     legalComments: 'none',
-    // BullMQ can do with other engines, and packs faster with binaries: none of that is ours.
-    external: ['koffi', 'zstd-napi', '@parcel/watcher', 'msgpackr-extract', 'pg'],
-    define,
+    external: WITHOUT,
+    define: { ...define, CAPTURE_ROOT: JSON.stringify('..') },
   });
   return outputFiles[0].text;
 }
@@ -210,9 +235,12 @@ function firstFile(name, keepsCode) {
  */
 async function compiledByRuns(sources) {
   mkdirSync('node_modules/.cache', { recursive: true });
-  // Below the project, where the native packages are found.
-  const dir = mkdtempSync(path.resolve('node_modules/.cache/capture-build-'));
+  const root = mkdtempSync(path.resolve('node_modules/.cache/capture-build-'));
+  // Where the native packages are found.
+  symlinkSync('../..', path.join(root, 'node_modules'));
+  const dir = path.join(root, 'dist');
   try {
+    mkdirSync(dir);
     for (const name of Object.keys(PROCESSES))
       writeFileSync(path.join(dir, `${name}.cjs`), await firstFile(name, true));
     for (const [name, source] of Object.entries(sources))
@@ -225,7 +253,7 @@ async function compiledByRuns(sources) {
     const made = Object.keys(sources).filter((name) => existsSync(path.join(dir, `${name}.code.v8`)));
     return Object.fromEntries(made.map((name) => [name, readFileSync(path.join(dir, `${name}.code.v8`))]));
   } finally {
-    rmSync(dir, { recursive: true });
+    rmSync(root, { recursive: true });
   }
 }
 
@@ -239,9 +267,9 @@ function runHere(dir, [program, ...args]) {
 }
 
 /** What V8 makes of all functions of a program: too much of a large one, most of whose functions are never called. */
-function compiledWhole(source) {
+function compiledWhole(name, source) {
   v8.setFlagsFromString('--no-lazy');
-  const script = new vm.Script(source);
+  const script = new vm.Script(source, { filename: `${name}.code` });
   // V8 takes it only with the flags that stand when it is written.
   v8.setFlagsFromString('--lazy');
   return script.createCachedData();
@@ -284,7 +312,7 @@ const sources = Object.fromEntries(
 );
 // With a failpoint of the crash tests a run would not end well.
 const compiled = failpoint === undefined ? await compiledByRuns(sources) : {};
-for (const name of WHOLE) compiled[name] ??= compiledWhole(sources[name]);
+for (const name of WHOLE) compiled[name] ??= compiledWhole(name, sources[name]);
 for (const [name, source] of Object.entries(sources))
   put(`${name}.code`, programFile(source, compiled[name]));
 for (const name of Object.keys(PROCESSES)) put(`${name}.cjs`, await firstFile(name, false));

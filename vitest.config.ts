@@ -29,7 +29,10 @@ const SLOW = [
 ];
 
 export default defineConfig({
-  define: { CAPTURE_VERSION: JSON.stringify('0.0.0-test') },
+  define: {
+    CAPTURE_VERSION: JSON.stringify('0.0.0-test'),
+    CAPTURE_ROOT: JSON.stringify(import.meta.dirname),
+  },
   test: {
     // Real processes, signals and servers on two cores: more files at once only adds noise.
     maxWorkers: 2,

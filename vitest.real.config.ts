@@ -2,7 +2,10 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
-  define: { CAPTURE_VERSION: JSON.stringify('0.0.0-test') },
+  define: {
+    CAPTURE_VERSION: JSON.stringify('0.0.0-test'),
+    CAPTURE_ROOT: JSON.stringify(import.meta.dirname),
+  },
   test: {
     include: ['test/real/**/*.test.ts'],
     globalSetup: ['test/real/bucket.ts'],

@@ -19,7 +19,7 @@ export async function bundle(...entryPoints) {
     format: 'esm',
     platform: 'node',
     target: 'node20',
-    external: ['koffi', 'zstd-napi'],
+    define: { CAPTURE_ROOT: JSON.stringify(project) },
     banner: {
       js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
     },

@@ -3,6 +3,7 @@
 import os from 'node:os';
 import { reasonOf } from '../model/errors.ts';
 import { bindLibc } from '../native/libc.ts';
+import { loadParcel } from '../native/parcel.ts';
 import { NO_ZSTD_HINT } from '../native/zstd.ts';
 import { loadCompressor } from '../read/encode.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
@@ -13,13 +14,13 @@ export interface Packages {
   readonly libc: () => void;
   readonly compressor: () => Promise<'zstd-napi' | 'zlib' | undefined>;
   /** Throws where the watcher that stands in for inotify cannot be loaded. */
-  readonly portableWatcher: () => Promise<unknown>;
+  readonly portableWatcher: () => unknown;
 }
 
 export const thesePackages: Packages = {
   libc: () => void bindLibc('int getpid()'),
   compressor: async () => (await loadCompressor())?.name,
-  portableWatcher: () => import('@parcel/watcher'),
+  portableWatcher: loadParcel,
 };
 
 const INSTALL = 'install capture again on this machine: npm ci (docs: README, "Install")';
@@ -28,7 +29,7 @@ export async function* examineProgram(packages: Packages): AsyncGenerator<Findin
   yield system();
   yield libc(packages);
   yield await zstd(packages);
-  const watcher = await portableWatcher(packages);
+  const watcher = portableWatcher(packages);
   if (watcher !== undefined) yield watcher;
 }
 
@@ -56,7 +57,7 @@ function libc({ libc: call }: Packages): Finding {
     call();
     return ok('koffi', 'the calls of libc that Node lacks work');
   } catch (error) {
-    return fail('koffi', `cannot be loaded: ${reasonOf(error)}`, INSTALL);
+    return fail('koffi', reasonOf(error), INSTALL);
   }
 }
 
@@ -79,12 +80,12 @@ async function zstd({ compressor }: Packages): Promise<Finding> {
 }
 
 /** Only where inotify runs out is it needed: no line unless it is missing. */
-async function portableWatcher({ portableWatcher: load }: Packages): Promise<Finding | undefined> {
+function portableWatcher({ portableWatcher: load }: Packages): Finding | undefined {
   try {
-    await load();
+    load();
     return undefined;
   } catch (error) {
-    const says = `@parcel/watcher cannot be loaded (${reasonOf(error)}): without inotify only scans find files`;
+    const says = `${reasonOf(error)}: without inotify only scans find files`;
     return warn('portable watcher', says, INSTALL);
   }
 }

@@ -1,20 +1,16 @@
 // The calls of libc that Node does not have, through koffi: no compiler is needed on the node. Each wrapper
 // returns what the call returns, or throws an Error with the errno's name in `code`, as node:fs does.
-import { createRequire } from 'node:module';
 import os from 'node:os';
 import type koffi from 'koffi';
 import type { LibraryHandle } from 'koffi';
 import { loadBinary } from './binary.ts';
 
-const requireHere = createRequire(import.meta.url);
 let loaded: { readonly koffi: typeof koffi; readonly libc: LibraryHandle } | undefined;
 
 /** Loaded on first use: a start pays only for what it calls. */
 function native(): { readonly koffi: typeof koffi; readonly libc: LibraryHandle } {
   if (loaded !== undefined) return loaded;
-  const { platform, arch } = process;
-  const binary = loadBinary(`@koromix/koffi-${platform}-${arch}/${platform}_${arch}/koffi.node`);
-  const module = (binary ?? requireHere('koffi')) as typeof koffi;
+  const module = loadBinary('koffi') as typeof koffi;
   loaded = { koffi: module, libc: module.load(null) };
   return loaded;
 }

@@ -2,7 +2,7 @@
 // line of JSON, the source, and what V8 made of that source in the build (build.mjs), which saves each start the compiling.
 // It must never run what another Node has compiled, or what is damaged: then V8 compiles the source.
 import fs from 'node:fs';
-import { createRequire } from 'node:module';
+import { isBuiltin } from 'node:module';
 import path from 'node:path';
 import v8 from 'node:v8';
 import vm from 'node:vm';
@@ -31,9 +31,17 @@ class Damaged extends Error {
   }
 }
 
+/** As Node says it of a package that is not installed. */
+class NotOurs extends Error {
+  readonly code = 'MODULE_NOT_FOUND';
+
+  constructor(id: string) {
+    super(`${id} is no part of capture`);
+  }
+}
+
 const EXIT_INTERNAL = 70;
 const dir = path.dirname(import.meta.filename);
-const outside = createRequire(import.meta.filename);
 const loaded = new Map<string, { exports: object }>();
 
 takeHeapFlagsBack();
@@ -81,15 +89,22 @@ function load(name: string): object {
   return module.exports;
 }
 
-/** What a program asks for: another one of ours, a package that carries a binary, or a module of Node. */
+/**
+ * What a program asks for: another one of ours, or a module of Node. Nothing else, which Node would look for in directories
+ * that are not ours (native/binary.ts): what a bundled package can do without, it does without.
+ */
 function requireFrom(id: string): unknown {
-  return id.endsWith('.code') ? load(path.basename(id)) : outside(id);
+  if (id.endsWith('.code')) return load(path.basename(id));
+  if (!isBuiltin(id)) throw new NotOurs(id);
+  // It would make another require.
+  return /^(node:)?module$/.test(id) ? { createRequire: () => requireFrom } : process.getBuiltinModule(id);
 }
 
 function scriptOf(file: string): vm.Script {
   try {
     const { source, compiled } = read(file);
-    return new vm.Script(source, { filename: file, cachedData: compiled });
+    // Not where it stands: V8 keeps the name along with what it has compiled, and the build stands elsewhere.
+    return new vm.Script(source, { filename: path.basename(file), cachedData: compiled });
   } catch (cause) {
     throw new Damaged(file, cause);
   }

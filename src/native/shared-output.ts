@@ -64,7 +64,7 @@ export function openTryWrite(fd: number): TryWrite {
     const stat = fs.fstatSync(fd);
     if (stat.isFile())
       return { write: (bytes) => written(() => fs.writeSync(fd, bytes), bytes), close: nothing };
-    if (stat.isSocket()) return { write: (bytes) => sent(fd, bytes), close: nothing };
+    if (stat.isSocket()) return { write: orWithoutLibc(fd, sent), close: nothing };
     const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = fs.constants;
     // An open file of our own, with flags of its own (proc(5), /proc/pid/fd; open(2)).
     const own = fs.openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY);
@@ -75,10 +75,21 @@ export function openTryWrite(fd: number): TryWrite {
   } catch {
     // Another user's terminal, no /proc, a FIFO that has no reader now.
   }
-  return { write: (bytes) => writtenAfterPoll(fd, bytes), close: nothing };
+  return { write: orWithoutLibc(fd, writtenAfterPoll), close: nothing };
 }
 
 function nothing(): void {}
+
+/** Where koffi cannot be loaded, that is what we have to say. */
+function orWithoutLibc(fd: number, write: (fd: number, bytes: Buffer) => number): TryWrite['write'] {
+  return (bytes) => {
+    try {
+      return write(fd, bytes);
+    } catch {
+      return written(() => fs.writeSync(fd, bytes), bytes);
+    }
+  };
+}
 
 function written(write: () => number, bytes: Buffer): number {
   try {

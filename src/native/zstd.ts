@@ -9,12 +9,9 @@ export type Zstd = typeof Binding;
 export const NO_ZSTD_HINT = `run with Node 22.15 or newer (this is ${process.versions.node}), or install zstd-napi beside capture`;
 
 /** The binding, or undefined where no binary fits this machine. */
-export async function loadZstd(): Promise<Zstd | undefined> {
-  const binary = loadBinary('zstd-napi/build/Release/binding.node');
-  if (binary !== undefined) return binary as Zstd;
+export function loadZstd(): Zstd | undefined {
   try {
-    // A CommonJS module with computed exports: they stand on the default export only.
-    return ((await import('zstd-napi/binding.js')) as unknown as { readonly default: Zstd }).default;
+    return loadBinary('zstd-napi') as Zstd;
   } catch {
     return undefined;
   }

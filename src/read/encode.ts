@@ -170,7 +170,7 @@ export interface Compressor {
 
 /** zstd-napi, Node's own zstd from 22.15 on, or undefined. */
 export async function loadCompressor(): Promise<Compressor | undefined> {
-  const zstd = await loadZstd();
+  const zstd = loadZstd();
   return zstd === undefined ? zlibCompressor() : new NapiCompressor(zstd);
 }
 

@@ -19,7 +19,7 @@ const RLE_BLOCK = 1;
  * corrupt or end too soon, and what `source` throws, unchanged.
  */
 export async function* decompressStream(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const zstd = await loadZstd();
+  const zstd = loadZstd();
   yield* zstd === undefined ? decompressWithZlib(source) : withBinding(zstd, source);
 }
 

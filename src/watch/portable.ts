@@ -6,6 +6,7 @@ import { errnoOf, reasonOf } from '../model/errors.ts';
 import { sameFingerprint } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
+import { loadParcel } from '../native/parcel.ts';
 import { LastSeen, Passes } from './passes.ts';
 import { findAll, findInTurns, type FoundFile, listTree, lookAt, type Walk } from './scan.ts';
 import { forbidden, noInotify, Warnings, scansAlone } from './warnings.ts';
@@ -17,8 +18,10 @@ const QUIET_MS = 1000;
 const LOOKS = 4;
 
 export const parcelSubscribe: Subscribe = async (dir, onChange) => {
-  const { default: parcel } = await import('@parcel/watcher');
-  return parcel.subscribe(dir, onChange);
+  const parcel = loadParcel();
+  const options = {};
+  await parcel.subscribe(dir, onChange, options);
+  return { unsubscribe: () => parcel.unsubscribe(dir, onChange, options) };
 };
 
 /** `reason` is why inotify is not used. One warning says what takes its place. */

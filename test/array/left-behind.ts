@@ -5,7 +5,7 @@ import type { Companion, Generation, RecordKind, StoredFile } from '../../src/mo
 import { loadZstd } from '../../src/native/zstd.ts';
 import type { StoreOfRecords } from './store-of-records.ts';
 
-const zstd = await loadZstd();
+const zstd = loadZstd();
 
 export function frameOf(content: Buffer): Buffer {
   if (zstd === undefined) throw new Error('no zstd');

@@ -30,16 +30,13 @@ beforeAll(async () => {
     format: 'esm',
     platform: 'node',
     target: 'node20',
-    external: ['koffi', 'zstd-napi', '@parcel/watcher'],
-    define: { CAPTURE_VERSION: '"1.2.3"' },
+    define: { CAPTURE_VERSION: '"1.2.3"', CAPTURE_ROOT: JSON.stringify(path.resolve('.')) },
     banner: {
       js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
     },
   });
   program = path.join(dir, 'capture.mjs');
   fs.writeFileSync(path.join(dir, 'sidecar.cjs'), "import('./sidecar.mjs');");
-  // The native packages stand outside the bundle.
-  fs.symlinkSync(path.resolve('node_modules'), path.join(dir, 'node_modules'));
 });
 afterAll(() => fs.rmSync(dir, { recursive: true, force: true }));
 

@@ -2,12 +2,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
-import { parseEvents } from '../../src/watch/event-bytes.ts';
-import { IN, libcInotify } from '../../src/watch/inotify.ts';
 import { startS3Server } from '../s3-server/server.ts';
+import { countOpens } from '../support/opens.ts';
 import { openPlace, until, type Place } from './support.ts';
 
-const IN_OPEN = 0x20;
 const MOST_OPENS = 10;
 /** What a run can need of them. */
 const PACKAGES = [
@@ -29,29 +27,6 @@ function install(dir: string): string {
   for (const name of ['bin', 'dist', 'package.json', ...PACKAGES.map((one) => `node_modules/${one}`)])
     if (fs.existsSync(name)) fs.cpSync(name, path.join(dir, name), { recursive: true });
   return path.join(dir, 'bin/capture');
-}
-
-/** Counts the files that are opened below `dir` (inotify(7)). */
-function countOpens(dir: string): () => readonly string[] {
-  const fd = libcInotify.open();
-  const dirs = new Map<number, string>();
-  const watch = (at: string): void => {
-    dirs.set(libcInotify.add(fd, at, IN_OPEN), at);
-    for (const entry of fs.readdirSync(at, { withFileTypes: true }))
-      if (entry.isDirectory()) watch(path.join(at, entry.name));
-  };
-  watch(dir);
-  const bytes = Buffer.alloc(2 ** 20);
-  const taken = (): readonly string[] => {
-    const opened: string[] = [];
-    for (let length = libcInotify.read(fd, bytes); length > 0; length = libcInotify.read(fd, bytes))
-      parseEvents(bytes, length, (at, mask, _cookie, name) => {
-        if ((mask & IN.isDir) === 0) opened.push(path.join(dirs.get(at) ?? '', name));
-      });
-    return opened;
-  };
-  taken();
-  return taken;
 }
 
 async function opensOfStart(options: readonly string[], env: NodeJS.ProcessEnv): Promise<readonly string[]> {

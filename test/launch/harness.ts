@@ -88,8 +88,7 @@ export async function buildLauncher(): Promise<Launcher> {
     format: 'cjs',
     platform: 'node',
     target: 'node20',
-    external: ['koffi'],
-    define: { 'import.meta.url': 'thisUrl' },
+    define: { 'import.meta.url': 'thisUrl', CAPTURE_ROOT: JSON.stringify(path.resolve('.')) },
     banner: { js: "const thisUrl = require('node:url').pathToFileURL(__filename).href;" },
   });
   fs.mkdirSync(path.join(dir, 'bin'));

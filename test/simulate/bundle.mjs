@@ -112,9 +112,9 @@ export async function bundle(outfile, mutant) {
     platform: 'node',
     target: 'node20',
     mainFields: ['module', 'main'],
-    external: ['koffi', 'zstd-napi', '@parcel/watcher'],
     define: {
       CAPTURE_VERSION: '"0.0.0-simulated"',
+      CAPTURE_ROOT: '"/simulated"',
       'import.meta.url': '"file:///simulated/main.cjs"',
       'Math.random': 'seededRandom',
     },

@@ -26,8 +26,7 @@ export async function bundleEntry(entry: string): Promise<string> {
     platform: 'node',
     target: 'node20',
     logLevel: 'error',
-    external: ['koffi', 'zstd-napi', '@parcel/watcher'],
-    define: { CAPTURE_VERSION: '"0.0.0-test"' },
+    define: { CAPTURE_VERSION: '"0.0.0-test"', CAPTURE_ROOT: JSON.stringify(project) },
     banner: {
       js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
     },

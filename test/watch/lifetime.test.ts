@@ -19,6 +19,7 @@ beforeAll(async () => {
     format: 'esm',
     platform: 'node',
     packages: 'external',
+    define: { CAPTURE_ROOT: JSON.stringify(path.resolve('.')) },
   });
   return () => fs.rmSync(built);
 });

@@ -7,7 +7,7 @@ import type { StoredFile } from '../../../src/model/format/records.ts';
 import { loadZstd } from '../../../src/native/zstd.ts';
 import type { StoreOfRecords } from '../store-of-records.ts';
 
-const zstd = await loadZstd();
+const zstd = loadZstd();
 export const MTIME_NS = '1795187436573462462';
 
 /** Puts a result as a push leaves it, and says what its record tells. */

@@ -328,9 +328,9 @@ async function bundledWriter(dir: string): Promise<string> {
     bundle: true,
     format: 'esm',
     platform: 'node',
-    external: ['koffi', '*/s3.ts'],
+    external: ['*/s3.ts'],
+    define: { CAPTURE_ROOT: JSON.stringify(resolve('.')) },
   });
-  fs.symlinkSync(resolve('node_modules'), `${dir}/.capture-store/node_modules`);
   return outfile;
 }
 
