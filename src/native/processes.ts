@@ -22,6 +22,7 @@ const setrlimit = libcFunction<[resource: number, limit: Buffer]>('int setrlimit
 const getrlimit = libcFunction<[resource: number, limit: Buffer]>('int getrlimit(int, void*)');
 
 const PR_SET_PDEATHSIG = 1;
+const PR_SET_DUMPABLE = 4;
 const PR_SET_CHILD_SUBREAPER = 36;
 const RLIMIT_NOFILE = 7;
 
@@ -49,6 +50,15 @@ export function becomeSubreaper(): void {
 export function signalAtDeathOf(parent: number, signal: NodeJS.Signals): boolean {
   setProcess(PR_SET_PDEATHSIG, os.constants.signals[signal]);
   return process.ppid === parent;
+}
+
+/**
+ * From now on no other process of our user reads our environment, memory and open files (prctl(2), PR_SET_DUMPABLE), or
+ * finds them in a core file. Programs that we start are as ever (execve(2)). Only for a process that knows a secret which
+ * its tasks do not: neither can a sidecar read there then where its messages go, nor a runner who is left of a task.
+ */
+export function hideFromOurUser(): void {
+  setProcess(PR_SET_DUMPABLE, 0);
 }
 
 function setProcess(option: number, value: number): void {

@@ -1,9 +1,10 @@
 // A server that wants more than an address: TLS with a certificate of one's own, a Unix socket, and a user who may do
 // nothing but what a queue needs.
 import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openPlace, type Place } from '../e2e/support.ts';
+import { BIN, openPlace, type Place, type Run } from '../e2e/support.ts';
 import { freePort, openRedis, type RedisServer } from './redis.ts';
 
 let place: Place;
@@ -72,4 +73,42 @@ it('needs a user who may do no more than docs/many-tasks.md says', async () => {
   const rights = '~capture:* &* +@all -@dangerous +info +client';
   redis.cli('ACL', 'SETUSER', 'cap', 'on', '>s3cret', ...rights.split(' '));
   expect(await resultBy(redis.url('lab').replace('//', '//cap:s3cret@'))).toBe('1\n');
+});
+
+it('gives its password to no task, nor to a process that a task of the same user can look into', async () => {
+  redis = await openRedis(place.dir, ['--requirepass', 's3cret']);
+  fs.chmodSync(place.dir, 0o777);
+  fs.chmodSync(place.work, 0o777);
+  // To root nothing is closed.
+  const asUser = process.getuid?.() === 0 ? 'setpriv --reuid=65534 --regid=65534 --clear-groups' : 'env';
+  const env = {
+    CAPTURE_QUEUE: redis.url('lab'),
+    REDISCLI_AUTH: 's3cret',
+    XDG_RUNTIME_DIR: place.dir,
+    HOME: place.dir,
+  };
+  const capture = (...words: readonly string[]): Run =>
+    place.exec([...asUser.split(' '), BIN, ...words], env);
+  const look = `for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ; done 2>/dev/null >seen`;
+  const task = ['sh', '-c', `${look}; grep -c CAPTURED_RUN= seen >r; ! grep s3cret seen`];
+  const submit = capture(
+    'submit',
+    '--to',
+    place.store,
+    '--name',
+    'melt',
+    '--array',
+    '0-1',
+    '-r',
+    'r',
+    '--',
+    ...task,
+  );
+  expect(await submit.status, submit.stderr()).toBe(0);
+  const worker = capture('worker', '--notice=none', '--idle-timeout=1s');
+  expect(await worker.status, worker.stderr()).toBe(0);
+  // It has looked into those of its own run.
+  expect(Number(place.text('r.1'))).toBeGreaterThan(0);
+  const records = place.records().map(({ record }) => record.kind);
+  expect(records.filter((kind) => kind === 'done')).toHaveLength(2);
 });

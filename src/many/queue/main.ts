@@ -11,6 +11,7 @@ import { nearestWord } from '../../model/nearest.ts';
 import { showPath } from '../../model/path.ts';
 import { guardInspector } from '../../native/inspector.ts';
 import { writeText } from '../../native/shared-output.ts';
+import { hideFromOurUser } from '../../native/processes.ts';
 import { ownArguments, ownEnvironment } from '../../native/start.ts';
 import { failed } from '../../cli/failed.ts';
 import { cancelCommand, drainCommand, retryCommand } from './acts.ts';
@@ -68,6 +69,8 @@ async function main(): Promise<ExitStatus> {
       for (const { message, hint } of line.mistakes) log.error(message, { event: 'mistake', hint });
       return EXIT.usage;
     }
+    // The tasks run as our user, and the password of the queue is not for them.
+    hideFromOurUser();
     await prepareMd5();
     const print = (text: string): void => writeText(STDOUT, text);
     return await line.carryOut({
