@@ -3,6 +3,7 @@
 import type { NamedRecord } from './details.ts';
 import { DAMAGED, type State, stateText } from './state.ts';
 import { isLast, type CaptureRecord } from '../model/format/records.ts';
+import { LAUNCHER_LOST } from '../model/outcome/verdict.ts';
 
 /** How an attempt ended, or that it did not say so. */
 export interface AttemptView {
@@ -47,6 +48,8 @@ function howOf({ kind, end }: CaptureRecord, { isNewest, state, damaged }: About
     return `${how}${DAMAGED}`;
   }
   if (!isLast(kind)) return openText(isNewest, state);
+  // Its `end` is neither the task's nor capture's.
+  if (end?.reason === LAUNCHER_LOST) return `${kind}: ${LAUNCHER_LOST}: capture itself was killed`;
   const task =
     end?.signal !== undefined
       ? `the task was ended by ${end.signal}`

@@ -129,7 +129,11 @@ function strangeWord(word: string | undefined, hasTask: boolean): Mistake | unde
   if (meant === undefined && isJobFile(word))
     return { message: `what shall be done with '${showPath(word)}'?`, hint: ofJobFile(word) };
   if (meant === undefined && hasTask) return undefined;
-  if (meant === undefined) return { message: `-- is missing before '${showPath(word)}'`, hint: asTask(word) };
+  if (meant === undefined)
+    return {
+      message: `-- is missing before '${showPath(word)}'`,
+      hint: `${asTask(word)}; if a command of capture is meant: capture --help`,
+    };
   const isOption = meant === 'help' || meant === 'version';
   // These two are options; the others, well written, are no mistake.
   if (meant === word && !isOption) return undefined;

@@ -14,7 +14,7 @@ import type { JoblogFile } from './joblog-file.ts';
 import { lastLines } from './last-lines.ts';
 import { type Asked, withoutOwn } from './line.ts';
 import type { NextTask, TaskSource, TooLarge } from './runner.ts';
-import type { Scratch } from './scratch.ts';
+import { type Scratch, UNSAVED_HINT } from './scratch.ts';
 import type { Seats } from './seats.ts';
 import { mayShareSidecar, type SharedSidecar } from './shared-sidecar.ts';
 import { failedSlot, openSlot, type Slot, type SlotEnd } from './slot.ts';
@@ -157,7 +157,8 @@ export class ArraySource implements TaskSource {
   #setAside(index: number): void {
     const { scratch, log } = this.#options;
     const aside = scratch.setAside(index);
-    if (aside !== undefined) log.warn(`what index ${index} could not store stays in ${aside}`);
+    if (aside !== undefined)
+      log.warn(`what index ${index} could not store stays in ${aside}`, { hint: UNSAVED_HINT });
   }
 
   async #remove(index: number): Promise<void> {

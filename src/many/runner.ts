@@ -12,7 +12,7 @@ import {
 import { MemoryGuard } from '../model/many/guard.ts';
 import type { Halting } from '../model/many/halt.ts';
 import { isTooBusy } from '../model/many/load.ts';
-import { formatBytes } from '../model/units.ts';
+import { formatBytes, plural } from '../model/units.ts';
 import { Changes } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 import type { MachineNow, ThisMachine } from './machine.ts';
@@ -89,6 +89,7 @@ export class Runner {
   #pushed: Push | undefined;
   /** A notice stands: the machine goes. */
   #isNoticed = false;
+  #hasSaidFewer = false;
   /** What the source threw. */
   #failure: { readonly error: unknown } | undefined;
 
@@ -203,10 +204,31 @@ export class Runner {
       const next = source.next((needs) => this.#ask({ needs }, now).kind === 'start');
       if (next === undefined) return;
       const verdict = this.#ask(next, now);
-      if (verdict.kind === 'wait') return;
+      if (verdict.kind === 'wait') {
+        this.#sayFewer(verdict.why, next.needs);
+        return;
+      }
       if (verdict.kind === 'never') source.refused(next.index, neverFits(verdict));
       else await this.#start(next);
     }
+  }
+
+  /** Once: fewer run than `--jobs` asks for. What tasks use is not known yet while it is learned. */
+  #sayFewer(why: string, needs: TaskNeeds): void {
+    const { jobs, machine, log } = this.#options;
+    if (this.#hasSaidFewer || jobs === Infinity || (why !== 'cores' && why !== 'memory')) return;
+    this.#hasSaidFewer = true;
+    const runs = `${plural(this.#running.size, 'task')} at once and not ${jobs} (--jobs)`;
+    const bytes = needs.memoryBytes ?? this.#admission.learnedBytes();
+    if (why === 'cores')
+      log.warn(`${runs}: each takes ${plural(needs.cores, 'core')}, and this machine has ${machine.cores}`, {
+        hint: 'if a task uses less than that: --cpus 0.5',
+      });
+    else
+      log.warn(
+        `${runs}: another one takes ${bytes === undefined ? 'more memory' : `${formatBytes(bytes)} of memory`}, and that is not left for it`,
+        { hint: 'if a task uses less than that: --memory 500MiB' },
+      );
   }
 
   #mayNotStart({ load }: MachineNow): boolean {

@@ -20,6 +20,9 @@ const PREFIX = 'capture-array.';
 const LOCK = 'lock';
 /** What such a directory holds is nowhere else. */
 const UNSAVED = '.unsaved-';
+/** For whoever reads that such a directory stays. */
+export const UNSAVED_HINT =
+  'copy what you need out of it, then delete it; in memory (/dev/shm) it takes memory, and is lost with the machine';
 /** What a failed task has left: its directory, and what it wrote. */
 const FAILED = '.failed';
 
@@ -171,7 +174,9 @@ async function removeRest(root: string, log: Pick<Log, 'warn'>): Promise<void> {
     if (!isUnsaved(path.join(root, name))) continue;
     const aside = setAside(path.join(root, name));
     if (aside !== undefined)
-      log.warn(`what a task that was killed may not have stored stays in ${showPath(aside)}`);
+      log.warn(`what a task that was killed may not have stored stays in ${showPath(aside)}`, {
+        hint: UNSAVED_HINT,
+      });
   }
   const names = fs.readdirSync(root);
   const kept = names.filter((name) => name.includes(UNSAVED) || name.includes(FAILED));

@@ -18,7 +18,8 @@ import { OURSELVES } from './run/context.ts';
 import { describeFailure } from './run/failure.ts';
 import type { Shared } from './run/shared.ts';
 import type { SharedNotices } from './shared-notices.ts';
-import { LAUNCHER_LOST, type RunEnd } from './shutdown/outcome.ts';
+import type { RunEnd } from './shutdown/outcome.ts';
+import { LAUNCHER_LOST } from '../model/outcome/verdict.ts';
 import { openSidecar } from './sidecar.ts';
 import { taskIsGone } from './task-gone.ts';
 

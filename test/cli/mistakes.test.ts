@@ -36,6 +36,12 @@ describe('a mistake', () => {
     [['./sim', '-in', 'x'], "-- is missing before './sim' | capture [options] -- ./sim"],
     [['run', 'true'], "-- is missing before 'true' | capture [options] -- true"],
     [['true', ...TASK], "'true' stands between the options and the task | "],
+    [['statsu', 's3://lab/run'], "unknown command 'statsu' | capture status"],
+    [['lgos', 's3://lab/run'], "unknown command 'lgos' | capture logs"],
+    [
+      ['frobnicate'],
+      "-- is missing before 'frobnicate' | capture [options] -- frobnicate; if a command of capture is meant: capture --help",
+    ],
     [['flus'], "unknown command 'flus' | capture flush; a task stands behind --: capture [options] -- flus"],
     [['flsh', '--timeout', '1m'], "unknown command 'flsh' | capture flush"],
     [['help'], "unknown command 'help' | capture --help"],

@@ -38,7 +38,7 @@ describe('an attempt that was handed over', () => {
     );
     expect(fs.readFileSync(place.at('b.chk'), 'utf8')).toBe('b of 1');
     const watch = await pod.watch();
-    expect(watch.stderr()).toContain('the attempt was handed over');
+    expect(watch.stderr()).toContain('it goes on from capture restore --handoff');
     write('a.chk', 'a of 2');
     expect(await committed(place, 2)).toEqual({ 'a.chk': 'a.chk.pod.0.2-1', 'b.chk': 'b.chk.pod.0.1-1' });
     expect(await term(watch)).toBe(0);
@@ -76,7 +76,7 @@ describe('an attempt that was handed over', () => {
     await pod.handOff(['--index', '3']);
     const watch = pod.begin(['--index', '4']);
     expect(await watch.status).toBe(64);
-    expect(watch.stderr()).toContain("is not for this capture watch: --index was '3' and is '4'");
+    expect(watch.stderr()).toContain("was not for this capture watch: --index was '3' and is '4'");
     expect(watch.stderr()).toContain('the same --index');
   });
 
@@ -96,25 +96,29 @@ describe('an attempt that was handed over', () => {
     await pod.handOff();
     const file = place.at('.capture/attempt.json');
     fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace(/"boot":"[^"]*"/, '"boot":"another"'));
-    expect((await pod.watch()).stderr()).toContain('nothing was handed over: attempt 3 begins');
+    expect((await pod.watch()).stderr()).toContain(
+      'there is no capture restore --handoff to go on from: attempt 3 begins',
+    );
     place.freshWork();
     await pod.handOff();
     const plain = place.capture(['restore', '--to', place.store, '--task-name', 'pod', '-k', '*.chk']);
     expect(await plain.status).toBe(0);
-    expect((await pod.watch()).stderr()).toContain('nothing was handed over: attempt 5 begins');
+    expect((await pod.watch()).stderr()).toContain(
+      'there is no capture restore --handoff to go on from: attempt 5 begins',
+    );
   });
 });
 
 describe('a watch to which nothing was handed over', () => {
   it('begins an attempt of its own, and says which stored checkpoint was not restored', async () => {
     expect((await pod.watch()).stderr()).toContain(
-      'nothing was handed over: attempt 1 begins with what is here\n',
+      'there is no capture restore --handoff to go on from: attempt 1 begins with the files that are here\n',
     );
     place.freshWork();
     await firstPod(2);
     const third = await pod.watch();
     expect(third.stderr()).toMatch(
-      /attempt 3 begins with what is here, and the stored checkpoint 2-1 was not/,
+      /attempt 3 begins with the files that are here, and the stored checkpoint 2-1 was not/,
     );
     expect(third.stderr()).toContain('try: capture restore --handoff');
   });

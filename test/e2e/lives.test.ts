@@ -208,6 +208,10 @@ describe('a launcher that is killed', () => {
     expect(lastRecord()?.record.end?.reason).toBe('launcher lost');
     const all = place.keys().map((key) => place.text(key));
     expect(all.toSorted()).toEqual(['one\n', 'two\n']);
+    const status = place.capture(['status', place.store, '0']);
+    await status.status;
+    expect(status.stdout()).toContain('failed: launcher lost: capture itself was killed');
+    expect(status.stdout()).not.toContain('exited 70');
   });
 });
 

@@ -111,15 +111,15 @@ describe('a result', () => {
     expect(run.stderr()).toContain('stored 2 results (14 B)');
   });
 
-  it('or a checkpoint that is declared by name and never came is a warning, in one line', async () => {
-    const options = ['-r', 'a.dat', '-r', 'typo.dat', '-k', 'typo.chk', '-r', '*.none'];
+  it('that is declared, or a checkpoint that is declared by name, and never came is a warning, in one line', async () => {
+    const options = ['-r', 'a.dat', '-r', 'typo.dat', '-k', 'typo.chk', '-k', '*.old', '-r', '*.none'];
     const run = place.run(options, sh('echo 1 > a.dat'));
     expect(await run.status, run.stderr()).toBe(0);
     const warned = run.stderr().match(/warning: .*/g) ?? [];
     expect(warned).toEqual([
-      'warning: declared by name and never came: typo.dat (--results), typo.chk (--checkpoints)',
+      'warning: declared and never came: typo.dat (--results), *.none (--results), typo.chk (--checkpoints)',
     ]);
-    expect(run.stderr()).toContain('never matched a file: *.none ->');
+    expect(run.stderr()).toContain('never matched a file: *.old ->');
   });
 
   it('of an earlier attempt has come', async () => {

@@ -75,12 +75,20 @@ interface BenchOptions {
   readonly memoryBytes?: number | 'learn';
   readonly maxLoad?: number;
   readonly load?: number;
+  readonly jobs?: number;
   /** The source cannot take the end of this one. */
   readonly failsAt?: number;
 }
 
 /** A machine of 4 cores and 16 GiB, whose tasks say that they need 1 GiB. */
-function bench({ tasks, memoryBytes = GIB, maxLoad, load = 0, failsAt }: BenchOptions): Bench {
+function bench({
+  tasks,
+  memoryBytes = GIB,
+  maxLoad,
+  load = 0,
+  jobs = Infinity,
+  failsAt,
+}: BenchOptions): Bench {
   const slots = new Map<number, FakeSlot>();
   const tooLarge = new Map<number, TooLarge>();
   const messages: string[] = [];
@@ -133,7 +141,7 @@ function bench({ tasks, memoryBytes = GIB, maxLoad, load = 0, failsAt }: BenchOp
     return bench.now;
   };
   const machine = { cores: 4, memoryBytes: 16 * GIB, now };
-  const runner = new Runner({ source, machine, jobs: Infinity, maxLoad, log, lookEveryMs: 5 });
+  const runner = new Runner({ source, machine, jobs, maxLoad, log, lookEveryMs: 5 });
   return Object.assign(bench, { runner, over: runner.run() });
 }
 
@@ -263,4 +271,25 @@ it('lets what runs end well before it fails itself, as the work directories go t
   for (const slot of slots.values()) slot.finish('again');
   await settled;
   expect(failed).toEqual(new Error('no room'));
+});
+
+it.each([
+  ['by cores', { jobs: 6 }, [/^4 tasks at once and not 6 \(--jobs\): each takes 1 core, .* has 4$/]],
+  [
+    'by memory',
+    { jobs: 6, memoryBytes: 6 * GIB },
+    [/^2 tasks at once and not 6 \(--jobs\): another one takes 6\.0 GiB of memory/],
+  ],
+  ['never, as --jobs is reached', { jobs: 2 }, []],
+  ['never, as nobody has asked for more', {}, []],
+])('says once that fewer run than --jobs asks for: %s', async (_, options, said) => {
+  const { plan, slots, messages, over } = bench({ tasks: 9, ...options });
+  while (!plan.isOver()) {
+    for (const slot of slots.values()) slot.finish('done');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await over;
+  expect(messages.filter((message) => message.includes('--jobs'))).toEqual(
+    said.map((pattern) => expect.stringMatching(pattern) as unknown),
+  );
 });

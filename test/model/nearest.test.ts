@@ -6,6 +6,8 @@ it.each([
   ['result', 'results'],
   ['to', 'to'],
   ['gracee', 'grace'],
+  ['garce', 'grace'],
+  ['rgace', 'grace'],
   ['zzzzzz', undefined],
   ['x', undefined],
 ])('the word nearest to %j is %j', (word, nearest) => {

@@ -11,7 +11,7 @@ import { NOT_AGAIN } from '../array-source.ts';
 import type { JoblogFile } from '../joblog-file.ts';
 import { lastLines } from '../last-lines.ts';
 import type { TooLarge } from '../runner.ts';
-import type { Scratch } from '../scratch.ts';
+import { type Scratch, UNSAVED_HINT } from '../scratch.ts';
 import type { Slot, SlotEnd } from '../slot.ts';
 import type { Board } from './board.ts';
 import type { TakenJob, WorkerBroker } from './broker.ts';
@@ -133,7 +133,10 @@ export class Ends {
     const { scratch, log } = this.#options;
     const kept = scratch.setAside(one.number);
     if (kept !== undefined)
-      log.warn(`${nameOf(one)} has not stored all: kept on ${os.hostname()}: ${kept}`, fieldsOf(one));
+      log.warn(`${nameOf(one)} has not stored all: kept on ${os.hostname()}: ${kept}`, {
+        ...fieldsOf(one),
+        hint: UNSAVED_HINT,
+      });
   }
 
   async #remove({ number }: RunningTask): Promise<void> {

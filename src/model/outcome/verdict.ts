@@ -9,6 +9,9 @@ import type { Generation, LeftFile, RecordKind } from '../format/records.ts';
 import type { EndRules } from '../format/settings.ts';
 import { type RelPath, showPath } from '../path.ts';
 
+/** The reason of a run whose launcher was killed: its `end` is not the task's. */
+export const LAUNCHER_LOST = 'launcher lost';
+
 export interface Outcome {
   /** Undefined if nobody can know (`watch` without a word from the task). */
   readonly task: TaskOutcome | undefined;

@@ -11,6 +11,7 @@ import {
   attemptsInVain,
   closedItsFiles,
   isComplete,
+  LAUNCHER_LOST,
   type Outcome,
   statusOfTask,
   type TaskOutcome,
@@ -54,9 +55,6 @@ export interface FinishParts {
   readonly suspects: Map<RelPath, Doubt>;
   readonly window: DrainWindow;
 }
-
-/** The reason of a run whose launcher is gone: its `end` is not the task's. */
-export const LAUNCHER_LOST = 'launcher lost';
 
 /** What the end of a run is told of how the task ended. */
 export interface RunEnd {

@@ -81,10 +81,9 @@ export function lastLine(
   if (results.olderKept > 0) said.push(`${plural(results.olderKept, 'older result')} kept as .~n~`);
   const { task } = resources.resources;
   if (task !== undefined) said.push(usedLine(task));
-  // After a task that ended well there is a warning for names that never came.
+  // After a task that ended well there is a warning.
   const never = neverCame(parts).filter(
-    ({ pattern, isName }) =>
-      !left.some(({ path }) => path === pattern) && !(isName && verdict.kind === 'done'),
+    (one) => !left.some(({ path }) => path === one.pattern) && !(isExpected(one) && verdict.kind === 'done'),
   );
   if (never.length > 0) said.push(`never matched a file: ${never.map(({ pattern }) => pattern).join(', ')}`);
   return {
@@ -167,13 +166,18 @@ function neverCame({ context, files, companions }: NeverParts): readonly NeverCa
   ];
 }
 
-/** After a task that ended well: one warning for all names. A glob may have no match. */
+/** Checkpoints and companions that only a glob declares may well not come in a short run. */
+function isExpected({ isName, list }: NeverCame): boolean {
+  return isName || list === 'results';
+}
+
+/** After a task that ended well: one warning for all that it was to write. */
 export function warnOfNames(parts: NeverParts): void {
-  const names = neverCame(parts).filter(({ isName }) => isName);
-  if (names.length === 0) return;
+  const missing = neverCame(parts).filter(isExpected);
+  if (missing.length === 0) return;
   const { log, settings } = parts.context;
-  const named = names.map(({ pattern, list }) => `${showPath(pattern)} (--${list})`);
-  log.warn(`declared by name and never came: ${named.join(', ')}`, {
-    hint: `is the name right? it is looked for in ${showPath(settings.workdir)}`,
+  const named = missing.map(({ pattern, list }) => `${showPath(pattern)} (--${list})`);
+  log.warn(`declared and never came: ${named.join(', ')}`, {
+    hint: `is it written as the task writes it? it is looked for in ${showPath(settings.workdir)}`,
   });
 }

@@ -50,7 +50,10 @@ export async function scanBaseline(
       for (const { path, facts } of found)
         files.closed(path, 'scan', context.now(), { fingerprint: facts, evidence });
     }
-    const why = context.resumed === 'replaced' ? 'the sidecar was restarted' : 'the attempt was handed over';
+    const why =
+      context.resumed === 'replaced'
+        ? 'the sidecar was restarted'
+        : 'it goes on from capture restore --handoff';
     context.log.info(`${why}: ${plural(count, 'declared file')} looked at again`, {
       event: context.resumed === 'replaced' ? 'sidecar-restarted' : 'message',
     });
@@ -104,11 +107,11 @@ function attemptFacts(context: Context, handover: Handover | undefined): Attempt
 }
 
 function sayWhatIsMissing({ attempt, history: { generations }, log }: Context): void {
-  const line = `nothing was handed over: attempt ${attempt} begins with what is here`;
+  const line = `there is no capture restore --handoff to go on from: attempt ${attempt} begins with the files that are here`;
   const [newest] = generations;
   if (newest === undefined) return log.info(line);
   log.warn(`${line}, and the stored checkpoint ${generationName(newest)} was not restored`, {
-    hint: 'capture restore --handoff, before capture watch and the task',
+    hint: 'run capture restore --handoff first, then capture watch and the task',
   });
 }
 

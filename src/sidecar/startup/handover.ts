@@ -49,7 +49,7 @@ export function attemptLeft(settings: Settings): number | undefined {
   if (restored === undefined) return undefined;
   throw new CaptureError(
     EXIT.usage,
-    `what was handed over in ${showPath(settings.workdir)} is not for this capture watch: ` +
+    `capture restore --handoff in ${showPath(settings.workdir)} was not for this capture watch: ` +
       `${OPTION_OF[other]} was '${showPath(who[other])}' and is '${showPath(here.who[other])}'`,
     { hint: `give capture restore --handoff and capture watch the same ${OPTION_OF[other]}` },
   );
