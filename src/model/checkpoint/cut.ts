@@ -107,6 +107,8 @@ export function memberClosed(state: CutState, close: MemberClose): CutState {
   const rotation = rules.rotationOf(path);
   // A walk finds files in the order of the directory, not in that of their closes.
   const isFound = how === 'scan' || how === 'dir-rename';
+  // So it may be the last one of the round before; but a directory that holds its last file is whole.
+  const provesNothing = how === 'scan' && units === undefined;
   const isDirectory = rotation?.kind === 'directory' && state.lastDirectory !== undefined;
   const isSameDirectory = isDirectory && rotation.unit === state.lastDirectory;
   // The next directory has begun, and the cut leaves it out.
@@ -124,7 +126,7 @@ export function memberClosed(state: CutState, close: MemberClose): CutState {
     rounds: next,
     units: units && rotation !== undefined ? unitsAfter(units, rotation.unit, how, isLast) : units,
     lastCloseMs: atMs,
-    lastMatched: isLast || (lastMatched && (isFound || isNext)),
+    lastMatched: !provesNothing && (isLast || (lastMatched && (isFound || isNext))),
     afterLast: comesAfter ? path : state.afterLast,
     lastDirectory: isLast && rotation?.kind === 'directory' ? rotation.unit : state.lastDirectory,
     said: false,
