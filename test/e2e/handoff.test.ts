@@ -120,7 +120,7 @@ describe('a watch to which nothing was handed over', () => {
     expect(third.stderr()).toMatch(
       /attempt 3 begins with the files that are here, and the stored checkpoint 2-1 was not/,
     );
-    expect(third.stderr()).toContain('try: capture restore --handoff');
+    expect(third.stderr()).toContain('try: run capture restore --handoff first');
   });
 });
 

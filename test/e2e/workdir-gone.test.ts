@@ -23,7 +23,7 @@ function warnings(stderr: string): readonly string[] {
 
 describe('a task that removes its work directory', () => {
   it('keeps its status and what was stored, with one warning', async () => {
-    const run = place.run(RESULTS, task(`${STORED}; rm -rf "$WORK"; exit 0`));
+    const run = place.run(['-r', 'r*'], task(`${STORED}; rm -rf "$WORK"; exit 0`));
     expect(await run.status, run.stderr()).toBe(0);
     expect(place.keys().toSorted()).toEqual(['r1.0', 'r2.0.zst']);
     expect(warnings(run.stderr())).toEqual([expect.stringContaining('removed its work directory')]);
@@ -70,7 +70,7 @@ it('a task that moves its work directory has all of it stored, and keeps the fil
 describe('what capture cannot clear away of its own', () => {
   it('costs litter, and not the run: everything is stored', async () => {
     const litter = 'for one in "$CAPTURED_SOCKET" .capture/journal; do rm -f "$one"; mkdir -p "$one/x"; done';
-    const run = place.run(RESULTS, task(`${litter}; echo one > r1; seq 1 20000 > r2`));
+    const run = place.run(['-r', 'r*'], task(`${litter}; echo one > r1; seq 1 20000 > r2`));
     expect(await run.status, run.stderr()).toBe(0);
     expect(place.keys().toSorted()).toEqual(['r1.0', 'r2.0.zst']);
     expect(warnings(run.stderr())).toEqual([]);

@@ -105,7 +105,7 @@ it('gives its password to no task, nor to a process that a task of the same user
     ...task,
   );
   expect(await submit.status, submit.stderr()).toBe(0);
-  const worker = capture('worker', '--notice=none', '--idle-timeout=1s');
+  const worker = capture('worker', '--notice=none', '--idle-timeout=1s', `--scratch=${place.dir}`);
   expect(await worker.status, worker.stderr()).toBe(0);
   // It has looked into those of its own run.
   expect(Number(place.text('r.1'))).toBeGreaterThan(0);

@@ -35,11 +35,12 @@ afterAll(() => {
   fs.rmSync(root, { recursive: true, force: true });
 });
 
-/** The program whose failpoints kill; below node_modules, where it finds its native packages. */
+/** The program whose failpoints kill. */
 async function buildArmed(): Promise<string> {
   fs.mkdirSync('node_modules/.cache', { recursive: true });
   const dir = fs.mkdtempSync(path.resolve('node_modules/.cache/capture-crash-'));
   const armed = 'test/real/crash/failpoint.ts';
+  fs.symlinkSync('../..', path.join(dir, 'node_modules'));
   await promisify(execFile)(process.execPath, ['build.mjs', path.join(dir, 'dist'), armed]);
   fs.mkdirSync(path.join(dir, 'bin'));
   fs.copyFileSync('bin/capture', path.join(dir, 'bin', 'capture'));
