@@ -6,7 +6,7 @@ import type { Survey } from './survey.ts';
 
 const SHOWN = 5;
 
-export function sayOthers(found: Survey, set: IndexSet | undefined, { log }: Tools): void {
+export function sayOthers(found: Survey, set: IndexSet | undefined, { log }: Pick<Tools, 'log'>): void {
   const others = set === undefined ? [] : othersThan(found, set);
   if (others.length === 0) return;
   const shown = others.slice(0, SHOWN).join(', ');

@@ -19,7 +19,7 @@ import { type IndexState, statesOf } from '../state.ts';
 import { survey } from '../survey.ts';
 import type { ReportHead } from './data.ts';
 import { entryOf, type Page, Texts } from './entry.ts';
-import { openOutputFile, type Sink } from './output-file.ts';
+import { openOutputFile, type OutputFile, type Sink } from './output-file.ts';
 import { writePacked } from './packed.ts';
 import { stepsFor } from './used.ts';
 
@@ -74,29 +74,48 @@ function carryOutOf(line: Line): CarryOut {
 }
 
 async function report(place: Place, asked: Asked, tools: Tools): Promise<void> {
-  const found = await survey(place, clockMs(), tools.signal);
+  if (asked.file === undefined) {
+    await writeReport(place, asked, { ...tools, sink: () => tools.out });
+    return;
+  }
+  let file: OutputFile | undefined;
+  try {
+    const sink = (): Sink => (file = openOutputFile(asked.file ?? ''));
+    const size = await writeReport(place, asked, { ...tools, sink });
+    file?.keep();
+    const count = `${numberText(size)} ${size === 1 ? 'index' : 'indices'}`;
+    tools.log.info(`wrote ${asked.file}: ${count}, ${formatBytes(file?.bytes ?? 0)}`);
+  } finally {
+    file?.close();
+  }
+}
+
+export interface ReportTools extends Pick<Tools, 'log' | 'signal'> {
+  /** Where the page goes; asked for once the store has answered. */
+  readonly sink: () => Sink;
+}
+
+/** Writes the page of the array, and resolves to the number of its indices. Throws status 66 if nothing is stored. */
+export async function writeReport(
+  place: Place,
+  { set, staleAfterMs }: Pick<Asked, 'set' | 'staleAfterMs'>,
+  { sink, log, signal }: ReportTools,
+): Promise<number> {
+  const found = await survey(place, clockMs(), signal);
   if (found.rows.length === 0) throw nothingThere(place.store, place.taskName);
-  sayOthers(found, asked.set, tools);
-  const states = [...statesOf(found, asked.staleAfterMs, asked.set)];
+  sayOthers(found, set, { log });
+  const states = [...statesOf(found, staleAfterMs, set)];
   const attempts = states.reduce((sum, { row }) => sum + (row?.attempts ?? 0), 0);
   const page: Page = { texts: new Texts(), nowMs: found.nowMs, mostSteps: stepsFor(attempts) };
-  if (asked.file === undefined) return writePage(place, { states, page }, { ...tools, sink: tools.out });
-  const file = openOutputFile(asked.file);
-  try {
-    await writePage(place, { states, page }, { ...tools, sink: file });
-    file.keep();
-  } finally {
-    file.close();
-  }
-  const count = `${numberText(states.length)} ${states.length === 1 ? 'index' : 'indices'}`;
-  tools.log.info(`wrote ${asked.file}: ${count}, ${formatBytes(file.bytes)}`);
+  await writePage(place, { states, page }, { log, signal, sink: sink() });
+  return states.length;
 }
 
 /** Entry by entry: what is in memory of an index is what is being read. */
 async function writePage(
   place: Place,
   { states, page }: { readonly states: readonly IndexState[]; readonly page: Page },
-  { sink, log, signal }: Tools & { readonly sink: Sink },
+  { sink, log, signal }: Pick<Tools, 'log' | 'signal'> & { readonly sink: Sink },
 ): Promise<void> {
   const { pageParts, jsonInPage } = await import('./template.ts');
   const parts = pageParts(place.taskName);

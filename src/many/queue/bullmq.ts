@@ -6,16 +6,11 @@ import { type Job, type JobsOptions, Queue } from 'bullmq';
 import { reasonOf } from '../../model/errors.ts';
 import type { QueueCounts } from '../../model/many/choose.ts';
 import { showQueue } from '../../model/many/queue-url.ts';
-import {
-  formatOf,
-  jobIdOf,
-  parseSubmission,
-  type QueuedTask,
-  type Submission,
-} from '../../model/many/submission.ts';
+import { formatOf, jobIdOf, type QueuedTask, type Submission } from '../../model/many/submission.ts';
 import { type Broker, BrokerAway, type Listed, type Notice, type Unable } from './broker.ts';
 import { prefixOf, queueOf, submissionOf } from './bull-queue.ts';
 import type { Connection } from './connect.ts';
+import { readSubmission } from './read-submission.ts';
 
 export const SUBMISSIONS = 'submissions';
 /** Workers that shall end: a job for each. */
@@ -45,7 +40,7 @@ export class OnBullMq implements Broker {
   }
 
   async #listed({ id = '', data }: Job): Promise<Listed> {
-    const found = parseSubmission(data);
+    const found = readSubmission(data);
     if ('why' in found)
       return { kind: 'unreadable', name: submissionOf(id), why: found.why, format: formatOf(data) };
     const { value: submission } = found;

@@ -57,8 +57,6 @@ export interface QueueTools {
   readonly entry: string;
   /** The module of the sidecar. */
   readonly sidecarEntry: string;
-  /** The module of the commands on an array. */
-  readonly arrayEntry: string;
 }
 
 export type CarryOut = (tools: QueueTools) => Promise<ExitStatus>;

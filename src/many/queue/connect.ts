@@ -65,20 +65,34 @@ export async function connect(place: QueuePlace, log: Log, signal: AbortSignal):
   return connection;
 }
 
-function optionsOf({ at, tls, caFile, user, password, database }: QueuePlace): RedisOptions {
-  const { REDISCLI_AUTH: fromEnvironment } = process.env;
+function optionsOf(place: QueuePlace): RedisOptions {
+  const { user, database } = place;
+  const password = passwordOf(place);
   return {
-    ...(at.kind === 'socket' ? { path: at.path } : { host: at.host, port: at.port }),
-    ...(tls ? { tls: caFile === undefined ? {} : { ca: readCa(caFile) } } : {}),
+    ...addressOf(place),
     ...(user === undefined ? {} : { username: user }),
-    // As redis-cli has it: a password on a command line is seen by all users of the machine.
-    ...((password ?? fromEnvironment) ? { password: password ?? fromEnvironment } : {}),
+    ...(password === undefined ? {} : { password }),
     db: database,
     keepAlive: KEEP_ALIVE_MS,
     // BullMQ wants it so: a command waits until the server is back (BullMQ, "Connections").
     maxRetriesPerRequest: null,
     retryStrategy: (times: number) => pauseAfter(BACK_OFF, times - 1),
   };
+}
+
+/** Where the server is, and how it is spoken to; nothing of who we are. */
+export function addressOf({ at, tls, caFile }: QueuePlace): RedisOptions {
+  return {
+    ...(at.kind === 'socket' ? { path: at.path } : { host: at.host, port: at.port }),
+    ...(tls ? { tls: caFile === undefined ? {} : { ca: readCa(caFile) } } : {}),
+  };
+}
+
+/** As redis-cli has it: a password on a command line is seen by all users of the machine. */
+export function passwordOf({ password }: QueuePlace): string | undefined {
+  const { REDISCLI_AUTH: fromEnvironment } = process.env;
+  const found = password ?? fromEnvironment;
+  return found === '' ? undefined : found;
 }
 
 function readCa(file: string): Buffer {

@@ -25,7 +25,6 @@ import { workerCommand } from './worker.ts';
 /** Beside this module in the bundle (build.mjs). */
 const ENTRY = fileURLToPath(new URL('./capture.cjs', import.meta.url));
 const SIDECAR_ENTRY = fileURLToPath(new URL('./sidecar.cjs', import.meta.url));
-const ARRAY_ENTRY = fileURLToPath(new URL('./array.cjs', import.meta.url));
 const STDOUT = 1;
 const PLAIN: LogSettings = { level: 'info', format: 'text', file: undefined };
 
@@ -79,7 +78,6 @@ async function main(): Promise<ExitStatus> {
       env,
       entry: ENTRY,
       sidecarEntry: SIDECAR_ENTRY,
-      arrayEntry: ARRAY_ENTRY,
     });
   } catch (error) {
     return failed(error, log);

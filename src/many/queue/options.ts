@@ -1,6 +1,6 @@
 // The options of `capture submit`, `capture worker` and `capture queue`. What a task needs is said when it is submitted; what
 // a machine gives, by its worker.
-import { ARRAY } from '../options.ts';
+import { ARRAY, OF_RUN } from '../options.ts';
 import { type Option as AnyOption, group } from '../../cli/options/spec.ts';
 import { count, durationMs, type Reader } from '../../cli/options/readers.ts';
 import type { Values } from '../../cli/options/values.ts';
@@ -88,6 +88,11 @@ export const SUBMIT = group('The submission:', {
   notify: { ...ARRAY.notify },
   'dry-run': { ...ARRAY['dry-run'], help: 'print what would be submitted; change nothing' },
 });
+
+/** What is said of a machine, or of one run alone, is no word of a submission. */
+const OF_WORKERS: ReadonlySet<string> = new Set(['notice', 'notice-on', 'log-file', 'notify', 'dry-run']);
+/** Options of a run that a submission may carry. */
+export const OF_TASKS: readonly AnyOption[] = OF_RUN.filter(({ name }) => !OF_WORKERS.has(name));
 
 export const WORKER = group('The worker:', {
   has: {

@@ -3,7 +3,6 @@
 import os from 'node:os';
 import { numberText } from '../../array/columns.ts';
 import type { GivenCommand, Tasks } from '../../cli/job/tasks.ts';
-import type { Option } from '../../cli/options/spec.ts';
 import { CaptureError, isMistake } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { Settings } from '../../model/format/settings.ts';
@@ -16,7 +15,7 @@ import { nearestWord } from '../../model/nearest.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { isTasks, NO_STORE, readTasks, settingsOfRun, taskNameOf } from '../line.ts';
-import { everyWordOf, logOutput, OF_RUN, refusedOptions } from '../options.ts';
+import { everyWordOf, logOutput, refusedOptions } from '../options.ts';
 import type { Listed, QueueBroker } from './broker.ts';
 import {
   type CarryOut,
@@ -25,13 +24,11 @@ import {
   type QueueTools,
   refuseOperands,
 } from './command.ts';
-import { allOf, QUEUE, queueOf, SUBMIT } from './options.ts';
+import { allOf, OF_TASKS, QUEUE, queueOf, SUBMIT } from './options.ts';
 import { storedState } from './over.ts';
+import { warnIfOpenToAll } from './open-to-all.ts';
 import { withQueue } from './until-stopped.ts';
 
-/** What is said of a machine, or of one run alone, is no word of a submission. */
-const OF_WORKERS: ReadonlySet<string> = new Set(['notice', 'notice-on', 'log-file', 'notify', 'dry-run']);
-const OF_TASKS: readonly Option[] = OF_RUN.filter(({ name }) => !OF_WORKERS.has(name));
 /** They are passed on as what they mean here. */
 const ABSOLUTE: ReadonlySet<string> = new Set(['to', 'from', 'namespace', 'task-name']);
 
@@ -178,7 +175,8 @@ function sizeOf({ indices }: Tasks): number {
 
 async function submit(asked: Asked, { log, print }: QueueTools): Promise<ExitStatus> {
   if (asked.isDryRun) return dryRun(asked, print);
-  return withQueue(asked.queue, log, async (broker, signal) => {
+  return withQueue(asked.queue, log, async (broker, signal, connection) => {
+    await warnIfOpenToAll(connection, log);
     const { submission, tasks, isAgain } = asked;
     const listed = await broker.list();
     const before = refuseWrong(listed, asked, broker);

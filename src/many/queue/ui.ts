@@ -1,11 +1,10 @@
 // `capture queue ui`: bull-board in a browser of this machine, behind an address that only who has the token can use, and the
 // report of each array beside it.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { openHeard } from '../../array/place.ts';
+import type { Sink } from '../../array/report/output-file.ts';
+import { writeReport } from '../../array/report/report.ts';
+import { STALE_AFTER_MS } from '../../array/state.ts';
 import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import type { QueuePlace } from '../../model/many/queue-url.ts';
@@ -79,31 +78,20 @@ async function serve(place: QueuePlace, port: number, tools: QueueTools): Promis
   }
 }
 
-/** The page of `capture report`, made anew. */
+/** The page of `capture report`, made anew, in this process: what stands in the queue is never a command line. */
 async function reportOf(
-  { store, taskName }: Submission,
-  { arrayEntry, env }: QueueTools,
+  { store: settings, taskName }: Submission,
+  { log }: Pick<QueueTools, 'log'>,
   signal: AbortSignal,
 ): Promise<string> {
-  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-report-'));
-  const file = path.join(dir, 'report.html');
+  const { store, close } = await openHeard({ settings, taskName }, { log });
+  const parts: string[] = [];
+  const sink: Sink = { write: async (text) => void parts.push(text) };
   try {
-    const flags = store.flags.map((flag) => `--${flag}`);
-    const args = ['report', store.url, '--task-name', taskName, '-o', file, '--log-level', 'warn', ...flags];
-    const child = spawn(process.execPath, [...process.execArgv, arrayEntry, ...args], {
-      env,
-      stdio: ['ignore', 'ignore', 'pipe'],
-      signal,
-    });
-    let said = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
-    });
-    await once(child, 'close');
-    if (child.exitCode !== 0)
-      throw new Error(said.trim() === '' ? `it ended with ${child.exitCode}` : said.trim());
-    return fs.readFileSync(file, 'utf8');
+    const asked = { set: undefined, staleAfterMs: STALE_AFTER_MS };
+    await writeReport({ store, taskName }, asked, { log, signal, sink: () => sink });
+    return parts.join('');
   } finally {
-    fs.rmSync(dir, { recursive: true, force: true });
+    await close();
   }
 }

@@ -7,13 +7,13 @@ import type { QueuePlace } from '../../model/many/queue-url.ts';
 import { openStops } from '../../native/stops.ts';
 import { BrokerAway, type QueueBroker } from './broker.ts';
 import { openQueueBroker } from './bullmq-commands.ts';
-import { connect } from './connect.ts';
+import { connect, type Connection } from './connect.ts';
 
 /** Connects, acts and closes. Throws status 69 if the queue cannot be used, and 128+N at a signal. */
 export async function withQueue(
   place: QueuePlace | undefined,
   log: Log,
-  act: (broker: QueueBroker, signal: AbortSignal) => Promise<ExitStatus>,
+  act: (broker: QueueBroker, signal: AbortSignal, connection: Connection) => Promise<ExitStatus>,
 ): Promise<ExitStatus> {
   if (place === undefined) return EXIT.usage;
   const stopping = new AbortController();
@@ -27,7 +27,7 @@ export async function withQueue(
     const connection = await connect(place, log, stopping.signal);
     const broker = openQueueBroker(connection);
     try {
-      return await act(broker, stopping.signal);
+      return await act(broker, stopping.signal, connection);
     } finally {
       await broker.close();
     }

@@ -26,6 +26,7 @@ import {
 } from './command.ts';
 import { connect } from './connect.ts';
 import { allOf, QUEUE, queueOf, WORKER } from './options.ts';
+import { warnIfOpenToAll } from './open-to-all.ts';
 import type { Around, Asked } from './parts.ts';
 import { work } from './working.ts';
 
@@ -96,6 +97,7 @@ async function runWorker(asked: Asked, tools: QueueTools): Promise<ExitStatus> {
   });
   try {
     const connection = await connect(asked.queue, tools.log, pushes.stopping);
+    await warnIfOpenToAll(connection, tools.log);
     const { capabilities, lockMs } = asked;
     const name = `${os.hostname().replaceAll(/[^A-Za-z0-9.-]/g, '-')}.${process.pid}`;
     const broker = openWorkerBroker(connection, { name, capabilities, lockMs });

@@ -1,0 +1,47 @@
+// A submission as it stands in Redis, before anything believes it. Whoever writes there may have written anything: what
+// becomes an option, a store or a part of a key is one that capture submit could have written, or nothing is done with it.
+import { isTaskName } from '../../cli/options/task-name.ts';
+import { longOf } from '../../cli/options/spec.ts';
+import { isMistake } from '../../model/errors.ts';
+import { type Parsed, parseSubmission, type Submission } from '../../model/many/submission.ts';
+import { KIND_FLAGS } from '../../store/open.ts';
+import { parseStoreUrl } from '../../store/url.ts';
+import { OF_TASKS } from './options.ts';
+
+export function readSubmission(data: unknown): Parsed<Submission> {
+  const found = parseSubmission(data);
+  if ('why' in found) return found;
+  const { store, taskName, options } = found.value;
+  const why =
+    whyNoStore(store.url) ??
+    lacking('store.flags', store.flags, (flag) => Object.hasOwn(KIND_FLAGS, flag)) ??
+    lacking('taskName', [taskName], isTaskName) ??
+    lacking('options', options, isWordOfTask);
+  return why === undefined ? found : { why };
+}
+
+/** The URL must be whole: nobody's directory completes it. */
+function whyNoStore(url: string): string | undefined {
+  const read = parseStoreUrl(url, 'store.url', '/');
+  if (isMistake(read)) return read.message;
+  return read === url ? undefined : `store.url: '${url}' is not the URL of a store in full`;
+}
+
+function lacking(
+  field: string,
+  words: readonly string[],
+  isOne: (word: string) => boolean,
+): string | undefined {
+  const wrong = words.find((word) => !isOne(word));
+  return wrong === undefined ? undefined : `${field}: '${wrong}' is none that capture submit writes`;
+}
+
+const TAKES_VALUE: ReadonlyMap<string, boolean> = new Map(
+  OF_TASKS.map((option) => [longOf(option), option.kind !== 'flag']),
+);
+
+/** As capture submit writes them: `--name` or `--name=value`, so that no word can be taken for another one's value. */
+function isWordOfTask(word: string): boolean {
+  const [, long = '', value] = /^(--[a-z-]+)(=.*)?$/s.exec(word) ?? [];
+  return TAKES_VALUE.get(long) === (value !== undefined);
+}

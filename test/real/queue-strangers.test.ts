@@ -1,0 +1,112 @@
+// What somebody else has written into Redis, and who can: nothing of it is a command line of those who only look, and a server
+// that lets everybody in is said.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openPlace, type Place, until } from '../e2e/support.ts';
+import { openRedis, type RedisServer } from './redis.ts';
+
+let place: Place;
+let redis: RedisServer;
+beforeEach(() => {
+  place = openPlace({ below: '/dev/shm' });
+});
+afterEach(async () => {
+  await redis.close();
+  place.close();
+});
+
+async function submit(queue: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const words = ['--queue', queue, '--name', 'melt', '--array', '0-1', '-r', 'r', '--to', place.store];
+  const run = place.capture(['submit', ...words, '--task-name=t', '--', 'sh', '-c', 'echo {index} >r'], env);
+  expect(await run.status, run.stderr()).toBe(0);
+  return run.stderr();
+}
+
+describe('a submission that somebody else has changed', () => {
+  const KEY = 'capture:lab:submissions:s.melt';
+  /** What the report of the page is answered with. */
+  async function reportOf(change: (data: Record<string, unknown>) => void): Promise<number> {
+    redis = await openRedis(place.dir);
+    await submit(redis.url('lab'));
+    const task = place.run(['--task-name=t', '--index=0', '-r', 'r'], ['sh', '-c', 'echo >r']);
+    expect(await task.status, task.stderr()).toBe(0);
+    const data = JSON.parse(redis.cli('HGET', KEY, 'data')) as Record<string, unknown>;
+    change(data);
+    redis.cli('HSET', KEY, 'data', JSON.stringify(data));
+    const ui = place.capture(['queue', 'ui', '--queue', redis.url('lab')]);
+    try {
+      await until(() => ui.stdout().includes('token='), 'the address is printed');
+      const { origin, search } = new URL(ui.stdout().trim());
+      const { status } = await fetch(`${origin}/report/melt${search}`, { redirect: 'manual' }).then(
+        ({ headers }) =>
+          fetch(`${origin}/report/melt`, {
+            headers: { cookie: headers.get('set-cookie')?.split(';')[0] ?? '' },
+          }),
+      );
+      return status;
+    } finally {
+      ui.child.kill('SIGINT');
+      await ui.status;
+    }
+  }
+
+  it('gives no options to those who look', async () => {
+    const victim = path.join(place.dir, 'profile');
+    fs.writeFileSync(victim, 'mine\n');
+    const flags = [`output=${victim}`, `log-file=${victim}`];
+    expect(
+      await reportOf((data) => {
+        data['store'] = { ...(data['store'] as object), flags };
+      }),
+    ).toBe(404);
+    expect(fs.readFileSync(victim, 'utf8')).toBe('mine\n');
+  });
+
+  it('is shown if nothing is wrong with it', async () => {
+    expect(await reportOf(() => undefined)).toBe(200);
+  });
+});
+
+describe('a server that asks for no password', () => {
+  const address = Object.values(os.networkInterfaces())
+    .flatMap((one) => one ?? [])
+    .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
+  const OPEN = /warning: the queue .* asks for no password: whoever reaches it runs commands/g;
+
+  async function warningsOf(queue: string, env: NodeJS.ProcessEnv = {}): Promise<readonly number[]> {
+    const said = await submit(queue, env);
+    const worker = place.capture(['worker', '--queue', queue, '--notice=none', '--idle-timeout=1s'], env);
+    expect(await worker.status, worker.stderr()).toBe(0);
+    return [said, worker.stderr()].map((text) => text.match(OPEN)?.length ?? 0);
+  }
+
+  it.skipIf(address === undefined)('is said by submit and by the worker, if others reach it', async () => {
+    redis = await openRedis(place.dir, ['--bind', '0.0.0.0', '--protected-mode', 'no']);
+    expect(await warningsOf(`redis://${address}:${redis.port}/lab`)).toEqual([1, 1]);
+  });
+
+  it.skipIf(address === undefined)('is said also to a user who has one', async () => {
+    redis = await openRedis(place.dir, ['--bind', '0.0.0.0', '--protected-mode', 'no']);
+    const env = { REDISCLI_AUTH: 's3cret' };
+    const queue = `redis://cap@${address}:${redis.port}/lab`;
+    redis.cli('ACL', 'SETUSER', 'cap', 'on', '>s3cret', '~*', '&*', '+@all');
+    expect(await warningsOf(queue, env)).toEqual([1, 1]);
+    redis.cli('ACL', 'SETUSER', 'default', 'off');
+    redis.cli('-u', `redis://cap:s3cret@127.0.0.1:${redis.port}`, 'FLUSHALL');
+    fs.rmSync(place.store, { recursive: true });
+    expect(await warningsOf(queue, env)).toEqual([0, 0]);
+  });
+
+  it.skipIf(address === undefined)('is not said of one that asks everybody', async () => {
+    redis = await openRedis(place.dir, ['--bind', '0.0.0.0', '--requirepass', 's3cret']);
+    const queue = `redis://${address}:${redis.port}/lab`;
+    expect(await warningsOf(queue, { REDISCLI_AUTH: 's3cret' })).toEqual([0, 0]);
+  });
+
+  it('is not said on loopback', async () => {
+    redis = await openRedis(place.dir);
+    expect(await warningsOf(`redis://localhost:${redis.port}/lab`)).toEqual([0, 0]);
+  });
+});
