@@ -1,6 +1,8 @@
 // A table of text that fits a width: columns are as wide as what stands in them, and a line that is too long loses its
 // end. Pure.
 
+import { showPath } from '../model/path.ts';
+
 export interface Column {
   readonly title: string;
   readonly align: 'left' | 'right';
@@ -18,7 +20,10 @@ export function tableLines(
   rows: readonly (readonly string[])[],
   width: number,
 ): readonly string[] {
-  const all = [columns.map(({ title }) => title), ...rows];
+  const all = [
+    columns.map(({ title }) => title),
+    ...rows.map((cells) => cells.map((cell) => showPath(cell))),
+  ];
   const natural = columns.map((_, at) => {
     const most = at === columns.length - 1 ? Infinity : WIDEST_CELL;
     return all.reduce((widest, cells) => Math.max(widest, Math.min(most, (cells[at] ?? '').length)), 0);

@@ -5,6 +5,8 @@ import { once } from 'node:events';
 import { styleText } from 'node:util';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
+import { showPath } from '../model/path.ts';
+import { ShownBytes } from '../model/shown-bytes.ts';
 
 /** SIGPIPE would have ended another program (signal(7)); Node ignores it and gives EPIPE. */
 export class ReaderGone extends Error {
@@ -19,6 +21,10 @@ export type Colour = 'red' | 'green' | 'yellow' | 'blue' | 'magenta' | 'cyan' | 
 export interface Output {
   /** Resolves when there is room for more. Throws {@link ReaderGone} if nobody reads, or status 70 if it cannot write. */
   write(text: string | Uint8Array): Promise<void>;
+  /** One line, in this colour: text of others in it is never more than text. */
+  line(text: string, colour?: Colour): Promise<void>;
+  /** Bytes of others, for programs: as they are, but on a terminal as text. */
+  passOn(bytes: Uint8Array): Promise<void>;
   /** Resolves when all has left this process: process.exit() loses what has not. Throws as `write` does. */
   flush(): Promise<void>;
   /** The text in this colour, if stdout is a terminal that has colours (NO_COLOR and TERM are obeyed). */
@@ -40,20 +46,29 @@ export function openOutput(onBroken: (why: Error) => void): Output {
     onBroken(broken);
   });
   const hasColours = stdout.isTTY && stdout.hasColors();
+  const paint = (colour: Colour, text: string): string => (hasColours ? styleText(colour, text) : text);
+  const write = async (text: string | Uint8Array): Promise<void> => {
+    if (broken !== undefined) throw broken;
+    if (!stdout.write(text)) await roomIn(stdout);
+    if (broken !== undefined) throw broken;
+  };
+  const shown = stdout.isTTY ? new ShownBytes() : undefined;
   return {
-    write: async (text) => {
-      if (broken !== undefined) throw broken;
-      if (!stdout.write(text)) await roomIn(stdout);
-      if (broken !== undefined) throw broken;
+    write,
+    line: (text, colour) => {
+      const line = showPath(text);
+      return write(`${colour === undefined ? line : paint(colour, line)}\n`);
     },
+    passOn: (bytes) => write(shown?.add(bytes) ?? bytes),
     flush: async () => {
+      if (shown !== undefined) await write(shown.end());
       // In the order of the writes; the error of an earlier one is told a moment later.
       await new Promise((resolve) => {
         stdout.write('', () => setImmediate(resolve));
       });
       if (broken !== undefined) throw broken;
     },
-    paint: (colour, text) => (hasColours ? styleText(colour, text) : text),
+    paint,
     isTerminal: stdout.isTTY,
     // Not kept: a window may be resized.
     get columns() {

@@ -4,7 +4,8 @@ import type { Option } from '../cli/options/spec.ts';
 import { STORE } from '../cli/options/store.ts';
 import { CaptureError, isMistake } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
-import { isTaskFolder, pathOfKey, TASKS_PREFIX } from '../model/format/keys.ts';
+import { TASKS_PREFIX } from '../model/format/keys.ts';
+import { isTaskName } from '../model/format/task-name.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
 import type { Store } from '../store/contract/store.ts';
 import { KIND_FLAGS, openStore } from '../store/open.ts';
@@ -90,7 +91,7 @@ export async function findPlace(
 }
 
 async function onlyTask(store: Store, signal: AbortSignal): Promise<string> {
-  const names = (await store.folders(TASKS_PREFIX, signal)).filter(isTaskFolder).map(pathOfKey);
+  const names = (await store.folders(TASKS_PREFIX, signal)).filter(isTaskName);
   const [name] = names;
   if (name === undefined) throw nothingThere(store);
   if (names.length === 1) return name;

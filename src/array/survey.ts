@@ -4,6 +4,7 @@ import { compareIndices } from '../model/index-set.ts';
 import { parseRecordKey, recordPrefix, taskPrefix } from '../model/format/keys.ts';
 import { RECORD_KINDS, type RecordKind } from '../model/format/records.ts';
 import { forEachAtOnce } from '../model/waiting.ts';
+import { INDEX } from '../scheduler/identity.ts';
 import type { ListedObject } from '../store/contract/store.ts';
 import type { Place } from './place.ts';
 
@@ -109,7 +110,8 @@ async function rowsOf(
     if (keys > mostKeys) return undefined;
     const [index = '', ...rest] = key.slice(prefix.length).split('/');
     const at = parseRecordKey(key);
-    if (at === undefined || rest.length !== 1) continue;
+    // What is no index capture has not written.
+    if (at === undefined || rest.length !== 1 || !INDEX.test(index)) continue;
     if (growing?.index !== index) {
       if (growing !== undefined) rows.push(...growing.row());
       growing = new GrowingRow(index);

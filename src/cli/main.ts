@@ -8,6 +8,7 @@ import { CaptureError, reasonOf } from '../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import type { LogSettings } from '../model/format/settings.ts';
+import { showJson, showPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { ownArguments, ownEnvironment } from '../native/start.ts';
@@ -207,13 +208,13 @@ async function dryRun(asked: Asked): Promise<ExitStatus> {
 }
 
 function asText({ text, hint }: DryRunLine): string {
-  return hint === undefined ? `${text}\n` : `${text}\n  try: ${hint}\n`;
+  return hint === undefined ? `${showPath(text)}\n` : `${showPath(text)}\n  try: ${showPath(hint)}\n`;
 }
 
 /** As the log writes its lines (log/log.ts), but to stdout: it is what was asked for. */
 function asJson({ text: msg, hint }: DryRunLine): string {
   const common = { level: 30, time: clockMs(), pid: process.pid, hostname: os.hostname() };
-  return `${JSON.stringify({ ...common, event: 'dry-run', hint, msg })}\n`;
+  return `${showJson({ ...common, event: 'dry-run', hint, msg })}\n`;
 }
 
 /** A signal ends it, also if it is process 1 of a container: it has begun nothing that must be finished. */

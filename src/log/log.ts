@@ -8,7 +8,7 @@ import { EXIT } from '../model/exit-status.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { droppedLine, messageLines, type MessageLevel } from '../model/format/message-line.ts';
 import type { LogSettings } from '../model/format/settings.ts';
-import { encodePath, showPath } from '../model/path.ts';
+import { encodePath, safeJson, showPath } from '../model/path.ts';
 import { Outlet } from './outlet.ts';
 
 export interface Log {
@@ -112,7 +112,9 @@ function destinationOf(
     write: (json) => {
       const { lastLevel, lastMsg, lastObj } = destination;
       const text = (when: Date | undefined): string =>
-        settings.format === 'json' ? json : messageLines(levelName(lastLevel), lastMsg, lastObj?.hint, when);
+        settings.format === 'json'
+          ? safeJson(json)
+          : messageLines(levelName(lastLevel), lastMsg, lastObj?.hint, when);
       if (main !== stderr) main.write(text(new Date()));
       if (main === stderr || lastLevel >= ERROR) stderr.write(text(isTerminal ? undefined : new Date()));
     },

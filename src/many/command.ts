@@ -13,6 +13,7 @@ import type { LifeNumbers } from '../model/format/shared-sidecar.ts';
 import { hasIndex, indicesOf, numberOfIndex } from '../model/index-set.ts';
 import { showCommand } from '../model/many/placeholders.ts';
 import { Plan } from '../model/many/plan.ts';
+import { showLines, showPath } from '../model/path.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
 import { notify } from '../notify/notify.ts';
@@ -242,12 +243,12 @@ function machineText(asked: Asked, machine: ThisMachine): string {
 
 /** What would be run, each with its command; nothing is made. */
 function dryRun(asked: Asked, plan: Plan, { print }: Tools): ExitStatus {
-  print(`${startText(asked, plan)}; ${machineText(asked, machineFor(asked))}\n`);
+  print(`${showPath(startText(asked, plan))}; ${machineText(asked, machineFor(asked))}\n`);
   for (let index = plan.next(); index !== undefined; index = plan.next()) {
-    print(`${index}: ${showCommand(asked.tasks.commandOf(index).argv)}\n`);
+    print(`${index}: ${showLines(showCommand(asked.tasks.commandOf(index).argv))}\n`);
     plan.started(index, 0);
   }
-  if (asked.onEnd !== undefined) print(`at the end: ${asked.onEnd}\n`);
+  if (asked.onEnd !== undefined) print(`at the end: ${showLines(asked.onEnd)}\n`);
   return EXIT.ok;
 }
 

@@ -90,14 +90,43 @@ export function isInside(path: string): boolean {
   );
 }
 
-/** For messages: control and escaped bytes as `\xNN`, so that a name can never forge a log line. */
-export function showPath(path: string): string {
-  let out = '';
-  for (const char of path) {
+/**
+ * What is no text on a terminal: controls (C0, DEL and C1; ECMA-48), what ends a line or turns its direction (Unicode, UAX 9),
+ * and bytes that are no UTF-8.
+ */
+const NO_TEXT = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\uDC80-\uDCFF]/gu;
+
+/**
+ * For whatever reaches a terminal, and for messages: text of others, such as names, hosts and reasons. What could move
+ * the cursor, hide or turn text, or forge a line stands there as `\x1b` or `\u202e`. To do it twice changes nothing.
+ */
+export function showPath(text: string): string {
+  return text.replace(NO_TEXT, (char) => {
     const code = char.codePointAt(0) ?? 0;
-    if (isEscape(code)) out += `\\x${(code - 0xdc00).toString(16)}`;
-    else if (code < 0x20 || code === 0x7f) out += `\\x${code.toString(16).padStart(2, '0')}`;
-    else out += char;
-  }
-  return out;
+    if (isEscape(code)) return `\\x${(code - 0xdc00).toString(16)}`;
+    return code < 0x80 ? `\\x${hex(code, 2)}` : unicodeEscape(code);
+  });
+}
+
+/** The same for text of several lines: these, and tabs, stay what they are. */
+export function showLines(text: string): string {
+  return text.replaceAll('\r\n', '\n').replaceAll(/[^\n\t]+/g, (part) => showPath(part));
+}
+
+/** A value as JSON in one line that a terminal shows as it is: it means the same to whoever reads it as JSON. */
+export function showJson(value: unknown): string {
+  return safeJson(JSON.stringify(value));
+}
+
+/** The same for JSON that is there already. */
+export function safeJson(json: string): string {
+  return json.replace(NO_TEXT, (char) => (char === '\n' ? char : unicodeEscape(char.codePointAt(0) ?? 0)));
+}
+
+function unicodeEscape(code: number): string {
+  return `\\u${hex(code, 4)}`;
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, '0');
 }

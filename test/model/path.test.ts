@@ -7,8 +7,10 @@ import {
   isInside,
   joinPath,
   pathBytes,
+  showJson,
   showPath,
 } from '../../src/model/path.ts';
+import { harmIn, HOSTILE } from '../support/hostile.ts';
 
 /** Bytes that look like names: ASCII, UTF-8 of any length, broken sequences. */
 const nameBytes = fc
@@ -65,6 +67,20 @@ describe('names', () => {
       }),
     );
     expect(showPath('a\nb\u001b[31m\udcff')).toBe('a\\x0ab\\x1b[31m\\xff');
+    expect(showPath('\u009b\u202ea\u2066\u2028é🙂')).toBe(String.raw`\u009b\u202ea\u2066\u2028é🙂`);
+  });
+
+  it('are text on a terminal, once and for all, and the same JSON', () => {
+    const unit = fc.constantFrom(...HOSTILE.split(''), 'é', '🙂', '\\', '"');
+    fc.assert(
+      fc.property(fc.string({ unit }), (text) => {
+        const shown = showPath(text);
+        expect(harmIn(shown)).toEqual([]);
+        expect(showPath(shown)).toBe(shown);
+        expect(harmIn(showJson(text))).toEqual([]);
+        expect(JSON.parse(showJson(text))).toBe(text);
+      }),
+    );
   });
 });
 

@@ -4,7 +4,8 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openPlace, type Place, until } from '../e2e/support.ts';
+import { BIN, openPlace, type Place, until } from '../e2e/support.ts';
+import { harmIn, HOSTILE } from '../support/hostile.ts';
 import { openRedis, type RedisServer } from './redis.ts';
 
 let place: Place;
@@ -67,6 +68,94 @@ describe('a submission that somebody else has changed', () => {
   it('is shown if nothing is wrong with it', async () => {
     expect(await reportOf(() => undefined)).toBe(200);
   });
+});
+
+/** What a terminal gets of a command. */
+async function onTerminal(...words: readonly string[]): Promise<string> {
+  const line = [BIN, ...words].map((word) => `'${word}'`).join(' ');
+  const run = place.exec(['script', '-qefc', line, '/dev/null'], { TERM: 'xterm-256color' });
+  await run.status;
+  return run.stdout();
+}
+
+it('is text on a terminal, whatever others have written into it', async () => {
+  redis = await openRedis(place.dir);
+  const queue = redis.url('lab');
+  await submit(queue);
+  const worker = place.capture([
+    'worker',
+    '--queue',
+    queue,
+    '--notice=none',
+    '--idle-timeout=1s',
+    '--has',
+    'a',
+  ]);
+  expect(await worker.status, worker.stderr()).toBe(0);
+  // Failed, running and waiting, of a worker, with reasons and unable ones; and submissions that cannot be read.
+  const key = (name: string): string => `capture:lab:${name}`;
+  const job = JSON.stringify({ format: 1, index: 0 });
+  const fields = [
+    'data',
+    job,
+    'opts',
+    '{}',
+    'timestamp',
+    '1',
+    'processedOn',
+    '1',
+    'finishedOn',
+    '2',
+    'atm',
+    '1',
+  ];
+  const hostile = ['failedReason', HOSTILE, 'pb', HOSTILE, 'name', HOSTILE];
+  redis.cli('HSET', key('s.melt:i0'), ...fields, ...hostile);
+  redis.cli('ZADD', key('s.melt:failed'), '1', 'i0');
+  redis.cli('HSET', key('s.melt:i1'), ...fields, ...hostile);
+  redis.cli('LPUSH', key('s.melt:active'), 'i1');
+  redis.cli('RPUSH', key('submissions:s.melt:logs'), `${HOSTILE}: ${HOSTILE}`);
+  const submission = JSON.parse(redis.cli('HGET', key('submissions:s.melt'), 'data')) as object;
+  const { overMs: _, ...open } = submission as { overMs?: number };
+  redis.cli('HSET', key('submissions:s.melt'), 'data', JSON.stringify(open));
+  for (const [id, data] of [
+    [`s.${HOSTILE}`, { format: HOSTILE }],
+    ['s.other', { ...open, name: 'other', taskName: HOSTILE }],
+    [
+      's.third',
+      { ...open, name: 'third', store: { url: `file:///${HOSTILE}`, flags: [HOSTILE], unfenced: false } },
+    ],
+  ] as const) {
+    redis.cli(
+      'HSET',
+      key(`submissions:${id}`),
+      'data',
+      JSON.stringify(data),
+      'opts',
+      '{}',
+      'timestamp',
+      '1',
+      'name',
+      'x',
+    );
+    redis.cli('LPUSH', key('submissions:wait'), id);
+  }
+  const lines = [
+    ['status'],
+    ['status', 'melt'],
+    ['status', 'melt', '--json'],
+    ['status', 'none'],
+    ['cancel', 'other'],
+    ['retry', 'third'],
+    ['drain', 'none'],
+  ];
+  for (const words of lines) {
+    const shown = await onTerminal('queue', ...words, '--queue', queue);
+    expect(harmIn(shown), shown).toEqual([]);
+    if (words.join(' ') === 'status melt')
+      expect(shown.match(/^ {2}0 on x\\x1b\[41mred/gm), shown).toHaveLength(2);
+    if (words.join(' ') === 'status') expect(shown.match(/cannot be read/g)).toHaveLength(3);
+  }
 });
 
 describe('a server that asks for no password', () => {

@@ -186,6 +186,6 @@ class Held {
     if (first === undefined) return;
     this.#waitingBytes -= first.byteLength;
     this.written += first.byteLength;
-    await this.#out.write(first);
+    await this.#out.passOn(first);
   }
 }

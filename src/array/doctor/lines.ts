@@ -1,6 +1,6 @@
 // How findings look: a line for each with its mend below, or JSON for programs. Pure.
 import { type Finding, type Level, LEVELS } from '../../doctor/finding.ts';
-import { showPath } from '../../model/path.ts';
+import { safeJson, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import type { Colour, Output } from '../output.ts';
 
@@ -20,7 +20,7 @@ export function summaryOf(findings: readonly Finding[]): string {
 }
 
 export function jsonOf(findings: readonly Finding[]): string {
-  return `${JSON.stringify({ ok: !hasFailed(findings), findings }, undefined, 2)}\n`;
+  return `${safeJson(JSON.stringify({ ok: !hasFailed(findings), findings }, undefined, 2))}\n`;
 }
 
 export function hasFailed(findings: readonly Finding[]): boolean {

@@ -1,5 +1,5 @@
 // `capture gather --list`: what would be gathered, for programs, or for `md5sum -c` in the directory.
-import { pathBytes, showPath } from '../../model/path.ts';
+import { pathBytes, showJson, showPath } from '../../model/path.ts';
 import type { Output } from '../output.ts';
 import type { Share, StoredSource } from './share.ts';
 
@@ -16,7 +16,7 @@ export async function writeList(
   if (format === 'json') await out.write('[');
   for await (const { index, files } of shares) {
     for (const file of files) {
-      if (format === 'md5sum') await out.write(md5sumLine(file));
+      if (format === 'md5sum') await out.passOn(md5sumLine(file));
       else await out.write(`${isFirst ? '' : ','}\n${jsonOf(index, file)}`);
       isFirst = false;
     }
@@ -25,7 +25,7 @@ export async function writeList(
 }
 
 function jsonOf(index: string, { path, key, size, md5, kind }: StoredSource): string {
-  return JSON.stringify({ index, name: showPath(path), size, md5, kind, key });
+  return showJson({ index, name: showPath(path), size, md5, kind, key });
 }
 
 /** As coreutils writes it: a name with a backslash or a line feed is escaped, and its line begins with a backslash. */

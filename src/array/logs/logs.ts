@@ -43,6 +43,11 @@ const OPTIONS = group('Which output:', {
     kind: 'flag',
     help: 'and what is stored from now on, until the attempt has ended',
   },
+  raw: {
+    flags: '--raw',
+    kind: 'flag',
+    help: 'on a terminal, too, each byte as the task wrote it: colours, and whatever else it may do to the terminal',
+  },
 });
 
 export const logsCommand: ArrayCommand = {
@@ -67,6 +72,8 @@ interface Asked {
   readonly attempt: number | undefined;
   readonly stream: OutputStream | undefined;
   readonly follow: boolean;
+  /** Also on a terminal. */
+  readonly raw: boolean;
 }
 
 function readLogs(line: Line): CarryOut {
@@ -77,6 +84,7 @@ function readLogs(line: Line): CarryOut {
     attempt: values.of(OPTIONS.attempt),
     stream: values.of(OPTIONS.stream),
     follow: values.has(OPTIONS.follow),
+    raw: values.has(OPTIONS.raw),
   };
   return atPlace(given, (place, tools) =>
     logs(place, { ...asked, scope: { taskName: place.taskName, index } }, tools),
@@ -169,7 +177,7 @@ class Printer {
     if (known !== undefined) return known;
     const made = new StreamReader({
       store: this.#place.store,
-      write: (bytes) => out.write(bytes),
+      write: (bytes) => (this.#asked.raw ? out.write(bytes) : out.passOn(bytes)),
       onGap: (what) => log.warn(`${stream}: ${what}`),
       signal,
     });

@@ -3,6 +3,7 @@
 import { group } from '../../cli/options/spec.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { IndexSet } from '../../model/index-set.ts';
+import { showJson } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
 import { ARRAY_OPTION } from '../array-option.ts';
@@ -61,8 +62,8 @@ async function ls(place: Place, asked: Asked, { out, log, signal }: Tools): Prom
   for await (const listed of readAhead(states, INDICES_AT_ONCE, read)) {
     const { problems, ...found } = listed;
     for (const problem of problems) log.warn(problem, { event: 'damaged', index: found.index });
-    if (asked.json) await out.write(`${JSON.stringify({ format: 1, store: place.store.url, ...found })}\n`);
-    else for (const line of linesOf(listed, isFirst)) await out.write(`${line}\n`);
+    if (asked.json) await out.line(showJson({ format: 1, store: place.store.url, ...found }));
+    else for (const line of linesOf(listed, isFirst)) await out.line(line);
     isFirst = false;
   }
   return EXIT.ok;

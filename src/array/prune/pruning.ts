@@ -1,6 +1,7 @@
 // One pruning at work: goes through a listing of the store once, and asks each index that has something to lose whether
 // it may. What it knows of an index stays in memory, some hundred bytes; of objects it keeps nothing.
-import { isTaskFolder, parseRecordKey, pathOfKey, TASKS_PREFIX } from '../../model/format/keys.ts';
+import { parseRecordKey, TASKS_PREFIX } from '../../model/format/keys.ts';
+import { isTaskName } from '../../model/format/task-name.ts';
 import { isLast, RECORD_KINDS } from '../../model/format/records.ts';
 import { forEachAtOnce } from '../../model/waiting.ts';
 import { listRecords } from '../../records/list.ts';
@@ -116,8 +117,8 @@ export class Pruning {
   /** Of no task that shares the prefix: the key of a result does not say of which it is. */
   async #isOver(index: string): Promise<boolean> {
     const { store } = this.#place;
-    const folders = (await store.folders(TASKS_PREFIX, this.#signal)).filter(isTaskFolder);
-    for (const taskName of folders.map(pathOfKey)) {
+    const folders = (await store.folders(TASKS_PREFIX, this.#signal)).filter(isTaskName);
+    for (const taskName of folders) {
       const { keys } = await listRecords(store, { taskName, index }, this.#signal);
       const kinds = keys.map((key) => parseRecordKey(key)?.kind);
       const newest = RECORD_KINDS.find((kind) => kind === kinds.findLast((one) => one !== 'list'));

@@ -1,6 +1,7 @@
 // The page around its data: a file of the program of its own, for it holds all that the page needs. Nothing in the page
 // may reach a network, and no name that is put into it may become a part of it.
 import { createHash } from 'node:crypto';
+import { showJson } from '../../model/path.ts';
 
 /** A text in UTF-8, as `'sha256-…'` of a Content-Security-Policy (CSP level 3). */
 function hashSource(text: string): string {
@@ -56,7 +57,7 @@ ${markup.trim()}
  * "Restrictions for contents of script elements").
  */
 export function jsonInPage(value: unknown): string {
-  return JSON.stringify(value).replaceAll('<', String.raw`\u003c`);
+  return showJson(value).replaceAll('<', String.raw`\u003c`);
 }
 
 function escaped(text: string): string {

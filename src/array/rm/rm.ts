@@ -6,6 +6,7 @@ import { group } from '../../cli/options/spec.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { hasIndex, type IndexSet, numberOfIndex } from '../../model/index-set.ts';
+import { showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { ARRAY_OPTION } from '../array-option.ts';
@@ -127,7 +128,7 @@ async function confirm({ store, taskName }: Place, count: number, signal: AbortS
   const asking = readline.createInterface({ input: process.stdin, output: process.stderr });
   try {
     const question = `delete all that is stored of ${indicesText(count)} of ${taskName} in ${store.url}? [y/N] `;
-    const answer = await asking.question(question, { signal });
+    const answer = await asking.question(showPath(question), { signal });
     if (!/^y(es)?$/i.test(answer.trim())) throw new CaptureError(STAYS, 'nothing is deleted');
   } finally {
     asking.close();

@@ -1,4 +1,5 @@
 // `capture status --json`: one object, each index on a line of its own, written as it comes.
+import { showJson } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
 import type { Tools } from '../command.ts';
 import { newestRecord, READS_AT_ONCE } from '../details.ts';
@@ -10,13 +11,13 @@ export async function writeJson(view: View, { out, log, signal }: Tools): Promis
   let isWhole = true;
   const { place, counts, nowMs } = view;
   const head = { format: 1, store: place.store.url, task: place.taskName, now: isoOf(nowMs), counts };
-  await out.write(`${JSON.stringify(head).slice(0, -1)},"indices":[`);
+  await out.write(`${showJson(head).slice(0, -1)},"indices":[`);
   const read = async (one: IndexState): Promise<string> => {
     const found =
       view.details && one.row !== undefined ? await newestRecord(place, one.row, signal) : undefined;
     for (const problem of found?.problems ?? []) log.warn(problem, { event: 'damaged', index: one.index });
     isWhole &&= (found?.problems ?? []).length === 0;
-    return JSON.stringify({ ...jsonOf(one), ...(found === undefined ? {} : storedOf(found)) });
+    return showJson({ ...jsonOf(one), ...(found === undefined ? {} : storedOf(found)) });
   };
   let isFirst = true;
   for await (const line of readAhead(view.states(), READS_AT_ONCE, read)) {

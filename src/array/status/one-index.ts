@@ -4,7 +4,7 @@ import { describeFiles, setWords } from '../../model/checkpoint/generation-words
 import { generationName } from '../../model/checkpoint/history.ts';
 import type { CaptureRecord, Generation, LeftFile, StoredFile } from '../../model/format/records.ts';
 import { type Metric, type Resources, valuesOf } from '../../model/format/resources.ts';
-import { showPath } from '../../model/path.ts';
+import { showJson, showPath } from '../../model/path.ts';
 import { formatBytes, formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { listRecords } from '../../records/list.ts';
@@ -54,8 +54,8 @@ export async function showIndex(
   for (const problem of contents.problems) log.warn(problem, { event: 'damaged', index });
   const state = stateOf(row, nowMs, staleAfterMs);
   const view = viewOf(place, { row, contents, state });
-  if (json) await out.write(`${JSON.stringify({ format: 1, store: place.store.url, ...view })}\n`);
-  else for (const line of linesOf(view)) await out.write(`${line}\n`);
+  if (json) await out.line(showJson({ format: 1, store: place.store.url, ...view }));
+  else for (const line of linesOf(view)) await out.line(line);
   return state === 'done' && !view.isDamaged;
 }
 

@@ -89,7 +89,7 @@ async function writeAgain(
   { out }: Tools,
 ): Promise<void> {
   if (format === 'lines') {
-    for (const { index, state } of view.states()) if (states.includes(state)) await out.write(`${index}\n`);
+    for (const { index, state } of view.states()) if (states.includes(state)) await out.line(index);
     return;
   }
   const text = formatIndices(numbersOf(view, states), format);

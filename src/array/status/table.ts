@@ -64,11 +64,10 @@ export async function writeTable(view: View, tools: Tools): Promise<boolean> {
     all.map(({ cells }) => cells),
     out.columns,
   );
-  const paint = (line: string, at: number): string => {
+  for (const [at, line] of lines.entries()) {
     const row = all[at - 1];
-    return row === undefined ? out.paint('bold', line) : out.paint(COLOURS[row.state], line);
-  };
-  for (const [at, line] of lines.entries()) await out.write(`${paint(line, at)}\n`);
+    await out.line(line, row === undefined ? 'bold' : COLOURS[row.state]);
+  }
   const more = total - view.counts.missing - shown.length;
   if (more > 0) await out.write(`... and ${numberText(more)} more (--all)\n`);
   await out.write(`${summaryOf(view, tools)}\n`);

@@ -4,7 +4,7 @@ import pLimit from 'p-limit';
 import { group } from '../../cli/options/spec.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { IndexSet } from '../../model/index-set.ts';
-import { showPath } from '../../model/path.ts';
+import { showJson, showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
@@ -82,8 +82,8 @@ async function verify(place: Place, { set, fast, json }: Asked, tools: Tools): P
     totals.bytes += told.bytes;
     totals.damaged += told.damaged.length + problems.length;
     totals.left += told.left.length;
-    if (json) await out.write(`${JSON.stringify({ format: 1, ...verified })}\n`);
-    else for (const line of linesOf(verified)) await out.write(`${out.paint('red', line)}\n`);
+    if (json) await out.line(showJson({ format: 1, ...verified }));
+    else for (const line of linesOf(verified)) await out.line(line, 'red');
   }
   if (!json) {
     const what = `${numberText(states.length)} ${states.length === 1 ? 'index' : 'indices'}, ${plural(totals.objects, 'object')}, ${formatBytes(totals.bytes)}`;

@@ -1,13 +1,14 @@
 // The options that say who this is. They stand in object keys and in records, and must be the same at every attempt.
 import path from 'node:path';
 import { isMistake, type Mistake, reasonOf } from '../../model/errors.ts';
+import { isTaskName } from '../../model/format/task-name.ts';
 import type { Identity } from '../../model/format/settings.ts';
 import { showPath } from '../../model/path.ts';
 import { type ArrayIdentity, identify } from '../../scheduler/identity.ts';
 import { mappedIdentity } from '../../scheduler/index-map.ts';
 import { filePath, type Reader } from './readers.ts';
 import { ALL, group } from './spec.ts';
-import { DEFAULT_TASK_NAME, isTaskName, taskNameOf } from './task-name.ts';
+import { DEFAULT_TASK_NAME, taskNameOf } from './task-name.ts';
 import type { Place, Values } from './values.ts';
 
 const taskName: Reader<string> = (text) =>

@@ -1,17 +1,12 @@
 // The task's default name: the base name of the program or script that the user thinks of as the task. Pure. The name
 // stands in object keys, so it must be the same at every attempt.
+import { isTaskName } from '../../model/format/task-name.ts';
 import { WRAPPERS, type Wrapper } from '../../model/wrappers.ts';
 
-/** What a name may be made of: it stands in object keys, between dots and slashes. */
-const ALLOWED = /^[A-Za-z0-9._-]{1,64}$/;
 const LONGEST = 64;
 
 /** The name of a task of which no command is known (`capture watch`, `capture restore`). */
 export const DEFAULT_TASK_NAME = 'task';
-
-export function isTaskName(text: string): boolean {
-  return ALLOWED.test(text) && text !== '.' && text !== '..';
-}
 
 /**
  * The base name of the command; behind an interpreter or wrapper that of its script or program:

@@ -1,8 +1,8 @@
 // A submission as it stands in Redis, before anything believes it. Whoever writes there may have written anything: what
 // becomes an option, a store or a part of a key is one that capture submit could have written, or nothing is done with it.
-import { isTaskName } from '../../cli/options/task-name.ts';
 import { longOf } from '../../cli/options/spec.ts';
 import { isMistake } from '../../model/errors.ts';
+import { isTaskName } from '../../model/format/task-name.ts';
 import { type Parsed, parseSubmission, type Submission } from '../../model/many/submission.ts';
 import { KIND_FLAGS } from '../../store/open.ts';
 import { parseStoreUrl } from '../../store/url.ts';

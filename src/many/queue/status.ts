@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Column, fitted, numberText, tableLines } from '../../array/columns.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { type Seen, stateOfSubmission, type SubmissionState } from '../../model/many/choose.ts';
+import { showJson, showPath } from '../../model/path.ts';
 import { formatAge, plural } from '../../model/units.ts';
 import type { QueueBroker, RunningJob } from './broker.ts';
 import { type QueueCommand, refuseOperands } from './command.ts';
@@ -56,7 +57,7 @@ async function show({ broker, name, isJson, everyMs, print, signal }: Asked): Pr
   for (;;) {
     const view = await look(broker, name);
     addLook(rates, view.nowMs, view.shown);
-    print(isJson ? `${JSON.stringify(jsonOf(view, rates))}\n` : textOf(view, rates, everyMs !== undefined));
+    print(isJson ? `${showJson(jsonOf(view, rates))}\n` : textOf(view, rates, everyMs !== undefined));
     const states = view.shown.map((one) => stateOfSubmission(one, view.all));
     // Of what cannot be read nobody knows whether it is done.
     const isKnown = view.isOne || view.unreadable.length === 0;
@@ -68,7 +69,7 @@ async function show({ broker, name, isJson, everyMs, print, signal }: Asked): Pr
 
 function textOf(view: QueueView, rates: ReadonlyMap<string, RateOf>, isWatched: boolean): string {
   const { isTTY, columns, rows } = process.stdout;
-  const lines = linesOf(view, { rates, width: isTTY ? columns : Infinity });
+  const lines = linesOf(view, { rates, width: isTTY ? columns : Infinity }).map((line) => showPath(line));
   return isTTY && isWatched
     ? `${CLEAR}${fitted(lines, columns, rows).join('\n')}\n`
     : `${lines.join('\n')}\n`;
@@ -139,9 +140,10 @@ function detailLines(view: QueueView): readonly string[] {
     ...(runs.length === 0 ? [] : ['running:']),
     ...runs.map(({ index, worker, sinceMs }) => `  ${index} on ${worker} for ${formatAge(nowMs - sinceMs)}`),
     ...(failed.length === 0 ? [] : ['failed:']),
-    ...failed.map(
-      ({ index, reason, worker }) => `  ${index} on ${worker}: ${reason.replaceAll('\n', '\n      ')}`,
-    ),
+    ...failed.flatMap(({ index, reason, worker }) => {
+      const [first = '', ...rest] = reason.split('\n');
+      return [`  ${index} on ${worker}: ${first}`, ...rest.map((line) => `      ${line}`)];
+    }),
     ...(more > 0 ? [`  and ${numberText(more)} more`] : []),
   ];
 }

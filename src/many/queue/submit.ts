@@ -12,6 +12,7 @@ import { showCommand } from '../../model/many/placeholders.ts';
 import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
 import { QUEUE_FORMAT, type QueuedTask, type Submission } from '../../model/many/submission.ts';
 import { nearestWord } from '../../model/nearest.ts';
+import { showLines, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { isTasks, NO_STORE, readTasks, settingsOfRun, taskNameOf } from '../line.ts';
@@ -280,11 +281,11 @@ export function noSuch(name: string, names: readonly string[], place: string): C
 function dryRun({ submission, tasks, queue }: Asked, print: QueueTools['print']): ExitStatus {
   const { name, taskName, store, capabilities, after, prepare, size } = submission;
   const place = queue === undefined ? '' : ` -> ${showQueue(queue)}`;
-  print(`${name}: ${plural(size, 'task')} ${taskName} -> ${store.url}${place}\n`);
+  print(`${showPath(`${name}: ${plural(size, 'task')} ${taskName} -> ${store.url}${place}`)}\n`);
   if (capabilities.length > 0) print(`needs: ${capabilities.join(', ')}\n`);
   if (after.length > 0) print(`after: ${after.join(', ')}\n`);
-  if (prepare !== undefined) print(`prepare: ${prepare}\n`);
+  if (prepare !== undefined) print(`prepare: ${showLines(prepare)}\n`);
   for (const index of indicesOf(tasks.indices))
-    print(`${index}: ${showCommand(tasks.commandOf(index).argv)}\n`);
+    print(`${index}: ${showLines(showCommand(tasks.commandOf(index).argv))}\n`);
   return EXIT.ok;
 }

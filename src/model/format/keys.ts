@@ -153,11 +153,6 @@ export function taskPrefix(taskName: string): string {
   return `${TASKS_PREFIX}${escapePath(taskName)}/`;
 }
 
-/** What is no task's there has a name with a tilde, which no task has (model/format/output-keys.ts). */
-export function isTaskFolder(name: string): boolean {
-  return !name.includes('~');
-}
-
 /** `.capture/<task name>/<index>/`: the prefix of one index's records. */
 export function recordPrefix(scope: KeyScope): string {
   return `${taskPrefix(scope.taskName)}${scope.index}/`;

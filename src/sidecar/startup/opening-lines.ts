@@ -7,14 +7,8 @@ import { describeFiles, generationBytes } from '../../model/checkpoint/generatio
 import { generationName, type History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
 import { firstLine } from '../../model/format/first-line.ts';
-import {
-  type KeyScope,
-  parseRecordKey,
-  recordPrefix,
-  isTaskFolder,
-  TASKS_PREFIX,
-  unescapeKey,
-} from '../../model/format/keys.ts';
+import { type KeyScope, parseRecordKey, recordPrefix, TASKS_PREFIX } from '../../model/format/keys.ts';
+import { isTaskName } from '../../model/format/task-name.ts';
 import type { Generation } from '../../model/format/records.ts';
 import { encodePath, showPath } from '../../model/path.ts';
 import { formatAge } from '../../model/units.ts';
@@ -145,10 +139,7 @@ export async function nameHint(search: NameSearch): Promise<string | undefined> 
 async function otherNames({ store, scope, log, signal }: NameSearch): Promise<readonly string[]> {
   try {
     const folders = await store.folders(TASKS_PREFIX, signal);
-    const others = folders
-      .filter(isTaskFolder)
-      .map(unescapeKey)
-      .filter((name) => name !== scope.taskName);
+    const others = folders.filter(isTaskName).filter((name) => name !== scope.taskName);
     const found = await Promise.all(
       others.slice(0, MOST_NAMES).map((taskName) => hasCheckpoint(store, { ...scope, taskName }, signal)),
     );

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { IndexEntry, Report, ReportHead } from '../../../src/array/report/data.ts';
+import { showPath } from '../../../src/model/path.ts';
 import { killTree, openPlace, program, until } from '../../e2e/support.ts';
 import { run, start } from '../ran.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
@@ -192,8 +193,9 @@ describe('a page', () => {
     expect(html.match(/<script/g)).toHaveLength(3);
     expect(html.match(/<\/script/g)).toHaveLength(3);
     const { entries, head } = reportOf(html);
-    expect(head.texts).toContain(HOSTILE);
-    expect(entries[1]?.left).toEqual([`${HOSTILE}: ${HOSTILE}`]);
+    const shown = showPath(HOSTILE);
+    expect(head.texts).toContain(shown);
+    expect(entries[1]?.left).toEqual([`${shown}: ${shown}`]);
   });
 
   const store = (given: object): void => stored.record(given as never);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isTaskName, taskNameOf } from '../../../src/cli/options/task-name.ts';
+import { taskNameOf } from '../../../src/cli/options/task-name.ts';
+import { isTaskName } from '../../../src/model/format/task-name.ts';
 
 describe('the task name', () => {
   it.each([

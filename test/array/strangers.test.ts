@@ -1,0 +1,157 @@
+// Every command on an array, on a terminal (script(1) makes one), about a store that somebody else has filled with what is
+// more than text there.
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ARRAY_COMMAND_NAMES, type ArrayCommandName } from '../../src/cli/array-commands.ts';
+import { outputKey } from '../../src/model/format/output-keys.ts';
+import { md5Of } from '../../src/model/md5.ts';
+import { BIN } from '../e2e/support.ts';
+import { harmIn, HOSTILE } from '../support/hostile.ts';
+import { openStoreOfRecords, type StoreOfRecords } from './store-of-records.ts';
+
+let stored: StoreOfRecords;
+let dir: string;
+beforeAll(async () => {
+  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-strangers-'));
+  stored = await openStoreOfRecords('a directory');
+  const file = (name: string, of: string): object => ({
+    path: name,
+    key: `${HOSTILE}.${of}`,
+    push: HOSTILE,
+    attempt: 1,
+    md5: md5Of(Buffer.from(HOSTILE)),
+    size: Buffer.byteLength(HOSTILE),
+    storedSize: Buffer.byteLength(HOSTILE),
+    compressed: false,
+    mtimeNs: '1',
+    mode: 0o644,
+  });
+  const common = {
+    attempt: 1,
+    seq: 3,
+    host: HOSTILE,
+    argv: [HOSTILE],
+    capture: HOSTILE,
+    runId: HOSTILE,
+    restored: HOSTILE,
+    scheduler: { [HOSTILE]: HOSTILE },
+    left: [{ path: HOSTILE, why: HOSTILE }],
+    generations: [
+      {
+        attempt: 1,
+        generation: 1,
+        at: '2026-11-22T12:00:00.000Z',
+        members: [file(HOSTILE, 'set'), file(`gone ${HOSTILE}`, 'gone')],
+        companions: [],
+        proof: 'x\u001b[41m\u202e',
+        lacking: [{ path: HOSTILE, open: true, attempt: 1 }],
+        behind: [{ path: HOSTILE, open: true, size: 1, mtimeNs: '1' }],
+      },
+    ],
+    results: [file(HOSTILE, 'result'), file('plain', 'plain')],
+    partials: [file(HOSTILE, 'partial')],
+    kept: { [HOSTILE]: 3 },
+  };
+  stored.record({
+    ...common,
+    index: '0',
+    kind: 'failed',
+    status: 7,
+    end: { status: 7, reason: HOSTILE, signal: HOSTILE },
+  } as never);
+  stored.record({ ...common, index: '1', kind: 'done', end: { status: 0, reason: HOSTILE } } as never);
+  stored.record({ ...common, index: '2', kind: 'preempted' } as never);
+  for (const key of ['set', 'result', 'plain', 'partial']) stored.put(`${HOSTILE}.${key}`, HOSTILE);
+  // Damaged ones, in folders that no capture makes, and in one that it does.
+  for (const index of [HOSTILE, '3', '1;touch x;#'])
+    stored.put(
+      `.capture/t/${index}/0001-000001.done.json`,
+      `{"${HOSTILE.replaceAll(/[^\x20-\x7e]/g, '')}": 1}`,
+    );
+  stored.put('.capture/t/4/0001-000001.done.json', JSON.stringify({ [HOSTILE]: 1 }));
+  stored.put(`.capture/${HOSTILE}/0/0001-000001.done.json`, '{}');
+  stored.put(`.capture/t/0/${HOSTILE}`, '{}');
+  for (const [stream, text] of [
+    ['stdout', HOSTILE],
+    ['stderr', `${HOSTILE}\u20ac\xff`],
+  ] as const)
+    stored.put(
+      outputKey({ taskName: 't', index: '0' }, { attempt: 1, stream, first: 0, compressed: false }),
+      Buffer.from(text, stream === 'stdout' ? 'utf8' : 'latin1'),
+    );
+});
+afterAll(async () => {
+  await stored.close();
+  fs.rmSync(dir, { recursive: true, force: true });
+});
+
+function onTerminal(name: ArrayCommandName, args: readonly string[]): string {
+  const quoted = [BIN, name, stored.url, ...args].map((word) => `'${word}'`).join(' ');
+  const { stdout } = spawnSync('script', ['-qefc', `cd '${dir}' && exec ${quoted}`, '/dev/null'], {
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'], TERM: 'xterm-256color' },
+    timeout: 30_000,
+    input: name === 'rm' ? 'n\n' : '',
+  });
+  return stdout;
+}
+
+const LINES: Readonly<Record<ArrayCommandName, readonly (readonly string[])[]>> = {
+  status: [
+    [],
+    ['--details'],
+    ['--json', '--details'],
+    ['0'],
+    ['1'],
+    ['0', '--json'],
+    ['--failed'],
+    ['--suggest'],
+  ],
+  gather: [['out'], ['again', '--with-partials', '--index', '1'], ['--list', 'json'], ['--list', 'md5sum']],
+  ls: [[], ['0'], ['0', '--json']],
+  cat: [
+    ['1', 'plain'],
+    ['0', HOSTILE.replaceAll("'", '')],
+    ['0', 'none'],
+    ['0', 'none', '--generation', '1-1'],
+  ],
+  verify: [[], ['--fast'], ['--json']],
+  rm: [
+    ['--array', '0-9', '--dry-run'],
+    ['--index', '0'],
+  ],
+  prune: [
+    ['--dry-run', '--partials', '--older', '--checkpoints'],
+    ['--dry-run', '--json'],
+  ],
+  logs: [['0'], ['0', '--stream', 'stderr'], ['1']],
+  report: [[], ['-o', '-']],
+  doctor: [[], ['--json']],
+  wait: [['--array', '0-4', '--fail-fast', '--timeout', '1s']],
+};
+
+describe.each(ARRAY_COMMAND_NAMES)('capture %s', (name) => {
+  it.each(LINES[name].map((args) => [args]))('is text on a terminal: %j', (args) => {
+    const shown = onTerminal(name, args);
+    expect(shown.length).toBeGreaterThan(0);
+    const isContent = name === 'logs' || name === 'cat';
+    expect(
+      harmIn(shown).filter((one) => !isContent || !one.startsWith('FORGED')),
+      shown,
+    ).toEqual([]);
+  });
+});
+
+it('writes to a terminal what a task wrote, byte by byte, if it is asked to', () => {
+  expect(onTerminal('logs', ['0', '--stream', 'stdout', '--raw'])).toContain('\u001b]0;title\u0007');
+});
+
+it('gives programs each byte as it is', () => {
+  const bytes = (...args: readonly string[]): string =>
+    spawnSync(BIN, [...args], { encoding: 'utf8', env: { PATH: process.env['PATH'] } }).stdout;
+  expect(bytes('logs', stored.url, '0', '--stream', 'stdout')).toBe(HOSTILE);
+  expect(bytes('cat', stored.url, '1', 'plain')).toBe(HOSTILE);
+});

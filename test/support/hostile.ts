@@ -1,0 +1,18 @@
+// Text of others that would be more than text on a terminal: each kind of character that model/path.ts escapes, so that
+// what reached a terminal as it was is found again.
+
+/** A background that capture never uses, a window title, the same in C1, and lines of their own. */
+export const HOSTILE =
+  'x\u001b[41mred\u001b]0;title\u0007\u009b41m\u009d0;t\u009c\u0085\u007f\b\u202eturned\u202c\u2066\u061c\u200f\u2028\u2029\rFORGED\r\nFORGED\nFORGED';
+
+/** What capture itself writes: colours, a progress line, a question, a screen drawn anew. */
+// oxlint-disable-next-line no-control-regex -- that is what stands there
+const OURS = /\u001b\[(?:(?!41m)[\d;]*m|\d*[AGJK]|H|\?7[lh]|\?25[lh])/g;
+const HARM = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffd]/gu;
+
+/** What is not text on a terminal that has got this, and lines that somebody else has forged. */
+export function harmIn(shown: string): readonly string[] {
+  const text = shown.replaceAll('\r\n', '\n').replaceAll(OURS, '');
+  const forged = text.split(/[\r\n]/).filter((line) => line.startsWith('FORGED'));
+  return [...(text.match(HARM) ?? []).filter((one) => !'\t\n\r'.includes(one)), ...forged];
+}
