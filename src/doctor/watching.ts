@@ -8,6 +8,7 @@ import { OWN_DIR } from '../model/file/manifest.ts';
 import { encodePath } from '../model/path.ts';
 import { plural } from '../model/units.ts';
 import type { WriterState } from '../native/files.ts';
+import { makePrivateDir } from '../native/private-dir.ts';
 import { openTestedReader } from '../watch/self-test.ts';
 import { limitHint } from '../watch/warnings.ts';
 import type { WatchSystem } from '../watch/watching.ts';
@@ -102,7 +103,8 @@ interface Probe {
 /** In capture's own directory: a capture that watches there takes no notice. */
 function makeProbe(workdir: string): Probe {
   const own = path.join(workdir, OWN_DIR);
-  const isOurs = makeIfMissing(encodePath(own));
+  const isOurs = !fs.existsSync(encodePath(own));
+  makePrivateDir(own);
   const dir = fs.mkdtempSync(path.join(own, 'doctor-'));
   return {
     path: dir,
@@ -111,16 +113,6 @@ function makeProbe(workdir: string): Probe {
       if (isOurs) removeIfEmpty(own);
     },
   };
-}
-
-function makeIfMissing(dir: string | Buffer): boolean {
-  try {
-    fs.mkdirSync(dir, { mode: 0o700 });
-    return true;
-  } catch (error) {
-    if (errnoOf(error) === 'EEXIST') return false;
-    throw error;
-  }
 }
 
 function removeIfEmpty(dir: string): void {

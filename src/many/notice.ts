@@ -6,6 +6,7 @@ import type { Log } from '../log/log.ts';
 import { type Notice, sameNotice } from '../model/format/notice.ts';
 import type { NoticeSettings } from '../model/format/settings.ts';
 import { ADVICE } from '../notices/file.ts';
+import { replacePrivateFile } from '../native/private-dir.ts';
 import { openNotices } from '../notices/notices.ts';
 
 export interface SharedNotice {
@@ -73,6 +74,5 @@ function textOf(standing: readonly Notice[]): string | undefined {
 /** What is told is whole from its first byte on. */
 function show(file: string, text: string | undefined): void {
   if (text === undefined) return fs.rmSync(file, { force: true });
-  fs.writeFileSync(`${file}.new`, text);
-  fs.renameSync(`${file}.new`, file);
+  replacePrivateFile(path.dirname(file), path.basename(file), text);
 }

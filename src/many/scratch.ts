@@ -12,6 +12,7 @@ import { encodePath, showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
 import { tryLock } from '../native/files.ts';
 import { mountOf } from '../native/mounts.ts';
+import { makePrivateFile, openPrivateFile, readPrivateFile } from '../native/private-dir.ts';
 
 const SHARED_MEMORY = '/dev/shm';
 /** For each task that runs at once: tmpfs takes its memory from them. */
@@ -93,7 +94,7 @@ function hasRoom(neededBytes: number, availableBytes: number): boolean {
 
 /** Renamed once it is locked: nobody finds it unlocked. */
 function lock(root: string): number {
-  const fd = fs.openSync(path.join(root, 'lock.new'), 'w', 0o600);
+  const fd = makePrivateFile(root, 'lock.new');
   tryLock(fd);
   fs.renameSync(path.join(root, 'lock.new'), path.join(root, LOCK));
   return fd;
@@ -144,11 +145,7 @@ function isUnsaved(workdir: string): boolean {
 }
 
 function isInVain(workdir: string): boolean {
-  try {
-    return fs.readFileSync(path.join(workdir, OWN_DIR, SAVED_FILE), 'utf8') === IN_VAIN;
-  } catch {
-    return false;
-  }
+  return readPrivateFile(path.join(workdir, OWN_DIR), SAVED_FILE) === IN_VAIN;
 }
 
 function setAside(workdir: string): string | undefined {
@@ -199,8 +196,7 @@ async function removeAbandoned(base: string, log: Pick<Log, 'warn'>): Promise<vo
   for (const name of fs.readdirSync(base).filter((one) => one.startsWith(PREFIX))) {
     const root = path.join(base, name);
     try {
-      if (fs.lstatSync(root).uid !== process.getuid?.()) continue;
-      const fd = fs.openSync(path.join(root, LOCK), fs.constants.O_RDWR | fs.constants.O_NOFOLLOW);
+      const fd = openPrivateFile(root, LOCK, fs.constants.O_RDWR);
       if (tryLock(fd)) await removeRest(root, log);
       fs.closeSync(fd);
     } catch {

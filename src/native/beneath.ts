@@ -36,7 +36,7 @@ const RESOLVE_NO_SYMLINKS = 0x04;
 const RESOLVE_BENEATH = 0x08;
 const O_CLOEXEC = 0o2000000;
 /** open(2): only the place, which needs no right to read. */
-const O_PATH = 0o10000000;
+export const O_PATH = 0o10000000;
 
 /**
  * Opens `path` below `root`: no component may be a link, none may lead out; closed on exec. Throws as node:fs does:

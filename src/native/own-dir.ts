@@ -7,6 +7,7 @@ import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../mo
 import { beneath, heldPath, type WorkDir } from './beneath.ts';
 import { renameNoReplace } from './files.ts';
 import { systemError } from './libc.ts';
+import { makePrivateDir, openPrivateDir } from './private-dir.ts';
 
 /** `reclaim`: files on their way to deletion; `aside`: kept for the user; `restore`, `gather`: downloads under way. */
 export type OwnPlace = 'reclaim' | 'aside' | 'restore' | 'gather';
@@ -16,9 +17,13 @@ const ASIDE_NAME_LIMIT_BYTES = 240;
 
 /** `.capture/<place>`, made when it is not there; for our user only, as the files in it may be secret. */
 export function ownDir(root: WorkDir, place: OwnPlace): RelPath {
-  const dir = `${OWN_DIR}/${place}`;
-  makeParents(root, `${dir}/any`, 0o700);
-  return dir;
+  const own = openPrivateDir(`${heldPath(root)}/${OWN_DIR}`);
+  try {
+    makePrivateDir(`${own.at}/${place}`);
+    return `${OWN_DIR}/${place}`;
+  } finally {
+    own.close();
+  }
 }
 
 /** Removes `.capture/<place>` with all in it. Through no link: what that leads to is somebody else's. */
@@ -36,20 +41,20 @@ export function absolutePath(root: WorkDir, path: RelPath): string | Buffer {
 }
 
 /** Makes the directories above `path`. Throws ENOTDIR where something else, a link too, stands in the way. */
-export function makeParents(root: WorkDir, path: RelPath, mode = 0o777): void {
+export function makeParents(root: WorkDir, path: RelPath): void {
   const parts = path.split('/').slice(0, -1);
   let dir = '';
   for (const part of parts) {
     dir = joinPath(dir, part);
     const absolute = absolutePath(root, dir);
-    if (fs.lstatSync(absolute, { throwIfNoEntry: false }) === undefined) makeDir(absolute, mode);
+    if (fs.lstatSync(absolute, { throwIfNoEntry: false }) === undefined) makeDir(absolute);
     if (!fs.lstatSync(absolute).isDirectory()) throw systemError('mkdir (not a directory)', 'ENOTDIR', dir);
   }
 }
 
-function makeDir(absolute: string | Buffer, mode: number): void {
+function makeDir(absolute: string | Buffer): void {
   try {
-    fs.mkdirSync(absolute, { mode });
+    fs.mkdirSync(absolute);
   } catch (error) {
     // Another process was faster; the caller looks at what it made.
     if (errnoOf(error) !== 'EEXIST') throw error;

@@ -9,12 +9,14 @@ import { EXIT } from '../model/exit-status.ts';
 import type { Fingerprint } from '../model/file/file-state.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import { isInside, type RelPath } from '../model/path.ts';
-import type { WorkDir } from '../native/beneath.ts';
+import { heldPath, type WorkDir } from '../native/beneath.ts';
 import { absolutePath } from '../native/own-dir.ts';
+import { makePrivateFile, readPrivateFile } from '../native/private-dir.ts';
 import { tidyUp } from '../native/tidy.ts';
 
 /** Where the journal stands. */
 export const JOURNAL: RelPath = `${OWN_DIR}/journal`;
+const JOURNAL_NAME = 'journal';
 
 /**
  * Filled with empty lines at the start; entries are written over them. Files are reclaimed when space runs short: then
@@ -132,10 +134,9 @@ function fitting(queue: readonly Waiting[], roomBytes: number): number {
 }
 
 function createFile(root: WorkDir): number {
-  const path = absolutePath(root, JOURNAL);
   let fd: number;
   try {
-    fd = fs.openSync(path, 'wx', 0o600);
+    fd = makePrivateFile(`${heldPath(root)}/${OWN_DIR}`, JOURNAL_NAME);
   } catch (error) {
     if (errnoOf(error) !== 'EEXIST') throw error;
     throw new CaptureError(
@@ -149,7 +150,7 @@ function createFile(root: WorkDir): number {
     return fd;
   } catch (error) {
     fs.closeSync(fd);
-    tidyUp(() => fs.rmSync(path, { force: true }));
+    tidyUp(() => fs.rmSync(absolutePath(root, JOURNAL), { force: true }));
     throw error;
   }
 }
@@ -166,12 +167,7 @@ async function commitLines(fd: number, bytes: Buffer, atBytes: number): Promise<
 /** The entries of a journal that an earlier start left, by id; torn and overwritten lines are passed over. */
 export function readJournal(root: WorkDir): ReadonlyMap<string, JournalEntry> {
   const entries = new Map<string, JournalEntry>();
-  let text = '';
-  try {
-    text = fs.readFileSync(absolutePath(root, JOURNAL), 'utf8');
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-  }
+  const text = readPrivateFile(`${heldPath(root)}/${OWN_DIR}`, JOURNAL_NAME) ?? '';
   for (const line of text.split('\n')) {
     const entry = line === '' ? undefined : parseEntry(line);
     if (entry !== undefined) entries.set(entry.id, entry);

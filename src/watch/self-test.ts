@@ -6,6 +6,7 @@ import path from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { errnoOf } from '../model/errors.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
+import { makePrivateDir } from '../native/private-dir.ts';
 import { parseEvents } from './event-bytes.ts';
 import { IN, type Reader } from './inotify.ts';
 import type { SpareInstance } from './spare-instance.ts';
@@ -84,7 +85,7 @@ async function hearsClose(reader: Reader, probe: string): Promise<boolean> {
  */
 function makeProbeDirectory(root: string): string {
   try {
-    fs.mkdirSync(path.join(root, OWN_DIR), { recursive: true });
+    makePrivateDir(path.join(root, OWN_DIR));
     return withFile(fs.mkdtempSync(path.join(root, OWN_DIR, 'probe-')));
   } catch {
     return withFile(fs.mkdtempSync(path.join(os.tmpdir(), 'capture-probe-')));

@@ -8,7 +8,9 @@ import path from 'node:path';
 import readline from 'node:readline';
 import * as z from 'zod';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
+import type { Log } from '../../log/log.ts';
 import { EXIT } from '../../model/exit-status.ts';
+import { makePrivateDir } from '../../native/private-dir.ts';
 import type { Pausing } from './pausing.ts';
 
 const asked = z.discriminatedUnion('act', [
@@ -26,22 +28,44 @@ const LONGEST_LINE = 1000;
 
 /** For our user only: whoever may enter it may pause our workers. */
 function socketDir(env: NodeJS.ProcessEnv): string {
-  const uid = process.getuid?.() ?? 0;
+  const uid = process.geteuid?.() ?? 0;
   const dir = path.join(env['XDG_RUNTIME_DIR'] ?? os.tmpdir(), `capture-workers-${uid}`);
-  fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const stat = fs.lstatSync(dir);
-  if (!stat.isDirectory() || stat.uid !== uid || (stat.mode & 0o077) !== 0)
-    throw new CaptureError(EXIT.unavailable, `${dir} is not a directory of ours alone`, {
-      hint: `rm -r ${dir}, or set XDG_RUNTIME_DIR`,
-    });
-  return dir;
+  try {
+    makePrivateDir(dir);
+    return dir;
+  } catch (error) {
+    throw new CaptureError(
+      EXIT.unavailable,
+      `there is no place for the sockets of workers: ${reasonOf(error)}`,
+      {
+        hint: 'let XDG_RUNTIME_DIR, or TMPDIR where that is not set, name a directory of yours, for capture worker and capture worker pause',
+        cause: error,
+      },
+    );
+  }
 }
 
 export interface ControlSocket {
   close(): Promise<void>;
 }
 
+/** Listens from now on. Undefined if there is no place for the socket: the worker goes on without it, and says so. */
 export async function openControl(
+  pausing: Pick<Pausing, 'pause' | 'resume'>,
+  { env, log }: { readonly env: NodeJS.ProcessEnv; readonly log: Pick<Log, 'warn'> },
+): Promise<ControlSocket | undefined> {
+  try {
+    return await listen(pausing, env);
+  } catch (error) {
+    const hint = error instanceof CaptureError ? error.hint : undefined;
+    log.warn(`capture worker pause cannot reach this worker: ${reasonOf(error)}`, {
+      hint: hint ?? 'let XDG_RUNTIME_DIR name a directory with a short path that can be written',
+    });
+    return undefined;
+  }
+}
+
+async function listen(
   pausing: Pick<Pausing, 'pause' | 'resume'>,
   env: NodeJS.ProcessEnv,
 ): Promise<ControlSocket> {

@@ -35,7 +35,7 @@ async function workWith(means: Means): Promise<ExitStatus> {
   const stop = new AbortController();
   // Each request of a survey listens.
   setMaxListeners(0, stop.signal);
-  const control = await openControl(pausing, tools.env);
+  const control = await openControl(pausing, tools);
   const use = watchUse(asked.whenIdleMs, pausing, {
     log,
     loadOf: () => machine.now().load,
@@ -81,7 +81,7 @@ async function workWith(means: Means): Promise<ExitStatus> {
     stop.abort();
     await duties;
     use.close();
-    await control.close();
+    await control?.close();
     await parts.close();
   }
 }

@@ -21,6 +21,7 @@ import {
 import { encodePath } from '../../model/path.ts';
 import { whileLinked } from '../../model/waiting.ts';
 import { descriptorOf, peerOf } from '../../native/peer.ts';
+import { makePrivateDir } from '../../native/private-dir.ts';
 import { tidyUp } from '../../native/tidy.ts';
 import type { Needs } from '../run/context.ts';
 import type { Flush } from './flush.ts';
@@ -96,7 +97,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   for (const place of socketPlaces(options.workdir, options.runToken)) {
     try {
       const dir = posix.dirname(place);
-      claimDirectory(dir);
+      makePrivateDir(dir);
       // oxlint-disable-next-line no-await-in-loop -- the next place only when this one is of no use
       const control = await listen(place, options);
       return { ...control, close: () => control.close().then(() => removeOwn(dir)) };
@@ -248,12 +249,4 @@ export function socketPlaces(
 function fits(path: string): boolean {
   const bytes = encodePath(`${path}.new`);
   return typeof bytes === 'string' && Buffer.byteLength(bytes) <= LONGEST_SOCKET_PATH_BYTES;
-}
-
-/** Makes the directory of a place, or checks that it belongs to us only. Throws if it does not. */
-export function claimDirectory(dir: string): void {
-  fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const stat = fs.lstatSync(dir);
-  if (!stat.isDirectory() || stat.uid !== process.getuid?.() || (stat.mode & 0o077) !== 0)
-    throw new Error(`${dir} is not ours alone`);
 }

@@ -1,14 +1,14 @@
 // What a restarted sidecar of the same attempt must know and cannot find out: which files were there before the task
 // started. Written before the task starts, in .capture/ of the work directory; checked before it is believed.
-import fs from 'node:fs';
 import * as z from 'zod';
 import type { Order } from '../../model/checkpoint/rounds.ts';
 import type { Fingerprint } from '../../model/file/file-state.ts';
 import { ATTEMPT_FILE, IN_VAIN, OWN_DIR, SAVED_FILE } from '../../model/file/manifest.ts';
 import { type Lacking, lackingSchema } from '../../model/format/records.ts';
 import { keyIndex, type Settings } from '../../model/format/settings.ts';
-import { encodePath, type RelPath } from '../../model/path.ts';
+import type { RelPath } from '../../model/path.ts';
 import { reached } from '../../native/failpoint.ts';
+import { readPrivateFile, removePrivateFile, replacePrivateFile } from '../../native/private-dir.ts';
 import type { Baseline } from '../../records/ledger.ts';
 
 /** The order in which the task closes its checkpoint files, once it is certain. */
@@ -79,7 +79,6 @@ export type AttemptFacts = Omit<AttemptFile, 'inherited' | 'baselines'> & {
 };
 
 export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): void {
-  const path = pathOf(settings);
   const { attempt, runToken, startedAt, baselines, lacking, handover: alone } = facts;
   const text = JSON.stringify({
     attempt,
@@ -90,10 +89,9 @@ export function writeAttemptFile(settings: AttemptPlace, facts: AttemptFacts): v
     lacking,
     alone,
   });
-  fs.rmSync(encodePath(savedPathOf(settings)), { force: true });
-  fs.writeFileSync(encodePath(`${path}.new`), text, { mode: 0o600 });
-  reached('attempt-file.before-rename');
-  fs.renameSync(encodePath(`${path}.new`), encodePath(path));
+  const dir = dirOf(settings);
+  removePrivateFile(dir, savedNameOf(settings));
+  replacePrivateFile(dir, nameOf(settings), text, () => reached('attempt-file.before-rename'));
   reached('attempt-file.written');
 }
 
@@ -109,12 +107,11 @@ const orderSchema = z.object({
 
 /** For a sidecar that takes this attempt over; undefined: nothing is certain any more. Costs only sets if it fails. */
 export function writeOrder(place: AttemptPlace, attempt: number, order: Order | undefined): void {
-  const path = orderPathOf(place);
+  const name = orderNameOf(place);
   try {
-    fs.rmSync(encodePath(path), { force: true });
+    removePrivateFile(dirOf(place), name);
     if (order === undefined) return;
-    fs.writeFileSync(encodePath(`${path}.new`), JSON.stringify({ attempt, order }), { mode: 0o600 });
-    fs.renameSync(encodePath(`${path}.new`), encodePath(path));
+    replacePrivateFile(dirOf(place), name, JSON.stringify({ attempt, order }));
   } catch {
     // No room, or the task has removed its work directory.
   }
@@ -122,13 +119,7 @@ export function writeOrder(place: AttemptPlace, attempt: number, order: Order | 
 
 /** Undefined if nothing is certain, or it is of another attempt. */
 export function readOrder(place: AttemptPlace, attempt: number): Order | undefined {
-  let text: string;
-  try {
-    text = readRegular(encodePath(orderPathOf(place)));
-  } catch {
-    return undefined;
-  }
-  const parsed = orderSchema.safeParse(parseJson(text));
+  const parsed = orderSchema.safeParse(parseJson(readPrivateFile(dirOf(place), orderNameOf(place))));
   return parsed.success && parsed.data.attempt === attempt ? parsed.data.order : undefined;
 }
 
@@ -138,7 +129,7 @@ export function readOrder(place: AttemptPlace, attempt: number): Order | undefin
  */
 export function markSaved(place: AttemptPlace, isInVain: boolean): void {
   try {
-    fs.writeFileSync(encodePath(savedPathOf(place)), isInVain ? IN_VAIN : '', { mode: 0o600 });
+    replacePrivateFile(dirOf(place), savedNameOf(place), isInVain ? IN_VAIN : '');
   } catch {
     // No room, or the task has removed its work directory: then it counts as not saved.
   }
@@ -157,13 +148,7 @@ export function readAttemptFile(settings: AttemptPlace, attempt: number): Attemp
 
 /** Of the last attempt whose task was started in this work directory; undefined if there is none. */
 export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undefined {
-  let text: string;
-  try {
-    text = readRegular(encodePath(pathOf(settings)));
-  } catch {
-    return undefined;
-  }
-  const parsed = schema.safeParse(parseJson(text));
+  const parsed = schema.safeParse(parseJson(readPrivateFile(dirOf(settings), nameOf(settings))));
   if (!parsed.success) return undefined;
   const { alone, inherited, baselines, ...facts } = parsed.data;
   return {
@@ -174,18 +159,8 @@ export function readLastAttemptFile(settings: AttemptPlace): AttemptFile | undef
   };
 }
 
-/** The task may have put something else there, such as a FIFO; reading that would block for ever (fifo(7)). */
-function readRegular(path: string | Buffer): string {
-  const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK);
-  try {
-    return fs.fstatSync(fd).isFile() ? fs.readFileSync(fd, 'utf8') : '';
-  } finally {
-    fs.closeSync(fd);
-  }
-}
-
 /** A file that a power failure cut short counts as none. */
-function parseJson(text: string): unknown {
+function parseJson(text = ''): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -193,18 +168,22 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** In a shared work directory each task of each index has a file of its own. */
-function pathOf({ workdir, sharedWorkdir, identity }: AttemptPlace): string {
-  if (!sharedWorkdir) return `${workdir}/${OWN_DIR}/${ATTEMPT_FILE}`;
-  return `${workdir}/${OWN_DIR}/attempt-${identity.taskName}.${keyIndex(identity)}.json`;
+function dirOf({ workdir }: AttemptPlace): string {
+  return `${workdir}/${OWN_DIR}`;
 }
 
-function orderPathOf(place: AttemptPlace): string {
-  return `${pathOf(place)}.${ORDER_FILE}`;
+/** In a shared work directory each task of each index has a file of its own. */
+function nameOf({ sharedWorkdir, identity }: AttemptPlace): string {
+  if (!sharedWorkdir) return ATTEMPT_FILE;
+  return `attempt-${identity.taskName}.${keyIndex(identity)}.json`;
+}
+
+function orderNameOf(place: AttemptPlace): string {
+  return `${nameOf(place)}.${ORDER_FILE}`;
 }
 
 /** Of a work directory that tasks share nobody knows that all of them have ended. */
-function savedPathOf({ workdir, sharedWorkdir, identity }: AttemptPlace): string {
+function savedNameOf({ sharedWorkdir, identity }: AttemptPlace): string {
   const whose = sharedWorkdir ? `-${identity.taskName}.${keyIndex(identity)}` : '';
-  return `${workdir}/${OWN_DIR}/${SAVED_FILE}${whose}`;
+  return `${SAVED_FILE}${whose}`;
 }

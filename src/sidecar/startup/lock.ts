@@ -3,12 +3,14 @@ import fs from 'node:fs';
 import { CaptureError, errnoOf, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
-import { encodePath } from '../../model/path.ts';
 import { tryLock } from '../../native/files.ts';
+import { makePrivateDir, openPrivateFile } from '../../native/private-dir.ts';
 
 export interface WorkdirLock {
   close(): void;
 }
+
+const LOCK = 'lock';
 
 /** No space, no inode, no quota: the fault lies with the node, not with the command line. */
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT']);
@@ -27,13 +29,13 @@ export function cannotWrite(workdir: string, error: unknown): CaptureError {
 }
 
 /** On a file system that has turned read-only since it was made, the lock can still be taken (flock(2)). */
-function openLock(path: string | Buffer): number {
+function openLock(dir: string): number {
   const { O_RDONLY, O_RDWR, O_CREAT } = fs.constants;
   try {
-    return fs.openSync(path, O_RDWR | O_CREAT, 0o600);
+    return openPrivateFile(dir, LOCK, O_RDWR | O_CREAT);
   } catch (error) {
-    if (errnoOf(error) !== 'EROFS' || !fs.existsSync(path)) throw error;
-    return fs.openSync(path, O_RDONLY);
+    if (errnoOf(error) !== 'EROFS') throw error;
+    return openPrivateFile(dir, LOCK, O_RDONLY);
   }
 }
 
@@ -44,8 +46,8 @@ function openLock(path: string | Buffer): number {
 export function lockWorkdir(workdir: string, shared: boolean): WorkdirLock {
   let fd: number;
   try {
-    fs.mkdirSync(encodePath(`${workdir}/${OWN_DIR}`), { recursive: true, mode: 0o700 });
-    fd = openLock(encodePath(`${workdir}/${OWN_DIR}/lock`));
+    makePrivateDir(`${workdir}/${OWN_DIR}`);
+    fd = openLock(`${workdir}/${OWN_DIR}`);
   } catch (error) {
     throw cannotWrite(workdir, error);
   }

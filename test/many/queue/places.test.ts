@@ -121,19 +121,32 @@ describe('the socket of a worker', () => {
       pause: (...args: unknown[]) => void did.push(args),
       resume: (reason: string) => void did.push(reason),
     };
-    const control = await openControl(pausing, env());
+    const control = await openControl(pausing, { env: env(), log: { warn: () => undefined } });
     expect(await tellWorkers({ act: 'pause', how: 'stop', forMs: 5000 }, env())).toEqual([process.pid]);
     expect(await tellWorkers({ act: 'resume' }, env())).toEqual([process.pid]);
     expect(did).toEqual([['person', 'stop', 5000], 'person']);
-    await control.close();
+    await control?.close();
     expect(await tellWorkers({ act: 'resume' }, env())).toEqual([]);
   });
 
-  it('is in a directory that is ours alone, or none', async () => {
-    const uid = process.getuid?.() ?? 0;
-    fs.mkdirSync(path.join(dir, `capture-workers-${uid}`));
-    fs.chmodSync(path.join(dir, `capture-workers-${uid}`), 0o755);
-    await expect(tellWorkers({ act: 'resume' }, env())).rejects.toThrow('not a directory of ours alone');
+  it('is not there if its directory cannot be ours, and then the worker goes on and says so', async () => {
+    const sockets = path.join(dir, `capture-workers-${process.geteuid?.() ?? 0}`);
+    // As in a sticky directory: what has the name cannot be taken away.
+    fs.symlinkSync('/', sockets);
+    const said: unknown[] = [];
+    const pausing = { pause: () => undefined, resume: () => undefined };
+    const log = { warn: (...args: unknown[]) => void said.push(args) };
+    expect(await openControl(pausing, { env: env(), log })).toBeUndefined();
+    expect(said).toEqual([
+      [
+        expect.stringContaining('capture worker pause cannot reach this worker'),
+        { hint: expect.stringContaining('XDG_RUNTIME_DIR') },
+      ],
+    ]);
+    await expect(tellWorkers({ act: 'resume' }, env())).rejects.toMatchObject({
+      message: expect.stringContaining('is a link, or not a directory'),
+      hint: expect.stringContaining('TMPDIR'),
+    });
   });
 
   it('of a worker that was killed is removed', async () => {

@@ -8,7 +8,6 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LONGEST_SOCKET_PATH_BYTES } from '../../../src/model/format/control.ts';
 import {
-  claimDirectory,
   type Control,
   type ControlOptions,
   openControl,
@@ -184,13 +183,13 @@ describe('the place of a control socket', () => {
     expect(socketPlaces('/w\udcff', TOKEN, [])).toEqual([]);
   });
 
-  it('is no directory that others can enter, and no link', () => {
-    fs.mkdirSync(`${dir}/loose`, { mode: 0o700 });
-    fs.chmodSync(`${dir}/loose`, 0o750);
-    expect(() => claimDirectory(`${dir}/loose`)).toThrow('not ours alone');
-    fs.symlinkSync(`${dir}/.capture`, `${dir}/link`);
-    expect(() => claimDirectory(`${dir}/link`)).toThrow('not ours alone');
-    claimDirectory(`${dir}/.capture`);
+  it('is in no directory that others can enter, and not behind a link', async () => {
+    fs.chmodSync(`${dir}/.capture`, 0o750);
+    expect((await listen()).path).toBe(`${dir}/.capture/${TOKEN.slice(0, 12)}.sock`);
+    expect(fs.statSync(`${dir}/.capture`).mode & 0o777).toBe(0o700);
+    fs.renameSync(`${dir}/.capture`, `${dir}/elsewhere`);
+    fs.symlinkSync(`${dir}/elsewhere`, `${dir}/.capture`);
+    expect((await listen()).path).not.toContain(dir);
   });
 
   it('that the user named is refused while another capture listens there', async () => {

@@ -144,6 +144,7 @@ export const process = Object.assign(Object.create(real) as NodeJS.Process, {
   removeListener: (name: string, listener: Listener) => listening(name).delete(listener),
   listeners: (name: string) => [...listening(name)],
   getuid: () => 0,
+  geteuid: () => 0,
   argv: ['node', 'capture'],
   chdir: () => undefined,
   exit: (status = 0): never => {

@@ -1,0 +1,165 @@
+// A directory that is ours alone, and the files in it: `.capture/`, sockets, scratch. Where others may write above it,
+// they can make it first, or put links and FIFOs into it. So it is held open while it is used, checked by what is held,
+// and nothing in it is followed, waited for or written through.
+import { randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import { errnoOf } from '../model/errors.ts';
+import { encodePath, showPath } from '../model/path.ts';
+import { type HeldDirectory, O_PATH } from './beneath.ts';
+
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = fs.constants;
+const OTHERS = 0o077;
+const OTHERS_WRITE = 0o022;
+
+/**
+ * Makes `dir` (mode 0700; the directory above it must be there), or takes one of ours that is there. Throws an Error
+ * that says why if it is not a directory, belongs to another user, or others may write in it and chmod(2) does not help.
+ */
+export function openPrivateDir(dir: string): HeldDirectory {
+  try {
+    fs.mkdirSync(encodePath(dir), { mode: 0o700 });
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST' && errnoOf(error) !== 'EROFS') throw error;
+  }
+  return holdPrivateDir(dir);
+}
+
+/** Makes the directory, or throws, as above. */
+export function makePrivateDir(dir: string): void {
+  openPrivateDir(dir).close();
+}
+
+/** As {@link openPrivateDir}, of one that is there: throws ENOENT otherwise. */
+function holdPrivateDir(dir: string): HeldDirectory {
+  const fd = openDirectory(dir);
+  const at = `/proc/self/fd/${fd}`;
+  try {
+    const { uid, mode } = fs.fstatSync(fd);
+    const us = process.geteuid?.();
+    if (uid !== us && uid !== ownerOfNewFile(at))
+      throw new Error(`${showPath(dir)} belongs to user ${uid}, and we are ${us}`);
+    // A volume's driver may have added rights for a group since we made it (fsGroup in Kubernetes).
+    if ((mode & OTHERS) !== 0) closeToOthers(at);
+    if ((fs.fstatSync(fd).mode & OTHERS_WRITE) !== 0)
+      throw new Error(`others may write in ${showPath(dir)}, and that cannot be changed`);
+    return { at, close: () => fs.closeSync(fd) };
+  } catch (error) {
+    fs.closeSync(fd);
+    throw error;
+  }
+}
+
+function openDirectory(dir: string): number {
+  try {
+    return fs.openSync(encodePath(dir), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOTDIR' && errnoOf(error) !== 'ELOOP') throw error;
+    throw new Error(`${showPath(dir)} is a link, or not a directory`, { cause: error });
+  }
+}
+
+/**
+ * Who owns what we make in this directory: a file server may map all its users to one (root_squash, an EFS access
+ * point). Undefined if we can make nothing there.
+ */
+function ownerOfNewFile(at: string): number | undefined {
+  const probe = `${at}/.owner-${randomBytes(8).toString('hex')}`;
+  let fd: number;
+  try {
+    fd = fs.openSync(probe, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  } catch {
+    return undefined;
+  }
+  try {
+    return fs.fstatSync(fd).uid;
+  } finally {
+    fs.closeSync(fd);
+    fs.rmSync(probe, { force: true });
+  }
+}
+
+function closeToOthers(at: string): void {
+  try {
+    fs.chmodSync(at, 0o700);
+  } catch {
+    // A read-only file system, or one without modes: the caller looks at what it is.
+  }
+}
+
+/** What `act` makes of a path to the directory, which is held meanwhile. Throws ENOENT if it is not there. */
+export function inPrivateDir<T>(dir: string, act: (at: string) => T): T {
+  const held = holdPrivateDir(dir);
+  try {
+    return act(held.at);
+  } finally {
+    held.close();
+  }
+}
+
+/**
+ * Opens a file of ours in a private directory. Throws if what stands there is no regular file of ours: never waits for
+ * the other end of a FIFO (fifo(7)), follows no link. `flags` as in open(2).
+ */
+export function openPrivateFile(dir: string, name: string, flags: number): number {
+  return inPrivateDir(dir, (at) => {
+    const fd = fs.openSync(encodePath(`${at}/${name}`), flags | O_NOFOLLOW | O_NONBLOCK, 0o600);
+    try {
+      const stat = fs.fstatSync(fd);
+      if (stat.isFile() && stat.uid === fs.statSync(at).uid) return fd;
+      throw new Error(`${showPath(`${dir}/${name}`)} is not a file of ours`);
+    } catch (error) {
+      fs.closeSync(fd);
+      throw error;
+    }
+  });
+}
+
+/** The text of a file; undefined if there is none that is ours, or the directory is not. */
+export function readPrivateFile(dir: string, name: string): string | undefined {
+  let fd: number;
+  try {
+    fd = openPrivateFile(dir, name, O_RDONLY);
+  } catch {
+    return undefined;
+  }
+  try {
+    return fs.readFileSync(fd, 'utf8');
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+/** Makes a new file (mode 0600), and opens it for writing. Throws EEXIST if anything of that name is there. */
+export function makePrivateFile(dir: string, name: string): number {
+  return inPrivateDir(dir, (at) => makeFile(`${at}/${name}`));
+}
+
+function makeFile(path: string): number {
+  return fs.openSync(encodePath(path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+}
+
+/** Writes a file anew, and puts it in place of what stands there, whatever that is; `written`: before that. */
+export function replacePrivateFile(
+  dir: string,
+  name: string,
+  text: string,
+  written: () => void = () => undefined,
+): void {
+  inPrivateDir(dir, (at) => {
+    const made = `${at}/${name}.new`;
+    fs.rmSync(encodePath(made), { force: true });
+    const fd = makeFile(made);
+    try {
+      fs.writeFileSync(fd, text);
+    } finally {
+      fs.closeSync(fd);
+    }
+    written();
+    fs.renameSync(encodePath(made), encodePath(`${at}/${name}`));
+  });
+}
+
+/** Removes a file or a link of that name, if there is one. */
+export function removePrivateFile(dir: string, name: string): void {
+  inPrivateDir(dir, (at) => fs.rmSync(encodePath(`${at}/${name}`), { force: true }));
+}
