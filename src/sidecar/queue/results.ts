@@ -291,7 +291,8 @@ export class Results {
     { md5, fingerprint }: Extract<Sent, { kind: 'unchanged' }>,
   ): Promise<boolean> {
     const isStill = await this.#confirmed.isStored(this.#known(fileState.path), md5);
-    if (isStill) this.#mayGo(fileState, fingerprint, false);
+    // What this run has put there itself must not go before a record names it.
+    if (isStill) this.#mayGo(fileState, fingerprint, this.#publishedMs.has(fileState.path));
     return isStill;
   }
 

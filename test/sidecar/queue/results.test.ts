@@ -128,6 +128,15 @@ it('an object that the result has left is deleted', async () => {
   expect([...store.objects.keys()]).toEqual(['r.dat.1']);
 });
 
+it('what this run has stored, and finds unchanged when it is closed again, is not reclaimed before a record names it', async () => {
+  await push(SMALL);
+  expect((await results.push(FILE, HANDLE)).kind).toBe('unchanged');
+  isRecorded = () => false;
+  expect([...results.readyToReclaim()]).toEqual([]);
+  isRecorded = () => true;
+  expect([...results.readyToReclaim()]).toMatchObject([{ path: 'r.dat' }]);
+});
+
 it('content that comes back to a key while that is deleted is pushed after it', async () => {
   await push(LARGE);
   await push(SMALL);
