@@ -42,6 +42,16 @@ const MUTANTS = {
     search: 'isUnfinished.has(path) || staged.has(stateOf(path, inherited))',
     replace: 'isUnfinished.has(path)',
   },
+  'a-death-is-not-known-to-commits': {
+    file: 'src/sidecar/checkpoints/commits.ts',
+    search: 'if (verify?.atCommit !== true) this.#ofDeath = new Set(paths);',
+    replace: '',
+  },
+  'a-scan-proves-a-set': {
+    file: 'src/model/checkpoint/cut.ts',
+    search: '!provesNothing && (isLast',
+    replace: '(isLast',
+  },
   'a-writer-is-not-asked-for': {
     file: 'src/native/files.ts',
     search: "return lastErrno() === 'EAGAIN' ? 'writer' : 'unknown';",

@@ -1,5 +1,7 @@
-// A short part of what `npm run simulate` does for as long as it is let: schedules of the first seeds, in virtual time.
+// A short part of what `npm run simulate` does for as long as it is let: schedules of the first seeds, in virtual time, and
+// plans in which it has found something.
 import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
@@ -15,6 +17,13 @@ function simulate(...args: readonly string[]): { readonly status: number | null;
 
 it('finds nothing torn, nothing lost and nothing claimed in the schedules of the first seeds', () => {
   const { status, printed } = simulate('--seed', '1', '--schedules', String(SCHEDULES));
+  expect(status, printed).toBe(0);
+});
+
+const FOUND = fileURLToPath(new URL('found', import.meta.url));
+
+it.each(fs.readdirSync(FOUND))('finds nothing any more in %s', (name) => {
+  const { status, printed } = simulate('--plan', fs.readFileSync(`${FOUND}/${name}`, 'utf8'));
   expect(status, printed).toBe(0);
 });
 

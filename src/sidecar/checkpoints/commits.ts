@@ -102,9 +102,11 @@ export class Commits {
    */
   markDeath(paths: readonly RelPath[], signal: AbortSignal, hint: string | undefined): Promise<void> {
     const { context, files, checkpoints } = this.#options;
+    const { verify } = context.settings;
+    // At once: a commit whose turn comes first may have waited for the store, and no death settles by time.
+    if (verify?.atCommit !== true) this.#ofDeath = new Set(paths);
     return this.inTurn(async () => {
-      if (context.settings.verify?.atCommit === true) return;
-      this.#ofDeath = new Set(paths);
+      if (verify?.atCommit === true) return;
       // This includes what an earlier try marked and could not record.
       this.#isMarkDue =
         markSuspect(context, lastClosesOf(paths, { files, checkpoints }), hint) || this.#isMarkDue;

@@ -106,6 +106,11 @@ export class Oracle {
     this.#lastOf.set(one.state?.file ?? path, one);
   }
 
+  /** The task writes it again in place. */
+  opened(path: string): void {
+    for (const [file, closed] of this.#lastOf) if (closed.path === path) this.#lastOf.delete(file);
+  }
+
   /** A machine begins to work on the index. */
   attemptBegins(): void {
     this.#attempts += 1;

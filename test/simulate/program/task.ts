@@ -11,6 +11,8 @@ import type { FilePlan, Plan, Round, Write } from './plan.ts';
 export interface Witnessed {
   /** It has begun, and finds these contents in its work directory, by file. */
   begun(process: SimProcess, found: ReadonlyMap<string, string>): void;
+  /** It writes the file in place: from now on nobody can read the state that was closed. */
+  opened(path: string): void;
   /** It has itself closed the file, or renamed it into place, under this name. */
   closed(path: string, content: string): void;
   roundEnded(round: number): void;
@@ -194,6 +196,7 @@ function stepsOfClose(
   const steps = [
     step(at === 0 ? write.beforeMs : write.betweenMs, () => {
       fd = kernel.open(process, target, flags);
+      if (file.idiom !== 'rename') options.oracle.opened(name);
       text = makeText();
       kernel.write(process, fd, Buffer.from(text.slice(0, half())), null);
     }),

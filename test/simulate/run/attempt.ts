@@ -277,6 +277,7 @@ export class Attempt {
       },
       oracle: {
         begun: (one, found) => (this.isGone ? undefined : oracle.begun(one, found, restored)),
+        opened: (path) => (this.isGone ? undefined : oracle.opened(path)),
         closed: (path, content) => {
           if (world.isTraced) world.trace(`task: closed ${path}: ${content.slice(0, 30)}`);
           oracle.closed(path, content, this.isGone || this.#isAlone);
