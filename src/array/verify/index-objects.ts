@@ -66,13 +66,13 @@ async function lookAt(
   for (const one of namedBy(contents)) if (!named.has(one.file.key)) named.set(one.file.key, one);
   for (const file of partials) named.set(file.key, { file, path: file.path, generation: undefined });
   let bytes = 0;
-  const damaged: Damage[] = [];
-  const checked = [...named.values()].map(async ({ file, path, generation }) => {
+  const checked = [...named.values()].map(async ({ file, path, generation }): Promise<Damage[]> => {
     bytes += file.size;
     const why = await check(file);
-    if (why !== undefined) damaged.push({ path, key: file.key, generation, why });
+    return why === undefined ? [] : [{ path, key: file.key, generation, why }];
   });
-  await Promise.all(checked);
+  // In the order of the records, whichever answer came first.
+  const damaged = (await Promise.all(checked)).flat();
   return {
     index,
     state,
