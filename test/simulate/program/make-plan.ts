@@ -151,13 +151,18 @@ function closesOf(rounds: readonly Round[], { latencyMs }: Weather): readonly nu
   return at;
 }
 
-/** The last time that a result is written: two writers of one file are nobody's promise. */
+/**
+ * The last time that a result is written, after the members of its round: two writers of one file, and a checkpoint that
+ * counts on what has not ended, are nobody's promise.
+ */
 function giveToDaemon(rounds: Round[], files: readonly FilePlan[], random: Random): void {
   const results = files.filter(({ role }) => role === 'result');
   const file = results.length === 0 ? undefined : random.pick(results).name;
   const at = rounds.findLastIndex(({ writes }) => writes.some((write) => write.file === file));
   const round = rounds[at];
-  if (round === undefined) return;
+  const isMember = (name: string): boolean => !results.some((result) => result.name === name);
+  const lastMember = round?.writes.findLastIndex((write) => isMember(write.file)) ?? -1;
+  if (round === undefined || round.writes.findIndex((write) => write.file === file) < lastMember) return;
   const openMs = random.pick([1, 300, 60_000]);
   const writes = round.writes.map((write) =>
     write.file === file ? { ...write, daemon: true, openMs } : write,
