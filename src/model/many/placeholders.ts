@@ -27,19 +27,24 @@ export function compileArgv(
   argv: readonly string[],
   known: readonly string[],
 ): CommandTemplate | readonly Mistake[] {
-  const words = argv.map((word) => piecesOf(word, known, () => (value) => value));
+  const words = argv.map((word) =>
+    piecesOf(word, (_, name) => (known.includes(name) ? (value) => value : unknownName(name, known))),
+  );
   return templateOf(words);
 }
 
 /**
  * A shell command in one string (a job file's `command`): its arguments are `sh -c <text>`. A value is quoted, so that
  * the shell reads it as one piece of text wherever it stands, inside of quotes, too. Behind `$(`, a backquote or `<<`
- * nobody but a shell knows how to quote: there a placeholder is a mistake, which says to use the variable.
+ * nobody but a shell knows how to quote: there a placeholder is a mistake, which says to use the variable. A comment stays
+ * as it is: a value with a line feed would end it.
  */
 export function compileShell(text: string, known: readonly string[]): CommandTemplate | readonly Mistake[] {
   const shell = new ShellText(text);
-  const pieces = piecesOf(text, known, (at, name) => {
+  const pieces = piecesOf(text, (at, name) => {
     const place = shell.placeAt(at);
+    if (place.kind === 'comment') return undefined;
+    if (!known.includes(name)) return unknownName(name, known);
     if (place.kind === 'unknown') {
       const variable = name === 'index' ? 'CAPTURED_INDEX' : name;
       return {
@@ -63,10 +68,10 @@ export function showCommand(argv: readonly string[]): string {
   return argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : quoteForShell(word))).join(' ');
 }
 
-/** How a value is written where it stands, or why it cannot be. */
-type WriterAt = (at: number, name: string) => ((value: string) => string) | Mistake;
+/** How a value is written where it stands, or why it cannot be; undefined: what stands there is no placeholder. */
+type WriterAt = (at: number, name: string) => ((value: string) => string) | Mistake | undefined;
 
-function piecesOf(text: string, known: readonly string[], writerAt: WriterAt): readonly (Piece | Mistake)[] {
+function piecesOf(text: string, writerAt: WriterAt): readonly (Piece | Mistake)[] {
   const pieces: (Piece | Mistake)[] = [];
   let end = 0;
   for (const match of text.matchAll(/(\{+)([A-Za-z_]\w*)(\}+)/g)) {
@@ -78,12 +83,10 @@ function piecesOf(text: string, known: readonly string[], writerAt: WriterAt): r
     const until = from + 2 * depth + name.length;
     const [left, right] = ['{', '}'].map((brace) => brace.repeat(depth >> 1));
     pieces.push(text.slice(end, from));
+    const write = depth % 2 === 0 ? undefined : writerAt(from, name);
     if (depth % 2 === 0) pieces.push(`${left}${name}${right}`);
-    else if (!known.includes(name)) pieces.push(unknownName(name, known));
-    else {
-      const write = writerAt(from, name);
-      pieces.push(left ?? '', isMistake(write) ? write : { name, write }, right ?? '');
-    }
+    else if (write === undefined) pieces.push(text.slice(from, until));
+    else pieces.push(left ?? '', isMistake(write) ? write : { name, write }, right ?? '');
     end = until;
   }
   pieces.push(text.slice(end));

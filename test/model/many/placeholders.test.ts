@@ -112,6 +112,12 @@ describe('a placeholder in a shell command', () => {
     [String.raw`echo $'it\'s' {alpha}`, "$'"],
     ['echo "${x:-"{alpha}"}"', '${'],
     [String.raw`echo \{alpha}`, 'a backslash'],
+    ['echo $[{alpha}]', '$['],
+    ['((x = {alpha}))', '(('],
+    ['x[{alpha}]=1', '['],
+    ['[[ $x =~ (#") ]] {alpha}', '=~'],
+    ['echo "$\\\n(cat {alpha})"', '$('],
+    ['echo $\\\n{alpha}', '$'],
   ])('is a mistake where only a shell knows how to quote: %s', (text, behind) => {
     expect(mistakesOf(compileShell(text, KNOWN))).toEqual([
       {
@@ -119,6 +125,29 @@ describe('a placeholder in a shell command', () => {
         hint: 'write the variable that has the same value: "$alpha"',
       },
     ]);
+  });
+
+  it.each([
+    ['alone', '# {alpha}\np() { :; }', '# {alpha}\np() { :; }'],
+    ['behind a command', 'echo {index} # {alpha} {unknown}', "echo '7' # {alpha} {unknown}"],
+    ['behind an operator', 'true &&# {alpha}\necho {index}', "true &&# {alpha}\necho '7'"],
+    ['behind a line that goes on', 'echo \\\n# {alpha}', 'echo \\\n# {alpha}'],
+  ])('stays as it is in a comment: %s', (_where, text, filled) => {
+    expect(templateOf(compileShell(text, KNOWN)).argvFor({ index: '7', alpha: '\nrm x' })).toEqual([
+      'sh',
+      '-c',
+      filled,
+    ]);
+  });
+
+  it.each([
+    ['behind a blank that is quoted', String.raw`echo a\ #"{alpha}"`],
+    ['inside of a word', `echo a#"{alpha}"`],
+    ['inside of a word on two lines', `echo a\\\n#"{alpha}"`],
+    ['behind what only looks like a blank', `echo \r#"{alpha}"`],
+  ])('is text behind a # that begins no comment: %s', (_where, text) => {
+    const [, , filled = ''] = templateOf(compileShell(text, KNOWN)).argvFor({ index: '7', alpha: '$(x)' });
+    expect(filled).toBe(text.replace('{alpha}', `"'$(x)'"`));
   });
 
   it('names the variable of the index', () => {
