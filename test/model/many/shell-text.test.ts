@@ -169,8 +169,9 @@ function* cases(seed: number): Generator<Case> {
       const text = pieces.join('');
       const compiled = compileShell(`${PRELUDE}p ${text}`, ['index', 'alpha']);
       if (!('argvFor' in compiled) || compiled.names.length === 0) continue;
-      // The id of a process is never the same; and bash drops a last backslash only of several lines.
-      if (text.replaceAll('\\\n', '').includes('$$') || text.endsWith('\\')) continue;
+      // A process has another id each time, what is left in the background ends at any time, and bash drops a last
+      // backslash only of several lines.
+      if (/\$\$|\\&|\\$/.test(text.replaceAll('\\\n', ''))) continue;
       const filled = (alpha: string): string => compiled.argvFor({ index: '7', alpha }).at(-1) ?? '';
       yield { text, alpha: `;${parts.join('')}`, filled };
     }
