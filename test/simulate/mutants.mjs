@@ -47,6 +47,11 @@ const MUTANTS = {
     search: 'if (verify?.atCommit !== true) this.#ofDeath = new Set(paths);',
     replace: '',
   },
+  'the-order-of-a-scan-is-that-of-closes': {
+    file: 'src/model/checkpoint/pace.ts',
+    search: 'if (isNew && (isInOrder(how) || isInPlace))',
+    replace: 'if (isNew)',
+  },
   'a-scan-proves-a-set': {
     file: 'src/model/checkpoint/cut.ts',
     search: '!provesNothing && (isLast',

@@ -135,7 +135,7 @@ export function memberClosed(state: CutState, close: MemberClose): CutState {
 }
 
 function unitsAfter(units: OpenUnits, unit: string, how: ClosedHow, isLast: boolean): OpenUnits {
-  const next = closedInUnit(units, unit, how === 'dir-rename');
+  const next = closedInUnit(units, unit, how);
   return isLast ? unitEnded(next, unit) : next;
 }
 

@@ -1,5 +1,6 @@
 // When a set of checkpoint files has waited for too long, and which rotating directories are still being written. Pure;
 // model/checkpoint/rounds knows what a round is, model/checkpoint/cut what a cut is.
+import { type ClosedHow, isInOrder } from '../file/file-state.ts';
 import { growingSet, type GrowingSet } from '../growing-set.ts';
 
 /** The newest committed set is never older than this, or than three times what sending one takes; ms. */
@@ -31,16 +32,21 @@ export function newUnits(begun: Iterable<string>): OpenUnits {
   return { begun: growingSet(begun), open: new Set(), sealed: false };
 }
 
-/** `inPlace`: the directory was renamed there, with everything in it. */
-export function closedInUnit({ begun, open, sealed }: OpenUnits, unit: string, inPlace: boolean): OpenUnits {
-  if (begun.has(unit)) {
-    if (inPlace) return { begun, open: without(open, unit), sealed: open.size === 0 || sealed };
-    return { begun, open: new Set(open).add(unit), sealed: sealed && open.has(unit) };
-  }
+/** A file of this directory was closed. */
+export function closedInUnit({ begun, open, sealed }: OpenUnits, unit: string, how: ClosedHow): OpenUnits {
+  const isNew = !begun.has(unit);
+  const isInPlace = how === 'dir-rename';
+  if (isNew && (isInOrder(how) || isInPlace))
+    return {
+      begun: begun.with(unit),
+      open: new Set(isInPlace ? [] : [unit]),
+      sealed: begun.size > 0 || isInPlace,
+    };
+  if (isInPlace) return { begun, open: without(open, unit), sealed: open.size === 0 || sealed };
   return {
-    begun: begun.with(unit),
-    open: new Set(inPlace ? [] : [unit]),
-    sealed: begun.size > 0 || inPlace,
+    begun: isNew ? begun.with(unit) : begun,
+    open: new Set(open).add(unit),
+    sealed: sealed && (isNew || open.has(unit)),
   };
 }
 

@@ -1,6 +1,6 @@
 // Programs write their checkpoint files in rounds. Pure: learns the order of closes from the task's start on, and says
 // when a round has ended. Pauses prove nothing here; they can only show that an order is not what it seems.
-import type { ClosedHow } from '../file/file-state.ts';
+import { type ClosedHow, isInOrder } from '../file/file-state.ts';
 import { growingSet, type GrowingSet } from '../growing-set.ts';
 import type { RelPath } from '../path.ts';
 
@@ -107,8 +107,7 @@ export function closedInRound(rounds: Rounds, close: RoundClose, { kinOf, settle
   const { phase, order, awaited, newest: id = path } = next;
   if (how === 'dir-rename') return placed(next, id);
   // A walk tells one file in its order at most: the first of all.
-  const isFound = how === 'scan' || how === 'quiet';
-  if (isFound && (phase !== 'learning' || next.log.length > 0)) return orderLost(next);
+  if (!isInOrder(how) && (phase !== 'learning' || next.log.length > 0)) return orderLost(next);
   const step = { path, id, sinceMs };
   const log = [...next.log, step];
   if (phase === 'learning') {

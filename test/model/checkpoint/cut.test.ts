@@ -271,6 +271,13 @@ describe('directories that rotate', () => {
     expect(planned(closed(late, 'ck-3/a', 4), 4)).toMatchObject({ without: new Set(['ck-3']) });
   });
 
+  it('that a scan finds may be in any order: none proves that another is whole', () => {
+    const how = 'scan' as const;
+    const two = closed(closed(units(), 'ck-2/a', 1, { how }), 'ck-1/a', 1, { how });
+    expect(proof(two, 1)).toBe('wait 7001');
+    expect(planned(closed(two, 'ck-3/a', 2), 2)).toMatchObject({ without: new Set(['ck-3']) });
+  });
+
   it('that were restored are whole', () => {
     expect(planned(closed(units('ck-1/a'), 'ck-2/a', 1), 1)).toMatchObject({ without: new Set(['ck-2']) });
   });

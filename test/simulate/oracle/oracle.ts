@@ -83,6 +83,10 @@ export class Oracle {
   #begunAt = 0;
   /** Attempts that ended as if the task, or the set that it began with, were to blame. */
   #failures = 0;
+  /** What stood in the work directory before the newest task. */
+  #found: ReadonlyMap<string, string> = new Map();
+  /** capture has stopped a process that this attempt's task had left behind. */
+  #hasStoppedDaemon = false;
   /** The record that is looked at came after the claim of the next attempt. */
   #isLate = false;
   counts = new Map<string, number>();
@@ -114,11 +118,17 @@ export class Oracle {
   /** A machine begins to work on the index. */
   attemptBegins(): void {
     this.#attempts += 1;
+    this.#hasStoppedDaemon = false;
+  }
+
+  daemonStopped(): void {
+    this.#hasStoppedDaemon = true;
   }
 
   /** A task begins with what was restored, or with what it finds. */
   begun(process: SimProcess, found: ReadonlyMap<string, string>, restored: string): void {
     this.#begunAt = this.#order;
+    this.#found = found;
     const attempt = Number(process.environment['CAPTURED_ATTEMPT'] ?? this.#newestAttempt);
     // A machine that stood still while it began may not know yet that another has the index.
     if (restored === '' || attempt < this.#newestAttempt) return;
@@ -177,6 +187,9 @@ export class Oracle {
     if (path === undefined) return;
     const closed = this.#closed.get(text);
     if (closed === undefined && this.isBlind) return;
+    // Half written when a machine died, and the process that would have written it again was stopped before: the task has
+    // ended with 0 beside it.
+    if (closed === undefined && this.#hasStoppedDaemon && this.#found.get(path) === text) return;
     if (closed === undefined)
       return this.#find('good-name-torn', `${key} holds what nobody has closed: ${short(text)}`);
     this.#replaced(key, { text, closed });
@@ -325,12 +338,12 @@ export class Oracle {
     return [...this.#records].toSorted(([a], [b]) => (a < b ? -1 : 1)).at(-1)?.[1];
   }
 
-  /** The newest record says that it does not have this file as it was closed last. */
   /** The newest record names something that is not stored whole. */
   hasLeft(): boolean {
     return (this.#newestRecord()?.left.length ?? 0) > 0;
   }
 
+  /** The newest record says that it does not have this file as it was closed last. */
   #isNamed(path: string): boolean {
     const newest = this.#newestRecord();
     const lacking = newest?.generations.flatMap((one) => one.lacking ?? []) ?? [];
@@ -339,10 +352,6 @@ export class Oracle {
 
   fail(rule: string, what: string): void {
     this.#find(rule, what);
-  }
-
-  get goodSets(): number {
-    return this.counts.get('good set') ?? 0;
   }
 
   #recorded(key: string, text: string): void {
@@ -374,7 +383,9 @@ export class Oracle {
     const mark = markOf(generation);
     if (this.#judged.has(`${name} ${mark}`)) return;
     this.#judged.add(`${name} ${mark}`);
-    this.#count(mark === '' ? 'good set' : `set that is ${mark}`);
+    const where =
+      this.#options.plan.directory === undefined ? '' : `, in a ${this.#options.plan.directory} directory`;
+    this.#count(mark === '' ? `good set: ${generation.proof}${where}` : `set that is ${mark}${where}`);
     // What it did not hear of it calls good as long as nobody dies (docs/semantics.md: unknown).
     if (mark !== '' && this.#isLauncherLost) this.#safeRounds.delete(name);
     if (mark !== '') return;

@@ -32,6 +32,8 @@ export function makePlan(seed: number): Plan {
   const isShort = random.chance(0.75);
   const files = makeFiles(isShort, random);
   const rounds = makeRounds(kind, { files, isShort }, random);
+  const directory = random.chance(0.15) ? random.pick(['written', 'renamed'] as const) : undefined;
+  const rotates = random.chance(directory === undefined ? 0.25 : 0.6) ? random.pick([1, 2, 3, 100]) : 0;
   const command = random.chance(0.25) ? 'watch' : 'run';
   if (command === 'run' && random.chance(0.15)) giveToDaemon(rounds, files, random);
   const isFaulty = random.chance(0.6);
@@ -46,8 +48,10 @@ export function makePlan(seed: number): Plan {
         faults: makeFaults(times, random),
       }))
     : [];
+  // Only a scan sees what was closed meanwhile, in directories in any order.
+  if (directory === 'written' && isFaulty && random.chance(0.7))
+    attempts.unshift({ faults: [{ kind: 'sidecar-dies', atMs: near(times.closesAtMs, random) }] });
   if (missesSome) attempts.unshift({ faults: makeMissed(rounds, weather, random) });
-  const rotates = random.chance(0.25) ? random.pick([1, 2, 3, 100]) : 0;
   const mostQueuedEvents = missesSome || random.chance(0.1) ? random.pick([1, 2, 4, 8, 16]) : 16_384;
   return {
     seed,
@@ -59,12 +63,16 @@ export function makePlan(seed: number): Plan {
     store: random.chance(isShort ? 0.5 : 0.7) ? 's3' : 'file',
     honoursIfMatch: random.chance(0.7),
     rotates,
+    directory,
     files,
     rounds,
     attempts,
     sameWorkdir: random.chance(0.3),
     weather,
-    options: [...makeOptions(random), ...nameLast(kind, files, rotates, random)],
+    options: [
+      ...makeOptions(random),
+      ...(directory === undefined ? nameLast(kind, files, rotates, random) : []),
+    ],
     ...random.pick([...OLDER, { osRelease: '6.14.0', tickMs: 0 }]),
     mostQueuedEvents,
   };
@@ -216,17 +224,26 @@ function makeFaults({ durationMs, closesAtMs }: Times, random: Random): Fault[] 
     'sidecar-stalls',
     'machine-freezes',
     'disk-full',
+    'notice',
   ] as const;
-  return Array.from({ length: random.pick([1, 1, 2, 3]) }, (): Fault => {
+  return Array.from({ length: random.pick([1, 1, 2, 3]) }, (): Fault[] => {
     const kind = random.pick(kinds);
     const atMs = at();
-    if (kind === 'sidecar-dies-at-call') return { kind, atMs, calls: random.int(300) };
-    if (kind === 'sidecar-stalls') return { kind, atMs, ms: random.ms(10, 20_000) };
+    if (kind === 'notice') return makeNotice(atMs, random);
+    if (kind === 'sidecar-dies-at-call') return [{ kind, atMs, calls: random.int(300) }];
+    if (kind === 'sidecar-stalls') return [{ kind, atMs, ms: random.ms(10, 20_000) }];
     if (kind === 'disk-full')
-      return { kind, below: random.pick(['/work', '/store']), atMs, ms: random.ms(100, 60_000) };
-    if (kind === 'machine-freezes') return { kind, atMs, ms: random.ms(15_000, 300_000) };
-    return { kind, atMs };
-  });
+      return [{ kind, below: random.pick(['/work', '/store']), atMs, ms: random.ms(100, 60_000) }];
+    if (kind === 'machine-freezes') return [{ kind, atMs, ms: random.ms(15_000, 300_000) }];
+    return [{ kind, atMs }];
+  }).flat();
+}
+
+/** As often as not the machine goes when it was said. */
+function makeNotice(atMs: number, random: Random): Fault[] {
+  const graceMs = random.pick([3000, 10_000, 30_000]);
+  const notice: Fault = { kind: 'notice', atMs, graceMs };
+  return random.chance(0.5) ? [notice, { kind: 'machine-dies', atMs: atMs + graceMs }] : [notice];
 }
 
 function calmWeather(random: Random): Weather {

@@ -38,6 +38,8 @@ export type Fault =
   /** At the system call with this number that it makes after that instant. */
   | { readonly kind: 'sidecar-dies-at-call'; readonly atMs: number; readonly calls: number }
   | { readonly kind: 'sidecar-stalls' | 'machine-freezes'; readonly atMs: number; readonly ms: number }
+  /** A source of notices says that the machine will be taken away; `--grace` says when. */
+  | { readonly kind: 'notice'; readonly atMs: number; readonly graceMs: number }
   /** No room is left for capture below this directory. */
   | {
       readonly kind: 'disk-full';
@@ -71,6 +73,8 @@ export interface Plan {
   readonly honoursIfMatch: boolean;
   /** Names of members are new in each round, of which so many stay. */
   readonly rotates: number;
+  /** Members stand in a directory: it is written file by file, or renamed into place when it is whole. */
+  readonly directory?: 'written' | 'renamed' | undefined;
   readonly files: readonly FilePlan[];
   readonly rounds: readonly Round[];
   readonly attempts: readonly AttemptPlan[];

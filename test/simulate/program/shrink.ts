@@ -66,6 +66,7 @@ function* calmer(plan: Plan): Generator<Plan> {
 function* plainer(plan: Plan): Generator<Plan> {
   if (plan.sameWorkdir) yield { ...plan, sameWorkdir: false };
   if (!plan.honoursIfMatch) yield { ...plan, honoursIfMatch: true };
+  if (plan.directory !== undefined) yield { ...plan, directory: undefined };
   if (plan.rotates > 0) yield { ...plan, rotates: 0 };
   if (plan.mostQueuedEvents < 16_384) yield { ...plan, mostQueuedEvents: 16_384 };
   for (const [at, file] of plan.files.entries()) {

@@ -31,9 +31,21 @@ export interface TaskOptions {
 
 type Step = { readonly afterMs: number; readonly act: (then: () => void) => void };
 
-export function nameIn(round: number, { name, role }: FilePlan, { rotates }: Plan): string {
-  return rotates > 0 && role === 'member' ? `${name}.${round}` : name;
+/** Relative to the work directory. */
+export function nameIn(round: number, { name, role }: FilePlan, plan: Plan): string {
+  if (role === 'result') return name;
+  if (plan.directory !== undefined) return `${directoryIn(round, plan)}/${name}`;
+  return plan.rotates > 0 ? `${name}.${round}` : name;
 }
+
+function directoryIn(round: number, { rotates }: Plan): string {
+  return rotates > 0 ? `ck.${round}` : 'ck';
+}
+
+/** Where a program makes the directory that it renames. */
+const MADE = '.ck.tmp';
+/** Where it leaves the one before, until the new one is there. */
+const OLD = '.ck.old';
 
 export function runTask(process: SimProcess, options: TaskOptions): void {
   const { plan, oracle } = options;
@@ -72,22 +84,31 @@ function firstRound(plan: Plan, found: ReadonlyMap<string, string>): number {
   return 1;
 }
 
-function contentsIn(process: SimProcess): Map<string, string> {
-  const names = fileCalls.readdir(process, process.cwd) as string[];
+/** What stands in a directory that the program may have begun stays its own. */
+function contentsIn(process: SimProcess, below = ''): Map<string, string> {
+  const names = fileCalls.readdir(process, `${process.cwd}/${below}`) as string[];
   const found = new Map<string, string>();
   for (const name of names) {
-    const path = `${process.cwd}/${name}`;
-    const inode = theWorld().kernel.inodeAt(process, path, { follow: false });
-    if (inode.kind === 'file') found.set(name, inode.data.toString());
+    const path = `${below}${name}`;
+    const inode = theWorld().kernel.inodeAt(process, `${process.cwd}/${path}`, { follow: false });
+    if (inode.kind === 'file') found.set(path, inode.data.toString());
+    if (inode.kind === 'directory' && !name.startsWith('.'))
+      for (const [inner, content] of contentsIn(process, `${path}/`)) found.set(inner, content);
   }
   return found;
 }
 
 function stepsOf(round: Round, number: number, process: SimProcess, options: TaskOptions): Step[] {
   const { plan } = options;
+  const members = round.writes.filter(({ file }) => isMember(file, plan));
   const steps = round.writes.flatMap((write) => {
     const file = plan.files.find(({ name }) => name === write.file);
-    return file === undefined ? [] : stepsOfWrite(write, file, number, { process, options });
+    if (file === undefined) return [];
+    const own = stepsOfWrite(write, file, number, { process, options });
+    if (plan.directory === undefined || file.role === 'result') return own;
+    const first = write === members[0] ? [step(0.1, () => makeDirectory(number, process, plan))] : [];
+    const last = write === members.at(-1) ? stepsOfDirectory(number, { process, options }) : [];
+    return [...first, ...own, ...last];
   });
   const rotated = plan.rotates > 0 ? [step(0.1, () => rotate(number, process, plan))] : [];
   const flush: Step[] =
@@ -113,7 +134,46 @@ function stepsAfterCheckpoint(number: number, process: SimProcess, options: Task
   });
 }
 
+function isMember(name: string, { files }: Plan): boolean {
+  return files.some((file) => file.name === name && file.role === 'member');
+}
+
+function makeDirectory(round: number, process: SimProcess, plan: Plan): void {
+  const name = plan.directory === 'renamed' ? MADE : directoryIn(round, plan);
+  if (plan.directory === 'renamed') fileCalls.rm(process, `${process.cwd}/${MADE}`, ALL);
+  fileCalls.mkdir(process, `${process.cwd}/${name}`, { recursive: true });
+}
+
+const ALL = { recursive: true, force: true } as const;
+
+/** It is whole, and takes the place of the one before. */
+function stepsOfDirectory(round: number, { process, options }: Doer): Step[] {
+  const { plan, oracle } = options;
+  if (plan.directory !== 'renamed') return [];
+  const [made, place, old] = [
+    `${process.cwd}/${MADE}`,
+    `${process.cwd}/${directoryIn(round, plan)}`,
+    `${process.cwd}/${OLD}`,
+  ];
+  const names = plan.files.filter(({ role }) => role === 'member').map((file) => nameIn(round, file, plan));
+  return [
+    step(0.05, () => {
+      fileCalls.rm(process, old, ALL);
+      if (!isThere(process, place)) return;
+      for (const name of names) oracle.opened(name);
+      fileCalls.rename(process, place, old);
+    }),
+    step(0.05, () => {
+      fileCalls.rename(process, made, place);
+      for (const name of names) oracle.closed(name, contentAt(process, `${process.cwd}/${name}`));
+    }),
+    step(0.05, () => fileCalls.rm(process, old, ALL)),
+  ];
+}
+
 function rotate(round: number, process: SimProcess, plan: Plan): void {
+  if (plan.directory !== undefined)
+    return fileCalls.rm(process, `${process.cwd}/${directoryIn(round - plan.rotates, plan)}`, ALL);
   for (const file of plan.files.filter(({ role }) => role === 'member')) {
     const path = `${process.cwd}/${nameIn(round - plan.rotates, file, plan)}`;
     fileCalls.rm(process, path, { force: true });
@@ -187,8 +247,12 @@ function stepsOfClose(
 ): Step[] {
   const { kernel } = theWorld();
   const name = nameIn(round, file, options.plan);
-  const path = `${process.cwd}/${name}`;
-  const target = file.idiom === 'rename' ? `${process.cwd}/.${name}.tmp` : path;
+  // In a directory that is not in its place yet, nobody but the program knows the file.
+  const isHidden = options.plan.directory === 'renamed' && file.role === 'member';
+  const path = `${process.cwd}/${isHidden ? `${MADE}/${file.name}` : name}`;
+  const target = file.idiom === 'rename' ? path.replace(/[^/]*$/, '.$&.tmp') : path;
+  const opened = (): void => (isHidden ? undefined : options.oracle.opened(name));
+  const closed = (content: string): void => (isHidden ? undefined : options.oracle.closed(name, content));
   let fd = -1;
   let text = '';
   const flags = O.WRONLY | O.CREAT | (file.idiom === 'append' ? O.APPEND : O.TRUNC);
@@ -196,7 +260,7 @@ function stepsOfClose(
   const steps = [
     step(at === 0 ? write.beforeMs : write.betweenMs, () => {
       fd = kernel.open(process, target, flags);
-      if (file.idiom !== 'rename') options.oracle.opened(name);
+      if (file.idiom !== 'rename') opened();
       text = makeText();
       kernel.write(process, fd, Buffer.from(text.slice(0, half())), null);
     }),
@@ -204,15 +268,19 @@ function stepsOfClose(
     step(0.02, () => {
       const content = contentAt(process, target);
       kernel.close(process, fd);
-      if (file.idiom !== 'rename') options.oracle.closed(name, content);
+      if (file.idiom !== 'rename') closed(content);
     }),
   ];
   if (file.idiom !== 'rename') return steps;
   const rename = step(0.05, () => {
     fileCalls.rename(process, target, path);
-    options.oracle.closed(name, contentAt(process, path));
+    closed(contentAt(process, path));
   });
   return [...steps, rename];
+}
+
+function isThere(process: SimProcess, path: string): boolean {
+  return theWorld().kernel.find(process, path, { follow: false }).dentry !== undefined;
 }
 
 function contentAt(process: SimProcess, path: string): string {

@@ -198,7 +198,8 @@ export const fileCalls = {
     if (pids !== undefined) return [...pids];
     const inode = inodeAt(process, path, true);
     if (inode.kind !== 'directory') throw failure('ENOTDIR', 'scandir', pathText(path));
-    const all = [...inode.entries.values()];
+    // In the order of hashes, or of newest first: in none.
+    const all = theWorld().random.shuffled([...inode.entries.values()]);
     return all.map(({ name, inode: one }) =>
       withFileTypes ? entry(name, one, encoding) : encoding === 'buffer' ? Buffer.from(name) : name,
     );

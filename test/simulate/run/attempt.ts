@@ -64,13 +64,13 @@ export class Attempt {
   /** The machine stands still, or did: the next attempt began meanwhile. */
   isGone = false;
 
-  constructor(scene: Scene, number: number) {
+  constructor(scene: Scene, number: number, attempt: AttemptPlan) {
     this.#scene = scene;
     const { plan, world } = scene;
     this.#workdir = plan.sameWorkdir && !freezes(plan) ? '/work' : `/work${number}`;
     this.#exitFile = `/pod/status${number}`;
     fileCalls.mkdir(world.outside, this.#workdir, { recursive: true });
-    this.#settings = settingsOf(plan, this.#workdir, this.#exitFile);
+    this.#settings = settingsOf(plan, attempt, { workdir: this.#workdir, exitFile: this.#exitFile });
   }
 
   /** Something of it runs. */
@@ -274,6 +274,7 @@ export class Attempt {
       onDaemon: (one) => {
         world.count('the task leaves a process behind');
         this.#daemons.push(one);
+        one.onDeath.add(() => (one.status === 0 || this.#isEnding ? undefined : oracle.daemonStopped()));
       },
       oracle: {
         begun: (one, found) => (this.isGone ? undefined : oracle.begun(one, found, restored)),
@@ -337,6 +338,9 @@ export class Attempt {
         return;
       case 'disk-full':
         kernel.full = { below: fault.below, untilMs: world.nowMs + fault.ms };
+        return;
+      // Its source speaks by itself.
+      case 'notice':
         return;
       case 'machine-freezes':
         return this.#freeze(fault.ms);

@@ -137,7 +137,7 @@ class Schedule {
     const scene = { plan: this.#plan, world, oracle: this.oracle, nextSerial: () => (this.#serial += 1) };
     this.#number = number;
     this.oracle.attemptBegins();
-    const attempt = new Attempt(scene, number);
+    const attempt = new Attempt(scene, number, plan);
     attempt.start(plan);
     const untilMs = world.nowMs + HOUR_MS + durationOf(this.#plan);
     await world.scheduler.run(() => world.nowMs > untilMs || !attempt.isAlive || attempt.isGone);

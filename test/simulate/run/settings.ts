@@ -2,15 +2,23 @@
 import { parseCommandLine } from '../../../src/cli/parse.ts';
 import type { Settings } from '../../../src/model/format/settings.ts';
 import { INDEX, TASK_NAME } from '../oracle/oracle.ts';
-import type { Plan } from '../program/plan.ts';
+import type { AttemptPlan, Plan } from '../program/plan.ts';
 import { environment } from '../replaced/globals.ts';
 
 export const STORE_DIR = '/store';
 
-export function settingsOf(plan: Plan, workdir: string, exitFile: string): Settings {
-  const { files, store, rotates, options, command } = plan;
-  const patterns = files.flatMap(({ name, role }) =>
-    role === 'result' ? ['-r', name] : ['-k', rotates > 0 ? `${name}.*` : name],
+interface Place {
+  readonly workdir: string;
+  readonly exitFile: string;
+}
+
+export function settingsOf(plan: Plan, { faults }: AttemptPlan, { workdir, exitFile }: Place): Settings {
+  const { files, store, options, command } = plan;
+  const results = files.filter(({ role }) => role === 'result').flatMap(({ name }) => ['-r', name]);
+  const members = files.filter(({ role }) => role === 'member').map(({ name }) => patternOf(name, plan));
+  const patterns = [...results, ...[...new Set(members)].flatMap((pattern) => ['-k', pattern])];
+  const notices = faults.flatMap((fault) =>
+    fault.kind === 'notice' ? ['--notice', `after:${fault.atMs}ms`, '--grace', `${fault.graceMs}ms`] : [],
   );
   const to = store === 's3' ? ['--to', 's3://bucket/p', '--path-style'] : ['--to', STORE_DIR];
   const own = command === 'watch' && plan.exitFile !== 'none' ? ['--exit-file', exitFile] : [];
@@ -24,9 +32,15 @@ export function settingsOf(plan: Plan, workdir: string, exitFile: string): Setti
     TASK_NAME,
     ...patterns,
     ...options,
+    ...notices,
   ];
   const words = command === 'watch' ? ['watch', ...common, ...own] : [...common, '--', '/bin/task'];
   const parsed = parseCommandLine(words, environment, workdir);
   if (parsed.kind !== command) throw new Error(`the plan is no ${command}: ${JSON.stringify(parsed)}`);
   return parsed.settings;
+}
+
+function patternOf(name: string, { rotates, directory }: Plan): string {
+  if (directory !== undefined) return rotates > 0 ? 'ck.*/' : 'ck/';
+  return rotates > 0 ? `${name}.*` : name;
 }
