@@ -246,8 +246,9 @@ export class Oracle {
   ended(status: number, { faults, hasStoppedDaemon }: Disturbance): void {
     if (FAILURES.has(status)) this.#failures += 1;
     const newest = this.#newestRecord();
+    const isRecorded = newest !== undefined && isLast(newest.kind);
     // A machine that stood still may have claimed the next attempt meanwhile.
-    if (status === 0 && !this.#freezes() && (newest === undefined || !isLast(newest.kind)))
+    if (status === 0 && !this.#freezes() && !isRecorded)
       this.#find('done-unrecorded', `exit 0, and the newest record is ${newest?.kind ?? 'nowhere'}`);
     const isOrderly = !hasStoppedDaemon && faults.every(({ kind }) => ORDERLY.has(kind));
     if (status === UNAVAILABLE && isOrderly && this.#isReachable())
@@ -267,7 +268,7 @@ export class Oracle {
           'done-without-result',
           `exit 0, ${name}.${INDEX} holds ${short(there ?? 'nothing')}, and ${shown(last)} was closed last`,
         );
-      else if (!this.#isNamed(name) && newest?.results.some(({ path }) => path === name) !== true)
+      else if (isRecorded && !this.#isNamed(name) && !newest.results.some(({ path }) => path === name))
         this.#find(
           'stored-unrecorded',
           `exit 0, ${name}.${INDEX} is stored, and the last record does not say so`,
@@ -295,6 +296,8 @@ export class Oracle {
     for (const { name, role } of plan.files) {
       const last = this.#lastClosed.get(name);
       if (role !== 'result' || last === undefined || last.order <= this.#begunAt) continue;
+      // A watch may begin when the task writes it again.
+      if (plan.command === 'watch' && this.#lastOf.get(name) !== last) continue;
       if (!this.#isAnywhere(last))
         this.#find('not-drained', `${shown(last)} was closed, nobody was in a hurry, and it is nowhere`);
       // Of earlier attempts there may be more to miss.
