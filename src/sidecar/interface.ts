@@ -44,7 +44,7 @@ export interface Sidecar {
   /** Path of the control socket, for CAPTURED_SOCKET. */
   readonly socket: string | undefined;
   /** The task's first process is there. */
-  taskStarted(): void;
+  taskStarted(pid: number): void;
   /** A signal that asks the task to end is on its way to it. */
   taskSignalled(atMs: number): void;
   /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */

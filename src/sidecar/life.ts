@@ -108,7 +108,7 @@ export class Life {
       case 'task-started':
         this.#taskPid = message.pid;
         this.#task = openPidfd(message.pid);
-        this.#sidecar?.taskStarted();
+        this.#sidecar?.taskStarted(message.pid);
         return;
       case 'task-signalled':
         if (message.lastCall) this.#sidecar?.taskSignalled(message.atMs);

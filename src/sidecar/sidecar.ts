@@ -147,7 +147,10 @@ function sidecarOf(begun: Begun, running: Running, stops: Stops, owned: Owned): 
     restored: restored.generation === undefined ? '' : generationName(restored.generation),
     runToken: context.runToken,
     socket: control?.path,
-    taskStarted: () => stages.watcher.look(),
+    taskStarted: (pid) => {
+      context.taskNews.started(pid);
+      stages.watcher.look();
+    },
     taskSignalled: (atMs) => stopping.taskSignalled(atMs),
     noticed: (deadlineMs) => stopping.noticed(deadlineMs),
     advised: () => stopping.advised(),

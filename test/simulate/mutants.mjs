@@ -52,6 +52,11 @@ const MUTANTS = {
     search: 'if (isNew && (isInOrder(how) || isInPlace))',
     replace: 'if (isNew)',
   },
+  'time-alone-settles-a-doubt': {
+    file: 'src/sidecar/run/task-news.ts',
+    search: 'if (this.#pid === undefined) return true;',
+    replace: 'if (nowMs > 0) return true;',
+  },
   'a-scan-proves-a-set': {
     file: 'src/model/checkpoint/cut.ts',
     search: '!provesNothing && (isLast',

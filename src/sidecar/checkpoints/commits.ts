@@ -233,7 +233,7 @@ export class Spare {
 
   /** False while a death may have made the close of one of these files. */
   readonly isProven = (generation: Members): boolean =>
-    this.#clean || this.#provenFromMs(generation) <= this.#parts.context.now();
+    this.#clean || this.#parts.context.taskNews.reaches(this.#provenFromMs(generation));
 
   /** A generation was committed. Asks to be called when the next one is proven, if that changes anything. */
   committed(): void {

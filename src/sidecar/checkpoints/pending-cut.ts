@@ -37,6 +37,7 @@ type Uses = Needs<
   | 'tidy'
   | 'lacking'
   | 'signal'
+  | 'taskNews'
   | 'outage'
   | 'now'
 >;

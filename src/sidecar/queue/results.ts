@@ -90,6 +90,7 @@ export class Results {
     this.staged = new Staged({
       paths,
       now: context.now,
+      taskNews: context.taskNews,
       promote: (path, one) => this.#inTurn(path, () => this.#promote(path, one)),
       onFailed: (path, error) => {
         if (!context.outage.isKnown && !context.signal.aborted)

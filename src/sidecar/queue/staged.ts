@@ -10,6 +10,7 @@ import type { StoredFile } from '../../model/format/records.ts';
 import type { Paths } from '../../model/packed/packed-map.ts';
 import type { RelPath } from '../../model/path.ts';
 import { type BackOff, Changes, pauseAfter } from '../../model/waiting.ts';
+import type { TaskNews } from '../run/task-news.ts';
 import { Alarm } from './turns.ts';
 
 /** A copy costs the store little, and us a round trip. */
@@ -35,6 +36,7 @@ type Judge = (path: RelPath, close: Close | undefined) => boolean;
 export interface StagedOptions {
   readonly paths: Paths;
   readonly now: () => number;
+  readonly taskNews: Pick<TaskNews, 'reaches'>;
   /** Gives it the result's own name, unless newer content has it by then. May reject. */
   readonly promote: (path: RelPath, one: StagedObject) => Promise<void>;
   readonly onFailed: (path: RelPath, error: unknown) => void;
@@ -64,7 +66,7 @@ export class Staged {
 
   /** True if content of this close may have the result's own name. */
   mayBeNamed(path: RelPath, close: Close | undefined): boolean {
-    return this.#settledAtMs(path, close) <= this.#options.now();
+    return this.#isSettled(path, close);
   }
 
   /** False once it has its name, or newer content has it. */
@@ -147,9 +149,11 @@ export class Staged {
 
   /** The newest one of the path that is settled. */
   #settledOf(path: RelPath): StagedObject | undefined {
-    return this.#objects
-      .get(path)
-      ?.findLast(({ close }) => this.#settledAtMs(path, close) <= this.#options.now());
+    return this.#objects.get(path)?.findLast(({ close }) => this.#isSettled(path, close));
+  }
+
+  #isSettled(path: RelPath, close: Close | undefined): boolean {
+    return this.#options.taskNews.reaches(this.#settledAtMs(path, close));
   }
 
   #settledAtMs(path: RelPath, close: Close | undefined): number {
@@ -176,7 +180,9 @@ export class Staged {
     const at = Math.min(
       ...(this.#objects.get(path) ?? []).map(({ close }) => this.#settledAtMs(path, close)),
     );
-    if (at !== Infinity && !this.#isClosed) this.#alarm.wait(this.#options.paths.idOf(path), at);
+    // What is due and not settled waits for the news of the task's end.
+    const isAhead = at !== Infinity && at > this.#options.now();
+    if (isAhead && !this.#isClosed) this.#alarm.wait(this.#options.paths.idOf(path), at);
   }
 
   #failed(path: RelPath, error: unknown): void {

@@ -20,6 +20,7 @@ import type { Outage } from './outage.ts';
 import type { Places } from './places.ts';
 import type { Progress } from './progress.ts';
 import type { OwnUse } from './shared.ts';
+import type { TaskNews } from './task-news.ts';
 
 /** The process that this run is of: its launcher, or this one. */
 export interface Caller {
@@ -75,6 +76,7 @@ export interface Context {
   readonly progress: Progress;
   readonly outage: Outage;
   readonly now: () => number;
+  readonly taskNews: TaskNews;
 }
 
 /** What one stage takes of it. */

@@ -30,6 +30,7 @@ import { type AttemptFile, readAttemptFile } from '../run/attempt-file.ts';
 import type { Caller, Context, Needs } from '../run/context.ts';
 import { Owned } from '../run/owned.ts';
 import { Progress } from '../run/progress.ts';
+import { TaskNews } from '../run/task-news.ts';
 import type { Places } from '../run/places.ts';
 import type { OwnUse, Shared } from '../run/shared.ts';
 import { type AttemptOptions, openAttempt } from './attempt.ts';
@@ -199,6 +200,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
     use,
     reclaimer: owned.add(reclaimer, (one) => one?.close()),
     now: clockMs,
+    taskNews: new TaskNews(clockMs),
   };
   return { kind: 'begun', context, restored, storeWasMissing, ended, close: owned.close };
 }

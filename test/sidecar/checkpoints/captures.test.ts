@@ -1,4 +1,5 @@
 // Companions between two checkpoints. The time is the test's; the store is a list of records.
+import { TaskNews } from '../../../src/sidecar/run/task-news.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Companion, Generation } from '../../../src/model/format/records.ts';
 import { CompanionClock } from '../../../src/sidecar/checkpoints/captures.ts';
@@ -104,6 +105,7 @@ describe('companions of a task that writes no checkpoint', () => {
       signal: new AbortController().signal,
       tidy: { delete: async () => true },
       now: () => Date.now(),
+      taskNews: new TaskNews(() => Date.now()),
     };
     const generations = new Generations({
       context,

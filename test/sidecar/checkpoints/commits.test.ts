@@ -1,5 +1,6 @@
 // What is kept beyond --generations, and which sets a death that comes to light marks: without a run, in time
 // that the test makes.
+import { TaskNews } from '../../../src/sidecar/run/task-news.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
 import { newFileState } from '../../../src/model/file/file-state.ts';
@@ -30,7 +31,12 @@ function opened(evidence: Evidence) {
   };
   const generations = [generation(2, 'k.2'), generation(1, 'k.1')];
   const parts = {
-    context: { ledger: { generations }, settings: { generations: 1 }, now: () => Date.now() },
+    context: {
+      ledger: { generations },
+      settings: { generations: 1 },
+      now: () => Date.now(),
+      taskNews: new TaskNews(() => Date.now()),
+    },
     files: { get: () => fileState },
     checkpoints: { newestOf: () => newest },
   };

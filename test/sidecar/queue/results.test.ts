@@ -1,6 +1,7 @@
 // The objects of one result. Its content comes compressed, then too small for it: its object has one of two keys, and the
 // one that it has left is deleted once a record names the other. Its close may be a death's: then its object stands
 // beside the name until that is settled.
+import { TaskNews } from '../../../src/sidecar/run/task-news.ts';
 import { createHash, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Close, type FileState, newFileState } from '../../../src/model/file/file-state.ts';
@@ -49,6 +50,7 @@ beforeEach(() => {
     attempt: 1,
     store,
     now: () => nowMs,
+    taskNews: new TaskNews(() => nowMs),
     log: { debug: () => undefined, warn: () => undefined },
     scope: { taskName: 't', index: '1' },
     paths: new Paths(),

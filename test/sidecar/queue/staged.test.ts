@@ -1,4 +1,5 @@
 // When a staged object gets its result's own name: no store, in time that the test makes.
+import { TaskNews } from '../../../src/sidecar/run/task-news.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Close } from '../../../src/model/file/file-state.ts';
 import type { StoredFile } from '../../../src/model/format/records.ts';
@@ -25,6 +26,7 @@ beforeEach(() => {
   staged = new Staged({
     paths: new Paths(),
     now: () => Date.now(),
+    taskNews: new TaskNews(() => Date.now()),
     promote: async (path, one) => {
       if (!staged.has(path, one)) return;
       await promotion(one);

@@ -1,7 +1,7 @@
 // A plan for each seed: programs as people write them, and some as nobody would, and the deaths and failures they meet.
 import { Random } from '../machine/random.ts';
 import { CALM, type Weather } from '../store/network.ts';
-import type { Fault, FilePlan, Idiom, Plan, Round, Write } from './plan.ts';
+import type { AttemptPlan, Fault, FilePlan, Idiom, Plan, Round, Write } from './plan.ts';
 
 /** What is odd about a program. */
 const PROGRAMS = [
@@ -41,8 +41,8 @@ export function makePlan(seed: number): Plan {
   if (missesSome) addLongPause(rounds, random);
   const durationMs = rounds.reduce((sum, round) => sum + durationOf(round), 0);
   const isCalm = !isFaulty || missesSome || random.chance(0.4);
-  const weather = isCalm ? calmWeather(random) : makeWeather(files, durationMs, random);
-  const times = { durationMs, closesAtMs: closesOf(rounds, weather) };
+  const air = isCalm ? calmWeather(random) : makeWeather(files, durationMs, random);
+  const times = { durationMs, closesAtMs: closesOf(rounds, air) };
   const attempts = isFaulty
     ? Array.from({ length: isShort ? 1 : random.pick([1, 1, 2]) }, () => ({
         faults: makeFaults(times, random),
@@ -51,7 +51,8 @@ export function makePlan(seed: number): Plan {
   // Only a scan sees what was closed meanwhile, in directories in any order.
   if (directory === 'written' && isFaulty && random.chance(0.7))
     attempts.unshift({ faults: [{ kind: 'sidecar-dies', atMs: near(times.closesAtMs, random) }] });
-  if (missesSome) attempts.unshift({ faults: makeMissed(rounds, weather, random) });
+  if (missesSome) attempts.unshift({ faults: makeMissed(rounds, air, random) });
+  const weather = isCalm ? air : { ...air, outages: makeOutages(attempts[0], durationMs, random) };
   const mostQueuedEvents = missesSome || random.chance(0.1) ? random.pick([1, 2, 4, 8, 16]) : 16_384;
   return {
     seed,
@@ -252,8 +253,7 @@ function calmWeather(random: Random): Weather {
 
 function makeWeather(files: readonly FilePlan[], durationMs: number, random: Random): Weather {
   const share = (): number => random.pick([0, 0, 0.02, 0.1]);
-  // As often as not it goes on beyond the end.
-  const fromMs = Math.round(durationMs * (random.chance(0.5) ? random.next() : 0.8 + 0.2 * random.next()));
+  const fromMs = anyTime(durationMs, random);
   const deaf = random.chance(0.3)
     ? [{ file: random.pick(files).name, fromMs, untilMs: fromMs + random.ms(500, 60_000) }]
     : [];
@@ -264,10 +264,24 @@ function makeWeather(files: readonly FilePlan[], durationMs: number, random: Ran
     repeats: share(),
     refusals: share(),
     silences: random.pick([0, 0, 0, 0.02]),
-    outages: random.chance(0.3) ? [{ fromMs, untilMs: fromMs + random.ms(500, 120_000) }] : [],
+    outages: [],
     latencyMs: random.pick([0.5, 5, 50, 300, 2000]),
     bytesPerS: random.pick([1e9, 1e6, 20_000]),
   };
+}
+
+/** As often as not the store is out of reach just when something else goes wrong. */
+function makeOutages(first: AttemptPlan | undefined, durationMs: number, random: Random): Weather['outages'] {
+  if (random.chance(0.6)) return [];
+  const struckAtMs = first?.faults.map(({ atMs }) => atMs) ?? [];
+  const isThen = struckAtMs.length > 0 && random.chance(0.5);
+  const fromMs = isThen ? random.pick(struckAtMs) - random.ms(10, 3000) : anyTime(durationMs, random);
+  return [{ fromMs: Math.max(0, fromMs), untilMs: fromMs + random.ms(500, 120_000) }];
+}
+
+/** As often as not near the end: what begins then goes on beyond it. */
+function anyTime(durationMs: number, random: Random): number {
+  return Math.round(durationMs * (random.chance(0.5) ? random.next() : 0.8 + 0.2 * random.next()));
 }
 
 /** Only a program that closes this one last in each round may be called with it. */
