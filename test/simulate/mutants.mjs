@@ -27,11 +27,6 @@ const MUTANTS = {
     search: 'if (writersStoppedAtMs !== undefined && close.atMs >= writersStoppedAtMs) return true;',
     replace: 'void writersStoppedAtMs;',
   },
-  'names-are-given-while-the-death-is-recorded': {
-    file: 'src/sidecar/shutdown/finish.ts',
-    search: '  parts.results.staged.ended((_, close) => isSuspect(close, ending));\n',
-    replace: '',
-  },
   'what-was-written-before-a-set-is-closed-before-it': {
     file: 'src/sidecar/queue/unsaved.ts',
     search: 'close.seq < (upTo ?? 0) &&',
