@@ -9,6 +9,8 @@ export interface Listener {
   readonly got: readonly Record<string, unknown>[];
   /** Of the next answers; then 200. */
   answers: number[];
+  /** Where answers send on to. */
+  location: string | undefined;
   close(): Promise<void>;
 }
 
@@ -17,7 +19,9 @@ export async function openListener(): Promise<Listener> {
   const server = http.createServer((request, response) => {
     void json(request).then((body) => {
       got.push(body as Record<string, unknown>);
-      response.writeHead(listener.answers.shift() ?? 200, { connection: 'close' }).end();
+      const { answers, location } = listener;
+      const headers = { connection: 'close', ...(location === undefined ? {} : { location }) };
+      response.writeHead(answers.shift() ?? 200, headers).end();
     });
   });
   server.listen(0, '127.0.0.1');
@@ -26,6 +30,7 @@ export async function openListener(): Promise<Listener> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?token=secret`,
     got,
     answers: [],
+    location: undefined,
     close: async () => {
       server.close();
       server.closeAllConnections();

@@ -45,6 +45,18 @@ describe('a notification by POST', () => {
     expect(listener.got).toHaveLength(1);
   });
 
+  it('goes nowhere else when the answer says so', async () => {
+    const elsewhere = await openListener();
+    // The one that keeps method and body (RFC 9110, section 15.4.8).
+    listener.answers = [307, 307, 307];
+    listener.location = elsewhere.url;
+    const why = await post();
+    expect(elsewhere.got).toEqual([]);
+    expect(why).toBeDefined();
+    expect(why).not.toContain('secret');
+    await elsewhere.close();
+  });
+
   it('says why nobody answers, and never where it was sent: that may be a secret', async () => {
     const url = listener.url;
     await listener.close();

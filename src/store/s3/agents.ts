@@ -7,7 +7,8 @@ import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import tls from 'node:tls';
 import { SLOWEST_BYTES_PER_S } from '../contract/store.ts';
-import { authorityOf, hostOf, proxyFor, proxyHeaders, type Environment } from './proxy.ts';
+import { isUntrusted } from './certificates.ts';
+import { addressOf, authorityOf, isSecure, proxyFor, proxyHeaders, type Environment } from './proxy.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** How often we look within the limit. */
@@ -30,14 +31,37 @@ export class PlainAgent extends http.Agent {
   }
 }
 
+/** An agent for plain http through a proxy that speaks TLS: `host` and `port` of its requests are the proxy's. */
+export class SecureProxyAgent extends http.Agent {
+  readonly #ca: Buffer | undefined;
+  readonly #slowMs: number;
+
+  constructor({ ca, ...options }: http.AgentOptions & Certificates, slowMs: number) {
+    super(options);
+    this.#ca = ca;
+    this.#slowMs = slowMs;
+  }
+
+  override createConnection({ host, port }: http.ClientRequestArgs, callback?: Callback): Created {
+    const proxy = { host: host ?? 'localhost', port: Number(port ?? 443) };
+    secureTo(proxy, this.#ca).then(
+      (socket) => callback?.(null, endWhenSlow(socket, this.#slowMs)),
+      (error: Error) => fail(callback, error),
+    );
+    return undefined;
+  }
+}
+
 /** An agent for https that goes through a proxy where one is set for the host (RFC 9110, section 9.3.6). */
 export class TunnelAgent extends https.Agent {
   readonly #env: Environment;
+  readonly #ca: Buffer | undefined;
   readonly #slowMs: number;
 
-  constructor(options: https.AgentOptions, slowMs: number, env: Environment) {
+  constructor(options: https.AgentOptions & Certificates, slowMs: number, env: Environment) {
     super(options);
     this.#env = env;
+    this.#ca = options.ca;
     this.#slowMs = slowMs;
   }
 
@@ -46,16 +70,25 @@ export class TunnelAgent extends https.Agent {
     const port = Number(options.port ?? 443);
     const proxy = proxyFor({ protocol: 'https:', host, port }, this.#env);
     if (proxy === undefined) return limited(super.createConnection(options, callback), this.#slowMs);
-    connectThrough(proxy, authorityOf({ host, port })).then(
+    connectThrough(proxy, authorityOf({ host, port }), this.#ca).then(
       (socket) => {
         const secure = tls.connect({ ...(options as tls.ConnectionOptions), socket });
         callback?.(null, endWhenSlow(secure, this.#slowMs));
       },
-      // Node looks at the stream only when there is no error.
-      (error: Error) => (callback as ((error: Error) => void) | undefined)?.(error),
+      (error: Error) => fail(callback, error),
     );
     return undefined;
   }
+}
+
+/** What takes the place of the built-in authorities, for servers and proxies alike. */
+interface Certificates {
+  readonly ca: Buffer | undefined;
+}
+
+/** Node looks at the stream only when there is no error. */
+function fail(callback: Callback | undefined, error: Error): void {
+  (callback as ((error: Error) => void) | undefined)?.(error);
 }
 
 /** Ends a socket that does not connect; the request that waits for it hears ETIMEDOUT. */
@@ -70,29 +103,65 @@ function limited(stream: Created, slowMs: number): Created {
   return stream;
 }
 
-async function connectThrough(proxy: URL, target: string): Promise<net.Socket> {
-  const isTls = proxy.protocol === 'https:';
-  const request = (isTls ? https : http).request({
-    host: hostOf(proxy),
-    port: proxy.port || (isTls ? 443 : 80),
+/** `proxy`, a URL, tells whose certificate is not trusted. */
+function proxyFailure({ host, port }: Address, why: string, cause?: Error): Error {
+  const code = isUntrusted(cause) ? cause.code : 'EPROXY';
+  const proxy = authorityOf({ host, port });
+  return Object.assign(new Error(`proxy ${proxy}: ${why}`, { cause }), { code, proxy });
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** TLS to a proxy. Its certificate must name the proxy: Node's agents would take the name out of the header Host. */
+function secureTo({ host, port }: Address, ca: Buffer | undefined): Promise<tls.TLSSocket> {
+  const name = net.isIP(host) === 0 ? { servername: host } : {};
+  const socket = tls.connect({ host, port, ca, ...name });
+  return new Promise((resolve, reject) => {
+    const giveUp = (why: string, cause?: Error): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      reject(proxyFailure({ host, port }, why, cause));
+    };
+    const late = `no TLS connection in ${CONNECT_TIMEOUT_MS / 1000} s`;
+    const timer = setTimeout(() => giveUp(late), CONNECT_TIMEOUT_MS);
+    const hear = (error: Error): void => giveUp(error.message, error);
+    const end = (): void => giveUp('closed the connection');
+    socket.once('error', hear).once('close', end);
+    socket.once('secureConnect', () => {
+      clearTimeout(timer);
+      socket.off('error', hear).off('close', end);
+      resolve(socket);
+    });
+  });
+}
+
+/** The password of a proxy goes only where its URL says: with `https://` to nobody who has not proven to be the proxy. */
+async function connectThrough(proxy: URL, target: string, ca: Buffer | undefined): Promise<net.Socket> {
+  const address = addressOf(proxy);
+  const secure = isSecure(proxy) ? await secureTo(address, ca) : undefined;
+  const request = http.request({
+    ...address,
     method: 'CONNECT',
     path: target,
     headers: { host: target, ...proxyHeaders(proxy) },
-    agent: false,
     timeout: CONNECT_TIMEOUT_MS,
+    ...(secure === undefined ? { agent: false } : { createConnection: () => secure }),
   });
   return new Promise((resolve, reject) => {
-    const fail = (why: string): void => {
+    const giveUp = (why: string): void => {
       request.destroy();
-      reject(Object.assign(new Error(`proxy ${proxy.host}: ${why}`), { code: 'EPROXY' }));
+      reject(proxyFailure(address, why));
     };
     request.once('connect', (response, socket) => {
       socket.setTimeout(0);
       if (response.statusCode === 200) resolve(socket);
-      else fail(`http ${response.statusCode}`);
+      else giveUp(`http ${response.statusCode}`);
     });
-    request.once('timeout', () => fail(`no answer in ${CONNECT_TIMEOUT_MS / 1000} s`));
-    request.once('error', (error) => fail(error.message));
+    request.once('timeout', () => giveUp(`no answer in ${CONNECT_TIMEOUT_MS / 1000} s`));
+    request.once('error', (error) => giveUp(error.message));
     request.end();
   });
 }

@@ -2,6 +2,7 @@
 // answers that carry no message (Ceph RGW) or no XML (load balancers), and never repeat a secret.
 import type { StoreErrorKind } from '../contract/store.ts';
 import { Refusal } from './answer.ts';
+import { isUntrusted } from './certificates.ts';
 import { Unanswered } from './transport.ts';
 
 /** A failed request, told in our words. */
@@ -95,14 +96,11 @@ const NO_CREDENTIALS: Meaning = {
   why: 'no credentials found',
   hint: 'set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
 };
-const UNTRUSTED: Meaning = {
+const UNTRUSTED = {
   kind: 'refused',
-  why: 'the certificate of the server is not trusted',
   hint: 'set AWS_CA_BUNDLE to the file of its certificate authority',
-};
+} as const;
 
-/** Node's codes for a certificate that fails its check (tls documentation, X509 certificate error codes). */
-const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY|DECRYPT)|^ERR_TLS/;
 /** The request cannot have reached the server. */
 const UNSENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPROXY)$/;
 /** What a socket says that the other side had closed. */
@@ -171,7 +169,12 @@ function meaningOfStatus(status: number): Meaning {
 
 function meaningOfNetwork(error: unknown, name: string, code: string, endpoint: string): Meaning {
   if (/Credentials|TokenProviderError/.test(name)) return NO_CREDENTIALS;
-  if (CERTIFICATE.test(code)) return { ...UNTRUSTED, why: `${UNTRUSTED.why} (${endpoint})` };
+  if (isUntrusted(error)) {
+    const proxy = field(error, 'proxy');
+    const whose =
+      proxy === undefined ? `the server is not trusted (${endpoint})` : `the proxy ${proxy} is not trusted`;
+    return { ...UNTRUSTED, why: `the certificate of ${whose}` };
+  }
   const isUnanswered = error instanceof Unanswered && (CLOSED.test(code) || code === 'ETIMEDOUT');
   // The SDK's sources of credentials have limits of their own.
   if (isUnanswered || name === 'TimeoutError')

@@ -5,35 +5,86 @@ import { StoreError } from '../contract/store.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Where a request goes. `host` is without the brackets of an IPv6 address. */
+interface Target {
+  readonly protocol: string;
+  readonly host: string;
+  readonly port: number;
+}
+
 /**
- * The proxy for a host, or undefined to go straight. Lower-case names win, as in curl. NO_PROXY lists hosts,
- * `.domains` (a bare domain covers its subdomains too), `host:port` or `*`, separated by commas.
+ * The proxy for a host, or undefined to go straight. Lower-case names win, as in curl. A proxy is spoken to over TCP
+ * (`http://`) or TLS (`https://`); any other kind is refused, so that no password is sent in a way that nobody asked for.
  */
-export function proxyFor(
-  target: { protocol: string; host: string; port: number },
-  env: Environment,
-): URL | undefined {
+export function proxyFor(target: Target, env: Environment): URL | undefined {
   const name = target.protocol === 'https:' ? 'https_proxy' : 'http_proxy';
   const address = env[name] ?? env[name.toUpperCase()];
-  if (address === undefined || address === '') return undefined;
-  const exempt = (env['no_proxy'] ?? env['NO_PROXY'] ?? '').split(/[\s,]+/).filter((entry) => entry !== '');
-  if (exempt.some((entry) => covers(entry.toLowerCase(), target))) return undefined;
-  const url = address.includes('://') ? address : `http://${address}`;
-  if (URL.canParse(url)) return new URL(url);
-  throw new StoreError('refused', `${name.toUpperCase()} is no address of a proxy`, {
-    hint: 'write http://host:port',
+  if (address === undefined || address === '' || isExempt(target, env)) return undefined;
+  const text = address.includes('://') ? address : `http://${address}`;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
+  const what =
+    url === undefined
+      ? 'is no address of a proxy'
+      : `names a proxy of a kind that is not known (${url.protocol}//)`;
+  throw new StoreError('refused', `${name.toUpperCase()} ${what}`, {
+    hint: 'write http://host:port, or https://host:port for a proxy that speaks TLS',
   });
 }
 
-function covers(entry: string, target: { readonly host: string; readonly port: number }): boolean {
+/**
+ * NO_PROXY lists, separated by commas: hosts, `.domains` or `*.domains` (a bare domain covers its subdomains, too),
+ * addresses, networks (`10.0.0.0/8`, `fd00::/8`), any of them but a network with `:port`, and `*`. A network covers a host
+ * that is written as an address: names are not looked up, as in curl, Go and Python.
+ */
+function isExempt(target: Target, env: Environment): boolean {
+  const entries = (env['no_proxy'] ?? env['NO_PROXY'] ?? '').toLowerCase().split(/[\s,]+/);
+  return entries.some((entry) => entry !== '' && covers(entry, target));
+}
+
+function covers(entry: string, target: Target): boolean {
   if (entry === '*') return true;
   // An IPv6 address stands alone, or in brackets with a port.
-  const [, address, domain = address ?? entry, port] = net.isIPv6(entry)
-    ? [entry, entry]
-    : (/^(?:\[(.*)\]|\*?\.?(.*?))(?::(\d+))?$/.exec(entry) ?? []);
+  const [, address, domain = address ?? entry, port] =
+    net.isIPv6(entry) || entry.includes('/')
+      ? [entry, entry]
+      : (/^(?:\[(.*)\]|\*?\.?(.*?))(?::(\d+))?$/.exec(entry) ?? []);
   if (port !== undefined && Number(port) !== target.port) return false;
   const host = target.host.toLowerCase();
-  return host === domain || host.endsWith(`.${domain}`);
+  if (net.isIP(host) !== 0) return isWithin(host, domain);
+  const name = withoutRoot(domain);
+  return name !== '' && `.${withoutRoot(host)}`.endsWith(`.${name}`);
+}
+
+/** `network` is an address or, in CIDR notation (RFC 4632, section 3.1), the addresses with the same first bits. */
+function isWithin(host: string, network: string): boolean {
+  const [address = '', bits, ...more] = network.split('/');
+  const kind = kindOf(address);
+  const most = kind === 'ipv6' ? 128 : 32;
+  if (kind === undefined || more.length > 0 || (bits !== undefined && !/^\d{1,3}$/.test(bits))) return false;
+  if (Number(bits ?? most) > most) return false;
+  const list = new net.BlockList();
+  list.addSubnet(address, Number(bits ?? most), kind);
+  return list.check(host, kindOf(host));
+}
+
+function kindOf(address: string): net.IPVersion | undefined {
+  const version = net.isIP(address);
+  return version === 0 ? undefined : version === 6 ? 'ipv6' : 'ipv4';
+}
+
+/** `example.org.` is the same name (RFC 1034, section 3.1). */
+function withoutRoot(name: string): string {
+  return name.replace(/\.$/, '');
+}
+
+/** Whether a proxy is spoken to over TLS. */
+export function isSecure(proxy: URL): boolean {
+  return proxy.protocol === 'https:';
+}
+
+export function addressOf(proxy: URL): { readonly host: string; readonly port: number } {
+  return { host: hostOf(proxy), port: Number(proxy.port || (isSecure(proxy) ? 443 : 80)) };
 }
 
 /** `Proxy-Authorization` for a proxy URL that carries a user and password. */

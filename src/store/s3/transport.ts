@@ -1,11 +1,10 @@
 // One request over one of few kept-alive sockets, and the head of its answer: watched for stalls, through the proxy
 // where one is set. Closing it destroys the sockets, so that nothing keeps the process alive. It never tries again.
-import { readFileSync } from 'node:fs';
 import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { StoreError } from '../contract/store.ts';
-import { PlainAgent, TunnelAgent } from './agents.ts';
-import { authorityOf, type Environment, hostOf, proxyFor, proxyHeaders } from './proxy.ts';
+import { PlainAgent, SecureProxyAgent, TunnelAgent } from './agents.ts';
+import { certificates } from './certificates.ts';
+import { addressOf, authorityOf, type Environment, isSecure, proxyFor, proxyHeaders } from './proxy.ts';
 
 /** One for each push (sidecar/queue/files), and some for records and deletions. */
 const MOST_SOCKETS = 40;
@@ -56,13 +55,16 @@ export interface Answer {
 /** Why no answer came; `code` is the system's. */
 export class Unanswered extends Error {
   readonly code: string | undefined;
+  /** `host:port` of the proxy that failed. */
+  readonly proxy: string | undefined;
   /** The socket had been idle before, and the server may have closed it meanwhile: then nobody has read the request. */
   readonly wasIdle: boolean;
 
-  constructor(cause: NodeJS.ErrnoException, wasIdle: boolean) {
+  constructor(cause: NodeJS.ErrnoException & { readonly proxy?: string }, wasIdle: boolean) {
     super(cause.message, { cause });
     this.name = 'Unanswered';
     this.code = cause.code;
+    this.proxy = cause.proxy;
     this.wasIdle = wasIdle;
   }
 }
@@ -83,7 +85,10 @@ export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: Transpor
   const plain = new PlainAgent(sockets, stallMs);
   // Each look into process.env asks the C library anew, and a request takes two.
   const env = { ...process.env };
-  const secure = new TunnelAgent({ ...sockets, ca: certificates() }, stallMs, env);
+  const ca = certificates();
+  const secure = new TunnelAgent({ ...sockets, ca }, stallMs, env);
+  const secureProxy = new SecureProxyAgent({ ...sockets, ca }, stallMs);
+  const agents = [plain, secure, secureProxy];
   const underWay = new Set<GiveUp>();
   let isClosed = false;
   return {
@@ -93,8 +98,9 @@ export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: Transpor
       if (isClosed) throw new Error(CLOSED);
       const { isTls } = outgoing.server;
       const { server, method, path, headers, body } = isTls ? outgoing : throughProxy(outgoing, env);
+      const straight = server.isTls ? secureProxy : plain;
       const sender = (isTls ? https : http).request({
-        agent: isTls ? secure : plain,
+        agent: isTls ? secure : straight,
         host: server.host,
         port: server.port,
         method,
@@ -108,15 +114,14 @@ export function openTransport({ stallMs = STALL_MS, idleMs = IDLE_MS }: Transpor
     },
     /** What has been idle as long as a socket that turned out to be dead is dead, too. */
     closeIdle: () => {
-      for (const agent of [plain, secure])
+      for (const agent of agents)
         for (const idle of Object.values(agent.freeSockets))
           for (const socket of idle ?? []) socket.destroy();
     },
     close: () => {
       isClosed = true;
       for (const giveUp of underWay) giveUp(new Error(CLOSED));
-      plain.destroy();
-      secure.destroy();
+      for (const agent of agents) agent.destroy();
     },
   };
 }
@@ -170,21 +175,8 @@ function throughProxy(outgoing: Outgoing, env: Environment): Outgoing {
   if (proxy === undefined) return outgoing;
   return {
     ...outgoing,
-    server: { isTls: false, host: hostOf(proxy), port: Number(proxy.port || 80) },
+    server: { isTls: isSecure(proxy), ...addressOf(proxy) },
     path: `http://${authorityOf(outgoing.server)}${outgoing.path}`,
     headers: { ...outgoing.headers, ...proxyHeaders(proxy) },
   };
-}
-
-/** AWS_CA_BUNDLE takes the place of the built-in authorities, as in the AWS CLI. */
-function certificates(): Buffer | undefined {
-  const path = process.env['AWS_CA_BUNDLE'];
-  if (path === undefined || path === '') return undefined;
-  try {
-    return readFileSync(path);
-  } catch (cause) {
-    throw new StoreError('refused', `cannot read the certificates that AWS_CA_BUNDLE names (${path})`, {
-      cause,
-    });
-  }
 }

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import os from 'node:os';
 import { join } from 'node:path';
@@ -20,15 +21,18 @@ interface Proxy {
   stop(): void;
 }
 
-/** A proxy that tunnels and forwards; with `status`, one that refuses. */
-async function startProxy(status = 200): Promise<Proxy> {
+/** A proxy that tunnels and forwards; with `status`, one that refuses; with `tls`, one that is reached by TLS. */
+async function startProxy(
+  status = 200,
+  tls?: { readonly key: string; readonly cert: string },
+): Promise<Proxy> {
   const seen: string[] = [];
   const headers: http.IncomingHttpHeaders[] = [];
   const note = (request: http.IncomingMessage): void => {
     seen.push(`${request.method} ${request.url}`);
     headers.push(request.headers);
   };
-  const server = http.createServer((request, response) => {
+  const forward = (request: http.IncomingMessage, response: http.ServerResponse): void => {
     note(request);
     const target = http.request(
       request.url ?? '',
@@ -40,7 +44,8 @@ async function startProxy(status = 200): Promise<Proxy> {
     );
     target.on('error', () => response.destroy());
     request.pipe(target);
-  });
+  };
+  const server = tls === undefined ? http.createServer(forward) : https.createServer(tls, forward);
   const sockets = new Set<net.Socket>();
   server.on('connection', (socket) => sockets.add(socket));
   server.on('connect', (request, socket) => {
@@ -59,7 +64,8 @@ async function startProxy(status = 200): Promise<Proxy> {
     server.close();
     for (const socket of sockets) socket.destroy();
   };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen, headers, stop };
+  const scheme = tls === undefined ? 'http' : 'https';
+  return { url: `${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}`, seen, headers, stop };
 }
 
 describe('proxyFor', () => {
@@ -91,9 +97,62 @@ describe('proxyFor', () => {
     expect(proxyFor(target, { HTTP_PROXY: 'p', NO_PROXY: exempt })?.href).toBe(expected);
   });
 
+  // Domains and IPv4 networks as curl 7.88 and Python's requests 2.34 were seen to read them; ports as botocore, and IPv6
+  // networks as the documentation of Go's httpproxy has it. `*.domain` is for those who write it so.
+  it.each([
+    ['10.1.2.3', '10.0.0.0/8', true],
+    ['10.1.2.3', '10.9.9.9/8', true],
+    ['11.1.2.3', '10.0.0.0/8', false],
+    ['10.1.2.3', '10.1.2.3/32', true],
+    ['10.1.2.4', '10.1.2.3/32', false],
+    ['10.1.2.3', '0.0.0.0/0', true],
+    ['192.168.3.1', '192.168.0.0/22', true],
+    ['192.168.4.1', '192.168.0.0/22', false],
+    ['10.1.2.3', 'x.org, 10.0.0.0/8,', true],
+    ['10.1.2.3', '10.0.0.0/33', false],
+    ['10.1.2.3', '10.0.0.0/', false],
+    ['10.1.2.3', '10.0.0.0/8/8', false],
+    ['10.1.2.3', '10/8', false],
+    ['10.1.2.3', '.2.3', false],
+    ['10.1.2.3', '10.1.2.3:9000', true],
+    ['10.1.2.3', '10.1.2.3:80', false],
+    ['fd12::1', 'fd00::/8', true],
+    ['fe80::1', 'fd00::/8', false],
+    ['::1', '::/0', true],
+    ['fd12::1', '10.0.0.0/8', false],
+    ['10.1.2.3', 'fd00::/8', false],
+    ['fd12::1', 'FD12:0:0:0:0:0:0:1', true],
+    ['fd12::1', '[fd12:0::1]:9000', true],
+    ['host.example.org', '10.0.0.0/8', false],
+    ['host.example.org', '0.0.0.0/0', false],
+    ['host.example.org', '.example.org', true],
+    ['host.example.org', '*.example.org', true],
+    ['host.example.org', 'example.org', true],
+    ['host.example.org.', 'example.org', true],
+    ['host.example.org', 'example.org.', true],
+    ['example.org', 'example.org', true],
+    ['notexample.org', 'example.org', false],
+    ['notexample.org', '.example.org', false],
+    ['example.org.evil.net', 'example.org', false],
+    ['host.example.org', 'host.example.org:9000', true],
+    ['host.example.org', 'host.example.org:443', false],
+    ['host.example.org', '.', false],
+    ['host.example.org', '*', true],
+    ['localhost', '', false],
+  ])('goes to %s past the proxy with NO_PROXY=%s: %s', (host, exempt, isStraight) => {
+    const target = { protocol: 'http:', host, port: 9000 };
+    expect(proxyFor(target, { HTTP_PROXY: 'p', NO_PROXY: exempt }) === undefined).toBe(isStraight);
+  });
+
   it('refuses what is no address, without repeating it', () => {
     expect(() => proxyFor(s3, { HTTPS_PROXY: 'http://user:secret@:bad:' })).toThrow(
       /^HTTPS_PROXY is no address/,
+    );
+  });
+
+  it('refuses a kind of proxy that would get its password in another way', () => {
+    expect(() => proxyFor(s3, { HTTPS_PROXY: 'socks5://user:secret@host:1080' })).toThrow(
+      /^HTTPS_PROXY names a proxy of a kind that is not known \(socks5:\/\/\)$/,
     );
   });
 });
@@ -176,6 +235,71 @@ describe('the S3 store goes', () => {
     expect(proxy.seen).toEqual([`CONNECT ${tls.url.replace('https://', '')}`]);
   });
 
+  describe('through a proxy that is reached by TLS', () => {
+    const withPassword = (url: string): string => url.replace('//', '//user:pass@');
+    const PASSWORD = `Basic ${Buffer.from('user:pass').toString('base64')}`;
+    let secure: Proxy;
+    const own = (): { key: string; cert: string } => ({
+      key: fs.readFileSync(`${dir}/key.pem`, 'utf8'),
+      cert: fs.readFileSync(`${dir}/cert.pem`, 'utf8'),
+    });
+    beforeEach(async () => {
+      secure = await startProxy(200, own());
+    });
+    afterEach(() => secure.stop());
+
+    it.each(['http', 'https'] as const)('to a server with %s', async (scheme) => {
+      const target = scheme === 'http' ? server : tls;
+      const variable = `${scheme.toUpperCase()}_PROXY`;
+      const env = { [variable]: withPassword(secure.url), AWS_CA_BUNDLE: `${dir}/cert.pem` };
+      expect(await roundTrip({ ...target.env, ...env })).toBe('bytes');
+      expect(secure.seen[0]).toBe(
+        scheme === 'http'
+          ? `PUT ${server.url}/lab/run7/r%20dat`
+          : `CONNECT ${tls.url.replace('https://', '')}`,
+      );
+      expect(secure.headers[0]?.['proxy-authorization']).toBe(PASSWORD);
+    });
+
+    it.each(['http', 'https'] as const)('tells nothing to one that is not trusted (%s)', async (scheme) => {
+      const variable = `${scheme.toUpperCase()}_PROXY`;
+      const env = { [variable]: withPassword(secure.url) };
+      const outcome = roundTrip({ ...(scheme === 'http' ? server : tls).env, ...env });
+      await expect(outcome).rejects.toMatchObject({
+        kind: 'refused',
+        message: expect.stringContaining(
+          `the certificate of the proxy ${secure.url.slice(8)} is not trusted`,
+        ),
+        hint: expect.stringContaining('AWS_CA_BUNDLE'),
+      });
+      expect(secure.seen).toEqual([]);
+    });
+
+    it.each(['http', 'https'] as const)('nor in clear to one without TLS (%s)', async (scheme) => {
+      const got: Buffer[] = [];
+      const listener = net.createServer((socket) => {
+        socket.on('error', () => undefined);
+        socket.once('data', (bytes) => {
+          got.push(bytes);
+          socket.end('HTTP/1.1 502 No\r\ncontent-length: 0\r\n\r\n');
+        });
+      });
+      listener.listen(0, '127.0.0.1');
+      await once(listener, 'listening');
+      const url = `https://user:pass@127.0.0.1:${(listener.address() as AddressInfo).port}`;
+      const target = `${scheme}://store.example:9000`;
+      const env = { ...server.env, AWS_ENDPOINT_URL_S3: target, [`${scheme.toUpperCase()}_PROXY`]: url };
+      await expect(roundTrip(env)).rejects.toMatchObject({
+        kind: 'transient',
+        message: expect.stringContaining('EPROXY'),
+      });
+      listener.close();
+      // A handshake of TLS (RFC 8446, section 5.1).
+      expect(got.length).toBeGreaterThan(0);
+      for (const bytes of got) expect(bytes[0]).toBe(22);
+    });
+  });
+
   it('straight where NO_PROXY says so', async () => {
     expect(await roundTrip({ ...server.env, HTTP_PROXY: proxy.url, NO_PROXY: 'localhost,127.0.0.1' })).toBe(
       'bytes',
@@ -194,6 +318,23 @@ describe('the S3 store goes', () => {
     });
     await expect(outcome).rejects.toMatchObject({ hint: expect.stringContaining('HTTPS_PROXY') });
     closed.stop();
+  });
+
+  it.each([301, 302, 303, 307, 308])('nowhere else when the server says so (%i)', async (status) => {
+    const plain = await startProxy();
+    const elsewhere = [`${plain.url}/lab/run7/r%20dat`, `//${plain.url.slice(7)}/lab/run7/r%20dat`];
+    for (const [from, location] of [
+      [server, elsewhere[0]],
+      [server, elsewhere[1]],
+      [tls, elsewhere[0]],
+    ] as const) {
+      from.fault = () => ({ kind: 'answer', status, headers: { location: location ?? '' } });
+      const env = { ...from.env, AWS_CA_BUNDLE: `${dir}/cert.pem` };
+      await expect(roundTrip(env)).rejects.toMatchObject({ name: 'StoreError', kind: 'refused' });
+      expect(from.served).not.toEqual([]);
+    }
+    expect(plain.seen).toEqual([]);
+    plain.stop();
   });
 
   it('only to servers whose certificate it can check', async () => {
