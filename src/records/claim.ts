@@ -4,6 +4,7 @@
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { type KeyScope, recordKey } from '../model/format/keys.ts';
+import { foreignKeyIn } from '../model/format/own-keys.ts';
 import { type CaptureRecord, parseRecord, RECORD_LIMIT_BYTES } from '../model/format/records.ts';
 import { formatBytes } from '../model/units.ts';
 import { reached } from '../native/failpoint.ts';
@@ -231,7 +232,7 @@ export async function readClaim(
   attempt: number,
   signal?: AbortSignal,
 ): Promise<ClaimFound> {
-  const record = await readRecord(store, recordKey(scope, attempt, 0, 'started'), signal);
+  const record = await readRecord(store, scope, recordKey(scope, attempt, 0, 'started'), signal);
   if (record === undefined) return 'gone';
   return 'invalid' in record ? 'damaged' : record;
 }
@@ -241,19 +242,30 @@ export function isClaim(found: ClaimFound): found is CaptureRecord {
 }
 
 /**
- * The record that `key` stands for, or why there is none: another record may stand there, or nothing of ours.
- * Undefined when nothing stands there at all.
+ * The record that `key` stands for, or why there is none: another record may stand there, nothing of ours, or one that
+ * names what is not its index's. Undefined when nothing stands there at all.
  */
 export async function readRecord(
   store: Store,
+  scope: KeyScope,
   key: string,
   signal?: AbortSignal,
 ): Promise<CaptureRecord | { readonly invalid: string } | undefined> {
   const text = await readText(store, key, signal);
   if (text === undefined) return undefined;
   const record = text === null ? UNREADABLE : parseRecord(text);
-  if ('invalid' in record || keyOf(record) === key) return record;
-  return { invalid: `it is the record ${keyOf(record)}` };
+  if ('invalid' in record) return record;
+  const { task, index } = record;
+  // What stands below a folder of this index has a key that begins like its records.
+  if (keyOf(record) !== key || task !== scope.taskName || index !== scope.index)
+    return { invalid: `it is the record ${keyOf(record)}` };
+  const foreign = foreignKeyIn(record, scope);
+  return foreign === undefined ? record : { invalid: notOwn(foreign, scope) };
+}
+
+/** Why a record, or a list, is not believed. */
+export function notOwn(key: string, { taskName, index }: KeyScope): string {
+  return `it names ${key}, which no attempt of task ${taskName}, index ${index} can have stored`;
 }
 
 function keyOf({ task, index, attempt, seq, kind, end }: CaptureRecord): string {

@@ -2,7 +2,8 @@
 // record cannot be read, the user is told, and the one before it is used.
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { WholeRecord } from '../model/checkpoint/history.ts';
-import { parseRecordKey } from '../model/format/keys.ts';
+import { type KeyScope, parseRecordKey } from '../model/format/keys.ts';
+import { foreignResult } from '../model/format/own-keys.ts';
 import {
   type CaptureRecord,
   type Generation,
@@ -12,7 +13,7 @@ import {
 import { Paths, rowList } from '../model/packed/packed-map.ts';
 import { storedFileRow } from '../model/packed/stored-file-row.ts';
 import type { Store } from '../store/contract/store.ts';
-import { readRecord, readText, UNREADABLE } from './claim.ts';
+import { notOwn, readRecord, readText, UNREADABLE } from './claim.ts';
 import type { RecordListing } from './list.ts';
 
 export interface ReadRecords {
@@ -50,8 +51,8 @@ export async function readNewest(
     if (at === undefined || at.kind === 'list' || at.attempt >= before) continue;
     byAttempt.set(at.attempt, [key, ...(byAttempt.get(at.attempt) ?? [])]);
   }
-  const reading: Reading = { store, limit: pLimit(READ_AT_ONCE), signal };
-  const segments = segmentsOf(reading, listing, paths);
+  const reading: Reading = { store, scope: listing.scope, limit: pLimit(READ_AT_ONCE), signal };
+  const segments = segmentsOf(reading, paths);
   const found = await Promise.all(
     [...byAttempt]
       .toSorted(([a], [b]) => a - b)
@@ -85,13 +86,16 @@ export async function readDropped(
     const at = parseRecordKey(key);
     return at !== undefined && at.kind !== 'list' && at.seq > 0 && at.attempt < before;
   });
-  const records = await pLimit(READ_AT_ONCE).map(keys, (key) => readRecord(store, key, signal));
+  const records = await pLimit(READ_AT_ONCE).map(keys, (key) =>
+    readRecord(store, listing.scope, key, signal),
+  );
   return records.flatMap((record) => (record === undefined || 'invalid' in record ? [] : record.generations));
 }
 
 /** What all reading of one listing shares. */
 interface Reading {
   readonly store: Store;
+  readonly scope: KeyScope;
   readonly limit: LimitFunction;
   readonly signal: AbortSignal | undefined;
 }
@@ -121,12 +125,12 @@ async function newestReadable(
 }
 
 async function firstWhole(
-  { store, limit, signal }: Reading,
+  { store, scope, limit, signal }: Reading,
   newestFirst: readonly string[],
   bad: string[],
 ): Promise<CaptureRecord | undefined> {
   for (const key of newestFirst) {
-    const record = (await limit(() => readRecord(store, key, signal))) ?? UNREADABLE;
+    const record = (await limit(() => readRecord(store, scope, key, signal))) ?? UNREADABLE;
     if (!('invalid' in record)) return record;
     bad.push(`record ${key} cannot be used (${record.invalid})`);
   }
@@ -141,13 +145,19 @@ interface Segments {
 }
 
 /** An attempt goes on with the segments of the one before: each is read once for all, and kept packed. */
-function segmentsOf({ store, limit, signal }: Reading, { scope }: RecordListing, paths: Paths): Segments {
+function segmentsOf({ store, scope, limit, signal }: Reading, paths: Paths): Segments {
   const known = new Map<string, Promise<Iterable<StoredFile>>>();
   const problems: string[] = [];
   const codec = storedFileRow(scope.index);
+  const ownSegment = (key: string, text: string): ReturnType<typeof parseSegment> => {
+    const files = parseSegment(text);
+    if ('invalid' in files) return files;
+    const foreign = foreignResult(files, { scope, attempt: parseRecordKey(key)?.attempt ?? 0 });
+    return foreign === undefined ? files : { invalid: notOwn(foreign, scope) };
+  };
   const read = async (key: string): Promise<Iterable<StoredFile>> => {
     const text = await readText(store, key, signal);
-    const segment = text === undefined || text === null ? UNREADABLE : parseSegment(text);
+    const segment = text === undefined || text === null ? UNREADABLE : ownSegment(key, text);
     if (!('invalid' in segment)) return rowList(segment, codec, paths);
     problems.push(
       `list ${key} cannot be used (${segment.invalid}): its results are pushed again when they come`,

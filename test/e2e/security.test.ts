@@ -47,6 +47,16 @@ function forge(change: (record: CaptureRecord) => object): void {
   }
 }
 
+/** Files of other indices and of people, as keys, each with the text that it keeps. */
+const OTHERS: Readonly<Record<string, string>> = {
+  'inputs.tar': 'inputs of everybody',
+  'precious.dat.9': 'a result of index 9',
+  'precious.dat.9.partial-1': 'a staged result of index 9',
+  'k.chk.sh.9.1-1': 'a checkpoint of index 9',
+  'k.chk.other.0.1-1': 'a checkpoint of another task',
+  'k.chk.sh.0.7-1': 'a checkpoint of a later attempt',
+};
+
 /** The members of every generation become these. */
 function forgeMember(change: (member: StoredFile) => object): void {
   const forged = (generation: Generation): object => ({
@@ -68,17 +78,26 @@ describe('a forged record', () => {
       const run = next();
       expect(await run.status, run.stderr()).toBe(69);
       expect(run.stdout()).toBe('');
-      expect(run.stderr()).toMatch(/its name (leads out of the work directory|lies in \.capture)/);
+      expect(run.stderr()).toMatch(/cannot be used \(it names k\.chk\.sh\.0\.1-1, which no attempt/);
       expect(fs.readdirSync(place.work)).toEqual(['.capture']);
       expect(fs.readdirSync(place.dir).toSorted()).toEqual(['store', 'work-1', 'work-2']);
     },
   );
 
+  it('that names a file of its own in .capture places nothing, and the run ends with 69', async () => {
+    await storeCheckpoint();
+    forgeMember((member) => ({ ...member, path: '.capture/lock', key: '.capture/lock.sh.0.1-1' }));
+    const run = next();
+    expect(await run.status, run.stderr()).toBe(69);
+    expect(run.stderr()).toContain('its name lies in .capture');
+    expect(fs.readdirSync(place.work)).toEqual(['.capture']);
+  });
+
   it('that names a member behind a link places nothing', async () => {
     await storeCheckpoint();
     const outside = fs.mkdirSync(path.join(place.dir, 'outside'), { recursive: true }) ?? '';
     fs.symlinkSync(outside, place.at('sub'));
-    forgeMember((member) => ({ ...member, path: 'sub/k.chk' }));
+    forgeMember((member) => ({ ...member, path: 'sub/k.chk', key: 'sub/k.chk.sh.0.1-1' }));
     const run = next();
     expect(await run.status, run.stderr()).toBe(69);
     expect(run.stderr()).toContain('sub is a link');
@@ -130,12 +149,80 @@ describe('a forged record', () => {
   it('whose object unfolds to more than was recorded is corrupt, and fills no disk', async () => {
     await storeCheckpoint();
     const bomb = compress(Buffer.alloc(256 * 2 ** 20));
-    fs.writeFileSync(path.join(place.store, 'k.chk.sh.0.1-1'), bomb);
-    forgeMember((member) => ({ ...member, compressed: true, size: 5000 }));
+    fs.writeFileSync(path.join(place.store, 'k.chk.sh.0.1-1.zst'), bomb);
+    forgeMember((member) => ({ ...member, key: 'k.chk.sh.0.1-1.zst', compressed: true, size: 5000 }));
     const run = next();
     expect(await run.status, run.stderr()).toBe(69);
     expect(run.stderr()).toMatch(/k\.chk is corrupt: it is longer than the 5000 bytes of its record/);
     expect(fs.readdirSync(place.at('.capture/restore'))).toEqual([]);
+  });
+});
+
+describe('what belongs to others, named in a forged record of index 0, stays as it is', () => {
+  /** Each is said to be a file of an old set, a staged result and a result, in a record that is the newest. */
+  async function forgeOthers(): Promise<void> {
+    const script = 'for i in 1 2 3; do echo $i > k.chk; echo $i > r.dat; done; exit 75';
+    const run = place.run([...OPTIONS, '-r', 'r.dat'], ['sh', '-c', script]);
+    expect(await run.status, run.stderr()).toBe(75);
+    place.freshWork();
+    for (const [key, text] of Object.entries(OTHERS)) fs.writeFileSync(path.join(place.store, key), text);
+    const last = recordFiles().at(-1) ?? '';
+    const { sum: _, ...record } = JSON.parse(fs.readFileSync(last, 'utf8')) as CaptureRecord & {
+      sum: string;
+    };
+    const [newest] = record.generations;
+    const [member] = newest?.members ?? [];
+    const named = Object.entries(OTHERS).map(([key, text]) => ({
+      ...member,
+      path: key.replace(/\.(sh|other)\..*|\.9.*/, ''),
+      key,
+      size: text.length,
+      storedSize: text.length,
+      md5: md5(text),
+    }));
+    const sets = named.map((file, n) => ({ ...newest, attempt: 1, generation: 100 + n, members: [file] }));
+    const forged = {
+      ...record,
+      kind: 'done',
+      seq: record.seq + 1,
+      generations: [...sets, ...record.generations],
+      partials: named,
+      results: [...record.results, ...named],
+    };
+    const name = `0001-${String(forged.seq).padStart(6, '0')}.done.json`;
+    fs.writeFileSync(path.join(path.dirname(last), name), textWithSum(forged));
+  }
+
+  function expectOthers(): void {
+    for (const [key, text] of Object.entries(OTHERS)) expect(place.text(key), key).toBe(text);
+  }
+
+  it('by a run of that index, which resumes from what the record before it says', async () => {
+    await forgeOthers();
+    const script = 'cat k.chk; for i in 4 5 6; do echo $i > k.chk; done; echo r > r.dat';
+    const run = place.run(['-k', 'k.chk', '-r', 'r.dat'], ['sh', '-c', script]);
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stdout()).toBe('3\n');
+    expect(run.stderr()).toMatch(
+      /record \.capture\/sh\/0\/0001-\d+\.done\.json cannot be used \(it names .*, which no attempt of task sh, index 0 can have stored\)/,
+    );
+    expectOthers();
+  });
+
+  it.each<[string, (store: string) => readonly string[]]>([
+    ['prune', (store) => [store, '--checkpoints', '--partials', '--keep', '1']],
+    ['rm', (store) => [store, '--index', '0', '--yes']],
+    ['gather', (store) => [store, 'gathered']],
+  ])('by capture %s', async (name, optionsOf) => {
+    await forgeOthers();
+    const run = place.capture([name, ...optionsOf(place.store), '--task-name', 'sh']);
+    await run.status;
+    expect(run.stderr(), run.stdout()).not.toMatch(/unknown option|try: capture/);
+    expectOthers();
+    if (name === 'rm') return;
+    expect(run.stderr(), run.stdout()).toMatch(/which no attempt of task sh, index 0 can have stored/);
+    const gathered = place.at('gathered');
+    expect(fs.existsSync(gathered) ? fs.readdirSync(gathered) : []).not.toContain('precious.dat');
   });
 });
 

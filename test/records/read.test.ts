@@ -22,7 +22,13 @@ beforeEach(async () => {
   }
 });
 
-async function record(attempt: number, seq: number, kind: 'started' | 'stored'): Promise<void> {
+async function record(
+  attempt: number,
+  seq: number,
+  kind: 'started' | 'stored',
+  extra: object = {},
+  scope = SCOPE,
+): Promise<void> {
   const at = new Date(0).toISOString();
   const facts = {
     scope: SCOPE,
@@ -34,8 +40,8 @@ async function record(attempt: number, seq: number, kind: 'started' | 'stored'):
     scheduler: {},
   };
   const push = `${attempt}-${seq}`;
-  const text = textWithSum({ ...runFields({ ...facts, startedAt: at }), kind, seq, at, push });
-  await disk.put(recordKey(SCOPE, attempt, seq, kind), Buffer.from(text), { meta: { push } });
+  const text = textWithSum({ ...runFields({ ...facts, startedAt: at }), kind, seq, at, push, ...extra });
+  await disk.put(recordKey(scope, attempt, seq, kind), Buffer.from(text), { meta: { push } });
 }
 
 function damage(attempt: number, seq: number, kind: 'started' | 'stored'): void {
@@ -107,4 +113,41 @@ describe('readNewest', () => {
       '0020',
     ]);
   });
+});
+
+describe('a list segment', () => {
+  const key = recordKey(SCOPE, 20, 3, 'list');
+  const entry = (path: string, own: string): object => {
+    const facts = { push: 'p', attempt: 1, md5: '0'.repeat(32), size: 1, mtimeNs: '0', mode: 0o600 };
+    return { ...facts, path, key: own, compressed: false };
+  };
+
+  async function resultsOf(entries: readonly object[]): Promise<[readonly string[], ReadRecords]> {
+    await disk.put(key, Buffer.from(textWithSum({ format: 1, results: entries })), { meta: {} });
+    await record(20, 4, 'stored', { segments: [key] });
+    const read = await readNewest(disk, await listRecords(disk, SCOPE));
+    return [[...(read.records.at(-1)?.results ?? [])].map((file) => file.key), read];
+  }
+
+  it('is used if all its keys are of its index', async () => {
+    const [keys, read] = await resultsOf([entry('a', 'a.0'), entry('b', 'b.0')]);
+    expect(keys).toEqual(['a.0', 'b.0']);
+    expect(read.problems).toEqual([]);
+  });
+
+  it('is not used if one of them is not, and a warning names both', async () => {
+    const [keys, read] = await resultsOf([entry('a', 'a.0'), entry('b', 'b.9')]);
+    expect(keys).toEqual([]);
+    expect(read.problems).toEqual([
+      `list ${key} cannot be used (it names b.9, which no attempt of task t, index 0 can have stored): its results are pushed again when they come`,
+    ]);
+  });
+});
+
+it('a record of what is called as if it stood below an index is none of that index', async () => {
+  const below: KeyScope = { taskName: 't', index: '0/x' };
+  await record(21, 1, 'stored', { index: below.index }, below);
+  const read = await readNewest(disk, await listRecords(disk, SCOPE));
+  expect(read.records.map((one) => one.record.attempt)).not.toContain(21);
+  expect(read.problems).toHaveLength(1);
 });
