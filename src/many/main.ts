@@ -62,7 +62,7 @@ async function obey(
   const tools = { log, print, env, entry: ENTRY, sidecarEntry: SIDECAR_ENTRY };
   const status = await runArray(asked, tools).catch((error: unknown) => failed(error, log));
   if (asked.onEnd === undefined || asked.dryRun) return status;
-  const why = await runOnEnd(asked.onEnd, status);
+  const why = await runOnEnd(asked.onEnd, status, env);
   if (why !== undefined) log.warn(`--on-end did not work: ${why}`);
   return status;
 }

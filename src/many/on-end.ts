@@ -4,12 +4,16 @@ import { once } from 'node:events';
 import { reasonOf } from '../model/errors.ts';
 import type { ExitStatus } from '../model/exit-status.ts';
 
-/** Runs the shell command, which finds our exit status in CAPTURED_STATUS. Undefined if it worked, else why not. */
-export async function runOnEnd(command: string, status: ExitStatus): Promise<string | undefined> {
+/** Runs the shell command, which finds our exit status in CAPTURED_STATUS beside `given`. Undefined if it worked, else why not. */
+export async function runOnEnd(
+  command: string,
+  status: ExitStatus,
+  given: NodeJS.ProcessEnv,
+): Promise<string | undefined> {
   try {
     const child = spawn('/bin/sh', ['-c', command], {
       stdio: 'inherit',
-      env: { ...process.env, CAPTURED_STATUS: String(status) },
+      env: { ...given, CAPTURED_STATUS: String(status) },
     });
     const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
     return code === 0 ? undefined : `it ended with ${signal ?? `exit status ${code}`}`;

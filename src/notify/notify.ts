@@ -34,21 +34,28 @@ const ANSWER_MS = 10_000;
 const COMMAND_MS = 30_000;
 const BACK_OFF: BackOff = { firstMs: 1000, mostMs: 4000 };
 
+export interface NotifyOptions {
+  /** Of the command; ours by default. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Hears of the command's process in the turn in which it begins. */
+  readonly started?: (child: ChildProcess) => void;
+}
+
 /**
  * Undefined if it was told, else why not: never the address, which may hold a secret. The signal ends it: whoever has
- * no time left tells nobody. `started` hears of the command's process in the turn in which it begins.
+ * no time left tells nobody.
  */
 export async function notify(
   target: NotifyTarget,
   told: Notification,
   signal: AbortSignal,
-  started: (child: ChildProcess) => void = () => undefined,
+  { env = process.env, started = () => undefined }: NotifyOptions = {},
 ): Promise<string | undefined> {
   const body = JSON.stringify({ ...told, host: os.hostname(), at: new Date(clockMs()).toISOString() });
   try {
     return target.kind === 'url'
       ? await post(target.url, body, signal)
-      : await command(target.command, told, { body, signal, started });
+      : await command(target.command, told, { body, signal, env, started });
   } catch (error) {
     return reasonOf(error);
   }
@@ -94,21 +101,20 @@ async function postOnce(
   }
 }
 
-interface CommandAround {
+interface CommandAround extends Required<NotifyOptions> {
   readonly body: string;
   readonly signal: AbortSignal;
-  readonly started: (child: ChildProcess) => void;
 }
 
 async function command(
   text: string,
   { event, index, status }: Notification,
-  { body, signal, started }: CommandAround,
+  { body, signal, env, started }: CommandAround,
 ): Promise<string | undefined> {
   const child = spawn('/bin/sh', ['-c', text], {
     stdio: ['pipe', 2, 2],
     env: {
-      ...process.env,
+      ...env,
       CAPTURED_EVENT: event,
       CAPTURED_STATUS: String(status),
       ...(index === undefined ? {} : { CAPTURED_INDEX: index }),

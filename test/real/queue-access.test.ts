@@ -75,7 +75,7 @@ it('needs a user who may do no more than docs/many-tasks.md says', async () => {
   expect(await resultBy(redis.url('lab').replace('//', '//cap:s3cret@'))).toBe('1\n');
 });
 
-it('gives its password to no task, nor to a process that a task of the same user can look into', async () => {
+it('gives its password to no process that it starts, as a task of the same user can look into each', async () => {
   redis = await openRedis(place.dir, ['--requirepass', 's3cret']);
   fs.chmodSync(place.dir, 0o777);
   fs.chmodSync(place.work, 0o777);
@@ -86,7 +86,9 @@ it('gives its password to no task, nor to a process that a task of the same user
     REDISCLI_AUTH: 's3cret',
     XDG_RUNTIME_DIR: place.dir,
     HOME: place.dir,
+    OF_THE_WORKER: 'yes',
   };
+  const environmentTo = (name: string): string => `env >${place.dir}/${name}.env`;
   const capture = (...words: readonly string[]): Run =>
     place.exec([...asUser.split(' '), BIN, ...words], env);
   const look = `for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ; done 2>/dev/null >seen`;
@@ -101,14 +103,24 @@ it('gives its password to no task, nor to a process that a task of the same user
     '0-1',
     '-r',
     'r',
+    '--prepare',
+    environmentTo('prepare'),
+    '--notify',
+    environmentTo('notify'),
     '--',
     ...task,
   );
   expect(await submit.status, submit.stderr()).toBe(0);
-  const worker = capture('worker', '--notice=none', '--idle-timeout=1s', `--scratch=${place.dir}`);
+  const ends = ['--idle-timeout=1s', '--on-end', environmentTo('on-end')];
+  const worker = capture('worker', '--notice=none', `--scratch=${place.dir}`, ...ends);
   expect(await worker.status, worker.stderr()).toBe(0);
   // It has looked into those of its own run.
   expect(Number(place.text('r.1'))).toBeGreaterThan(0);
+  for (const name of ['prepare', 'notify', 'on-end']) {
+    const text = fs.readFileSync(path.join(place.dir, `${name}.env`), 'utf8');
+    expect(text, name).toContain('OF_THE_WORKER=yes');
+    expect(text, name).not.toMatch(/s3cret|CAPTURE_QUEUE/);
+  }
   const records = place.records().map(({ record }) => record.kind);
   expect(records.filter((kind) => kind === 'done')).toHaveLength(2);
 });

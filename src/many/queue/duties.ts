@@ -19,6 +19,8 @@ export interface DutyOptions {
   readonly held: Held;
   readonly source: QueueSource;
   readonly log: Log;
+  /** Of the commands that tell somebody. */
+  readonly env: NodeJS.ProcessEnv;
   /** Running children that we started ourselves; kept up to date here. */
   readonly ownChildren: Set<number>;
   /** After a look: there may be something to start. */
@@ -76,7 +78,7 @@ async function lookOnce(options: DutyOptions, over: Overs): Promise<void> {
 
 async function tell(
   { notice, told }: TakenNotice,
-  { board, log, ownChildren }: Pick<DutyOptions, 'board' | 'log' | 'ownChildren'>,
+  { board, log, env, ownChildren }: Pick<DutyOptions, 'board' | 'log' | 'env' | 'ownChildren'>,
 ): Promise<void> {
   const { submission, counts } = board.find(notice.submission) ?? {};
   if (submission?.notify !== undefined && counts !== undefined) {
@@ -87,9 +89,10 @@ async function tell(
       : `${name}: ${counts.failed} of ${size} failed so far`;
     const about = { event: notice.event, text, task: taskName, status: isDone ? 0 : 1, store: store.url };
     const news = { ...about, counts: { ...counts } };
-    const why = await notify(target, news, new AbortController().signal, (child) =>
-      noteOwn(child, ownChildren),
-    );
+    const why = await notify(target, news, new AbortController().signal, {
+      env,
+      started: (child) => noteOwn(child, ownChildren),
+    });
     if (why !== undefined) log.warn(`--notify of ${name} did not work: ${why}`);
   }
   await told();

@@ -149,7 +149,10 @@ function readinessOf({ cwd }: Submission): Readiness {
   return { kind: 'never', why: `the directory where it was submitted, ${cwd}, is not on this machine` };
 }
 
-/** What was said for a worker, and the password of the queue, is nothing for the tasks. */
+/**
+ * The environment of all that a worker starts. What was said for the worker is not for them, nor is the password of the
+ * queue: the tasks run as our user, and the kernel lets them read the environment of any process that is not hidden.
+ */
 export function withoutOptions(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own = Object.values({ ...QUEUE, ...WORKER }).map(({ name }) => name);
   const names = new Set([...OPTION_NAMES, ...own].map(envNameOf).concat('CAPTURE_FDS', 'REDISCLI_AUTH'));

@@ -11,17 +11,21 @@ const TERMINALS = '/dev/pts';
 const ANSWER_MS = 5000;
 
 /** For how long nobody has used it, ms; Infinity if nobody is logged in. `nowMs` is the time of day. */
-export async function unusedForMs(nowMs: number, ownChildren: Set<number>): Promise<number> {
-  return Math.min(await byLogind(nowMs, ownChildren), byTerminals(nowMs));
+export async function unusedForMs(
+  nowMs: number,
+  env: NodeJS.ProcessEnv,
+  ownChildren: Set<number>,
+): Promise<number> {
+  return Math.min(await byLogind(nowMs, env, ownChildren), byTerminals(nowMs));
 }
 
-async function byLogind(nowMs: number, ownChildren: Set<number>): Promise<number> {
+async function byLogind(nowMs: number, env: NodeJS.ProcessEnv, ownChildren: Set<number>): Promise<number> {
   try {
     // Without a session it shows what holds for all of them (loginctl(1), show-session).
     const asked = promisify(execFile)(
       'loginctl',
       ['show-session', '--property=IdleHint', '--property=IdleSinceHint', '--property=NCurrentSessions'],
-      { timeout: ANSWER_MS },
+      { timeout: ANSWER_MS, env },
     );
     noteOwn(asked.child, ownChildren);
     const { stdout } = await asked;

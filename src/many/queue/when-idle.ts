@@ -13,6 +13,8 @@ interface Around {
   readonly loadOf: () => number;
   /** None of our tasks runs: then the load is of others. */
   readonly isIdle: () => boolean;
+  /** Of the program that is asked. */
+  readonly env: NodeJS.ProcessEnv;
   /** Running children that we started ourselves; kept up to date here. */
   readonly ownChildren: Set<number>;
 }
@@ -35,12 +37,12 @@ export function watchUse(
 async function look(
   afterMs: number,
   pausing: Pick<Pausing, 'pause' | 'resume'>,
-  { log, loadOf, isIdle, ownChildren }: Around,
+  { log, loadOf, isIdle, env, ownChildren }: Around,
   signal: AbortSignal,
 ): Promise<void> {
   let isAway = false;
   while (!signal.aborted) {
-    const isUsed = (await unusedForMs(clockMs(), ownChildren)) < afterMs;
+    const isUsed = (await unusedForMs(clockMs(), env, ownChildren)) < afterMs;
     const isBusy = isIdle() && loadOf() > BUSY_SHARE * os.availableParallelism();
     if ((isUsed || isBusy) && !isAway) {
       isAway = true;

@@ -4,7 +4,6 @@ import os from 'node:os';
 import type { Option } from '../../cli/options/spec.ts';
 import { STOP } from '../../cli/options/stop.ts';
 import { readInherited } from '../../launch/inherited.ts';
-import type { Log } from '../../log/log.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { showQueue } from '../../model/many/queue-url.ts';
 import { formatBytes, plural } from '../../model/units.ts';
@@ -27,7 +26,7 @@ import {
 import { connect } from './connect.ts';
 import { allOf, QUEUE, queueOf, WORKER } from './options.ts';
 import { warnIfOpenToAll } from './open-to-all.ts';
-import type { Around, Asked } from './parts.ts';
+import { type Around, type Asked, withoutOptions } from './parts.ts';
 import { work } from './working.ts';
 
 const NOTICE_OPTIONS: readonly Option[] = [STOP.notice, STOP['notice-on']];
@@ -77,16 +76,20 @@ function readWorker(line: QueueLine): CarryOut {
   const onEnd = values.of(WORKER['on-end']);
   return async (tools) => {
     const status = await runWorker(asked, tools).catch(async (error: unknown) => {
-      await end(onEnd, EXIT.unavailable, tools.log);
+      await end(onEnd, EXIT.unavailable, tools);
       throw error;
     });
-    await end(onEnd, status, tools.log);
+    await end(onEnd, status, tools);
     return status;
   };
 }
 
-async function end(command: string | undefined, status: ExitStatus, log: Log): Promise<void> {
-  const why = command === undefined ? undefined : await runOnEnd(command, status);
+async function end(
+  command: string | undefined,
+  status: ExitStatus,
+  { log, env }: Pick<QueueTools, 'log' | 'env'>,
+): Promise<void> {
+  const why = command === undefined ? undefined : await runOnEnd(command, status, withoutOptions(env));
   if (why !== undefined) log.warn(`--on-end did not work: ${why}`);
 }
 

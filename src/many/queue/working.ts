@@ -40,6 +40,7 @@ async function workWith(means: Means): Promise<ExitStatus> {
     log,
     loadOf: () => machine.now().load,
     isIdle: () => source.isIdle && !prepared.isUnderWay(),
+    env: withoutOptions(tools.env),
     ownChildren,
   });
   pushes.listen({
@@ -61,6 +62,7 @@ async function workWith(means: Means): Promise<ExitStatus> {
       held,
       source,
       log,
+      env: withoutOptions(tools.env),
       ownChildren,
       looked: () => runner.wake(),
       idleTimeoutMs: asked.idleTimeoutMs,

@@ -50,6 +50,7 @@ function begin(idleTimeoutMs: number | undefined): { ended: number; pushed: Read
     source,
     held,
     log,
+    env: {},
     ownChildren,
     looked: () => undefined,
     isKept: () => false,

@@ -1,10 +1,13 @@
 // What is pure in this room: the server's own words, the rate, who uses the machine, and how a pause begins and ends.
-import { describe, expect, it } from 'vitest';
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { Pausing } from '../../../src/many/queue/pausing.ts';
-import { idleByLogind } from '../../../src/many/queue/person.ts';
+import { idleByLogind, unusedForMs } from '../../../src/many/queue/person.ts';
 import { addLook, RateOf } from '../../../src/many/queue/rate.ts';
 import { serverFacts } from '../../../src/many/queue/server-facts.ts';
 import { until } from '../../e2e/support.ts';
+import { testDir } from '../../support/work-dir.ts';
 import { seen } from './submissions.ts';
 
 const REDIS =
@@ -79,6 +82,21 @@ describe('logind says that this machine', () => {
   it('has no session', () =>
     expect(idleByLogind('IdleHint=no\nIdleSinceHint=0\nNCurrentSessions=0\n', 5000)).toBe(Infinity));
   it('says nothing', () => expect(idleByLogind('', 5000)).toBe(Infinity));
+
+  it('and hears nothing of us but the environment that it is given', async () => {
+    const dir = testDir();
+    onTestFinished(() => dir.remove());
+    fs.writeFileSync(path.join(dir.path, 'loginctl'), '#!/bin/sh\nenv >"${0%/*}/env"\n', { mode: 0o755 });
+    await unusedForMs(5000, { PATH: `${dir.path}:/usr/bin:/bin`, GIVEN: 'yes' }, new Set());
+    const names = fs.readFileSync(path.join(dir.path, 'env'), 'utf8').matchAll(/^(\w+)=/gm);
+    const own = new Set(['_', 'OLDPWD', 'PWD', 'SHLVL']);
+    expect(
+      [...names]
+        .map(([, name = '']) => name)
+        .filter((name) => !own.has(name))
+        .toSorted(),
+    ).toEqual(['GIVEN', 'PATH']);
+  });
 });
 
 describe('a pause', () => {
