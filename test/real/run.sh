@@ -1,19 +1,20 @@
 #!/bin/bash
 # The real-world tests: real LAMMPS and SQLite, GNU parallel, a real Slurm, a real Ceph object store, several machines on
 # a real Redis, all on loopback; the pages of capture report and capture queue ui in a real Chromium; and what npm
-# installs without a compiler, on newer Nodes.
+# installs without a compiler, on newer Nodes; and signatures, beside those of botocore.
 # `npm run test:real [-- vitest options]`.
 # Installs what is missing (Debian packages), stops everything it starts on every way out, never skips.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly packages=(ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel chromium fonts-dejavu-core redis-server openssl systemd)
+readonly packages=(ceph-mon ceph-osd ceph-common radosgw lammps openmpi-bin slurmctld slurmd slurm-client python3 parallel chromium fonts-dejavu-core redis-server openssl systemd python3-botocore)
 readonly programs=(ceph-mon ceph-osd ceph radosgw radosgw-admin lmp mpirun slurmctld slurmd sbatch python3 parallel chromium redis-server redis-cli openssl systemd-analyze)
 
 say() { echo "test:real: $*" >&2; }
 
 missing() {
   for program in "${programs[@]}"; do command -v "$program" >/dev/null || echo "$program"; done
+  /usr/bin/python3 -c 'import botocore' 2>/dev/null || echo python3-botocore
 }
 
 install_packages() {
