@@ -12,7 +12,7 @@ import {
   textWithSum,
 } from '../../src/model/format/records.ts';
 import { openS3Place, writeProfile } from './s3-place.ts';
-import { childrenOf, openPlace, type Place, type Run, until } from './support.ts';
+import { BIN, childrenOf, openPlace, type Place, type Run, until } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -224,6 +224,54 @@ describe('what belongs to others, named in a forged record of index 0, stays as 
     const gathered = place.at('gathered');
     expect(fs.existsSync(gathered) ? fs.readdirSync(gathered) : []).not.toContain('precious.dat');
   });
+});
+
+describe('what stands in a directory store', () => {
+  it('can be read by those who could read the file of the task, and records by nobody else', async () => {
+    const script = 'umask 022; echo 1 > open.dat; echo 3 > k.chk; umask 077; echo 2 > own.dat';
+    const run = place.run([...OPTIONS, '-r', '*.dat'], ['sh', '-c', script]);
+    expect(await run.status, run.stderr()).toBe(0);
+    const modeOf = (file: string): number => fs.statSync(file).mode & 0o777;
+    const stored = (key: string): number => modeOf(path.join(place.store, key));
+    expect([stored('open.dat.0'), stored('own.dat.0')]).toEqual([0o644, 0o600]);
+    expect(new Set(recordFiles().map(modeOf))).toEqual(new Set([0o600]));
+    expect([modeOf(place.store), stored('.capture'), stored('.capture-store')]).toEqual([
+      0o700, 0o700, 0o700,
+    ]);
+  });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'is of a whole group if the directory is set-group-ID, whoever of it runs a command',
+    async () => {
+      const GROUP = 54_321;
+      fs.chmodSync(place.dir, 0o755);
+      fs.mkdirSync(place.store);
+      fs.chownSync(place.store, 0, GROUP);
+      fs.chmodSync(place.store, 0o2770);
+      const as = (uid: number, command: readonly string[], gid = GROUP): Run => {
+        fs.chownSync(place.work, uid, gid);
+        const shell = ['sh', '-c', 'umask 007; exec "$@"', 'sh', BIN, ...command];
+        return place.exec(['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', ...shell]);
+      };
+      const options = ['--to', place.store, ...OPTIONS, '-r', 'r.dat', '--', 'sh', '-c'];
+      const first = as(50_001, [...options, 'echo state > k.chk; echo 1 > r.dat; exit 75']);
+      expect(await first.status, first.stderr()).toBe(75);
+      place.freshWork();
+      const second = as(50_002, [...options, 'grep state k.chk; echo 2 > r.dat']);
+      expect(await second.status, second.stderr()).toBe(0);
+      expect(second.stdout()).toBe('state\n');
+      place.freshWork();
+      const status = as(50_001, ['status', place.store]);
+      expect(await status.status, status.stderr()).toBe(0);
+      expect(status.stdout()).toMatch(/0 +done +2 /);
+      const gather = as(50_001, ['gather', place.store, 'gathered']);
+      expect(await gather.status, gather.stderr()).toBe(0);
+      const other = as(50_003, ['status', place.store], 50_003);
+      expect(await other.status).toBe(69);
+      const rm = as(50_001, ['rm', place.store, '--index', '0', '--yes']);
+      expect(await rm.status, rm.stderr()).toBe(0);
+    },
+  );
 });
 
 describe('a record that cannot be one is passed over for the one before it', () => {

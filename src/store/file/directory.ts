@@ -11,10 +11,14 @@ import { md5Of } from '../../model/md5.ts';
 import { isInside } from '../../model/path.ts';
 import { StoreError, type ObjectMeta } from '../contract/store.ts';
 
+/** Set-group-ID (inode(7)): what is made in such a directory gets its group, so it is one that a group shares. */
+const SET_GROUP_ID = 0o2000n;
+
 interface Held {
   readonly fd: number;
   readonly dev: bigint;
   readonly ino: bigint;
+  readonly isShared: boolean;
 }
 
 /**
@@ -29,6 +33,11 @@ export class StoreRoot {
   /** `path`: absolute. */
   constructor(path: string) {
     this.#path = path;
+  }
+
+  /** True if the directory is a group's. */
+  get isShared(): boolean {
+    return this.#held?.isShared ?? false;
   }
 
   /** Throws `lost` unless the path names the directory that it named before. One that was never there may be missing. */
@@ -61,16 +70,24 @@ export class StoreRoot {
   async #make(): Promise<void> {
     await this.check();
     if (this.#held !== undefined) return;
-    await makeDirectory(this.#path);
+    await makeDirectory(this.#path, directoryMode(await isInShared(this.#path)));
     if (this.#held === undefined) this.#hold();
   }
 
   #hold(): void {
     // A plain descriptor: unlike a FileHandle it is not closed when nobody refers to it any more.
     const fd = fs.openSync(this.#path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
-    const { dev, ino } = fs.fstatSync(fd, { bigint: true });
-    this.#held = { fd, dev, ino };
+    const { dev, ino, mode } = fs.fstatSync(fd, { bigint: true });
+    this.#held = { fd, dev, ino, isShared: (mode & SET_GROUP_ID) !== 0n };
   }
+}
+
+/** True if a group shares the nearest directory above `path` that is there: what is made in it is shared, too. */
+async function isInShared(path: string): Promise<boolean> {
+  const above = dirname(path);
+  const found = await fs.promises.stat(above, { bigint: true }).catch(unlessMissing);
+  if (found === undefined && above !== path) return isInShared(above);
+  return found !== undefined && (found.mode & SET_GROUP_ID) !== 0n;
 }
 
 function unlessMissing(error: unknown): undefined {
@@ -111,12 +128,27 @@ export interface Layout {
   metaPath(key: string, ino: bigint): string;
   /** True for what a listing must not show. */
   isOurs(name: string, dir: string): boolean;
+  /** Of a new directory, before the umask. */
+  directoryMode(): number;
+  /** Of the file of a new object, before the umask. */
+  objectMode(meta: ObjectMeta): number;
+  /** Of a new file that is no object, before the umask. */
+  ownMode(): number;
 }
 
-/** The layout of a store at `root`. */
-export function layoutOf(root: string): Layout {
+/**
+ * The layout of a store at `root`. What a task has stored has the mode of the task's own file; the rest, such as
+ * records, is its user's alone, or the group's if a group shares the directory. The umask takes rights away as for any
+ * new file (open(2)), and the owner can always read and write.
+ */
+export function layoutOf(root: string, directory: Pick<StoreRoot, 'isShared'>): Layout {
+  const ownMode = (): number => (directory.isShared ? 0o660 : 0o600);
   return {
     root,
+    directoryMode: () => directoryMode(directory.isShared),
+    objectMode: ({ mode = '' }) =>
+      /^[0-7]{1,4}$/.test(mode) ? (Number.parseInt(mode, 8) & 0o777) | 0o600 : ownMode(),
+    ownMode,
     tmp: `${root}/${OURS}/tmp`,
     objectPath: (key) => {
       if (isInside(key) && !`${key}/`.startsWith(`${OURS}/`)) return `${root}/${key}`;
@@ -130,6 +162,10 @@ export function layoutOf(root: string): Layout {
   };
 }
 
+function directoryMode(isShared: boolean): number {
+  return isShared ? 0o770 : 0o700;
+}
+
 /** Size and time tell an object from a later file that got its inode, or was written over it by hand. */
 const metaSchema = z.object({
   key: z.string(),
@@ -138,19 +174,28 @@ const metaSchema = z.object({
   meta: z.record(z.string(), z.string()),
 });
 
-/** Stores the metadata of a file that is to become the object `key`. */
-export async function writeMeta(
-  layout: Layout,
-  key: string,
-  file: BigIntStats,
-  meta: ObjectMeta,
-): Promise<void> {
+interface WithMeta {
+  readonly key: string;
+  /** That is to become the object. */
+  readonly file: BigIntStats;
+  readonly meta: ObjectMeta;
+  /** A path for the time until all of it is written: of a name that nobody can guess, below `tmp`. */
+  readonly temporary: string;
+}
+
+/** Stores the metadata of a file that is to become an object. */
+export async function writeMeta(layout: Layout, { key, file, meta, temporary }: WithMeta): Promise<void> {
   const path = layout.metaPath(key, file.ino);
   const text = JSON.stringify({ key, size: String(file.size), mtimeNs: String(file.mtimeNs), meta });
-  await makeDirectory(dirname(path), layout.root);
+  await makeDirectory(dirname(path), layout.directoryMode(), layout.root);
   // Never half-written under its name: an inode that is used again finds the old file in its place.
-  await writeDurably(`${path}.new`, Buffer.from(text));
-  await fs.promises.rename(`${path}.new`, path);
+  try {
+    await writeDurably(temporary, Buffer.from(text), layout.ownMode());
+    await fs.promises.rename(temporary, path);
+  } catch (error) {
+    await fs.promises.rm(temporary, { force: true });
+    throw error;
+  }
   await syncDirectory(dirname(path));
 }
 
@@ -160,13 +205,8 @@ export async function readMeta(
   key: string,
   file: BigIntStats,
 ): Promise<ObjectMeta | undefined> {
-  let text: string;
-  try {
-    text = await fs.promises.readFile(layout.metaPath(key, file.ino), 'utf8');
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
+  const text = await readOwn(layout.metaPath(key, file.ino));
+  if (text === undefined) return undefined;
   const parsed = metaSchema.parse(JSON.parse(text));
   const same =
     parsed.key === key && parsed.size === String(file.size) && parsed.mtimeNs === String(file.mtimeNs);
@@ -178,9 +218,30 @@ export async function dropMeta(layout: Layout, key: string, ino: bigint): Promis
   await fs.promises.rm(layout.metaPath(key, ino), { force: true });
 }
 
-/** Writes a whole small file and syncs it; its directory is the caller's. */
-async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
-  const file = await fs.promises.open(path, 'w');
+/** The text of a file of our own; undefined if there is none. What others have put in its place is not followed. */
+export async function readOwn(path: string): Promise<string | undefined> {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
+  try {
+    // Not blocked by a FIFO (fifo(7)).
+    return await fs.promises.readFile(path, {
+      encoding: 'utf8',
+      flag: O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
+    });
+  } catch (error) {
+    // ELOOP: a link stands there.
+    if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ELOOP') return undefined;
+    throw error;
+  }
+}
+
+/** A new file for writing. Throws EEXIST if anything stands there, a link as well (open(2), O_EXCL). */
+export function createFile(path: string, mode: number): Promise<fs.promises.FileHandle> {
+  return fs.promises.open(path, 'wx', mode);
+}
+
+/** Writes a whole small new file and syncs it; its directory is the caller's. */
+async function writeDurably(path: string, bytes: Uint8Array, mode: number): Promise<void> {
+  const file = await createFile(path, mode);
   try {
     await file.writeFile(bytes);
     await file.sync();
@@ -202,19 +263,22 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Makes a directory with all that lead to it, but not `root` itself, and makes each new one durable. */
-export async function makeDirectory(path: string, root?: string): Promise<void> {
+/**
+ * Makes a directory with all that lead to it, but not `root` itself, and makes each new one durable. `mode`: of each new
+ * one, before the umask.
+ */
+export async function makeDirectory(path: string, mode: number, root?: string): Promise<void> {
   // Not `recursive`: Node tries for ever where the parent is there and still nothing can be made, as in /proc.
-  const made = await makeIfParent(path);
+  const made = await makeIfParent(path, mode);
   if (made === 'no-parent') {
-    if (dirname(path) !== root) await makeDirectory(dirname(path), root);
-    if ((await makeIfParent(path)) === 'no-parent') await fs.promises.mkdir(path);
+    if (dirname(path) !== root) await makeDirectory(dirname(path), mode, root);
+    if ((await makeIfParent(path, mode)) === 'no-parent') await fs.promises.mkdir(path, { mode });
   }
 }
 
-async function makeIfParent(path: string): Promise<'there' | 'no-parent'> {
+async function makeIfParent(path: string, mode: number): Promise<'there' | 'no-parent'> {
   try {
-    await fs.promises.mkdir(path);
+    await fs.promises.mkdir(path, { mode });
   } catch (error) {
     const code = errnoOf(error);
     if (code === 'ENOENT' && dirname(path) !== path) return 'no-parent';

@@ -51,8 +51,9 @@ export async function openFileStore(
   { onTry }: { readonly onTry?: OnTry } = {},
 ): Promise<Store> {
   const root = fileURLToPath(settings.url).replace(/(?<=.)\/+$/, '');
-  const place = { layout: layoutOf(root), directory: new StoreRoot(root), budgetMs, onTry };
-  const { layout, directory } = place;
+  const directory = new StoreRoot(root);
+  const layout = layoutOf(root, directory);
+  const place = { layout, directory, budgetMs, onTry };
   const store: Store = {
     url: `file://${root}`,
     createsAtomically: true,

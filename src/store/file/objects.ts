@@ -2,7 +2,7 @@
 // kill at any instant leaves the earlier object and at most a temporary. Size, metadata and bytes of one that is read are
 // all of one open file: a put that replaces the object meanwhile changes none of them.
 import { randomUUID } from 'node:crypto';
-import type { BigIntStats, Dirent } from 'node:fs';
+import { type BigIntStats, constants, type Dirent } from 'node:fs';
 import fs from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errnoOf } from '../../model/errors.ts';
@@ -23,10 +23,21 @@ import {
   type PutOptions,
   type PutOutcome,
 } from '../contract/store.ts';
-import { dropMeta, makeDirectory, readMeta, syncDirectory, writeMeta, type Layout } from './directory.ts';
+import {
+  createFile,
+  dropMeta,
+  makeDirectory,
+  readMeta,
+  readOwn,
+  syncDirectory,
+  writeMeta,
+  type Layout,
+} from './directory.ts';
 
 /** Beside each temporary: the key that it was meant for. */
 const KEY_SUFFIX = '.key';
+/** Beside each temporary: its metadata, until they have their own name. */
+const META_SUFFIX = '.meta';
 /** Read at once. */
 const CHUNK_BYTES = 2 ** 20;
 
@@ -40,15 +51,16 @@ export async function putFile(
   const taken = await refusal(layout, key, options.precondition);
   if (taken !== undefined) return taken;
   const temporary = `${layout.tmp}/${randomUUID()}`;
-  await makeDirectory(layout.tmp, layout.root);
+  await makeDirectory(layout.tmp, layout.directoryMode(), layout.root);
   try {
-    await fs.writeFile(temporary + KEY_SUFFIX, key);
+    await fs.writeFile(temporary + KEY_SUFFIX, key, { flag: 'wx', mode: layout.ownMode() });
     reached('file-put.key-noted');
-    const written = await writeBody(temporary, body, options);
+    const file = await createFile(temporary, layout.objectMode(options.meta));
+    const written = await writeBody(file, body, options);
     reached('file-put.body-written');
-    await writeMeta(layout, key, written, options.meta);
+    await writeMeta(layout, { key, file: written, meta: options.meta, temporary: temporary + META_SUFFIX });
     reached('file-put.meta-written');
-    await makeDirectory(dirname(path), layout.root);
+    await makeDirectory(dirname(path), layout.directoryMode(), layout.root);
     const no = await place(layout, { key, path, from: temporary, precondition: options.precondition });
     if (no === undefined) return { kind: 'stored', tag: tagOf(written, options.meta) };
     await dropMeta(layout, key, written.ino);
@@ -75,8 +87,10 @@ export async function promoteFile(
   if (found === undefined) return undefined;
   await found.file.close();
   const { stat, meta } = found;
-  await writeMeta(layout, to, stat, meta);
-  await makeDirectory(dirname(path), layout.root);
+  await makeDirectory(layout.tmp, layout.directoryMode(), layout.root);
+  const temporary = `${layout.tmp}/${randomUUID()}${META_SUFFIX}`;
+  await writeMeta(layout, { key: to, file: stat, meta, temporary });
+  await makeDirectory(dirname(path), layout.directoryMode(), layout.root);
   const no = await place(layout, { key: to, path, from: source, precondition });
   if (no !== undefined) {
     await dropMeta(layout, to, stat.ino);
@@ -106,11 +120,10 @@ function tagOf({ ino, size, mtimeNs }: BigIntStats, meta: ObjectMeta): string {
 }
 
 async function writeBody(
-  path: string,
+  file: fs.FileHandle,
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   { signal, onSent, release }: PutOptions,
 ): Promise<BigIntStats> {
-  const file = await fs.open(path, 'wx');
   try {
     for await (const chunk of body) {
       signal?.throwIfAborted();
@@ -217,7 +230,8 @@ function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
 async function openObject(layout: Layout, key: string): Promise<OpenObject | undefined> {
   const path = layout.objectPath(key);
   for (;;) {
-    const file = await fs.open(path, 'r').catch((error: unknown) => {
+    // Not blocked by a FIFO (fifo(7)), which is no object; a link may be one.
+    const file = await fs.open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
       if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return undefined;
       throw error;
     });
@@ -367,21 +381,14 @@ export async function sweepTemporaries(
   for (const name of names.filter((entry) => entry.endsWith(KEY_SUFFIX))) {
     signal?.throwIfAborted();
     const noted = `${layout.tmp}/${name}`;
-    const key = await readNote(noted);
+    const key = await readOwn(noted);
+    // Undefined: the put has ended meanwhile.
     if (key === undefined) continue;
     if (key !== '' && !(key.startsWith(prefix) && (await mine(key)))) continue;
-    await fs.rm(noted.slice(0, -KEY_SUFFIX.length), { force: true });
+    const temporary = noted.slice(0, -KEY_SUFFIX.length);
+    await fs.rm(temporary, { force: true });
+    await fs.rm(temporary + META_SUFFIX, { force: true });
     await fs.rm(noted, { force: true });
   }
   return true;
-}
-
-/** Undefined when the put has ended meanwhile. */
-async function readNote(path: string): Promise<string | undefined> {
-  try {
-    return await fs.readFile(path, 'utf8');
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
 }

@@ -1,0 +1,171 @@
+// Who can read what a file store writes, and that nothing which somebody else has put into its directory is written
+// through.
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { md5Of } from '../../../src/model/md5.ts';
+import type { Store } from '../../../src/store/contract/store.ts';
+import { openStore } from '../../../src/store/open.ts';
+import { newMeta } from '../contract.ts';
+
+let parent: string;
+let dir: string;
+let store: Store;
+let umask: number;
+beforeEach(async () => {
+  umask = process.umask(0o022);
+  parent = fs.mkdtempSync(join(os.tmpdir(), 'file-modes-'));
+  dir = join(parent, 'store');
+  store = await openStore({ url: `file://${dir}`, flags: [], unfenced: false }, { budgetMs: 0 });
+});
+afterEach(async () => {
+  process.umask(umask);
+  await store.close();
+  fs.rmSync(parent, { recursive: true });
+});
+
+const RECORD = '.capture/t/0/0001-000000.started.json';
+const put = (key: string, mode?: string): Promise<unknown> =>
+  store.put(key, Buffer.from('x'), { meta: { ...newMeta(), ...(mode === undefined ? {} : { mode }) } });
+const modeOf = (path: string): string => (fs.statSync(join(dir, path)).mode & 0o7777).toString(8);
+
+/** The modes of all that is there but objects: of directories, and of files. */
+function othersModes(): Record<'directories' | 'files', ReadonlySet<string>> {
+  const found = { directories: new Set<string>(), files: new Set<string>() };
+  const all = fs.readdirSync(dir, { recursive: true, withFileTypes: true });
+  for (const one of all) {
+    const path = join(one.parentPath, one.name).slice(dir.length + 1);
+    if (one.isDirectory()) found.directories.add(modeOf(path));
+    else if (path.startsWith('.capture')) found.files.add(modeOf(path));
+  }
+  return found;
+}
+
+describe('an object', () => {
+  it.each([
+    ['600', '600'],
+    ['640', '640'],
+    ['644', '644'],
+    ['666', '644'],
+    ['755', '755'],
+    ['777', '755'],
+    // Its owner can always read it, and write over it by hand.
+    ['444', '644'],
+    ['0', '600'],
+    ['6755', '755'],
+    ['no mode', '600'],
+  ])('of a file with the mode %s has the mode %s under the umask 022', async (mode, has) => {
+    await put('r.dat.0', mode);
+    expect(modeOf('r.dat.0')).toBe(has);
+  });
+
+  it('keeps its mode when it is copied and gets another name', async () => {
+    await put('r.dat.0.partial-1', '640');
+    await store.copy('r.dat.0.partial-1', 'r.dat.0.~1~');
+    await store.promote('r.dat.0.partial-1', 'r.dat.0');
+    expect([modeOf('r.dat.0'), modeOf('r.dat.0.~1~')]).toEqual(['640', '640']);
+  });
+});
+
+describe('what is no object of a task', () => {
+  it('is its user\u2019s alone, and so are directories', async () => {
+    await put(RECORD);
+    await put('out/r.dat.0', '644');
+    await store.promote('out/r.dat.0', 'out/s.dat.0');
+    expect(modeOf('')).toBe('700');
+    expect(othersModes()).toEqual({ directories: new Set(['700']), files: new Set(['600']) });
+  });
+
+  it.each([
+    ['002', { directories: new Set(['2770']), files: new Set(['660']) }],
+    ['022', { directories: new Set(['2750']), files: new Set(['640']) }],
+    ['077', { directories: new Set(['2700']), files: new Set(['600']) }],
+  ])('is the group\u2019s in a set-group-ID directory, under the umask %s', async (mask, modes) => {
+    fs.mkdirSync(dir);
+    fs.chmodSync(dir, 0o2775);
+    process.umask(Number.parseInt(mask, 8));
+    await put(RECORD);
+    await put('out/r.dat.0', '600');
+    expect(modeOf('out/r.dat.0')).toBe('600');
+    expect(othersModes()).toEqual(modes);
+  });
+
+  it('is the group\u2019s in a store that is made in a set-group-ID directory', async () => {
+    process.umask(0o002);
+    fs.chmodSync(parent, 0o2770);
+    await put(RECORD);
+    expect([modeOf(''), modeOf(RECORD)]).toEqual(['2770', '660']);
+  });
+
+  it('keeps a file that somebody has put there with its mode', async () => {
+    await put('r.dat.0', '600');
+    fs.writeFileSync(join(dir, 'in.dat'), 'x', { mode: 0o644 });
+    await store.promote('in.dat', 'in.dat.0');
+    expect(modeOf('in.dat.0')).toBe('644');
+  });
+});
+
+describe('what somebody else has put into the directory', () => {
+  let victim: string;
+  beforeEach(() => {
+    victim = join(parent, 'victim');
+    fs.writeFileSync(victim, 'mine');
+  });
+
+  it('is not written through: a link at a name that follows from the inode of a put', async () => {
+    await put('first', '600');
+    const hash = md5Of('r.dat.0');
+    const meta = join(dir, '.capture-store/meta', hash.slice(0, 2));
+    const tmp = join(dir, '.capture-store/tmp');
+    const planted: string[] = [];
+    async function* body(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from('x');
+      fs.mkdirSync(meta, { recursive: true });
+      for (const name of fs.readdirSync(tmp)) {
+        const { ino } = fs.statSync(join(tmp, name));
+        for (const ending of ['', '.new']) {
+          planted.push(join(meta, `${hash}.${ino}${ending}`));
+          fs.symlinkSync(victim, planted.at(-1) ?? '');
+        }
+      }
+    }
+    await store.put('r.dat.0', body(), { meta: newMeta() });
+    expect(planted).toHaveLength(4);
+    expect(fs.readFileSync(victim, 'utf8')).toBe('mine');
+    expect((await store.head('r.dat.0'))?.meta['push']).toBeDefined();
+  });
+
+  it('is not written through: a link at the name of a temporary that is seen in the directory', async () => {
+    await put('first', '600');
+    const tmp = join(dir, '.capture-store/tmp');
+    async function* body(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from('x');
+      const name = fs.readdirSync(tmp).find((one) => !one.includes('.')) ?? '';
+      fs.symlinkSync(victim, join(tmp, `${name}.meta`));
+    }
+    await expect(store.put('r.dat.0', body(), { meta: newMeta() })).rejects.toMatchObject({
+      kind: 'refused',
+    });
+    expect(fs.readFileSync(victim, 'utf8')).toBe('mine');
+    expect(fs.readdirSync(tmp)).toEqual([]);
+  });
+
+  it('is neither followed nor waited for when it stands in place of a note or of metadata', async () => {
+    await put('r.dat.0', '600');
+    const tmp = join(dir, '.capture-store/tmp');
+    fs.symlinkSync(victim, join(tmp, 'a.key'));
+    execFileSync('mkfifo', [join(tmp, 'b.key'), join(dir, 'fifo')]);
+    const hash = md5Of('r.dat.0');
+    const meta = join(dir, '.capture-store/meta', hash.slice(0, 2));
+    const [name = ''] = fs.readdirSync(meta);
+    fs.rmSync(join(meta, name));
+    fs.symlinkSync(victim, join(meta, name));
+    expect((await store.head('r.dat.0'))?.meta).toEqual({});
+    expect(await store.get('fifo')).toBeUndefined();
+    expect(await store.sweep('', async () => true)).toBe(true);
+    // An empty note is one of a put that was killed.
+    expect(fs.readdirSync(tmp)).toEqual(['a.key']);
+  });
+});
