@@ -13,6 +13,8 @@ import { showPath } from '../model/path.ts';
 import { guardInspector } from '../native/inspector.ts';
 import { ownArguments, ownEnvironment } from '../native/start.ts';
 import { openStops } from '../native/stops.ts';
+import { uncheckedCertificates } from '../cli/warnings.ts';
+import { warnOnce } from '../log/once.ts';
 import type { CarryOut } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { parseLine, type ParsedLine } from './line.ts';
@@ -80,6 +82,7 @@ async function obey(line: ParsedLine, around: Around): Promise<ExitStatus> {
       for (const { message, hint } of line.mistakes) around.log.error(message, { event: 'mistake', hint });
       return EXIT.usage;
     case 'go':
+      for (const warning of uncheckedCertificates(ownEnvironment())) warnOnce(around.log, warning);
       return untilStopped(line.carryOut, around);
   }
 }

@@ -8,6 +8,7 @@ import { TASKS_PREFIX } from '../model/format/keys.ts';
 import { isTaskName } from '../model/format/task-name.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
 import type { Store } from '../store/contract/store.ts';
+import { warnOnce } from '../log/once.ts';
 import { KIND_FLAGS, openStore } from '../store/open.ts';
 import { parseStoreUrl } from '../store/url.ts';
 import type { CarryOut, Line, Tools } from './command.ts';
@@ -66,7 +67,10 @@ export function readPlace({ title, url, values, cwd, refuse }: Line): GivenPlace
 /** Opens the store of a place. Nothing is asked yet. */
 export async function openHeard({ settings }: GivenPlace, { log }: Pick<Tools, 'log'>): Promise<HeardStore> {
   const outage = new Outage(settings.url, log);
-  const store = await openStore(settings, { onTry: outage.tried });
+  const store = await openStore(settings, {
+    onTry: outage.tried,
+    warn: (warning) => warnOnce(log, warning),
+  });
   // A directory is walked in one go: that takes what it takes.
   if (store.listsByPage) outage.asked();
   return {

@@ -21,8 +21,21 @@ export function warningsOf(input: WarningsInput): readonly Mistake[] {
   return [
     ...unkept(input),
     ...mistypedVariables(input.env),
+    ...uncheckedCertificates(input.env),
     ...waitingShell(input),
     ...trustedSignals(input),
+  ];
+}
+
+/** Node then trusts any certificate (tls.connect, `rejectUnauthorized`). */
+export function uncheckedCertificates(env: NodeJS.ProcessEnv): readonly Mistake[] {
+  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return [];
+  return [
+    {
+      message:
+        'NODE_TLS_REJECT_UNAUTHORIZED=0: no certificate is checked, so others on the way can read and change what is sent',
+      hint: 'unset it, and name the certificate authority: AWS_CA_BUNDLE for the store, NODE_EXTRA_CA_CERTS for all',
+    },
   ];
 }
 

@@ -6,10 +6,11 @@ import { audibleCloud } from '../notices/audible.ts';
 import { cgroupMemory } from '../native/cgroup.ts';
 import { defaultGraceMs } from '../scheduler/grace.ts';
 import { identify } from '../scheduler/identity.ts';
+import type { Mistake } from '../model/errors.ts';
 import { type Store, StoreError } from '../store/contract/store.ts';
 import { storeDirectory } from '../store/url.ts';
 import { thisSystem } from '../watch/watcher.ts';
-import { fail, type Finding } from './finding.ts';
+import { fail, type Finding, warn } from './finding.ts';
 import { examineNotices, examineScheduler, type Job } from './job.ts';
 import { examineMemory, examineSpool, examineWorkdir, type Places } from './places.ts';
 import { examineProgram, type Packages, thesePackages } from './program.ts';
@@ -67,7 +68,7 @@ export async function* examineNode({ packages, places, watching, job }: Node): A
 
 export interface StoreOptions {
   /** Opens it; nothing of it is used before. */
-  readonly open: () => Promise<Store>;
+  readonly open: (warn: (warning: Mistake) => void) => Promise<Store>;
   readonly url: string;
   readonly job: Pick<Job, 'env' | 'readText'>;
   readonly signal: AbortSignal;
@@ -80,8 +81,10 @@ export async function* examineStoreAt({ open, url, job, signal }: StoreOptions):
   if (directory !== undefined)
     yield examineStorePlace(directory, 'engine' in identity && identity.engine !== undefined);
   const before = directory === undefined ? undefined : keepAsItWas(directory);
-  const store = await open().catch(refusal);
+  const warnings: Mistake[] = [];
+  const store = await open((warning) => warnings.push(warning)).catch(refusal);
   if (!('put' in store)) return yield store;
+  for (const { message, hint } of warnings) yield warn('encryption', message, hint);
   try {
     yield* examineStore({ store, graceMs: defaultGraceMs(env), sizesBytes: SIZES_BYTES, signal });
   } finally {

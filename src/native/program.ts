@@ -45,6 +45,7 @@ const dir = path.dirname(import.meta.filename);
 const loaded = new Map<string, { exports: object }>();
 
 takeHeapFlagsBack();
+leaveWarningToUs();
 // What V8 compiles carries the flags of that moment, and the program may change them.
 if (CAPTURE_KEEPS_CODE) v8.setFlagsFromString = () => undefined;
 
@@ -58,6 +59,17 @@ function takeHeapFlagsBack(): void {
     const [name = ''] = flag.split('=');
     if (/^--(max|initial)-.*-space-size$/.test(name)) v8.setFlagsFromString(`${name}=0`);
   }
+}
+
+/** Of certificates that are not checked we say ourselves (cli/warnings): Node would say it in each process, past the log. */
+function leaveWarningToUs(): void {
+  if (process.env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return;
+  const printers = process.listeners('warning');
+  process.removeAllListeners('warning');
+  process.on('warning', (warning) => {
+    if (warning.message.includes('NODE_TLS_REJECT_UNAUTHORIZED')) return;
+    for (const print of printers) print.call(process, warning);
+  });
 }
 
 /** What the program exports. If the file holds none it exits, and not with 1: that may be the task's own status. */

@@ -1,5 +1,6 @@
 // The kinds of stores: one line for each here, all else is in the room of its driver. Drivers are loaded on first use:
 // a task with a file store must not pay for what S3 needs, and the launcher, which only reads URLs, loads none.
+import type { Mistake } from '../model/errors.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
 import type { Connections } from './contract/driver.ts';
 import { BUDGET_MS, StoreError, type OnTry, type Store, type StoreKind } from './contract/store.ts';
@@ -23,6 +24,8 @@ export interface StoreTuning {
   readonly budgetMs?: number;
   /** Told how each try of each operation went; undefined is a success. */
   readonly onTry?: OnTry;
+  /** Told, when the store is opened, what is allowed on the way to it, but probably not meant. */
+  readonly warn?: (warning: Mistake) => void;
   /** What the stores of one process have together; a store alone has its own. */
   readonly connections?: Connections;
 }

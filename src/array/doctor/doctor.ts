@@ -7,6 +7,7 @@ import { group } from '../../cli/options/spec.ts';
 import type { Finding } from '../../doctor/finding.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { StoreSettings } from '../../model/format/settings.ts';
+import type { StoreOptions } from '../../doctor/doctor.ts';
 import { openStore } from '../../store/open.ts';
 import { type ArrayCommand, type CarryOut, type Line, refuseOperands, type Tools } from '../command.ts';
 import { readPlace, STORE_OPTIONS } from '../place.ts';
@@ -79,6 +80,6 @@ async function* findings({ store, ...places }: Asked, signal: AbortSignal): Asyn
   const node = thisNode({ ...places, env: process.env, outside: realOutside, signal });
   yield* examineNode(node);
   if (store === undefined) return;
-  const open = (): ReturnType<typeof openStore> => openStore(store, { budgetMs: BUDGET_MS });
+  const open: StoreOptions['open'] = (told) => openStore(store, { budgetMs: BUDGET_MS, warn: told });
   yield* examineStoreAt({ open, url: store.url, job: node.job, signal });
 }

@@ -3,6 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { realOutside } from '../../cli/options/outside.ts';
 import { openLog } from '../../log/log.ts';
+import { warnOnce } from '../../log/once.ts';
 import type { Mistake } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { LogSettings } from '../../model/format/settings.ts';
@@ -14,6 +15,7 @@ import { writeText } from '../../native/shared-output.ts';
 import { hideFromOurUser } from '../../native/processes.ts';
 import { ownArguments, ownEnvironment } from '../../native/start.ts';
 import { failed } from '../../cli/failed.ts';
+import { uncheckedCertificates } from '../../cli/warnings.ts';
 import { cancelCommand, drainCommand, retryCommand } from './acts.ts';
 import { parseQueueLine, type ParsedLine, type QueueCommand } from './command.ts';
 import { pauseCommand, resumeCommand } from './pause.ts';
@@ -70,6 +72,7 @@ async function main(): Promise<ExitStatus> {
     }
     // The tasks run as our user, and the password of the queue is not for them.
     hideFromOurUser();
+    for (const warning of uncheckedCertificates(env)) warnOnce(log, warning);
     await prepareMd5();
     const print = (text: string): void => writeText(STDOUT, text);
     return await line.carryOut({

@@ -16,6 +16,7 @@ import { showLines, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { isTasks, NO_STORE, readTasks, settingsOfRun, taskNameOf } from '../line.ts';
+import { warnOnce } from '../../log/once.ts';
 import { everyWordOf, logOutput, refusedOptions } from '../options.ts';
 import type { Listed, QueueBroker } from './broker.ts';
 import {
@@ -91,7 +92,7 @@ function readSubmit(line: QueueLine): CarryOut {
   if (asked.isAgain && !asked.isNamed)
     refuse({ message: '--again needs the name of the submission', hint: '--again --name melt-7' });
   return (tools) => {
-    for (const { message, hint } of warnings) tools.log.warn(message, { hint });
+    for (const warning of warnings) warnOnce(tools.log, warning);
     return submit(asked, tools);
   };
 }

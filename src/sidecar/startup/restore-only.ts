@@ -2,6 +2,7 @@
 // but with `--handoff`: then it begins the attempt that a `capture watch` in the same work directory continues.
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
+import { warnOnce } from '../../log/once.ts';
 import { generationName, type History, unionOf } from '../../model/checkpoint/history.ts';
 import { compileManifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
@@ -37,7 +38,7 @@ export async function restoreOnly(settings: Settings, log: Log, given: AbortSign
   const patience = openPatience({ limitMs: startLimitMs(settings), signal: given, outage });
   const { signal } = patience;
   const open = async (to: StoreSettings): Promise<Store> =>
-    patience.over(await openStore(to, { onTry: patience.tried }));
+    patience.over(await openStore(to, { onTry: patience.tried, warn: (warning) => warnOnce(log, warning) }));
   const store = await open(settings.to);
   const from = settings.from === undefined ? store : await open(settings.from);
   const fd = fs.openSync(encodePath(settings.workdir), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);

@@ -3,8 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import type { Log } from '../../log/log.ts';
+import { warnOnce } from '../../log/once.ts';
 import { generationName, judged } from '../../model/checkpoint/history.ts';
-import { CaptureError, reasonOf } from '../../model/errors.ts';
+import { CaptureError, type Mistake, reasonOf } from '../../model/errors.ts';
 import { compileManifest, fixedPart } from '../../model/file/manifest.ts';
 import { escapePath, type KeyScope, recordPrefix } from '../../model/format/keys.ts';
 import type { CaptureRecord } from '../../model/format/records.ts';
@@ -95,13 +96,14 @@ interface Place {
   readonly storeWasMissing: boolean;
 }
 
-async function openPlace({ settings, patience, shared }: StartOptions, owned: Owned): Promise<Place> {
+async function openPlace(options: StartOptions, owned: Owned): Promise<Place> {
+  const { settings, patience, shared } = options;
   const { workdir, identity } = settings;
   const { O_RDONLY, O_DIRECTORY } = fs.constants;
   const fd = owned.add(fs.openSync(encodePath(workdir), O_RDONLY | O_DIRECTORY), fs.closeSync);
   const storeWasMissing = isMissing(settings.to.url);
   const { connections } = shared;
-  const opened = await openStore(settings.to, { onTry: patience.tried, connections });
+  const opened = await openStore(settings.to, { onTry: patience.tried, warn: warner(options), connections });
   const store = owned.add(patience.over(opened), (one) => one.close());
   const scope = { taskName: identity.taskName, index: keyIndex(identity) };
   return {
@@ -110,6 +112,13 @@ async function openPlace({ settings, patience, shared }: StartOptions, owned: Ow
     scope,
     listing: await listRecords(store, scope, patience.signal),
     storeWasMissing,
+  };
+}
+
+/** What the attempt's first sidecar has said needs no second word. */
+function warner({ attempt, log }: StartOptions): (warning: Mistake) => void {
+  return (warning) => {
+    if (attempt === undefined) warnOnce(log, warning);
   };
 }
 
@@ -206,14 +215,15 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
 }
 
 /** `--from`, else the store itself. */
-async function openFrom(
-  { settings, patience, shared }: StartOptions,
-  store: Store,
-  owned: Owned,
-): Promise<Store> {
+async function openFrom(options: StartOptions, store: Store, owned: Owned): Promise<Store> {
+  const { settings, patience, shared } = options;
   if (settings.from === undefined) return store;
   const { connections } = shared;
-  const opened = await openStore(settings.from, { onTry: patience.tried, connections });
+  const opened = await openStore(settings.from, {
+    onTry: patience.tried,
+    warn: warner(options),
+    connections,
+  });
   return owned.add(patience.over(opened), (one) => one.close());
 }
 

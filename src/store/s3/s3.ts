@@ -1,4 +1,5 @@
 // The driver for Amazon S3 and servers that speak its protocol: one file for each thing it does, joined here.
+import type { Mistake } from '../../model/errors.ts';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { prepareMd5 } from '../../model/md5.ts';
 import type { Share } from '../../model/shares.ts';
@@ -8,6 +9,7 @@ import { accessOf, type Bucket, openBucket } from './bucket.ts';
 import { copyObject, moveObject } from './copy.ts';
 import { sweepUploads } from './multipart.ts';
 import { deleteObjects, getObject, headObject, listFolders, listObjects } from './objects.ts';
+import { plainWarning } from './plain.ts';
 import { putObject } from './put.ts';
 import { readsConditions } from './server.ts';
 import { settle } from './settle.ts';
@@ -25,6 +27,8 @@ export async function openS3Store(
   // Of this program of its own (build.mjs).
   await prepareMd5();
   const bucket = await bucketOf(settings, budgetMs, tuning);
+  const warning = plainWarning(bucket.place);
+  if (warning !== undefined) tuning.warn?.(warning);
   return {
     url: bucket.url,
     createsAtomically: bucket.place.isAws,
@@ -53,6 +57,7 @@ export async function openS3Store(
 
 interface S3Tuning {
   readonly onTry?: OnTry;
+  readonly warn?: (warning: Mistake) => void;
   readonly connections?: Connections;
 }
 
