@@ -8,11 +8,14 @@ import { dirname } from 'node:path';
 import * as z from 'zod';
 import { errnoOf } from '../../model/errors.ts';
 import { md5Of } from '../../model/md5.ts';
+import { TASKS_PREFIX } from '../../model/format/keys.ts';
 import { isInside } from '../../model/path.ts';
 import { StoreError, type ObjectMeta } from '../contract/store.ts';
 
 /** Set-group-ID (inode(7)): what is made in such a directory gets its group, so it is one that a group shares. */
 const SET_GROUP_ID = 0o2000n;
+/** The umask alone takes rights away. */
+const OPEN_MODE = 0o777;
 
 interface Held {
   readonly fd: number;
@@ -70,7 +73,7 @@ export class StoreRoot {
   async #make(): Promise<void> {
     await this.check();
     if (this.#held !== undefined) return;
-    await makeDirectory(this.#path, directoryMode(await isInShared(this.#path)));
+    await makeDirectory(this.#path, () => OPEN_MODE);
     if (this.#held === undefined) this.#hold();
   }
 
@@ -80,14 +83,6 @@ export class StoreRoot {
     const { dev, ino, mode } = fs.fstatSync(fd, { bigint: true });
     this.#held = { fd, dev, ino, isShared: (mode & SET_GROUP_ID) !== 0n };
   }
-}
-
-/** True if a group shares the nearest directory above `path` that is there: what is made in it is shared, too. */
-async function isInShared(path: string): Promise<boolean> {
-  const above = dirname(path);
-  const found = await fs.promises.stat(above, { bigint: true }).catch(unlessMissing);
-  if (found === undefined && above !== path) return isInShared(above);
-  return found !== undefined && (found.mode & SET_GROUP_ID) !== 0n;
 }
 
 function unlessMissing(error: unknown): undefined {
@@ -128,8 +123,8 @@ export interface Layout {
   metaPath(key: string, ino: bigint): string;
   /** True for what a listing must not show. */
   isOurs(name: string, dir: string): boolean;
-  /** Of a new directory, before the umask. */
-  directoryMode(): number;
+  /** Of a new directory, before the umask: objects are found in it by whoever may read them. */
+  directoryMode(path: string): number;
   /** Of the file of a new object, before the umask. */
   objectMode(meta: ObjectMeta): number;
   /** Of a new file that is no object, before the umask. */
@@ -145,7 +140,10 @@ export function layoutOf(root: string, directory: Pick<StoreRoot, 'isShared'>): 
   const ownMode = (): number => (directory.isShared ? 0o660 : 0o600);
   return {
     root,
-    directoryMode: () => directoryMode(directory.isShared),
+    directoryMode: (path) => {
+      const isOwn = [OURS, TASKS_PREFIX.slice(0, -1)].some((name) => isAt(path, `${root}/${name}`));
+      return isOwn ? (directory.isShared ? 0o770 : 0o700) : OPEN_MODE;
+    },
     objectMode: ({ mode = '' }) =>
       /^[0-7]{1,4}$/.test(mode) ? (Number.parseInt(mode, 8) & 0o777) | 0o600 : ownMode(),
     ownMode,
@@ -162,8 +160,8 @@ export function layoutOf(root: string, directory: Pick<StoreRoot, 'isShared'>): 
   };
 }
 
-function directoryMode(isShared: boolean): number {
-  return isShared ? 0o770 : 0o700;
+function isAt(path: string, directory: string): boolean {
+  return `${path}/`.startsWith(`${directory}/`);
 }
 
 /** Size and time tell an object from a later file that got its inode, or was written over it by hand. */
@@ -187,7 +185,7 @@ interface WithMeta {
 export async function writeMeta(layout: Layout, { key, file, meta, temporary }: WithMeta): Promise<void> {
   const path = layout.metaPath(key, file.ino);
   const text = JSON.stringify({ key, size: String(file.size), mtimeNs: String(file.mtimeNs), meta });
-  await makeDirectory(dirname(path), layout.directoryMode(), layout.root);
+  await makeDirectory(dirname(path), layout.directoryMode, layout.root);
   // Never half-written under its name: an inode that is used again finds the old file in its place.
   try {
     await writeDurably(temporary, Buffer.from(text), layout.ownMode());
@@ -264,14 +262,19 @@ export async function syncDirectory(path: string): Promise<void> {
 }
 
 /**
- * Makes a directory with all that lead to it, but not `root` itself, and makes each new one durable. `mode`: of each new
- * one, before the umask.
+ * Makes a directory with all that lead to it, but not `root` itself, and makes each new one durable. `modeOf`: of each
+ * new one, before the umask.
  */
-export async function makeDirectory(path: string, mode: number, root?: string): Promise<void> {
+export async function makeDirectory(
+  path: string,
+  modeOf: (path: string) => number,
+  root?: string,
+): Promise<void> {
+  const mode = modeOf(path);
   // Not `recursive`: Node tries for ever where the parent is there and still nothing can be made, as in /proc.
   const made = await makeIfParent(path, mode);
   if (made === 'no-parent') {
-    if (dirname(path) !== root) await makeDirectory(dirname(path), mode, root);
+    if (dirname(path) !== root) await makeDirectory(dirname(path), modeOf, root);
     if ((await makeIfParent(path, mode)) === 'no-parent') await fs.promises.mkdir(path, { mode });
   }
 }

@@ -51,7 +51,7 @@ export async function putFile(
   const taken = await refusal(layout, key, options.precondition);
   if (taken !== undefined) return taken;
   const temporary = `${layout.tmp}/${randomUUID()}`;
-  await makeDirectory(layout.tmp, layout.directoryMode(), layout.root);
+  await makeDirectory(layout.tmp, layout.directoryMode, layout.root);
   try {
     await fs.writeFile(temporary + KEY_SUFFIX, key, { flag: 'wx', mode: layout.ownMode() });
     reached('file-put.key-noted');
@@ -60,7 +60,7 @@ export async function putFile(
     reached('file-put.body-written');
     await writeMeta(layout, { key, file: written, meta: options.meta, temporary: temporary + META_SUFFIX });
     reached('file-put.meta-written');
-    await makeDirectory(dirname(path), layout.directoryMode(), layout.root);
+    await makeDirectory(dirname(path), layout.directoryMode, layout.root);
     const no = await place(layout, { key, path, from: temporary, precondition: options.precondition });
     if (no === undefined) return { kind: 'stored', tag: tagOf(written, options.meta) };
     await dropMeta(layout, key, written.ino);
@@ -87,10 +87,10 @@ export async function promoteFile(
   if (found === undefined) return undefined;
   await found.file.close();
   const { stat, meta } = found;
-  await makeDirectory(layout.tmp, layout.directoryMode(), layout.root);
+  await makeDirectory(layout.tmp, layout.directoryMode, layout.root);
   const temporary = `${layout.tmp}/${randomUUID()}${META_SUFFIX}`;
   await writeMeta(layout, { key: to, file: stat, meta, temporary });
-  await makeDirectory(dirname(path), layout.directoryMode(), layout.root);
+  await makeDirectory(dirname(path), layout.directoryMode, layout.root);
   const no = await place(layout, { key: to, path, from: source, precondition });
   if (no !== undefined) {
     await dropMeta(layout, to, stat.ino);

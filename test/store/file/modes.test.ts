@@ -70,11 +70,12 @@ describe('an object', () => {
 });
 
 describe('what is no object of a task', () => {
-  it('is its user\u2019s alone, and so are directories', async () => {
+  it('is its user\u2019s alone, and so are its directories; those of objects are as open as any new one', async () => {
     await put(RECORD);
     await put('out/r.dat.0', '644');
     await store.promote('out/r.dat.0', 'out/s.dat.0');
-    expect(modeOf('')).toBe('700');
+    expect([modeOf(''), modeOf('out')]).toEqual(['755', '755']);
+    fs.renameSync(join(dir, 'out'), join(parent, 'out'));
     expect(othersModes()).toEqual({ directories: new Set(['700']), files: new Set(['600']) });
   });
 
@@ -89,6 +90,7 @@ describe('what is no object of a task', () => {
     await put(RECORD);
     await put('out/r.dat.0', '600');
     expect(modeOf('out/r.dat.0')).toBe('600');
+    fs.renameSync(join(dir, 'out'), join(parent, 'out'));
     expect(othersModes()).toEqual(modes);
   });
 
@@ -96,7 +98,7 @@ describe('what is no object of a task', () => {
     process.umask(0o002);
     fs.chmodSync(parent, 0o2770);
     await put(RECORD);
-    expect([modeOf(''), modeOf(RECORD)]).toEqual(['2770', '660']);
+    expect([modeOf(''), modeOf(RECORD)]).toEqual(['2775', '660']);
   });
 
   it('keeps a file that somebody has put there with its mode', async () => {
