@@ -7,19 +7,31 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ARRAY_COMMAND_NAMES, type ArrayCommandName } from '../../src/cli/array-commands.ts';
 import { outputKey } from '../../src/model/format/output-keys.ts';
+import { momentPrefix, partialPrefix, resultKey } from '../../src/model/format/keys.ts';
 import { md5Of } from '../../src/model/md5.ts';
 import { BIN } from '../e2e/support.ts';
 import { harmIn, HOSTILE } from '../support/hostile.ts';
 import { openStoreOfRecords, type StoreOfRecords } from './store-of-records.ts';
+
+/** As an attempt of the index would build them: of a record with others nothing is shown. */
+function keysOf(index: string): Record<'set' | 'result' | 'plain' | 'partial', string> {
+  const scope = { taskName: 't', index };
+  return {
+    set: `${momentPrefix(HOSTILE, scope)}1-1`,
+    result: resultKey(HOSTILE, scope, false),
+    plain: resultKey('plain', scope, false),
+    partial: `${partialPrefix(HOSTILE, scope)}1`,
+  };
+}
 
 let stored: StoreOfRecords;
 let dir: string;
 beforeAll(async () => {
   dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-strangers-'));
   stored = await openStoreOfRecords('a directory');
-  const file = (name: string, of: string): object => ({
+  const file = (name: string, key: string): object => ({
     path: name,
-    key: `${HOSTILE}.${of}`,
+    key,
     push: HOSTILE,
     attempt: 1,
     md5: md5Of(Buffer.from(HOSTILE)),
@@ -29,7 +41,7 @@ beforeAll(async () => {
     mtimeNs: '1',
     mode: 0o644,
   });
-  const common = {
+  const commonOf = (index: string): object => ({
     attempt: 1,
     seq: 3,
     host: HOSTILE,
@@ -44,27 +56,31 @@ beforeAll(async () => {
         attempt: 1,
         generation: 1,
         at: '2026-11-22T12:00:00.000Z',
-        members: [file(HOSTILE, 'set'), file(`gone ${HOSTILE}`, 'gone')],
+        members: [
+          file(HOSTILE, keysOf(index).set),
+          file(`gone ${HOSTILE}`, `${momentPrefix(`gone ${HOSTILE}`, { taskName: 't', index })}1-1`),
+        ],
         companions: [],
         proof: 'x\u001b[41m\u202e',
         lacking: [{ path: HOSTILE, open: true, attempt: 1 }],
         behind: [{ path: HOSTILE, open: true, size: 1, mtimeNs: '1' }],
       },
     ],
-    results: [file(HOSTILE, 'result'), file('plain', 'plain')],
-    partials: [file(HOSTILE, 'partial')],
+    results: [file(HOSTILE, keysOf(index).result), file('plain', keysOf(index).plain)],
+    partials: [file(HOSTILE, keysOf(index).partial)],
     kept: { [HOSTILE]: 3 },
-  };
+  });
   stored.record({
-    ...common,
+    ...commonOf('0'),
     index: '0',
     kind: 'failed',
     status: 7,
     end: { status: 7, reason: HOSTILE, signal: HOSTILE },
   } as never);
-  stored.record({ ...common, index: '1', kind: 'done', end: { status: 0, reason: HOSTILE } } as never);
-  stored.record({ ...common, index: '2', kind: 'preempted' } as never);
-  for (const key of ['set', 'result', 'plain', 'partial']) stored.put(`${HOSTILE}.${key}`, HOSTILE);
+  stored.record({ ...commonOf('1'), index: '1', kind: 'done', end: { status: 0, reason: HOSTILE } } as never);
+  stored.record({ ...commonOf('2'), index: '2', kind: 'preempted' } as never);
+  for (const index of ['0', '1', '2'])
+    for (const key of Object.values(keysOf(index))) stored.put(key, HOSTILE);
   // Damaged ones, in folders that no capture makes, and in one that it does.
   for (const index of [HOSTILE, '3', '1;touch x;#'])
     stored.put(

@@ -160,13 +160,14 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
 
   it('places nothing that is damaged or gone', async () => {
     const damaged = result(stored, '0', 'bad.dat', Buffer.from('12345'), { md5: '0'.repeat(32) });
-    const gone = { ...result(stored, '0', 'gone.dat', Buffer.from('x')), key: 'nowhere.0' };
+    const gone = result(stored, '0', 'gone.dat', Buffer.from('x'));
+    await stored.store.delete([gone.key]);
     const whole = result(stored, '0', 'whole.dat', Buffer.from('whole'));
     stored.record({ index: '0', attempt: 1, seq: 2, kind: 'done', results: [damaged, gone, whole] });
     const ran = await run('gather', stored, dir);
     expect(ran.status).toBe(1);
     expect(ran.stderr).toContain('0/bad.dat of index 0: its md5 is');
-    expect(ran.stderr).toContain('0/gone.dat of index 0: its object nowhere.0 is not in the store');
+    expect(ran.stderr).toContain('0/gone.dat of index 0: its object gone.dat.0 is not in the store');
     expect(filesBelow(dir)).toEqual(['0/whole.dat']);
   });
 
@@ -176,16 +177,17 @@ describe.each(STORE_KINDS)('capture gather from %s', (kind) => {
     fs.mkdirSync(outside);
     fs.mkdirSync(path.join(into, '0'), { recursive: true });
     fs.symlinkSync(outside, path.join(into, '0/link'));
-    const up = { ...result(stored, '0', 'up', Buffer.from('x')), path: '../../outside/up' };
-    const through = { ...result(stored, '0', 'through', Buffer.from('x')), path: 'link/through' };
+    const up = { ...result(stored, '2', 'up', Buffer.from('x')), path: '../../outside/up' };
+    const through = result(stored, '0', 'link/through', Buffer.from('x'));
     const target = result(stored, '0', 'leaves', Buffer.from('../../outside/new'), { kind: 'link' });
-    const own = { ...result(stored, '0', 'own', Buffer.from('x')), path: '.capture/own' };
+    const own = result(stored, '1', '.capture/own', Buffer.from('x'));
     const layout = ['--layout', '{path}', '--array', '1'];
-    stored.record({ index: '0', attempt: 1, seq: 2, kind: 'done', results: [up, through, target] });
+    stored.record({ index: '0', attempt: 1, seq: 2, kind: 'done', results: [through, target] });
+    stored.record({ index: '2', attempt: 1, seq: 2, kind: 'done', results: [up] });
     stored.record({ index: '1', attempt: 1, seq: 2, kind: 'done', results: [own] });
     const ran = await run('gather', stored, into);
     expect(ran.status, ran.stderr).toBe(1);
-    expect(ran.stderr).toMatch(/outside\/up of index 0: its name leads out/);
+    expect(ran.stderr).toMatch(/cannot be used \(it names up\.2, which no attempt of task t, index 2 can/);
     expect(ran.stderr).toContain('0/link/through of index 0: 0/link is a link');
     expect(ran.stderr).toMatch(/0\/leaves of index 0: it is a link that leaves/);
     expect(fs.readdirSync(outside)).toEqual([]);

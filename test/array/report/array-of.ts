@@ -13,9 +13,9 @@ function chance(seed: number): () => number {
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-const file = (path: string, index: string, size: number): object => ({
+const file = (path: string, ending: string, size: number): object => ({
   path,
-  key: `${path}.${index}.zst`,
+  key: `${path}.${ending}.zst`,
   push: 'p',
   attempt: 1,
   md5: 'd41d8cd98f00b204e9800998ecf8427e',
@@ -94,7 +94,7 @@ function fillIndex(store: StoreOfRecords, { at, index, beginMs, nowMs, draw }: O
       attempt,
       generation: 3,
       at: iso(safeMs),
-      members: [file('melt.chk', index, 2 ** 24)],
+      members: [file('melt.chk', `t.${index}.${attempt}-3`, 2 ** 24)],
       companions: [],
     };
     const said = {

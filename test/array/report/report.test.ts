@@ -36,9 +36,9 @@ function reportOf(html: string): Report {
 const pageOf = (file = path.join(dir, 'report.html')): string => fs.readFileSync(file, 'utf8');
 
 const HOUR_MS = 3_600_000;
-const file = (name: string, size: number, storedSize: number): object => ({
+const file = (name: string, ending: string, size: number, storedSize: number): object => ({
   path: name,
-  key: `${name}.zst`,
+  key: `${name}.${ending}.zst`,
   push: 'p',
   attempt: 1,
   md5: 'd41d8cd98f00b204e9800998ecf8427e',
@@ -57,7 +57,7 @@ function fillKilled(store: StoreOfRecords, nowMs: number): void {
     attempt: 1,
     generation: 2,
     at: iso(at(9.5)),
-    members: [file('k.chk', 4096, 1024)],
+    members: [file('k.chk', 't.3.1-2', 4096, 1024)],
     companions: [],
   };
   const index = '3';
@@ -81,7 +81,7 @@ function fillKilled(store: StoreOfRecords, nowMs: number): void {
       at: iso(at(6)),
       end,
       generations: [generation],
-      results: [file('r.dat', 3000, 1000)],
+      results: [file('r.dat', '3', 3000, 1000)],
       left: [{ path: 'late.dat', why: 'no room' }],
     } as never,
     at(6),

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { BIN } from '../../e2e/support.ts';
+import { resultKey } from '../../../src/model/format/keys.ts';
 import { openStoreOfRecords, STORE_KINDS, type StoreOfRecords } from '../store-of-records.ts';
 
 let stored: StoreOfRecords | undefined;
@@ -31,9 +32,9 @@ async function status({ url, env }: StoreOfRecords, ...args: readonly string[]):
   return { stdout, stderr, status: child.exitCode };
 }
 
-const file = (path: string, size: number): object => ({
+const file = (path: string, size: number, index: string): object => ({
   path,
-  key: `${path}.1`,
+  key: resultKey(path, { taskName: 't', index }, false),
   push: 'p',
   attempt: 1,
   md5: 'd41d8cd98f00b204e9800998ecf8427e',
@@ -48,7 +49,13 @@ function fill(store: StoreOfRecords): void {
   const longAgo = Date.now() - 5 * 3_600_000;
   const claim = { attempt: 1, seq: 0, kind: 'started' } as const;
   for (const index of ['0', '1', '2', '3']) store.record({ index, ...claim }, longAgo);
-  store.record({ index: '0', attempt: 1, seq: 2, kind: 'done', results: [file('r.dat', 1536)] } as never);
+  store.record({
+    index: '0',
+    attempt: 1,
+    seq: 2,
+    kind: 'done',
+    results: [file('r.dat', 1536, '0')],
+  } as never);
   store.record({ index: '1', attempt: 1, seq: 2, kind: 'failed', status: 137, host: 'node18' });
   store.record({ index: '1', attempt: 1, seq: 1, kind: 'checkpoint' }, longAgo);
   store.record({ index: '2', attempt: 1, seq: 1, kind: 'preempted' });
@@ -131,7 +138,7 @@ describe('more indices than a person reads', () => {
     server?.served.filter(({ operation }) => operation === 'GetObject').length ?? 0;
   const fillMany = (store: StoreOfRecords): void => {
     for (let at = 0; at < 101; at += 1) {
-      const results = [file('r.dat', at)] as never;
+      const results = [file('r.dat', at, String(at))] as never;
       store.record({ index: String(at), attempt: 1, seq: 2, kind: 'done', results });
     }
   };
@@ -208,13 +215,13 @@ describe.each(STORE_KINDS)('one index of %s', (kind) => {
     store.record({ index, attempt: 2, seq: 0, kind: 'started' });
     store.put('.capture/t/17/0002-000001.stored.json', 'x');
     const end = { signal: 'SIGKILL', status: 137 };
-    const partial = { ...file('r.dat', 700), key: 'r.dat.17.partial-3' };
-    const gone = { ...file('gone.dat', 7), key: 'gone.dat.17.partial-3' };
+    const partial = { ...file('r.dat', 700, index), key: 'r.dat.17.partial-3' };
+    const gone = { ...file('gone.dat', 7, index), key: 'gone.dat.17.partial-3' };
     const generation = {
       attempt: 3,
       generation: 2,
       at: '2026-11-22T11:50:00.000Z',
-      members: [file('k.chk', 2048)],
+      members: [{ ...file('k.chk', 2048, index), key: 'k.chk.t.17.3-2' }],
     };
     store.put('r.dat.17.partial-3', 'x');
     store.record({
@@ -229,7 +236,7 @@ describe.each(STORE_KINDS)('one index of %s', (kind) => {
       resources,
       partials: [partial, gone],
       generations: [generation, { ...generation, generation: 1, suspect: true }],
-      results: [file('out/\u0007r.dat', 1536)],
+      results: [file('out/\u0007r.dat', 1536, index)],
       left: [{ path: 'late.dat', why: 'no room' }],
     } as never);
   };
@@ -276,7 +283,12 @@ describe.each(STORE_KINDS)('one index of %s', (kind) => {
     stored = await openStoreOfRecords(kind);
     stored.record({ index: '3', attempt: 1, seq: 0, kind: 'started' });
     const generations = [
-      { attempt: 1, generation: 1, at: '2026-11-22T11:50:00.000Z', members: [file('k.chk', 5)] },
+      {
+        attempt: 1,
+        generation: 1,
+        at: '2026-11-22T11:50:00.000Z',
+        members: [{ ...file('k.chk', 5, '3'), key: 'k.chk.t.3.1-1' }],
+      },
     ];
     stored.record({ index: '3', attempt: 1, seq: 2, kind: 'checkpoint', generations } as never);
     stored.put(`.capture/t/3/${name}`, '{"damaged');
@@ -295,7 +307,7 @@ describe.each(STORE_KINDS)('one index of %s', (kind) => {
 
   it('names its files in natural order', async () => {
     stored = await openStoreOfRecords(kind);
-    const results = ['b', 'frame.10', 'frame.2', 'a/z', 'frame.1'].map((path) => file(path, 1));
+    const results = ['b', 'frame.10', 'frame.2', 'a/z', 'frame.1'].map((path) => file(path, 1, '3'));
     stored.record({ index: '3', attempt: 1, seq: 2, kind: 'done', results } as never);
     const { stdout } = await status(stored, '3', '--json');
     expect((JSON.parse(stdout) as { results: { path: string }[] }).results.map(({ path }) => path)).toEqual([
