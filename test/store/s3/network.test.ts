@@ -98,7 +98,7 @@ describe('proxyFor', () => {
   });
 
   // Domains and IPv4 networks as curl 7.88 and Python's requests 2.34 were seen to read them; ports as botocore, and IPv6
-  // networks as the documentation of Go's httpproxy has it. `*.domain` is for those who write it so.
+  // networks as curl and Python have them. `*.domain` is for those who write it so.
   it.each([
     ['10.1.2.3', '10.0.0.0/8', true],
     ['10.1.2.3', '10.9.9.9/8', true],
