@@ -97,8 +97,8 @@ describe('proxyFor', () => {
     expect(proxyFor(target, { HTTP_PROXY: 'p', NO_PROXY: exempt })?.href).toBe(expected);
   });
 
-  // Domains and IPv4 networks as curl 7.88 and Python's requests 2.34 were seen to read them; ports as botocore, and IPv6
-  // networks as curl and Python have them. `*.domain` is for those who write it so.
+  // Domains and IPv4 networks as curl 7.88 and Python's requests 2.34 were seen to read them, ports as botocore. IPv6
+  // networks, `*.domain` and a dot at the end are for those who write them so.
   it.each([
     ['10.1.2.3', '10.0.0.0/8', true],
     ['10.1.2.3', '10.9.9.9/8', true],
