@@ -8,7 +8,8 @@ import { formatBytes } from '../model/units.ts';
 import type { cgroupMemory } from '../native/cgroup.ts';
 import { type Mount, mountOf } from '../native/mounts.ts';
 import { fileSystemType, networkFileSystem } from '../native/network-files.ts';
-import { HIGH_USE, type Use, usesOf } from '../reclaim/pressure.ts';
+import { type Use, usesOf } from '../native/uses.ts';
+import { HIGH_USE } from '../reclaim/pressure.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 export interface Places {

@@ -8,6 +8,8 @@ import { RECORD_KINDS } from '../model/format/records.ts';
 import { type BackOff, pauseAfter } from '../model/waiting.ts';
 import type { Store } from '../store/contract/store.ts';
 
+/** What an index has: a record each few seconds for months is a tenth of it. */
+const MOST_RECORDS = 1_000_000;
 /** No store that is in order lags so long, ms. */
 const WAIT_MS = 30_000;
 const BACK_OFF: BackOff = { firstMs: 250, mostMs: 4000 };
@@ -31,6 +33,7 @@ export async function listRecords(
     const at = parseRecordKey(key);
     if (at === undefined) continue;
     keys.push(key);
+    if (keys.length > MOST_RECORDS) throw tooMany(store, scope);
     newestAttempt = Math.max(newestAttempt, at.attempt);
   }
   return { scope, keys, newestAttempt };
@@ -78,6 +81,16 @@ async function hidesMore(
   );
   const heads = await Promise.all(names.map((name) => store.head(name, signal)));
   return heads.some((head) => head !== undefined);
+}
+
+function tooMany({ url }: Store, { taskName, index }: KeyScope): CaptureError {
+  return new CaptureError(
+    EXIT.unavailable,
+    `${url} lists more than ${MOST_RECORDS} records of task ${taskName}, index ${index}`,
+    {
+      hint: 'no run writes so many: somebody else has, or the server lists without end. --task-name takes another place',
+    },
+  );
 }
 
 function staleError({ url }: Store, what: string, waitMs: number): CaptureError {

@@ -8,11 +8,12 @@ import { EXIT } from '../model/exit-status.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
 import { newMd5 } from '../model/md5.ts';
-import { encodePath, isInside, joinPath, type RelPath } from '../model/path.ts';
+import { isInside, joinPath, type RelPath } from '../model/path.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { linkSignals } from '../model/waiting.ts';
 import { heldPath, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
+import { freeBytesIn } from '../native/uses.ts';
 import { absolutePath, ownDir, removeOwnDir } from '../native/own-dir.ts';
 import type { Store } from '../store/contract/store.ts';
 import { CorruptError, noteFailure, orCorrupt } from './failure.ts';
@@ -87,7 +88,7 @@ export async function fetchFiles(
  */
 async function checkSpace(root: WorkDir, sources: readonly Source[]): Promise<void> {
   const needed = sources.reduce((sum, { size = 0 }) => sum + size, 0);
-  const available = await freeBytes(root.path);
+  const available = await freeBytesIn(root.path);
   if (needed <= available) return;
   const what = `${plural(sources.length, 'file')} (${formatBytes(needed)})`;
   throw new CaptureError(
@@ -95,12 +96,6 @@ async function checkSpace(root: WorkDir, sources: readonly Source[]): Promise<vo
     `cannot restore ${what} into ${root.path}: ${formatBytes(available)} are free`,
     { hint: 'free space there, or name a larger work directory with --workdir' },
   );
-}
-
-async function freeBytes(path: string): Promise<number> {
-  const { blocks, bavail, bsize } = await fs.promises.statfs(encodePath(path));
-  // A tmpfs without a limit, and some FUSE file systems, say that they have no blocks at all.
-  return blocks === 0 ? Infinity : bavail * bsize;
 }
 
 async function temporaryDir(root: WorkDir): Promise<RelPath> {

@@ -8,11 +8,12 @@ import { linkStaysInside } from '../model/file/link-target.ts';
 import type { FileProgress } from '../model/format/progress-line.ts';
 import { newMd5 } from '../model/md5.ts';
 import { decodePath, encodePath, type RelPath, showPath } from '../model/path.ts';
-import { plural } from '../model/units.ts';
+import { formatBytes, plural } from '../model/units.ts';
 import type { WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { openBeneath, setMtime } from '../native/files.ts';
 import { absolutePath } from '../native/own-dir.ts';
+import { freeBytesIn } from '../native/uses.ts';
 import { NO_ZSTD_HINT } from '../native/zstd.ts';
 import { CorruptError, noteFailure, NoZstdError, orCorrupt } from './failure.ts';
 import { surveyLocal } from './local.ts';
@@ -22,6 +23,8 @@ import type { Source } from './source.ts';
 /** The text of a link is a path: PATH_MAX. */
 const LINK_LIMIT_BYTES = 4096;
 const PERMISSION_BITS = 0o777;
+/** So much of what is free a file may take whose size no record says. */
+const FILLED = 0.9;
 /** A file of so many bytes is small enough to be written by one call. */
 const AT_ONCE_BYTES = 256 * 1024;
 
@@ -101,6 +104,15 @@ async function* counted(
   }
 }
 
+/** No record says how large it is, and a few bytes of zstd can unfold to more than any disk holds. */
+function tooLarge(root: WorkDir, { path }: Source, mostBytes: number): CaptureError {
+  return new CaptureError(
+    EXIT.unavailable,
+    `cannot restore ${showPath(path)} into ${root.path}: it is larger than ${formatBytes(mostBytes)}, nine tenths of what is free there`,
+    { hint: 'free space there, or name a larger work directory with --workdir' },
+  );
+}
+
 /** Not a broken file: an older checkpoint in its place would only lose work. */
 function withoutZstd({ path }: Source, cause: NoZstdError): CaptureError {
   return new CaptureError(EXIT.unavailable, `cannot restore ${showPath(path)}: ${cause.message}`, {
@@ -122,9 +134,15 @@ interface To {
 
 async function stageFile(to: To, source: Source, plain: AsyncIterable<Uint8Array>): Promise<Written> {
   if (to.syncedLater && (source.size ?? Infinity) <= AT_ONCE_BYTES) return stageAtOnce(to, source, plain);
+  const mostBytes = source.size === undefined ? FILLED * (await freeBytesIn(to.root.path)) : Infinity;
   const handle = await fs.promises.open(absolutePath(to.root, to.temp), 'wx', modeOfNew(source));
+  let bytes = 0;
   try {
-    const written = await checked(source, plain, (chunk) => handle.appendFile(chunk));
+    const written = await checked(source, plain, (chunk) => {
+      bytes += chunk.length;
+      if (bytes > mostBytes) throw tooLarge(to.root, source, mostBytes);
+      return handle.appendFile(chunk);
+    });
     finish(handle.fd, source);
     if (!to.syncedLater) await handle.sync();
     return written;

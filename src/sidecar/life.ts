@@ -59,6 +59,8 @@ export class Life {
   #place: AttemptPlace | undefined;
   #taskPid: number | undefined;
   #task: Pidfd | undefined;
+  /** It begins an attempt: no task is at work. */
+  #isFirst = false;
   #isFinishing = false;
   #isOver = false;
   /** Its stderr is closed. */
@@ -128,6 +130,7 @@ export class Life {
 
   async #start({ settings, attempt, outputsFrom, launcherFaults, env }: Start): Promise<void> {
     const { launcher, stderr, shared, tell } = this.#options;
+    this.#isFirst = attempt === undefined;
     if (attempt !== undefined) lowerPriority(); // the task is at work already
     try {
       const log = openLog(settings.log, settings.identity.index, stderr);
@@ -203,6 +206,9 @@ export class Life {
   }
 
   async #launcherLost(): Promise<void> {
+    // The task waits for our start, and nobody is left who would start it.
+    if (this.#isFirst && this.#sidecar === undefined)
+      this.#giveUp.abort(new Error('the launcher is gone: nothing was started'));
     await this.#opening;
     if (this.#isOver || this.#isFinishing) return; // The drain ends the life by itself.
     const sidecar = this.#sidecar;

@@ -57,6 +57,24 @@ describe('a work directory that is full', () => {
     expect(elsewhere.stderr()).toMatch(/cannot place volume\/k\.chk.*EXDEV.*\n {2}try: .*--workdir/);
   });
 
+  it('an input whose size nobody has recorded is status 69 once it fills nine tenths of the room', async () => {
+    const zeros = place.run(['-r', 'zeros', '--task-name', 'zeros'], ['truncate', '-s', '256M', 'zeros']);
+    expect(await zeros.status, zeros.stderr()).toBe(0);
+    // As somebody has put it there by hand: some kB.
+    fs.copyFileSync(`${place.store}/zeros.0.zst`, `${place.store}/in.dat.0.zst`);
+    place.freshWork();
+    const filled = run(
+      { tmpfs: { [place.work]: '32m' }, after: 'ls -A; du -sm .' },
+      ['-i', 'in.dat', '-r', 'r.dat'],
+      'echo started',
+    );
+    expect(await filled.status, filled.stderr()).toBe(69);
+    expect(filled.stdout()).toMatch(/^\.capture\n0\t|^\.capture\n1\t/);
+    expect(filled.stderr()).toMatch(
+      /cannot restore in\.dat .* larger than \S+ MiB, nine tenths.*\n {2}try: free space/,
+    );
+  });
+
   it('a restore that does not fit is status 69, and nothing is placed', async () => {
     fs.writeFileSync(place.at('seed'), noise(3 * MIB, 3));
     expect(await place.run(['-k', 'k.chk'], ['cp', 'seed', 'k.chk']).status).toBe(0);

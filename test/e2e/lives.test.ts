@@ -1,6 +1,8 @@
 // The lives of the three processes: whoever dies, what was closed is stored, and the task is left alone.
 import { unstamped } from '../support/messages.ts';
+import { once } from 'node:events';
 import fs from 'node:fs';
+import net from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   BIN,
@@ -190,6 +192,25 @@ describe('a sidecar that is killed', () => {
 });
 
 describe('a launcher that is killed', () => {
+  it('before the start has ended leaves no sidecar that waits for a store', async () => {
+    const silent = net.createServer(() => undefined).listen(0, '127.0.0.1');
+    try {
+      await once(silent, 'listening');
+      const { port } = silent.address() as net.AddressInfo;
+      const keys = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b', AWS_REGION: 'us-east-1' };
+      const asked = once(silent, 'connection');
+      const env = { ...keys, AWS_ENDPOINT_URL: `http://127.0.0.1:${port}` };
+      const run = place.exec([BIN, '--to', 's3://bucket/p', '-r', 'r.dat', '--', 'true'], env);
+      await asked;
+      const sidecar = sidecarOf(run.pid) ?? 0;
+      expect(isAlive(sidecar)).toBe(true);
+      process.kill(run.pid, 'SIGKILL');
+      await until(() => !isAlive(sidecar), 'the end of the sidecar');
+    } finally {
+      silent.close();
+    }
+  });
+
   it('leaves a sidecar that waits for the task, drains, and says so', async () => {
     const run = place.run(
       ['-r', '*.dat'],

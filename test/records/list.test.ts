@@ -104,3 +104,16 @@ it.each(['checkpoint', 'list'])(
     expect(listings).toBe(3);
   },
 );
+
+it('more records than any run writes are status 69', async () => {
+  const endless: Store = {
+    ...disk,
+    list: async function* list(): AsyncGenerator<ListedObject> {
+      for (let seq = 0; ; seq += 1) {
+        const key = recordKey(SCOPE, 1 + Math.floor(seq / 1e5), seq % 1e5, 'stored');
+        yield { key, sizeBytes: 1, modifiedMs: 0, md5: undefined };
+      }
+    },
+  };
+  await expect(listRecords(endless, SCOPE)).rejects.toMatchObject({ status: 69 });
+});

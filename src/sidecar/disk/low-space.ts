@@ -2,7 +2,7 @@
 import type { Log } from '../../log/log.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { formatBytes } from '../../model/units.ts';
-import { type Use, usesOf } from '../../reclaim/pressure.ts';
+import { type Use, usesOf } from '../../native/uses.ts';
 
 /** Warns above this share; warns again only after it was below the other one. */
 const FULL = 0.9;

@@ -122,9 +122,12 @@ export async function* listObjects(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ListedObject> {
   let after: Readonly<Record<string, string>> | undefined = {};
+  let newest: Buffer = Buffer.alloc(0);
   while (after !== undefined) {
-    const page: Xml = await listed(bucket, { prefix, signal, query: after });
-    for (const object of page.all('Contents')) {
+    const page: Xml = await listed(bucket, { prefix, signal, query: after, newest });
+    const objects = page.all('Contents');
+    newest = bytesOf(objects.at(-1)) ?? newest;
+    for (const object of objects) {
       const key = relativeKey(bucket, object.text('Key') ?? '');
       const modifiedMs = instantOf(object.text('LastModified'));
       const [, md5] = ETAG_OF_ONE_PUT.exec(object.text('ETag') ?? '') ?? [];
@@ -132,6 +135,11 @@ export async function* listObjects(
     }
     after = page.text('IsTruncated') === 'true' ? { 'continuation-token': tokenOf(page) } : undefined;
   }
+}
+
+function bytesOf(object: Xml | undefined): Buffer | undefined {
+  const key = object?.text('Key');
+  return key === undefined ? undefined : Buffer.from(decodeURIComponent(key.replaceAll('+', ' ')));
 }
 
 function tokenOf(page: Xml): string {
@@ -153,10 +161,12 @@ export async function listFolders(
 interface Listing {
   readonly prefix: string;
   readonly query: Readonly<Record<string, string>>;
+  /** The last key of the page before. */
+  readonly newest?: Buffer;
   readonly signal: AbortSignal | undefined;
 }
 
-async function listed(bucket: Bucket, { prefix, query, signal }: Listing): Promise<Xml> {
+async function listed(bucket: Bucket, { prefix, query, newest, signal }: Listing): Promise<Xml> {
   return request(bucket, { operation: 'ListObjectsV2', key: prefix, signal }, async (send) => {
     // Keys may hold characters that XML cannot.
     const encoded = { 'list-type': '2', prefix: bucket.prefix + prefix, 'encoding-type': 'url', ...query };
@@ -165,6 +175,10 @@ async function listed(bucket: Bucket, { prefix, query, signal }: Listing): Promi
     const isTruncated = promised(page.text('IsTruncated'), 'IsTruncated') === 'true';
     // Without its token the rest would read as not there; with the token of this very page it never ends.
     if (isTruncated && tokenOf(page) === query['continuation-token']) throw new NotFromS3('next token');
+    // Keys ascend: with tokens that lead in a circle it would never end.
+    const first = bytesOf(page.all('Contents')[0]);
+    if (newest !== undefined && first !== undefined && Buffer.compare(first, newest) <= 0)
+      throw new NotFromS3('next keys');
     return page;
   });
 }

@@ -115,3 +115,12 @@ describe('the text of a record', () => {
     });
   });
 });
+
+it.each([
+  ['lists', `{"x":${'['.repeat(1e5)}${']'.repeat(1e5)}}`],
+  ['objects', `${'{"a":'.repeat(1e5)}1${'}'.repeat(1e5)}`],
+  ['results', `{"results":${'[{"results":'.repeat(1e5)}1${'}]'.repeat(1e5)}}`],
+])('a text of %s that is nested 100,000 deep is no record and no list', (_, text) => {
+  expect(parseRecord(text)).toHaveProperty('invalid');
+  expect(parseSegment(text)).toHaveProperty('invalid');
+});

@@ -1,6 +1,6 @@
 // That space runs out is said in time. The time is the test's: no clock runs.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Use, usesOf } from '../../../src/reclaim/pressure.ts';
+import { type Use, usesOf } from '../../../src/native/uses.ts';
 import { LowSpace } from '../../../src/sidecar/disk/low-space.ts';
 
 describe('a work directory that is nearly full', () => {

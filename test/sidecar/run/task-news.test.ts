@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import fs from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TaskNews } from '../../../src/sidecar/run/task-news.ts';
 
@@ -49,8 +50,11 @@ describe('the news of the task', () => {
     const pid = Number(String(await once(parent.stdout, 'data')));
     news.started(pid);
     process.kill(pid, 'SIGKILL');
+    const stateOf = (): string | undefined =>
+      / (\w) /.exec(fs.readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1];
+    await expect.poll(stateOf, { interval: 1, timeout: 60_000 }).toBe('Z');
     nowMs = 60_000;
-    await expect.poll(() => news.reaches(50_000), { interval: 1 }).toBe(false);
+    expect(news.reaches(50_000)).toBe(false);
     parent.stdin.end('\n');
     await once(parent, 'exit');
   });

@@ -73,6 +73,28 @@ describe('a page of a listing that is not the last', () => {
   });
 });
 
+it('a listing whose tokens lead in a circle is no answer', async () => {
+  let pages = 0;
+  server.fault = () => {
+    pages += 1;
+    const token = `<NextContinuationToken>${pages}</NextContinuationToken>`;
+    const keys = ['a', 'b'].map((key) => `<Contents><Key>run7/${key}</Key></Contents>`).join('');
+    const body = `<ListBucketResult><IsTruncated>true</IsTruncated>${token}${keys}</ListBucketResult>`;
+    return { kind: 'answer', status: 200, body };
+  };
+  await expect(listOf(store, '')).rejects.toMatchObject({
+    message: expect.stringContaining('the answer is not one of S3'),
+  });
+});
+
+it('a document that is nested a million deep is no answer', async () => {
+  const body = '<a>'.repeat(1e6) + '</a>'.repeat(1e6);
+  server.fault = () => ({ kind: 'answer', status: 200, body });
+  await expect(listOf(store, '')).rejects.toMatchObject({
+    message: expect.stringContaining('the answer is not one of S3'),
+  });
+});
+
 describe('a server that names no ETag', () => {
   it.each([
     ['PutObject', () => put('new')],
