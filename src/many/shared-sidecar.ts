@@ -26,6 +26,9 @@ const RESTART: BackOff = { firstMs: 50, mostMs: 10_000 };
 const DEATHS_WITHIN_MS = 10 * 60_000;
 /** A start that takes longer than this does not hold up the tasks: their launchers try for a while. */
 const LISTENS_WITHIN_MS = 5000;
+/** One that is asked so often, and has not answered by the second question after it, hangs. */
+const ASK_EVERY_MS = 30_000;
+const MOST_UNANSWERED = 2;
 /** Without a life it only has to exit. */
 const EXIT_WITHIN_MS = 10_000;
 /** The name under which it is made is longer than its own (sidecar/serve). */
@@ -46,6 +49,8 @@ export interface SharedSidecarOptions {
   readonly log: Log;
   /** Running children that we started ourselves; kept up to date here. */
   readonly ownChildren: Set<number>;
+  /** By default 30 s. */
+  readonly askEveryMs?: number;
 }
 
 /** What one task has of it. */
@@ -104,6 +109,8 @@ class Kept {
   #restart: NodeJS.Timeout | undefined;
   #state: 'starting' | 'listening' | 'none' = 'starting';
   #isOver = false;
+  /** Questions since it was heard last. */
+  #unanswered = 0;
   /** Tasks that have a place. */
   #sharing = 0;
   readonly #mostSharing = mostSharing(openFilesLimit());
@@ -133,10 +140,28 @@ class Kept {
       if (nice !== undefined) lowerTo(nice, pid);
     }
     child.on('message', (message) => this.#hear(message as FromShared));
+    const asking = this.#askAgain(started);
     void started.gone.then((how) => {
+      clearInterval(asking);
       this.#running = undefined;
       this.#died(how);
     });
+  }
+
+  /** Stopped, or waiting for ever, it would stop all tasks: then it is killed, and the next one takes their attempts over. */
+  #askAgain({ child }: StartedSidecar): NodeJS.Timeout {
+    const { askEveryMs = ASK_EVERY_MS, log } = this.#options;
+    this.#unanswered = 0;
+    const ask = (): void => {
+      if (this.#unanswered < MOST_UNANSWERED) {
+        this.#unanswered += 1;
+        if (child.connected) child.send({ kind: 'ask' }, () => undefined);
+        return;
+      }
+      log.warn(`the sidecar of all tasks has not answered for ${formatMs(MOST_UNANSWERED * askEveryMs)}`);
+      child.kill('SIGKILL');
+    };
+    return setInterval(ask, askEveryMs).unref();
   }
 
   async listensWithin(ms: number): Promise<void> {
@@ -185,7 +210,10 @@ class Kept {
   }
 
   #hear(message: FromShared): void {
+    this.#unanswered = 0;
     switch (message.kind) {
+      case 'alive':
+        return;
       case 'listening':
         this.#state = 'listening';
         break;

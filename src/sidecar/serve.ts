@@ -43,6 +43,7 @@ export function serveLaunchers(place: string): (message: FromSidecar) => void {
   const serving = new Serving(place);
   serving.listen();
   process.on('disconnect', () => serving.leave());
+  process.on('message', () => tellRunner({ kind: 'alive' }));
   return (message) => serving.tellAll(message);
 }
 

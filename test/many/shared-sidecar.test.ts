@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { startSharedSidecar } from '../../src/launch/sidecar-start.ts';
 import type { Log } from '../../src/log/log.ts';
 import {
   mayShareSidecar,
@@ -12,7 +13,7 @@ import {
 } from '../../src/many/shared-sidecar.ts';
 import { NO_NUMBERS, SIDECAR_VARIABLE } from '../../src/model/format/shared-sidecar.ts';
 import { openFilesLimit, sendSignal } from '../../src/native/processes.ts';
-import { until } from '../e2e/support.ts';
+import { isAlive, until } from '../e2e/support.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 const ENTRY = fileURLToPath(new URL('../../dist/sidecar.cjs', import.meta.url));
@@ -45,8 +46,15 @@ const log: Log = {
 /** Of a task that has a place of it. */
 const envOf = (one: SharedSidecar): NodeJS.ProcessEnv => one.enter()?.env() ?? {};
 
-async function open(below = dir.path): Promise<SharedSidecar> {
-  const options = { entry: ENTRY, env: process.env, lockFd: dir.fd, tasksAtOnce: 2, nice: undefined };
+async function open(below = dir.path, askEveryMs?: number): Promise<SharedSidecar> {
+  const options = {
+    askEveryMs,
+    entry: ENTRY,
+    env: process.env,
+    lockFd: dir.fd,
+    tasksAtOnce: 2,
+    nice: undefined,
+  };
   sidecar = await openSharedSidecar({ ...options, dir: below, log, ownChildren });
   return sidecar;
 }
@@ -106,4 +114,29 @@ it('is shared by no more tasks at once than it has open files for', async () => 
   expect(one.enter()).toBeUndefined();
   places[0]?.leave();
   expect(one.enter()).toBeDefined();
+});
+
+it('one that does not answer any more is replaced', async () => {
+  await open(dir.path, 200);
+  const [first = 0] = [...ownChildren];
+  process.kill(first, 'SIGSTOP');
+  await until(() => [...ownChildren].some((pid) => pid !== first), 'another one');
+  expect(said).toContain('the sidecar of all tasks has not answered for 400 ms');
+  expect(isAlive(first)).toBe(false);
+});
+
+it('one that is asked answers', async () => {
+  const socket = path.join(dir.path, 'sidecar');
+  const { child, gone } = startSharedSidecar(ENTRY, {
+    socket,
+    lockFd: dir.fd,
+    env: process.env,
+    tasksAtOnce: 1,
+  });
+  const heard: unknown[] = [];
+  child.on('message', (message) => heard.push(message));
+  child.send({ kind: 'ask' });
+  await until(() => heard.some((message) => JSON.stringify(message) === '{"kind":"alive"}'), 'the answer');
+  child.disconnect();
+  await gone;
 });

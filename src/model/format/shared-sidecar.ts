@@ -37,6 +37,8 @@ export function numbersOf(all: Iterable<LifeNumbers>): LifeNumbers {
 export type FromShared =
   /** Launchers may connect. */
   | { readonly kind: 'listening' }
+  /** The answer to each message that it gets there: it does not hang. */
+  | { readonly kind: 'alive' }
   /** It cannot listen there, and ends. */
   | { readonly kind: 'deaf'; readonly why: string }
   /** It works for the launcher with this pid, from now on or no longer. */
