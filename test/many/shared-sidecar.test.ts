@@ -136,7 +136,7 @@ it('one that is asked answers', async () => {
   const heard: unknown[] = [];
   child.on('message', (message) => heard.push(message));
   child.send({ kind: 'ask' });
-  await until(() => heard.some((message) => JSON.stringify(message) === '{"kind":"alive"}'), 'the answer');
+  await expect.poll(() => heard, { timeout: 60_000 }).toContainEqual({ kind: 'alive' });
   child.disconnect();
   await gone;
 });
