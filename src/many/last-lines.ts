@@ -1,6 +1,7 @@
 // The last lines of what a task wrote in its last attempt, for the message that it failed.
 import fs from 'node:fs';
-import { decodePath, encodePath } from '../model/path.ts';
+import { decodePath } from '../model/path.ts';
+import { openRegular } from '../native/files.ts';
 
 const LINES = 10;
 const MOST_BYTES = 4096;
@@ -10,7 +11,7 @@ const BEGINS = /\bcapture: task .*, attempt \d+ -> /;
 /** None if the file cannot be read. */
 export function lastLines(file: string): readonly string[] {
   try {
-    const fd = fs.openSync(encodePath(file), 'r');
+    const fd = openRegular(file, fs.constants.O_RDONLY);
     try {
       const { size } = fs.fstatSync(fd);
       const bytes = Buffer.alloc(Math.min(size, MOST_BYTES));

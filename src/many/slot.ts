@@ -8,7 +8,7 @@ import { RUNNER_VARIABLE } from '../launch/task.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
 import type { Ending } from '../model/many/plan.ts';
 import { reasonOf } from '../model/errors.ts';
-import { encodePath } from '../model/path.ts';
+import { openRegular } from '../native/files.ts';
 import { clockMs } from '../native/clock.ts';
 import { numberOfSignal, reapedChild } from '../native/ended.ts';
 import { descendants, processesWithEnvironment, sendSignal } from '../native/processes.ts';
@@ -81,7 +81,14 @@ const SEAT_VARIABLE = 'CAPTURED_JOB_SLOT';
 
 export function openSlot(start: SlotStart): Slot {
   const slotName = `${LOG_VARIABLE}=${start.logFile}`;
-  const log = fs.openSync(encodePath(start.logFile), 'a', 0o600);
+  const { O_WRONLY, O_APPEND, O_CREAT } = fs.constants;
+  let log: number;
+  try {
+    // An earlier attempt of the task may have put something else there.
+    log = openRegular(start.logFile, O_WRONLY | O_APPEND | O_CREAT);
+  } catch (error) {
+    return failedSlot(start.index, reasonOf(error));
+  }
   const logFromBytes = fs.fstatSync(log).size;
   const shared = start.sidecar?.enter();
   const seat = start.seats.take();

@@ -1,5 +1,6 @@
 // Writes the numbers into a file, such as one for the textfile collector of Prometheus' node exporter: whole, by a
 // rename, so that nobody reads half of it.
+import { randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import { encodePath, showPath } from '../model/path.ts';
@@ -8,10 +9,11 @@ import type { Metrics } from './numbers.ts';
 /** Rejects if it cannot be written. */
 export async function openFile(file: string, text: () => Promise<string>): Promise<Metrics> {
   // No name that a collector of *.prom would read.
-  const temporary = path.join(path.dirname(file), `.${path.basename(file)}.${process.pid}.tmp`);
+  const temporary = path.join(path.dirname(file), `.${path.basename(file)}.${randomUUID()}.tmp`);
   const write = async (): Promise<void> => {
     try {
-      await fs.writeFile(encodePath(temporary), await text());
+      // Anew each time: nothing that somebody else has put there is written through.
+      await fs.writeFile(encodePath(temporary), await text(), { flag: 'wx' });
       await fs.rename(encodePath(temporary), encodePath(file));
     } catch (error) {
       await fs.rm(encodePath(temporary), { force: true }).catch(() => undefined);

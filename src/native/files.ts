@@ -76,6 +76,19 @@ export function openBeneath(root: WorkDir, path: string, seen = lstatBeneath(roo
   }
 }
 
+/**
+ * Opens a regular file where somebody may have put something else: follows no link at its end, and never waits for the
+ * other end of a FIFO (fifo(7)). `flags` as in open(2); what it makes has mode 0600. Throws EINVAL for what is no regular
+ * file, and ELOOP for a link.
+ */
+export function openRegular(path: string, flags: number): number {
+  const { O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = fs.constants;
+  const fd = fs.openSync(encodePath(path), flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0o600);
+  if (fs.fstatSync(fd).isFile()) return fd;
+  fs.closeSync(fd);
+  throw systemError('open (not a regular file)', 'EINVAL', path);
+}
+
 /** To open a FIFO would let its writer go on, and to open a device may move it (fifo(7), st(4)): neither is done. */
 function refuseSpecial(stat: fs.BigIntStats | undefined, path: string): void {
   if (stat === undefined || stat.isFile() || stat.isSymbolicLink()) return;

@@ -1,4 +1,6 @@
 // What is shown of the output of a task that has failed.
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
 import { afterAll, expect, it } from 'vitest';
 import { lastLines } from '../../src/many/last-lines.ts';
 import { testDir } from '../support/work-dir.ts';
@@ -24,4 +26,12 @@ it('shows nothing of earlier attempts', () => {
 
 it('shows nothing if there is no file', () => {
   expect(lastLines(`${dir.path}/none`)).toEqual([]);
+});
+
+it('shows nothing, and does not wait, if somebody has put a FIFO or a link there', () => {
+  execFileSync('mkfifo', [`${dir.path}/fifo`]);
+  expect(lastLines(`${dir.path}/fifo`)).toEqual([]);
+  dir.write('secret', 'secret');
+  fs.symlinkSync(`${dir.path}/secret`, `${dir.path}/link`);
+  expect(lastLines(`${dir.path}/link`)).toEqual([]);
 });

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -65,4 +66,11 @@ it('a task has the lowest number that no other task has that runs', () => {
   expect([seats.take(), seats.take(), seats.take()]).toEqual([0, 1, 2]);
   seats.leave(1);
   expect([seats.take(), seats.take()]).toEqual([1, 3]);
+});
+
+it('fails at once if an earlier attempt of the task has put a FIFO in the place of its log', async () => {
+  execFileSync('mkfifo', [logFile()]);
+  const { slot, close } = open(KILLED);
+  await expect(slot.ended).resolves.toMatchObject({ kind: 'failed', why: expect.stringContaining('7.log') });
+  close();
 });

@@ -9,6 +9,7 @@ import { noteOwn } from '../../launch/own-children.ts';
 import type { Log } from '../../log/log.ts';
 import { reasonOf } from '../../model/errors.ts';
 import type { Submission } from '../../model/many/submission.ts';
+import { openRegular } from '../../native/files.ts';
 import { sendSignal } from '../../native/processes.ts';
 import { lastLines } from '../last-lines.ts';
 import type { Readiness } from './board.ts';
@@ -109,7 +110,8 @@ async function run(
   try {
     signal.throwIfAborted();
     fs.mkdirSync(dir, { mode: 0o700 });
-    const log = fs.openSync(logFile, 'a', 0o600);
+    const { O_WRONLY, O_APPEND, O_CREAT } = fs.constants;
+    const log = openRegular(logFile, O_WRONLY | O_APPEND | O_CREAT);
     try {
       const child = spawn('/bin/sh', ['-c', prepare], {
         cwd: dir,

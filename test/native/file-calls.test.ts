@@ -1,0 +1,59 @@
+// Where a directory may be somebody else's, a name in it may be a link or a FIFO that they have put there. So files of our
+// own are opened in one way (native/private-dir, native/beneath, native/files), and each other place says why it may do it.
+import fs from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+
+const SRC = fileURLToPath(new URL('../../src', import.meta.url));
+const NAMES =
+  'open|writeFile|appendFile|mkdir|mkdtemp|rename|symlink|link|unlink|rm|rmdir|copyFile|truncate|chmod|createWriteStream';
+const CALL = new RegExp(`\\b(?:fs|fs\\.promises)\\.(?:${NAMES})(?:Sync)?\\(`);
+
+/** The ways in which all others do it. */
+const ONE_WAY = ['native/private-dir.ts', 'native/beneath.ts', 'native/own-dir.ts', 'native/files.ts'];
+const WHY: Readonly<Record<string, string>> = {
+  'array/gather/destination.ts':
+    'the directory that the user named, held open; new names only (O_EXCL), beneath it',
+  'array/report/output-file.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
+  'doctor/store-place.ts': 'removes an empty directory that it has made',
+  'doctor/watching.ts': 'a directory of its own (mkdtemp)',
+  'launch/leftovers.ts': 'the work directory itself, as a directory',
+  'log/log.ts': 'the file that the user named, which may be a pipe: opened without waiting',
+  'many/joblog-file.ts': 'the file that the user named, which may be a pipe',
+  'many/notice.ts': 'a file in the scratch directory, which is ours alone',
+  'many/queue/control.ts': 'a socket in the directory of workers, which is ours alone',
+  'many/queue/prepare.ts': 'directories in the scratch directory, which is ours alone',
+  'many/scratch.ts': 'the scratch directory, which it makes for us alone (mkdtemp)',
+  'many/shared-sidecar.ts': 'a directory for us alone (mkdtemp)',
+  'metrics/file.ts': 'the file that the user named, by a new one beside it (O_EXCL)',
+  'native/proc-reader.ts': '/proc',
+  'native/program.ts': 'the cache in the installation, while it is built',
+  'native/shared-output.ts': '/proc/self/fd',
+  'read/snapshot.ts': '/proc/self/fd, and the spool: a new name (O_EXCL) that goes at once',
+  'reclaim/journal.ts': 'the journal in .capture, of which the start has made sure',
+  'reclaim/reclaim.ts': 'files of the task, renamed into .capture, of which the start has made sure',
+  'reclaim/recover.ts': 'the same',
+  'restore/place.ts': 'removes beneath the work directory',
+  'restore/staging.ts': 'new names (O_EXCL) in .capture, of which the start has made sure',
+  'sidecar/control/control.ts': 'a socket in .capture, or in a directory for us alone (mkdtemp)',
+  'sidecar/output/sources.ts': '/proc/<pid>/fd: a file that the task has open already',
+  'sidecar/serve.ts': 'a socket in the scratch directory; /proc/<pid>/fd',
+  'sidecar/standalone/exit-file.ts': 'the file that the user named, opened without waiting',
+  'sidecar/startup/dry-run.ts': 'the work directory itself, as a directory',
+  'sidecar/startup/leftovers.ts': 'removes beneath the work directory',
+  'sidecar/startup/restore-only.ts':
+    'the work directory itself, as a directory; the exit file that the user named',
+  'sidecar/startup/start.ts': 'the work directory itself, as a directory',
+  'store/file/directory.ts': 'the store: held open, new names are random (O_EXCL), old ones are not followed',
+  'store/file/file.ts': 'the same',
+  'store/file/objects.ts': 'the same',
+  'watch/self-test.ts': 'a directory in .capture with a name that nobody can guess',
+};
+
+it('files are made and opened in one way, or the place says why not', () => {
+  const found = fs
+    .readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && CALL.test(fs.readFileSync(`${SRC}/${name}`, 'utf8')))
+    .filter((name) => !ONE_WAY.includes(name));
+  expect(found.toSorted()).toEqual(Object.keys(WHY).toSorted());
+});
