@@ -10,10 +10,12 @@ import { type HeldDirectory, O_PATH } from './beneath.ts';
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = fs.constants;
 const OTHERS = 0o077;
 const OTHERS_WRITE = 0o022;
+const STICKY = 0o1000;
 
 /**
  * Makes `dir` (mode 0700; the directory above it must be there), or takes one of ours that is there. Throws an Error
- * that says why if it is not a directory, belongs to another user, or others may write in it and chmod(2) does not help.
+ * that says why if it is not a directory, belongs to another user, is for all users (sticky, as /tmp), or others may write
+ * in it and chmod(2) does not help.
  */
 export function openPrivateDir(dir: string): HeldDirectory {
   try {
@@ -38,6 +40,8 @@ function holdPrivateDir(dir: string): HeldDirectory {
     const us = process.geteuid?.();
     if (uid !== us && uid !== ownerOfNewFile(at))
       throw new Error(`${showPath(dir)} belongs to user ${uid}, and we are ${us}`);
+    // Root owns /tmp: closed to others, it would stop all of them.
+    if ((mode & STICKY) !== 0) throw new Error(`${showPath(dir)} is a directory for all users`);
     // A volume's driver may have added rights for a group since we made it (fsGroup in Kubernetes).
     if ((mode & OTHERS) !== 0) closeToOthers(at);
     if ((fs.fstatSync(fd).mode & OTHERS_WRITE) !== 0)

@@ -2,20 +2,17 @@
 import { spawn, spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { told, unstamped } from '../support/messages.ts';
-
-/** The user of the tests may be root, whom no permission stops. */
-const NOBODY = 65_534;
+import { NOBODY, tmpdirForAll } from '../support/other-user.ts';
 
 let dir = '';
 let program = '';
 
 beforeAll(async () => {
-  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-main-'));
+  dir = fs.mkdtempSync(path.join(tmpdirForAll(), 'capture-main-'));
   fs.chmodSync(dir, 0o755);
   await build({
     entryPoints: {
@@ -91,6 +88,7 @@ describe('capture', () => {
     const closed = path.join(dir, 'closed');
     fs.mkdirSync(closed);
     fs.chmodSync(closed, 0o555);
+    // No permission stops root.
     const uid = process.getuid?.() === 0 ? NOBODY : undefined;
     const { status, stderr } = capture(['--workdir', closed, '--', './task'], { uid });
     expect(status).toBe(64);

@@ -3,20 +3,18 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startS3Server, type S3Server } from '../s3-server/server.ts';
-import { killTree, openPlace, sidecarOf, until, type Place, type Run } from './support.ts';
+import { NOBODY, programForAll, tmpdirForAll } from '../support/other-user.ts';
+import { BIN, killTree, openPlace, sidecarOf, until, type Place, type Run } from './support.ts';
 
-const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
-const NOBODY = 65_534;
 let place: Place;
 beforeEach(() => {
-  place = openPlace();
+  place = openPlace({ below: tmpdirForAll() });
 });
 afterEach(() => place.close());
 
-const env = (): NodeJS.ProcessEnv => ({ PATH: `${BIN}:${process.env['PATH'] ?? ''}` });
+const env = (): NodeJS.ProcessEnv => ({ PATH: `${path.dirname(BIN)}:${process.env['PATH'] ?? ''}` });
 const run = (options: readonly string[], script: string): Run =>
   place.run(options, ['sh', '-c', script], env());
 /** A task that goes on until the file `go` is there. */
@@ -297,7 +295,7 @@ describe('the control socket of a run', () => {
     await watch.says('attempt 1');
     await until(() => fs.existsSync(control), 'the socket');
     fs.chmodSync(control, 0o666);
-    const child = spawn(path.join(BIN, 'capture'), ['flush', '--control', control], {
+    const child = spawn(programForAll(BIN, place.dir), ['flush', '--control', control], {
       uid: NOBODY,
       stdio: ['ignore', 'ignore', 'pipe'],
     });

@@ -8,13 +8,14 @@ import { array, attemptsIn, leftIn, noneRuns, processesOf, scratchOf } from '../
 import { CLOCK_VARIABLE, type FromShared, SIDECAR_VARIABLE } from '../../src/model/format/shared-sidecar.ts';
 import { clockOffsetMs } from '../../src/native/clock.ts';
 import { inNamespace } from '../support/namespace.ts';
+import { NOBODY, tmpdirForAll } from '../support/other-user.ts';
 import { BIN, childrenOf, isAlive, openPlace, type Place, type Run, sidecarOf, until } from './support.ts';
 
 const SIDECAR = fileURLToPath(new URL('../../dist/sidecar.cjs', import.meta.url));
 
 let place: Place;
 beforeEach(() => {
-  place = openPlace();
+  place = openPlace({ below: tmpdirForAll() });
 });
 afterEach(() => place.close());
 
@@ -171,7 +172,7 @@ describe('a shared sidecar', () => {
       fs.chmodSync(socket, 0o777);
       const script = `require('node:net').connect(process.argv[1]).on('data', () => console.log('heard'))
       .on('connect', () => console.log('connected')).on('close', () => console.log('closed'))`;
-      const drop = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+      const drop = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'];
       const other = place.exec([...drop, process.execPath, '-e', script, socket]);
       expect(await other.status, other.stderr()).toBe(0);
       expect(other.stdout()).toBe('connected\nclosed\n');

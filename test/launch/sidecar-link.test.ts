@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import net from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { linkToShared, type SidecarLink } from '../../src/launch/sidecar-link.ts';
 import type { FromSidecar } from '../../src/model/format/messages.ts';
 import { MessageReader, messageText } from '../../src/model/format/shared-sidecar.ts';
+import { asNobody, tmpdirForAll } from '../support/other-user.ts';
 import { until } from './harness.ts';
 
 let dir: string;
@@ -15,7 +15,7 @@ let socket: string;
 const links: SidecarLink[] = [];
 const servers: { close(): void }[] = [];
 beforeEach(() => {
-  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-link-'));
+  dir = fs.mkdtempSync(path.join(tmpdirForAll(), 'capture-link-'));
   socket = path.join(dir, 'sidecar');
 });
 afterEach(async () => {
@@ -105,9 +105,8 @@ describe('a link to a shared sidecar', () => {
       fs.chmodSync(dir, 0o777);
       const script = `require('node:net').createServer((one) => one.on('data', () => console.log('heard')))
       .listen(process.argv[1], () => { require('node:fs').chmodSync(process.argv[1], 0o777); console.log('listens') })`;
-      const nobody = { uid: 65_534, gid: 65_534 };
       const other = spawn(process.execPath, ['-e', script, socket], {
-        ...nobody,
+        ...asNobody,
         stdio: ['ignore', 'pipe', 'inherit'],
       });
       let said = '';

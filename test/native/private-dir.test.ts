@@ -45,8 +45,15 @@ describe('a private directory', () => {
     expect(modeOf(dir)).toBe(0o700);
   });
 
+  it('is never one for all users, such as /tmp', () => {
+    fs.mkdirSync(dir);
+    fs.chmodSync(dir, 0o1777);
+    expect(() => makePrivateDir(dir)).toThrow(`${dir} is a directory for all users`);
+    expect(fs.statSync(dir).mode & 0o7777).toBe(0o1777);
+  });
+
   it.each<[string, (at: string) => void]>([
-    ['a link', (at) => fs.symlinkSync('/tmp', at)],
+    ['a link', (at) => fs.symlinkSync(fs.mkdtempSync(`${root.path}/`), at)],
     ['a link to nothing', (at) => fs.symlinkSync(`${at}-elsewhere`, at)],
     ['a file', (at) => fs.writeFileSync(at, '')],
     ['a FIFO', (at) => void spawnSync('mkfifo', [at])],

@@ -17,8 +17,9 @@ export interface TestDir extends WorkDir {
   remove(): void;
 }
 
-export function testDir(): TestDir {
-  const root = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-test-'));
+/** `below`: where to make it. */
+export function testDir(below = os.tmpdir()): TestDir {
+  const root = fs.mkdtempSync(path.join(below, 'capture-test-'));
   const fd = fs.openSync(root, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
   const at = (name: string): string => path.join(root, name);
   return {

@@ -5,14 +5,15 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { afterEach, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { BIN } from '../../e2e/support.ts';
+import { asNobody, programForAll, tmpdirForAll } from '../../support/other-user.ts';
 import { testDir, type TestDir } from '../../support/work-dir.ts';
 
 /** The user of the tests may be root, to whom nothing is closed. */
-const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+const user = process.getuid?.() === 0 ? asNobody : {};
 
 let dir: TestDir;
 beforeEach(() => {
-  dir = testDir();
+  dir = testDir(tmpdirForAll());
   fs.chmodSync(dir.path, 0o777);
 });
 afterEach(() => dir.remove());
@@ -56,7 +57,7 @@ it.each([[['worker', '--notice=none']], [['queue', 'ui']]])(
       });
       return child.pid ?? 0;
     };
-    const pid = start(BIN, command);
+    const pid = start(programForAll(BIN, dir.path), command);
     await called; // with the password
     for (const file of ['environ', 'mem', 'maps', 'auxv'])
       expect(readAsTask(`/proc/${pid}/${file}`), file).toContain('Permission denied');

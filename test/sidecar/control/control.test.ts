@@ -14,12 +14,13 @@ import {
   type Serve,
   socketPlaces,
 } from '../../../src/sidecar/control/control.ts';
+import { NOBODY, tmpdirForAll } from '../../support/other-user.ts';
 
 const TOKEN = '0123456789ab-cdef';
 let dir = '';
 let open: Control[] = [];
 beforeEach(() => {
-  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-control-'));
+  dir = fs.mkdtempSync(path.join(tmpdirForAll(), 'capture-control-'));
   fs.mkdirSync(`${dir}/.capture`, { mode: 0o700 });
 });
 afterEach(async () => {
@@ -72,7 +73,6 @@ describe('a control socket', () => {
   });
 
   it.runIf(process.getuid?.() === 0)('knows the user of the process that connects', async () => {
-    const NOBODY = 65_534;
     const control = await listen({ path: `${dir}/control` });
     fs.chmodSync(dir, 0o755);
     fs.chmodSync(control.path, 0o666);
