@@ -12,11 +12,12 @@ import {
   textWithSum,
 } from '../../src/model/format/records.ts';
 import { openS3Place, writeProfile } from './s3-place.ts';
+import { programForAll, tmpdirForAll } from '../support/other-user.ts';
 import { BIN, childrenOf, openPlace, type Place, type Run, until } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
-  place = openPlace();
+  place = openPlace({ below: tmpdirForAll() });
 });
 afterEach(() => place.close());
 
@@ -243,12 +244,13 @@ describe('what stands in a directory store', () => {
     async () => {
       const GROUP = 54_321;
       fs.chmodSync(place.dir, 0o755);
+      const program = programForAll(BIN, place.dir);
       fs.mkdirSync(place.store);
       fs.chownSync(place.store, 0, GROUP);
       fs.chmodSync(place.store, 0o2770);
       const as = (uid: number, command: readonly string[], gid = GROUP): Run => {
         fs.chownSync(place.work, uid, gid);
-        const shell = ['sh', '-c', 'umask 007; exec "$@"', 'sh', BIN, ...command];
+        const shell = ['sh', '-c', 'umask 007; exec "$@"', 'sh', program, ...command];
         return place.exec(['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', ...shell]);
       };
       const options = ['--to', place.store, ...OPTIONS, '-r', 'r.dat', '--', 'sh', '-c'];

@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { NOBODY, programForAll } from '../support/other-user.ts';
 import { BIN, openPlace, type Place, type Run } from '../e2e/support.ts';
 import { freePort, openRedis, type RedisServer } from './redis.ts';
 
@@ -80,7 +81,9 @@ it('gives its password to no process that it starts, as a task of the same user 
   fs.chmodSync(place.dir, 0o777);
   fs.chmodSync(place.work, 0o777);
   // To root nothing is closed.
-  const asUser = process.getuid?.() === 0 ? 'setpriv --reuid=65534 --regid=65534 --clear-groups' : 'env';
+  const asUser =
+    process.getuid?.() === 0 ? `setpriv --reuid=${NOBODY} --regid=${NOBODY} --clear-groups` : 'env';
+  const program = programForAll(BIN, place.dir);
   const env = {
     CAPTURE_QUEUE: redis.url('lab'),
     REDISCLI_AUTH: 's3cret',
@@ -90,7 +93,7 @@ it('gives its password to no process that it starts, as a task of the same user 
   };
   const environmentTo = (name: string): string => `env >${place.dir}/${name}.env`;
   const capture = (...words: readonly string[]): Run =>
-    place.exec([...asUser.split(' '), BIN, ...words], env);
+    place.exec([...asUser.split(' '), program, ...words], env);
   const look = `for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ; done 2>/dev/null >seen`;
   const task = ['sh', '-c', `${look}; grep -c CAPTURED_RUN= seen >r; ! grep s3cret seen`];
   const submit = capture(
