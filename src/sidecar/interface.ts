@@ -47,6 +47,11 @@ export interface Sidecar {
   taskStarted(pid: number): void;
   /** A signal that asks the task to end is on its way to it. */
   taskSignalled(atMs: number): void;
+  /**
+   * When the task last changed a file that it has closed since `sinceMs`, as far as the file system shows: ms since the
+   * epoch, `sinceMs` or later.
+   */
+  lastChangeMs(sinceMs: number): number;
   /** We will be stopped at this instant, ms since the epoch; undefined: it was taken back. */
   noticed(deadlineMs: number | undefined): void;
   /** What is closed by now should be made safe. */

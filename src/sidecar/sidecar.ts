@@ -152,6 +152,7 @@ function sidecarOf(begun: Begun, running: Running, stops: Stops, owned: Owned): 
       stages.watcher.look();
     },
     taskSignalled: (atMs) => stopping.taskSignalled(atMs),
+    lastChangeMs: (sinceMs) => stopping.lastChangeMs(sinceMs),
     noticed: (deadlineMs) => stopping.noticed(deadlineMs),
     advised: () => stopping.advised(),
     finish: async (end) => {
@@ -232,6 +233,7 @@ function afterTheEnd({ context, close }: Begun, { end, kind, left }: CaptureReco
     socket: undefined,
     taskStarted: () => undefined,
     taskSignalled: () => undefined,
+    lastChangeMs: (sinceMs) => sinceMs,
     noticed: () => undefined,
     advised: () => undefined,
     numbers: () => NO_NUMBERS,

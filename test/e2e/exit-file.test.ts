@@ -35,6 +35,11 @@ async function storedBefore(path: string, text: string): Promise<void> {
   await until(() => Date.now() - atMs > 200, 'the time of a signal on its way');
 }
 
+/** Nobody knows yet whether the close is a death's. */
+async function staged(): Promise<void> {
+  await until(() => place.keys().includes('r.dat.0.partial-1'), 'the staged result');
+}
+
 describe('what the exit file says', () => {
   it.each([
     ['0\n', [], 0, 'done'],
@@ -193,6 +198,35 @@ describe('SIGTERM for both containers at once', () => {
     const beside = place.keys().filter((key) => key.includes('.partial-1'));
     expect(beside.map((key) => place.text(key))).toEqual(['half']);
     expect(run.stderr()).toContain('nobody said how the task ended');
+  });
+
+  it('may come because the task was killed: what it closed last before it, and wrote no more, is not believed', async () => {
+    const run = await watch('--grace', '10m');
+    write('r.dat', 'whole, or half');
+    await staged();
+    process.kill(run.pid, 'SIGTERM');
+    await run.says('waiting for the end of the task');
+    process.kill(run.pid, 'SIGINT');
+    expect(await run.status).toBe(74);
+    expect(place.keys()).toEqual(['r.dat.0.partial-1']);
+  });
+
+  it('finds a task that lived on: what it closed and has begun to write again is whole', async () => {
+    const run = await watch('--grace', '10m');
+    write('r.dat', 'whole');
+    await staged();
+    const closedAtMs = Date.now();
+    await until(() => Date.now() - closedAtMs > 1500, 'longer than a container takes to die');
+    const again = fs.openSync(place.at('r.dat'), 'w');
+    fs.writeSync(again, 'half');
+    process.kill(run.pid, 'SIGTERM');
+    await run.says('waiting for the end of the task');
+    fs.closeSync(again);
+    process.kill(run.pid, 'SIGINT');
+    expect(await run.status).toBe(74);
+    expect(place.text('r.dat.0')).toBe('whole');
+    const beside = place.keys().filter((key) => key.includes('.partial-1'));
+    expect(beside.map((key) => place.text(key))).toEqual(['half']);
   });
 
   it('is not waited for when a second one comes', async () => {

@@ -266,6 +266,11 @@ export class Files {
     return this.#fileStates.existing;
   }
 
+  /** Files whose last close a death may have made, however long ago it was. */
+  unproven(): Iterable<FileState> {
+    return this.#fileStates.unproven();
+  }
+
   /** The paths of all. */
   paths(role: FileRole): Iterable<RelPath> {
     return this.#fileStates.paths(role);

@@ -24,6 +24,8 @@ const TASK_SHARE = 2 / 3;
 const OPENING_SHARE = 1 / 2;
 /** If task and watch are told to stop at once, the task may hear it this much earlier, and die of it. */
 const EARLIER_MS = 20;
+/** The processes of a container that is killed end one after the other, on a busy node. */
+const DYING_MS = 1000;
 /** From the end of the task's container to the signal for a native sidecar: the kubelet looks once a second. */
 const OURS_NEXT_MS = 5000;
 
@@ -151,8 +153,9 @@ async function taskEnd(waiting: Waiting): Promise<RunEnd> {
   // A native sidecar is told when the task's container has ended: the exit file is there before.
   if (exitFile.look()) return said.then(({ status }) => told(status, waiting));
   // A second container is told at the same time as the task, which may be writing its last checkpoint now. Or the task was
-  // killed together with the shell that would say so, and that is why we are told.
-  const signalledAtMs = why.atMs - LATE_NEWS_MS;
+  // killed together with the shell that would say so, and that is why we are told: then it has changed no file since.
+  const livedUntilMs = sidecar.lastChangeMs(why.atMs - LATE_NEWS_MS) - DYING_MS;
+  const signalledAtMs = Math.max(why.atMs - LATE_NEWS_MS, livedUntilMs);
   sidecar.taskSignalled(signalledAtMs);
   sidecar.noticed(deadlineMs);
   const shareMs = Math.max(0, Math.round((deadlineMs - why.atMs) * TASK_SHARE));
