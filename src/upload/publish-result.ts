@@ -163,14 +163,14 @@ async function overPrior<Outcome extends { readonly kind: string }>(
     const replaced = prior;
     const done = await act(async ({ key, md5 }) => {
       if (replaced.kind === 'unknown') return ABSENT;
-      // What we did not push may be a later attempt's, which we slept through.
-      await publisher.passFence(replaced.kind === 'foreign', signal);
-      if (replaced.kind === 'ours') {
-        // In the other form, what stands under this key is not known.
-        if (replaced.key !== key) return ABSENT;
-        if (replaced.tag !== undefined) return { kind: 'is', tag: replaced.tag };
+      const known = replaced.kind === 'ours' ? conditionOf(replaced, key) : undefined;
+      if (known !== undefined) {
+        await publisher.passFence(false, signal);
+        return known;
       }
       const older = await publisher.store.head(replaced.key, signal);
+      // After the look: what it has found may be a later attempt's, which we slept through.
+      await publisher.passFence(true, signal);
       if (replaced.kind === 'foreign')
         kept ??= await keepOlder(publisher, job, { prior: replaced, older, md5 }, signal);
       return replaced.key === key ? exactly(older) : ABSENT;
@@ -184,6 +184,13 @@ async function overPrior<Outcome extends { readonly kind: string }>(
       throw new StoreError('transient', `${key} was replaced by another each time that it was to be stored`);
     prior = { kind: 'foreign', key, push: undefined, compressed: key.endsWith('.zst') };
   }
+}
+
+/** What a put over our own object needs no look for. */
+function conditionOf({ key, tag }: Extract<Prior, { kind: 'ours' }>, to: string): Precondition | undefined {
+  // In the other form, what stands under this key is not known.
+  if (key !== to) return ABSENT;
+  return tag === undefined ? undefined : { kind: 'is', tag };
 }
 
 function isRefused(outcome: { readonly kind: string }): outcome is Refused {

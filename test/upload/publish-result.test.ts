@@ -93,15 +93,15 @@ it('is one put over the state that this process has put there', async () => {
 it('of a sidecar that replaces a dead one looks what stands there, and keeps no copy', async () => {
   await plant('v1', 'ours');
   const { kept } = await publish(ours(undefined), 'v2');
-  expect(asked).toEqual(['fence', `head ${KEY}`, `put ${KEY} is`]);
+  expect(asked).toEqual([`head ${KEY}`, 'fence anew', `put ${KEY} is`]);
   expect(kept).toBeUndefined();
 });
 
-it('finds what another attempt has put there since, and keeps it', async () => {
+it('looks first and asks the fence then: what it finds may be a later attempt’s, which it slept through', async () => {
   const tag = await plant('v1', 'ours');
   await plant('theirs', 'other');
   const { kept } = await publish(ours(tag), 'v2');
-  expect(asked.slice(0, 4)).toEqual(['fence', `put ${KEY} is`, 'fence anew', `head ${KEY}`]);
+  expect(asked.slice(0, 4)).toEqual(['fence', `put ${KEY} is`, `head ${KEY}`, 'fence anew']);
   expect(text(kept?.key ?? '')).toBe('theirs');
   expect(text(KEY)).toBe('v2');
 });

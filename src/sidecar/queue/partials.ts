@@ -38,10 +38,11 @@ export async function moveToPartial(
   const { ledger, store, scope, attempt, fence, log } = context;
   const file = ledger.results.get(path);
   if (file === undefined || file.attempt !== attempt) return;
-  await fence.passAnew(signal);
   const n = await freeNumber(context, file, signal);
   const key = partialKey(path, scope, { attempt, n }, file.compressed);
   await store.copy(file.key, key, signal);
+  // As late as can be: the machine may sleep at any moment.
+  await fence.passAnew(signal);
   await store.delete([file.key], signal);
   ledger.notePartial({ ...file, key, suspect: true });
   const told = { event: 'half-written', path, key, bytes: file.size, hint } as const;
