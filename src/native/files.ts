@@ -164,6 +164,15 @@ export function factsBeneath(root: WorkDir, path: RelPath): FileFacts | undefine
   }
 }
 
+/**
+ * For so many ms after a change another one may leave all times of the file as they are: before Linux 6.13 two writes
+ * within one clock tick (up to 10 ms) have one mtime. Git's "racy" rule.
+ */
+export function racyMs(kernelRelease: string): number {
+  const [major = 0, minor = 0] = kernelRelease.split('.').map((part) => Number.parseInt(part, 10));
+  return major > 6 || (major === 6 && minor >= 13) ? 0 : 20;
+}
+
 /** When the inode under a path was created, ns since the epoch; 0 if nobody knows. */
 export function bornNsOf(root: WorkDir, path: RelPath): bigint {
   try {

@@ -14,12 +14,10 @@ import {
 } from '../model/file/file-state.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import type { WorkDir } from '../native/beneath.ts';
-import { factsOf, openBeneath, writerState, type WriterState } from '../native/files.ts';
+import { factsOf, openBeneath, racyMs, writerState, type WriterState } from '../native/files.ts';
 import type { Buffers } from './buffers.ts';
 import { type HeldState, SnapshotMoved, type Obstacle, type WorkerData } from './reading.ts';
 
-/** Before Linux 6.13 two writes within one clock tick (up to 10 ms) have one mtime: git's "racy" rule. */
-const RACY_MS = 20;
 /** Where leases do not work, this long without a change stands for "no writer". */
 const UNKNOWN_QUIET_MS = 1000;
 /** Between two looks at the messages: a reading of hours must be able to hear that it is not wanted. */
@@ -94,9 +92,7 @@ function inspect(fd: number, path: RelPath, rules: SnapshotRules): Opened {
 
 /** How old the last change must be for a later one to be visible, ms. */
 export function quietMsFor(state: WriterState, kernelRelease: string): number {
-  if (state === 'unknown') return UNKNOWN_QUIET_MS;
-  const [major = 0, minor = 0] = kernelRelease.split('.').map((part) => Number.parseInt(part, 10));
-  return major > 6 || (major === 6 && minor >= 13) ? 0 : RACY_MS;
+  return state === 'unknown' ? UNKNOWN_QUIET_MS : racyMs(kernelRelease);
 }
 
 /** Why a file beneath the root could not be opened; throws what is no state of it. */

@@ -159,6 +159,7 @@ async function overPrior<Outcome extends { readonly kind: string }>(
 ): Promise<Over<Outcome>> {
   let prior = job.prior;
   let kept: PublishedResult['kept'];
+  let keptTag: string | undefined;
   for (let round = 1; ; round += 1) {
     const replaced = prior;
     const done = await act(async ({ key, md5 }) => {
@@ -171,8 +172,11 @@ async function overPrior<Outcome extends { readonly kind: string }>(
       const older = await publisher.store.head(replaced.key, signal);
       // After the look: what it has found may be a later attempt's, which we slept through.
       await publisher.passFence(true, signal);
-      if (replaced.kind === 'foreign')
-        kept ??= await keepOlder(publisher, job, { prior: replaced, older, md5 }, signal);
+      // In each round: a late put may have replaced what was kept before.
+      if (replaced.kind === 'foreign' && older?.tag !== keptTag) {
+        kept = (await keepOlder(publisher, job, { prior: replaced, older, md5 }, signal)) ?? kept;
+        keptTag = older?.tag;
+      }
       return replaced.key === key ? exactly(older) : ABSENT;
     });
     if (!isRefused(done)) {

@@ -52,6 +52,26 @@ const MUTANTS = {
     search: 'if (this.#pid === undefined) return true;',
     replace: 'if (nowMs > 0) return true;',
   },
+  'a-set-is-cut-within-a-clock-tick': {
+    file: 'src/sidecar/checkpoints/cutting.ts',
+    search: 'if (mostMs === 0) return undefined;',
+    replace: 'if (mostMs >= 0) return undefined;',
+  },
+  'what-is-older-replaces-an-unanswered-put': {
+    file: 'src/sidecar/queue/results.ts',
+    search: ' || one.closes < (this.#unanswered.get(path) ?? 0)',
+    replace: '',
+  },
+  'promotions-under-way-are-not-waited-for': {
+    file: 'src/sidecar/shutdown/result-names.ts',
+    search: '  await staged.idle(parts.window.record);\n',
+    replace: '',
+  },
+  'a-late-put-brings-a-source-back': {
+    file: 'src/store/s3/copy.ts',
+    search: 'const asUpload = bucket.late.mayCreate;',
+    replace: 'const asUpload = false;',
+  },
   'a-scan-proves-a-set': {
     file: 'src/model/checkpoint/cut.ts',
     search: '!provesNothing && (isLast',

@@ -106,6 +106,22 @@ it('looks first and asks the fence then: what it finds may be a later attempt’
   expect(text(KEY)).toBe('v2');
 });
 
+it('keeps what a late put has put there between its look and its put, too', async () => {
+  await plant('v1', 'earlier');
+  let isLate = true;
+  const busy: Store = {
+    ...store,
+    put: async (key, body, options) => {
+      if (isLate) await plant('v2', 'earlier');
+      isLate = false;
+      return store.put(key, body, options);
+    },
+  };
+  const prior: Prior = { kind: 'foreign', key: KEY, push: 'p', compressed: false };
+  await publish(prior, 'v3', busy);
+  expect([text(`${KEY}.~1~`), text(`${KEY}.~2~`), text(KEY)]).toEqual(['v1', 'v2', 'v3']);
+});
+
 it('finds its own put that got no answer and arrived after all, and keeps no copy', async () => {
   const tag = await plant('v1', 'ours');
   await plant('v2', 'ours');

@@ -1,6 +1,7 @@
 // Takes the cuts that model/checkpoint/cut asks for: finds out which members exist, and their states at one instant
 // at which none has a writer. Sends and commits nothing.
 import fs from 'node:fs';
+import os from 'node:os';
 import {
   closesLost,
   cutGivenUp,
@@ -27,7 +28,8 @@ import { type RelPath, showPath } from '../../model/path.ts';
 import { formatMs, plural } from '../../model/units.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
-import { factsBeneath, factsOf, fileFacts, openBeneath, writerState } from '../../native/files.ts';
+import { clockMs, fromTimeOfDay } from '../../native/clock.ts';
+import { factsBeneath, factsOf, fileFacts, openBeneath, racyMs, writerState } from '../../native/files.ts';
 import type { ExistingPaths } from '../queue/file-states.ts';
 import type { Files } from '../queue/files.ts';
 import { readOrder, writeOrder } from '../run/attempt-file.ts';
@@ -280,6 +282,10 @@ export class Cutting {
     drainEvents();
     // A close that was still on its way belongs to these states: we saw more than we had counted.
     if (this.#state !== before) return { kind: 'wait', forMs: 0, lacks: undefined };
+    const racy = members.length === 1 ? undefined : findRacy(collected.states);
+    if (racy !== undefined && isOverdue(before, nowMs, this.#sendMs))
+      return { kind: 'busy', path: racy.path };
+    if (racy !== undefined) return { kind: 'wait', forMs: racy.forMs, lacks: undefined };
     const worth = this.#worthWith(proof, members);
     this.#state = cutTaken(before, worth, nowMs);
     this.#busyLooks = 0;
@@ -368,6 +374,21 @@ function doubtedOf({ ledger, history }: Uses): ReadonlySet<RelPath> {
     one = before !== undefined && before.attempt < attempt ? before : undefined;
   }
   return new Set((restored?.members ?? []).flatMap(({ path, key }) => (keys.has(key) ? [path] : [])));
+}
+
+/** A file that could still change without a trace in its state, and for how long it can. */
+function findRacy(
+  states: ReadonlyMap<RelPath, FileFacts>,
+): { readonly path: RelPath; readonly forMs: number } | undefined {
+  const mostMs = racyMs(os.release());
+  if (mostMs === 0) return undefined;
+  const nowMs = clockMs();
+  for (const [path, { ctimeNs }] of states) {
+    const forMs = mostMs - (nowMs - fromTimeOfDay(Number(BigInt(ctimeNs) / 1_000_000n)));
+    // A clock ahead of ours (a file server's) must not make us wait for it.
+    if (forMs > 0 && forMs <= mostMs) return { path, forMs };
+  }
+  return undefined;
 }
 
 type Collected =

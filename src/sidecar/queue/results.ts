@@ -73,6 +73,8 @@ export class Results {
   readonly #publishedMs: PackedMap<number>;
   /** By path the tag of the object that this process has put there. */
   readonly #tags: PackedMap<string>;
+  /** By path how many closes the content covers whose put under the result's name has got no answer. */
+  readonly #unanswered: PackedMap<number>;
   readonly #confirmed: Confirmed;
   /** Paths of which the user was told that they cannot be stored as they are. */
   readonly #refused = new Set<RelPath>();
@@ -87,6 +89,7 @@ export class Results {
     this.#publishedMs = new PackedMap(numberRow, paths);
     this.#numbers = new PackedMap(numberRow, paths);
     this.#tags = new PackedMap(tagRow, paths);
+    this.#unanswered = new PackedMap(numberRow, paths);
     this.staged = new Staged({
       paths,
       now: context.now,
@@ -205,6 +208,8 @@ export class Results {
     const context = this.#context;
     const startedMs = context.now();
     const staged = this.staged.newest(path);
+    // What was staged before is older, and must not replace it if it arrives after all.
+    this.#unanswered.set(path, fileState.closes);
     const { sent, kept, obsolete } = await publishResult(
       this.#publisher,
       {
@@ -218,6 +223,7 @@ export class Results {
       },
       signal,
     );
+    this.#unanswered.delete(path);
     if (kept !== undefined) this.#noteKept(path, kept);
     switch (sent.kind) {
       case 'staged':
@@ -233,6 +239,7 @@ export class Results {
         break;
       default:
         this.#sayNotStored(path, sent);
+        this.staged.retry(path);
     }
     return sent;
   }
@@ -276,7 +283,7 @@ export class Results {
   }
 
   async #promote(path: RelPath, one: StagedObject): Promise<void> {
-    if (!this.staged.has(path, one)) return;
+    if (!this.staged.has(path, one) || one.closes < (this.#unanswered.get(path) ?? 0)) return;
     const { ledger, signal } = this.#context;
     const job = { path, prior: this.#priorOf(path), keptN: ledger.keptOf(path), stagedTag: one.tag };
     const { file, tag, kept, obsolete } = await promoteResult(this.#publisher, job, one.file, signal);
@@ -353,6 +360,7 @@ export class Results {
     this.#tags.set(path, tag);
     baselines.stored(path);
     this.#reclaimed.delete(path);
+    this.#unanswered.delete(path);
     this.staged.named(path, until);
     const keys = [
       ...(this.#obsolete.get(path)?.keys ?? []),

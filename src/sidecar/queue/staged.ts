@@ -55,6 +55,7 @@ export class Staged {
   #signalledAtMs: number | undefined;
   #isSuspect: Judge | undefined;
   #isClosed = false;
+  #promoting = 0;
 
   constructor(options: StagedOptions) {
     this.#options = options;
@@ -147,6 +148,16 @@ export class Staged {
     this.#alarm.close();
   }
 
+  /** After {@link close}: resolves when no promotion is under way any more, or when `signal` aborts. */
+  async idle(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && this.#promoting > 0) await this.#changes.next(signal);
+  }
+
+  /** What is settled of the path may have its name now. */
+  retry(path: RelPath): void {
+    if (this.#objects.has(path)) this.#settle(path);
+  }
+
   /** The newest one of the path that is settled. */
   #settledOf(path: RelPath): StagedObject | undefined {
     return this.#objects.get(path)?.findLast(({ close }) => this.#isSettled(path, close));
@@ -167,11 +178,15 @@ export class Staged {
     this.#due.add(path);
     void this.#limit(async () => {
       if (this.#isClosed) return;
+      this.#promoting += 1;
       try {
         await this.#options.promote(path, one);
         this.#wait(path);
       } catch (error) {
         this.#failed(path, error);
+      } finally {
+        this.#promoting -= 1;
+        this.#changes.notify();
       }
     });
   }

@@ -38,6 +38,9 @@ export async function nameResults(
 ): Promise<readonly LeftFile[]> {
   const { staged } = parts.results;
   await staged.settled(parts.window.files);
+  // The last record must know how those ended that are under way.
+  staged.close();
+  await staged.idle(parts.window.record);
   const unnamed = namedLater(parts);
   await moveSuspects(parts, ofDeath);
   tellStaged(parts);

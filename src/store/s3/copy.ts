@@ -7,7 +7,7 @@ import {
   type PromoteOptions,
   type PutOutcome,
 } from '../contract/store.ts';
-import { promised, tagOf, xmlOf } from './answer.ts';
+import { drained, etagOf, promised, tagOf, xmlOf } from './answer.ts';
 import { escapedPath, request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
 import { multipart, type StoredPart } from './multipart.ts';
@@ -40,7 +40,8 @@ export async function copyObject(bucket: Bucket, copy: Copy, limits: CopyLimits 
 
 /**
  * Copies, then deletes the source. As long as that is there, a copy that got no answer may still arrive: it is noted, and
- * settled before the target is written again.
+ * settled before the target is written again. If a late put may bring the source back, the copy is an upload, which is
+ * gone once it is completed.
  */
 export async function moveObject(
   bucket: Bucket,
@@ -53,7 +54,8 @@ export async function moveObject(
   };
   let isDeleted = false;
   try {
-    const outcome = await copyTo(bucket, { from, to, signal }, { precondition, noteLost, source });
+    const asUpload = bucket.late.mayCreate;
+    const outcome = await copyTo(bucket, { from, to, signal }, { precondition, noteLost, source, asUpload });
     if (outcome.kind !== 'stored') return outcome;
     // Whoever may not delete keeps both; that is no reason to fail.
     await deleteObjects(bucket, [from], { signal, budgetMs: DELETE_BUDGET_MS }).then(
@@ -71,17 +73,18 @@ interface CopyHow {
   readonly precondition: Precondition;
   /** Told when a copy of the whole object got no answer. */
   readonly noteLost?: () => void;
+  readonly asUpload?: boolean;
   readonly source?: PromoteOptions['source'];
 }
 
 async function copyTo(
   bucket: Bucket,
   { from, to, signal }: Copy,
-  { precondition, noteLost = () => undefined, source: known }: CopyHow,
+  { precondition, noteLost = () => undefined, source: known, asUpload = false }: CopyHow,
   limits: CopyLimits = LIMITS,
 ): Promise<PutOutcome> {
   const isAtOnce = ({ sizeBytes, tag }: Pick<ObjectHead, 'sizeBytes' | 'tag'>): boolean =>
-    sizeBytes <= limits.singleBytes && !bucket.late.awaits(to, tag);
+    !asUpload && sizeBytes <= limits.singleBytes && !bucket.late.awaits(to, tag);
   // A copy in parts must be told all metadata.
   const source =
     known !== undefined && isAtOnce(known)
@@ -191,6 +194,16 @@ async function copyInParts(job: CopyJob, partBytes: number): Promise<Copied> {
   const upload = { key, meta, signal, condition, onFailure, beforeEnd: async () => undefined };
   return multipart(bucket, upload, async (uploadId) => {
     const copied: StoredPart[] = [];
+    // A range has at least one byte, and an upload at least one part.
+    if (source.sizeBytes === 0) {
+      const call = { query: { partNumber: '1', uploadId }, body: new Uint8Array(0) };
+      const answer = await request(bucket, { operation: 'UploadPart', key, signal }, async (send) => {
+        const sent = await send(call);
+        await drained(sent);
+        return sent;
+      });
+      return [{ number: 1, etag: etagOf(answer) }];
+    }
     for (let first = 0; first < source.sizeBytes; first += partBytes) {
       const last = Math.min(first + partBytes, source.sizeBytes) - 1;
       const number = copied.length + 1;

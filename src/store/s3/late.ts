@@ -15,10 +15,20 @@ const LATEST_MS = 20 * 60_000;
 
 export class LateWrites {
   readonly #writes = new Map<string, LateWrite[]>();
+  #createsUntilMs = -Infinity;
 
   /** What is to be settled before the key is written again. */
   of(key: string): readonly LateWrite[] {
     return this.#writes.get(key) ?? [];
+  }
+
+  /** A put that only creates got no answer: it may bring its object back after that was deleted. */
+  noteCreation(): void {
+    this.#createsUntilMs = performance.now() + LATEST_MS;
+  }
+
+  get mayCreate(): boolean {
+    return performance.now() < this.#createsUntilMs;
   }
 
   notePut(key: string, tag: string): void {

@@ -53,8 +53,18 @@ async function putBytes(job: PutJob, body: Uint8Array): Promise<PutOutcome> {
   if (bucket.late.of(key).length > 0 && bucket.late.awaits(key, options.md5 ?? md5Of(body)))
     return putInOnePart(job, body);
   if (options.precondition?.kind === 'is') return replaceBytes(job, body, options.precondition.tag);
-  const outcome = await putAtOnce(job, body, outcomeAfter(job));
-  return outcome.kind === 'unhonoured' ? { kind: 'exists' } : outcome;
+  const settleFailure = outcomeAfter(job);
+  let isOver = false;
+  try {
+    const outcome = await putAtOnce(job, body, (failure) => {
+      if (failure.lost) bucket.late.noteCreation();
+      return settleFailure(failure);
+    });
+    isOver = true;
+    return outcome.kind === 'unhonoured' ? { kind: 'exists' } : outcome;
+  } finally {
+    if (!isOver) bucket.late.noteCreation();
+  }
 }
 
 function putInOnePart(job: PutJob, body: Uint8Array): Promise<PutOutcome> {

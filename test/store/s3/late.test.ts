@@ -156,6 +156,21 @@ describe.each<IfMatch>(['honoured', 'bare', 'refused', 'ignored'])(
       await hasty.close();
     });
 
+    it.each([['v2'], ['']])(
+      'of a promotion of %j finds nothing, though a late put brings its source back',
+      async (aside) => {
+        const first = await put('v1', ABSENT);
+        // Each is delivered late once, and sent again.
+        cutEach(/r\.(aside|dat)$/);
+        await store.put('r.aside', Buffer.from(aside), { meta: newMeta(), precondition: ABSENT });
+        await store.promote('r.aside', 'r.dat', { precondition: first });
+        expect(await text()).toBe(aside);
+        await put('v3', exactly(await store.head('r.dat')));
+        deliver();
+        expect(await text()).toBe('v3');
+      },
+    );
+
     it('of a copy is not a copy of what stands there by then', async () => {
       const first = await put('v1', ABSENT);
       cutEach(/kept$/);
