@@ -72,6 +72,11 @@ const MUTANTS = {
     search: 'const asUpload = bucket.late.mayCreate;',
     replace: 'const asUpload = false;',
   },
+  'what-stands-unrecorded-is-not-looked-for': {
+    file: 'src/sidecar/shutdown/earlier.ts',
+    search: 'if (file !== undefined) ledger.noteResult(file);',
+    replace: 'void file;',
+  },
   'a-scan-proves-a-set': {
     file: 'src/model/checkpoint/cut.ts',
     search: '!provesNothing && (isLast',

@@ -62,6 +62,13 @@ export function partialOfKey(
   return attempt === undefined ? undefined : { path: pathOfKey(key.slice(0, cut)), attempt };
 }
 
+/** The path of a result of this index; undefined for every other key. */
+export function pathOfResult(key: string, { index }: KeyScope): RelPath | undefined {
+  const mark = `.${index}`;
+  const [plain] = key.split(/\.zst$/);
+  return plain?.endsWith(mark) === true ? pathOfKey(plain.slice(0, -mark.length)) : undefined;
+}
+
 /** `<path>.<index>.~<n>~[.zst]`: an older object of a result that came again. */
 export function keptKey(path: RelPath, scope: KeyScope, n: number, compressed: boolean): string {
   return withSuffix(path, `.${scope.index}.~${n}~`, compressed);

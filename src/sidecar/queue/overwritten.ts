@@ -3,7 +3,7 @@
 // or cut the object. Looks at push ids and sizes, and never says that all is stored if it could not look.
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
-import { type KeyScope, partialKey } from '../../model/format/keys.ts';
+import { type KeyScope, partialKey, resultKey } from '../../model/format/keys.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
 import { newMd5 } from '../../model/md5.ts';
 import { markRow } from '../../model/packed/fields.ts';
@@ -57,8 +57,38 @@ export async function storedNow(
   return { ...file, md5: undefined, storedSize: head.sizeBytes, ...factsOfMeta(head.meta) };
 }
 
+export interface UnrecordedSearch {
+  readonly store: Store;
+  readonly scope: KeyScope;
+  readonly history: History;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What stands under a result's own name, if an attempt of this index has put it there that did not live to record it, or a
+ * record. `wants`: what is looked for.
+ */
+export async function unrecordedResult(
+  { store, scope, history, signal }: UnrecordedSearch,
+  path: RelPath,
+  wants: (there: WholeObject) => boolean = () => true,
+): Promise<StoredFile | undefined> {
+  const ofRun = history.attempts.filter(({ sameRun }) => sameRun);
+  const attempts = new Map(ofRun.map((end) => [end.runToken, end.attempt]));
+  for (const compressed of [true, false]) {
+    const key = resultKey(path, scope, compressed);
+    const head = await store.head(key, signal);
+    const by = attempts.get(head?.meta['run'] ?? '');
+    if (head === undefined || by === undefined) continue;
+    const there = wholeOf(head, { path, key, attempt: by, compressed });
+    const whole = there !== undefined && wants(there) ? await withMd5(store, there, signal) : undefined;
+    if (whole !== undefined) return whole;
+  }
+  return undefined;
+}
+
 /** What an object that no record names says of itself; undefined if it was not put here by a run. */
-export function wholeOf(
+function wholeOf(
   { meta, sizeBytes }: ObjectHead,
   place: Pick<StoredFile, 'path' | 'key' | 'attempt' | 'compressed'>,
 ): WholeObject | undefined {

@@ -7,17 +7,17 @@ import type { History } from '../../model/checkpoint/history.ts';
 import { fixedPart } from '../../model/file/manifest.ts';
 import {
   escapePath,
-  type KeyScope,
   parsePartial,
   partialKey,
   partialOfKey,
   partialPrefix,
+  pathOfResult,
 } from '../../model/format/keys.ts';
 import { isLast, type StoredFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { Needs } from '../run/context.ts';
-import { factsOfMeta } from './overwritten.ts';
+import { factsOfMeta, type UnrecordedSearch } from './overwritten.ts';
 
 /** What it takes of the run. */
 type Uses = Needs<'scope' | 'store' | 'log' | 'attempt' | 'ledger' | 'fence'>;
@@ -71,16 +71,9 @@ const MOST_PATHS = 1000;
 /** If very many objects of all indices stand below a prefix, only the first ones are looked at: a hundred requests. */
 const MOST_KEYS = 100_000;
 
-export interface PartialSearch {
-  readonly store: Store;
-  readonly scope: KeyScope;
-  readonly history: History;
-  readonly signal: AbortSignal;
-}
-
 /** `md5` is '' if nobody knows it. */
 export async function unrecordedPartials(
-  { store, scope, history, signal }: PartialSearch,
+  { store, scope, history, signal }: UnrecordedSearch,
   paths: Iterable<RelPath>,
 ): Promise<readonly StoredFile[]> {
   const isSilent = silentOf(history);
@@ -99,24 +92,32 @@ export async function unrecordedPartials(
   return (await pLimit(LISTINGS_AT_ONCE).map(some, find)).flat();
 }
 
+export interface FoundBelow {
+  readonly partials: readonly StoredFile[];
+  /** Of what stands under a name of this index, whoever has recorded it. */
+  readonly results: readonly RelPath[];
+}
+
 /** The same for all paths that only `patterns` name: one listing of what stands below them, of all indices. */
 export async function unrecordedPartialsBelow(
-  { store, scope, history, signal }: PartialSearch,
+  { store, scope, history, signal }: UnrecordedSearch,
   patterns: readonly string[],
   wants: (path: RelPath) => boolean,
-): Promise<readonly StoredFile[]> {
+): Promise<FoundBelow> {
   const isSilent = silentOf(history);
-  if (isSilent === undefined) return [];
-  const found: StoredFile[] = [];
+  const [partials, results]: [StoredFile[], RelPath[]] = [[], []];
+  if (isSilent === undefined) return { partials, results };
   let keys = 0;
   for (const prefix of outermost(patterns.map((pattern) => escapePath(fixedPart(pattern)))))
     for await (const { key } of store.list(prefix, signal)) {
-      if ((keys += 1) > MOST_KEYS) return found;
+      if ((keys += 1) > MOST_KEYS) return { partials, results };
       const partial = partialOfKey(key, scope);
-      if (partial !== undefined && wants(partial.path))
-        found.push(...(await isSilent(store, { key, ...partial }, signal)));
+      const path = partial?.path ?? pathOfResult(key, scope);
+      if (path === undefined || !wants(path)) continue;
+      if (partial === undefined) results.push(path);
+      else partials.push(...(await isSilent(store, { key, ...partial }, signal)));
     }
-  return found;
+  return { partials, results };
 }
 
 interface Named {

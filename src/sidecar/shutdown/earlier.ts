@@ -12,7 +12,7 @@ import { type RelPath, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { listRecords } from '../../records/list.ts';
 import { readDropped, readNewest } from '../../records/read.ts';
-import { mayBeOverwritten } from '../queue/overwritten.ts';
+import { mayBeOverwritten, unrecordedResult } from '../queue/overwritten.ts';
 import { unrecordedPartials, unrecordedPartialsBelow } from '../queue/partials.ts';
 import type { Needs } from '../run/context.ts';
 import type { FinishParts } from './outcome.ts';
@@ -62,7 +62,7 @@ export async function resolveEarlier(
   // What nobody declares any more, nobody misses.
   const isMissed = ({ path }: { readonly path: RelPath }): boolean => manifest.rolesOf(path).result;
   const recorded = await stillStaged(context, history.partials, signal);
-  const partials = [...recorded, ...(await unrecorded(parts, signal))].toSorted(oldestFirst);
+  const partials = [...recorded, ...(await noteUnrecorded(parts, signal))].toSorted(oldestFirst);
   const lacked = stillLacking(context.lacking, (path) => ledger.results.get(path)?.attempt);
   const there = new Set(partials.map(({ key }) => key));
   const isWhole = ({ key, whole }: Lacking): boolean => whole === true && key !== undefined && there.has(key);
@@ -143,8 +143,11 @@ async function stillStaged(
   return partials.filter((_, at) => isThere[at]);
 }
 
-/** If this fails, they stay where they are. */
-async function unrecorded(
+/**
+ * What attempts have left that did not live to record it: results go into the ledger, staged objects are returned. If this
+ * fails, they stay where they are.
+ */
+async function noteUnrecorded(
   { context, files }: FinishParts,
   signal: AbortSignal,
 ): Promise<readonly StoredFile[]> {
@@ -157,15 +160,26 @@ async function unrecorded(
     yield* ledger.results.keys();
   }
   try {
-    const found = [
-      ...(await unrecordedPartials(search, paths())),
-      ...(await unrecordedPartialsBelow(search, globs, (path) => manifest.rolesOf(path).result)),
-    ];
+    const below = await unrecordedPartialsBelow(search, globs, (path) => manifest.rolesOf(path).result);
+    await noteResults(context, [...manifest.exact.results, ...below.results], signal);
+    const found = [...(await unrecordedPartials(search, paths())), ...below.partials];
     return [...new Map(found.map((one) => [one.key, one])).values()];
   } catch (error) {
     log.debug(`nobody knows what deaths have left and no record names: ${reasonOf(error)}`);
     return [];
   }
+}
+
+async function noteResults(
+  { store, scope, history, ledger }: Uses,
+  paths: readonly RelPath[],
+  signal: AbortSignal,
+): Promise<void> {
+  if (!mayBeOverwritten(history)) return;
+  const unknown = [...new Set(paths)].filter((path) => !ledger.results.has(path)).slice(0, MOST_PATHS);
+  const search = { store, scope, history, signal };
+  const found = await pLimit(LISTINGS_AT_ONCE).map(unknown, (path) => unrecordedResult(search, path));
+  for (const file of found) if (file !== undefined) ledger.noteResult(file);
 }
 
 function tellLacking(log: Log, lacking: readonly Lacking[]): void {

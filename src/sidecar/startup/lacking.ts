@@ -6,13 +6,13 @@ import type { Log } from '../../log/log.ts';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
 import { behindOf, holds, lackingAfter, namesOf, withPartials } from '../../model/checkpoint/lacking.ts';
 import { isProofOfLife } from '../../model/checkpoint/restore-order.ts';
-import { type KeyScope, resultKey } from '../../model/format/keys.ts';
+import type { KeyScope } from '../../model/format/keys.ts';
 import type { Behind, Generation, Lacking, StoredFile } from '../../model/format/records.ts';
 import type { WorkDir } from '../../native/beneath.ts';
 import { factsBeneath } from '../../native/files.ts';
 import type { Store } from '../../store/contract/store.ts';
 import { oldestFirst } from '../../model/outcome/partials.ts';
-import { mayBeOverwritten, wholeOf, withMd5 } from '../queue/overwritten.ts';
+import { mayBeOverwritten, unrecordedResult } from '../queue/overwritten.ts';
 import { unrecordedPartials } from '../queue/partials.ts';
 
 /** A look costs a round trip and no bytes. */
@@ -79,25 +79,10 @@ function stands({ root, history }: LackingJob, { path }: Behind): boolean {
 }
 
 /** Includes a push that its attempt did not live to record. Undefined if this state is not stored. */
-async function storedOf(
-  { store, scope, history, signal }: LackingJob,
-  one: Behind,
-  attempt: number,
-): Promise<StoredFile | undefined> {
-  const { path } = one;
-  const recorded = history.results.get(path);
+async function storedOf(job: LackingJob, one: Behind, attempt: number): Promise<StoredFile | undefined> {
+  const { history } = job;
+  const recorded = history.results.get(one.path);
   if (recorded !== undefined && holds(recorded, one, attempt)) return recorded;
   if (!mayBeOverwritten(history)) return undefined;
-  const attempts = new Map(history.attempts.map((end) => [end.runToken, end.attempt]));
-  for (const compressed of [true, false]) {
-    const key = resultKey(path, scope, compressed);
-    const head = await store.head(key, signal);
-    const by = attempts.get(head?.meta['run'] ?? '');
-    if (head === undefined || by === undefined) continue;
-    const there = wholeOf(head, { path, key, attempt: by, compressed });
-    if (there === undefined || !holds(there, one, attempt)) continue;
-    const whole = await withMd5(store, there, signal);
-    if (whole !== undefined) return whole;
-  }
-  return undefined;
+  return unrecordedResult(job, one.path, (there) => holds(there, one, attempt));
 }
