@@ -47,7 +47,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
       // The result that counts is a result, whether or not another pattern says so.
       results: doneWhen === undefined ? files.results : [...new Set([...files.results, doneWhen])],
       newest,
-      skip: storesInside({ ...store, workdir }),
+      skip: storesInside(store, place),
     },
     ...store,
     identity,
@@ -63,7 +63,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
   };
   // Options that are each right, but contradict each other.
   mistakes.push(
-    ...storeContradictions(settings),
+    ...storeContradictions(settings, place),
     ...localContradictions(values, settings),
     ...checkpointsContradictions(values),
     ...stopContradictions(values),

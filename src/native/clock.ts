@@ -31,6 +31,11 @@ export function adoptRunnersClock(env: NodeJS.ProcessEnv): void {
   if (Number.isFinite(offset)) adoptClock(offset);
 }
 
+/** How long ago it is that the time of day was this one, ms. */
+export function ageMs(atMs: number): number {
+  return Date.now() - atMs;
+}
+
 /** An instant that somebody else names by the time of day, on this clock. */
 export function fromTimeOfDay(atMs: number): number {
   return atMs - Date.now() + clockMs();

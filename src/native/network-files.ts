@@ -1,7 +1,8 @@
 // File systems on which another node can write a file: no event tells of that, only a scan.
 import fs from 'node:fs';
 import { encodePath, type RelPath } from '../model/path.ts';
-import { beneath, type WorkDir } from './beneath.ts';
+import { beneath, heldPath, type WorkDir } from './beneath.ts';
+import { ageMs } from './clock.ts';
 
 /** `f_type` of statfs(2), from linux/magic.h and the file systems' own sources. */
 const NETWORK_TYPES: ReadonlyMap<number, string> = new Map([
@@ -29,6 +30,21 @@ export function networkFileSystem(type: number): string | undefined {
 
 export function fileSystemType(path: string): number {
   return fs.statfsSync(encodePath(path)).type;
+}
+
+const haveOurClock = new WeakMap<WorkDir, boolean>();
+
+/**
+ * How long ago an instant is that mtime or ctime tell, ms; below 0 if the time of day was set back since. Undefined on a network
+ * file system: its server has a clock of its own.
+ */
+export function fileAgeMs(root: WorkDir, ns: string): number | undefined {
+  let isOurs = haveOurClock.get(root);
+  if (isOurs === undefined) {
+    isOurs = networkFileSystem(fileSystemType(heldPath(root))) === undefined;
+    haveOurClock.set(root, isOurs);
+  }
+  return isOurs ? ageMs(Number(BigInt(ns) / 1_000_000n)) : undefined;
 }
 
 /**

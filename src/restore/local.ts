@@ -54,7 +54,13 @@ export async function surveyLocal(
 function lookAt(root: WorkDir, path: RelPath): fs.BigIntStats | undefined {
   // A name that leads out is refused when it is fetched; here it is not even looked at.
   if (!isInside(path)) return undefined;
-  return fs.lstatSync(absolutePath(root, path), { bigint: true, throwIfNoEntry: false });
+  try {
+    return fs.lstatSync(absolutePath(root, path), { bigint: true, throwIfNoEntry: false });
+  } catch (error) {
+    // A file stands above it: placing it says so.
+    if (errnoOf(error) === 'ENOTDIR') return undefined;
+    throw error;
+  }
 }
 
 async function stateOf(

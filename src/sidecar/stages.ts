@@ -25,6 +25,7 @@ import { pusherOf } from './queue/push.ts';
 import { Recorder } from './queue/recorder.ts';
 import { Results } from './queue/results.ts';
 import { Unsaved } from './queue/unsaved.ts';
+import { contentClose } from './run/content-close.ts';
 import type { Context, Needs } from './run/context.ts';
 import type { FinishParts } from './shutdown/outcome.ts';
 import type { Restored } from './startup/restore.ts';
@@ -114,6 +115,7 @@ function filesOf({ context, results, checkpoints, watcher }: FilesParts): Files 
       const facts = factsBeneath(root, path);
       return facts !== undefined && sameFingerprint(facts, state);
     },
+    closeOf: (lastClose, state) => contentClose(context, lastClose, state),
     now,
     signal: context.signal,
   });

@@ -28,6 +28,7 @@ import {
   type Precondition,
   type PutOptions,
   type Store,
+  StoreError,
 } from '../store/contract/store.ts';
 import { type Bandwidth, within } from './bandwidth.ts';
 import { metered } from './metered.ts';
@@ -173,6 +174,8 @@ async function sendBody(sender: Sender, job: SendJob, body: Body, signal?: Abort
     tag = outcome.tag;
   } catch (error) {
     if (error instanceof SnapshotMoved) return { kind: 'torn' };
+    if (error instanceof StoreError && error.kind === 'impossible')
+      return { kind: 'refused', why: error.message };
     throw error;
   } finally {
     meter?.close();

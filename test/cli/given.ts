@@ -7,6 +7,10 @@ export const noFiles: Outside = {
     throw Object.assign(new Error(`ENOENT: no such file or directory, open '${file}'`), { code: 'ENOENT' });
   },
   workdirProblem: () => undefined,
+  pathInside: (dir, file) =>
+    `${file}/`.startsWith(dir === '/' ? '/' : `${dir}/`)
+      ? file.slice(dir.length).replace(/^\//, '')
+      : undefined,
   parent: () => undefined,
 };
 

@@ -1,7 +1,7 @@
 // Ways in which a promise was once broken, each as it was found.
 import fs from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openPlace, until, type Place } from './support.ts';
+import { isAlive, openPlace, sidecarOf, until, type Place } from './support.ts';
 
 let place: Place;
 beforeEach(() => {
@@ -99,4 +99,52 @@ it('an attempt file that is a FIFO is none', async () => {
   fs.mkdirSync(place.at('.capture'), { mode: 0o700 });
   execFileSync('mkfifo', [place.at('.capture/attempt.json')]);
   expect(await place.run(['-r', 'r.dat'], sh('echo 1 > r.dat')).status).toBe(0);
+});
+
+it('a store in the work directory is found by any name of it', async () => {
+  fs.symlinkSync(place.work, `${place.dir}/link`);
+  const options = ['--to', `${place.dir}/link/store`, '-r', '*', '-r', '*/*'];
+  const run = place.capture([...options, '--', 'sh', '-c', 'echo 1 > r.dat']);
+  expect(await run.status, run.stderr()).toBe(0);
+  expect(run.stderr()).toContain('stands in the work directory and goes with it');
+  const keys = fs.readdirSync(place.at('store')).filter((name) => !name.startsWith('.'));
+  expect(keys).toEqual(['r.dat.0']);
+});
+
+it.each([
+  ['results', 'out/r.dat', 'inside'],
+  ['results', 'out/*.dat', 'outside'],
+  ['checkpoints', 'out/r.dat', 'outside'],
+])('%s %s behind a link to a directory %s are left, and not forgotten', async (list, pattern, where) => {
+  const elsewhere = where === 'inside' ? place.at('run7') : `${place.dir}/elsewhere`;
+  fs.mkdirSync(elsewhere);
+  fs.symlinkSync(elsewhere, place.at('out'));
+  const run = place.run([`--${list}`, pattern], sh('echo 1 > out/r.dat'));
+  expect(await run.status, run.stderr()).toBe(74);
+  expect(run.stderr()).toContain(`NOT stored: ${pattern} (out is a symbolic link to a directory)`);
+});
+
+it('a task whose capture was killed is ended before its directory gets the next one', async () => {
+  const script = 'echo 1 > r.dat; echo began $$; exec sleep 300';
+  const first = place.run(['-r', 'r.dat'], sh(script));
+  await first.says(/began \d+/);
+  const task = Number(/began (\d+)/.exec(first.stdout())?.[1]);
+  const sidecar = sidecarOf(first.pid);
+  for (const pid of [first.pid, sidecar ?? 0]) process.kill(pid, 'SIGKILL');
+  await until(() => sidecar !== undefined && !isAlive(sidecar), 'the sidecar is gone');
+  expect(isAlive(task)).toBe(true);
+  // The one who starts it carries the first one's variables, as a script of it would.
+  const token = /CAPTURED_RUN=([^\0]+)/.exec(fs.readFileSync(`/proc/${task}/environ`, 'utf8'))?.[1];
+  const second = place.run(['-r', 'r.dat'], sh(`! kill -0 ${task} 2>&-; echo 2 > r.dat`), {
+    CAPTURED_RUN: token,
+  });
+  expect(await second.status, second.stderr()).toBe(0);
+  expect(isAlive(task)).toBe(false);
+  expect(second.stderr()).toContain('the task of attempt 1 is still at work here, and nobody watches it');
+});
+
+it('a result under whose key others stand is left at once', async () => {
+  const run = place.run(['-r', 'run', '-r', 'run.0'], sh('mkdir run.0; echo 1 > run.0/x; echo 2 > run'));
+  expect(await run.status, run.stderr()).toBe(74);
+  expect(run.stderr()).toContain('one key is both an object and the folder of another');
 });

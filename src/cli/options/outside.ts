@@ -1,5 +1,6 @@
 // All that the reading of a command line needs from the file system; the rest of it is pure.
 import fs from 'node:fs';
+import path from 'node:path';
 import { errnoOf, reasonOf } from '../../model/errors.ts';
 import { decodePath, encodePath, showPath } from '../../model/path.ts';
 import { readProc } from '../../native/processes.ts';
@@ -15,6 +16,8 @@ export interface Outside {
   readonly readText: (file: string) => string;
   /** Why a task cannot work in the directory, and what helps; or undefined. */
   readonly workdirProblem: (dir: string) => WorkdirProblem | undefined;
+  /** The path of a file below a directory, '' if it is that directory; undefined if it is elsewhere. Neither need exist. */
+  readonly pathInside: (dir: string, file: string) => string | undefined;
   /** Who started us; undefined where /proc does not say. */
   readonly parent: () => ParentProcess | undefined;
 }
@@ -22,16 +25,17 @@ export interface Outside {
 export const realOutside: Outside = {
   readText: (file) => decodePath(fs.readFileSync(encodePath(file))),
   workdirProblem: (dir) => {
-    const path = encodePath(dir);
+    const at = encodePath(dir);
     try {
-      const stat = fs.statSync(path);
+      const stat = fs.statSync(at);
       if (!stat.isDirectory()) return { why: 'it is not a directory', hint: ELSEWHERE };
-      fs.accessSync(path, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
+      fs.accessSync(at, fs.constants.R_OK | fs.constants.W_OK | fs.constants.X_OK);
       return undefined;
     } catch (error) {
       return problemOf(error, dir);
     }
   },
+  pathInside,
   parent: () => {
     const argv = readProc(process.ppid, 'cmdline')?.split('\0').slice(0, -1);
     const catches = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readProc(process.ppid, 'status') ?? '')?.[1];
@@ -40,6 +44,36 @@ export const realOutside: Outside = {
       : { argv, catches: BigInt(`0x${catches}`) };
   },
 };
+
+/** By the directories themselves: a path may have links, and a file system may be mounted twice. */
+function pathInside(dir: string, file: string): string | undefined {
+  const there = idOf(dir);
+  const names: string[] = [];
+  for (let at = realPath(file); ; at = path.dirname(at)) {
+    if (at === dir || (there !== undefined && idOf(at) === there)) return names.toReversed().join('/');
+    if (at === '/') return undefined;
+    names.push(path.basename(at));
+  }
+}
+
+function idOf(dir: string): string | undefined {
+  try {
+    const { dev, ino } = fs.statSync(encodePath(dir), { bigint: true });
+    return `${dev} ${ino}`;
+  } catch {
+    return undefined; // not there yet
+  }
+}
+
+/** Without links, as far as it exists. */
+function realPath(file: string): string {
+  try {
+    return decodePath(fs.realpathSync.native(encodePath(file), { encoding: 'buffer' }));
+  } catch {
+    const above = path.dirname(file);
+    return above === file ? file : path.join(realPath(above), path.basename(file));
+  }
+}
 
 const ELSEWHERE = 'start capture in a directory that can be written, or name one with --workdir';
 

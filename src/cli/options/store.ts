@@ -1,6 +1,6 @@
 // The options that say where objects go, and where inputs come from.
 import type { Mistake } from '../../model/errors.ts';
-import type { Settings } from '../../model/format/settings.ts';
+import type { Settings, StoreSettings } from '../../model/format/settings.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { KIND_FLAGS } from '../../store/open.ts';
 import { parseStoreUrl, storeDirectory } from '../../store/url.ts';
@@ -61,11 +61,8 @@ export const STORE = group('Store:', {
   },
 });
 
-export function storeOf(
-  values: Values,
-  { cwd, workdir }: Place,
-): Pick<Settings, 'to' | 'from' | 'perishableStore'> {
-  const url: Parse<string> = (text, source) => parseStoreUrl(text, source, cwd);
+export function storeOf(values: Values, place: Place): Pick<Settings, 'to' | 'from' | 'perishableStore'> {
+  const url: Parse<string> = (text, source) => parseStoreUrl(text, source, place.cwd);
   const how = {
     flags: (Object.keys(KIND_FLAGS) as KindFlag[]).filter((name) => values.has(STORE[name])),
     unfenced: values.has(STORE.unfenced),
@@ -75,7 +72,7 @@ export function storeOf(
   const from = values.parsed(STORE.from, url);
   return {
     to: { url: to, ...how },
-    perishableStore: !values.has(STORE.to) || standsBelow(workdir, to),
+    perishableStore: !values.has(STORE.to) || goesWith(to, place),
     from: from === undefined ? undefined : { url: from, ...how },
   };
 }
@@ -84,27 +81,30 @@ function inNamespace(text: string, name: string | undefined): string {
   return name === undefined || text === '' ? text : `${text.replace(/\/+$/, '')}/${name}`;
 }
 
-/** Compares both as the user wrote them, without following links. */
-function standsBelow(dir: string, url: string): boolean {
-  const directory = storeDirectory(url);
-  return directory !== undefined && `${directory}/`.startsWith(`${dir}/`);
+/** The root of a container is a work directory that nobody deletes. */
+function goesWith(url: string, place: StorePlace): boolean {
+  return place.workdir !== '/' && storesInside({ to: { url }, from: undefined }, place).length > 0;
 }
 
-/** Stores inside the work directory, by their paths there. */
-export function storesInside({
-  to,
-  from,
-  workdir,
-}: Pick<Settings, 'to' | 'from' | 'workdir'>): readonly RelPath[] {
-  const below = workdir === '/' ? '/' : `${workdir}/`;
+type StorePlace = Pick<Place, 'workdir' | 'outside'>;
+
+interface Stores {
+  readonly to: Pick<StoreSettings, 'url'>;
+  readonly from: Pick<StoreSettings, 'url'> | undefined;
+}
+
+/** Stores inside the work directory, by their paths there, wherever links lead that their names have. */
+export function storesInside({ to, from }: Stores, { workdir, outside }: StorePlace): readonly RelPath[] {
   return [to, from].flatMap((store) => {
     const directory = store === undefined ? undefined : storeDirectory(store.url);
-    return directory?.startsWith(below) === true ? [directory.slice(below.length)] : [];
+    const inside = directory === undefined ? undefined : outside.pathInside(workdir, directory);
+    return inside === undefined || inside === '' ? [] : [inside];
   });
 }
 
-export function storeContradictions({ to, workdir }: Settings): readonly Mistake[] {
-  if (storeDirectory(to.url) !== workdir) return [];
+export function storeContradictions({ to }: Settings, { workdir, outside }: StorePlace): readonly Mistake[] {
+  const directory = storeDirectory(to.url);
+  if (directory === undefined || outside.pathInside(workdir, directory) !== '') return [];
   return [
     {
       message: `the store is the work directory itself (${showPath(workdir)})`,

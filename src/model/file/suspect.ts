@@ -35,6 +35,19 @@ export function provenFromMs(close: Close | undefined, signalledAtMs: number | u
   return signalledAtMs !== undefined && close.atMs >= signalledAtMs ? Infinity : close.atMs + LATE_NEWS_MS;
 }
 
+/**
+ * The close that content is of which was changed last at `changedMs`. If that is after the last close that we heard of,
+ * nobody knows who closed it: it was written under another name of the file, or through a mapping.
+ */
+export function closeOfContent(
+  close: Close | undefined,
+  changedMs: number,
+  nowMs: number,
+): Close | undefined {
+  if (close === undefined || changedMs <= close.atMs) return close;
+  return { how: 'scan', evidence: 'unknown', atMs: Math.min(changedMs, nowMs), seq: close.seq };
+}
+
 /** A dying process renames and links nothing; and if nobody died, whoever closed the file lives on. */
 function isProof({ how, evidence }: Close): boolean {
   return isPlaced(how) || evidence === 'clean';

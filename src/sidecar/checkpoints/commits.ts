@@ -11,6 +11,7 @@ import type { Behind, Generation, StoredFile } from '../../model/format/records.
 import type { RelPath } from '../../model/path.ts';
 import { factsBeneath } from '../../native/files.ts';
 import { type LongTimer, startTimer } from '../../native/clock.ts';
+import { contentClose } from '../run/content-close.ts';
 import {
   commitGeneration,
   deleteUnneeded,
@@ -265,13 +266,14 @@ export class Spare {
 
   /** When it is proven, ms since the epoch: 0 for at once, Infinity for not before the end. */
   #provenFromMs({ members }: Members): number {
-    const { files, checkpoints } = this.#parts;
-    const from = members.map(({ path, md5 }) => {
+    const { files, checkpoints, context } = this.#parts;
+    const from = members.map(({ path, md5, mtimeNs }) => {
       const newest = checkpoints.newestOf(path);
       // The task has closed the file again since, so no death made the close of this object. A sidecar that replaces
       // another sends the same bytes under another key: that proves nothing.
       if (newest !== undefined && newest.md5 !== md5) return 0;
-      return provenFromMs(files.get(path, 'checkpoint')?.lastClose, this.#signalledAtMs);
+      const { lastClose } = files.get(path, 'checkpoint') ?? {};
+      return provenFromMs(contentClose(context, lastClose, { mtimeNs }), this.#signalledAtMs);
     });
     return Math.max(0, ...from);
   }

@@ -28,7 +28,7 @@ import { type RelPath, showPath } from '../../model/path.ts';
 import { formatMs, plural } from '../../model/units.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
 import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
-import { clockMs, fromTimeOfDay } from '../../native/clock.ts';
+import { ageMs } from '../../native/clock.ts';
 import { factsBeneath, factsOf, fileFacts, openBeneath, racyMs, writerState } from '../../native/files.ts';
 import type { ExistingPaths } from '../queue/file-states.ts';
 import type { Files } from '../queue/files.ts';
@@ -382,9 +382,8 @@ function findRacy(
 ): { readonly path: RelPath; readonly forMs: number } | undefined {
   const mostMs = racyMs(os.release());
   if (mostMs === 0) return undefined;
-  const nowMs = clockMs();
   for (const [path, { ctimeNs }] of states) {
-    const forMs = mostMs - (nowMs - fromTimeOfDay(Number(BigInt(ctimeNs) / 1_000_000n)));
+    const forMs = mostMs - ageMs(Number(BigInt(ctimeNs) / 1_000_000n));
     // A clock ahead of ours (a file server's) must not make us wait for it.
     if (forMs > 0 && forMs <= mostMs) return { path, forMs };
   }

@@ -39,6 +39,8 @@ export interface FilesOptions {
   readonly catchUp: (path: RelPath) => void;
   /** True while the local file is in this state. */
   readonly isStill: (path: RelPath, state: Fingerprint) => boolean;
+  /** The close that content of this state is of, if this is the last that we heard of. */
+  readonly closeOf: (lastClose: Close | undefined, state: Fingerprint) => Close | undefined;
   readonly now: () => number;
   /** Its abort gives up every push. */
   readonly signal: AbortSignal;
@@ -410,8 +412,8 @@ export class Files {
     const { path, role, lastClose } = pushed;
     this.#options.catchUp(path);
     const now = this.#stateOf(path, role);
-    if (!now.closedAgain) return now.lastClose;
     const isLater = lastClose !== undefined && BigInt(read.ctimeNs) / 1_000_000n > lastClose.atMs;
-    return isLater || this.#options.isStill(path, read) ? now.lastClose : lastClose;
+    const isOfNewest = !now.closedAgain || isLater || this.#options.isStill(path, read);
+    return this.#options.closeOf(isOfNewest ? now.lastClose : lastClose, read);
   }
 }

@@ -3,7 +3,7 @@
 import { reasonOf } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { isDone } from '../../model/file/decide.ts';
-import type { Fingerprint } from '../../model/file/file-state.ts';
+import type { Close, Fingerprint } from '../../model/file/file-state.ts';
 import { type Ending, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { type Verdict, verdictOf } from '../../model/outcome/verdict.ts';
@@ -14,6 +14,7 @@ import { factsBeneath } from '../../native/files.ts';
 import { isLost, StoreError } from '../../store/contract/store.ts';
 import { dropCheckpoints } from '../checkpoints/generation-record.ts';
 import { pushOverwritten } from '../queue/overwritten.ts';
+import { contentClose } from '../run/content-close.ts';
 import type { Needs } from '../run/context.ts';
 import { retryUntil } from './drain-window.ts';
 import { deleteOrphanedObjects, resolveEarlier } from './earlier.ts';
@@ -174,13 +175,11 @@ function adoptWhatStands({ context, files, openResults, suspects }: FinishParts)
 
 /** Before anything else: whatever happens to us now, the next attempt must not take for good what a death left. */
 async function markDeath(parts: FinishParts, run: RunEnd, ending: Ending): Promise<void> {
-  const { context, files, generations, watcher, window } = parts;
+  const { context, generations, watcher, window } = parts;
   // While we are busy with that, no name may be given as if the task lived on.
   parts.results.staged.ended((_, close) => isSuspect(close, ending));
   watcher.drainNow();
-  const ofDeath = generations
-    .members()
-    .filter((path) => isSuspect(files.get(path, 'checkpoint')?.lastClose, ending));
+  const ofDeath = generations.members().filter((path) => isSuspect(memberClose(parts, path), ending));
   if (ofDeath.length === 0) return;
   try {
     const hint = trustHint(run);
@@ -189,6 +188,13 @@ async function markDeath(parts: FinishParts, run: RunEnd, ending: Ending): Promi
     if (!context.signal.aborted)
       context.log.warn(`a checkpoint that may be half-written could not be marked: ${reasonOf(error)}`);
   }
+}
+
+/** Of the content that stands there. */
+function memberClose({ context, files }: FinishParts, path: RelPath): Close | undefined {
+  const { lastClose } = files.get(path, 'checkpoint') ?? {};
+  const facts = factsBeneath(context.root, path);
+  return facts === undefined ? lastClose : contentClose(context, lastClose, facts);
 }
 
 function checkpointsSeen({ files, companions }: FinishParts): readonly RelPath[] {
@@ -210,8 +216,8 @@ function showWaiting({ context, files }: FinishParts): void {
 }
 
 async function lastGeneration(parts: FinishParts, ending: Ending): Promise<readonly RelPath[]> {
-  const { context, files, generations, window } = parts;
-  const suspect = (path: RelPath): boolean => isSuspect(files.get(path, 'checkpoint')?.lastClose, ending);
+  const { context, generations, window } = parts;
+  const suspect = (path: RelPath): boolean => isSuspect(memberClose(parts, path), ending);
   const { clean, endedAtMs: nowMs } = ending;
   const cut = { clean, nowMs, suspect, deadline: window.files };
   try {

@@ -1,15 +1,17 @@
 // What the end of the run tells the user: which declared files are not stored and why, which were declared and never
 // came, and the last line.
+import fs from 'node:fs';
 import { errnoOf } from '../../model/errors.ts';
 import type { ExitStatus } from '../../model/exit-status.ts';
 import { whyLeft } from '../../model/file/decide.ts';
+import { fixedPart } from '../../model/file/manifest.ts';
 import type { MessageFields } from '../../model/format/message-fields.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import type { Resources } from '../../model/format/resources.ts';
 import { unmatched, type Verdict, verdictLine } from '../../model/outcome/verdict.ts';
-import { type RelPath, showPath } from '../../model/path.ts';
+import { encodePath, type RelPath, showPath } from '../../model/path.ts';
 import { formatBytes, formatMs, plural } from '../../model/units.ts';
-import { lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
+import { heldPath, lstatBeneath, whereabouts, type WorkDir } from '../../native/beneath.ts';
 import type { FinishParts, RunEnd } from './outcome.ts';
 
 /** Names in the last line; of further ones it gives the number. */
@@ -22,11 +24,9 @@ export interface LastLine {
   readonly fields: MessageFields;
 }
 
-/** Declared files that were closed, still exist, and are not stored. */
-export function leftFiles(
-  { files, context }: FinishParts,
-  postponed: readonly RelPath[],
-): readonly LeftFile[] {
+/** Declared files that exist and are not stored: those that were closed, and those that nobody could look at. */
+export function leftFiles(parts: FinishParts, postponed: readonly RelPath[]): readonly LeftFile[] {
+  const { files, context } = parts;
   const left = new Map<string, string>();
   for (const role of ['result', 'checkpoint'] as const) {
     for (const fileState of files.fileStates(role)) {
@@ -35,7 +35,7 @@ export function leftFiles(
     }
   }
   for (const path of postponed) if (!left.has(path)) left.set(path, 'its generation could not be committed');
-  return [...left].map(([path, why]) => ({ path, why }));
+  return [...[...left].map(([path, why]) => ({ path, why })), ...behindLinks(parts)];
 }
 
 /**
@@ -164,6 +164,30 @@ function neverCame({ context, files, companions }: NeverParts): readonly NeverCa
     ...lacking('checkpoints', checkpoints()),
     ...(companions.seen === undefined ? [] : lacking('companions', companions.seen)),
   ];
+}
+
+/** What never came because it stands behind a link to a directory: no walk and no watch goes there. */
+function behindLinks(parts: NeverParts): readonly LeftFile[] {
+  const { root } = parts.context;
+  return neverCame(parts).flatMap(({ pattern, isName }) => {
+    const link = linkAbove(root, isName ? pattern : fixedPart(pattern));
+    if (link === undefined) return [];
+    const isThere = !isName || fs.existsSync(encodePath(`${heldPath(root)}/${pattern}`));
+    return isThere ? [{ path: pattern, why: `${showPath(link)} is a symbolic link to a directory` }] : [];
+  });
+}
+
+function linkAbove(root: WorkDir, path: RelPath): RelPath | undefined {
+  const names = path.split('/').slice(0, -1);
+  for (let count = 1; count <= names.length; count += 1) {
+    const above = names.slice(0, count).join('/');
+    try {
+      if (fs.lstatSync(encodePath(`${heldPath(root)}/${above}`)).isSymbolicLink()) return above;
+    } catch {
+      return undefined; // it is not there
+    }
+  }
+  return undefined;
 }
 
 /** Checkpoints and companions that only a glob declares may well not come in a short run. */

@@ -2,10 +2,8 @@
 // pacing and the most important first, companions are sent, and the launcher is told how long the rest takes.
 import { reasonOf } from '../../model/errors.ts';
 import { whileLinked } from '../../model/waiting.ts';
-import { heldPath } from '../../native/beneath.ts';
-import { fromTimeOfDay } from '../../native/clock.ts';
 import { factsBeneath } from '../../native/files.ts';
-import { fileSystemType, networkFileSystem } from '../../native/network-files.ts';
+import { fileAgeMs } from '../../native/network-files.ts';
 import type { Generations } from '../checkpoints/generations.ts';
 import type { Flush } from '../control/flush.ts';
 import type { Outputs } from '../output/outputs.ts';
@@ -62,14 +60,11 @@ export class Stopping {
   /** As in {@link Sidecar}: only a living process moves a ctime (inode(7)). */
   lastChangeMs(sinceMs: number): number {
     const { root, now } = this.#options.context;
-    // The clock of a server is another one.
-    if (networkFileSystem(fileSystemType(heldPath(root))) !== undefined) return sinceMs;
     let lastMs = sinceMs;
     for (const { path, lastClose } of this.#options.files.unproven()) {
       const facts = (lastClose?.atMs ?? 0) < sinceMs ? undefined : factsBeneath(root, path);
-      const changedMs = facts === undefined ? 0 : fromTimeOfDay(Number(BigInt(facts.ctimeNs) / 1_000_000n));
-      // The time of day may have been set back since.
-      if (changedMs <= now()) lastMs = Math.max(lastMs, changedMs);
+      const ageMs = facts === undefined ? undefined : fileAgeMs(root, facts.ctimeNs);
+      if (ageMs !== undefined && ageMs >= 0) lastMs = Math.max(lastMs, now() - ageMs);
     }
     return lastMs;
   }

@@ -36,6 +36,7 @@ import type { Places } from '../run/places.ts';
 import type { OwnUse, Shared } from '../run/shared.ts';
 import { type AttemptOptions, openAttempt } from './attempt.ts';
 import { doneAttempt } from './done-already.ts';
+import { endEarlierTask } from './earlier-task.ts';
 import { handoverFor, restoredBefore } from './handover.ts';
 import { refuseMissingInputs } from './inputs-told.ts';
 import { cannotWrite, lockWorkdir } from './lock.ts';
@@ -61,6 +62,8 @@ export interface StartOptions extends AttemptOptions {
   readonly patience: Patience;
   readonly shared: Shared;
   readonly caller: Caller;
+  /** Its pid. */
+  readonly launcher?: number | undefined;
 }
 
 export type Beginning = Begun | { readonly kind: 'done-already'; readonly attempt: number };
@@ -124,13 +127,14 @@ function warner({ attempt, log }: StartOptions): (warning: Mistake) => void {
 
 /** From here on the work directory is ours: ends what a dead sidecar had begun in it. */
 async function takeWorkdir(
-  { settings, log, attempt }: AttemptOptions,
+  { settings, log, attempt, standalone, launcher }: StartOptions,
   root: WorkDir,
   owned: Owned,
 ): Promise<void> {
   owned.add(lockWorkdir(settings.workdir, settings.sharedWorkdir), (lock) => lock.close());
   ignoreLeaseBreaks();
   if (settings.sharedWorkdir) return;
+  if (attempt === undefined && standalone !== true) await endEarlierTask(settings, launcher, log);
   await whateverCanBeWritten({ attempt, log, settings }, 'what an earlier start has left stays', async () => {
     for (const one of await recoverReclaims(root)) log.warn(describeRecovered(one));
     clearStaging(root);

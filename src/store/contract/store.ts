@@ -205,7 +205,8 @@ export interface GotObject extends ObjectHead {
  * long, as the server answered that it has too much to do. `denied`: the credentials or
  * their rights do not suffice. `expired`: the credentials ran out. `missing`: there is no such bucket, or no source of
  * a copy. `full`: there is no room. `lost`: another store, or none, stands in its place, and what was stored is not in
- * it; it may come back, as a file system that is mounted again. `refused`: anything else that a retry cannot mend.
+ * it; it may come back, as a file system that is mounted again. `impossible`: it can never hold an object under this key.
+ * `refused`: anything else that a retry cannot mend.
  */
 export type StoreErrorKind =
   | 'transient'
@@ -215,6 +216,7 @@ export type StoreErrorKind =
   | 'missing'
   | 'full'
   | 'lost'
+  | 'impossible'
   | 'refused';
 
 export class StoreError extends Error {

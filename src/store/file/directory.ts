@@ -285,8 +285,9 @@ async function makeIfParent(path: string, mode: number): Promise<'there' | 'no-p
   } catch (error) {
     const code = errnoOf(error);
     if (code === 'ENOENT' && dirname(path) !== path) return 'no-parent';
-    if (code === 'EEXIST' && (await fs.promises.stat(path)).isDirectory()) return 'there';
-    throw error;
+    if (code !== 'EEXIST') throw error;
+    if ((await fs.promises.stat(path)).isDirectory()) return 'there';
+    throw Object.assign(new Error(`${path} is no directory`, { cause: error }), { code: 'ENOTDIR' });
   }
   await syncDirectory(dirname(path));
   return 'there';

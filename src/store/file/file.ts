@@ -269,7 +269,7 @@ const DENIED = {
 const FULL = { kind: 'full', hint: 'make room there, or choose another store with --to' } as const;
 const BUSY = { kind: 'transient', why: 'the file system does not answer' } as const;
 const BACK = 'mount it again, or move it back; what is not stored stays in the work directory';
-const CLASH = { kind: 'refused', why: 'one key is both an object and the folder of another' } as const;
+const CLASH = { kind: 'impossible', why: 'one key is both an object and the folder of another' } as const;
 
 /** errno(3); the transient ones are those of network file systems. */
 const BY_ERRNO: Readonly<Record<string, Meaning>> = {
@@ -290,7 +290,7 @@ const BY_ERRNO: Readonly<Record<string, Meaning>> = {
   EBUSY: BUSY,
   EISDIR: CLASH,
   ENOTDIR: CLASH,
-  EEXIST: CLASH,
+  ENAMETOOLONG: { kind: 'impossible', why: 'a part of the key is longer than the file system takes' },
 };
 
 /** The store's error for a failed system call; anything else comes back as it is (the body's own error). */

@@ -176,7 +176,10 @@ async function place(
 
 async function inodeOf(path: string): Promise<bigint | undefined> {
   try {
-    return (await fs.lstat(path, { bigint: true })).ino;
+    const stat = await fs.lstat(path, { bigint: true });
+    // The folder of other objects: as rename(2) says it.
+    if (stat.isDirectory()) throw Object.assign(new Error(`${path} is a directory`), { code: 'EISDIR' });
+    return stat.ino;
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return undefined;
     throw error;

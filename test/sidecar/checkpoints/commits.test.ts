@@ -1,5 +1,7 @@
 // What is kept beyond --generations, and which sets a death that comes to light marks: without a run, in time
 // that the test makes.
+import fs from 'node:fs';
+import os from 'node:os';
 import { TaskNews } from '../../../src/sidecar/run/task-news.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Evidence } from '../../../src/model/file/evidence.ts';
@@ -10,14 +12,21 @@ import { Spare } from '../../../src/sidecar/checkpoints/commits.ts';
 
 const START_MS = 1_000_000;
 
-beforeEach(() => vi.useFakeTimers({ now: START_MS }));
-afterEach(() => vi.useRealTimers());
+let fd = -1;
+beforeEach(() => {
+  fd = fs.openSync(os.tmpdir(), fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+  vi.useFakeTimers({ now: START_MS });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  fs.closeSync(fd);
+});
 
 const generation = (number: number, ...keys: readonly string[]): Generation => ({
   attempt: 1,
   generation: number,
   at: new Date(START_MS + number).toISOString(),
-  members: keys.map((key) => ({ path: 'k.chk', key, md5: `of ${key}` }) as StoredFile),
+  members: keys.map((key) => ({ path: 'k.chk', key, md5: `of ${key}`, mtimeNs: '0' }) as StoredFile),
   companions: [],
 });
 
@@ -32,6 +41,7 @@ function opened(evidence: Evidence) {
   const generations = [generation(2, 'k.2'), generation(1, 'k.1')];
   const parts = {
     context: {
+      root: { fd, path: os.tmpdir() },
       ledger: { generations },
       settings: { generations: 1 },
       now: () => Date.now(),
@@ -82,6 +92,17 @@ it.each<[Evidence, boolean]>([
 ])('a set whose closes are %s is proven at once: %s', (evidence, atOnce) => {
   const { spare, generations } = opened(evidence);
   expect(generations.map(spare.isProven)).toEqual([atOnce, true]);
+});
+
+it('a set of which a file was changed after its last close, as under another name, is proven ten seconds later', () => {
+  const { spare, generations } = opened('clean');
+  const [newest] = generations;
+  const mtimeNs = `${BigInt(START_MS + 5) * 1_000_000n}`;
+  const changed = { members: (newest?.members ?? []).map((one) => ({ ...one, mtimeNs })) };
+  vi.advanceTimersByTime(5);
+  expect(spare.isProven(changed)).toBe(false);
+  vi.advanceTimersByTime(10_000);
+  expect(spare.isProven(changed)).toBe(true);
 });
 
 it('when a set is proven that says that it is not, it is looked at again', () => {

@@ -13,6 +13,7 @@ import { testDir, type TestDir } from '../../support/work-dir.ts';
 /** Files whose pushes never end. */
 function filesThatWait(now: () => number): Files {
   return new Files({
+    closeOf: (lastClose) => lastClose,
     push: () => new Promise(() => undefined),
     rolesOf: () => ['checkpoint'],
     sizeOf: () => 0,

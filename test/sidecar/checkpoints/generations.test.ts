@@ -80,6 +80,7 @@ describe('a set that is complete', () => {
   function cutOf(signal: AbortSignal): readonly string[] {
     const cut: string[] = [];
     const files = new Files({
+      closeOf: (lastClose) => lastClose,
       push: () => new Promise(() => undefined),
       rolesOf: () => ['checkpoint'],
       sizeOf: () => 1,

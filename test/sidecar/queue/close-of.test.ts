@@ -34,6 +34,7 @@ async function pushed({ closeAndRead, readAndAsk }: Between) {
   const root = { fd: fs.openSync(dir, 'r'), path: dir };
   const facts = (): FileFacts => factsBeneath(root, 'r.dat') as FileFacts;
   const files = new Files({
+    closeOf: (lastClose) => lastClose,
     push: async (_, how): Promise<FileEvent> => {
       if (read.length === 0) closeAndRead?.(dir);
       const fingerprint = facts();

@@ -25,6 +25,7 @@ function open(
   const begun: string[] = [];
   const givenUp: string[] = [];
   const files = new Files({
+    closeOf: (lastClose) => lastClose,
     push: ({ path }, how) =>
       new Promise((resolve) => {
         begun.push(path);

@@ -18,6 +18,7 @@ export const stored: FileEvent = {
 
 export function filesThat(push: FilesOptions['push'], signal = new AbortController().signal): Files {
   return new Files({
+    closeOf: (lastClose) => lastClose,
     push,
     rolesOf: () => ['result'],
     sizeOf: () => 0,

@@ -19,6 +19,7 @@ beforeEach(() => {
   covered = new Map();
   ends = new Map();
   files = new Files({
+    closeOf: (lastClose) => lastClose,
     push: ({ path }, { signal }) =>
       new Promise((resolve) => {
         begun.push(path);

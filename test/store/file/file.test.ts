@@ -138,7 +138,8 @@ describe('the file store', () => {
     ['EDQUOT', 'full'],
     ['EACCES', 'denied'],
     ['ESTALE', 'transient'],
-    ['ENAMETOOLONG', 'refused'],
+    ['ENAMETOOLONG', 'impossible'],
+    ['EXDEV', 'refused'],
   ])('takes %s for a failure of the kind %s', (code, kind) => {
     const error = fileFailure(Object.assign(new Error(code), { code }), 'put', '/dir/r.dat');
     expect(error).toMatchObject({ kind, message: expect.stringContaining(`put /dir/r.dat: `) });
@@ -233,9 +234,11 @@ describe('the file store', () => {
     });
   });
 
-  it('refuses a key below an object', async () => {
+  it('can hold no key below an object, nor an object where others stand below', async () => {
     await put('a', 'object');
-    await expect(put('a/b', 'below')).rejects.toMatchObject({ kind: 'refused' });
+    await expect(put('a/b', 'below')).rejects.toMatchObject({ kind: 'impossible' });
+    await put('c/d', 'below');
+    await expect(put('c', 'object')).rejects.toMatchObject({ kind: 'impossible' });
   });
 
   it('sweeps the note of a put that was killed before it had written its key', async () => {

@@ -1,0 +1,50 @@
+// A task of an earlier attempt that still works in this directory, although its launcher and its sidecar were killed: two
+// tasks would write the same files, and nobody would see what this one leaves half-written when it dies. It is ended.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../../log/log.ts';
+import type { Settings } from '../../model/format/settings.ts';
+import { plural } from '../../model/units.ts';
+import { clockMs } from '../../native/clock.ts';
+import { isAlive, processEntry, processesWithEnvironment, sendSignal } from '../../native/processes.ts';
+import { readLastAttemptFile } from '../run/attempt-file.ts';
+
+/** As for a task of an attempt that another one takes over. */
+const KILL_AFTER_MS = 5000;
+/** A process that hangs in the kernel holds up no start for longer. */
+const GIVE_UP_AFTER_MS = 7000;
+const LOOK_EVERY_MS = 50;
+
+/** To be called with the lock of the work directory: whoever supervised such a task would hold it. */
+export async function endEarlierTask(
+  settings: Settings,
+  launcher: number | undefined,
+  log: Log,
+): Promise<void> {
+  const earlier = readLastAttemptFile(settings);
+  if (earlier === undefined) return;
+  const ours = new Set([process.pid, launcher ?? 0].flatMap(withAncestors));
+  const living = (): readonly number[] =>
+    processesWithEnvironment(`CAPTURED_RUN=${earlier.runToken}`).filter((pid) => {
+      const entry = ours.has(pid) ? undefined : processEntry(pid);
+      return entry !== undefined && isAlive(entry);
+    });
+  const found = living();
+  if (found.length === 0) return;
+  const which = `${plural(found.length, 'process')} (${found.join(' ')})`;
+  log.warn(
+    `the task of attempt ${earlier.attempt} is still at work here, and nobody watches it: ${which} ended`,
+  );
+  const beganMs = clockMs();
+  for (const pid of found) sendSignal(pid, 'SIGTERM');
+  for (let left = living(); left.length > 0; left = living()) {
+    const tookMs = clockMs() - beganMs;
+    if (tookMs > GIVE_UP_AFTER_MS) return;
+    if (tookMs > KILL_AFTER_MS) for (const pid of left) sendSignal(pid, 'SIGKILL');
+    await sleep(LOOK_EVERY_MS);
+  }
+}
+
+function withAncestors(pid: number): readonly number[] {
+  const entry = pid > 0 ? processEntry(pid) : undefined;
+  return entry === undefined ? [] : [pid, ...withAncestors(entry.parent)];
+}
