@@ -1,14 +1,15 @@
 // One bucket and prefix, and how to ask for anything in it: every request of the driver goes through `request`, which
 // signs, retries, renews expired credentials, corrects the clock, and words what went wrong. It never logs.
+import { Sha256 } from '@smithy/core/checksum';
+import { SignatureV4 } from '@smithy/signature-v4';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { retrying } from '../contract/driver.ts';
 import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
 import { refusalOf } from './answer.ts';
-import type { Keys } from './credentials.ts';
+import type { Keys, KeySource } from './credentials.ts';
 import { keysOfVariables, newKeySource, placeOf, type Place } from './environment.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { LateWrites } from './late.ts';
-import { signerFor, type Signer } from './signature.ts';
 import { openTransport, type Answer, type Transport, type TransportTuning } from './transport.ts';
 import { PATH_STYLE } from './url.ts';
 
@@ -46,8 +47,8 @@ export interface Bucket {
   /** The keys that are valid now. */
   keys(): Promise<Keys>;
   /** Signs with what is valid now: there is a new one once the credentials have expired. */
-  signer(): Signer;
-  renew(expired: Signer): void;
+  signer(): SignatureV4;
+  renew(expired: SignatureV4): void;
   /** The time by which requests are signed; the server's, once it was seen to be another. */
   now(): Date;
   /** Learns the time from an answer that refuses. */
@@ -144,6 +145,11 @@ export async function accessOf(bucket: Bucket): Promise<Access> {
 /** S3 refuses a request that was signed 15 minutes earlier or later. */
 const TOLERATED_SKEW_MS = 5 * 60_000;
 
+/** Signs with the keys that are valid at that moment. */
+export function signerFor(region: string, credentials: KeySource): SignatureV4 {
+  return new SignatureV4({ service: 's3', region, credentials, sha256: Sha256, uriEscapePath: false });
+}
+
 /** What a request adds to its operation and key. */
 export interface Call {
   readonly query?: Readonly<Record<string, string>>;
@@ -224,33 +230,30 @@ function apartMs(now: Date, thenMs: number): number {
   return Math.abs(now.getTime() - thenMs);
 }
 
+/** The hash of the body is signed, too (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html). */
 async function send(
   bucket: Bucket,
   { operation, key, signal }: RequestOptions<unknown>,
-  { query, headers, body }: Call,
-  sign: Signer,
+  { query = {}, headers, body }: Call,
+  signer: SignatureV4,
 ): Promise<Answer> {
   const { method } = OPERATIONS[operation];
   const { server, authority, path: base } = bucket.place;
   const path = `${base}/${operation.startsWith('List') ? '' : escapedPath(bucket.prefix + key)}`;
-  const search = query === undefined ? '' : searchOf(query);
   const told: Record<string, string> = { host: authority, ...headers };
   if (method === 'PUT' || method === 'POST') told['content-length'] = String(body?.byteLength ?? 0);
-  const signed = await sign({ method, path, search, headers: told, body }, bucket.now());
+  const protocol = server.isTls ? 'https:' : 'http:';
+  const { headers: signed } = await signer.sign(
+    { method, protocol, hostname: server.host, path, query: { ...query }, headers: told, body },
+    { signingDate: bucket.now() },
+  );
   // Not signed: what stands between may change it.
   signed['user-agent'] = USER_AGENT;
-  const whole = search === '' ? path : `${path}?${search}`;
+  const search = Object.entries(query).map(([name, value]) => `${name}=${escaped(value)}`);
+  const whole = search.length === 0 ? path : `${path}?${search.join('&')}`;
   const answer = await bucket.transport.send({ server, method, path: whole, headers: signed, body }, signal);
   if (answer.status === 403) bucket.setClock(answer);
   return answer;
-}
-
-/** In the order in which it is signed. */
-function searchOf(query: Readonly<Record<string, string>>): string {
-  return Object.keys(query)
-    .toSorted()
-    .map((name) => `${name}=${escaped(query[name] ?? '')}`)
-    .join('&');
 }
 
 const USER_AGENT = `capture/${CAPTURE_VERSION} node/${process.versions.node}`;
