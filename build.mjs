@@ -91,6 +91,8 @@ const ON_DEMAND = {
   ...DRIVERS,
   // The AWS SDK's sources of credentials.
   credentials: 'src/store/s3/credentials.ts',
+  // Its client for S3, and lib-storage.
+  sdk: 'src/store/s3/sdk.ts',
 };
 /**
  * What bundled packages can use if it is there: other engines, binaries that pack faster, colours. A program finds none of

@@ -91,7 +91,7 @@ describe('a signature', () => {
       '34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7',
     ],
   ])('is that of the documentation for %s', async (_, request, expected) => {
-    const signer = signerFor('us-east-1', async () => KEYS);
+    const signer = signerFor({ region: 'us-east-1', service: 's3' }, async () => KEYS);
     const asked = { ...request, headers: { host: 'examplebucket.s3.amazonaws.com', ...request.headers } };
     const { headers } = await signer.sign(asked, { signingDate: AT });
     expect(headers['authorization']).toContain(`Signature=${expected}`);
@@ -101,7 +101,7 @@ describe('a signature', () => {
     const asked = { ...GET, headers: { host: 'h' } };
     const others = { ...KEYS, secretAccessKey: 'another' };
     let keys = KEYS;
-    const signer = signerFor('us-east-1', async () => keys);
+    const signer = signerFor({ region: 'us-east-1', service: 's3' }, async () => keys);
     for (const [now, date] of [
       [KEYS, AT],
       [KEYS, new Date('2013-05-25T00:00:00Z')],
@@ -109,7 +109,7 @@ describe('a signature', () => {
       [KEYS, AT],
     ] as const) {
       keys = now;
-      const anew = signerFor('us-east-1', async () => now);
+      const anew = signerFor({ region: 'us-east-1', service: 's3' }, async () => now);
       const signed = await signer.sign(asked, { signingDate: date });
       expect(signed).toEqual(await anew.sign(asked, { signingDate: date }));
     }
