@@ -1,7 +1,7 @@
 // Builds the program in dist/: thousands of array tasks start at once on one shared file system, and every file that
 // is not opened there is a metadata request saved. So each process is one program, with all that its start needs; what
 // only some runs need is a program of its own, loaded on first use. The packages that carry binaries stay
-// outside: they alone are `dependencies` in package.json; what is bundled is a devDependency.
+// outside: they alone are dependencies in package.json, some optional; what is bundled is a devDependency.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -91,6 +91,8 @@ const ON_DEMAND = {
   ...DRIVERS,
   // The AWS SDK's sources of credentials.
   credentials: 'src/store/s3/credentials.ts',
+  // Its client for S3, and lib-storage.
+  sdk: 'src/store/s3/sdk.ts',
 };
 /**
  * What bundled packages can use if it is there: other engines, binaries that pack faster, colours. A program finds none of

@@ -16,7 +16,7 @@ const QUICK_RUNS = [
   'submissions',
   'table',
   'unread',
-  'without-zstd-napi',
+  'without-optional',
 ].map((name) => `test/e2e/${name}.test.ts`);
 
 /** Of the other folders: the bench, the demo and all manifests as whole runs, 200,000 files, 10,000 indices, twenty deaths. */

@@ -86,6 +86,6 @@ function portableWatcher({ portableWatcher: load }: Packages): Finding | undefin
     return undefined;
   } catch (error) {
     const says = `${reasonOf(error)}: without inotify only scans find files`;
-    return warn('portable watcher', says, INSTALL);
+    return warn('portable watcher', says, `where inotify runs out, ${INSTALL}`);
   }
 }

@@ -3,13 +3,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { errnoOf } from '../model/errors.ts';
 
-/** Where the kernel shows cgroups (cgroups(7)); tests have trees of their own. */
-export interface CgroupFiles {
-  readonly membership: string;
-  readonly mount: string;
-}
-
-const KERNEL: CgroupFiles = { membership: '/proc/self/cgroup', mount: '/sys/fs/cgroup' };
+/** Where the kernel shows cgroups. */
+const MEMBERSHIP = '/proc/self/cgroup';
+const MOUNT = '/sys/fs/cgroup';
 
 /** Names of the files of one memory cgroup. */
 interface Names {
@@ -36,8 +32,8 @@ export interface MemoryUse {
  * each of them can kill. Page cache that the kernel would drop first counts as free, as in the working set of
  * Kubernetes. Undefined where no limit can be read.
  */
-export function cgroupMemory(files: CgroupFiles = KERNEL): MemoryUse | undefined {
-  const { dirs, isLegacy } = cgroupsOf('memory', files);
+export function cgroupMemory(): MemoryUse | undefined {
+  const { dirs, isLegacy } = cgroupsOf('memory');
   return dirs
     .flatMap((dir) => useOf(dir, isLegacy ? V1 : V2) ?? [])
     .toSorted((a, b) => a.used / a.limit - b.used / b.limit)
@@ -45,8 +41,8 @@ export function cgroupMemory(files: CgroupFiles = KERNEL): MemoryUse | undefined
 }
 
 /** How many cores' time the cgroups that hold us allow, such as 1.5; no end where none limits it. */
-export function cgroupCores(files: CgroupFiles = KERNEL): number {
-  const { dirs, isLegacy } = cgroupsOf('cpu', files);
+export function cgroupCores(): number {
+  const { dirs, isLegacy } = cgroupsOf('cpu');
   return Math.min(...dirs.map((dir) => coresOf(dir, isLegacy)));
 }
 
@@ -55,8 +51,8 @@ export function cgroupCores(files: CgroupFiles = KERNEL): number {
  * (https://docs.kernel.org/accounting/psi.html). Of the whole machine where the cgroup does not tell; undefined where
  * nobody does.
  */
-export function memoryPressure(files: CgroupFiles = KERNEL): number | undefined {
-  const { dirs, isLegacy } = cgroupsOf('memory', files);
+export function memoryPressure(): number | undefined {
+  const { dirs, isLegacy } = cgroupsOf('memory');
   const own = isLegacy ? undefined : dirs.at(-1);
   const text =
     (own === undefined ? undefined : textOf(path.join(own, 'memory.pressure'))) ??
@@ -66,17 +62,17 @@ export function memoryPressure(files: CgroupFiles = KERNEL): number | undefined 
 }
 
 /** The directories of the cgroups that hold us, the outermost first; none where the kernel has no such thing. */
-function cgroupsOf(
-  controller: 'memory' | 'cpu',
-  { membership, mount }: CgroupFiles,
-): { readonly dirs: readonly string[]; readonly isLegacy: boolean } {
-  const lines = (textOf(membership) ?? '').trim().split('\n');
+function cgroupsOf(controller: 'memory' | 'cpu'): {
+  readonly dirs: readonly string[];
+  readonly isLegacy: boolean;
+} {
+  const lines = (textOf(MEMBERSHIP) ?? '').trim().split('\n');
   const legacy = lines.find((line) => line.split(':')[1]?.split(',').includes(controller));
   const unified = lines.find((line) => line.startsWith('0::'));
   const own = (legacy ?? unified)?.split(':').slice(2).join(':');
   const isLegacy = legacy !== undefined;
   if (own === undefined) return { dirs: [], isLegacy };
-  const root = isLegacy ? `${mount}/${controller}` : mount;
+  const root = isLegacy ? `${MOUNT}/${controller}` : MOUNT;
   return { dirs: upwards(own).map((dir) => path.join(root, dir)), isLegacy };
 }
 

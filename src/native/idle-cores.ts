@@ -6,27 +6,14 @@ import os from 'node:os';
 /** Above this share of the last ten seconds in which something waited for a core, none counts as idle. */
 const MOST_WAITING_PERCENT = 10;
 
-/** What /proc says, as it stands there; undefined if it says nothing. */
-interface ProcCpu {
-  /** proc_loadavg(5) */
-  readonly loadavg: string | undefined;
-  /** /proc/pressure/cpu: https://docs.kernel.org/accounting/psi.html; from Linux 4.20 on, and not everywhere. */
-  readonly pressure: string | undefined;
-  /** Those that we may use. */
-  readonly cores: number;
-}
-
 /** 0 if nobody knows. */
 export function idleCores(): number {
-  const cores = os.availableParallelism();
-  return idleCoresOf({ loadavg: read('/proc/loadavg'), pressure: read('/proc/pressure/cpu'), cores });
-}
-
-export function idleCoresOf({ loadavg, pressure, cores }: ProcCpu): number {
-  const waitingPercent = Number(/^some avg10=([\d.]+)/.exec(pressure ?? '')?.[1] ?? 0);
+  // https://docs.kernel.org/accounting/psi.html: from Linux 4.20 on, and not everywhere.
+  const waitingPercent = Number(/^some avg10=([\d.]+)/.exec(read('/proc/pressure/cpu') ?? '')?.[1] ?? 0);
   if (waitingPercent > MOST_WAITING_PERCENT) return 0;
-  // The fourth field: how many threads run or could run now. One of them is the one that looks.
-  const running = Number(/^(?:[\d.]+ ){3}(\d+)\//.exec(loadavg ?? '')?.[1] ?? cores + 1);
+  const cores = os.availableParallelism();
+  // proc_loadavg(5), the fourth field: how many threads run or could run now. One of them is the one that looks.
+  const running = Number(/^(?:[\d.]+ ){3}(\d+)\//.exec(read('/proc/loadavg') ?? '')?.[1] ?? cores + 1);
   return Math.max(0, cores - Math.max(0, running - 1));
 }
 

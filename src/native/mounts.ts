@@ -11,8 +11,8 @@ export interface Mount {
 }
 
 /** `path`: absolute, without links. Undefined where the kernel does not tell. */
-export function mountOf(path: string, table = readTable()): Mount | undefined {
-  return table
+export function mountOf(path: string): Mount | undefined {
+  return readTable()
     .split('\n')
     .flatMap(parseLine)
     .filter(({ point }) => path === point || path.startsWith(point === '/' ? '/' : `${point}/`))

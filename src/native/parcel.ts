@@ -1,5 +1,5 @@
 // The binary of @parcel/watcher, which the portable watcher stands on. Its JavaScript only reads options that nobody here
-// gives.
+// gives. An optional package: without it scans alone find files where inotify does not work.
 import type { SubscribeCallback } from '@parcel/watcher';
 import { loadBinary } from './binary.ts';
 
@@ -9,7 +9,7 @@ interface ParcelWatcher {
   unsubscribe(dir: string, onChange: SubscribeCallback, options: object): Promise<void>;
 }
 
-/** @throws CaptureError where no binary fits this machine. */
+/** @throws CaptureError where it is not installed, or no binary fits this machine. */
 export function loadParcel(): ParcelWatcher {
   return loadBinary('@parcel/watcher') as ParcelWatcher;
 }

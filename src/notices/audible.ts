@@ -1,7 +1,7 @@
 // Can the notices of this machine's cloud be heard? Asks its source as a run does, until it has heard one answer or gives
 // up. For `capture doctor`.
 import { CLOUDS, PACE } from './notices.ts';
-import { type Cloud, likelyCloud, type Machine, THIS_MACHINE } from './platform.ts';
+import { type Cloud, likelyCloud } from './platform.ts';
 import type { Pace } from './source.ts';
 
 /** `silent`: why, and what helps. `slow`: no answer within the time; Azure's first one may take two minutes. */
@@ -20,13 +20,12 @@ export interface AudibleOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly withinMs: number;
   readonly signal: AbortSignal;
-  readonly machine?: Machine;
   readonly pace?: Pace;
 }
 
 export async function audibleCloud(options: AudibleOptions): Promise<Audible> {
-  const { env, withinMs, signal, machine = THIS_MACHINE, pace = PACE } = options;
-  const cloud = likelyCloud(env, machine);
+  const { env, withinMs, signal, pace = PACE } = options;
+  const cloud = likelyCloud(env);
   if (cloud === undefined) return { kind: 'no-cloud' };
   const stop = new AbortController();
   const leave = (): void => stop.abort();

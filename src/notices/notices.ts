@@ -8,7 +8,7 @@ import { AzureSource } from './azure.ts';
 import { Ec2Source } from './ec2.ts';
 import { FileSource } from './file.ts';
 import { GceSource } from './gce.ts';
-import { likelyCloud, type Machine, THIS_MACHINE } from './platform.ts';
+import { likelyCloud } from './platform.ts';
 import type { NoticeLog, Pace, Source, SourceOptions } from './source.ts';
 
 export interface NoticesOptions {
@@ -21,7 +21,6 @@ export interface NoticesOptions {
   /** The platform has changed its mind. Called once, with the notice as it was told. */
   readonly onWithdrawn: (notice: Notice) => void;
   readonly pace?: Pace;
-  readonly machine?: Machine;
 }
 
 export interface Notices {
@@ -86,7 +85,7 @@ function open(
     case 'none':
       return [];
     case 'auto': {
-      const cloud = likelyCloud(env, options.machine ?? THIS_MACHINE);
+      const cloud = likelyCloud(env);
       log.debug(
         cloud === undefined ? 'no cloud here that gives notice' : `listening to ${cloud} for notices`,
       );

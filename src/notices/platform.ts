@@ -5,18 +5,9 @@ import path from 'node:path';
 
 export type Cloud = 'ec2' | 'gce' | 'azure';
 
-/** Where the kernel shows what the firmware says; other places in tests. */
-export interface Machine {
-  /** sysfs, `/sys/class/dmi/id`. */
-  readonly dmiDir: string;
-  /** Xen's, `/sys/hypervisor/uuid`. */
-  readonly hypervisorUuid: string;
-}
-
-export const THIS_MACHINE: Machine = {
-  dmiDir: '/sys/class/dmi/id',
-  hypervisorUuid: '/sys/hypervisor/uuid',
-};
+/** Where the kernel shows what the firmware says, and Xen. */
+const DMI_DIR = '/sys/class/dmi/id';
+const HYPERVISOR_UUID = '/sys/hypervisor/uuid';
 
 /** On plain Hyper-V the vendor is Microsoft as well; this tag only Azure has (cloud-init's ds-identify). */
 const AZURE_ASSET_TAG = '7783-7084-3265-9085-8269-3286-77';
@@ -36,17 +27,17 @@ const VARIABLES: readonly (readonly [string, Cloud])[] = [
 ];
 
 /** One cloud at most; undefined when nothing hints at one. */
-export function likelyCloud(env: NodeJS.ProcessEnv, machine: Machine): Cloud | undefined {
+export function likelyCloud(env: NodeJS.ProcessEnv): Cloud | undefined {
   if (env['AWS_EXECUTION_ENV'] === FARGATE) return undefined;
   const byVariable = VARIABLES.find(([name]) => (env[name] ?? '') !== '');
-  return byVariable?.[1] ?? cloudByFirmware(machine);
+  return byVariable?.[1] ?? cloudByFirmware();
 }
 
-function cloudByFirmware({ dmiDir, hypervisorUuid }: Machine): Cloud | undefined {
-  const dmi = (name: string): string => firstLine(path.join(dmiDir, name));
+function cloudByFirmware(): Cloud | undefined {
+  const dmi = (name: string): string => firstLine(path.join(DMI_DIR, name));
   if (['sys_vendor', 'board_vendor', 'bios_vendor'].some((name) => dmi(name) === 'Amazon EC2')) return 'ec2';
   // Instances on Xen (User Guide, "Detect whether a host is an EC2 instance").
-  if (dmi('bios_version').endsWith('.amazon') || /^ec2/i.test(firstLine(hypervisorUuid))) return 'ec2';
+  if (dmi('bios_version').endsWith('.amazon') || /^ec2/i.test(firstLine(HYPERVISOR_UUID))) return 'ec2';
   // The vendor alone is also that of notebooks.
   if (dmi('product_name') === 'Google Compute Engine') return 'gce';
   return dmi('chassis_asset_tag') === AZURE_ASSET_TAG ? 'azure' : undefined;

@@ -2,7 +2,7 @@
 // close, and scans find what neither told. It is late, never wrong: the snapshot still proves each file.
 import fs from 'node:fs';
 import path from 'node:path';
-import { errnoOf, reasonOf } from '../model/errors.ts';
+import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { sameFingerprint } from '../model/file/file-state.ts';
 import type { RelPath } from '../model/path.ts';
 import { clockMs } from '../native/clock.ts';
@@ -58,11 +58,11 @@ export async function openPortable(
     if (error !== null) passes.request('new');
     for (const file of changed) watchAll(walk, quiet, file);
   });
-  const describe = subscription === undefined ? scansAlone : noInotify;
+  const describe = typeof subscription === 'string' ? scansAlone(subscription) : noInotify;
   warnings.say(describe(walk.root.path, reason, options.rescanMs));
   passes.repeat(options.rescanMs);
   const end = async (): Promise<void> => {
-    await subscription?.unsubscribe();
+    if (typeof subscription !== 'string') await subscription.unsubscribe();
     await passes.close();
     quiet.close();
   };
@@ -82,15 +82,18 @@ export async function openPortable(
   };
 }
 
-/** Undefined where nothing tells of changes: scans alone find them. */
+/**
+ * A text where nothing tells of changes, and scans alone find them: what the warning adds. Why inotify failed is what the
+ * user can mend. A failure to subscribe follows from it, unless the package is not there: it is optional.
+ */
 async function subscribed(
   { root }: Walk,
   reason: unknown,
   subscribe: Subscribe,
   onChanged: (error: Error | null, changed: readonly RelPath[]) => void,
-): Promise<Awaited<ReturnType<Subscribe>> | undefined> {
+): Promise<Awaited<ReturnType<Subscribe>> | string> {
   // It needs an inotify instance of its own, and without one it never answers.
-  if (errnoOf(reason) === 'EMFILE') return undefined;
+  if (errnoOf(reason) === 'EMFILE') return '';
   const real = fs.realpathSync(root.path);
   try {
     return await subscribe(real, (error, events) => {
@@ -101,9 +104,8 @@ async function subscribed(
         changed.map((event) => path.relative(real, event.path)),
       );
     });
-  } catch {
-    // Why inotify failed is what the user can mend; this failure follows from it.
-    return undefined;
+  } catch (error) {
+    return error instanceof CaptureError ? `, and ${reasonOf(error)}` : '';
   }
 }
 

@@ -42,13 +42,13 @@ export function noInotify(root: string, reason: unknown, rescanMs: number): Warn
   };
 }
 
-/** Neither can be used. */
-export function scansAlone(root: string, reason: unknown, rescanMs: number): Warning {
-  return {
+/** Neither can be used; `more` follows the reason. */
+export function scansAlone(more: string): typeof noInotify {
+  return (root, reason, rescanMs) => ({
     kind: 'scans-alone',
-    message: `cannot watch ${showPath(root)}: ${reasonOf(reason)}; a scan every ${formatMs(rescanMs)} finds files`,
+    message: `cannot watch ${showPath(root)}: ${reasonOf(reason)}${more}; a scan every ${formatMs(rescanMs)} finds files`,
     hint: limitHint(reason) ?? `${NOTHING_IS_LOST}; shorten --rescan if files must be safe sooner`,
-  };
+  });
 }
 
 /** One directory, and perhaps more, gives no events. */

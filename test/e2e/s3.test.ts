@@ -151,3 +151,44 @@ describe('a store that cannot be used ends the run with 69 before the task start
     expect(refused.stderr()).toMatch(/127\.0\.0\.1:9[^]*\n {2}try: /);
   });
 });
+
+it('a directory bucket holds a store, with a large file that lib-storage sends', async () => {
+  const bucket = 'lab--usw2-az1--x-s3';
+  const directory = await startS3Server({ bucket, isDirectory: true, host: `${bucket}.s3.test` });
+  // No name leads there: a proxy does.
+  const env = { ...directory.env, AWS_ENDPOINT_URL_S3: 'http://s3.test', http_proxy: directory.url };
+  const attempt = (script: string): Run =>
+    place.capture(
+      [
+        '--to',
+        `s3://${bucket}/run`,
+        '-r',
+        'big',
+        '-k',
+        'k.chk',
+        '--again-status',
+        '75',
+        '--',
+        'sh',
+        '-c',
+        script,
+      ],
+      env,
+    );
+  try {
+    fs.writeFileSync(place.at('seed'), noise(24 * 2 ** 20 + 5, 7));
+    const seed = fs.readFileSync(place.at('seed'));
+    const first = attempt('cp seed big; echo step >k.chk; exit 75');
+    expect(await first.status, first.stderr()).toBe(75);
+    expect(directory.versions('run/big.0').at(-1)?.bytes?.equals(seed)).toBe(true);
+    place.freshWork();
+    const second = attempt('cat k.chk');
+    expect(await second.status, second.stderr()).toBe(0);
+    expect(second.stdout()).toBe('step\n');
+    expect(directory.pendingUploads()).toEqual([]);
+    const agents = directory.served.map(({ headers }) => String(headers['user-agent']));
+    expect(agents.some((agent) => agent.startsWith('aws-sdk-js'))).toBe(true);
+  } finally {
+    await directory.stop();
+  }
+});

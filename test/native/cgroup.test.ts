@@ -1,20 +1,13 @@
-import fs from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  cgroupCores,
-  type CgroupFiles,
-  cgroupMemory,
-  memoryPressure,
-  type MemoryUse,
-} from '../../src/native/cgroup.ts';
-import { testDir, type TestDir } from '../support/work-dir.ts';
+import { describe, expect, it } from 'vitest';
+import { cgroupCores, cgroupMemory, memoryPressure, type MemoryUse } from '../../src/native/cgroup.ts';
+import { withFilesAlone } from '../support/files-alone.ts';
 
-let dir: TestDir;
-beforeEach(() => {
-  dir = testDir();
-});
-afterEach(() => dir.remove());
+/** What `read` finds where we are in these cgroups. `files`: by their paths, below the mount or absolute. */
+function inCgroups<T>(membership: string, files: Readonly<Record<string, string>>, read: () => T): T {
+  const mounted = Object.entries(files).map(([name, text]) => [path.resolve('/sys/fs/cgroup', name), text]);
+  return withFilesAlone({ '/proc/self/cgroup': membership, ...Object.fromEntries(mounted) }, read);
+}
 
 /** Files of cgroups by their directories, each `limit used inactive`. */
 function memoryOf(
@@ -22,21 +15,17 @@ function memoryOf(
   membership: string,
   cgroups: Readonly<Record<string, readonly [limit: string, used: number, inactive?: number]>>,
 ): MemoryUse | undefined {
-  fs.writeFileSync(path.join(dir.path, 'membership'), membership);
+  const files: Record<string, string> = {};
   for (const [name, [limit, used, inactive]] of Object.entries(cgroups)) {
-    const at = path.join(dir.path, 'mount', version === 'v1' ? 'memory' : '', name);
-    fs.mkdirSync(at, { recursive: true });
-    fs.writeFileSync(path.join(at, version === 'v1' ? 'memory.limit_in_bytes' : 'memory.max'), `${limit}\n`);
-    fs.writeFileSync(
-      path.join(at, version === 'v1' ? 'memory.usage_in_bytes' : 'memory.current'),
-      `${used}\n`,
-    );
+    const at = path.join(version === 'v1' ? 'memory' : '', name);
+    files[path.join(at, version === 'v1' ? 'memory.limit_in_bytes' : 'memory.max')] = `${limit}\n`;
+    files[path.join(at, version === 'v1' ? 'memory.usage_in_bytes' : 'memory.current')] = `${used}\n`;
     if (inactive !== undefined) {
       const total = version === 'v1' ? `inactive_file 7\ntotal_inactive_file ${inactive}` : '';
-      fs.writeFileSync(path.join(at, 'memory.stat'), `anon 1\n${total || `inactive_file ${inactive}`}\n`);
+      files[path.join(at, 'memory.stat')] = `anon 1\n${total || `inactive_file ${inactive}`}\n`;
     }
   }
-  return cgroupMemory({ membership: path.join(dir.path, 'membership'), mount: path.join(dir.path, 'mount') });
+  return inCgroups(membership, files, cgroupMemory);
 }
 
 const NONE = { v1: '9223372036854771712', v2: 'max' } as const;
@@ -83,17 +72,6 @@ it('a cgroup namespace that begins below us is no way out of the mount', () => {
   expect(memoryOf('v2', '0::/../../x', { x: ['1000', 1] })).toEqual({ used: 1, limit: 1000 });
 });
 
-/** Files of cgroups, by their paths below the mount. */
-function filesOf(membership: string, files: Readonly<Record<string, string>>): CgroupFiles {
-  fs.writeFileSync(path.join(dir.path, 'membership'), membership);
-  for (const [name, text] of Object.entries(files)) {
-    const file = path.join(dir.path, 'mount', name);
-    fs.mkdirSync(path.dirname(file), { recursive: true });
-    fs.writeFileSync(file, text);
-  }
-  return { membership: path.join(dir.path, 'membership'), mount: path.join(dir.path, 'mount') };
-}
-
 describe('the cores that cgroups give', () => {
   it.each([
     ['0::/pod/box', { 'pod/box/cpu.max': '150000 100000\n', 'pod/cpu.max': 'max 100000\n' }, 1.5],
@@ -111,7 +89,7 @@ describe('the cores that cgroups give', () => {
     ],
     ['', {}, Infinity],
   ])('%j: the least of our own and those above it', (membership, files, cores) => {
-    expect(cgroupCores(filesOf(membership, files))).toBe(cores);
+    expect(inCgroups(membership, files, cgroupCores)).toBe(cores);
   });
 });
 
@@ -120,11 +98,13 @@ describe('how much a cgroup waits for memory', () => {
     'some avg10=40.00 avg60=0 avg300=0 total=1\nfull avg10=12.34 avg60=0.00 avg300=0.00 total=1\n';
 
   it('is what it says itself of the last ten seconds', () => {
-    expect(memoryPressure(filesOf('0::/pod/box', { 'pod/box/memory.pressure': PRESSURE }))).toBe(12.34);
+    expect(inCgroups('0::/pod/box', { 'pod/box/memory.pressure': PRESSURE }, memoryPressure)).toBe(12.34);
   });
 
   it('is that of the machine where the cgroup does not tell', () => {
-    const machine = memoryPressure(filesOf('0::/pod', { 'pod/memory.max': 'max\n' }));
-    expect(machine).toEqual(fs.existsSync('/proc/pressure/memory') ? expect.any(Number) : undefined);
+    const pod = { 'pod/memory.max': 'max\n' };
+    expect(inCgroups('0::/pod', pod, memoryPressure)).toBeUndefined();
+    const machine = { ...pod, '/proc/pressure/memory': PRESSURE };
+    expect(inCgroups('0::/pod', machine, memoryPressure)).toBe(12.34);
   });
 });

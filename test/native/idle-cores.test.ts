@@ -1,6 +1,7 @@
 import os from 'node:os';
-import { expect, it } from 'vitest';
-import { idleCores, idleCoresOf } from '../../src/native/idle-cores.ts';
+import { expect, it, vi } from 'vitest';
+import { idleCores } from '../../src/native/idle-cores.ts';
+import { withFilesAlone } from '../support/files-alone.ts';
 
 const some = (percent: string): string =>
   `some avg10=${percent} avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n`;
@@ -15,7 +16,16 @@ it.each([
   ['no /proc at all', undefined, undefined, 8, 0],
   ['a /proc of another kind', 'idle\n', 'none\n', 8, 0],
 ])('%s', (_, loadavg, pressure, cores, idle) => {
-  expect(idleCoresOf({ loadavg, pressure, cores })).toBe(idle);
+  const files = {
+    ...(loadavg === undefined ? {} : { '/proc/loadavg': loadavg }),
+    ...(pressure === undefined ? {} : { '/proc/pressure/cpu': pressure }),
+  };
+  const parallelism = vi.spyOn(os, 'availableParallelism').mockReturnValue(cores);
+  try {
+    expect(withFilesAlone(files, idleCores)).toBe(idle);
+  } finally {
+    parallelism.mockRestore();
+  }
 });
 
 it('is never more than there are', () => {

@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import { expect, it } from 'vitest';
 import { mountOf } from '../../src/native/mounts.ts';
+import { withFilesAlone } from '../support/files-alone.ts';
 
 const TABLE = [
   '21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw',
@@ -20,11 +21,12 @@ it.each([
   ['/scratch/x', '/scratch', 'tmpfs'],
   ['/with space/x', '/with space', 'fuse.sshfs'],
 ])('%s lies on %s, %s', (path, point, type) => {
-  expect(mountOf(path, TABLE)).toMatchObject({ point, type });
+  const found = withFilesAlone({ '/proc/self/mountinfo': TABLE }, () => mountOf(path));
+  expect(found).toMatchObject({ point, type });
 });
 
 it('nothing is said where the kernel tells nothing', () => {
-  expect(mountOf('/tmp', '')).toBeUndefined();
+  expect(withFilesAlone({}, () => mountOf('/tmp'))).toBeUndefined();
 });
 
 it('the kernel of this machine tells it for a directory in memory', () => {

@@ -1,11 +1,11 @@
 // Can this machine's cloud be heard: the metadata services as local servers speak them.
 import { afterEach, describe, expect, it } from 'vitest';
 import { audibleCloud, type Audible } from '../../src/notices/audible.ts';
+import { withFilesAlone } from '../support/files-alone.ts';
 import { closeAll, serve } from './listening.ts';
 
 afterEach(closeAll);
 
-const NOWHERE = '/proc/self/no-such-directory';
 /** No answer is waited for longer than this; the others come at once. */
 const LONG_MS = 20_000;
 
@@ -14,14 +14,13 @@ function audible(env: NodeJS.ProcessEnv, withinMs = LONG_MS): Promise<Audible> {
     env,
     withinMs,
     signal: new AbortController().signal,
-    machine: { dmiDir: NOWHERE, hypervisorUuid: NOWHERE },
     pace: { pollMs: 2, timeoutMs: LONG_MS, slowTimeoutMs: LONG_MS },
   });
 }
 
 describe('the cloud of this machine', () => {
   it('is none where nothing hints at one', async () => {
-    expect(await audible({})).toEqual({ kind: 'no-cloud' });
+    expect(await withFilesAlone({}, () => audible({}))).toEqual({ kind: 'no-cloud' });
   });
 
   it('is heard when its service answers', async () => {

@@ -1,5 +1,4 @@
 // Opens notice sources for a test, with a pace that no test has to wait for, and keeps all that they say.
-import path from 'node:path';
 import { vi } from 'vitest';
 import type { Notice, NoticeChoice } from '../../src/model/format/notice.ts';
 import { openNotices, type Notices } from '../../src/notices/notices.ts';
@@ -17,7 +16,6 @@ export interface Listening extends Notices {
 
 /** Answers come at once; the limits are only there for hangs. */
 const PACE: Pace = { pollMs: 2, timeoutMs: 20_000, slowTimeoutMs: 20_000 };
-const NOWHERE = '/proc/self/no-such-directory';
 
 const opened: (() => unknown)[] = [];
 
@@ -29,8 +27,6 @@ export function listenTo(
   options: {
     env?: NodeJS.ProcessEnv;
     pace?: Partial<Mutable<Pace>>;
-    dmiDir?: string;
-    hypervisorUuid?: string;
   } = {},
 ): Listening {
   const told: Notice[] = [];
@@ -55,10 +51,6 @@ export function listenTo(
       order.push(`- ${notice.what}`);
     },
     pace: Object.assign(options.pace ?? {}, { ...PACE, ...options.pace }),
-    machine: {
-      dmiDir: options.dmiDir ?? NOWHERE,
-      hypervisorUuid: options.hypervisorUuid ?? path.join(NOWHERE, 'uuid'),
-    },
   });
   opened.push(() => notices.close());
   return { ...notices, told, withdrawn, order, said };

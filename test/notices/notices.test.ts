@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { bundle } from '../support/bundle.ts';
+import { withFilesAlone } from '../support/files-alone.ts';
 import { testDir } from '../support/work-dir.ts';
 import { afterwards, closeAll, listenTo, serve, until } from './listening.ts';
 import type { Asked, Reply } from './metadata-server.ts';
@@ -37,22 +38,17 @@ describe('the notice sources', () => {
   });
 
   test('of auto are found by the firmware as well', async () => {
-    const dir = testDir();
-    try {
-      dir.write('sys_vendor', 'Amazon EC2\n');
-      const heard = listenTo(
-        { kind: 'auto' },
-        { env: { AWS_EC2_METADATA_DISABLED: 'true' }, dmiDir: dir.path },
-      );
-      await until(() => expect(heard.said).toHaveLength(2));
-      expect(heard.said[0]).toBe('debug: listening to ec2 for notices');
-    } finally {
-      dir.remove();
-    }
+    const env = { AWS_EC2_METADATA_DISABLED: 'true' };
+    const heard = withFilesAlone({ '/sys/class/dmi/id/sys_vendor': 'Amazon EC2\n' }, () =>
+      listenTo({ kind: 'auto' }, { env }),
+    );
+    await until(() => expect(heard.said).toHaveLength(2));
+    expect(heard.said[0]).toBe('debug: listening to ec2 for notices');
   });
 
   test('of auto are none where nothing hints at a cloud', () => {
-    expect(listenTo({ kind: 'auto' }).said).toEqual(['debug: no cloud here that gives notice']);
+    const heard = withFilesAlone({}, () => listenTo({ kind: 'auto' }));
+    expect(heard.said).toEqual(['debug: no cloud here that gives notice']);
   });
 
   test('say one thing once, though two of them say it', async () => {

@@ -1,17 +1,15 @@
 // Which cloud this is, from what firmware and environment say: files as the kernel shows them on each.
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { likelyCloud } from '../../src/notices/platform.ts';
-import { testDir, type TestDir } from '../support/work-dir.ts';
+import { withFilesAlone } from '../support/files-alone.ts';
 
-let dir: TestDir;
-beforeEach(() => {
-  dir = testDir();
-});
-afterEach(() => dir.remove());
-
+/** `files`: by their paths in sysfs, those of the firmware as `dmi/name`. */
 function cloud(files: Record<string, string>, env: NodeJS.ProcessEnv = {}): string | undefined {
-  for (const [name, text] of Object.entries(files)) dir.write(name, text);
-  return likelyCloud(env, { dmiDir: `${dir.path}/dmi`, hypervisorUuid: `${dir.path}/uuid` });
+  const placed = Object.entries(files).map(([name, text]) => [
+    `/sys/${name.replace('dmi/', 'class/dmi/id/')}`,
+    text,
+  ]);
+  return withFilesAlone(Object.fromEntries(placed), () => likelyCloud(env));
 }
 
 const NITRO = { 'dmi/sys_vendor': 'Amazon EC2\n', 'dmi/product_name': 'c7g.large\n' };
@@ -22,7 +20,7 @@ describe('the likely cloud', () => {
     ['EC2 on Nitro', NITRO, 'ec2'],
     ['EC2 bare metal', { 'dmi/board_vendor': 'Amazon EC2\n' }, 'ec2'],
     ['EC2 on Xen, by its BIOS', { 'dmi/sys_vendor': 'Xen\n', 'dmi/bios_version': '4.11.amazon\n' }, 'ec2'],
-    ['EC2 on Xen, by its UUID', { uuid: 'ec2e1916-9099-7caf-fd21-012345abcdef\n' }, 'ec2'],
+    ['EC2 on Xen, by its UUID', { 'hypervisor/uuid': 'ec2e1916-9099-7caf-fd21-012345abcdef\n' }, 'ec2'],
     ['GCE', { 'dmi/sys_vendor': 'Google\n', 'dmi/product_name': 'Google Compute Engine\n' }, 'gce'],
     ['Azure', { 'dmi/sys_vendor': 'Microsoft Corporation\n', 'dmi/chassis_asset_tag': AZURE_TAG }, 'azure'],
     ['a notebook by Google', { 'dmi/sys_vendor': 'Google\n', 'dmi/product_name': 'Eve\n' }, undefined],
@@ -31,7 +29,7 @@ describe('the likely cloud', () => {
       { 'dmi/sys_vendor': 'Microsoft Corporation\n', 'dmi/product_name': 'Virtual Machine\n' },
       undefined,
     ],
-    ['another Xen', { uuid: '12345678-0000-0000-0000-000000000000\n' }, undefined],
+    ['another Xen', { 'hypervisor/uuid': '12345678-0000-0000-0000-000000000000\n' }, undefined],
     ['a machine that says nothing', {}, undefined],
   ])('of %s', (_, files, expected) => {
     expect(cloud(files)).toBe(expected);

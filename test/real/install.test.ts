@@ -118,7 +118,7 @@ it.each(NEWER_NODES)('what tests say of zstd holds for that of Node %s', async (
   const tests = [
     'test/read/encode.test.ts',
     'test/restore/decompress.test.ts',
-    'test/e2e/without-zstd-napi.test.ts',
+    'test/e2e/without-optional.test.ts',
   ];
   const vitest = path.join(ROOT, 'node_modules/vitest/vitest.mjs');
   const { stdout } = await run('node', [vitest, 'run', '--reporter=verbose', ...tests], {

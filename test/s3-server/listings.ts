@@ -1,5 +1,5 @@
 // The two listings of the test server: pages of at most 1,000, in byte order, keys encoded on request.
-import { tag, urlEncode, xml, type Answer } from './answers.ts';
+import { S3Refusal, tag, urlEncode, xml, type Answer } from './answers.ts';
 import type { Objects } from './objects.ts';
 
 interface ListingRequest {
@@ -14,17 +14,20 @@ export function listObjects(objects: Objects, { bucket, query }: ListingRequest)
     Buffer.from(query.get('continuation-token') ?? '', 'base64').toString() ||
     (query.get('start-after') ?? '');
   const most = Math.min(1000, Number(query.get('max-keys') ?? 1000));
+  if (objects.isDirectory) checkDirectoryListing(query);
   const matching = objects
     .keys()
     .filter(
       (key) =>
         key.startsWith(prefix) && (after === '' || Buffer.compare(Buffer.from(key), Buffer.from(after)) > 0),
     );
-  const [plain, folders] = rolledUp(matching, prefix, query.get('delimiter') ?? '');
+  const [plain, inOrder] = rolledUp(matching, prefix, query.get('delimiter') ?? '');
   const page = plain.slice(0, most);
+  const folders = objects.isDirectory ? inOrder.toReversed() : inOrder;
   const isTruncated = plain.length > page.length;
   const common = folders.map((folder) => `<CommonPrefixes>${tag('Prefix', encode(folder))}</CommonPrefixes>`);
-  const contents = page.map((key) => {
+  const shown = objects.isDirectory ? page.toReversed() : page;
+  const contents = shown.map((key) => {
     const { sizeBytes, etag, atMs } = objects.current(key) ?? { sizeBytes: 0, etag: '', atMs: 0 };
     const modified = tag('LastModified', new Date(atMs).toISOString());
     return `<Contents>${tag('Key', encode(key))}${modified}${tag('ETag', etag)}${tag('Size', sizeBytes)}</Contents>`;
@@ -38,6 +41,14 @@ export function listObjects(objects: Objects, { bucket, query }: ListingRequest)
     'ListBucketResult',
     `${facts}${tag('IsTruncated', isTruncated)}${token}${contents.join('')}${common.join('')}`,
   );
+}
+
+/** What Amazon does not take there (API reference of ListObjectsV2 and ListMultipartUploads, "Directory buckets"). */
+function checkDirectoryListing(query: URLSearchParams): void {
+  const prefix = query.get('prefix') ?? '';
+  const isWhole = prefix === '' || prefix.endsWith('/');
+  if (!isWhole || query.has('start-after') || query.has('upload-id-marker'))
+    throw new S3Refusal(400, 'InvalidRequest');
 }
 
 /** Keys with a delimiter behind the prefix are shown by their beginning, once. */
@@ -55,6 +66,7 @@ function rolledUp(
 export function listUploads(objects: Objects, { bucket, query }: ListingRequest): Answer {
   const encode = query.get('encoding-type') === 'url' ? urlEncode : String;
   const prefix = query.get('prefix') ?? '';
+  if (objects.isDirectory) checkDirectoryListing(query);
   const after = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''] as const;
   const most = Math.min(1000, Number(query.get('max-uploads') ?? 1000));
   const matching = [...objects.uploads.values()]
@@ -67,7 +79,8 @@ export function listUploads(objects: Objects, { bucket, query }: ListingRequest)
   const isTruncated = matching.length > page.length;
   const next =
     isTruncated && last !== undefined
-      ? tag('NextKeyMarker', encode(last.key)) + tag('NextUploadIdMarker', last.id)
+      ? tag('NextKeyMarker', encode(last.key)) +
+        (objects.isDirectory ? '' : tag('NextUploadIdMarker', last.id))
       : '';
   const uploads = page.map(
     ({ key, id }) => `<Upload>${tag('Key', encode(key))}${tag('UploadId', id)}</Upload>`,

@@ -1,6 +1,6 @@
 // What the test server holds: objects with every version that was ever visible, and uploads in progress. An
 // object appears in one assignment, whole.
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { S3Refusal } from './answers.ts';
 
 const SMALLEST_PART_BYTES = 5 * 2 ** 20;
@@ -37,9 +37,13 @@ export class Objects {
   #sorted: readonly string[] | undefined;
   #nextUpload = 1;
 
+  /** Of a directory bucket: keys come in no order, and an ETag is no md5. */
+  readonly isDirectory: boolean;
+
   /** `keepBytes` false: replaced versions lose their bytes, for long loads. */
-  constructor(keepBytes: boolean) {
+  constructor(keepBytes: boolean, isDirectory = false) {
     this.#keepBytes = keepBytes;
+    this.isDirectory = isDirectory;
   }
 
   versions(key: string): readonly Version[] {
@@ -70,7 +74,8 @@ export class Objects {
     this.uploads.clear();
   }
 
-  publish(key: string, bytes: Buffer, meta: Meta, etag = etagOf(bytes)): string {
+  publish(key: string, bytes: Buffer, meta: Meta, told = etagOf(bytes)): string {
+    const etag = this.isDirectory ? `"${randomUUID()}"` : told;
     this.#add(key, { atMs: Date.now(), etag, sizeBytes: bytes.length, meta, bytes, deleted: false });
     return etag;
   }

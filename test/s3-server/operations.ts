@@ -63,6 +63,7 @@ const HANDLERS = {
     return xml('ListPartsResult', listed.join(''));
   },
   ListMultipartUploads: listUploads,
+  CreateSession: () => xml('CreateSessionResult', ''),
 } as const satisfies Record<string, Handler>;
 
 export type Operation = keyof typeof HANDLERS;
@@ -80,6 +81,7 @@ export function operationOf(
     if (method === 'GET' && query.has('uploads')) return 'ListMultipartUploads';
     if (method === 'GET' && query.get('list-type') === '2') return 'ListObjectsV2';
     if (method === 'POST' && query.has('delete')) return 'DeleteObjects';
+    if (method === 'GET' && query.has('session')) return 'CreateSession';
   } else {
     if (method === 'PUT')
       return isPart ? (copies ? 'UploadPartCopy' : 'UploadPart') : copies ? 'CopyObject' : 'PutObject';
@@ -132,10 +134,10 @@ function putObject(objects: Objects, request: S3Request): Answer {
 }
 
 function sourceOf(objects: Objects, { bucket, headers }: S3Request): Visible {
-  const [from = '', ...key] = decodeURIComponent(String(headers['x-amz-copy-source']))
-    .replace(/^\//, '')
-    .split('/');
-  const source = from === bucket ? objects.current(key.join('/')) : undefined;
+  const from = decodeURIComponent(String(headers['x-amz-copy-source'])).replace(/^\//, '');
+  // Of an access point it is its ARN.
+  const holder = bucket.startsWith('arn:') ? `${bucket}/object/` : `${bucket}/`;
+  const source = from.startsWith(holder) ? objects.current(from.slice(holder.length)) : undefined;
   if (source === undefined) throw new S3Refusal(404, 'NoSuchKey');
   const wanted = headers['x-amz-copy-source-if-match'];
   if (wanted !== undefined && wanted !== source.etag) throw new S3Refusal(412, 'PreconditionFailed');
@@ -145,8 +147,8 @@ function sourceOf(objects: Objects, { bucket, headers }: S3Request): Visible {
 function copyObject(objects: Objects, request: S3Request): Answer {
   const { bytes, meta, etag } = sourceOf(objects, request);
   checkCondition(objects, request);
-  objects.publish(request.key, bytes, meta, etag);
-  return xml('CopyObjectResult', tag('ETag', etag) + tag('LastModified', new Date().toISOString()));
+  const copied = objects.publish(request.key, bytes, meta, etag);
+  return xml('CopyObjectResult', tag('ETag', copied) + tag('LastModified', new Date().toISOString()));
 }
 
 function uploadPartCopy(objects: Objects, request: S3Request): Answer {

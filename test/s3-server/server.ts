@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { errorXml, S3Refusal, type Answer } from './answers.ts';
+import { errorXml, S3Refusal, tag, xml, type Answer } from './answers.ts';
 import { receiveBody, type Fault } from './faults.ts';
 import { Objects, type Version } from './objects.ts';
 import { type IfMatch, operationOf, perform, type Operation, type S3Request } from './operations.ts';
@@ -17,6 +17,10 @@ export interface S3ServerOptions {
   readonly keepBytes?: boolean;
   /** Default `honoured`. */
   readonly ifMatch?: IfMatch;
+  /** A directory bucket: it wants the keys of a session, and lists in no order. */
+  readonly isDirectory?: boolean;
+  /** Whoever asks this host means the bucket: the whole path is the key. Requests may come as to a proxy. */
+  readonly host?: string;
   /** Serves TLS. */
   readonly tls?: { readonly key: string; readonly cert: string };
 }
@@ -61,6 +65,8 @@ export interface S3Server {
   cut(key: string, sizeBytes: number): void;
   /** As if it had been restarted on an empty volume. */
   forgetAll(): void;
+  /** All sessions have ended; none is told. */
+  endSessions(): void;
   /** How many connections it took. */
   connections(): number;
   /** Keys of uploads that were neither completed nor aborted. */
@@ -76,7 +82,8 @@ const DEFAULT_CREDENTIALS: readonly Credentials[] = [
 /** Starts a server on a free port of 127.0.0.1. */
 export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Server> {
   const bucket = options.bucket ?? 'lab';
-  const objects = new Objects(options.keepBytes ?? true);
+  const objects = new Objects(options.keepBytes ?? true, options.isDirectory);
+  const sessions: Credentials[] = [];
   const served: Served[] = [];
   const counts = new Map<Operation, number>();
   const listener = (request: http.IncomingMessage, response: http.ServerResponse): void => {
@@ -94,7 +101,9 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
   async function serve(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     const method = request.method ?? 'GET';
     const target = new URL(request.url ?? '/', 'http://localhost');
-    const [, name = '', ...path] = decodeURIComponent(target.pathname).split('/');
+    const inHost = options.host !== undefined && request.headers.host === options.host;
+    const [, ...parts] = decodeURIComponent(target.pathname).split('/');
+    const [name = '', ...path] = inHost ? [bucket, ...parts] : parts;
     const key = path.join('/');
     const query = target.searchParams;
     const { headers } = request;
@@ -119,7 +128,10 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
           body: fault.body ?? errorXml(fault.code ?? 'Fault'),
           headers: fault.headers,
         };
-      verify({ method, url: request.url ?? '/', headers, body }, state.credentials);
+      const url = (request.url ?? '/').replace(/^http:\/\/[^/]*/, '');
+      const isOfSession = options.isDirectory === true && operation !== 'CreateSession';
+      verify({ method, url, headers, body }, isOfSession ? sessions : state.credentials);
+      if (operation === 'CreateSession') return sessionXml(newSession(sessions));
       if (name !== bucket) throw new S3Refusal(404, 'NoSuchBucket');
       const ignoreCondition = fault?.kind === 'ignore-condition';
       return perform(objects, {
@@ -169,6 +181,9 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     plant: (key, bytes, atMs) => objects.plant(key, bytes, atMs),
     cut: (key, sizeBytes) => objects.cut(key, sizeBytes),
     forgetAll: () => objects.clear(),
+    endSessions: () => {
+      for (const [at, session] of sessions.entries()) sessions[at] = { ...session, expired: true };
+    },
     connections: () => sockets.size,
     pendingUploads: () => [...objects.uploads.values()].map((upload) => upload.key),
     stop: async () => {
@@ -178,6 +193,30 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     },
   };
   return state;
+}
+
+/** It lasts as long as Amazon's. */
+const SESSION_MS = 5 * 60_000;
+
+function newSession(sessions: Credentials[]): Credentials {
+  const number = sessions.length + 1;
+  const session = {
+    accessKeyId: `SESSION${number}`,
+    secretAccessKey: `secret-${number}`,
+    isOfDirectory: true,
+  };
+  sessions.push({ ...session, sessionToken: `token/${number}+==` });
+  return sessions.at(-1) ?? session;
+}
+
+function sessionXml({ accessKeyId, secretAccessKey, sessionToken = '' }: Credentials): Answer {
+  const expiration = new Date(Date.now() + SESSION_MS).toISOString();
+  const credentials =
+    tag('SessionToken', sessionToken) +
+    tag('SecretAccessKey', secretAccessKey) +
+    tag('AccessKeyId', accessKeyId) +
+    tag('Expiration', expiration);
+  return xml('CreateSessionResult', `<Credentials>${credentials}</Credentials>`);
 }
 
 function changed(answer: Answer, fault: Fault | undefined): Answer {

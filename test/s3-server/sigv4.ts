@@ -8,6 +8,8 @@ export interface Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string;
+  /** Those of a session of a directory bucket. */
+  readonly isOfDirectory?: boolean;
   /** Every request is answered AccessDenied. */
   readonly denied?: boolean;
   /** Every request is answered ExpiredToken. */
@@ -37,8 +39,8 @@ export function verify(request: SignedRequest, known: readonly Credentials[]): C
   if (credentials === undefined) throw new S3Refusal(403, 'InvalidAccessKeyId');
   const time = header(request, 'x-amz-date');
   if (Math.abs(Date.now() - parseTime(time)) > MOST_SKEW_MS) throw new S3Refusal(403, 'RequestTimeTooSkewed');
-  if (header(request, 'x-amz-security-token') !== (credentials.sessionToken ?? ''))
-    throw new S3Refusal(400, 'InvalidToken');
+  const token = credentials.isOfDirectory === true ? 'x-amz-s3session-token' : 'x-amz-security-token';
+  if (header(request, token) !== (credentials.sessionToken ?? '')) throw new S3Refusal(400, 'InvalidToken');
   const names = signedHeaders.split(';');
   if (!names.includes('host')) throw new S3Refusal(403, 'AccessDenied', 'the host is not signed');
   const payload = header(request, 'x-amz-content-sha256');

@@ -2,6 +2,7 @@
 // and the user is told once what is lost and how to mend it.
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { CaptureError } from '../../src/model/errors.ts';
 import { systemError } from '../../src/native/libc.ts';
 import {
   libcInotify,
@@ -10,6 +11,7 @@ import {
   type InotifyCalls,
   type OpenReader,
 } from '../../src/watch/inotify.ts';
+import type { Subscribe } from '../../src/watch/watching.ts';
 import { everything, freshDirectory, watched } from './support.ts';
 
 const RESCAN_MS = 50;
@@ -90,6 +92,21 @@ it('a machine without inotify has the portable watcher', async () => {
   const { dir, watcher, heard, warnings } = await watched({ system: { calls: noInotify } });
   expect(watcher).toMatchObject({ mode: 'portable', fallback: 'ENOSYS: inotify_init1' });
   expect(warnings).toHaveLength(1);
+  fs.writeFileSync(`${dir}/r.dat`, 'x');
+  await heard((event) => event.path === 'r.dat');
+});
+
+it('without inotify and @parcel/watcher scans find files, and a warning names both', async () => {
+  const subscribe: Subscribe = async () => {
+    throw new CaptureError(70, 'cannot load @parcel/watcher: no binary of it is in node_modules');
+  };
+  const { dir, heard, warnings } = await watched({
+    system: { calls: noInotify, subscribe },
+    rescanMs: RESCAN_MS,
+  });
+  expect(warnings).toEqual([
+    expect.stringMatching(/ENOSYS: inotify_init1, and cannot load @parcel\/watcher: .*; a scan every 50 ms/),
+  ]);
   fs.writeFileSync(`${dir}/r.dat`, 'x');
   await heard((event) => event.path === 'r.dat');
 });

@@ -73,7 +73,8 @@ export async function refusalOf({ status, body }: Answer): Promise<Refusal> {
   return new Refusal(status, rootOf(text)?.text('Code') ?? UNKNOWN);
 }
 
-async function textOf(body: IncomingMessage): Promise<string> {
+/** All of an answer. */
+export async function textOf(body: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   await taken(body, (chunk) => chunks.push(chunk));
   return Buffer.concat(chunks).toString();

@@ -1,16 +1,19 @@
 // One bucket and prefix, and how to ask for anything in it: every request of the driver goes through `request`, which
 // signs, retries, renews expired credentials, corrects the clock, and words what went wrong. It never logs.
+import { Sha256 } from '@smithy/core/checksum';
+import { memoize } from '@smithy/core/config';
+import { SignatureV4 } from '@smithy/signature-v4';
+import type { HttpRequest } from '@smithy/types';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { retrying } from '../contract/driver.ts';
 import { type Access, StoreError, type OnTry, type StoreUse } from '../contract/store.ts';
-import { refusalOf } from './answer.ts';
-import type { Keys } from './credentials.ts';
+import { promised, refusalOf, xmlOf } from './answer.ts';
+import type { Keys, KeySource } from './credentials.ts';
 import { keysOfVariables, newKeySource, placeOf, type Place } from './environment.ts';
 import { detailsOf, failureOf, mayBeExpired, type Failure } from './failure.ts';
 import { LateWrites } from './late.ts';
-import { signerFor, type Signer } from './signature.ts';
 import { openTransport, type Answer, type Transport, type TransportTuning } from './transport.ts';
-import { PATH_STYLE } from './url.ts';
+import { isDirectory, PATH_STYLE, splitUrl } from './url.ts';
 
 /** The requests that this driver sends, by their names in S3's documentation and in policies, and what each is for. */
 const OPERATIONS = {
@@ -26,9 +29,11 @@ const OPERATIONS = {
   DeleteObject: { use: 'remove', method: 'DELETE' },
   AbortMultipartUpload: { use: 'remove', method: 'DELETE' },
   ListMultipartUploads: { use: 'remove', method: 'GET' },
+  // Of a directory bucket: each request is signed with the keys of a session.
+  CreateSession: { use: 'read', method: 'GET' },
 } as const satisfies Readonly<Record<string, { readonly use: StoreUse; readonly method: string }>>;
 
-type Operation = keyof typeof OPERATIONS;
+export type Operation = keyof typeof OPERATIONS;
 
 export interface Bucket {
   readonly name: string;
@@ -48,6 +53,8 @@ export interface Bucket {
   /** Signs with what is valid now: there is a new one once the credentials have expired. */
   signer(): Signer;
   renew(expired: Signer): void;
+  /** Keys of a session, where the bucket wants one. */
+  readonly session: KeySource | undefined;
   /** The time by which requests are signed; the server's, once it was seen to be another. */
   now(): Date;
   /** Learns the time from an answer that refuses. */
@@ -81,19 +88,21 @@ export async function openBucket(
   budgetMs: number,
   { onTry, ...tuning }: BucketTuning = {},
 ): Promise<Bucket> {
-  const [, name, path = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(settings.url) ?? [];
-  if (name === undefined) {
+  const { bucket: name, prefix } = splitUrl(settings.url);
+  if (name === '') {
     throw new StoreError('refused', `cannot open the store ${settings.url}: no bucket`, {
       hint: 'write s3://bucket/prefix',
     });
   }
-  const prefix = path.replace(/^\/+|\/+$/g, '');
   const place = await placeOf(name, settings.flags.includes(PATH_STYLE));
   const transport = openTransport(tuning);
+  const isSession = isDirectory(name);
   let keys = newKeySource(transport, place.region);
-  let signer = signerFor(place.region, keys);
+  let session = memoize(() => newSession(bucket), isEndingSoon);
+  const newSigner = (): Signer => (isSession ? sessionSigner(place, session) : signerFor(place, keys));
+  let signer = newSigner();
   let aheadMs = 0;
-  return {
+  const bucket: Bucket = {
     name,
     prefix: prefix === '' ? '' : `${prefix}/`,
     url: prefix === '' ? `s3://${name}` : `s3://${name}/${prefix}`,
@@ -104,18 +113,20 @@ export async function openBucket(
     server: {
       conditions: place.isAws ? 'honoured' : 'unknown',
       quotesTags: true,
-      otherConditions: place.isAws ? 'honoured' : 'unread',
+      otherConditions: place.isAws && !isSession ? 'honoured' : 'unread',
       sourceConditions: 'honoured',
-      etags: 'md5',
+      etags: isSession ? 'other' : 'md5',
     },
     late: new LateWrites(),
     keys: () => keys(),
     signer: () => signer,
+    session: isSession ? () => session() : undefined,
     renew: (expired) => {
       // Several requests learn of the expiry at once: one new signer serves them all.
       if (signer !== expired) return;
       keys = newKeySource(transport, place.region);
-      signer = signerFor(place.region, keys);
+      session = memoize(() => newSession(bucket), isEndingSoon);
+      signer = newSigner();
     },
     now: () => new Date(new Date().getTime() + aheadMs),
     setClock: ({ headers }) => {
@@ -124,6 +135,7 @@ export async function openBucket(
     },
     close: () => transport.close(),
   };
+  return bucket;
 }
 
 /** What is known of the keys. Asks their source, and throws a StoreError if it has none. */
@@ -143,6 +155,50 @@ export async function accessOf(bucket: Bucket): Promise<Access> {
 
 /** S3 refuses a request that was signed 15 minutes earlier or later. */
 const TOLERATED_SKEW_MS = 5 * 60_000;
+
+export interface Signer {
+  sign(request: HttpRequest, options: { readonly signingDate: Date }): Promise<HttpRequest>;
+}
+
+/** Signs with the keys that are valid at that moment. */
+export function signerFor(
+  { region, service }: Pick<Place, 'region' | 'service'>,
+  credentials: KeySource,
+): SignatureV4 {
+  return new SignatureV4({ service, region, credentials, sha256: Sha256, uriEscapePath: false });
+}
+
+/** The token of a session has a header of its own. */
+function sessionSigner(place: Place, session: KeySource): Signer {
+  return {
+    sign: async (request, options) => {
+      const { sessionToken = '', ...keys } = await session();
+      const headers = { ...request.headers, 'x-amz-s3session-token': sessionToken };
+      return signerFor(place, async () => keys).sign({ ...request, headers }, options);
+    },
+  };
+}
+
+/** One try: the request that needs the session is tried again. */
+async function newSession(bucket: Bucket): Promise<Keys> {
+  const signer = signerFor(bucket.place, () => bucket.keys());
+  const ask = { operation: 'CreateSession' as const, key: '', signal: undefined };
+  const answer = await send(bucket, ask, { query: { session: '' } }, signer);
+  if (answer.status >= 300) throw await refusalOf(answer);
+  const credentials = (await xmlOf(answer)).all('Credentials')[0];
+  const has = (name: string): string => promised(credentials?.text(name), name);
+  return {
+    accessKeyId: has('AccessKeyId'),
+    secretAccessKey: has('SecretAccessKey'),
+    sessionToken: has('SessionToken'),
+    expiration: new Date(has('Expiration')),
+  };
+}
+
+/** A session lasts five minutes. */
+function isEndingSoon({ expiration }: Keys): boolean {
+  return (expiration?.getTime() ?? 0) < new Date().getTime() + 60_000;
+}
 
 /** What a request adds to its operation and key. */
 export interface Call {
@@ -224,33 +280,30 @@ function apartMs(now: Date, thenMs: number): number {
   return Math.abs(now.getTime() - thenMs);
 }
 
+/** The hash of the body is signed, too (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html). */
 async function send(
   bucket: Bucket,
   { operation, key, signal }: RequestOptions<unknown>,
-  { query, headers, body }: Call,
-  sign: Signer,
+  { query = {}, headers, body }: Call,
+  signer: Signer,
 ): Promise<Answer> {
   const { method } = OPERATIONS[operation];
   const { server, authority, path: base } = bucket.place;
-  const path = `${base}/${operation.startsWith('List') ? '' : escapedPath(bucket.prefix + key)}`;
-  const search = query === undefined ? '' : searchOf(query);
+  const path = `${base}/${operation.startsWith('List') || operation === 'CreateSession' ? '' : escapedPath(bucket.prefix + key)}`;
   const told: Record<string, string> = { host: authority, ...headers };
   if (method === 'PUT' || method === 'POST') told['content-length'] = String(body?.byteLength ?? 0);
-  const signed = await sign({ method, path, search, headers: told, body }, bucket.now());
+  const protocol = server.isTls ? 'https:' : 'http:';
+  const { headers: signed } = await signer.sign(
+    { method, protocol, hostname: server.host, path, query: { ...query }, headers: told, body },
+    { signingDate: bucket.now() },
+  );
   // Not signed: what stands between may change it.
   signed['user-agent'] = USER_AGENT;
-  const whole = search === '' ? path : `${path}?${search}`;
+  const search = Object.entries(query).map(([name, value]) => `${name}=${escaped(value)}`);
+  const whole = search.length === 0 ? path : `${path}?${search.join('&')}`;
   const answer = await bucket.transport.send({ server, method, path: whole, headers: signed, body }, signal);
   if (answer.status === 403) bucket.setClock(answer);
   return answer;
-}
-
-/** In the order in which it is signed. */
-function searchOf(query: Readonly<Record<string, string>>): string {
-  return Object.keys(query)
-    .toSorted()
-    .map((name) => `${name}=${escaped(query[name] ?? '')}`)
-    .join('&');
 }
 
 const USER_AGENT = `capture/${CAPTURE_VERSION} node/${process.versions.node}`;
@@ -268,7 +321,8 @@ function escaped(text: string): string {
   );
 }
 
-function storeError(
+/** What a request has failed with. */
+export function storeError(
   bucket: Bucket,
   { operation, key }: Pick<RequestOptions<unknown>, 'operation' | 'key'>,
   { failure, tries, cause }: { readonly failure: Failure; readonly tries: number; readonly cause: unknown },

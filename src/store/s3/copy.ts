@@ -136,7 +136,8 @@ type Copied = PutOutcome | typeof UNHONOURED | typeof SOURCE_UNHONOURED;
 
 /** The header x-amz-copy-source is a URL path. */
 function copySource({ bucket, from }: CopyJob): string {
-  return escapedPath(`${bucket.name}/${bucket.prefix}${from}`);
+  const holder = bucket.name.startsWith('arn:') ? `${bucket.name}/object` : bucket.name;
+  return escapedPath(`${holder}/${bucket.prefix}${from}`);
 }
 
 /** A copy that is late must not find another object there. */

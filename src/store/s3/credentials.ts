@@ -1,7 +1,7 @@
 // The SDK's chain of credentials: profiles, SSO, roles, web identity, ECS, EC2. A file of its own in the program
 // (build.mjs), loaded by runs whose keys are not in variables. Its requests go our way: proxy, certificates, limits.
 import { defaultProvider } from '@aws-sdk/credential-provider-node';
-import { buildQueryString, HttpResponse, type HttpRequest } from '@smithy/core/protocols';
+import { handlerOf, SILENT } from './handler.ts';
 import type { Transport } from './transport.ts';
 
 /** What a request is signed with. */
@@ -16,11 +16,6 @@ export interface Keys {
 /** Gives the keys that are valid now: kept, and asked for anew, once for all, five minutes before they expire. */
 export type KeySource = () => Promise<Keys>;
 
-/** The SDK's own logger would write to the terminal of the task. */
-const SILENT = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
-
-function ignore(): void {}
-
 /** Keeps what it finds, and looks again before that expires; files are read anew by each new chain. */
 export function credentialChain(transport: Transport, region: string): KeySource {
   // The SDK's warning about old Node versions would go there, too.
@@ -29,35 +24,4 @@ export function credentialChain(transport: Transport, region: string): KeySource
   const options = { ignoreCache: true, logger: SILENT, parentClientConfig: clients };
   const provide = defaultProvider(options);
   return () => provide({ callerClientConfig: clients });
-}
-
-/** What the SDK's clients for STS and SSO send with (the interface HttpHandler of @smithy/types). */
-function handlerOf(transport: Transport) {
-  return {
-    metadata: { handlerProtocol: 'http/1.1' },
-    handle: async (request: HttpRequest, { abortSignal }: { abortSignal?: AbortSignal } = {}) => {
-      const { hostname, port, method, headers, path, query } = request;
-      const isTls = request.protocol === 'https:';
-      const search = buildQueryString(query);
-      const answer = await transport.send(
-        {
-          server: { isTls, host: hostname, port: port ?? (isTls ? 443 : 80) },
-          method,
-          path: search === '' ? path : `${path}?${search}`,
-          headers,
-          body: request.body,
-        },
-        abortSignal,
-      );
-      const { status, body } = answer;
-      return { response: new HttpResponse({ statusCode: status, headers: flat(answer.headers), body }) };
-    },
-    updateHttpClientConfig: ignore,
-    httpHandlerConfigs: () => ({}),
-    destroy: ignore,
-  };
-}
-
-function flat(headers: NodeJS.Dict<string | string[]>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
 }

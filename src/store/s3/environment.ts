@@ -14,7 +14,9 @@ import {
 import { StoreError } from '../contract/store.ts';
 import type { Keys, KeySource } from './credentials.ts';
 import { hostOf } from './proxy.ts';
+import type { Endpoint, Reach } from './sdk.ts';
 import type { Server, Transport } from './transport.ts';
+import { isOrdinary } from './url.ts';
 
 /** S3 needs a region in the signature; servers of one's own take any. */
 const DEFAULT_REGION = 'us-east-1';
@@ -30,6 +32,10 @@ export interface Place {
   /** What stands before `/key`: empty when the host names the bucket. */
   readonly path: string;
   readonly isAws: boolean;
+  /** For the signature: `s3`, or `s3express`. */
+  readonly service: string;
+  /** What the SDK needs, where only it finds the way. */
+  readonly reach: Reach | undefined;
 }
 
 /** Asks the environment, the profile, and for the region, as the last, the metadata service of EC2. */
@@ -48,12 +54,43 @@ export async function placeOf(bucket: string, pathStyle: boolean): Promise<Place
       hint: `unset ${setting}: the endpoint says which server it is`,
     });
   }
+  const isAccelerated = await accelerates();
+  if (isAccelerated || !isOrdinary(bucket)) {
+    const { endpointOf } = await import('./sdk.ts');
+    const reach = {
+      bucket,
+      region,
+      endpoint: endpoint?.href.replace(/\/+$/, ''),
+      isFips,
+      isDualStack,
+      isAccelerated,
+      inPath: pathStyle,
+    };
+    return placeBySdk(reach, endpointOf(reach));
+  }
   const url = endpoint ?? new URL(amazonUrl(region, { isFips, isDualStack }));
   return {
     region,
     isAws: endpoint === undefined || AMAZON.test(url.hostname),
+    service: 's3',
+    reach: undefined,
     ...placeAt(url, bucket, pathStyle),
   };
+}
+
+function placeBySdk(reach: Reach, { url, service, region }: Endpoint): Place {
+  const isAws = reach.endpoint === undefined || AMAZON.test(url.hostname);
+  return { region, isAws, service, reach, ...addressOf(url, url.pathname.replace(/\/+$/, '')) };
+}
+
+/** Of the profile's section `s3`, as the AWS CLI has it. */
+function accelerates(): Promise<boolean> {
+  return loadConfig<boolean>({
+    environmentVariableSelector: () => undefined,
+    configFileSelector: (profile) =>
+      booleanSelector(profile, 's3.use_accelerate_endpoint', SelectorType.CONFIG),
+    default: false,
+  })();
 }
 
 const AMAZON = /\.amazonaws\.(com|eu|com\.cn)$/;
@@ -78,23 +115,22 @@ function amazonUrl(
 }
 
 /** A host of its own for each bucket, unless asked not to, or a certificate or an address could not name it. */
-function placeAt(
-  url: URL,
-  bucket: string,
-  pathStyle: boolean,
-): Pick<Place, 'server' | 'origin' | 'authority' | 'path'> {
+function placeAt(url: URL, bucket: string, pathStyle: boolean): Address {
   const isTls = url.protocol === 'https:';
   const isAddress = net.isIP(hostOf(url)) !== 0;
   const inPath = pathStyle || isAddress || (isTls && bucket.includes('.'));
   const named = new URL(url);
   if (!inPath) named.hostname = `${bucket}.${url.hostname}`;
   const base = url.pathname.replace(/\/+$/, '');
-  return {
-    server: { isTls, host: hostOf(named), port: Number(url.port || (isTls ? 443 : 80)) },
-    origin: named.origin,
-    authority: named.host,
-    path: inPath ? `${base}/${bucket}` : base,
-  };
+  return addressOf(named, inPath ? `${base}/${bucket}` : base);
+}
+
+type Address = Pick<Place, 'server' | 'origin' | 'authority' | 'path'>;
+
+function addressOf(url: URL, path: string): Address {
+  const isTls = url.protocol === 'https:';
+  const server = { isTls, host: hostOf(url), port: Number(url.port || (isTls ? 443 : 80)) };
+  return { server, origin: url.origin, authority: url.host, path };
 }
 
 /** `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, then `services` and `endpoint_url` of the profile (AWS SDKs and Tools guide). */

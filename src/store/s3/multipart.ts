@@ -12,7 +12,7 @@ import {
 import { drained, ETAG_OF_ONE_PUT, promised, tagOf, xmlOf, type Xml } from './answer.ts';
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
-import { relativeKey } from './objects.ts';
+import { decodedKey, listedPrefix, relativeKey } from './objects.ts';
 import type { UNHONOURED } from './outcome.ts';
 
 /** An abort must not hold up the end of the run; what it leaves, the sweep finds. */
@@ -64,7 +64,7 @@ export async function multipart(
 }
 
 /** An object with this very ETag would be replaced by a put that is still under way, if it arrives. */
-function refuseAwaited(bucket: Bucket, key: string, parts: readonly StoredPart[]): void {
+export function refuseAwaited(bucket: Bucket, key: string, parts: readonly StoredPart[]): void {
   const digests = parts.map(({ etag }) => ETAG_OF_ONE_PUT.exec(etag)?.[1] ?? '');
   const tag = `${md5Of(Buffer.from(digests.join(''), 'hex'))}-${parts.length}`;
   if (!bucket.late.awaits(key, tag)) return;
@@ -123,7 +123,7 @@ function escapedXml(text: string): string {
 }
 
 /** The error that led here is the one to report. */
-async function giveUp(bucket: Bucket, key: string, uploadId: string): Promise<void> {
+export async function giveUp(bucket: Bucket, key: string, uploadId: string): Promise<void> {
   try {
     await abortUpload(bucket, { key, uploadId, budgetMs: ABORT_BUDGET_MS });
   } catch {
@@ -190,27 +190,29 @@ async function* pendingUploads(
   const ask = { operation: 'ListMultipartUploads' as const, key: prefix, signal, onFailure };
   let after: Readonly<Record<string, string>> | undefined = {};
   while (after !== undefined) {
-    const query = { uploads: '', prefix: bucket.prefix + prefix, 'encoding-type': 'url', ...after };
+    const query = { uploads: '', prefix: listedPrefix(bucket, prefix), 'encoding-type': 'url', ...after };
     const page: Xml | 'unsupported' = await request(bucket, ask, async (send) =>
       xmlOf(await send({ query })),
     );
     if (page === 'unsupported') return false;
     for (const upload of page.all('Upload')) {
       const key = relativeKey(bucket, upload.text('Key') ?? '');
-      yield { key, uploadId: upload.text('UploadId') ?? '' };
+      if (key.startsWith(prefix)) yield { key, uploadId: upload.text('UploadId') ?? '' };
     }
-    after = nextUploads(bucket, page);
+    after = nextUploads(page);
   }
   return true;
 }
 
 /** Where the next page begins. */
-function nextUploads(bucket: Bucket, page: Xml): Readonly<Record<string, string>> | undefined {
+function nextUploads(page: Xml): Readonly<Record<string, string>> | undefined {
   const key = page.text('NextKeyMarker');
   if (page.text('IsTruncated') !== 'true' || key === undefined) return undefined;
+  // A directory bucket has no other marker.
+  const uploadId = page.text('NextUploadIdMarker');
   return {
-    'key-marker': bucket.prefix + relativeKey(bucket, key),
-    'upload-id-marker': page.text('NextUploadIdMarker') ?? '',
+    'key-marker': decodedKey(key),
+    ...(uploadId === undefined ? {} : { 'upload-id-marker': uploadId }),
   };
 }
 

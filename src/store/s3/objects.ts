@@ -15,6 +15,7 @@ import { drained, ETAG_OF_ONE_PUT, NotFromS3, promised, tagOf, xmlOf, type Xml }
 import { request, type Bucket } from './bucket.ts';
 import type { Failure } from './failure.ts';
 import type { Answer } from './transport.ts';
+import { isDirectory } from './url.ts';
 
 /** What HEAD says, or undefined when there is no such object. `budgetMs` 0 is one try. */
 export async function headObject(
@@ -115,8 +116,22 @@ async function* wholeBody({ answer, lengthBytes, what, signal }: Reading): Async
   signal?.throwIfAborted();
 }
 
-/** All objects below a prefix, in byte order, 1,000 a page. */
+/** All objects below a prefix, in byte order. */
 export async function* listObjects(
+  bucket: Bucket,
+  prefix: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ListedObject> {
+  if (!isDirectory(bucket.name)) return yield* listPages(bucket, prefix, signal);
+  // A directory bucket lists in no order.
+  const found: (readonly [Buffer, ListedObject])[] = [];
+  for await (const object of listPages(bucket, prefix, signal))
+    if (object.key.startsWith(prefix)) found.push([Buffer.from(object.key), object]);
+  for (const [, object] of found.toSorted(([a], [b]) => Buffer.compare(a, b))) yield object;
+}
+
+/** 1,000 a page. */
+async function* listPages(
   bucket: Bucket,
   prefix: string,
   signal: AbortSignal | undefined,
@@ -126,7 +141,7 @@ export async function* listObjects(
   while (after !== undefined) {
     const page: Xml = await listed(bucket, { prefix, signal, query: after, newest });
     const objects = page.all('Contents');
-    newest = bytesOf(objects.at(-1)) ?? newest;
+    if (!isDirectory(bucket.name)) newest = bytesOf(objects.at(-1)) ?? newest;
     for (const object of objects) {
       const key = relativeKey(bucket, object.text('Key') ?? '');
       const modifiedMs = instantOf(object.text('LastModified'));
@@ -139,23 +154,29 @@ export async function* listObjects(
 
 function bytesOf(object: Xml | undefined): Buffer | undefined {
   const key = object?.text('Key');
-  return key === undefined ? undefined : Buffer.from(decodeURIComponent(key.replaceAll('+', ' ')));
+  return key === undefined ? undefined : Buffer.from(decodedKey(key));
 }
 
 function tokenOf(page: Xml): string {
   return promised(page.text('NextContinuationToken'), 'NextContinuationToken');
 }
 
-/** Names of folders directly below a prefix, of one page. */
+/** Names of folders directly below a prefix, of one page: of all pages where they come in no order. */
 export async function listFolders(
   bucket: Bucket,
   prefix: string,
   signal: AbortSignal | undefined,
 ): Promise<readonly string[]> {
-  const page = await listed(bucket, { prefix, signal, query: { delimiter: '/' } });
-  return page
-    .all('CommonPrefixes')
-    .map((folder) => relativeKey(bucket, folder.text('Prefix') ?? '').slice(prefix.length, -1));
+  const found: string[] = [];
+  let after: Readonly<Record<string, string>> | undefined = {};
+  while (after !== undefined) {
+    const page: Xml = await listed(bucket, { prefix, signal, query: { delimiter: '/', ...after } });
+    for (const folder of page.all('CommonPrefixes'))
+      found.push(relativeKey(bucket, folder.text('Prefix') ?? '').slice(prefix.length, -1));
+    if (!isDirectory(bucket.name)) return found;
+    after = page.text('IsTruncated') === 'true' ? { 'continuation-token': tokenOf(page) } : undefined;
+  }
+  return found.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))).slice(0, 1000);
 }
 
 interface Listing {
@@ -169,7 +190,8 @@ interface Listing {
 async function listed(bucket: Bucket, { prefix, query, newest, signal }: Listing): Promise<Xml> {
   return request(bucket, { operation: 'ListObjectsV2', key: prefix, signal }, async (send) => {
     // Keys may hold characters that XML cannot.
-    const encoded = { 'list-type': '2', prefix: bucket.prefix + prefix, 'encoding-type': 'url', ...query };
+    const whole = listedPrefix(bucket, prefix);
+    const encoded = { 'list-type': '2', prefix: whole, 'encoding-type': 'url', ...query };
     const page = await xmlOf(await send({ query: encoded }));
     // A page of HTML reads as an empty listing: as if nothing had ever been stored.
     const isTruncated = promised(page.text('IsTruncated'), 'IsTruncated') === 'true';
@@ -185,7 +207,17 @@ async function listed(bucket: Bucket, { prefix, query, newest, signal }: Listing
 
 /** A key of a listing with `encoding-type=url`, without the store's prefix. */
 export function relativeKey(bucket: Bucket, encoded: string): string {
-  return decodeURIComponent(encoded.replaceAll('+', ' ')).slice(bucket.prefix.length);
+  return decodedKey(encoded).slice(bucket.prefix.length);
+}
+
+export function decodedKey(encoded: string): string {
+  return decodeURIComponent(encoded.replaceAll('+', ' '));
+}
+
+/** What a listing is asked for: of a directory bucket it must end in a slash, and what is beside it comes, too. */
+export function listedPrefix(bucket: Bucket, prefix: string): string {
+  const whole = bucket.prefix + prefix;
+  return isDirectory(bucket.name) ? whole.slice(0, whole.lastIndexOf('/') + 1) : whole;
 }
 
 const DELETED_AT_ONCE = 4;

@@ -13,6 +13,7 @@ import { conditionHeaders, outcomeAfter, unmet, type UNHONOURED, type Write } fr
 import { readsConditions } from './server.ts';
 import { settle } from './settle.ts';
 import type { Answer } from './transport.ts';
+import { uploadBySdk } from './upload.ts';
 
 const OCTETS = { 'content-type': 'application/octet-stream' };
 /** Each part in flight is in memory. */
@@ -41,7 +42,11 @@ export async function putObject(
     // its end.
     const second = await chunks.next();
     if (second.done === true) return await putBytes(job, first.value);
-    return await putParts(job, numbered([first.value, second.value], chunks));
+    const head = [first.value, second.value];
+    const { reach } = bucket.place;
+    if (reach === undefined) return await putParts(job, numbered(joined(head, chunks)));
+    const partBytes = first.value.byteLength;
+    return await uploadBySdk({ ...job, reach, chunks: joined(head, chunks), partBytes });
   } finally {
     await chunks.return?.();
   }
@@ -69,7 +74,7 @@ async function putBytes(job: PutJob, body: Uint8Array): Promise<PutOutcome> {
 
 function putInOnePart(job: PutJob, body: Uint8Array): Promise<PutOutcome> {
   // What was given as bytes is not given back.
-  return putParts({ ...job, options: { ...job.options, release: undefined } }, numbered([body]));
+  return putParts({ ...job, options: { ...job.options, release: undefined } }, numbered(joined([body])));
 }
 
 /**
@@ -138,12 +143,18 @@ interface NumberedPart {
 
 type Parts = AsyncIterator<NumberedPart, undefined>;
 
-async function* numbered(head: readonly Uint8Array[], rest?: AsyncIterator<Uint8Array>): Parts {
+async function* numbered(chunks: AsyncIterable<Uint8Array>): Parts {
   let number = 0;
-  for (const bytes of head) yield { number: (number += 1), bytes };
+  for await (const bytes of chunks) yield { number: (number += 1), bytes };
+}
+
+async function* joined(
+  head: readonly Uint8Array[],
+  rest?: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield* head;
   if (rest === undefined) return;
-  for (let next = await rest.next(); next.done !== true; next = await rest.next())
-    yield { number: (number += 1), bytes: next.value };
+  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
 }
 
 async function putParts(job: PutJob, parts: Parts): Promise<PutOutcome> {

@@ -13,6 +13,7 @@ import { plainWarning } from './plain.ts';
 import { putObject } from './put.ts';
 import { readsConditions } from './server.ts';
 import { settle } from './settle.ts';
+import { isDirectory } from './url.ts';
 
 /**
  * Opens `s3://bucket/prefix`. Endpoint, region, profile and credentials come from the AWS environment and
@@ -32,7 +33,7 @@ export async function openS3Store(
   return {
     url: bucket.url,
     createsAtomically: bucket.place.isAws,
-    listsByPage: true,
+    listsByPage: !isDirectory(bucket.name),
     replacesAtomically: (signal) => readsConditions(bucket, signal),
     put: (key, body, options) => putObject(bucket, key, body, options),
     get: (key, options = {}) => getObject(bucket, key, options),

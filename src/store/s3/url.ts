@@ -6,8 +6,12 @@ import type { GivenUrl, StoreKind } from '../contract/store.ts';
 /** S3 allows keys of 1,024 bytes, and ours take up to 900 of them (model/format/keys.ts) behind a slash. */
 const PREFIX_LIMIT_BYTES = 123;
 const FORM = 's3://bucket/prefix';
-/** How the names of S3 Express's buckets end. They also want a signature of their own. */
-const EXPRESS = '--x-s3';
+/** How the names of directory buckets (S3 Express) end, and the aliases of access points to them. */
+const DIRECTORY = /--xa?-s3$/;
+/** An access point, as the AWS CLI takes it in a URL. */
+const ACCESS_POINT = /^arn:aws[a-z-]*:s3:[a-z0-9-]+:\d{12}:accesspoint\/[a-z0-9][a-z0-9-]{1,48}[a-z0-9]$/;
+/** An ARN has a slash inside. */
+const PARTS = /^s3:\/\/(arn:[^/]*(?:\/[^/]*)?|[^/]*)(?:\/(.*))?$/is;
 
 /** For servers that have no host name for each bucket. */
 export const PATH_STYLE = 'path-style';
@@ -33,19 +37,16 @@ export const s3Kind: StoreKind = {
 };
 
 function parseBucket({ text, source, shown }: GivenUrl): string | Mistake {
-  const match = /^s3:\/\/([^/]*)(?:\/(.*))?$/is.exec(text);
+  const match = PARTS.exec(text);
   const bucket = match?.[1] ?? '';
   if (bucket === '') return { message: `${shown}: names no bucket`, hint: `${source} ${FORM}` };
-  if (!isBucketName(bucket)) {
+  if (bucket.startsWith('arn:')) {
+    const mistake = arnMistake(bucket, shown);
+    if (mistake !== undefined) return mistake;
+  } else if (!isBucketName(bucket)) {
     return {
       message: `${shown}: '${showPath(bucket)}' cannot be the name of a bucket`,
       hint: 'bucket names have 3 to 63 of a-z, 0-9, dot and hyphen, and begin and end with a letter or digit',
-    };
-  }
-  if (bucket.endsWith(EXPRESS)) {
-    return {
-      message: `${shown}: '${bucket}' is a directory bucket, and those list their keys in no order`,
-      hint: 'use a general purpose bucket',
     };
   }
   const prefix = (match?.[2] ?? '').replaceAll(/^\/+|\/+$/g, '');
@@ -66,6 +67,36 @@ function parseBucket({ text, source, shown }: GivenUrl): string | Mistake {
     };
   }
   return prefix === '' ? `s3://${bucket}` : `s3://${bucket}/${prefix}`;
+}
+
+function arnMistake(arn: string, shown: string): Mistake | undefined {
+  if (ACCESS_POINT.test(arn)) return undefined;
+  if (/^arn:[^:]*:s3::.*\.mrap$/.test(arn)) {
+    return {
+      message: `${shown}: a multi-region access point leads to several buckets, each of which shows later what was stored in another: two attempts could not be told apart`,
+      hint: 'name the bucket of one region, or an access point to it',
+    };
+  }
+  return {
+    message: `${shown}: '${showPath(arn)}' is not the ARN of an access point`,
+    hint: 's3://arn:aws:s3:<region>:<account>:accesspoint/<name>/prefix',
+  };
+}
+
+/** The bucket of a URL in our form, or the ARN of an access point, and the prefix. */
+export function splitUrl(url: string): { readonly bucket: string; readonly prefix: string } {
+  const [, bucket = '', prefix = ''] = PARTS.exec(url) ?? [];
+  return { bucket, prefix: prefix.replaceAll(/^\/+|\/+$/g, '') };
+}
+
+/** False for what only the SDK finds. */
+export function isOrdinary(bucket: string): boolean {
+  return !isDirectory(bucket) && !bucket.startsWith('arn:');
+}
+
+/** A bucket of S3 Express: it lists in no order, and wants a session. */
+export function isDirectory(bucket: string): boolean {
+  return DIRECTORY.test(bucket);
 }
 
 /** Amazon's rules (Amazon S3 User Guide, "General purpose bucket naming rules"). */

@@ -32,7 +32,7 @@ interface Asked {
 }
 
 /** Where Amazon's client would ask for the key `k` of a bucket, and for which region it signs. */
-async function askedBySdk(bucket: string, pathStyle: boolean): Promise<string> {
+async function askedBySdk(bucket: string, pathStyle: boolean, isAccelerated = false): Promise<string> {
   process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';
   let asked: Asked | undefined;
   const requestHandler = {
@@ -43,6 +43,9 @@ async function askedBySdk(bucket: string, pathStyle: boolean): Promise<string> {
   };
   const client = new S3Client({
     forcePathStyle: pathStyle,
+    useAccelerateEndpoint: isAccelerated,
+    useArnRegion: true,
+    disableS3ExpressSessionAuth: true,
     requestHandler: requestHandler as never,
     credentials: { accessKeyId: 'k', secretAccessKey: 's' },
     maxAttempts: 1,
@@ -130,6 +133,34 @@ describe('a bucket is where the SDK finds it', () => {
     }
     restore = setEnv({ AWS_CONFIG_FILE: `${dir}/config`, AWS_PROFILE: 'lab' });
     expect((await placeOf('data', false)).origin).toBe('https://data.s3.lab.example');
+  });
+
+  it.each([
+    ['lab--usw2-az1--x-s3', 's3express'],
+    ['lab--usw2-az1--xa-s3', 's3express'],
+    ['arn:aws:s3:eu-west-1:123456789012:accesspoint/lab', 's3'],
+  ])('if it is %s, signed for %s', async (bucket, service) => {
+    for (const env of [{}, FIPS, DUAL]) {
+      restore = setEnv({ AWS_REGION: 'us-west-2', ...env });
+      expect(await askedByUs(bucket, false)).toBe(await askedBySdk(bucket, false));
+      expect((await placeOf(bucket, false)).service).toBe(service);
+      restore();
+    }
+  });
+
+  it('with transfer acceleration, where the profile asks for it', async () => {
+    fs.writeFileSync(
+      `${dir}/config`,
+      '[default]\nregion = us-west-2\ns3 =\n  use_accelerate_endpoint = true\n',
+    );
+    restore = setEnv({ AWS_CONFIG_FILE: `${dir}/config` });
+    expect(await askedByUs('lab', false)).toBe(await askedBySdk('lab', false, true));
+    expect((await placeOf('lab', false)).origin).toBe('https://lab.s3-accelerate.amazonaws.com');
+    await expect(placeOf('lab.for.mine', false)).rejects.toMatchObject({
+      kind: 'refused',
+      message: expect.stringContaining('S3 Accelerate'),
+      hint: expect.stringContaining('use_accelerate_endpoint'),
+    });
   });
 
   it('is in us-east-1 when nothing says a region, which servers of one’s own do not mind', async () => {

@@ -1,5 +1,5 @@
-// capture as it is installed where zstd-napi has no ready binary and there is no compiler: everything but that
-// optional package. What can be compressed then depends on the Node that runs it (22.15 on has zstd itself).
+// capture as it is installed without its optional packages, where none has a ready binary and there is no compiler. What
+// can be compressed then depends on the Node that runs it (22.15 on has zstd itself).
 import fs from 'node:fs';
 import path from 'node:path';
 import zlib from 'node:zlib';
@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { BIN, openPlace, type Place, type Run } from './support.ts';
 
 const PROJECT = path.resolve(import.meta.dirname, '../..');
+const OPTIONAL = new Set(['zstd-napi', '@parcel']);
 const NODE_HAS_ZSTD = 'createZstdCompress' in zlib;
 const DECLARED = '--index 3 --task-name sim -r final.dat -k state.chk --again-status 75'.split(' ');
 const FIRST = 'seq 20000 >state.chk; seq 30000 >final.dat; exit 75';
@@ -16,17 +17,17 @@ const env = { CAPTURE_NODE: process.execPath };
 let place: Place;
 beforeEach(() => {
   place = openPlace();
-  installWithoutZstd(path.join(place.dir, 'installed'));
+  installWithoutOptional(path.join(place.dir, 'installed'));
 });
 afterEach(() => place.close());
 
-/** Native packages are found from where a link leads, and zstd-napi from nowhere. */
-function installWithoutZstd(dir: string): void {
+/** Native packages are found from where a link leads, and the optional ones from nowhere. */
+function installWithoutOptional(dir: string): void {
   fs.mkdirSync(path.join(dir, 'node_modules'), { recursive: true });
   for (const name of ['bin', 'dist', 'package.json'])
     fs.cpSync(path.join(PROJECT, name), path.join(dir, name), { recursive: true });
   for (const name of fs.readdirSync(path.join(PROJECT, 'node_modules'))) {
-    if (name === 'zstd-napi' || name.startsWith('.')) continue;
+    if (OPTIONAL.has(name) || name.startsWith('.')) continue;
     fs.symlinkSync(path.join(PROJECT, 'node_modules', name), path.join(dir, 'node_modules', name));
   }
 }
@@ -38,7 +39,7 @@ const installed = (script: string): Run => {
 
 const timesSaid = (run: Run, text: string): number => run.stderr().split(text).length - 1;
 
-it('a run without zstd-napi compresses with Node’s own zstd, or says once that it stores uncompressed, and the next one resumes', async () => {
+it('a run without its optional packages compresses with Node’s own zstd, or says once that it stores uncompressed, and the next one resumes', async () => {
   const first = installed(FIRST);
   expect(await first.status, first.stderr()).toBe(75);
   expect(timesSaid(first, 'no zstd here: files are stored uncompressed')).toBe(NODE_HAS_ZSTD ? 0 : 1);
@@ -49,6 +50,15 @@ it('a run without zstd-napi compresses with Node’s own zstd, or says once that
   place.freshWork();
   const second = installed(NEXT);
   expect(await second.status, second.stderr()).toBe(0);
+});
+
+it('capture doctor says what is lost without @parcel/watcher', async () => {
+  const bin = path.join(place.dir, 'installed/bin/capture');
+  const doctor = place.exec([bin, 'doctor'], env);
+  await doctor.status;
+  expect(doctor.stdout()).toMatch(
+    /portable watcher: cannot load @parcel\/watcher: .*: without inotify only scans find files/,
+  );
 });
 
 it.runIf(NODE_HAS_ZSTD)('what Node’s own zstd stored is restored with zstd-napi', async () => {

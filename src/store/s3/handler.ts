@@ -1,0 +1,48 @@
+// How the SDK's clients send: over our sockets, through our proxy, with our limits (the interface HttpHandler of
+// @smithy/types).
+import { buildQueryString, HttpResponse, type HttpRequest } from '@smithy/core/protocols';
+import type { Answer, Outgoing, Transport } from './transport.ts';
+
+function ignore(): void {}
+
+/** The SDK's own logger would write to the terminal of the task. */
+export const SILENT = { trace: ignore, debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+export function handlerOf(transport: Transport) {
+  return {
+    metadata: { handlerProtocol: 'http/1.1' },
+    handle: async (request: HttpRequest, { abortSignal }: { abortSignal?: AbortSignal } = {}) => {
+      const answer = await transport.send(outgoingOf(request), abortSignal);
+      return { response: responseOf(answer, answer.body) };
+    },
+    updateHttpClientConfig: ignore,
+    httpHandlerConfigs: () => ({}),
+    destroy: ignore,
+  };
+}
+
+export function outgoingOf({
+  protocol,
+  hostname,
+  port,
+  method,
+  headers,
+  path,
+  query,
+  body,
+}: HttpRequest): Outgoing {
+  const isTls = protocol === 'https:';
+  const search = buildQueryString(query);
+  return {
+    server: { isTls, host: hostname, port: port ?? (isTls ? 443 : 80) },
+    method,
+    path: search === '' ? path : `${path}?${search}`,
+    headers,
+    body,
+  };
+}
+
+export function responseOf({ status, headers }: Answer, body: unknown): HttpResponse {
+  const flat = Object.entries(headers).map(([name, value]) => [name, String(value)]);
+  return new HttpResponse({ statusCode: status, headers: Object.fromEntries(flat), body });
+}
