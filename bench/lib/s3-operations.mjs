@@ -118,7 +118,9 @@ function putPart(store, request) {
   const chunks = bodyOf(request);
   const etag = etagOf(chunks);
   upload.parts.set(Number(request.query.get('partNumber')), { ...store.kept(chunks), etag });
-  return { status: 200, headers: { etag } };
+  // As Amazon's says it again, once it has checked it.
+  const sum = request.headers['x-amz-checksum-crc32'];
+  return { status: 200, headers: sum === undefined ? { etag } : { etag, 'x-amz-checksum-crc32': sum } };
 }
 
 function complete(store, request) {

@@ -1,6 +1,7 @@
 // The S3 operations of the test server, each as strict as Amazon's. A request is one operation by its method
 // and query, as in the S3 API reference.
 import type { IncomingHttpHeaders } from 'node:http';
+import zlib from 'node:zlib';
 import { S3Refusal, tag, textsOf, xml, type Answer } from './answers.ts';
 import { listObjects, listUploads } from './listings.ts';
 import { etagOf, type Meta, type Objects, type Visible } from './objects.ts';
@@ -16,7 +17,11 @@ export interface S3Request {
   /** Act as servers do that do not know If-None-Match. */
   readonly ignoreCondition: boolean;
   readonly ifMatch: IfMatch;
+  readonly checksums: Checksums;
 }
+
+/** Amazon's checks the sums of parts and says them again; others do not know them, or refuse an upload that asks for them. */
+export type Checksums = 'checked' | 'unknown' | 'refused';
 
 /**
  * What the server does with If-Match: Amazon's honours it, also on completions and copies. Ceph RGW 16 honours an ETag
@@ -37,7 +42,9 @@ const HANDLERS = {
   },
   DeleteObjects: deleteObjects,
   ListObjectsV2: listObjects,
-  CreateMultipartUpload: (objects, { bucket, key, headers }) => {
+  CreateMultipartUpload: (objects, { bucket, key, headers, checksums }) => {
+    if (checksums === 'refused' && headers['x-amz-checksum-algorithm'] !== undefined)
+      throw new S3Refusal(400, 'InvalidArgument');
     const { id } = objects.begin(key, metaOf(headers));
     return xml(
       'InitiateMultipartUploadResult',
@@ -46,7 +53,7 @@ const HANDLERS = {
   },
   UploadPart: (objects, request) => {
     const etag = addPart(objects, request, request.body);
-    return { status: 200, headers: { etag } };
+    return { status: 200, headers: { etag, ...sumOf(request) } };
   },
   UploadPartCopy: uploadPartCopy,
   CompleteMultipartUpload: complete,
@@ -149,6 +156,15 @@ function copyObject(objects: Objects, request: S3Request): Answer {
   checkCondition(objects, request);
   const copied = objects.publish(request.key, bytes, meta, etag);
   return xml('CopyObjectResult', tag('ETag', copied) + tag('LastModified', new Date().toISOString()));
+}
+
+function sumOf({ headers, body, checksums }: S3Request): Record<string, string> {
+  const told = headers['x-amz-checksum-crc32'];
+  if (checksums !== 'checked' || typeof told !== 'string') return {};
+  const sum = Buffer.alloc(4);
+  sum.writeUInt32BE(zlib.crc32(body));
+  if (sum.toString('base64') !== told) throw new S3Refusal(400, 'BadDigest');
+  return { 'x-amz-checksum-crc32': told };
 }
 
 function uploadPartCopy(objects: Objects, request: S3Request): Answer {

@@ -6,7 +6,14 @@ import type { AddressInfo } from 'node:net';
 import { errorXml, S3Refusal, tag, xml, type Answer } from './answers.ts';
 import { receiveBody, type Fault } from './faults.ts';
 import { Objects, type Version } from './objects.ts';
-import { type IfMatch, operationOf, perform, type Operation, type S3Request } from './operations.ts';
+import {
+  type Checksums,
+  type IfMatch,
+  operationOf,
+  perform,
+  type Operation,
+  type S3Request,
+} from './operations.ts';
 import { verify, type Credentials } from './sigv4.ts';
 
 export interface S3ServerOptions {
@@ -51,6 +58,8 @@ export interface S3Server {
   /** The keys that are known; tests may exchange them. */
   credentials: readonly Credentials[];
   ifMatch: IfMatch;
+  /** What it does with the sums of parts; Amazon's way, if nothing is said. */
+  checksums: Checksums;
   /** Requests that were cut for the client, in order: each is delivered when it is called. */
   readonly held: (() => void)[];
   /** Asked for each request; undefined is no fault. */
@@ -144,6 +153,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
         body: fault?.kind === 'damage' ? Buffer.from(body).fill(0, 0, 1) : body,
         ignoreCondition,
         ifMatch: state.ifMatch,
+        checksums: state.checksums,
       } satisfies S3Request);
     };
     if (fault?.kind === 'late') {
@@ -173,6 +183,7 @@ export async function startS3Server(options: S3ServerOptions = {}): Promise<S3Se
     },
     credentials,
     ifMatch: options.ifMatch ?? 'honoured',
+    checksums: 'checked',
     held: [],
     fault: () => undefined,
     served,

@@ -75,7 +75,9 @@ export interface ServerFacts {
   /** A copy may say which state of the source it means. */
   sourceConditions: 'honoured' | 'unread';
   /** Whether the ETag of an object that is not encrypted, and was put at once, is the md5 of its bytes. */
-  etags: 'md5' | 'other';
+  etags: 'unknown' | 'md5' | 'other';
+  /** CRC-32 sums of parts, which cost far less than md5: `refused` where an upload cannot begin with them. */
+  checksums: 'asked' | 'refused';
 }
 
 export interface BucketTuning extends TransportTuning {
@@ -115,7 +117,8 @@ export async function openBucket(
       quotesTags: true,
       otherConditions: place.isAws && !isSession ? 'honoured' : 'unread',
       sourceConditions: 'honoured',
-      etags: isSession ? 'other' : 'md5',
+      etags: isSession ? 'other' : 'unknown',
+      checksums: 'asked',
     },
     late: new LateWrites(),
     keys: () => keys(),

@@ -22,7 +22,9 @@ export interface StoredBytes {
  * and if it is whole, the ETags of this server are no md5 and are not looked at again.
  */
 export async function checkIntact(bucket: Bucket, stored: StoredBytes): Promise<void> {
-  if (agrees(bucket, stored) !== false) return;
+  const does = agrees(bucket, stored);
+  if (does === true && bucket.server.etags === 'unknown') bucket.server.etags = 'md5';
+  if (does !== false) return;
   const { key, body, options } = stored;
   const got = await getObject(bucket, key, { signal: options.signal });
   const chunks: Uint8Array[] = [];
@@ -33,17 +35,35 @@ export async function checkIntact(bucket: Bucket, stored: StoredBytes): Promise<
   }
   // Replaced by another since: that is not for this put to judge.
   if (got === undefined || got.meta['push'] !== options.meta['push']) return;
-  throw new StoreError(
-    'transient',
-    `PutObject ${bucket.url}/${key}: the store holds other bytes than were sent`,
-    {
-      hint: 'something between here and the store changes what is sent: check HTTPS_PROXY and the server',
-    },
-  );
+  throw otherBytes(`PutObject ${bucket.url}/${key}`);
+}
+
+/**
+ * The same of one part, which cannot be read back: an ETag counts only on a server whose ETags have been md5s before. An
+ * answer with a checksum spares computing the md5.
+ */
+export function checkPart(bucket: Bucket, key: string, body: Uint8Array, headers: IncomingHttpHeaders): void {
+  const hasSum = headers[CRC32] !== undefined;
+  if (!hasSum && bucket.server.etags !== 'md5') return;
+  if (agrees(bucket, { body, options: {}, headers }) === false)
+    throw otherBytes(`UploadPart ${bucket.url}/${key}`);
+}
+
+function otherBytes(what: string): StoreError {
+  return new StoreError('transient', `${what}: the store holds other bytes than were sent`, {
+    hint: 'something between here and the store changes what is sent: check HTTPS_PROXY and the server',
+  });
 }
 
 /** Undefined: the answer says nothing of the bytes. */
-function agrees(bucket: Bucket, { body, options, headers }: StoredBytes): boolean | undefined {
+function agrees(
+  bucket: Bucket,
+  {
+    body,
+    options,
+    headers,
+  }: Pick<StoredBytes, 'body' | 'headers'> & { readonly options: { readonly md5?: string | undefined } },
+): boolean | undefined {
   for (const [name, sumOf] of CHECKSUMS) {
     const told = headers[name];
     // With a number of parts it is of their checksums.
@@ -60,14 +80,16 @@ function isEncrypted(headers: IncomingHttpHeaders): boolean {
   return how !== 'AES256' || headers['x-amz-server-side-encryption-customer-algorithm'] !== undefined;
 }
 
+/** https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity.html */
+export const CRC32 = 'x-amz-checksum-crc32';
+
+export function crc32Of(body: Uint8Array): string {
+  const sum = Buffer.alloc(4);
+  sum.writeUInt32BE(zlib.crc32(body));
+  return sum.toString('base64');
+}
+
 const CHECKSUMS: readonly (readonly [string, (body: Uint8Array) => string])[] = [
+  [CRC32, crc32Of],
   ['x-amz-checksum-sha256', (body) => createHash('sha256').update(body).digest('base64')],
-  [
-    'x-amz-checksum-crc32',
-    (body) => {
-      const sum = Buffer.alloc(4);
-      sum.writeUInt32BE(zlib.crc32(body));
-      return sum.toString('base64');
-    },
-  ],
 ];

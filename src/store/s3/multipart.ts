@@ -20,6 +20,8 @@ const ABORT_BUDGET_MS = 5000;
 
 export interface MultipartJob extends Pick<PutOptions, 'meta' | 'signal'> {
   readonly key: string;
+  /** Parts come with CRC-32 sums, unless the server refuses them. */
+  readonly sums?: boolean;
   /** Of the completion: its condition, where the server honours it. */
   readonly condition: Readonly<Record<string, string>>;
   /** Awaited when all parts are there: an outcome ends the upload instead of its completion. */
@@ -34,6 +36,8 @@ export interface StoredPart {
   /** From 1 on. */
   readonly number: number;
   readonly etag: string;
+  /** As the server has told it. */
+  readonly crc32?: string | undefined;
 }
 
 /**
@@ -81,11 +85,22 @@ export function metaHeaders(meta: ObjectMeta): Record<string, string> {
   return headers;
 }
 
-async function begin(bucket: Bucket, { key, meta, signal }: MultipartJob): Promise<string> {
-  return request(bucket, { operation: 'CreateMultipartUpload', key, signal }, async (send) => {
-    const begun = await xmlOf(await send({ query: { uploads: '' }, headers: metaHeaders(meta) }));
-    return promised(begun.text('UploadId'), 'UploadId');
+async function begin(bucket: Bucket, job: MultipartJob): Promise<string> {
+  const { key, meta, signal, sums } = job;
+  const { server } = bucket;
+  const asks = sums === true && server.checksums === 'asked';
+  // Some servers refuse what they do not know.
+  const onFailure = async ({ status }: Failure): Promise<'refused' | undefined> =>
+    asks && (status === 400 || status === 501) ? 'refused' : undefined;
+  const ask = { operation: 'CreateMultipartUpload' as const, key, signal, onFailure };
+  const headers = { ...metaHeaders(meta), ...(asks ? { 'x-amz-checksum-algorithm': 'CRC32' } : {}) };
+  const begun = await request(bucket, ask, async (send) => {
+    const answer = await xmlOf(await send({ query: { uploads: '' }, headers }));
+    return { uploadId: promised(answer.text('UploadId'), 'UploadId') };
   });
+  if (begun !== 'refused') return begun.uploadId;
+  server.checksums = 'refused';
+  return begin(bucket, job);
 }
 
 async function complete(
@@ -108,7 +123,8 @@ async function complete(
 
 function documentOf(parts: readonly StoredPart[]): string {
   const listed = parts.map(
-    ({ number, etag }) => `<Part><ETag>${escapedXml(etag)}</ETag><PartNumber>${number}</PartNumber></Part>`,
+    ({ number, etag, crc32 }) =>
+      `<Part><ETag>${escapedXml(etag)}</ETag><PartNumber>${number}</PartNumber>${crc32 === undefined ? '' : `<ChecksumCRC32>${escapedXml(crc32)}</ChecksumCRC32>`}</Part>`,
   );
   const namespace = 'http://s3.amazonaws.com/doc/2006-03-01/';
   return `<CompleteMultipartUpload xmlns="${namespace}">${listed.join('')}</CompleteMultipartUpload>`;

@@ -7,7 +7,7 @@ import { reached } from '../../native/failpoint.ts';
 import type { PutOptions, PutOutcome } from '../contract/store.ts';
 import { drained, etagOf, tagOf } from './answer.ts';
 import { type Bucket, request } from './bucket.ts';
-import { checkIntact } from './intact.ts';
+import { checkIntact, checkPart, CRC32, crc32Of } from './intact.ts';
 import { metaHeaders, multipart, type StoredPart } from './multipart.ts';
 import { conditionHeaders, outcomeAfter, unmet, type UNHONOURED, type Write } from './outcome.ts';
 import { readsConditions } from './server.ts';
@@ -172,6 +172,7 @@ async function putParts(job: PutJob, parts: Parts): Promise<PutOutcome> {
     condition: isAsked ? conditionHeaders(bucket, precondition) : {},
     beforeEnd: async () => (isHonoured ? undefined : unmet(job)),
     onFailure: outcomeAfter(job),
+    sums: true,
   };
   return multipart(bucket, upload, (uploadId) => sendParts(job, uploadId, parts));
 }
@@ -187,7 +188,12 @@ async function sendParts(job: PutJob, uploadId: string, parts: Parts): Promise<r
       signal.throwIfAborted();
       const { number, bytes } = next.value;
       const answer = await sendPart(job, uploadId, next.value, signal);
-      sent[number - 1] = { number, etag: etagOf(answer) };
+      const crc32 = answer.headers[CRC32];
+      sent[number - 1] = {
+        number,
+        etag: etagOf(answer),
+        crc32: typeof crc32 === 'string' ? crc32 : undefined,
+      };
       answer.onceLeft(() => options.release?.(bytes));
     }
   };
@@ -209,13 +215,20 @@ async function sendPart(
   { number, bytes }: NumberedPart,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const call = { query: { partNumber: String(number), uploadId }, headers: OCTETS, body: bytes };
+  // What a server that knows it refuses, if the bytes were changed on their way.
+  const sum: Record<string, string> = bucket.server.checksums === 'asked' ? { [CRC32]: crc32Of(bytes) } : {};
+  const call = {
+    query: { partNumber: String(number), uploadId },
+    headers: { ...OCTETS, ...sum },
+    body: bytes,
+  };
   return request(bucket, { operation: 'UploadPart', key, signal }, async (send) => {
     reached('s3.before-part');
     const answer = await send(call);
     reached('s3.after-part');
     await drained(answer);
     etagOf(answer);
+    checkPart(bucket, key, bytes, answer.headers);
     options.onSent?.(bytes.byteLength);
     return answer;
   });

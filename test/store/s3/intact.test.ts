@@ -1,10 +1,13 @@
 // What an answer says of the bytes is compared with what was sent.
-import { expect, it } from 'vitest';
-import { ABSENT, type Store } from '../../../src/store/contract/store.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { ABSENT, type Store, type StoreError } from '../../../src/store/contract/store.ts';
 import type { Fault } from '../../s3-server/faults.ts';
 import type { S3Server } from '../../s3-server/server.ts';
-import { kindOf, newMeta, textOf } from '../contract.ts';
+import type { Checksums } from '../../s3-server/operations.ts';
+import { chunks, kindOf, newMeta, textOf } from '../contract.ts';
 import { eachOnItsServer } from './setup.ts';
+
+const PART = 5 * 2 ** 20;
 
 let server: S3Server;
 let store: Store;
@@ -39,6 +42,50 @@ it('a checksum in the answer tells it, too', async () => {
   await put('s.dat');
   expect(reads()).toBe(1);
 });
+
+describe.each<Checksums>(['checked', 'unknown', 'refused'])(
+  'on a server by which sums of parts are %s',
+  (checksums) => {
+    const big = (): Promise<string> =>
+      kindOf(
+        store.put('big', chunks([Buffer.alloc(PART, 1), Buffer.alloc(PART, 2), Buffer.alloc(10, 3)]), {
+          meta: newMeta(),
+        }),
+      );
+    beforeEach(async () => {
+      server.checksums = checksums;
+      // As the claim of each attempt: from then on its ETags are known to be md5s.
+      await put('claim');
+    });
+
+    it('an upload is whole', async () => {
+      expect(await big()).toBe('stored');
+      expect(server.versions('run7/big').at(-1)?.bytes).toHaveLength(2 * PART + 10);
+    });
+
+    it('a part whose bytes were changed on their way is sent again, or the put fails', async () => {
+      let left = 1;
+      server.fault = ({ operation }) =>
+        operation === 'UploadPart' && left-- > 0 ? { kind: 'damage' } : undefined;
+      const outcome = await big().catch((error: StoreError) => error.message);
+      if (checksums === 'checked') expect(outcome).toBe('stored');
+      else expect(outcome).toContain('other bytes than were sent');
+      for (const { bytes } of server.versions('run7/big')) expect(bytes?.[0]).toBe(1);
+    });
+
+    it('a part that the server itself has changed fails the put', async () => {
+      server.fault = ({ operation }) =>
+        operation === 'UploadPart'
+          ? {
+              kind: 'add-headers',
+              headers: { etag: '"0123456789abcdef0123456789abcdef"', 'x-amz-checksum-crc32': 'AAAAAA==' },
+            }
+          : undefined;
+      await expect(big()).rejects.toThrow('other bytes than were sent');
+      expect(server.pendingUploads()).toEqual([]);
+    });
+  },
+);
 
 it('an ETag that is no md5 is read back once, and then not looked at', async () => {
   toPuts({ kind: 'add-headers', headers: { etag: '"0123456789abcdef0123456789abcdef"' } });

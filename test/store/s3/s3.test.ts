@@ -254,7 +254,7 @@ describe('the S3 store', () => {
       expect(headers['x-amz-content-sha256']).toMatch(/^[0-9a-f]{64}$/);
       expect(headers['content-length']).toMatch(/^\d+$/);
       expect(headers['expect']).toBeUndefined();
-      expect(Object.keys(headers).filter((name) => /checksum|trailer/.test(name))).toEqual([]);
+      expect(Object.keys(headers).filter((name) => name.includes('trailer'))).toEqual([]);
     }
   });
 
