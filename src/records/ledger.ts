@@ -103,6 +103,8 @@ export class Ledger {
   readonly #partials = new Map<string, StoredFile[]>();
   #generations: readonly Generation[];
   #seq: number;
+  /** The number of the first record that this process can write: no other process of the attempt has the same. */
+  readonly firstSeq: number;
   #written: string[] = [];
   readonly #inTurn = pLimit(1);
   #limit: AbortSignal | undefined;
@@ -127,6 +129,7 @@ export class Ledger {
   constructor(options: LedgerOptions, firstSeq: number) {
     this.#options = options;
     this.#seq = firstSeq;
+    this.firstSeq = firstSeq;
     this.#segments = [...(options.base?.record.segments ?? [])];
     this.#results = options.history.results;
     this.#kept = new Map(options.history.kept);

@@ -116,6 +116,7 @@ async function open({ options, begun, stops, owned }: Opening): Promise<Running>
   connect(stages);
   context.outage.runs({ waiting: () => files.waiting, onOver: () => files.retryNow() });
   await scanBaseline(context, { files, restored, witness }, watcher, () => listen(stages));
+  stages.generations.scanned();
   const flush = new Flush({ ...stages, staged: stages.results.staged });
   const control = owned.add(await openAnswers(context, flush), (one) => one?.close());
   const outputs = owned.add(await openOutputs(context, options), (one) => one?.close());

@@ -8,6 +8,8 @@ export const LATE_NEWS_MS = 10_000;
 const PROMPT_NEWS_MS = 1000;
 /** A task that lives on this long after a signal that it handled has closed its files itself. */
 const HANDLED_LIFE_MS = 200;
+/** Two clocks tell when the content changed and when the file was closed, each in whole ms. */
+const ROUNDING_MS = 2;
 
 export interface Ending {
   /** Exit code 0, or one that the user trusts. */
@@ -36,15 +38,15 @@ export function provenFromMs(close: Close | undefined, signalledAtMs: number | u
 }
 
 /**
- * The close that content is of which was changed last at `changedMs`. If that is after the last close that we heard of,
- * nobody knows who closed it: it was written under another name of the file, or through a mapping.
+ * The close that made the content of a file, which was changed last at `changedMs`. If that is after the last close that
+ * we heard of, nobody knows who closed it: it was written under another name of the file, or through a mapping.
  */
 export function closeOfContent(
   close: Close | undefined,
   changedMs: number,
   nowMs: number,
 ): Close | undefined {
-  if (close === undefined || changedMs <= close.atMs) return close;
+  if (close === undefined || changedMs <= close.atMs + ROUNDING_MS) return close;
   return { how: 'scan', evidence: 'unknown', atMs: Math.min(changedMs, nowMs), seq: close.seq };
 }
 

@@ -36,9 +36,12 @@ export class Generations {
   /** Aborts when only the last cut is still to come. */
   readonly #ending = new AbortController();
   #evaluating = false;
+  /** False while a sidecar that goes on still looks for what stands here: a set would lack what it has not found. */
+  #allFound: boolean;
 
   constructor(options: GenerationsOptions) {
     this.#options = options;
+    this.#allFound = options.context.resumed === undefined;
     this.#cutting = new Cutting(options);
     this.#slow = new SlowSet(options.context);
     this.#commits = new Commits({
@@ -56,6 +59,12 @@ export class Generations {
       write: (files) => this.#write(files, {}),
       ending: this.#ending.signal,
     });
+  }
+
+  /** The scan at the start has ended. */
+  scanned(): void {
+    this.#allFound = true;
+    this.evaluate();
   }
 
   /** From now on companions are captured at intervals. */
@@ -98,7 +107,7 @@ export class Generations {
 
   /** Takes a cut if the set is complete now. */
   evaluate(): void {
-    if (this.#evaluating || this.#ending.signal.aborted || this.#cut !== undefined) return;
+    if (this.#evaluating || !this.#allFound || this.#ending.signal.aborted || this.#cut !== undefined) return;
     // Fenced: each push fails at once, and a cut would follow a cut.
     if (this.#options.context.signal.aborted) return;
     this.#evaluating = true;

@@ -3,7 +3,7 @@
 // or cut the object. Looks at push ids and sizes, and never says that all is stored if it could not look.
 import type { History } from '../../model/checkpoint/history.ts';
 import { reasonOf } from '../../model/errors.ts';
-import { type KeyScope, partialKey, resultKey } from '../../model/format/keys.ts';
+import { type KeyScope, parsePartial, partialPrefix, resultKey } from '../../model/format/keys.ts';
 import { isLast, type LeftFile, type StoredFile } from '../../model/format/records.ts';
 import { newMd5 } from '../../model/md5.ts';
 import { markRow } from '../../model/packed/fields.ts';
@@ -133,12 +133,13 @@ export async function movedTo(
   { path, attempt, compressed, push }: StoredFile,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  for (let n = 0; ; n += 1) {
-    const key = partialKey(path, scope, { attempt, n }, compressed);
+  const prefix = partialPrefix(path, scope);
+  for await (const { key } of store.list(prefix, signal)) {
+    if (parsePartial(key.slice(prefix.length)) !== attempt || key.endsWith('.zst') !== compressed) continue;
     const head = await store.head(key, signal);
-    if (head === undefined) return undefined;
-    if (head.meta['push'] === push) return key;
+    if (head?.meta['push'] === push) return key;
   }
+  return undefined;
 }
 
 /** What a push has written into the metadata. */

@@ -28,40 +28,41 @@ export interface Doubt {
   readonly hint?: string | undefined;
 }
 
+interface Move {
+  readonly path: RelPath;
+  readonly doubt: Doubt;
+  /** Of a key that this sidecar has never used. */
+  readonly takeNumber: () => number;
+}
+
 /** Moves a result that was published before the death was known to its partial key. */
 export async function moveToPartial(
   context: Uses,
-  path: RelPath,
-  { why, hint }: Doubt,
+  { path, doubt, takeNumber }: Move,
   signal: AbortSignal,
 ): Promise<void> {
   const { ledger, store, scope, attempt, fence, log } = context;
   const file = ledger.results.get(path);
   if (file === undefined || file.attempt !== attempt) return;
-  const n = await freeNumber(context, file, signal);
+  const isFree = async (n: number): Promise<boolean> => {
+    const heads = [true, false].map((compressed) =>
+      store.head(partialKey(path, scope, { attempt, n }, compressed), signal),
+    );
+    const there = await Promise.all(heads);
+    return there.every((head) => head === undefined || head.meta['push'] === file.push);
+  };
+  let n = takeNumber();
+  // The attempts of other tasks have the same numbers.
+  while (!(await isFree(n))) n = takeNumber();
   const key = partialKey(path, scope, { attempt, n }, file.compressed);
   await store.copy(file.key, key, signal);
   // As late as can be: the machine may sleep at any moment.
   await fence.passAnew(signal);
   await store.delete([file.key], signal);
   ledger.notePartial({ ...file, key, suspect: true });
+  const { why, hint } = doubt;
   const told = { event: 'half-written', path, key, bytes: file.size, hint } as const;
   log.warn(`${showPath(path)} may be half-written, as ${why}: moved to ${key}`, told);
-}
-
-/** The first number whose key is free, or has this object already: the attempts of other tasks have the same numbers. */
-async function freeNumber(
-  { store, scope, attempt }: Uses,
-  { path, push }: StoredFile,
-  signal: AbortSignal,
-): Promise<number> {
-  for (let n = 0; ; n += 1) {
-    const heads = [true, false].map((compressed) =>
-      store.head(partialKey(path, scope, { attempt, n }, compressed), signal),
-    );
-    const there = await Promise.all(heads);
-    if (there.every((head) => head === undefined || head.meta['push'] === push)) return n;
-  }
 }
 
 /** A listing costs a round trip. */

@@ -28,6 +28,7 @@ import { sendFile, type Sent } from '../../upload/send.ts';
 import type { Context } from '../run/context.ts';
 import { LocalCopies, type LocalCopy } from './local-copies.ts';
 import { Confirmed } from './overwritten.ts';
+import { type Doubt, moveToPartial } from './partials.ts';
 import { Staged, type StagedObject } from './staged.ts';
 import type { PushHandle } from './turns.ts';
 
@@ -38,6 +39,9 @@ export interface Reclaimable {
   /** True if this attempt stored it; else the bytes were durable before (an unchanged baseline). */
   readonly isOurs: boolean;
 }
+
+/** No sidecar of an attempt stages one path this often before it has written a record. */
+const NUMBERS_EACH = 1_000_000;
 
 interface Named {
   readonly file: StoredFile;
@@ -63,7 +67,7 @@ export class Results {
   readonly staged: Staged;
   /** Called when a staged object has got its name. */
   onNamed: () => void = () => undefined;
-  /** By path the highest number of a staged object: a key is used once, so that no late deletion meets a new object. */
+  /** By path the next number of a staged object: a key is used once, so that no late deletion meets a new object. */
   readonly #numbers: PackedMap<number>;
   /** By path objects that are no longer used; they go once the path's new record is written. */
   readonly #obsolete = new Map<RelPath, { readonly keys: readonly string[]; readonly file: StoredFile }>();
@@ -126,6 +130,12 @@ export class Results {
   /** Stores the content, under the result's own name or beside it. */
   push(fileState: FileState, how: PushHandle): Promise<Sent> {
     return this.#inTurn(fileState.path, () => this.#push(fileState, how));
+  }
+
+  /** A death may have closed what stands under the result's name: it goes under a key of the attempt's own. */
+  async moveAside(path: RelPath, doubt: Doubt, signal: AbortSignal): Promise<void> {
+    await moveToPartial(this.#context, { path, doubt, takeNumber: () => this.#takeNumber(path) }, signal);
+    this.copies.forget(path);
   }
 
   /** True when this attempt has pushed the path, or has looked for its object. */
@@ -254,11 +264,7 @@ export class Results {
         sender,
         {
           path,
-          keyOf: (compressed) => {
-            const n = this.#numbers.get(path) ?? 0;
-            this.#numbers.set(path, n + 1);
-            return partialKey(path, scope, { attempt, n }, compressed);
-          },
+          keyOf: (compressed) => partialKey(path, scope, { attempt, n: this.#takeNumber(path) }, compressed),
           baseline: this.staged.newest(path)?.file ?? baselines.get(path),
           spoolFirst,
           onSent,
@@ -321,6 +327,15 @@ export class Results {
       if (obsolete !== undefined) this.#obsolete.set(path, { keys: [obsolete], file: named });
       return file.key;
     });
+  }
+
+  /** What a sidecar that died has staged, it may still have asked the store to delete. */
+  #takeNumber(path: RelPath): number {
+    const { resumed, ledger } = this.#context;
+    const first = resumed === 'replaced' ? ledger.firstSeq * NUMBERS_EACH : 0;
+    const n = this.#numbers.get(path) ?? first;
+    this.#numbers.set(path, n + 1);
+    return n;
   }
 
   #known(path: RelPath): StoredFile | undefined {

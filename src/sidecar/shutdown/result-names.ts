@@ -5,7 +5,7 @@ import type { FileState } from '../../model/file/file-state.ts';
 import { type Ending, isSuspect } from '../../model/file/suspect.ts';
 import type { LeftFile } from '../../model/format/records.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
-import { type Doubt, moveToPartial } from '../queue/partials.ts';
+import type { Doubt } from '../queue/partials.ts';
 import { type FinishParts, type RunEnd, trustHint } from './outcome.ts';
 
 const UNVOUCHED: Doubt = { why: 'nothing says that the task closed it itself' };
@@ -70,8 +70,7 @@ async function moveSuspects(
   for (const { path, lastClose } of ofDeath) {
     if (lastClose === undefined || !results.publishedSince(path, lastClose.atMs)) continue;
     try {
-      await moveToPartial(context, path, suspects.get(path) ?? UNVOUCHED, window.record);
-      results.copies.forget(path);
+      await results.moveAside(path, suspects.get(path) ?? UNVOUCHED, window.record);
     } catch (error) {
       context.log.warn(
         `${showPath(path)} may be half-written and could not be moved aside: ${reasonOf(error)}`,

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Close } from '../../../src/model/file/file-state.ts';
-import { isSuspect, provenFromMs } from '../../../src/model/file/suspect.ts';
+import { closeOfContent, isSuspect, provenFromMs } from '../../../src/model/file/suspect.ts';
 
 const AT_MS = 100_000;
 /** A wrapper may pass on a death that is this old. */
@@ -59,5 +59,15 @@ describe('content may have its result’s name', () => {
         examples: [[{ how: 'close', evidence: 'unknown', atMs: 0, seq: 1 }, undefined, 0, false, false]],
       },
     );
+  });
+});
+
+describe('the close that made the content', () => {
+  it.each<[string, number, Close['evidence']]>([
+    ['is the last one, when nothing has changed since', AT_MS - 500, 'clean'],
+    ['is the last one, when two clocks that tell whole ms differ', AT_MS + 1.9, 'clean'],
+    ['is unknown when it was changed later', AT_MS + 3, 'unknown'],
+  ])('%s', (_, changedMs, evidence) => {
+    expect(closeOfContent(close('clean'), changedMs, AT_MS + 5000)?.evidence).toBe(evidence);
   });
 });

@@ -51,6 +51,8 @@ it('an object that was moved aside as a death’s is found by its push, whatever
   expect(await moved()).toBeUndefined();
   await store.put('r.dat.3.partial-1', Buffer.from('abc'), { meta: { push: 'of another task' } });
   expect(await moved()).toBeUndefined();
-  await store.put('r.dat.3.partial-1.~1~', Buffer.from('abc'), { meta: { push: 'one' } });
-  expect(await moved()).toBe('r.dat.3.partial-1.~1~');
+  await store.put('r.dat.3.partial-12', Buffer.from('abc'), { meta: { push: 'one' } });
+  expect(await moved()).toBeUndefined();
+  await store.put('r.dat.3.partial-1.~4~', Buffer.from('abc'), { meta: { push: 'one' } });
+  expect(await moved()).toBe('r.dat.3.partial-1.~4~');
 });
