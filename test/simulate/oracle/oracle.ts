@@ -54,6 +54,8 @@ const ORDERLY: ReadonlySet<Fault['kind']> = new Set(['term', 'task-dies']);
 const GONE = -1;
 export const INDEX = '7';
 export const TASK_NAME = 'sim';
+/** A state that stood for less than this, nobody need have read. */
+const BRIEFLY_MS = 100;
 const RECORDS = `.capture/${TASK_NAME}/${INDEX}/`;
 
 export class Oracle {
@@ -67,6 +69,8 @@ export class Oracle {
   readonly #promised = new Map<string, Closed>();
   /** By file, whatever its name was: the last that was closed. */
   readonly #lastOf = new Map<string, Closed>();
+  /** States that the program began to overwrite as soon as they were closed. */
+  readonly #brief = new Set<Closed>();
   readonly #judged = new Set<string>();
   readonly #records = new Map<string, CaptureRecord>();
   #order = 0;
@@ -113,6 +117,8 @@ export class Oracle {
   /** The task writes it again in place. */
   opened(path: string): void {
     for (const [file, closed] of this.#lastOf) if (closed.path === path) this.#lastOf.delete(file);
+    const last = this.#lastClosed.get(path);
+    if (last !== undefined && this.#options.nowMs() - last.atMs < BRIEFLY_MS) this.#brief.add(last);
   }
 
   /** A machine begins to work on the index. */
@@ -298,6 +304,7 @@ export class Oracle {
       if (role !== 'result' || last === undefined || last.order <= this.#begunAt) continue;
       // A watch may begin when the task writes it again.
       if (plan.command === 'watch' && this.#lastOf.get(name) !== last) continue;
+      if (this.#brief.has(last)) continue;
       if (!this.#isAnywhere(last))
         this.#find('not-drained', `${shown(last)} was closed, nobody was in a hurry, and it is nowhere`);
       // Of earlier attempts there may be more to miss.
