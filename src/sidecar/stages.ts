@@ -25,7 +25,7 @@ import { pusherOf } from './queue/push.ts';
 import { Recorder } from './queue/recorder.ts';
 import { Results } from './queue/results.ts';
 import { Unsaved } from './queue/unsaved.ts';
-import { contentClose } from './run/content-close.ts';
+import { contentClose, isChangedAfter } from './run/content-close.ts';
 import type { Context, Needs } from './run/context.ts';
 import type { FinishParts } from './shutdown/outcome.ts';
 import type { Restored } from './startup/restore.ts';
@@ -116,6 +116,7 @@ function filesOf({ context, results, checkpoints, watcher }: FilesParts): Files 
       return facts !== undefined && sameFingerprint(facts, state);
     },
     closeOf: (lastClose, state) => contentClose(context, lastClose, state),
+    isAfter: (close, state) => isChangedAfter(context, close, state),
     now,
     signal: context.signal,
   });

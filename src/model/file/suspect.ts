@@ -46,8 +46,13 @@ export function closeOfContent(
   changedMs: number,
   nowMs: number,
 ): Close | undefined {
-  if (close === undefined || changedMs <= close.atMs + ROUNDING_MS) return close;
+  if (close === undefined || !isAfter(changedMs, close)) return close;
   return { how: 'scan', evidence: 'unknown', atMs: Math.min(changedMs, nowMs), seq: close.seq };
+}
+
+/** True if a file that was changed then was changed after the close. */
+export function isAfter(changedMs: number, { atMs }: Close): boolean {
+  return changedMs > atMs + ROUNDING_MS;
 }
 
 /** A dying process renames and links nothing; and if nobody died, whoever closed the file lives on. */

@@ -41,6 +41,8 @@ export interface FilesOptions {
   readonly isStill: (path: RelPath, state: Fingerprint) => boolean;
   /** The close that content of this state is of, if this is the last that we heard of. */
   readonly closeOf: (lastClose: Close | undefined, state: Fingerprint) => Close | undefined;
+  /** True if the file was changed, or renamed, into this state after the close. */
+  readonly isAfter: (close: Close, state: Fingerprint) => boolean;
   readonly now: () => number;
   /** Its abort gives up every push. */
   readonly signal: AbortSignal;
@@ -412,8 +414,9 @@ export class Files {
     const { path, role, lastClose } = pushed;
     this.#options.catchUp(path);
     const now = this.#stateOf(path, role);
-    const isLater = lastClose !== undefined && BigInt(read.ctimeNs) / 1_000_000n > lastClose.atMs;
-    const isOfNewest = !now.closedAgain || isLater || this.#options.isStill(path, read);
-    return this.#options.closeOf(isOfNewest ? now.lastClose : lastClose, read);
+    const { closeOf, isAfter, isStill } = this.#options;
+    const isLater = lastClose !== undefined && isAfter(lastClose, read);
+    const isOfNewest = !now.closedAgain || isLater || isStill(path, read);
+    return closeOf(isOfNewest ? now.lastClose : lastClose, read);
   }
 }

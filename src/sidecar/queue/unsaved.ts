@@ -13,6 +13,7 @@ import type { Behind } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
 import { factsBeneath, writerOf } from '../../native/files.ts';
 import type { Watcher } from '../../watch/watching.ts';
+import { contentClose } from '../run/content-close.ts';
 import type { Needs } from '../run/context.ts';
 import type { Files } from './files.ts';
 import type { Staged } from './staged.ts';
@@ -32,10 +33,10 @@ export interface UnsavedSources {
 }
 
 export class Unsaved {
-  readonly #context: Needs<'root' | 'manifest'>;
+  readonly #context: Needs<'root' | 'manifest' | 'now'>;
   readonly #sources: UnsavedSources;
 
-  constructor(context: Needs<'root' | 'manifest'>, sources: UnsavedSources) {
+  constructor(context: Needs<'root' | 'manifest' | 'now'>, sources: UnsavedSources) {
     this.#context = context;
     this.#sources = sources;
   }
@@ -64,11 +65,10 @@ export class Unsaved {
     const behind = new Map<RelPath, Behind>();
     // A walk tells no order: a file that was written before the members may have been closed by a death after them. What was
     // written after the close is of a later one, which nothing has followed yet.
-    const isFollowed = ({ mtimeNs }: Written, close: Close | undefined): boolean =>
-      close !== undefined &&
-      isInOrder(close.how) &&
-      close.seq < (upTo ?? 0) &&
-      BigInt(mtimeNs) / 1_000_000n <= close.atMs;
+    const isFollowed = (state: Written, lastClose: Close | undefined): boolean => {
+      const close = contentClose(this.#context, lastClose, state);
+      return close !== undefined && isInOrder(close.how) && close.seq < (upTo ?? 0);
+    };
     const add = (path: RelPath, { size, mtimeNs }: Written, followed: boolean): void =>
       void behind.set(path, { path, open: false, size, mtimeNs, ...(followed ? { followed } : {}) });
     for (const [path, { file, close }] of staged.objects())

@@ -1,14 +1,27 @@
-// Which close a content is of: the last that we heard of, unless the file was changed after it.
+// Which close has made a content: the last that we heard of, unless the file was changed after it. Files have the time of
+// day, and closes the clock of the run: these differ when the time of day was set since.
 import type { Close } from '../../model/file/file-state.ts';
-import { closeOfContent } from '../../model/file/suspect.ts';
+import { closeOfContent, isAfter } from '../../model/file/suspect.ts';
 import { fileAgeMs } from '../../native/network-files.ts';
 import type { Needs } from './context.ts';
 
+type Uses = Needs<'root' | 'now'>;
+
 export function contentClose(
-  { root, now }: Needs<'root' | 'now'>,
+  { root, now }: Uses,
   lastClose: Close | undefined,
   { mtimeNs }: { readonly mtimeNs: string },
 ): Close | undefined {
   const nowMs = now();
   return closeOfContent(lastClose, nowMs - (fileAgeMs(root, mtimeNs) ?? Infinity), nowMs);
+}
+
+/** True if the inode was changed after the close; on a network file system by the clock of its server. */
+export function isChangedAfter(
+  { root, now }: Uses,
+  close: Close,
+  { ctimeNs }: { readonly ctimeNs: string },
+): boolean {
+  const ageMs = fileAgeMs(root, ctimeNs) ?? now() - Number(BigInt(ctimeNs) / 1_000_000n);
+  return isAfter(now() - ageMs, close);
 }

@@ -14,6 +14,7 @@ import { testDir, type TestDir } from '../../support/work-dir.ts';
 function filesThatWait(now: () => number): Files {
   return new Files({
     closeOf: (lastClose) => lastClose,
+    isAfter: ({ atMs }, { ctimeNs }) => BigInt(ctimeNs) / 1_000_000n > atMs,
     push: () => new Promise(() => undefined),
     rolesOf: () => ['checkpoint'],
     sizeOf: () => 0,

@@ -81,6 +81,7 @@ describe('a set that is complete', () => {
     const cut: string[] = [];
     const files = new Files({
       closeOf: (lastClose) => lastClose,
+      isAfter: ({ atMs }, { ctimeNs }) => BigInt(ctimeNs) / 1_000_000n > atMs,
       push: () => new Promise(() => undefined),
       rolesOf: () => ['checkpoint'],
       sizeOf: () => 1,

@@ -35,6 +35,7 @@ async function pushed({ closeAndRead, readAndAsk }: Between) {
   const facts = (): FileFacts => factsBeneath(root, 'r.dat') as FileFacts;
   const files = new Files({
     closeOf: (lastClose) => lastClose,
+    isAfter: ({ atMs }, { ctimeNs }) => BigInt(ctimeNs) / 1_000_000n > atMs,
     push: async (_, how): Promise<FileEvent> => {
       if (read.length === 0) closeAndRead?.(dir);
       const fingerprint = facts();

@@ -26,6 +26,7 @@ function open(
   const givenUp: string[] = [];
   const files = new Files({
     closeOf: (lastClose) => lastClose,
+    isAfter: ({ atMs }, { ctimeNs }) => BigInt(ctimeNs) / 1_000_000n > atMs,
     push: ({ path }, how) =>
       new Promise((resolve) => {
         begun.push(path);

@@ -19,6 +19,7 @@ export const stored: FileEvent = {
 export function filesThat(push: FilesOptions['push'], signal = new AbortController().signal): Files {
   return new Files({
     closeOf: (lastClose) => lastClose,
+    isAfter: ({ atMs }, { ctimeNs }) => BigInt(ctimeNs) / 1_000_000n > atMs,
     push,
     rolesOf: () => ['result'],
     sizeOf: () => 0,

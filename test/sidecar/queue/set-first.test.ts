@@ -20,6 +20,7 @@ beforeEach(() => {
   ends = new Map();
   files = new Files({
     closeOf: (lastClose) => lastClose,
+    isAfter: ({ atMs }, { ctimeNs }) => BigInt(ctimeNs) / 1_000_000n > atMs,
     push: ({ path }, { signal }) =>
       new Promise((resolve) => {
         begun.push(path);

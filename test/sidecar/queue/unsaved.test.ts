@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Close, type FileState, newFileState } from '../../../src/model/file/file-state.ts';
 import { compileManifest } from '../../../src/model/file/manifest.ts';
 import type { Behind } from '../../../src/model/format/records.ts';
+import { clockMs } from '../../../src/native/clock.ts';
 import { factsBeneath } from '../../../src/native/files.ts';
 import { FileStates } from '../../../src/sidecar/queue/file-states.ts';
 import type { StagedObject } from '../../../src/sidecar/queue/staged.ts';
@@ -30,11 +31,15 @@ beforeEach(() => {
   const patterns = { results: ['r.*'], checkpoints: ['k.*'], inputs: [], companions: [], exclude: [] };
   const manifest = compileManifest({ ...patterns, newest: undefined });
   const settings = { manifest: patterns };
-  unsaved = new Unsaved({ root, manifest, settings } as unknown as ConstructorParameters<typeof Unsaved>[0], {
-    files: fileStates,
-    watcher: { unclosed: () => unclosed },
-    staged: { objects: stagedObjects },
-  });
+  const now = clockMs;
+  unsaved = new Unsaved(
+    { root, manifest, settings, now } as unknown as ConstructorParameters<typeof Unsaved>[0],
+    {
+      files: fileStates,
+      watcher: { unclosed: () => unclosed },
+      staged: { objects: stagedObjects },
+    },
+  );
 });
 afterEach(() => {
   for (const fd of [root.fd, ...opened]) fs.closeSync(fd);
@@ -114,7 +119,7 @@ describe('what the store has not got', () => {
       exclude: [],
       newest: undefined,
     });
-    const of = { root: counting, manifest };
+    const of = { root: counting, manifest, now: clockMs };
     unsaved = new Unsaved(of, {
       files: fileStates,
       watcher: { unclosed: () => [] },
@@ -182,7 +187,7 @@ describe('a set is ahead of', () => {
   });
 
   it('and does not follow, what was written again since that close, and nobody has closed', () => {
-    write('r.again', 'half', CHECKPOINT_MS + 1);
+    write('r.again', 'half', CHECKPOINT_MS + 10);
     onItsWay('r.again', CHECKPOINT_MS);
     expect(unsaved.behind(SET)).toEqual([{ path: 'r.again', open: false, ...now('r.again') }]);
   });
