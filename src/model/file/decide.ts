@@ -8,6 +8,7 @@ import {
   type Durable,
   type FileState,
   type Fingerprint,
+  sameContentFingerprint,
   sameFingerprint,
 } from './file-state.ts';
 /**
@@ -143,7 +144,8 @@ function hurried(fileState: FileState): FileState {
 function closed(fileState: FileState, event: Extract<FileEvent, { kind: 'closed' }>): FileState {
   if (event.fingerprint !== undefined && isKnown(fileState, event.fingerprint))
     return { ...fileState, blocked: false };
-  if (event.how === 'scan' && isTold(fileState, event.fingerprint)) return { ...fileState, blocked: false };
+  if (event.how === 'scan' && isTold(fileState, event.fingerprint))
+    return { ...fileState, blocked: false, seen: fileState.pushing ? event.fingerprint : undefined };
   // A torn file is tried again at once if it is closed anew.
   const pacedMs = fileState.tornTries > 0 ? 0 : fileState.notBeforeMs;
   const isDoubtful = fileState.role === 'result' && event.evidence === 'doubtful';
@@ -198,13 +200,15 @@ function isTold(fileState: FileState, seen: Fingerprint | undefined): boolean {
 }
 
 function ended(fileState: FileState): FileState {
-  return { ...fileState, pushing: false, closedAgain: false };
+  return { ...fileState, pushing: false, closedAgain: false, seen: undefined };
 }
 
 function nowDurable(fileState: FileState, durable: Durable): FileState {
+  const { seen, closedAgain } = fileState;
   return {
     ...ended(fileState),
-    pending: fileState.closedAgain,
+    // Times are told in ms: what was changed in that of the last close, and is not what was read, is pushed as well.
+    pending: closedAgain || (seen !== undefined && !sameContentFingerprint(seen, durable.fingerprint)),
     blocked: false,
     tornTries: 0,
     failedTries: 0,

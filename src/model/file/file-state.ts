@@ -31,6 +31,8 @@ export interface FileState {
   /** A push is under way; all closes that arrive meanwhile lead to one more push. */
   readonly pushing: boolean;
   readonly closedAgain: boolean;
+  /** What a scan saw while the push was under way: its close may be one that we heard of, or one that was lost. */
+  readonly seen: Fingerprint | undefined;
   /** Somebody has it open for writing: it is looked at again at its close, or by the final scan. */
   readonly blocked: boolean;
   /** No push before this instant: pacing or retry. */
@@ -60,6 +62,7 @@ export function newFileState(path: RelPath, role: FileRole): FileState {
     pending: false,
     pushing: false,
     closedAgain: false,
+    seen: undefined,
     blocked: false,
     notBeforeMs: 0,
     tornTries: 0,

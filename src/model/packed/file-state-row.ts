@@ -64,7 +64,8 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
     bytes: MD5 + MD5_BYTES,
     write: (fileState, row, at, path) => {
       const left = reasons.numberOf(fileState.left);
-      const { lastClose, inherited, durable, tornTries, failedTries } = fileState;
+      const { lastClose, inherited, durable, seen, tornTries, failedTries } = fileState;
+      if (seen !== undefined) return false;
       if (left === -1 || tornTries > MOST_TRIES || failedTries > MOST_TRIES) return false;
       row.writeUInt16LE(flagsOf(fileState), at);
       row[at + HOW] = lastClose === undefined ? 0 : numberOfClose(lastClose);
@@ -95,6 +96,7 @@ export function fileStateRow(role: FileRole): RowCodec<FileState> {
         pending: (flags & PENDING) !== 0,
         pushing: (flags & PUSHING) !== 0,
         closedAgain: (flags & CLOSED_AGAIN) !== 0,
+        seen: undefined,
         blocked: (flags & BLOCKED) !== 0,
         notBeforeMs: row.readDoubleLE(at + NOT_BEFORE),
         tornTries: row[at + TORN] ?? 0,

@@ -55,6 +55,18 @@ describe('a declared file', () => {
     expect(decide(none, { kind: 'stored', durable: durable(1), atMs: 3, tookMs: 1 }).pending).toBe(false);
   });
 
+  it('is pushed once more when a scan saw another state than the push has read, in the ms of the last close', () => {
+    const seen = (n: number): FileState =>
+      after(
+        checkpoint(),
+        close(1),
+        { kind: 'push-started' },
+        { kind: 'closed', how: 'scan', atMs: 1, fingerprint: stateOf(n) },
+        { kind: 'stored', durable: durable(1), atMs: 3, tookMs: 1 },
+      );
+    expect([seen(1).pending, seen(2).pending, seen(2).seen]).toEqual([false, true, undefined]);
+  });
+
   it('is waited for no more when no set needs it, before its next close', () => {
     const waits = after(checkpoint(), close(1), { kind: 'dropped' });
     expect([isDone(waits), waits.durableCloses, waits.left]).toEqual([true, 1, undefined]);

@@ -54,8 +54,8 @@ const ORDERLY: ReadonlySet<Fault['kind']> = new Set(['term', 'task-dies']);
 const GONE = -1;
 export const INDEX = '7';
 export const TASK_NAME = 'sim';
-/** A state that stood for less than this, nobody need have read. */
-const BRIEFLY_MS = 100;
+/** A state that stood for less than this, nobody need have read: the push before it may have been under way. */
+const BRIEFLY_MS = 1000;
 const RECORDS = `.capture/${TASK_NAME}/${INDEX}/`;
 
 export class Oracle {
@@ -261,7 +261,7 @@ export class Oracle {
       this.#find('gave-up', 'the store refuses a request now and then, and the run did not begin');
     if (isOrderly) this.#drained();
     // Of a task that nobody tells of, 0 only says what became of what was seen.
-    if (status !== 0 || this.isBlind) return;
+    if (status !== 0 || this.isBlind || newest?.kind === 'ended') return;
     for (const { name, role } of this.#options.plan.files) {
       if (role !== 'result') continue;
       const last = this.#lastClosed.get(name);
@@ -269,7 +269,9 @@ export class Oracle {
       // Of a process left behind that is ended before it begins, an earlier attempt may have told more.
       if (last === undefined || (hasStoppedDaemon && last.order <= this.#begunAt)) continue;
       const stored = there === undefined ? undefined : this.#closed.get(there);
-      if (stored?.order !== last.order && !this.#isNamed(name))
+      // A machine that was given up may have gone on, and be the one that wrote last.
+      const isOfGone = stored?.order === GONE && stored.atMs >= last.atMs;
+      if (stored?.order !== last.order && !isOfGone && !this.#isNamed(name))
         this.#find(
           'done-without-result',
           `exit 0, ${name}.${INDEX} holds ${short(there ?? 'nothing')}, and ${shown(last)} was closed last`,
@@ -297,11 +299,14 @@ export class Oracle {
   /** There was time: what the task has closed is stored, under whatever name. */
   #drained(): void {
     const { plan } = this.#options;
-    if (!isCalm(plan.weather) || this.#isHurried() || this.isBlind) return;
+    // A machine that stood still may have taken the index over.
+    if (!isCalm(plan.weather) || this.#isHurried() || this.#freezes() || this.isBlind) return;
     const left = this.#newestRecord()?.left ?? [];
     for (const { name, role } of plan.files) {
       const last = this.#lastClosed.get(name);
       if (role !== 'result' || last === undefined || last.order <= this.#begunAt) continue;
+      // Of an attempt that was ended before its task began.
+      if (last.attempt !== this.#attempts) continue;
       // A watch may begin when the task writes it again.
       if (plan.command === 'watch' && this.#lastOf.get(name) !== last) continue;
       if (this.#brief.has(last)) continue;
@@ -404,6 +409,8 @@ export class Oracle {
       content: this.#options.objectAt(key),
     }));
     for (const { path, content } of members) {
+      // In a directory all names are declared: a killed process may have left what it had not renamed yet.
+      if (path.endsWith('.tmp')) continue;
       // Of a machine that stood still, a record may come after its objects are gone.
       if (content !== undefined && !this.#closed.has(content) && !this.isBlind)
         this.#find('set-torn', `set ${name}: ${path} holds ${short(content)}`);

@@ -266,7 +266,7 @@ function stepsOfClose(
     }),
     step(write.openMs, () => void kernel.write(process, fd, Buffer.from(text.slice(half())), null)),
     step(0.02, () => {
-      const content = contentAt(process, target);
+      const content = contentIn(process, fd);
       kernel.close(process, fd);
       if (file.idiom !== 'rename') closed(content);
     }),
@@ -281,6 +281,13 @@ function stepsOfClose(
 
 function isThere(process: SimProcess, path: string): boolean {
   return theWorld().kernel.find(process, path, { follow: false }).dentry !== undefined;
+}
+
+/** Whatever its name is by now. */
+function contentIn(process: SimProcess, fd: number): string {
+  const description = theWorld().kernel.description(process, fd);
+  if (description.kind !== 'file') throw new Error(`descriptor ${fd} is no file`);
+  return description.inode.data.toString();
 }
 
 function contentAt(process: SimProcess, path: string): string {
