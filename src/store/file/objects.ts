@@ -381,7 +381,7 @@ async function lookAt(path: string): Promise<Omit<ListedObject, 'key'> | undefin
 /**
  * Removes the temporaries of interrupted puts of keys that are `mine`. A note without a key is of a put that was killed
  * before it wrote one: it has no temporary, and goes, too. A put that is just about to write its key does not need the
- * note; only if it is killed as well, its temporary stays.
+ * note; only if it is killed as well, its temporary stays. What others may have put there as well stays.
  */
 export async function sweepTemporaries(
   layout: Layout,
@@ -389,11 +389,7 @@ export async function sweepTemporaries(
   mine: IsMine,
   signal: AbortSignal | undefined,
 ): Promise<true> {
-  const names = await fs.readdir(layout.tmp).catch((error: unknown) => {
-    if (errnoOf(error) === 'ENOENT') return [];
-    throw error;
-  });
-  for (const name of names.filter((entry) => entry.endsWith(KEY_SUFFIX))) {
+  for await (const name of notesIn(layout.tmp)) {
     signal?.throwIfAborted();
     const noted = `${layout.tmp}/${name}`;
     const key = await readOwn(noted);
@@ -401,9 +397,25 @@ export async function sweepTemporaries(
     if (key === undefined) continue;
     if (key !== '' && !(key.startsWith(prefix) && (await mine(key)))) continue;
     const temporary = noted.slice(0, -KEY_SUFFIX.length);
-    await fs.rm(temporary, { force: true });
-    await fs.rm(temporary + META_SUFFIX, { force: true });
-    await fs.rm(noted, { force: true });
+    await removeTemporary(temporary);
+    await removeTemporary(temporary + META_SUFFIX);
+    await removeTemporary(noted);
   }
   return true;
+}
+
+async function* notesIn(dir: string): AsyncGenerator<string> {
+  try {
+    for await (const entry of await fs.opendir(dir, { bufferSize: NAMES_AT_ONCE }))
+      if (entry.name.endsWith(KEY_SUFFIX)) yield entry.name;
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  }
+}
+
+/** A directory is none of ours, and stays. */
+async function removeTemporary(path: string): Promise<void> {
+  await fs.unlink(path).catch((error: unknown) => {
+    if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'EISDIR') throw error;
+  });
 }
