@@ -239,6 +239,26 @@ describe('what stands in a directory store', () => {
     expect([stored('.capture'), stored('.capture-store')]).toEqual([0o700, 0o700]);
   });
 
+  it.each([
+    [0o600, '600'],
+    [0o640, '640'],
+    [0o400, '600'],
+    [0o777, '644'],
+  ])(
+    'of an input that was put there by hand, mode %o, is no wider in the work directory',
+    async (mode, is) => {
+      for (const name of ['in/key.pem', 'plain.pem']) {
+        fs.mkdirSync(path.join(place.store, 'in'), { recursive: true });
+        fs.writeFileSync(path.join(place.store, name), 'secret');
+        fs.chmodSync(path.join(place.store, name), mode);
+      }
+      const options = ['-i', 'plain.pem', '-i', 'in/', '-r', 'r.dat'];
+      const run = place.run(options, ['sh', '-c', 'stat -c %a plain.pem in/key.pem; echo 1 > r.dat']);
+      expect(await run.status, run.stderr()).toBe(0);
+      expect(run.stdout()).toBe(`${is}\n${is}\n`);
+    },
+  );
+
   it.skipIf(process.getuid?.() !== 0)(
     'is of a whole group if the directory is set-group-ID, whoever of it runs a command',
     async () => {

@@ -228,6 +228,7 @@ function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
     sizeBytes: Number(stat.size),
     meta,
     modifiedMs: Number(stat.mtimeMs),
+    permissions: meta['push'] === undefined ? Number(stat.mode & 0o777n) : undefined,
   };
 }
 
