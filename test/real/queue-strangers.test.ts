@@ -38,14 +38,8 @@ describe('a submission that somebody else has changed', () => {
     redis.cli('HSET', KEY, 'data', JSON.stringify(data));
     const ui = place.capture(['queue', 'ui', '--queue', redis.url('lab')]);
     try {
-      await until(() => ui.stdout().includes('token='), 'the address is printed');
-      const { origin, search } = new URL(ui.stdout().trim());
-      const { status } = await fetch(`${origin}/report/melt${search}`, { redirect: 'manual' }).then(
-        ({ headers }) =>
-          fetch(`${origin}/report/melt`, {
-            headers: { cookie: headers.get('set-cookie')?.split(';')[0] ?? '' },
-          }),
-      );
+      await until(() => ui.stdout().includes('/arrays'), 'the address is printed');
+      const { status } = await fetch(new URL('report/melt', ui.stdout().trim()));
       return status;
     } finally {
       ui.child.kill('SIGINT');
