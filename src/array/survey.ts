@@ -4,8 +4,9 @@ import { compareIndices } from '../model/index-set.ts';
 import { parseRecordKey, recordPrefix, taskPrefix } from '../model/format/keys.ts';
 import { RECORD_KINDS, type RecordKind } from '../model/format/records.ts';
 import { forEachAtOnce } from '../model/waiting.ts';
+import { roomInHeap, tooMany } from '../native/memory.ts';
 import { INDEX } from '../scheduler/identity.ts';
-import type { ListedObject } from '../store/contract/store.ts';
+import type { ListedObject, Store } from '../store/contract/store.ts';
 import type { Place } from './place.ts';
 
 /** What the key of a record says, and when it was put there by the store's clock. */
@@ -53,6 +54,9 @@ const FIRST_CHARACTERS = '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnop
 /** Keys of a page of S3: an array that has no more needs one request. */
 const ONE_PAGE = 1000;
 const LISTINGS_AT_ONCE = 16;
+/** What is kept of an index, and of each of its attempts. */
+const ROW_BYTES = 450;
+const ATTEMPT_BYTES = 130;
 
 /**
  * Lists the records of all indices of the task. If a server gives a listing page by page, a long one is asked for in
@@ -64,8 +68,9 @@ export async function survey(
   signal: AbortSignal,
 ): Promise<Survey> {
   const prefix = taskPrefix(taskName);
+  const room = new Room(store, taskName);
   const list = async (part: string, mostKeys: number): Promise<readonly IndexRow[] | undefined> =>
-    rowsOf(store.list(part, signal), prefix, mostKeys);
+    rowsOf(store.list(part, signal), { prefix, mostKeys, room });
   let rows = await list(prefix, store.listsByPage ? ONE_PAGE : Infinity);
   if (rows === undefined) {
     const parts: IndexRow[][] = [];
@@ -85,7 +90,8 @@ export async function surveyIndex(
   signal: AbortSignal,
 ): Promise<Survey> {
   const listing = store.list(recordPrefix({ taskName, index }), signal);
-  return surveyOf((await rowsOf(listing, taskPrefix(taskName), Infinity)) ?? [], nowMs);
+  const how = { prefix: taskPrefix(taskName), mostKeys: Infinity, room: new Room(store, taskName) };
+  return surveyOf((await rowsOf(listing, how)) ?? [], nowMs);
 }
 
 function surveyOf(rows: readonly IndexRow[], nowMs: number): Survey {
@@ -96,13 +102,42 @@ function surveyOf(rows: readonly IndexRow[], nowMs: number): Survey {
   };
 }
 
+/** For the rows of one survey. */
+class Room {
+  readonly #what: string;
+  #bytes = roomInHeap();
+  #rows = 0;
+
+  constructor({ url }: Store, taskName: string) {
+    this.#what = `indices of task ${taskName} in ${url}`;
+  }
+
+  /** Throws status 69 if there is none left. */
+  take({ attempts }: IndexRow): void {
+    this.#bytes -= ROW_BYTES + attempts * ATTEMPT_BYTES;
+    if (this.#bytes < 0) throw tooMany(this.#what, this.#rows);
+    this.#rows += 1;
+  }
+}
+
+interface RowsOptions {
+  readonly prefix: string;
+  readonly mostKeys: number;
+  readonly room: Room;
+}
+
 /** Undefined if there are more than `mostKeys`. All keys of an index stand together: a listing is in their order. */
 async function rowsOf(
   listing: AsyncIterable<ListedObject>,
-  prefix: string,
-  mostKeys: number,
+  { prefix, mostKeys, room }: RowsOptions,
 ): Promise<readonly IndexRow[] | undefined> {
   const rows: IndexRow[] = [];
+  const take = (growing: GrowingRow | undefined): void => {
+    for (const row of growing?.row() ?? []) {
+      room.take(row);
+      rows.push(row);
+    }
+  };
   let growing: GrowingRow | undefined;
   let keys = 0;
   for await (const { key, modifiedMs } of listing) {
@@ -113,12 +148,12 @@ async function rowsOf(
     // What is no index capture has not written.
     if (at === undefined || rest.length !== 1 || !INDEX.test(index)) continue;
     if (growing?.index !== index) {
-      if (growing !== undefined) rows.push(...growing.row());
+      take(growing);
       growing = new GrowingRow(index);
     }
     growing.add({ ...at, key, modifiedMs });
   }
-  if (growing !== undefined) rows.push(...growing.row());
+  take(growing);
   return rows;
 }
 

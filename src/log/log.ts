@@ -28,6 +28,8 @@ export interface Log {
 
 const METADATA: unique symbol = Symbol.for('pino.metadata');
 const STDERR = 2;
+/** Characters of a message. */
+const LONGEST = 10_000;
 /** From here on a message also goes to stderr when there is a log file (pino's number for "error"). */
 const ERROR = 50;
 
@@ -52,7 +54,7 @@ export function openLog(settings: LogSettings, index?: string, stderrFd = STDERR
   const at =
     (level: MessageLevel): Log[MessageLevel] =>
     (message, fields = {}) =>
-      logger[level]({ event: 'message', ...fields }, message);
+      logger[level]({ event: 'message', ...fields }, cut(message));
   return {
     debug: at('debug'),
     info: at('info'),
@@ -71,6 +73,12 @@ export function openLog(settings: LogSettings, index?: string, stderrFd = STDERR
       if (fd !== stderrFd) fs.closeSync(fd);
     },
   };
+}
+
+/** What others have written may stand in it, as long as they like. */
+function cut(message: string): string {
+  const more = message.length - LONGEST;
+  return more <= 0 ? message : `${message.slice(0, LONGEST)}... (${more} characters more)`;
 }
 
 function wantsDrawing({ format, level }: LogSettings, stderrFd: number): boolean {

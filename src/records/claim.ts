@@ -3,6 +3,7 @@
 // file), a push that replaces something, the last record. So what deletes from the store stands here, too.
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
+import type { ValueBudget } from '../model/format/foreign-json.ts';
 import { type KeyScope, recordKey } from '../model/format/keys.ts';
 import { foreignKeyIn } from '../model/format/own-keys.ts';
 import { type CaptureRecord, parseRecord, RECORD_LIMIT_BYTES } from '../model/format/records.ts';
@@ -232,13 +233,19 @@ export async function readClaim(
   attempt: number,
   signal?: AbortSignal,
 ): Promise<ClaimFound> {
-  const record = await readRecord(store, scope, recordKey(scope, attempt, 0, 'started'), signal);
+  const record = await readRecord(store, scope, recordKey(scope, attempt, 0, 'started'), { signal });
   if (record === undefined) return 'gone';
   return 'invalid' in record ? 'damaged' : record;
 }
 
 export function isClaim(found: ClaimFound): found is CaptureRecord {
   return typeof found === 'object';
+}
+
+interface ReadingOne {
+  readonly signal?: AbortSignal | undefined;
+  /** Of the records that are kept beside it. */
+  readonly budget?: ValueBudget;
 }
 
 /**
@@ -249,11 +256,11 @@ export async function readRecord(
   store: Store,
   scope: KeyScope,
   key: string,
-  signal?: AbortSignal,
+  { signal, budget }: ReadingOne = {},
 ): Promise<CaptureRecord | { readonly invalid: string } | undefined> {
   const text = await readText(store, key, signal);
   if (text === undefined) return undefined;
-  const record = text === null ? UNREADABLE : parseRecord(text);
+  const record = text === null ? UNREADABLE : parseRecord(text, budget);
   if ('invalid' in record) return record;
   const { task, index } = record;
   // What stands below a folder of this index has a key that begins like its records.

@@ -2,6 +2,7 @@
 // record cannot be read, the user is told, and the one before it is used.
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { WholeRecord } from '../model/checkpoint/history.ts';
+import type { ValueBudget } from '../model/format/foreign-json.ts';
 import { type KeyScope, parseRecordKey } from '../model/format/keys.ts';
 import { foreignResult } from '../model/format/own-keys.ts';
 import {
@@ -12,6 +13,7 @@ import {
 } from '../model/format/records.ts';
 import { Paths, rowList } from '../model/packed/packed-map.ts';
 import { storedFileRow } from '../model/packed/stored-file-row.ts';
+import { roomInHeap } from '../native/memory.ts';
 import type { Store } from '../store/contract/store.ts';
 import { notOwn, readRecord, readText, UNREADABLE } from './claim.ts';
 import type { RecordListing } from './list.ts';
@@ -23,6 +25,13 @@ export interface ReadRecords {
   readonly problems: readonly string[];
   /** Attempts that wrote more than their claim, of which at most the claim can be read. */
   readonly unreadable: readonly number[];
+}
+
+/** What one value of a record takes at most, as it is kept. */
+const BYTES_A_VALUE = 40;
+
+function budgetOfIndex(): ValueBudget {
+  return { left: Math.floor(roomInHeap() / BYTES_A_VALUE) };
 }
 
 /** Records and list segments read at once: each may have some 300 KiB of text, and each waits for its round trip. */
@@ -49,14 +58,23 @@ export async function readNewest(
   for (const key of listing.keys) {
     const at = parseRecordKey(key);
     if (at === undefined || at.kind === 'list' || at.attempt >= before) continue;
-    byAttempt.set(at.attempt, [key, ...(byAttempt.get(at.attempt) ?? [])]);
+    const keys = byAttempt.get(at.attempt);
+    if (keys === undefined) byAttempt.set(at.attempt, [key]);
+    else keys.push(key);
   }
-  const reading: Reading = { store, scope: listing.scope, limit: pLimit(READ_AT_ONCE), signal };
+  const reading: Reading = {
+    store,
+    scope: listing.scope,
+    limit: pLimit(READ_AT_ONCE),
+    budget: budgetOfIndex(),
+    signal,
+  };
   const segments = segmentsOf(reading, paths);
   const found = await Promise.all(
     [...byAttempt]
       .toSorted(([a], [b]) => a - b)
-      .map(async ([attempt, newestFirst]) => {
+      .map(async ([attempt, oldestFirst]) => {
+        const newestFirst = oldestFirst.toReversed();
         const { whole, problems } = await newestReadable(reading, newestFirst, segments.of);
         const hasToldMore = newestFirst.some((key) => (parseRecordKey(key)?.seq ?? 0) > 0);
         return {
@@ -75,7 +93,8 @@ export async function readNewest(
 
 /**
  * The generations in the records before the newest of each attempt, as far as those records are there and can be read.
- * The newest record may have dropped a generation whose objects nobody has deleted, if all was killed in between.
+ * The newest record may have dropped a generation whose objects nobody has deleted, if all was killed in between. No more
+ * are read than may be kept.
  */
 export async function readDropped(
   store: Store,
@@ -86,8 +105,9 @@ export async function readDropped(
     const at = parseRecordKey(key);
     return at !== undefined && at.kind !== 'list' && at.seq > 0 && at.attempt < before;
   });
+  const budget = budgetOfIndex();
   const records = await pLimit(READ_AT_ONCE).map(keys, (key) =>
-    readRecord(store, listing.scope, key, signal),
+    readRecord(store, listing.scope, key, { signal, budget }),
   );
   return records.flatMap((record) => (record === undefined || 'invalid' in record ? [] : record.generations));
 }
@@ -97,6 +117,7 @@ interface Reading {
   readonly store: Store;
   readonly scope: KeyScope;
   readonly limit: LimitFunction;
+  readonly budget: ValueBudget;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -125,12 +146,12 @@ async function newestReadable(
 }
 
 async function firstWhole(
-  { store, scope, limit, signal }: Reading,
+  { store, scope, limit, ...how }: Reading,
   newestFirst: readonly string[],
   bad: string[],
 ): Promise<CaptureRecord | undefined> {
   for (const key of newestFirst) {
-    const record = (await limit(() => readRecord(store, scope, key, signal))) ?? UNREADABLE;
+    const record = (await limit(() => readRecord(store, scope, key, how))) ?? UNREADABLE;
     if (!('invalid' in record)) return record;
     bad.push(`record ${key} cannot be used (${record.invalid})`);
   }

@@ -6,7 +6,8 @@ import pLimit from 'p-limit';
 import { fixedPart, type Manifest } from '../model/file/manifest.ts';
 import { escapePath, inputKeys, isPlainKey, type KeyScope, pathOfKey } from '../model/format/keys.ts';
 import { isRecordKey, type Origin, originOf } from '../model/format/origin.ts';
-import { encodePath, isInside, type RelPath } from '../model/path.ts';
+import { encodePath, isInside, type RelPath, showPath } from '../model/path.ts';
+import { roomInHeap, tooMany } from '../native/memory.ts';
 import type { ObjectHead, Store } from '../store/contract/store.ts';
 import { type Source, sourceOfObject } from './source.ts';
 
@@ -14,6 +15,8 @@ import { type Source, sourceOfObject } from './source.ts';
 const HEADS_AT_ONCE = 16;
 /** So many matches are looked at together. If there are that many, the records are asked before the objects. */
 const PAGE = 1000;
+/** What is kept of an input that is found. */
+const INPUT_BYTES = 800;
 
 export interface InputSearch {
   readonly store: Store;
@@ -117,6 +120,7 @@ async function findMatching(
   ofOtherRuns: Map<RelPath, OtherRunsResult>,
 ): Promise<Pick<FoundInputs, 'sources' | 'leftOut'>> {
   const found = new Map<RelPath, Source & { readonly own: boolean; readonly head: ObjectHead }>();
+  const most = Math.floor(roomInHeap() / INPUT_BYTES);
   let leftOut = 0;
   const take = ({ head, candidates }: Looked): void => {
     const origin = originOf(head.key, head.meta);
@@ -133,6 +137,7 @@ async function findMatching(
         const other = found.get(path);
         if (other?.own !== true || (own && isNewer(head, other.head)))
           found.set(path, { ...sourceOfObject(path, head, compressed), own, head });
+        if (found.size > most) throw tooMany(`inputs that match ${showPath(pattern)}`, most);
       }
     }
   };

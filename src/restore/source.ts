@@ -19,6 +19,8 @@ export interface Source {
   readonly mtimeNs?: string;
   /** Only the permission bits are used: nobody gets a setuid program out of a bucket. */
   readonly mode?: number;
+  /** Without a mode: who may not read the object may not read the file either. */
+  readonly mostMode?: number | undefined;
   /** Of a companion: the objects that it is joined from, in order, instead of `key`. */
   readonly segments?: readonly SegmentSource[];
 }
@@ -40,7 +42,7 @@ export function sourceOfCompanion({ path, size, mode, segments }: Companion): So
  * only what reads as ours is believed.
  */
 export function sourceOfObject(path: RelPath, head: ObjectHead, compressed: boolean): Source {
-  const { key, sizeBytes, meta, modifiedMs } = head;
+  const { key, sizeBytes, meta, modifiedMs, permissions } = head;
   const matching = (name: string, pattern: RegExp): string | undefined => {
     const value = meta[name];
     return value !== undefined && pattern.test(value) ? value : undefined;
@@ -59,6 +61,7 @@ export function sourceOfObject(path: RelPath, head: ObjectHead, compressed: bool
     // Another program's is in another unit.
     mtimeNs: (meta['capture'] && matching('mtime', /^-?\d{1,20}$/)) || nanoseconds(modifiedMs),
     mode: mode === undefined ? undefined : Number.parseInt(mode, 8),
+    mostMode: permissions,
   };
 }
 

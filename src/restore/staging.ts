@@ -169,9 +169,9 @@ async function stageAtOnce(
   }
 }
 
-/** Without a recorded mode the umask decides, as for any new file. */
-function modeOfNew({ mode }: Source): number {
-  return mode === undefined ? 0o666 : 0o600;
+/** Without a recorded mode the umask decides, as for any new file: nobody gets rights that the object does not give. */
+function modeOfNew({ mode, mostMode = 0o666 }: Source): number {
+  return mode === undefined ? 0o600 | (0o066 & mostMode) : 0o600;
 }
 
 function finish(fd: number, { mode, mtimeNs }: Source): void {

@@ -239,6 +239,26 @@ describe('what stands in a directory store', () => {
     expect([stored('.capture'), stored('.capture-store')]).toEqual([0o700, 0o700]);
   });
 
+  it.each([
+    [0o600, '600'],
+    [0o640, '640'],
+    [0o400, '600'],
+    [0o777, '644'],
+  ])(
+    'of an input that was put there by hand, mode %o, is no wider in the work directory',
+    async (mode, is) => {
+      for (const name of ['in/key.pem', 'plain.pem']) {
+        fs.mkdirSync(path.join(place.store, 'in'), { recursive: true });
+        fs.writeFileSync(path.join(place.store, name), 'secret');
+        fs.chmodSync(path.join(place.store, name), mode);
+      }
+      const options = ['-i', 'plain.pem', '-i', 'in/', '-r', 'r.dat'];
+      const run = place.run(options, ['sh', '-c', 'stat -c %a plain.pem in/key.pem; echo 1 > r.dat']);
+      expect(await run.status, run.stderr()).toBe(0);
+      expect(run.stdout()).toBe(`${is}\n${is}\n`);
+    },
+  );
+
   it.skipIf(process.getuid?.() !== 0)(
     'is of a whole group if the directory is set-group-ID, whoever of it runs a command',
     async () => {
@@ -285,9 +305,10 @@ describe('a record that cannot be one is passed over for the one before it', () 
       /format: Invalid/,
     ],
     ['because it is of 100 MB', () => Buffer.alloc(100e6, ' '), /larger than 16\.0 MiB/],
-    ['because it is nested without end', () => '['.repeat(8e6), /not JSON/],
+    ['because it is nested without end', () => '['.repeat(8e6), /nested more than 64 deep/],
+    ['because it holds more than fits into memory', () => `[${'{},'.repeat(5e6)}{}]`, /more than 1000000/],
     [
-      'because it holds a hundred thousand generations',
+      'because it holds fifty thousand generations',
       (text) => withManyGenerations(text),
       /generations: Too big/,
     ],
@@ -303,12 +324,54 @@ describe('a record that cannot be one is passed over for the one before it', () 
   });
 });
 
+describe('records that would take all memory', () => {
+  /** Attempts of index 0, each of which has stored something, it says. */
+  function forgeAttempts(texts: readonly ((record: CaptureRecord) => string)[]): void {
+    const [first = ''] = recordFiles();
+    const { sum: _, ...record } = JSON.parse(fs.readFileSync(first, 'utf8')) as CaptureRecord & {
+      sum: string;
+    };
+    texts.forEach((textOf, at) => {
+      const attempt = at + 2;
+      const name = `${String(attempt).padStart(4, '0')}-000002.done.json`;
+      const forged = { ...record, attempt, seq: 2, kind: 'done' as const, end: { status: 0 } };
+      fs.writeFileSync(path.join(path.dirname(first), name), textOf(forged));
+    });
+  }
+  const withWords = (record: CaptureRecord): string =>
+    textWithSum({ ...record, argv: Array.from({ length: 900_000 }, (_, at) => at.toString(36)) });
+
+  it.each<[string, readonly ((record: CaptureRecord) => string)[]]>([
+    ['one that is nested deep', [() => `{"format":1,"host":${'['.repeat(8e6)}${']'.repeat(7e6)}}`]],
+    ['one of very many values', [() => `{"format":1,"x":[${'{},'.repeat(5e6)}{}]}`]],
+    ['many that could each be read', Array(12).fill(withWords)],
+  ])('end no command, and no run without a word: %s', async (_, texts) => {
+    await storeCheckpoint();
+    forgeAttempts(texts);
+    for (const words of [
+      ['status', place.store],
+      ['status', place.store, '0'],
+      ['verify', place.store],
+      ['prune', place.store, '--dry-run'],
+      ['report', place.store, '-o', place.at('report.html')],
+    ]) {
+      const run = place.capture([...words, '--task-name', 'sh']);
+      expect(await run.status, `${words.join(' ')}: ${run.stderr().slice(0, 10_000)}`).toBeLessThan(2);
+    }
+    const run = next('cat k.chk');
+    expect(await run.status, run.stderr().slice(0, 10_000)).toBe(0);
+    expect(run.stdout()).toBe('state\n');
+    expect(run.stderr()).toMatch(/cannot be used \(.*(nested more than|too many|more than 1000000)/);
+    expect(run.stderr().length).toBeLessThan(20_000);
+  });
+});
+
 function withManyGenerations(text: string): string {
   const record = JSON.parse(text) as CaptureRecord;
   const empty = { attempt: 1, at: record.at, members: [] };
   return JSON.stringify({
     ...record,
-    generations: Array.from({ length: 100_000 }, (_, n) => ({ ...empty, generation: n + 1 })),
+    generations: Array.from({ length: 50_000 }, (_, n) => ({ ...empty, generation: n + 1 })),
   });
 }
 

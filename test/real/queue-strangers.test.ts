@@ -38,14 +38,8 @@ describe('a submission that somebody else has changed', () => {
     redis.cli('HSET', KEY, 'data', JSON.stringify(data));
     const ui = place.capture(['queue', 'ui', '--queue', redis.url('lab')]);
     try {
-      await until(() => ui.stdout().includes('token='), 'the address is printed');
-      const { origin, search } = new URL(ui.stdout().trim());
-      const { status } = await fetch(`${origin}/report/melt${search}`, { redirect: 'manual' }).then(
-        ({ headers }) =>
-          fetch(`${origin}/report/melt`, {
-            headers: { cookie: headers.get('set-cookie')?.split(';')[0] ?? '' },
-          }),
-      );
+      await until(() => ui.stdout().includes('/arrays'), 'the address is printed');
+      const { status } = await fetch(new URL('report/melt', ui.stdout().trim()));
       return status;
     } finally {
       ui.child.kill('SIGINT');
@@ -156,6 +150,57 @@ it('is text on a terminal, whatever others have written into it', async () => {
       expect(shown.match(/^ {2}0 on x\\x1b\[41mred/gm), shown).toHaveLength(2);
     if (words.join(' ') === 'status') expect(shown.match(/cannot be read/g)).toHaveLength(3);
   }
+});
+
+describe('a job that is no JSON', () => {
+  const key = (name: string): string => `capture:lab:${name}`;
+
+  it.each([
+    ['a text', 'not json'],
+    ['half of a list', '['],
+    ['null', 'null'],
+    ['an object that lacks all', '{"format":1}'],
+    ['a list 100,000 deep', '['.repeat(100_000)],
+  ])('stops neither a worker nor those who look: %s', async (_, bad) => {
+    redis = await openRedis(place.dir);
+    const queue = redis.url('lab');
+    await submit(queue);
+    // A submission, a job of a submission, a notice; each by its data, its options and its progress.
+    for (const [n, fields] of [
+      ['data', bad, 'opts', '{}'],
+      ['data', '{}', 'opts', bad],
+      ['data', '{}', 'opts', '{}', 'progress', bad],
+    ].entries()) {
+      const hash = ['name', 'x', 'timestamp', '1', ...fields];
+      for (const [of, id] of [
+        ['submissions', `s.x${n}`],
+        ['notices', `melt.x${n}`],
+        ['s.melt', `i${7 + n}`],
+      ]) {
+        redis.cli('HSET', key(`${of}:${id}`), ...hash);
+        redis.cli('LPUSH', key(`${of}:wait`), `${id}`);
+      }
+    }
+    // The worker takes the bad ones first.
+    const worker = place.capture([
+      ...['worker', '--queue', queue, '--notice=none', '--scratch', place.dir, '--idle-timeout=1s'],
+    ]);
+    await until(
+      () => ['r.0', 'r.1'].every((name) => fs.existsSync(path.join(place.store, name))),
+      'both are done',
+    );
+    for (const words of [['status'], ['status', 'melt'], ['retry', 'melt']]) {
+      const look = place.capture(['queue', ...words, '--queue', queue]);
+      expect([0, 1], look.stderr()).toContain(await look.status);
+      expect(look.stderr()).not.toMatch(/internal error|SyntaxError|TypeError/);
+      if (words.length === 1) {
+        expect(look.stdout()).toMatch(/^melt/m);
+        expect(`${look.stdout()}${look.stderr()}`.match(/cannot be read/g)).toHaveLength(3);
+      }
+    }
+    worker.child.kill('SIGTERM');
+    await worker.status;
+  });
 });
 
 describe('a server that asks for no password', () => {

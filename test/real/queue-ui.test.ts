@@ -20,6 +20,7 @@ let chromium: Chromium;
 let address: string;
 
 const has = (text: string): string => `document.body.innerText.includes(${JSON.stringify(text)})`;
+/** Below the address, which ends in `/arrays`. */
 const at = (where: string): string => new URL(where, address).href;
 
 /** What asks for more than this machine, or is no page at all. */
@@ -41,11 +42,9 @@ describe.skipIf(CHROMIUM === undefined)('capture queue ui in Chromium', () => {
     await lab.untilOne('melt', ({ state }) => state === 'failed');
     await machine.shutDown();
     ui = lab.place.capture(['queue', 'ui', ...lab.queue]);
-    await until(() => ui.stdout().includes('token='), 'the address is printed');
+    await until(() => ui.stdout().includes('/arrays'), 'the address is printed');
     address = ui.stdout().trim();
     chromium = await startChromium();
-    // The token is in the cookie from here on.
-    await chromium.open(address, DESKTOP);
   }, 180_000);
   afterAll(async () => {
     await chromium.close();
@@ -54,7 +53,7 @@ describe.skipIf(CHROMIUM === undefined)('capture queue ui in Chromium', () => {
   });
 
   it.each(LOOKS)('lists all submissions on %s', async (_, look) => {
-    const page = await chromium.open(at('/arrays'), look);
+    const page = await chromium.open(at('arrays'), look);
     for (const text of [
       '5,000',
       'after melt',
@@ -68,7 +67,7 @@ describe.skipIf(CHROMIUM === undefined)('capture queue ui in Chromium', () => {
   });
 
   it.each(LOOKS)('shows on %s what failed, and why, in lines', async (_, look) => {
-    const page = await chromium.open(at('/board/queue/melt?status=failed'), look);
+    const page = await chromium.open(at('board/queue/melt?status=failed'), look);
     await page.until(has('no mesh for 3'));
     expect({ said: page.said, foreign: foreign(page) }).toEqual({ said: [], foreign: [] });
     expect(await page.evaluate('document.body.innerText')).toMatch(/\nfirst\nno mesh for 3\n/);
@@ -76,10 +75,10 @@ describe.skipIf(CHROMIUM === undefined)('capture queue ui in Chromium', () => {
   });
 
   it('offers nothing that changes a job or a queue', async () => {
-    const page = await chromium.open(at('/board/queue/melt?status=failed'), DESKTOP);
+    const page = await chromium.open(at('board/queue/melt?status=failed'), DESKTOP);
     await page.until(has('no mesh for 3'));
     expect(await page.evaluate('document.body.innerText')).not.toMatch(/retry all|clean all/i);
-    const asked = `fetch('/board/api/queues').then((answer) => answer.json())`;
+    const asked = `fetch('${at('board/api/queues')}').then((answer) => answer.json())`;
     const { queues } = await page.evaluate<{ queues: readonly object[] }>(asked);
     expect(queues).toMatchObject(
       Array.from({ length: 3 }, () => ({ readOnlyMode: true, allowRetries: false })),
@@ -87,12 +86,12 @@ describe.skipIf(CHROMIUM === undefined)('capture queue ui in Chromium', () => {
   });
 
   it('leads from a job to the report of its index', async () => {
-    const page = await chromium.open(at('/board/queue/melt/i3?status=failed'), DESKTOP);
+    const page = await chromium.open(at('board/queue/melt/i3?status=failed'), DESKTOP);
     await page.until(has('no mesh for 3'));
     const link = await page.evaluate<string>(
       "[...document.querySelectorAll('a')].find((one) => one.textContent === 'report').href",
     );
-    expect(link).toBe(at('/report/melt#index=3'));
+    expect(link).toBe(at('report/melt#index=3'));
     const report = await chromium.open(link, DESKTOP);
     await report.until("document.querySelector('#one').open");
     expect(await report.evaluate("document.querySelector('#one-title').textContent")).toBe(
@@ -102,12 +101,12 @@ describe.skipIf(CHROMIUM === undefined)('capture queue ui in Chromium', () => {
   });
 
   it('shows a submission that comes, and no longer one that is gone', async () => {
-    const page = await chromium.open(at('/board'), DESKTOP);
+    const page = await chromium.open(at('board'), DESKTOP);
     await page.until(has('mesh'));
     await lab.submit('late', ['--array', '0-1', '-r', 'r', '--needs', 'gpu'], ['sh', '-c', 'echo >r']);
     await lab.command('cancel', 'mesh');
     await lab.command('cancel', 'mesh');
-    const again = await chromium.open(at('/board'), DESKTOP);
+    const again = await chromium.open(at('board'), DESKTOP);
     await again.until(has('late'));
     expect(await again.evaluate(has('mesh'))).toBe(false);
   });
@@ -115,7 +114,7 @@ describe.skipIf(CHROMIUM === undefined)('capture queue ui in Chromium', () => {
   it('shows nothing to a browser that has not the token', async () => {
     const other = await startChromium();
     try {
-      const page = await other.open(at('/board/queue/melt'), DESKTOP);
+      const page = await other.open(`${new URL(address).origin}/board/queue/melt`, DESKTOP);
       expect(await page.evaluate('document.body.innerText')).toBe(
         'use the address that capture queue ui has printed',
       );
@@ -125,7 +124,7 @@ describe.skipIf(CHROMIUM === undefined)('capture queue ui in Chromium', () => {
   });
 
   it('ends with Ctrl-C, also while a browser holds its connections', async () => {
-    await chromium.open(at('/board'), DESKTOP);
+    await chromium.open(at('board'), DESKTOP);
     ui.child.kill('SIGINT');
     expect(await ui.status, ui.stderr()).toBe(130);
   });

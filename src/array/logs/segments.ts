@@ -7,6 +7,7 @@ import {
   parseOutputKey,
 } from '../../model/format/output-keys.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
+import { fitting } from '../../native/memory.ts';
 import type { Store } from '../../store/contract/store.ts';
 
 export interface ListedSegment extends OutputSegment {
@@ -15,6 +16,9 @@ export interface ListedSegment extends OutputSegment {
   readonly version: string;
 }
 
+/** What is kept of a segment. */
+const LISTED_BYTES = 300;
+
 /** All segments of an index, in the order of their keys: by attempt, stream and place. */
 export async function listSegments(
   store: Store,
@@ -22,7 +26,8 @@ export async function listSegments(
   signal: AbortSignal,
 ): Promise<readonly ListedSegment[]> {
   const found: ListedSegment[] = [];
-  for await (const { key, sizeBytes, modifiedMs } of store.list(outputPrefix(scope), signal)) {
+  const listed = store.list(outputPrefix(scope), signal);
+  for await (const { key, sizeBytes, modifiedMs } of fitting(listed, LISTED_BYTES, 'pieces of output')) {
     const segment = parseOutputKey(key);
     if (segment !== undefined) found.push({ ...segment, key, version: `${sizeBytes} ${modifiedMs}` });
   }

@@ -2,6 +2,7 @@
 import { generationName } from '../../model/checkpoint/history.ts';
 import { keptPrefix, parseKept, parseRecordKey, recordPrefix } from '../../model/format/keys.ts';
 import type { Generation, StoredFile } from '../../model/format/records.ts';
+import { fitting } from '../../native/memory.ts';
 import type { ListedObject } from '../../store/contract/store.ts';
 import { contentsIn } from '../contents.ts';
 import { byPath } from '../natural-order.ts';
@@ -42,6 +43,9 @@ export interface OlderObject {
   readonly storedSize: number;
 }
 
+/** What is kept of an object. */
+const LISTED_BYTES = 300;
+
 export async function listedOf(
   place: Place,
   { index, state, row }: IndexState,
@@ -50,7 +54,8 @@ export async function listedOf(
   const { store, taskName } = place;
   const scope = { taskName, index };
   const records: RecordObject[] = [];
-  for await (const object of store.list(recordPrefix(scope), signal))
+  const listed = store.list(recordPrefix(scope), signal);
+  for await (const object of fitting(listed, LISTED_BYTES, `records of index ${index}`))
     if (parseRecordKey(object.key) !== undefined) records.push(recordObject(object));
   const listing = { scope, keys: records.map(({ key }) => key), newestAttempt: row?.newest.attempt ?? 0 };
   const { history, generations, results, otherResults, partials, damaged, problems } = await contentsIn(
@@ -61,7 +66,7 @@ export async function listedOf(
   const older: OlderObject[] = [];
   for (const path of history.kept.keys()) {
     const prefix = keptPrefix(path, scope);
-    for await (const { key, sizeBytes } of store.list(prefix, signal))
+    for await (const { key, sizeBytes } of fitting(store.list(prefix, signal), LISTED_BYTES, path))
       if (parseKept(key.slice(prefix.length)) !== undefined) older.push({ path, key, storedSize: sizeBytes });
   }
   return {

@@ -5,7 +5,6 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
-import { getCookie, setCookie } from 'hono/cookie';
 import { reasonOf } from '../../model/errors.ts';
 import type { Submission } from '../../model/many/submission.ts';
 import { openBullBoard } from './bull-board.ts';
@@ -44,7 +43,7 @@ export interface BoardServerOptions {
 
 export async function openBoardServer(options: BoardServerOptions): Promise<BoardServer> {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
-  const board = openBullBoard(options.connection, '/board', options.boardFiles);
+  const board = openBullBoard(options.connection, `/${token}`, options.boardFiles);
   const app = new Hono();
   app.use('*', async (context, next) => {
     const refused = refuse(context, token);
@@ -61,18 +60,19 @@ export async function openBoardServer(options: BoardServerOptions): Promise<Boar
     context.header('refresh', String(RENEWED_EVERY_S));
     return context.text(`the queue cannot be reached: ${error.message}`, 503);
   });
-  addPages(app, options);
-  app.use('/board/*', async (context, next) => {
+  const pages = pagesOf(options);
+  pages.use('/board/*', async (context, next) => {
     context.header('content-security-policy', POLICY);
     // Those that have come since, and no longer those that are gone.
-    if (context.req.path.startsWith('/board/api/')) await board.show(await namesIn(options.broker));
+    if (context.req.path.startsWith(`/${token}/board/api/`)) await board.show(await namesIn(options.broker));
     await next();
   });
-  app.route('/board', board.app);
+  pages.route('/board', board.app);
+  app.route(`/${token}`, pages);
   const server = await listen(app, options.port);
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://${LOOPBACK}:${port}/?token=${token}`,
+    url: `http://${LOOPBACK}:${port}/${token}/arrays`,
     close: async () => {
       await new Promise((resolve) => {
         server.close(resolve);
@@ -92,17 +92,17 @@ function listen(app: Hono, port: number): Promise<ReturnType<typeof serve>> {
 }
 
 /** The list, and a report of each. */
-function addPages(app: Hono, { broker, report }: BoardServerOptions): void {
+function pagesOf({ broker, report }: BoardServerOptions): Hono {
+  const pages = new Hono();
   const rates = new Map<string, RateOf>();
-  app.get('/', (context) => context.redirect('/arrays'));
-  app.get('/arrays', async (context) => {
+  pages.get('/arrays', async (context) => {
     const view = await look(broker, undefined);
     addLook(rates, view.nowMs, view.all);
     context.header('content-security-policy', POLICY);
     return context.html(listPage(broker.place, view, rates));
   });
   // Its page has a policy of its own.
-  app.get('/report/:name', async (context) => {
+  pages.get('/report/:name', async (context) => {
     const name = context.req.param('name');
     const found = (await broker.list()).find(
       (one) => one.kind === 'submission' && one.submission.name === name,
@@ -114,6 +114,7 @@ function addPages(app: Hono, { broker, report }: BoardServerOptions): void {
       return context.text(`no report: ${reasonOf(error)}`, 502);
     }
   });
+  return pages;
 }
 
 async function namesIn(broker: Showable): Promise<readonly string[]> {
@@ -121,23 +122,19 @@ async function namesIn(broker: Showable): Promise<readonly string[]> {
   return listed.flatMap((one) => (one.kind === 'submission' ? [one.submission.name] : []));
 }
 
-/** The token comes once in the address, and then in a cookie that no page of another site can send. */
-function refuse(context: Context, token: string): Response | undefined {
-  const { req } = context;
+/**
+ * The token is the first part of each path, and never a cookie: a browser hands cookies to all ports of a host (RFC 6265,
+ * 8.5), so also to a server of another user of this machine.
+ */
+function refuse({ req, text }: Context, token: string): Response | undefined {
   // A name of somebody else's that leads to this address (DNS rebinding) is no business of ours.
-  const [, host, port = '80'] = /^(.*?)(?::(\d+))?$/.exec(req.header('host') ?? '') ?? [];
-  if (host !== LOOPBACK && host !== 'localhost') return context.text('wrong host', 403);
-  // Cookies know no ports (RFC 6265, 8.5): two of these pages have two names.
-  const cookie = `capture_queue_${port}`;
-  const inAddress = req.query('token');
-  const isKnown = isSame(inAddress ?? getCookie(context, cookie) ?? '', token);
-  if (!isKnown) return context.text('use the address that capture queue ui has printed', 403);
-  // Pages of another port count as the same site, and may send the cookie.
+  const [, host] = /^(.*?)(?::\d+)?$/.exec(req.header('host') ?? '') ?? [];
+  if (host !== LOOPBACK && host !== 'localhost') return text('wrong host', 403);
+  if (!isSame(req.path.split('/')[1] ?? '', token))
+    return text('use the address that capture queue ui has printed', 403);
   if (!['GET', 'HEAD'].includes(req.method))
-    return context.text('it only shows: capture queue retry and cancel change', 405);
-  if (inAddress === undefined) return undefined;
-  setCookie(context, cookie, token, { httpOnly: true, sameSite: 'Strict', path: '/' });
-  return context.redirect(req.path);
+    return text('it only shows: capture queue retry and cancel change', 405);
+  return undefined;
 }
 
 function isSame(a: string, b: string): boolean {

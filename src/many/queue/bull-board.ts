@@ -19,10 +19,10 @@ export interface BullBoard {
   close(): Promise<void>;
 }
 
-/** `files` are those of @bull-board/ui. */
-export function openBullBoard(connection: Connection, basePath: string, files: string): BullBoard {
+/** `root` is the path above all pages; `files` are those of @bull-board/ui. */
+export function openBullBoard(connection: Connection, root: string, files: string): BullBoard {
   const adapter = new HonoAdapter(serveStatic);
-  adapter.setBasePath(basePath);
+  adapter.setBasePath(`${root}/board`);
   const { addQueue, removeQueue } = createBullBoard({
     queues: [],
     serverAdapter: adapter,
@@ -30,7 +30,7 @@ export function openBullBoard(connection: Connection, basePath: string, files: s
       uiBasePath: files,
       uiConfig: {
         boardTitle: 'capture',
-        miscLinks: [{ text: 'All submissions', url: '/arrays' }],
+        miscLinks: [{ text: 'All submissions', url: `${root}/arrays` }],
         hideDocsLink: true,
         // Our workers wait at no single queue: it would say that there are none.
         showWorkers: false,
@@ -53,7 +53,7 @@ export function openBullBoard(connection: Connection, basePath: string, files: s
         if (shown.has(name)) continue;
         const queue = openBullQueue(connection, name);
         shown.set(name, queue);
-        addQueue(adapterOf(queue, name));
+        addQueue(adapterOf(queue, root, name));
       }
     },
     close: async () => {
@@ -62,11 +62,11 @@ export function openBullBoard(connection: Connection, basePath: string, files: s
   };
 }
 
-function adapterOf(queue: ReturnType<typeof openBullQueue>, name: string): BullMQAdapter {
+function adapterOf(queue: ReturnType<typeof openBullQueue>, root: string, name: string): BullMQAdapter {
   const adapter = new BullMQAdapter(queue, {
     readOnlyMode: true,
     externalJobUrl: ({ id }) => ({
-      href: `${reportPath(name)}#index=${String(id).slice(1)}`,
+      href: `${root}/${reportPath(name)}#index=${String(id).slice(1)}`,
       displayText: 'report',
     }),
   });

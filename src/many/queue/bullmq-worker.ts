@@ -1,9 +1,9 @@
 // What a worker does with a queue on BullMQ: takes jobs, keeps them, and says how they ended. It fetches by hand, as it must
 // first know whether a task fits.
 import { randomUUID } from 'node:crypto';
-import { type Job, UnrecoverableError, Worker } from 'bullmq';
+import { type Job, UnrecoverableError, type Worker } from 'bullmq';
 import type { Notice, TakenJob, TakenNotice, WorkerBroker, WorkerInfo } from './broker.ts';
-import { prefixOf, queueOf } from './bull-queue.ts';
+import { ForeignWorker, prefixOf, queueOf } from './bull-queue.ts';
 import { DRAINS, noticeId, NOTICES, OnBullMq, SUBMISSIONS, unableLine } from './bullmq.ts';
 import type { Connection } from './connect.ts';
 
@@ -103,7 +103,12 @@ class ForWorker extends OnBullMq implements WorkerBroker {
     const told = async (): Promise<void> => {
       await ours(() => this.ask(() => job.moveToCompleted(true, token, false)));
     };
-    return { notice: job.data as Notice, told };
+    // Whatever stands there: nobody knows a submission of no name.
+    const { submission, event } = { ...(job.data as Notice | null | undefined) };
+    return {
+      notice: { submission: String(submission), event: event === 'failed' ? event : 'all-done' },
+      told,
+    };
   }
 
   override async close(): Promise<void> {
@@ -123,7 +128,7 @@ class ForWorker extends OnBullMq implements WorkerBroker {
   #openWorker(queue: string, name: string): Worker {
     const { lockMs } = this.#us;
     // Without a processor: jobs are fetched by hand.
-    const worker = new Worker(queue, undefined, {
+    const worker = new ForeignWorker(queue, undefined, {
       connection: this.connection.redis,
       prefix: prefixOf(this.connection),
       name,

@@ -2,13 +2,13 @@
 // queue of BullMQ, `s.<name>`, that holds a job for each index that is left; the submissions themselves are jobs that nobody
 // takes (docs/adr/0015-queue.md).
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Job, type JobsOptions, Queue } from 'bullmq';
+import type { Job, JobsOptions, Queue } from 'bullmq';
 import { reasonOf } from '../../model/errors.ts';
 import type { QueueCounts } from '../../model/many/choose.ts';
 import { showQueue } from '../../model/many/queue-url.ts';
 import { formatOf, jobIdOf, type QueuedTask, type Submission } from '../../model/many/submission.ts';
 import { type Broker, BrokerAway, type Listed, type Notice, type Unable } from './broker.ts';
-import { prefixOf, queueOf, submissionOf } from './bull-queue.ts';
+import { ForeignQueue, prefixOf, queueOf, submissionOf } from './bull-queue.ts';
 import type { Connection } from './connect.ts';
 import { readSubmission } from './read-submission.ts';
 
@@ -89,7 +89,7 @@ export class OnBullMq implements Broker {
     const found = this.#queues.get(name);
     if (found !== undefined) return found;
     const { redis } = this.connection;
-    const queue = new Queue(name, { connection: redis, prefix: prefixOf(this.connection) });
+    const queue = new ForeignQueue(name, { connection: redis, prefix: prefixOf(this.connection) });
     // The connection says it, once for all.
     queue.on('error', () => undefined);
     this.#queues.set(name, queue);

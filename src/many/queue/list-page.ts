@@ -9,13 +9,13 @@ type Html = ReturnType<typeof html>;
 
 export const RENEWED_EVERY_S = 10;
 
-/** Of the board, which names them as submissions are named. */
+/** Of the board, which names them as submissions are named; from the list, as the next one. */
 export function jobsPath(name: string): string {
-  return `/board/queue/${name}`;
+  return `board/queue/${name}`;
 }
 
 export function reportPath(name: string): string {
-  return `/report/${name}`;
+  return `report/${name}`;
 }
 
 export function listPage(place: string, view: QueueView, rates: ReadonlyMap<string, RateOf>): Html {

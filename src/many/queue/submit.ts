@@ -140,10 +140,20 @@ function submissionOf(
     after: [...allOf(values, SUBMIT.after)],
     ...(prepare === undefined ? {} : { prepare }),
     ...(notify === undefined ? {} : { notify }),
-    user: os.userInfo().username,
+    user: userName(),
     host: os.hostname(),
     submittedMs: clockMs(),
   };
+}
+
+/** A number where the machine has no name for its user, as in a container that runs as any. */
+function userName(): string {
+  try {
+    // oxlint-disable-next-line no-restricted-properties -- the one place
+    return os.userInfo().username;
+  } catch {
+    return String(process.getuid?.());
+  }
 }
 
 /** Where it stood in a job file nobody asks any more. */

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { isInside } from '../path.ts';
+import { parseForeignJson, type ValueBudget } from './foreign-json.ts';
 import { resourcesSchema } from './resources.ts';
 
 /** The largest record that is read; a larger one is not ours. */
@@ -10,6 +11,8 @@ export const RECORD_LIMIT_BYTES = 16 * 2 ** 20;
 /** A record with more results than this moves them into an immutable list segment. */
 export const RESULTS_PER_SEGMENT = 1000;
 
+/** Of 10,000,000 results. */
+const SEGMENTS_LIMIT = 10_000;
 /** Nobody keeps more generations than this: such a record is not ours. */
 const GENERATIONS_LIMIT = 10_000;
 
@@ -151,7 +154,7 @@ const recordSchema = z.object({
   /** The generation that the attempt began with, `<attempt>-<generation>`. */
   restored: z.string().optional(),
   /** Keys of list segments, oldest first; an entry further on replaces an earlier one of the same path. */
-  segments: z.array(storeKey).default([]),
+  segments: z.array(storeKey).max(SEGMENTS_LIMIT).default([]),
   results: z.array(storedFile).default([]),
   /** Partial results of this attempt, stored beside the results: never a baseline, never restored. */
   partials: z.array(storedFile).default([]),
@@ -182,9 +185,12 @@ export type CaptureRecord = Readonly<z.infer<typeof recordSchema>>;
 
 const segmentSchema = z.object({ format: z.literal(1), results: z.array(storedFile) });
 
-/** A record, or why the text is none. */
-export function parseRecord(text: string): CaptureRecord | { readonly invalid: string } {
-  return parseWith(recordSchema, text);
+/** A record, or why the text is none. `budget`: of the records that are kept beside it. */
+export function parseRecord(
+  text: string,
+  budget?: ValueBudget,
+): CaptureRecord | { readonly invalid: string } {
+  return parseWith(recordSchema, text, budget);
 }
 
 /** The entries of a list segment, or why the text is none. */
@@ -194,21 +200,21 @@ export function parseSegment(text: string): readonly StoredFile[] | { readonly i
 }
 
 /** A text with the right checksum; or one from before there were checksums, if it has only known fields. */
-function parseWith<T>(schema: z.ZodType<T>, text: string): T | { readonly invalid: string } {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    return { invalid: 'not JSON' };
-  }
-  const parsed = schema.safeParse(json);
+function parseWith<T>(
+  schema: z.ZodType<T>,
+  text: string,
+  budget?: ValueBudget,
+): T | { readonly invalid: string } {
+  const json = parseForeignJson(text, budget);
+  if ('invalid' in json) return json;
+  const parsed = schema.safeParse(json.value);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     return { invalid: `${issue?.path.join('.') || 'record'}: ${issue?.message ?? 'invalid'}` };
   }
   const sum = checkSum(text);
   if (sum === 'wrong') return { invalid: 'its checksum is not that of its content' };
-  const unknown = sum === 'none' ? unknownField(json, parsed.data) : undefined;
+  const unknown = sum === 'none' ? unknownField(json.value, parsed.data) : undefined;
   return unknown === undefined ? parsed.data : { invalid: `it has no checksum and the field ${unknown}` };
 }
 

@@ -88,6 +88,8 @@ export class ShellText {
     if (this.#kind === 'double') return undefined;
     if (before === '$' && char === "'") return "$'";
     if ((char === '<' || char === '(') && before === char) return `${char}${char}`;
+    // Values of an array, whose indices are computed (bash), or a command (zsh).
+    if (char === '(' && before === '=') return '=(';
     // The index of an array is computed, and the right side of =~ has words of its own.
     if (char === '[' && /\w/.test(before)) return '[';
     return /[ \t\n]=/.test(this.#last) && char === '~' ? '=~' : undefined;

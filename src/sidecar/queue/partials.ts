@@ -69,6 +69,8 @@ export async function moveToPartial(
 const LISTINGS_AT_ONCE = 8;
 /** If there are very many results, only the first ones are looked at. */
 const MOST_PATHS = 1000;
+/** Of each path: an attempt leaves a handful. */
+const MOST_OF_PATH = 1000;
 /** If very many objects of all indices stand below a prefix, only the first ones are looked at: a hundred requests. */
 const MOST_KEYS = 100_000;
 
@@ -85,6 +87,7 @@ export async function unrecordedPartials(
     for await (const { key } of store.list(prefix, signal)) {
       const attempt = parsePartial(key.slice(prefix.length));
       if (attempt !== undefined) found.push(...(await isSilent(store, { key, path, attempt }, signal)));
+      if (found.length === MOST_OF_PATH) return found;
     }
     return found;
   };

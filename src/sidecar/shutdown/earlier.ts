@@ -37,6 +37,8 @@ type Uses = Needs<
 const LISTINGS_AT_ONCE = 8;
 /** If a task gives each checkpoint a name of its own, only the first names are looked at. */
 const MOST_PATHS = 1000;
+/** Of each path. */
+const MOST_OF_PATH = 1000;
 
 export interface Earlier {
   /** What results lack, for the last record. If there is any, the index is not done. */
@@ -343,6 +345,8 @@ async function findOrphans(
       const at = parseMoment(key.slice(prefix.length));
       if (at === undefined || at.attempt > newest || named.has(key)) continue;
       if (at.isSegment ? hasSegments : roles.checkpoint) found.push(key);
+      // The next attempt finds the others.
+      if (found.length === MOST_OF_PATH) return found;
     }
     return found;
   };

@@ -10,6 +10,7 @@ import type { Settings } from '../../model/format/settings.ts';
 import { describeRun } from '../../model/outcome/other-runs.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
+import { roomInHeap, tooMany } from '../../native/memory.ts';
 import { readNewest } from '../../records/read.ts';
 import {
   findInputs,
@@ -100,15 +101,19 @@ export function tellWhatIsNotUsed(
 }
 
 const READ_AT_ONCE = 8;
+/** What is kept of an index while all are listed. */
+const NEWEST_BYTES = 300;
 
 /** Keys of results that the newest record of each index of each task names. */
 export async function recordedKeys(store: Store, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  const most = Math.floor(roomInHeap() / NEWEST_BYTES);
   const newest = new Map<string, string>();
   for await (const { key } of store.list(TASKS_PREFIX, signal)) {
     const at = parseRecordKey(key);
     // The claim of an attempt, its first record, names nothing.
     if (at === undefined || at.seq === 0 || at.kind === 'list') continue;
     newest.set(key.slice(0, key.lastIndexOf('/')), key);
+    if (newest.size > most) throw tooMany(`indices of all tasks in ${store.url}`, most);
   }
   const keys = new Set<string>();
   const read = async (key: string): Promise<void> => {

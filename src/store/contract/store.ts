@@ -33,6 +33,8 @@ export interface ObjectHead {
   readonly meta: ObjectMeta;
   /** When it was put there, ms since the epoch by the store's clock; S3 gives whole seconds. */
   readonly modifiedMs: number | undefined;
+  /** Permissions of the object itself, if the store has such and nothing is recorded: somebody has put it there. */
+  readonly permissions?: number | undefined;
 }
 
 export interface ListedObject {

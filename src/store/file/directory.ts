@@ -8,6 +8,7 @@ import { dirname } from 'node:path';
 import * as z from 'zod';
 import { errnoOf } from '../../model/errors.ts';
 import { md5Of } from '../../model/md5.ts';
+import { parseForeignJson } from '../../model/format/foreign-json.ts';
 import { TASKS_PREFIX } from '../../model/format/keys.ts';
 import { isInside } from '../../model/path.ts';
 import { StoreError, type ObjectMeta } from '../contract/store.ts';
@@ -204,11 +205,11 @@ export async function readMeta(
   file: BigIntStats,
 ): Promise<ObjectMeta | undefined> {
   const text = await readOwn(layout.metaPath(key, file.ino));
-  if (text === undefined) return undefined;
-  const parsed = metaSchema.parse(JSON.parse(text));
-  const same =
-    parsed.key === key && parsed.size === String(file.size) && parsed.mtimeNs === String(file.mtimeNs);
-  return same ? parsed.meta : undefined;
+  const json = text === undefined ? undefined : parseForeignJson(text);
+  if (json === undefined || 'invalid' in json) return undefined;
+  const { data } = metaSchema.safeParse(json.value);
+  const same = data?.key === key && data.size === String(file.size) && data.mtimeNs === String(file.mtimeNs);
+  return same ? data.meta : undefined;
 }
 
 /** Removes the metadata of an object that is no longer there. */
@@ -216,21 +217,34 @@ export async function dropMeta(layout: Layout, key: string, ino: bigint): Promis
   await fs.promises.rm(layout.metaPath(key, ino), { force: true });
 }
 
-/** The text of a file of our own; undefined if there is none. What others have put in its place is not followed. */
+/** Of a file of our own: a key of 1 KiB, and metadata of 2 KiB. */
+const OWN_LIMIT_BYTES = 64 * 1024;
+
+/**
+ * The text of a file of our own; undefined if there is none. What others have put in its place (a link, a FIFO, a
+ * directory, a file without end) is neither followed nor waited for, and is none.
+ */
 export async function readOwn(path: string): Promise<string | undefined> {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
   try {
     // Not blocked by a FIFO (fifo(7)).
-    return await fs.promises.readFile(path, {
-      encoding: 'utf8',
-      flag: O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
-    });
+    const file = await fs.promises.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    try {
+      const stat = await file.stat();
+      if (!stat.isFile() || stat.size > OWN_LIMIT_BYTES) return undefined;
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(OWN_LIMIT_BYTES), 0, OWN_LIMIT_BYTES, 0);
+      return buffer.toString('utf8', 0, bytesRead);
+    } finally {
+      await file.close();
+    }
   } catch (error) {
-    // ELOOP: a link stands there.
-    if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ELOOP') return undefined;
+    // ELOOP: a link stands there; ENXIO: a socket.
+    if (NOT_OURS.has(errnoOf(error) ?? '')) return undefined;
     throw error;
   }
 }
+
+const NOT_OURS: ReadonlySet<string> = new Set(['ENOENT', 'ELOOP', 'ENXIO']);
 
 /** A new file for writing. Throws EEXIST if anything stands there, a link as well (open(2), O_EXCL). */
 export function createFile(path: string, mode: number): Promise<fs.promises.FileHandle> {

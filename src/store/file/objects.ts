@@ -2,7 +2,7 @@
 // kill at any instant leaves the earlier object and at most a temporary. Size, metadata and bytes of one that is read are
 // all of one open file: a put that replaces the object meanwhile changes none of them.
 import { randomUUID } from 'node:crypto';
-import { type BigIntStats, constants, type Dirent } from 'node:fs';
+import { type BigIntStats, constants } from 'node:fs';
 import fs from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errnoOf } from '../../model/errors.ts';
@@ -10,6 +10,7 @@ import { joinPath } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
 import { renameNoReplace } from '../../native/files.ts';
+import { roomInHeap, tooMany } from '../../native/memory.ts';
 import { releasing } from '../contract/driver.ts';
 import {
   StoreError,
@@ -227,6 +228,7 @@ function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
     sizeBytes: Number(stat.size),
     meta,
     modifiedMs: Number(stat.mtimeMs),
+    permissions: meta['push'] === undefined ? Number(stat.mode & 0o777n) : undefined,
   };
 }
 
@@ -296,7 +298,7 @@ export async function* listFiles(
 ): AsyncGenerator<ListedObject> {
   const folder = prefix.slice(0, Math.max(0, prefix.lastIndexOf('/')));
   const walk: Walk = { layout, prefix, signal };
-  yield* below(walk, folder, await entriesInKeyOrder(layout, folder));
+  yield* below(walk, folder, await wantedIn(walk, folder));
 }
 
 interface Walk {
@@ -307,27 +309,20 @@ interface Walk {
 
 /** Names of directories in the one that `prefix` names. */
 export async function listFileFolders(layout: Layout, prefix: string): Promise<readonly string[]> {
-  const entries = await entriesInKeyOrder(layout, prefix.slice(0, -1));
-  return entries.filter(({ entry }) => entry.isDirectory()).map(({ entry }) => entry.name);
+  const folders = await namesInKeyOrder(layout, prefix.slice(0, -1), (name) => name.endsWith('/'));
+  return folders.map((name) => name.slice(0, -1));
 }
 
-async function* below(walk: Walk, folder: string, entries: readonly Entry[]): AsyncGenerator<ListedObject> {
-  const { layout, prefix, signal } = walk;
-  const wanted = entries
-    .map(({ entry, sortName }) => ({
-      key: joinPath(folder, entry.name),
-      sortKey: joinPath(folder, sortName),
-      isFolder: entry.isDirectory(),
-    }))
-    .filter(
-      ({ sortKey, isFolder }) => sortKey.startsWith(prefix) || (isFolder && prefix.startsWith(sortKey)),
-    );
-  const looked = readAhead(wanted, LOOKS_AT_ONCE, async ({ key, isFolder }) =>
-    isFolder
-      ? { key, entries: await entriesInKeyOrder(layout, key) }
-      : { key, found: await lookAt(layout.objectPath(key)) },
-  );
-  for await (const { key, entries: inside, found } of looked) {
+async function* below(walk: Walk, folder: string, names: readonly string[]): AsyncGenerator<ListedObject> {
+  const { layout, signal } = walk;
+  const looked = readAhead(names, LOOKS_AT_ONCE, async (name) => {
+    const isFolder = name.endsWith('/');
+    const key = joinPath(folder, isFolder ? name.slice(0, -1) : name);
+    return isFolder
+      ? { key, names: await wantedIn(walk, key) }
+      : { key, found: await lookAt(layout.objectPath(key)) };
+  });
+  for await (const { key, names: inside, found } of looked) {
     signal?.throwIfAborted();
     if (inside !== undefined) yield* below(walk, key, inside);
     else if (found !== undefined) yield { key, ...found };
@@ -336,23 +331,41 @@ async function* below(walk: Walk, folder: string, entries: readonly Entry[]): As
 
 /** Of a network file system each look is a way to the server and back. */
 const LOOKS_AT_ONCE = 32;
+/** Of a directory, in one system call or request. */
+const NAMES_AT_ONCE = 1024;
+/** What is kept of a name beside its characters. */
+const NAME_BYTES = 50;
 
-interface Entry {
-  readonly entry: Dirent;
-  /** A folder's name counts with its slash: `a.b` comes before `a/b`. */
-  readonly sortName: string;
+/** What a key that begins with the prefix may stand for, or lead through. */
+function wantedIn({ layout, prefix }: Walk, folder: string): Promise<readonly string[]> {
+  return namesInKeyOrder(layout, folder, (name) => {
+    const key = joinPath(folder, name);
+    return key.startsWith(prefix) || (name.endsWith('/') && prefix.startsWith(key));
+  });
 }
 
-async function entriesInKeyOrder(layout: Layout, folder: string): Promise<readonly Entry[]> {
+/** Names of a directory. That of a folder has its slash, as it counts in the order of keys: `a.b` comes before `a/b`. */
+async function namesInKeyOrder(
+  layout: Layout,
+  folder: string,
+  isWanted: (name: string) => boolean,
+): Promise<readonly string[]> {
   const dir = folder === '' ? layout.root : `${layout.root}/${folder}`;
-  const entries = await fs.readdir(dir, { withFileTypes: true }).catch((error: unknown) => {
+  const names: string[] = [];
+  let leftBytes = roomInHeap();
+  try {
+    for await (const entry of await fs.opendir(dir, { bufferSize: NAMES_AT_ONCE })) {
+      const name = entry.isDirectory() ? `${entry.name}/` : entry.name;
+      if (layout.isOurs(entry.name, dir) || !isWanted(name)) continue;
+      names.push(name);
+      leftBytes -= NAME_BYTES + name.length;
+      if (leftBytes < 0) throw tooMany(`names in ${dir}`, names.length);
+    }
+  } catch (error) {
     if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return [];
     throw error;
-  });
-  return entries
-    .filter((entry) => !layout.isOurs(entry.name, dir))
-    .map((entry) => ({ entry, sortName: entry.isDirectory() ? `${entry.name}/` : entry.name }))
-    .toSorted((a, b) => Buffer.compare(Buffer.from(a.sortName), Buffer.from(b.sortName)));
+  }
+  return names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
 
 /** Follows a link to a file (people stage inputs so); undefined for what is no file, or gone since. */
@@ -369,7 +382,7 @@ async function lookAt(path: string): Promise<Omit<ListedObject, 'key'> | undefin
 /**
  * Removes the temporaries of interrupted puts of keys that are `mine`. A note without a key is of a put that was killed
  * before it wrote one: it has no temporary, and goes, too. A put that is just about to write its key does not need the
- * note; only if it is killed as well, its temporary stays.
+ * note; only if it is killed as well, its temporary stays. What others may have put there as well stays.
  */
 export async function sweepTemporaries(
   layout: Layout,
@@ -377,11 +390,7 @@ export async function sweepTemporaries(
   mine: IsMine,
   signal: AbortSignal | undefined,
 ): Promise<true> {
-  const names = await fs.readdir(layout.tmp).catch((error: unknown) => {
-    if (errnoOf(error) === 'ENOENT') return [];
-    throw error;
-  });
-  for (const name of names.filter((entry) => entry.endsWith(KEY_SUFFIX))) {
+  for await (const name of notesIn(layout.tmp)) {
     signal?.throwIfAborted();
     const noted = `${layout.tmp}/${name}`;
     const key = await readOwn(noted);
@@ -389,9 +398,25 @@ export async function sweepTemporaries(
     if (key === undefined) continue;
     if (key !== '' && !(key.startsWith(prefix) && (await mine(key)))) continue;
     const temporary = noted.slice(0, -KEY_SUFFIX.length);
-    await fs.rm(temporary, { force: true });
-    await fs.rm(temporary + META_SUFFIX, { force: true });
-    await fs.rm(noted, { force: true });
+    await removeTemporary(temporary);
+    await removeTemporary(temporary + META_SUFFIX);
+    await removeTemporary(noted);
   }
   return true;
+}
+
+async function* notesIn(dir: string): AsyncGenerator<string> {
+  try {
+    for await (const entry of await fs.opendir(dir, { bufferSize: NAMES_AT_ONCE }))
+      if (entry.name.endsWith(KEY_SUFFIX)) yield entry.name;
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  }
+}
+
+/** A directory is none of ours, and stays. */
+async function removeTemporary(path: string): Promise<void> {
+  await fs.unlink(path).catch((error: unknown) => {
+    if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'EISDIR') throw error;
+  });
 }

@@ -7,6 +7,11 @@ import type { Answer } from './transport.ts';
 /** Far above a page of 1,000 keys that are all escaped; what is longer is not S3. */
 const LONGEST_BYTES = 16 * 2 ** 20;
 
+/** Elements, their ends and attributes: a page of 1,000 keys has some 25,000. */
+const MOST_MARKS = 100_000;
+/** Characters without any of these: a key has 3 KiB at most, a token some more. */
+const LONGEST_TEXT = 64 * 1024;
+
 /** A good status with an answer that lacks what S3 promises for it: nobody knows what took place. */
 export class NotFromS3 extends Error {
   constructor(lacks: string) {
@@ -95,12 +100,30 @@ function taken(body: IncomingMessage, take: (chunk: Buffer) => void): Promise<vo
 }
 
 function rootOf(text: string): (Xml & { readonly name: string }) | undefined {
+  if (!isShort(text)) return undefined;
   try {
     const [[name, content] = ['']] = Object.entries(parseXML(text) as Record<string, unknown>);
     return { name, ...xml(content) };
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The parser takes some 100 bytes for each element, and for each character of a text while it reads that; a document type
+ * makes it go through all of the document.
+ */
+function isShort(text: string): boolean {
+  let marks = 0;
+  let last = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text[at];
+    if (char !== '<' && char !== '=') continue;
+    marks += 1;
+    if (marks > MOST_MARKS || at - last > LONGEST_TEXT) return false;
+    last = at;
+  }
+  return text.length - last <= LONGEST_TEXT && (text.match(/<!doctype/gi)?.length ?? 0) <= 1;
 }
 
 /** The parser gives a text for an element without elements, else an object: one of a name as it is, several as a list. */

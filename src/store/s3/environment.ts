@@ -1,6 +1,7 @@
 // What the AWS environment and files say before anything is sent: the region, the server, and whose keys. In the SDK's
 // order, by the SDK's own readers. Must never name a secret.
 import net from 'node:net';
+import os from 'node:os';
 import {
   booleanSelector,
   loadConfig,
@@ -40,6 +41,7 @@ export interface Place {
 
 /** Asks the environment, the profile, and for the region, as the last, the metadata service of EC2. */
 export async function placeOf(bucket: string, pathStyle: boolean): Promise<Place> {
+  nameHome();
   const regionConfig = resolveRegionConfig({
     region: loadConfig(NODE_REGION_CONFIG_OPTIONS, NODE_REGION_CONFIG_FILE_OPTIONS),
     useFipsEndpoint: loadConfig(NODE_USE_FIPS_ENDPOINT_CONFIG_OPTIONS),
@@ -91,6 +93,19 @@ function accelerates(): Promise<boolean> {
       booleanSelector(profile, 's3.use_accelerate_endpoint', SelectorType.CONFIG),
     default: false,
   })();
+}
+
+/**
+ * The SDK's readers look for files at home, and would throw where neither HOME nor the machine says where that is: a
+ * container that runs as any user. They look at USERPROFILE behind HOME; programs on Linux do not.
+ */
+function nameHome(): void {
+  try {
+    // oxlint-disable-next-line no-restricted-properties -- the one place
+    os.homedir();
+  } catch {
+    process.env['USERPROFILE'] ??= '/';
+  }
 }
 
 const AMAZON = /\.amazonaws\.(com|eu|com\.cn)$/;

@@ -116,6 +116,10 @@ describe('a placeholder in a shell command', () => {
     ['((x = {alpha}))', '(('],
     ['x[{alpha}]=1', '['],
     ['[[ $x =~ (#") ]] {alpha}', '=~'],
+    ['a=([{alpha}]=1)', '=('],
+    ['declare -A m; m+=(\n[{alpha}]=1)', '=('],
+    ['a=\\\n( [1]=2 [{alpha}]=1)', '=('],
+    ['cat =(echo {alpha})', '=('],
     ['echo "$\\\n(cat {alpha})"', '$('],
     ['echo $\\\n{alpha}', '$'],
   ])('is a mistake where only a shell knows how to quote: %s', (text, behind) => {

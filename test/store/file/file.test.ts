@@ -85,6 +85,7 @@ describe('the file store', () => {
       sizeBytes: 6,
       meta: {},
       modifiedMs: expect.any(Number),
+      permissions: 0o644,
     });
   });
 
@@ -97,6 +98,7 @@ describe('the file store', () => {
       sizeBytes: 7,
       meta: {},
       modifiedMs: expect.any(Number),
+      permissions: 0o600,
     });
   });
 

@@ -167,7 +167,43 @@ describe('what somebody else has put into the directory', () => {
     expect((await store.head('r.dat.0'))?.meta).toEqual({});
     expect(await store.get('fifo')).toBeUndefined();
     expect(await store.sweep('', async () => true)).toBe(true);
-    // An empty note is one of a put that was killed.
-    expect(fs.readdirSync(tmp)).toEqual(['a.key']);
+    expect(fs.readdirSync(tmp).toSorted()).toEqual(['a.key', 'b.key']);
   });
+
+  it.each<[string, (at: string) => number | void]>([
+    ['a directory', (at) => fs.mkdirSync(at)],
+    ['a file of 3 GiB', (at) => sparse(at, 3 * 2 ** 30)],
+    ['a file of 500 MiB', (at) => sparse(at, 500 * 2 ** 20)],
+    [
+      'a FIFO that somebody holds open',
+      (at) => {
+        execFileSync('mkfifo', [at]);
+        return fs.openSync(at, 'r+');
+      },
+    ],
+    ['no JSON', (at) => fs.writeFileSync(at, 'no JSON')],
+  ])('stops nobody when it is %s in place of a note or of metadata', async (_, plant) => {
+    await put('r.dat.0', '600');
+    const tmp = join(dir, '.capture-store/tmp');
+    fs.writeFileSync(join(tmp, 'killed.key'), '');
+    fs.writeFileSync(join(tmp, 'odd.key'), 'r.dat.0');
+    fs.mkdirSync(join(tmp, 'odd'));
+    const hash = md5Of('r.dat.0');
+    const meta = join(dir, '.capture-store/meta', hash.slice(0, 2));
+    const [name = ''] = fs.readdirSync(meta);
+    fs.rmSync(join(meta, name));
+    const held = [plant(join(tmp, 'evil.key')), plant(join(meta, name))];
+    try {
+      expect((await store.head('r.dat.0'))?.meta).toEqual({});
+      expect(await store.sweep('', async (key) => key === 'r.dat.0')).toBe(true);
+      expect(fs.readdirSync(tmp).toSorted()).toEqual(['evil.key', 'odd']);
+    } finally {
+      for (const fd of held) if (typeof fd === 'number') fs.closeSync(fd);
+    }
+  });
+
+  const sparse = (at: string, bytes: number): void => {
+    fs.writeFileSync(at, '');
+    fs.truncateSync(at, bytes);
+  };
 });

@@ -73,6 +73,19 @@ describe('a page of a listing that is not the last', () => {
   });
 });
 
+it.each([
+  ['very many elements', '<a/>'.repeat(3_500_000)],
+  ['very many attributes', `<a ${"b=''".repeat(3_000_000)}/>`],
+  ['a text without end', `<a>${'b'.repeat(15 * MIB)}</a>`],
+  ['document types', '<!DOCTYPE a>'.repeat(500_000)],
+])('a page of %s, which would take all memory or time, is no answer', async (_, filler) => {
+  const isBefore = filler.startsWith('<!');
+  const root = `<IsTruncated>false</IsTruncated>${isBefore ? '' : filler}`;
+  const body = `${isBefore ? filler : ''}<ListBucketResult>${root}</ListBucketResult>`;
+  server.fault = () => ({ kind: 'answer', status: 200, body });
+  await expect(listOf(store, '')).rejects.toThrow('the answer is not one of S3');
+});
+
 it('a listing whose tokens lead in a circle is no answer', async () => {
   let pages = 0;
   server.fault = () => {
