@@ -183,7 +183,13 @@ describe('a job that is no JSON', () => {
     }
     // The worker takes the bad ones first.
     const worker = place.capture([
-      ...['worker', '--queue', queue, '--notice=none', '--scratch', place.dir, '--idle-timeout=1s'],
+      'worker',
+      '--queue',
+      queue,
+      '--notice=none',
+      '--scratch',
+      place.dir,
+      '--idle-timeout=1s',
     ]);
     await until(
       () => ['r.0', 'r.1'].every((name) => fs.existsSync(path.join(place.store, name))),
