@@ -4,7 +4,7 @@ import { compareIndices } from '../model/index-set.ts';
 import { parseRecordKey, recordPrefix, taskPrefix } from '../model/format/keys.ts';
 import { RECORD_KINDS, type RecordKind } from '../model/format/records.ts';
 import { forEachAtOnce } from '../model/waiting.ts';
-import { roomInHeap, tooMany } from '../native/memory.ts';
+import { roomInHeap, tooMany } from '../native/heap.ts';
 import { INDEX } from '../scheduler/identity.ts';
 import type { ListedObject, Store } from '../store/contract/store.ts';
 import type { Place } from './place.ts';

@@ -1,36 +1,7 @@
-// How much the heap may take of what others send; and memory for the content of files. That is shared, so it passes from thread to thread without a copy and without a word to
+// Memory for the content of files. It is shared, so it passes from thread to thread without a copy and without a word to
 // V8: that counts each megabyte as garbage to come, and looked through its whole heap for every other part of a file.
 // In turn V8 never asks for it back: whoever has such memory says when its pages may go.
-import v8 from 'node:v8';
-import { CaptureError } from '../model/errors.ts';
-import { EXIT } from '../model/exit-status.ts';
 import { addressOf, libcFunction } from './libc.ts';
-
-/** Bytes that may be kept of what others have written: half of the heap. If V8 finds no room, it ends the process. */
-export function roomInHeap(): number {
-  return Math.floor(v8.getHeapStatistics().heap_size_limit / 2);
-}
-
-/** The same items, of so many bytes each; throws status 69 if there are more than fit. `what`: of which there are too many. */
-export async function* fitting<T>(
-  items: AsyncIterable<T>,
-  bytesEach: number,
-  what: string,
-): AsyncGenerator<T> {
-  const most = Math.floor(roomInHeap() / bytesEach);
-  let count = 0;
-  for await (const item of items) {
-    count += 1;
-    if (count > most) throw tooMany(what, most);
-    yield item;
-  }
-}
-
-export function tooMany(what: string, most: number): CaptureError {
-  return new CaptureError(EXIT.unavailable, `${what}: there are more than ${most}, which fit into memory`, {
-    hint: 'if no run has stored so many, somebody else has, or the server lists without end: use another prefix',
-  });
-}
 
 /** madvise(2), and sys/mman.h: the pages are the kernel's again, and read as zeros. */
 const MADV_DONTNEED = 4;

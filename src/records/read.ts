@@ -13,7 +13,7 @@ import {
 } from '../model/format/records.ts';
 import { Paths, rowList } from '../model/packed/packed-map.ts';
 import { storedFileRow } from '../model/packed/stored-file-row.ts';
-import { roomInHeap } from '../native/memory.ts';
+import { roomInHeap } from '../native/heap.ts';
 import type { Store } from '../store/contract/store.ts';
 import { notOwn, readRecord, readText, UNREADABLE } from './claim.ts';
 import type { RecordListing } from './list.ts';

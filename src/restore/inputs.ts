@@ -7,7 +7,7 @@ import { fixedPart, type Manifest } from '../model/file/manifest.ts';
 import { escapePath, inputKeys, isPlainKey, type KeyScope, pathOfKey } from '../model/format/keys.ts';
 import { isRecordKey, type Origin, originOf } from '../model/format/origin.ts';
 import { encodePath, isInside, type RelPath, showPath } from '../model/path.ts';
-import { roomInHeap, tooMany } from '../native/memory.ts';
+import { roomInHeap, tooMany } from '../native/heap.ts';
 import type { ObjectHead, Store } from '../store/contract/store.ts';
 import { type Source, sourceOfObject } from './source.ts';
 

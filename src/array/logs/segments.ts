@@ -7,7 +7,7 @@ import {
   parseOutputKey,
 } from '../../model/format/output-keys.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
-import { fitting } from '../../native/memory.ts';
+import { fitting } from '../../native/heap.ts';
 import type { Store } from '../../store/contract/store.ts';
 
 export interface ListedSegment extends OutputSegment {

@@ -2,7 +2,7 @@
 import { generationName } from '../../model/checkpoint/history.ts';
 import { keptPrefix, parseKept, parseRecordKey, recordPrefix } from '../../model/format/keys.ts';
 import type { Generation, StoredFile } from '../../model/format/records.ts';
-import { fitting } from '../../native/memory.ts';
+import { fitting } from '../../native/heap.ts';
 import type { ListedObject } from '../../store/contract/store.ts';
 import { contentsIn } from '../contents.ts';
 import { byPath } from '../natural-order.ts';

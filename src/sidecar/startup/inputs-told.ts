@@ -10,7 +10,7 @@ import type { Settings } from '../../model/format/settings.ts';
 import { describeRun } from '../../model/outcome/other-runs.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
-import { roomInHeap, tooMany } from '../../native/memory.ts';
+import { roomInHeap, tooMany } from '../../native/heap.ts';
 import { readNewest } from '../../records/read.ts';
 import {
   findInputs,

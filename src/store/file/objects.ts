@@ -10,7 +10,7 @@ import { joinPath } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { reached } from '../../native/failpoint.ts';
 import { renameNoReplace } from '../../native/files.ts';
-import { roomInHeap, tooMany } from '../../native/memory.ts';
+import { roomInHeap, tooMany } from '../../native/heap.ts';
 import { releasing } from '../contract/driver.ts';
 import {
   StoreError,

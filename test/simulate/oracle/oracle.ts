@@ -48,6 +48,7 @@ const TRIES_EACH = 2;
 const FAILURES: ReadonlySet<number> = new Set([70, 74, 137, 143]);
 /** It did not begin: the store gave no answer that it could go by. */
 const UNAVAILABLE = 69;
+const INTERNAL = 70;
 /** Faults that leave the launcher and the sidecar their time to store all. */
 const ORDERLY: ReadonlySet<Fault['kind']> = new Set(['term', 'task-dies']);
 /** Of no place in the order of closes. */
@@ -259,6 +260,7 @@ export class Oracle {
     const isOrderly = !hasStoppedDaemon && faults.every(({ kind }) => ORDERLY.has(kind));
     if (status === UNAVAILABLE && isOrderly && this.#isReachable())
       this.#find('gave-up', 'the store refuses a request now and then, and the run did not begin');
+    if (status === INTERNAL && isOrderly) this.#find('internal-error', `the run ended with ${status}`);
     if (isOrderly) this.#drained();
     // Of a task that nobody tells of, 0 only says what became of what was seen.
     if (status !== 0 || this.isBlind || newest?.kind === 'ended') return;

@@ -48,11 +48,11 @@ class FileHandle {
     offset = 0,
     length = target.length - offset,
     position: number | null = null,
-  ): Promise<{ bytesRead: number }> {
+  ): Promise<{ bytesRead: number; buffer: Uint8Array }> {
     const at = position ?? this.#position;
     const bytesRead = await later('read')(this.fd, target, offset, length, at);
     if (position === null) this.#position += bytesRead;
-    return { bytesRead };
+    return { bytesRead, buffer: target };
   }
 
   async sync(): Promise<void> {
@@ -101,6 +101,8 @@ export const lstat = later('lstat');
 export const readFile = later('readFile');
 export const writeFile = later('writeFile');
 export const readdir = later('readdir');
+/** All of its names at once. */
+export const opendir = (path: string): Promise<unknown> => readdir(path, { withFileTypes: true });
 export const mkdir = later('mkdir');
 export const mkdtemp = later('mkdtemp');
 export const rename = later('rename');

@@ -1,2 +1,6 @@
-// node:v8: the flags that capture sets for its own processes must not slow down this one.
+// node:v8: the flags that capture sets for its own processes must not slow down this one, and its heap is not theirs.
 export function setFlagsFromString(): void {}
+
+export function getHeapStatistics(): { readonly heap_size_limit: number } {
+  return { heap_size_limit: 128 * 1024 * 1024 };
+}
