@@ -29,8 +29,8 @@ const MUTANTS = {
   },
   'what-was-written-before-a-set-is-closed-before-it': {
     file: 'src/sidecar/queue/unsaved.ts',
-    search: 'close.seq < (upTo ?? 0) &&',
-    replace: '',
+    search: ' && close.seq < (upTo ?? 0);',
+    replace: ';',
   },
   'what-a-death-has-cut-is-adopted': {
     file: 'src/sidecar/shutdown/finish.ts',
@@ -172,7 +172,7 @@ const MUTANTS = {
   },
   'an-older-staged-object-is-promoted': {
     file: 'src/sidecar/queue/results.ts',
-    search: 'if (!this.staged.has(path, one)) return;',
+    search: '!this.staged.has(path, one) || ',
     replace: '',
   },
   'every-server-honours-conditions': {
