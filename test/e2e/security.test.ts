@@ -139,6 +139,37 @@ describe('a forged record', () => {
     },
   );
 
+  it('that names what this run does not declare places only what it declares', async () => {
+    await storeCheckpoint();
+    const evil = '#!/bin/sh\necho evil\n';
+    const others = ['task', '.git/hooks/post-checkout', '.bashrc', 'z.log'].map((name) => {
+      const key = `${name}.sh.0.1-1`;
+      fs.mkdirSync(path.dirname(path.join(place.store, key)), { recursive: true });
+      fs.writeFileSync(path.join(place.store, key), evil);
+      return { path: name, key, size: evil.length, storedSize: evil.length, md5: md5(evil), mode: 0o755 };
+    });
+    forge((record) => ({
+      ...record,
+      generations: record.generations.map((generation) => ({
+        ...generation,
+        members: [...generation.members, ...others.map((one) => ({ ...generation.members[0], ...one }))],
+      })),
+    }));
+    const options = [...OPTIONS, '-r', 'z.log'];
+    const dry = place.run([...options, '--dry-run'], ['sh', '-c', ':']);
+    expect(await dry.status, dry.stderr()).toBe(0);
+    expect(`${dry.stdout()}${dry.stderr()}`).toMatch(/checkpoint 1-1 of [^\n]*: k\.chk \(\d+ B\), z\.log/);
+    fs.writeFileSync(place.at('.bashrc'), 'mine');
+    const run = place.run(options, ['sh', '-c', 'cat k.chk']);
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stdout()).toBe('state\n');
+    expect(run.stderr()).toMatch(
+      /checkpoint 1-1 also holds what this run does not declare, and that is not restored: task, \.git\/hooks\/post-checkout, \.bashrc\n/,
+    );
+    expect(fs.readdirSync(place.work).toSorted()).toEqual(['.bashrc', '.capture', 'k.chk', 'z.log']);
+    expect(fs.readFileSync(place.at('.bashrc'), 'utf8')).toBe('mine');
+  });
+
   it('that asks for a setuid program gets a plain one', async () => {
     await storeCheckpoint();
     forgeMember((member) => ({ ...member, mode: 0o6755 }));
