@@ -258,6 +258,40 @@ describe('what belongs to others, named in a forged record of index 0, stays as 
   });
 });
 
+it.each(['push', 'run'])(
+  'a forged record of task sh makes prune delete no checkpoint of task run.sh, whose %s differs',
+  async (what) => {
+    const run = place.run(['-k', 'k', '--task-name', 'run.sh'], ['sh', '-c', 'echo precious > k; exit 1']);
+    expect(await run.status, run.stderr()).toBe(1);
+    const ours = path.join(place.store, '.capture/run.sh/0');
+    const forged = path.join(place.store, '.capture/sh/0');
+    fs.mkdirSync(forged, { recursive: true });
+    for (const name of fs.readdirSync(ours)) {
+      const { sum: _, ...record } = JSON.parse(
+        fs.readFileSync(path.join(ours, name), 'utf8'),
+      ) as CaptureRecord & {
+        sum: string;
+      };
+      const generations = record.generations.map((generation) => ({
+        ...generation,
+        members: generation.members.map((member) => ({
+          ...member,
+          path: 'k.run',
+          push: what === 'push' ? 'p' : member.push,
+        })),
+      }));
+      const runToken = what === 'run' ? 't' : record.runToken;
+      const as = record.kind === 'failed' ? { kind: 'done', end: { code: 0, status: 0 } } : {};
+      const to = path.join(forged, name.replace(/failed-\d+/, 'done'));
+      fs.writeFileSync(to, textWithSum({ ...record, ...as, task: 'sh', runToken, generations }));
+    }
+    const prune = place.capture(['prune', place.store, '--task-name', 'sh']);
+    expect(await prune.status, prune.stderr()).toBe(0);
+    expect(prune.stdout()).toMatch(/^deleted 0 objects of checkpoints/);
+    expect(fs.readFileSync(path.join(place.store, 'k.run.sh.0.1-1'), 'utf8')).toBe('precious\n');
+  },
+);
+
 describe('what stands in a directory store', () => {
   it('can be read by those who could read the file of the task, and records by nobody else', async () => {
     const script = 'umask 022; echo 1 > open.dat; echo 3 > k.chk; umask 077; echo 2 > own.dat';
