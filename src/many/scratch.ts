@@ -8,11 +8,13 @@ import type { Log } from '../log/log.ts';
 import { CaptureError, errnoOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import { ATTEMPT_FILE, IN_VAIN, OWN_DIR, SAVED_FILE } from '../model/file/manifest.ts';
-import { encodePath, showPath } from '../model/path.ts';
+import { showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
+import { whereabouts } from '../native/beneath.ts';
 import { tryLock } from '../native/files.ts';
 import { mountOf } from '../native/mounts.ts';
-import { makePrivateFile, openPrivateFile, readPrivateFile } from '../native/private-dir.ts';
+import { holdPrivateDir, makePrivateFile, openHeldFile, readPrivateFile } from '../native/private-dir.ts';
+import { emptyDirectory, removeTree } from '../native/remove-tree.ts';
 
 const SHARED_MEMORY = '/dev/shm';
 /** For each task that runs at once: tmpfs takes its memory from them. */
@@ -66,7 +68,7 @@ export async function openScratch(
   try {
     await removeAbandoned(base, log);
     const root = fs.mkdtempSync(path.join(base, PREFIX));
-    return scratchIn(root, { lockFd: lock(root), inMemory, log });
+    return scratchIn(root, { held: hold(root), lockFd: lock(root), inMemory, log });
   } catch (error) {
     throw new CaptureError(
       EXIT.usage,
@@ -92,6 +94,14 @@ function hasRoom(neededBytes: number, availableBytes: number): boolean {
   }
 }
 
+/** Others may rename it where they can write above it: all that we make, rename and remove below, is below this one. */
+function hold(root: string): Held {
+  const held = holdPrivateDir(root);
+  if (fs.readdirSync(held.at).length === 0) return held;
+  held.close();
+  throw new Error(`somebody has put another directory in place of ${showPath(root)}`);
+}
+
 /** Renamed once it is locked: nobody finds it unlocked. */
 function lock(root: string): number {
   const fd = makePrivateFile(root, 'lock.new');
@@ -100,12 +110,17 @@ function lock(root: string): number {
   return fd;
 }
 
+type Held = ReturnType<typeof holdPrivateDir>;
+
 interface Opened extends Pick<ScratchNeeds, 'log'> {
+  readonly held: Held;
   readonly lockFd: number;
   readonly inMemory: boolean;
 }
 
-function scratchIn(root: string, { lockFd, inMemory, log }: Opened): Scratch {
+function scratchIn(root: string, { held, lockFd, inMemory, log }: Opened): Scratch {
+  const inside = (index: number): string => `${held.at}/${index}`;
+  const shown = (name: string): string => path.join(root, path.basename(name));
   const workdirOf = (index: number): string => path.join(root, String(index));
   const logOf = (index: number): string => path.join(root, `${index}.log`);
   return {
@@ -115,24 +130,31 @@ function scratchIn(root: string, { lockFd, inMemory, log }: Opened): Scratch {
     workdirOf,
     logOf,
     prepare: async (index) => {
-      await removeAll(workdirOf(index));
-      fs.mkdirSync(workdirOf(index), { mode: 0o700 });
+      // Its launcher goes by the name.
+      if (whereabouts({ fd: held.fd, path: root }) !== 'here')
+        throw new Error(`${showPath(root)} is not the directory any more that was made there`);
+      await removeTree(inside(index));
+      fs.mkdirSync(inside(index), { mode: 0o700 });
     },
     remove: async (index) => {
-      await removeAll(workdirOf(index));
-      await removeAll(logOf(index));
+      await removeTree(inside(index));
+      await removeTree(`${inside(index)}.log`);
     },
-    isUnsaved: (index) => isUnsaved(workdirOf(index)),
-    isInVain: (index) => isInVain(workdirOf(index)),
+    isUnsaved: (index) => isUnsaved(inside(index)),
+    isInVain: (index) => isInVain(inside(index)),
     keep: (index) => {
-      const kept = path.join(root, `${index}${FAILED}`);
-      return [moved(workdirOf(index), kept), moved(logOf(index), `${kept}.log`)].filter(
-        (name) => name !== undefined,
-      );
+      const kept = `${inside(index)}${FAILED}`;
+      return [moved(inside(index), kept), moved(`${inside(index)}.log`, `${kept}.log`)]
+        .filter((name) => name !== undefined)
+        .map(shown);
     },
-    setAside: (index) => setAside(workdirOf(index)),
+    setAside: (index) => {
+      const aside = setAside(inside(index));
+      return aside === undefined ? undefined : shown(aside);
+    },
     close: async () => {
-      await removeRest(root, log);
+      await removeRest(held, root, log);
+      held.close();
       fs.closeSync(lockFd);
     },
   };
@@ -166,20 +188,30 @@ function moved(from: string, to: string): string | undefined {
 }
 
 /** Names say what stays: a runner that is killed tells nobody. The lock goes last: without it none comes back for more. */
-async function removeRest(root: string, log: Pick<Log, 'warn'>): Promise<void> {
-  for (const name of fs.readdirSync(root).filter((one) => /^\d+$/.test(one))) {
-    if (!isUnsaved(path.join(root, name))) continue;
-    const aside = setAside(path.join(root, name));
+async function removeRest({ at }: Held, root: string, log: Pick<Log, 'warn'>): Promise<void> {
+  let keepsSome = false;
+  for await (const { name } of await fs.promises.opendir(at)) {
+    const aside = /^\d+$/.test(name) && isUnsaved(`${at}/${name}`) ? setAside(`${at}/${name}`) : undefined;
     if (aside !== undefined)
-      log.warn(`what a task that was killed may not have stored stays in ${showPath(aside)}`, {
-        hint: UNSAVED_HINT,
-      });
+      log.warn(
+        `what a task that was killed may not have stored stays in ${showPath(path.join(root, path.basename(aside)))}`,
+        { hint: UNSAVED_HINT },
+      );
+    if (aside !== undefined || name.includes(UNSAVED) || name.includes(FAILED)) keepsSome = true;
+    else if (name !== LOCK) await removeTree(`${at}/${name}`);
   }
-  const names = fs.readdirSync(root);
-  const kept = names.filter((name) => name.includes(UNSAVED) || name.includes(FAILED));
-  for (const name of names.filter((one) => one !== LOCK && !kept.includes(one)))
-    await removeAll(path.join(root, name));
-  await removeAll(kept.length === 0 ? root : path.join(root, LOCK));
+  if (!keepsSome) await emptyDirectory(at);
+  await removeTree(`${at}/${LOCK}`);
+  if (!keepsSome) removeRoot(root);
+}
+
+/** Only the empty directory that we have made: another one may have its name by now. */
+function removeRoot(root: string): void {
+  try {
+    fs.rmdirSync(root);
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR', 'ENOTEMPTY'].includes(errnoOf(error) ?? '')) throw error;
+  }
 }
 
 function freeBytes(dir: string): number {
@@ -187,18 +219,20 @@ function freeBytes(dir: string): number {
   return bavail * bsize;
 }
 
-function removeAll(target: string): Promise<void> {
-  return fs.promises.rm(encodePath(target), { recursive: true, force: true });
-}
-
 /** Of our user's runners that were killed, and whose tasks have ended since. */
 async function removeAbandoned(base: string, log: Pick<Log, 'warn'>): Promise<void> {
-  for (const name of fs.readdirSync(base).filter((one) => one.startsWith(PREFIX))) {
+  for await (const { name } of await fs.promises.opendir(base)) {
+    if (!name.startsWith(PREFIX)) continue;
     const root = path.join(base, name);
     try {
-      const fd = openPrivateFile(root, LOCK, fs.constants.O_RDWR);
-      if (tryLock(fd)) await removeRest(root, log);
-      fs.closeSync(fd);
+      const held = holdPrivateDir(root);
+      try {
+        const fd = openHeldFile(held, LOCK, fs.constants.O_RDWR);
+        if (tryLock(fd)) await removeRest(held, root, log);
+        fs.closeSync(fd);
+      } finally {
+        held.close();
+      }
     } catch {
       // Another runner removes it as well; or nobody may.
     }

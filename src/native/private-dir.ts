@@ -32,7 +32,7 @@ export function makePrivateDir(dir: string): void {
 }
 
 /** As {@link openPrivateDir}, of one that is there: throws ENOENT otherwise. */
-function holdPrivateDir(dir: string): HeldDirectory {
+export function holdPrivateDir(dir: string): HeldDirectory & { readonly fd: number } {
   const fd = openDirectory(dir);
   const at = `/proc/self/fd/${fd}`;
   try {
@@ -46,7 +46,7 @@ function holdPrivateDir(dir: string): HeldDirectory {
     if ((mode & OTHERS) !== 0) closeToOthers(at);
     if ((fs.fstatSync(fd).mode & OTHERS_WRITE) !== 0)
       throw new Error(`others may write in ${showPath(dir)}, and that cannot be changed`);
-    return { at, close: () => fs.closeSync(fd) };
+    return { at, fd, close: () => fs.closeSync(fd) };
   } catch (error) {
     fs.closeSync(fd);
     throw error;
@@ -105,17 +105,20 @@ export function inPrivateDir<T>(dir: string, act: (at: string) => T): T {
  * the other end of a FIFO (fifo(7)), follows no link. `flags` as in open(2).
  */
 export function openPrivateFile(dir: string, name: string, flags: number): number {
-  return inPrivateDir(dir, (at) => {
-    const fd = fs.openSync(encodePath(`${at}/${name}`), flags | O_NOFOLLOW | O_NONBLOCK, 0o600);
-    try {
-      const stat = fs.fstatSync(fd);
-      if (stat.isFile() && stat.uid === fs.statSync(at).uid) return fd;
-      throw new Error(`${showPath(`${dir}/${name}`)} is not a file of ours`);
-    } catch (error) {
-      fs.closeSync(fd);
-      throw error;
-    }
-  });
+  return inPrivateDir(dir, (at) => openHeldFile({ at }, name, flags));
+}
+
+/** The same in a private directory that is held. */
+export function openHeldFile({ at }: Pick<HeldDirectory, 'at'>, name: string, flags: number): number {
+  const fd = fs.openSync(encodePath(`${at}/${name}`), flags | O_NOFOLLOW | O_NONBLOCK, 0o600);
+  try {
+    const stat = fs.fstatSync(fd);
+    if (stat.isFile() && stat.uid === fs.statSync(at).uid) return fd;
+    throw new Error(`${showPath(name)} is not a file of ours`);
+  } catch (error) {
+    fs.closeSync(fd);
+    throw error;
+  }
 }
 
 /** The text of a file; undefined if there is none that is ours, or the directory is not. */

@@ -139,6 +139,37 @@ describe('a forged record', () => {
     },
   );
 
+  it('that names what this run does not declare places only what it declares', async () => {
+    await storeCheckpoint();
+    const evil = '#!/bin/sh\necho evil\n';
+    const others = ['task', '.git/hooks/post-checkout', '.bashrc', 'z.log'].map((name) => {
+      const key = `${name}.sh.0.1-1`;
+      fs.mkdirSync(path.dirname(path.join(place.store, key)), { recursive: true });
+      fs.writeFileSync(path.join(place.store, key), evil);
+      return { path: name, key, size: evil.length, storedSize: evil.length, md5: md5(evil), mode: 0o755 };
+    });
+    forge((record) => ({
+      ...record,
+      generations: record.generations.map((generation) => ({
+        ...generation,
+        members: [...generation.members, ...others.map((one) => ({ ...generation.members[0], ...one }))],
+      })),
+    }));
+    const options = [...OPTIONS, '-r', 'z.log'];
+    const dry = place.run([...options, '--dry-run'], ['sh', '-c', ':']);
+    expect(await dry.status, dry.stderr()).toBe(0);
+    expect(`${dry.stdout()}${dry.stderr()}`).toMatch(/checkpoint 1-1 of [^\n]*: k\.chk \(\d+ B\), z\.log/);
+    fs.writeFileSync(place.at('.bashrc'), 'mine');
+    const run = place.run(options, ['sh', '-c', 'cat k.chk']);
+    expect(await run.status, run.stderr()).toBe(0);
+    expect(run.stdout()).toBe('state\n');
+    expect(run.stderr()).toMatch(
+      /checkpoint 1-1 also holds what this run does not declare, and that is not restored: task, \.git\/hooks\/post-checkout, \.bashrc\n/,
+    );
+    expect(fs.readdirSync(place.work).toSorted()).toEqual(['.bashrc', '.capture', 'k.chk', 'z.log']);
+    expect(fs.readFileSync(place.at('.bashrc'), 'utf8')).toBe('mine');
+  });
+
   it('that asks for a setuid program gets a plain one', async () => {
     await storeCheckpoint();
     forgeMember((member) => ({ ...member, mode: 0o6755 }));
@@ -226,6 +257,40 @@ describe('what belongs to others, named in a forged record of index 0, stays as 
     expect(fs.existsSync(gathered) ? fs.readdirSync(gathered) : []).not.toContain('precious.dat');
   });
 });
+
+it.each(['push', 'run'])(
+  'a forged record of task sh makes prune delete no checkpoint of task run.sh, whose %s differs',
+  async (what) => {
+    const run = place.run(['-k', 'k', '--task-name', 'run.sh'], ['sh', '-c', 'echo precious > k; exit 1']);
+    expect(await run.status, run.stderr()).toBe(1);
+    const ours = path.join(place.store, '.capture/run.sh/0');
+    const forged = path.join(place.store, '.capture/sh/0');
+    fs.mkdirSync(forged, { recursive: true });
+    for (const name of fs.readdirSync(ours)) {
+      const { sum: _, ...record } = JSON.parse(
+        fs.readFileSync(path.join(ours, name), 'utf8'),
+      ) as CaptureRecord & {
+        sum: string;
+      };
+      const generations = record.generations.map((generation) => ({
+        ...generation,
+        members: generation.members.map((member) => ({
+          ...member,
+          path: 'k.run',
+          push: what === 'push' ? 'p' : member.push,
+        })),
+      }));
+      const runToken = what === 'run' ? 't' : record.runToken;
+      const as = record.kind === 'failed' ? { kind: 'done', end: { code: 0, status: 0 } } : {};
+      const to = path.join(forged, name.replace(/failed-\d+/, 'done'));
+      fs.writeFileSync(to, textWithSum({ ...record, ...as, task: 'sh', runToken, generations }));
+    }
+    const prune = place.capture(['prune', place.store, '--task-name', 'sh']);
+    expect(await prune.status, prune.stderr()).toBe(0);
+    expect(prune.stdout()).toMatch(/^deleted 0 objects of checkpoints/);
+    expect(fs.readFileSync(path.join(place.store, 'k.run.sh.0.1-1'), 'utf8')).toBe('precious\n');
+  },
+);
 
 describe('what stands in a directory store', () => {
   it('can be read by those who could read the file of the task, and records by nobody else', async () => {

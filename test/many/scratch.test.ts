@@ -90,3 +90,37 @@ it('leaves what a task had in its work directory when all was killed, unless it 
   expect(said).toEqual([expect.stringContaining(`${killed.root}/2.unsaved-1`)]);
   await next.close();
 });
+
+it('removes and renames nothing of a directory that another user has put in its place', async () => {
+  const victim = path.join(dir.path, 'home');
+  fs.mkdirSync(victim);
+  for (const name of ['1', '2', '1.log', '2.log', 'lock', 'thesis.tex'])
+    fs.writeFileSync(path.join(victim, name), 'mine');
+  const mine = fs.readdirSync(victim);
+  const one = await open();
+  for (const index of [1, 2, 3]) {
+    await one.prepare(index);
+    fs.writeFileSync(path.join(one.workdirOf(index), 'file'), 'x');
+    fs.writeFileSync(one.logOf(index), 'said');
+  }
+  const moved = path.join(dir.path, 'moved');
+  fs.renameSync(one.root, moved);
+  fs.symlinkSync(victim, one.root);
+  await expect(one.prepare(1)).rejects.toThrow('is not the directory any more that was made there');
+  await one.remove(1);
+  one.keep(2);
+  one.setAside(1);
+  await one.close();
+  expect(fs.readdirSync(victim)).toEqual(mine);
+  expect(fs.readdirSync(moved).toSorted()).toEqual(['2.failed', '2.failed.log']);
+});
+
+it('is not made in a directory that another user has put in its place, and nothing of that is removed', async () => {
+  const victim = path.join(dir.path, 'capture-array.home');
+  fs.mkdirSync(victim, { mode: 0o700 });
+  fs.writeFileSync(path.join(victim, 'thesis.tex'), 'mine');
+  fs.symlinkSync(victim, path.join(dir.path, 'capture-array.link'));
+  const one = await open();
+  await one.close();
+  expect(fs.readdirSync(victim)).toEqual(['thesis.tex']);
+});

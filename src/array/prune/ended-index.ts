@@ -22,8 +22,8 @@ export interface EndedIndex {
   readonly alive: ReadonlySet<string> | undefined;
   /** Until it is, a partial result may be whole, and the only copy. */
   readonly isDone: boolean;
-  /** How many bytes the objects have that its records name: each is of this task and index. */
-  readonly sizes: ReadonlyMap<string, number>;
+  /** By key what its records say of checkpoint members and half-written results. */
+  readonly named: ReadonlyMap<string, NamedObject>;
 }
 
 export interface Question {
@@ -58,19 +58,24 @@ export async function endedIndex(
   const alive =
     kept && new Set([...kept, ...others.flatMap(({ record }) => record.generations)].flatMap(keysOf));
   const isDone = last.kind === 'done';
-  return { attempt: newest.attempt, runs, alive, isDone, sizes: sizesOf(attempts) };
+  return { attempt: newest.attempt, runs, alive, isDone, named: namedBy(attempts) };
 }
 
-/** Of checkpoint members and half-written results. */
-function sizesOf(attempts: readonly WholeRecord[]): ReadonlyMap<string, number> {
-  const sizes = new Map<string, number>();
+interface NamedObject {
+  readonly push: string;
+  /** As stored. */
+  readonly sizeBytes: number | undefined;
+}
+
+function namedBy(attempts: readonly WholeRecord[]): ReadonlyMap<string, NamedObject> {
+  const named = new Map<string, NamedObject>();
   for (const { record } of attempts) {
     for (const file of [...record.generations.flatMap(({ members }) => members), ...record.partials]) {
-      const stored = file.storedSize ?? (file.compressed ? undefined : file.size);
-      if (stored !== undefined) sizes.set(file.key, stored);
+      const sizeBytes = file.storedSize ?? (file.compressed ? undefined : file.size);
+      named.set(file.key, { push: file.push, sizeBytes });
     }
   }
-  return sizes;
+  return named;
 }
 
 const STARTED = 'it was started again meanwhile';

@@ -1,5 +1,5 @@
 // `capture prune <url>`: deletes what an array no longer needs, beside tasks that run. It touches only indices that have
-// ended, and of these only what their metadata say is theirs: one listing, and a request or two for each object that goes.
+// ended, and of these only what their metadata say is theirs: one listing, and two requests for each object that goes.
 import { count } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';

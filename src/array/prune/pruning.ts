@@ -5,13 +5,13 @@ import { isTaskName } from '../../model/format/task-name.ts';
 import { isLast, RECORD_KINDS } from '../../model/format/records.ts';
 import { forEachAtOnce } from '../../model/waiting.ts';
 import { listRecords } from '../../records/list.ts';
-import type { ListedObject } from '../../store/contract/store.ts';
+import type { ListedObject, ObjectHead } from '../../store/contract/store.ts';
 import type { Place } from '../place.ts';
 import type { IndexRow } from '../survey.ts';
 import { type EndedIndex, endedIndex, isStartedAgain } from './ended-index.ts';
 import { type Kind, shapeOf } from '../shape.ts';
 
-/** Each is a DELETE, of what no record names also a HEAD, and for the first of an index the reading of its records. */
+/** Each is a HEAD and a DELETE, and for the first of an index the reading of its records. */
 const OBJECTS_AT_ONCE = 16;
 
 export interface Choice {
@@ -82,11 +82,7 @@ export class Pruning {
     if (ended === undefined || (attempt ?? 0) > ended.attempt) return;
     if (kind === 'checkpoints' && (ended.alive === undefined || ended.alive.has(key))) return;
     if (kind === 'partials' && !ended.isDone) return;
-    // A name may be anybody's, unless a record has it, and with as many bytes.
-    if (ended.sizes.get(key) !== sizeBytes) {
-      const head = await store.head(key, this.#signal);
-      if (!ended.runs.has(head?.meta['run'] ?? '')) return;
-    }
+    if (!isOf(ended, await store.head(key, this.#signal))) return;
     // Its key does not say which attempt made it.
     if (attempt === undefined && (await isStartedAgain(this.#place, index, ended.attempt, this.#signal)))
       return;
@@ -126,4 +122,16 @@ export class Pruning {
     }
     return true;
   }
+}
+
+/**
+ * A name may be anybody's, and what a record says, too: task names hold dots, so the checkpoint `k.run.sh.0.1-1` could be one of
+ * task `sh` or of task `run.sh`. The object itself says whose it is, unless a copy has lost its metadata.
+ */
+function isOf({ runs, named }: EndedIndex, head: ObjectHead | undefined): boolean {
+  if (head === undefined) return false;
+  const { push, run = '' } = head.meta;
+  const recorded = named.get(head.key);
+  if (push === undefined && recorded !== undefined) return recorded.sizeBytes === head.sizeBytes;
+  return runs.has(run) && (recorded === undefined || recorded.push === push);
 }

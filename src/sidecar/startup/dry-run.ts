@@ -22,7 +22,7 @@ import { doneAttempt } from './done-already.ts';
 import { type InputJob, missingInputs, neededOf, searchOf } from './inputs-told.ts';
 import { isMissing, nameHint, type NameSearch } from './opening-lines.ts';
 import { openPatience, startLimitMs } from './patience.ts';
-import { orderOf, tellDoubt } from './restore-job.ts';
+import { declaredOf, orderOf, tellDoubt } from './restore-job.ts';
 import { readHistory } from './restore-only.ts';
 
 /** `hint`: what to do about it. */
@@ -165,9 +165,10 @@ async function restores(settings: Settings, search: NameSearch): Promise<readonl
     warn: (text: string, told?: MessageFields) => void said.push({ text, hint: told?.hint }),
   };
   const isVerified = settings.verify?.atRestore === true;
-  const [newest] = orderOf(history, isVerified, log);
-  if (newest === undefined)
+  const [stored] = orderOf(history, isVerified, log);
+  if (stored === undefined)
     return [{ text: 'restore: no checkpoint is stored', hint: await nameHint(search) }];
+  const newest = declaredOf(stored, compileManifest(settings.manifest), log);
   tellDoubt(newest, isVerified, log);
   const members = [...newest.members, ...newest.companions].map(
     ({ path, size }) => `${showPath(path)} (${formatBytes(size)})`,

@@ -7,6 +7,7 @@ import type { Manifest } from '../../model/file/manifest.ts';
 import type { KeyScope } from '../../model/format/keys.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { Settings } from '../../model/format/settings.ts';
+import { type RelPath, showPath } from '../../model/path.ts';
 import type { WorkDir } from '../../native/beneath.ts';
 import type { Store } from '../../store/contract/store.ts';
 import type { Caller } from '../run/context.ts';
@@ -38,6 +39,34 @@ export function tellDoubt(generation: Generation, isVerified: boolean, log: Tell
     hint: '--no-restore starts from nothing; --verify-checkpoint has a check of your own decide',
   });
 }
+
+/**
+ * What is placed of it: files that this run declares. Whoever can write under the prefix can put others into a record, such
+ * as the task's own program.
+ */
+export function declaredOf(generation: Generation, manifest: Manifest, log: Teller): Generation {
+  const isDeclared = ({ path }: { readonly path: RelPath }): boolean => {
+    const { checkpoint, companion, result } = manifest.rolesOf(path);
+    return checkpoint || companion || result;
+  };
+  const others = [...generation.members, ...generation.companions].filter((one) => !isDeclared(one));
+  if (others.length > 0) {
+    const names = others
+      .slice(0, MOST_NAMES)
+      .map(({ path }) => showPath(path))
+      .join(', ');
+    const more = others.length > MOST_NAMES ? `, and ${others.length - MOST_NAMES} more` : '';
+    log.warn(
+      `checkpoint ${generationName(generation)} also holds what this run does not declare, and that is not restored: ${names}${more}`,
+      { hint: 'if it is yours, declare it: --checkpoints, --companions' },
+    );
+  }
+  const { members, companions } = generation;
+  return { ...generation, members: members.filter(isDeclared), companions: companions.filter(isDeclared) };
+}
+
+/** More than anybody reads. */
+const MOST_NAMES = 10;
 
 /** `isVerified`: each is checked before it is believed. */
 export function orderOf(history: History, isVerified: boolean, log: Teller): readonly Generation[] {

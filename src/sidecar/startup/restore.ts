@@ -22,7 +22,7 @@ import { mayBeOverwritten, storedNow } from '../queue/overwritten.ts';
 import { missingInputs, neededOf, searchOf, tellWhatIsNotUsed } from './inputs-told.ts';
 import { findLacking } from './lacking.ts';
 import { setLeftoversAside } from './leftovers.ts';
-import { orderOf, type RestoreJob, tellDoubt } from './restore-job.ts';
+import { declaredOf, orderOf, type RestoreJob, tellDoubt } from './restore-job.ts';
 
 /** Requests under way at once. */
 const PARALLEL = 4;
@@ -154,7 +154,8 @@ async function restoreCheckpoint(job: RestoreJob): Promise<Pick<Restored, 'gener
   const judgements: Judgement[] = [];
   const isVerified = settings.verify?.atRestore === true;
   const order = orderOf(job.history, isVerified, log);
-  for (const [at, generation] of order.entries()) {
+  for (const [at, stored] of order.entries()) {
+    const generation = declaredOf(stored, job.manifest, log);
     const tried = await tryGeneration(job, generation);
     const name = generationName(generation);
     if (tried.kind === 'local-stays') return { generation: undefined, judgements };
@@ -185,6 +186,8 @@ type Tried =
 
 async function tryGeneration(job: RestoreJob, generation: Generation): Promise<Tried> {
   const { root, settings, store, signal, log } = job;
+  if (generation.members.length + generation.companions.length === 0)
+    return { kind: 'broken', why: 'this run declares none of its files' };
   const surveyed = await surveyLocal(root, generation.members, {
     role: 'resumed',
     onLocal: settings.onLocal,
