@@ -2,6 +2,7 @@
 // because a resume continues after what they hold. A result that is open and written anywhere but at its end is never
 // taken along.
 import fs from 'node:fs';
+import { holds } from '../../model/checkpoint/lacking.ts';
 import { sameContentFingerprint } from '../../model/file/file-state.ts';
 import type { Generation } from '../../model/format/records.ts';
 import type { RelPath } from '../../model/path.ts';
@@ -37,14 +38,16 @@ interface OpenResultsParts {
 export class OpenResults {
   readonly #parts: OpenResultsParts;
   readonly #manners = new Map<RelPath, Manner>();
+  /** What was restored, and its open results. */
+  readonly #set: Generation | undefined;
   readonly #restored: ReadonlySet<RelPath>;
 
   constructor(parts: OpenResultsParts) {
     this.#parts = parts;
     const { resumed, ledger } = parts.context;
     // A sidecar that replaces another one is not told what was restored, but a record names it.
-    const before = parts.restored ?? (resumed === undefined ? undefined : ledger.generations[0]);
-    const results = before?.companions.filter(({ result }) => result === true) ?? [];
+    this.#set = parts.restored ?? (resumed === undefined ? undefined : ledger.generations[0]);
+    const results = this.#set?.companions.filter(({ result }) => result === true) ?? [];
     this.#restored = new Set(results.map(({ path }) => path));
   }
 
@@ -59,6 +62,15 @@ export class OpenResults {
         (fileState === undefined || fileState.closes === 0) && factsBeneath(context.root, path) !== undefined
       );
     });
+  }
+
+  /** True if the store holds, as a result, what came with the checkpoint, or what was closed after it. */
+  isStored(path: RelPath): boolean {
+    const stored = this.#parts.context.ledger.results.get(path);
+    if (stored === undefined || this.#set === undefined) return stored !== undefined;
+    const { attempt, behind = [] } = this.#set;
+    const state = behind.find((one) => one.path === path);
+    return state === undefined ? stored.attempt >= attempt : holds(stored, state, attempt);
   }
 
   /** What a set that is made now takes along. `ended`: including what the death of its writer closed. */

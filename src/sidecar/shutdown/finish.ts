@@ -154,12 +154,12 @@ function isOurs(root: WorkDir, dir: RelPath): boolean {
 /**
  * Results that the task inherited and did not touch are its own, too. But not those that came with the checkpoint as
  * far as they were written then, because nobody has finished them; and none in the very state that an earlier attempt
- * has staged, as a death may have left it: what is staged is judged. Returns those of the former of which nothing else is
- * stored.
+ * has staged, as a death may have left it: what is staged is judged. Returns those of the former of which nothing as new
+ * is stored.
  */
 function adoptWhatStands({ context, files, openResults, suspects }: FinishParts): readonly RelPath[] {
   const unfinished = openResults.unfinished();
-  const isStored = (path: RelPath): boolean => context.ledger.results.has(path);
+  const isStored = (path: RelPath): boolean => openResults.isStored(path);
   const notStored = unfinished.filter((path) => !isStored(path));
   for (const path of notStored)
     suspects.set(path, { why: 'the task has not gone on with it after the resume' });
