@@ -8,7 +8,7 @@ export function roomInHeap(): number {
   return Math.floor(v8.getHeapStatistics().heap_size_limit / 2);
 }
 
-/** The same items, of so many bytes each; throws status 69 if there are more than fit. `what`: of which there are too many. */
+/** Passes the items on; throws status 69 if more come than fit, at `bytesEach`. `what` names them in the error. */
 export async function* fitting<T>(
   items: AsyncIterable<T>,
   bytesEach: number,

@@ -126,7 +126,7 @@ export class Pruning {
 
 /**
  * A name may be anybody's, and what a record says, too: task names hold dots, so the checkpoint `k.run.sh.0.1-1` could be one of
- * task `sh` or of task `run.sh`. The object itself says whose it is, unless a copy has lost its metadata.
+ * task `sh` or of task `run.sh`. The metadata of the object name its run, unless a copy has lost them.
  */
 function isOf({ runs, named }: EndedIndex, head: ObjectHead | undefined): boolean {
   if (head === undefined) return false;

@@ -36,7 +36,7 @@ export class Generations {
   /** Aborts when only the last cut is still to come. */
   readonly #ending = new AbortController();
   #evaluating = false;
-  /** False while a sidecar that goes on still looks for what stands here: a set would lack what it has not found. */
+  /** False during the first scan of a sidecar that takes over an attempt: a set would lack the files not found yet. */
   #allFound: boolean;
 
   constructor(options: GenerationsOptions) {

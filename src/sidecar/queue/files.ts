@@ -39,7 +39,7 @@ export interface FilesOptions {
   readonly catchUp: (path: RelPath) => void;
   /** True while the local file is in this state. */
   readonly isStill: (path: RelPath, state: Fingerprint) => boolean;
-  /** The close that content of this state is of, if this is the last that we heard of. */
+  /** The close that made content of this state. `lastClose`: the newest that we heard of. */
   readonly closeOf: (lastClose: Close | undefined, state: Fingerprint) => Close | undefined;
   /** True if the file was changed, or renamed, into this state after the close. */
   readonly isAfter: (close: Close, state: Fingerprint) => boolean;

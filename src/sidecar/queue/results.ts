@@ -329,7 +329,7 @@ export class Results {
     });
   }
 
-  /** What a sidecar that died has staged, it may still have asked the store to delete. */
+  /** A request of a sidecar that died, to delete what it had staged, may still arrive: no key is used again. */
   #takeNumber(path: RelPath): number {
     const { resumed, ledger } = this.#context;
     const first = resumed === 'replaced' ? ledger.firstSeq * NUMBERS_EACH : 0;

@@ -154,8 +154,8 @@ function isOurs(root: WorkDir, dir: RelPath): boolean {
 /**
  * Results that the task inherited and did not touch are its own, too. But not those that came with the checkpoint as
  * far as they were written then, because nobody has finished them; and none in the very state that an earlier attempt
- * has staged, as a death may have left it: what is staged is judged. Returns those of the former of which nothing as new
- * is stored.
+ * has staged, as a death may have left it: what is staged is judged. Returns results that came with the checkpoint, but for those of which
+ * the store holds that state or a newer one.
  */
 function adoptWhatStands({ context, files, openResults, suspects }: FinishParts): readonly RelPath[] {
   const unfinished = openResults.unfinished();

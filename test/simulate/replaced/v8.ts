@@ -2,5 +2,5 @@
 export function setFlagsFromString(): void {}
 
 export function getHeapStatistics(): { readonly heap_size_limit: number } {
-  return { heap_size_limit: 128 * 1024 * 1024 };
+  return { heap_size_limit: 256 * 1024 * 1024 };
 }
