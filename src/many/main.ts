@@ -10,7 +10,6 @@ import { writeText } from '../native/shared-output.ts';
 import { ownArguments, ownEnvironment } from '../native/start.ts';
 import { runArray } from './command.ts';
 import { failed } from '../cli/failed.ts';
-import { runOnEnd } from './on-end.ts';
 import { parseLine, type ParsedLine } from './line.ts';
 import { parseTemplateLine } from './template.ts';
 
@@ -58,11 +57,5 @@ async function obey(
     return EXIT.usage;
   }
   for (const { message, hint } of line.warnings) log.warn(message, { hint });
-  const { asked } = line;
-  const tools = { log, print, env, entry: ENTRY, sidecarEntry: SIDECAR_ENTRY };
-  const status = await runArray(asked, tools).catch((error: unknown) => failed(error, log));
-  if (asked.onEnd === undefined || asked.dryRun) return status;
-  const why = await runOnEnd(asked.onEnd, status, env);
-  if (why !== undefined) log.warn(`--on-end did not work: ${why}`);
-  return status;
+  return runArray(line.asked, { log, print, env, entry: ENTRY, sidecarEntry: SIDECAR_ENTRY });
 }

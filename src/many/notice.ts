@@ -10,11 +10,18 @@ import { replacePrivateFile } from '../native/private-dir.ts';
 import { openNotices } from '../notices/notices.ts';
 
 export interface SharedNotice {
-  /** What each run is told to listen to. */
-  readonly option: string;
   /** A signal that is a notice. */
   signalled(signal: string): void;
   close(): void;
+}
+
+/** With it each run hears of notices. */
+export function noticeOption(dir: string): string {
+  return `--notice=file:${fileIn(dir)}`;
+}
+
+function fileIn(dir: string): string {
+  return path.join(dir, 'notice');
 }
 
 /** `changed`: a notice stands from now on, or none does any more. Advice ends nothing: of that only the tasks hear. */
@@ -23,7 +30,7 @@ export function openSharedNotice(
   dir: string,
   { log, changed }: { readonly log: Log; readonly changed: (stands: boolean) => void },
 ): SharedNotice {
-  const file = path.join(dir, 'notice');
+  const file = fileIn(dir);
   let standing: readonly Notice[] = [];
   let shown: string | undefined;
   const stands = (): boolean => standing.some(({ kind }) => kind === 'stop');
@@ -52,7 +59,6 @@ export function openSharedNotice(
     },
   });
   return {
-    option: `--notice=file:${file}`,
     signalled: (signal) =>
       tell({
         source: signal,

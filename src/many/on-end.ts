@@ -1,20 +1,24 @@
 // --on-end: the last act, such as `shutdown -h now` on a machine that is paid for by the hour.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';
 import type { ExitStatus } from '../model/exit-status.ts';
 
-/** Runs the shell command, which finds our exit status in CAPTURED_STATUS beside `given`. Undefined if it worked, else why not. */
+/** Runs the shell command, which finds our exit status in CAPTURED_STATUS beside `env`. If it does not work, that is said. */
 export async function runOnEnd(
-  command: string,
+  command: string | undefined,
   status: ExitStatus,
-  given: NodeJS.ProcessEnv,
-): Promise<string | undefined> {
+  { env, log }: { readonly env: NodeJS.ProcessEnv; readonly log: Log },
+): Promise<void> {
+  if (command === undefined) return;
+  const why = await whyNotRun(command, { ...env, CAPTURED_STATUS: String(status) });
+  if (why !== undefined) log.warn(`--on-end did not work: ${why}`);
+}
+
+async function whyNotRun(command: string, env: NodeJS.ProcessEnv): Promise<string | undefined> {
   try {
-    const child = spawn('/bin/sh', ['-c', command], {
-      stdio: 'inherit',
-      env: { ...given, CAPTURED_STATUS: String(status) },
-    });
+    const child = spawn('/bin/sh', ['-c', command], { stdio: 'inherit', env });
     const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
     return code === 0 ? undefined : `it ended with ${signal ?? `exit status ${code}`}`;
   } catch (error) {

@@ -1,5 +1,5 @@
-// Runs many tasks on this machine: takes them from a source, starts as many as fit, gives the youngest back when memory
-// runs short, and tells the source how each ended. It knows neither where tasks come from nor what a store is.
+// Runs many tasks on this machine: starts as many as fit, gives the youngest back when memory runs short, and ends all of
+// them when that is wanted. It knows neither where tasks come from nor what a store is.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../log/log.ts';
 import {
@@ -10,39 +10,32 @@ import {
   type TaskNeeds,
 } from '../model/many/admission.ts';
 import { MemoryGuard } from '../model/many/guard.ts';
-import type { Halting } from '../model/many/halt.ts';
 import { isTooBusy } from '../model/many/load.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { Changes } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
+import type { Launcher, LauncherEnd } from './launcher.ts';
 import type { MachineNow, ThisMachine } from './machine.ts';
-import type { Push, Slot, SlotEnd } from './slot.ts';
+import { type Force, FORCES } from './stop-escalation.ts';
 
-/** One task that may start now. */
-export interface NextTask {
-  /** Of no other that runs. */
-  readonly index: number;
+export interface StartedTask {
+  /** For messages: `melt index 7`. */
+  readonly name: string;
+  readonly submission: { readonly name: string };
   readonly needs: TaskNeeds;
+  readonly launcher: Launcher;
 }
 
 /** Where tasks come from, and who hears how they ended. */
-export interface TaskSource {
-  /**
-   * The next one, which stays there until it is started. Undefined: none, for now or at all. `fits` says whether a task
-   * with these needs could start now: a source with several kinds of tasks looks for one that does.
-   */
-  next(fits: (needs: TaskNeeds) => boolean): NextTask | undefined;
-  /** For messages: `index 7`. */
-  nameOf(index: number): string;
-  /** Makes what it needs and starts it. */
-  start(index: number): Promise<Slot>;
+export interface TaskSource<T> {
+  /** Looks what there is, if that is due. Resolves to the submissions whose tasks are to end now. */
+  look(): Promise<ReadonlySet<string>>;
+  /** Starts the next task. Undefined: none whose needs `fits` says can start; that is asked again after each wait. */
+  startNext(fits: (needs: TaskNeeds) => boolean): Promise<T | undefined>;
   /** Resolves when what it left is where it belongs. `tooLarge`: it needs more memory than there is. */
-  ended(slot: Slot, end: SlotEnd, tooLarge: TooLarge | undefined): Promise<void>;
-  /** It can never run on this machine. */
-  refused(index: number, why: string): void;
-  halting(): Halting;
-  /** Nothing runs, and nothing is going to. */
-  isOver(): boolean;
+  ended(task: T, end: LauncherEnd, tooLarge: TooLarge | undefined): Promise<void>;
+  /** Nothing waits, and nothing will come. */
+  isDone(): boolean;
 }
 
 export interface TooLarge {
@@ -50,8 +43,8 @@ export interface TooLarge {
   readonly limitBytes: number;
 }
 
-export interface RunnerOptions {
-  readonly source: TaskSource;
+export interface RunnerOptions<T> {
+  readonly source: TaskSource<T>;
   readonly machine: ThisMachine;
   /** Infinity: as many as fit. */
   readonly jobs: number;
@@ -67,66 +60,82 @@ const NEAR = 8;
 /** Reading what tasks use takes some files of /proc for each of their processes: at so many looks once, if nothing needs it. */
 const SELDOM = 10;
 
-interface Running {
-  readonly slot: Slot;
-  readonly needs: TaskNeeds;
+/** A task that runs, and what is known of it now. */
+export interface Running<T> extends RunningTask {
+  readonly task: T;
   usedBytes: number;
   tooLarge?: TooLarge;
 }
 
-export class Runner {
-  readonly #options: RunnerOptions;
+export class Runner<T extends StartedTask> {
+  readonly #options: RunnerOptions<T>;
   readonly #admission: Admission;
   readonly #guard = new MemoryGuard();
-  readonly #running = new Map<number, Running>();
+  readonly #running = new Set<Running<T>>();
   readonly #changes = new Changes();
   readonly #lookEveryMs: number;
+  #now: MachineNow;
   /** When what the tasks use was read last. */
   #measuredMs = -Infinity;
   /** Of those that began lately: the load average does not know them yet. */
   #startedMs: number[] = [];
+  /** Memory runs short. */
   #isHeld = false;
-  #pushed: Push | undefined;
+  /** Nothing is started for now. */
+  #isPaused = false;
+  #isFrozen = false;
+  /** Nothing is started any more. */
+  #isEnding = false;
+  #force: Force | undefined;
   /** A notice stands: the machine goes. */
   #isNoticed = false;
   #hasSaidFewer = false;
+  #isFilling = false;
+  #isFilledAgain = false;
   /** What the source threw. */
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(options: RunnerOptions) {
+  constructor(options: RunnerOptions<T>) {
     this.#options = options;
     const { jobs, machine, lookEveryMs = LOOK_EVERY_MS } = options;
     this.#lookEveryMs = lookEveryMs;
+    this.#now = machine.now();
     this.#admission = new Admission({ jobs, cores: machine.cores, memoryBytes: machine.memoryBytes });
   }
 
   /** Those that run, the oldest first. */
-  running(): readonly RunningTask[] {
-    return [...this.#running.values()].map(({ slot, needs, usedBytes }) => ({
-      index: slot.index,
-      startedMs: slot.startedMs,
-      needs,
-      usedBytes,
-      isEnding: slot.isEnding,
-    }));
+  running(): readonly Running<T>[] {
+    return [...this.#running];
   }
 
-  /** Resolves when nothing runs and nothing is going to, be it because of a notice. */
+  /** Nothing runs, and nothing is being taken. */
+  get isIdle(): boolean {
+    return this.#running.size === 0 && !this.#isFilling;
+  }
+
+  /** Nobody wants it to stand still, or to end. */
+  get mayStart(): boolean {
+    return !this.#isPaused && !this.#isLast;
+  }
+
+  get isNoticed(): boolean {
+    return this.#isNoticed;
+  }
+
+  /** Resolves when nothing runs and nothing is going to. */
   async run(): Promise<void> {
-    const { source, machine } = this.#options;
+    const { machine } = this.#options;
     for (;;) {
       // What changes from here on ends the wait below.
       const woken = new AbortController();
       const changed = this.#changes.next(woken.signal);
-      const now = machine.now();
-      this.#look(now);
-      if (source.halting() === 'now') this.push('again');
-      await this.#startSome(now);
+      this.#now = machine.now();
+      this.#look(this.#now);
       // What runs must end well: what it works in is removed next.
-      if (this.#failure !== undefined) this.push('again');
-      const isLast = source.isOver() || this.#isNoticed || this.#failure !== undefined;
-      const isOver = isLast && this.#running.size === 0;
-      const isNear = now.availableBytes < NEAR * shortBytes(machine.memoryBytes);
+      if (this.#failure !== undefined) this.stop('checkpoint');
+      const isOver = this.#isLast && this.isIdle;
+      if (!isOver) void this.#fill();
+      const isNear = this.#now.availableBytes < NEAR * shortBytes(machine.memoryBytes);
       const pauseMs = isNear ? this.#lookEveryMs / NEAR : this.#lookEveryMs;
       if (!isOver) await Promise.race([changed, sleep(pauseMs, undefined, woken).catch(() => undefined)]);
       woken.abort();
@@ -135,18 +144,55 @@ export class Runner {
     }
   }
 
-  /** Tells all that run to end, harder than before or not at all. */
-  push(how: Push): void {
-    if (ORDER.indexOf(how) <= ORDER.indexOf(this.#pushed ?? 'none')) return;
-    this.#pushed = how;
-    for (const { slot } of this.#running.values()) slot.end(how);
+  /** Starts nothing more: over when all that runs has ended. */
+  end(): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
     this.#changes.notify();
+  }
+
+  /** Ends, and tells all that run to end, harder than before or not at all. */
+  stop(force: Force): void {
+    this.end();
+    if (this.#force !== undefined && FORCES.indexOf(force) <= FORCES.indexOf(this.#force)) return;
+    this.#force = force;
+    this.thaw();
+    for (const { task } of this.#running) task.launcher.end(force);
+  }
+
+  /** Tells all that run, or those of these submissions, to checkpoint and end; each goes on later. */
+  giveBack(submissions?: ReadonlySet<string>): void {
+    const given = [...this.#running].filter(
+      ({ task, isEnding }) => !isEnding && (submissions?.has(task.submission.name) ?? true),
+    );
+    if (given.length > 0) this.thaw();
+    for (const { task } of given) task.launcher.end('checkpoint');
+  }
+
+  pause(isPaused: boolean): void {
+    this.#isPaused = isPaused;
+    this.#changes.notify();
+  }
+
+  /** What runs stands still. */
+  freeze(): void {
+    this.#isFrozen = true;
+    this.signal('SIGTSTP');
+  }
+
+  /** What is frozen could not checkpoint. */
+  thaw(): void {
+    if (this.#isFrozen) this.signal('SIGCONT');
+    this.#isFrozen = false;
   }
 
   /** A notice that the machine goes, of which each task hears by itself, or that it stays after all. */
   noticed(isNoticed: boolean): void {
     this.#isNoticed = isNoticed;
-    if (isNoticed) for (const { slot } of this.#running.values()) slot.noticed();
+    if (isNoticed) {
+      this.thaw();
+      for (const { task } of this.#running) task.launcher.noticed();
+    }
     this.#changes.notify();
   }
 
@@ -157,7 +203,11 @@ export class Runner {
 
   /** Passes a signal on to every task. */
   signal(signal: NodeJS.Signals): void {
-    for (const { slot } of this.#running.values()) slot.signal(signal);
+    for (const { task } of this.#running) task.launcher.signal(signal);
+  }
+
+  get #isLast(): boolean {
+    return this.#isEnding || this.#isNoticed || this.#failure !== undefined;
   }
 
   #look({ availableBytes, psiFullPercent }: MachineNow): void {
@@ -167,14 +217,13 @@ export class Runner {
     const verdict = this.#guard.look(moment, this.running());
     this.#isHeld = verdict.kind !== 'calm';
     if (verdict.kind === 'calm' || verdict.kind === 'hold') return;
-    const one = this.#running.get(verdict.index);
-    if (one === undefined) return;
-    if (verdict.kind === 'too-large') one.tooLarge = verdict;
+    const { one } = verdict;
+    if (verdict.kind === 'too-large') one.tooLarge = { usedBytes: one.usedBytes, limitBytes };
     else
       this.#options.log.warn(
-        `memory runs short (${formatBytes(availableBytes)} left): ${this.#options.source.nameOf(verdict.index)} ends, and goes on later`,
+        `memory runs short (${formatBytes(availableBytes)} left): ${one.task.name} ends, and goes on later`,
       );
-    one.slot.end('again');
+    one.task.launcher.end('checkpoint');
   }
 
   /** Reads what each task uses, unless that was done less than so long ago. */
@@ -182,7 +231,7 @@ export class Runner {
     const nowMs = clockMs();
     if (nowMs < this.#measuredMs + ageMs) return;
     this.#measuredMs = nowMs;
-    for (const one of this.#running.values()) one.usedBytes = one.slot.usedBytes();
+    for (const one of this.#running) one.usedBytes = one.task.launcher.usedBytes();
   }
 
   /**
@@ -192,25 +241,56 @@ export class Runner {
   #usefulMs(): number {
     if (this.#running.size === 1) return 0;
     const isLearned =
-      this.#admission.hasLearned() ||
-      [...this.#running.values()].every(({ needs }) => needs.memoryBytes !== undefined);
+      this.#admission.hasLearned() || this.running().every(({ needs }) => needs.memoryBytes !== undefined);
     return isLearned ? SELDOM * this.#lookEveryMs : this.#lookEveryMs;
   }
 
-  async #startSome(now: MachineNow): Promise<void> {
+  /** Starts as many as fit, beside the looks at memory: the queue may take its time to answer. */
+  async #fill(): Promise<void> {
+    this.#isFilledAgain = this.#isFilling;
+    if (this.#isFilling) return;
+    this.#isFilling = true;
     const { source } = this.#options;
-    for (;;) {
-      if (this.#mayNotStart(now)) return;
-      const next = source.next((needs) => this.#ask({ needs }, now).kind === 'start');
-      if (next === undefined) return;
-      const verdict = this.#ask(next, now);
-      if (verdict.kind === 'wait') {
-        this.#sayFewer(verdict.why, next.needs);
-        return;
-      }
-      if (verdict.kind === 'never') source.refused(next.index, neverFits(verdict));
-      else await this.#start(next);
+    try {
+      this.giveBack(await source.look());
+      let task = await this.#next();
+      for (; task !== undefined; task = await this.#next()) this.#begin(task);
+      if (this.#running.size === 0 && this.mayStart && source.isDone()) this.end();
+    } catch (error) {
+      this.#fail(error);
     }
+    this.#isFilling = false;
+    if (this.#isFilledAgain || (this.#isLast && this.isIdle)) this.#changes.notify();
+  }
+
+  async #next(): Promise<T | undefined> {
+    return this.mayStart ? this.#options.source.startNext((needs) => this.#fits(needs)) : undefined;
+  }
+
+  #fits(needs: TaskNeeds): boolean {
+    if (!this.mayStart) return false;
+    // Others use this machine, too: what they take must not hold us up for ever.
+    if (this.#running.size > 0 && (this.#isHeld || this.#isTooBusy())) return false;
+    const verdict = this.#ask(needs);
+    if (verdict.kind === 'wait') this.#sayFewer(verdict.why, needs);
+    return verdict.kind === 'start';
+  }
+
+  #isTooBusy(): boolean {
+    const { maxLoad } = this.#options;
+    if (maxLoad === undefined) return false;
+    return isTooBusy(maxLoad, { average1m: this.#now.load, startedMs: this.#startedMs, nowMs: clockMs() });
+  }
+
+  #ask(needs: TaskNeeds): AdmissionVerdict {
+    const { availableBytes } = this.#now;
+    const ask = (): AdmissionVerdict =>
+      this.#admission.ask(needs, { nowMs: clockMs(), availableBytes, running: this.running() });
+    const verdict = ask();
+    if (verdict.kind === 'never' || (verdict.kind === 'wait' && NOT_BY_MEMORY.has(verdict.why)))
+      return verdict;
+    this.#measure(this.#lookEveryMs);
+    return ask();
   }
 
   /** Once: fewer run than `--jobs` asks for. What tasks use is not known yet while it is learned. */
@@ -231,69 +311,56 @@ export class Runner {
       );
   }
 
-  #mayNotStart({ load }: MachineNow): boolean {
-    const { source, maxLoad } = this.#options;
-    if (source.halting() !== 'no' || this.#isNoticed || this.#failure !== undefined) return true;
-    // Others use this machine, too: what they take must not hold us up for ever.
-    if (this.#running.size === 0) return false;
-    if (this.#isHeld) return true;
-    if (maxLoad === undefined) return false;
-    return isTooBusy(maxLoad, { average1m: load, startedMs: this.#startedMs, nowMs: clockMs() });
-  }
-
-  #ask({ needs }: Pick<NextTask, 'needs'>, { availableBytes }: MachineNow): AdmissionVerdict {
-    const ask = (): AdmissionVerdict =>
-      this.#admission.ask(needs, { nowMs: clockMs(), availableBytes, running: this.running() });
-    const verdict = ask();
-    if (verdict.kind === 'never' || (verdict.kind === 'wait' && NOT_BY_MEMORY.has(verdict.why)))
-      return verdict;
-    this.#measure(this.#lookEveryMs);
-    return ask();
-  }
-
-  async #start({ index, needs }: NextTask): Promise<void> {
-    const { source } = this.#options;
-    const slot = await source.start(index);
-    const one: Running = { slot, needs, usedBytes: 0 };
-    this.#running.set(index, one);
-    this.#startedMs = [...this.#startedMs.slice(-MOST_STARTS), slot.startedMs];
+  #begin(task: T): void {
+    const { launcher, needs } = task;
+    const { startedMs } = launcher;
+    const one: Running<T> = {
+      task,
+      needs,
+      startedMs,
+      usedBytes: 0,
+      get isEnding() {
+        return launcher.isEnding;
+      },
+    };
+    this.#running.add(one);
+    this.#startedMs = [...this.#startedMs.slice(-MOST_STARTS), startedMs];
     // Told while it was being started.
-    if (this.#pushed !== undefined) slot.end(this.#pushed);
-    if (this.#isNoticed) slot.noticed();
-    void this.#end(one).catch((error: unknown) => {
-      this.#failure ??= { error };
-      this.#changes.notify();
-    });
+    if (this.#force !== undefined) launcher.end(this.#force);
+    if (this.#isNoticed) launcher.noticed();
+    void this.#end(one).catch((error: unknown) => this.#fail(error));
   }
 
-  async #end(one: Running): Promise<void> {
-    const { slot } = one;
-    const end = await slot.ended;
+  async #end(one: Running<T>): Promise<void> {
+    const end = await one.task.launcher.ended;
     if (end.kind === 'done') this.#admission.ended(end.peakBytes);
     try {
-      await this.#options.source.ended(slot, end, one.tooLarge);
+      await this.#options.source.ended(one.task, end, one.tooLarge);
     } finally {
-      this.#running.delete(slot.index);
+      this.#running.delete(one);
       this.#changes.notify();
     }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = { error };
+    this.#changes.notify();
   }
 }
 
 /** Whatever the tasks use, no other may start. */
 const NOT_BY_MEMORY: ReadonlySet<string> = new Set(['jobs', 'cores']);
-const ORDER: readonly (Push | 'none')[] = ['none', 'again', 'faster', 'kill'];
 /** Of the last minutes: more do not start in that time. */
 const MOST_STARTS = 1000;
 
-/** Of what these needs are too much on this machine; undefined: it can run. */
+/** Why these needs are too much for this machine, however idle it is; undefined: they are not. */
 export function whyNever(needs: TaskNeeds, { cores, memoryBytes }: ThisMachine): string | undefined {
   const alone = { nowMs: 0, availableBytes: Infinity, running: [] };
   const verdict = new Admission({ jobs: 1, cores, memoryBytes }).ask(needs, alone);
-  return verdict.kind === 'never' ? neverFits(verdict) : undefined;
-}
-
-function neverFits({ what, needs, has }: Extract<AdmissionVerdict, { kind: 'never' }>): string {
+  if (verdict.kind !== 'never') return undefined;
+  const { what, needs: needed, has } = verdict;
   return what === 'cores'
-    ? `it needs ${needs} cores (--cpus), and this machine has ${has}`
-    : `it needs ${formatBytes(needs)} of memory (--memory), and this machine has ${formatBytes(has)} for tasks`;
+    ? `it needs ${needed} cores (--cpus), and this machine has ${has}`
+    : `it needs ${formatBytes(needed)} of memory (--memory), and this machine has ${formatBytes(has)} for tasks`;
 }

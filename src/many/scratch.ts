@@ -1,6 +1,7 @@
-// The work directories of the tasks, one for each index, in memory (tmpfs) if there is room. What is durable is removed;
-// what failed stays, with its log, under a name that says so. What a runner that was killed has left is removed by the
-// next one, but for that and what no sidecar has called saved: its lock is free once the last process of it is gone.
+// The work directories of the tasks, in memory (tmpfs) if there is room. Each is named for its index, `3`; if there is a `3`
+// already, of another submission or kept, it is `3-2`. What is durable is removed; what failed, or is stored nowhere, stays
+// with its log under a name that says so. What a runner that was killed has left is removed by the next one, but for that
+// and what no sidecar has called saved: its lock is free once its last process is gone.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -29,26 +30,33 @@ export const UNSAVED_HINT =
 /** What a failed task has left: its directory, and what it wrote. */
 const FAILED = '.failed';
 
+/** Where one start of a task works, and what it wrote. Nothing is there before {@link TaskDir.make}. */
+export interface TaskDir {
+  readonly path: string;
+  /** Of its stdout and stderr. */
+  readonly log: string;
+  /** An empty work directory. */
+  make(): void;
+  /** Nothing of it is needed any more. */
+  remove(): Promise<void>;
+  /** A task began there, and nobody has said that all it closed is stored: it may be nowhere else. */
+  isUnsaved(): boolean;
+  /** Its sidecar has said that a further attempt would end the same way. */
+  isInVain(): boolean;
+  /** The task has failed: what is there stays, also after the end. Returns the names that it has from now on. */
+  keep(): readonly string[];
+  /** The same of what is nowhere else, and not for the next try. None: the task has removed it. */
+  setAside(): readonly string[];
+}
+
 export interface Scratch {
   readonly root: string;
   /** `in /dev/shm/capture-array.x (memory, 15.2 GiB free)` */
   readonly words: string;
   /** Locked as long as anybody has it open: each launcher gets it. */
   readonly lockFd: number;
-  workdirOf(index: number): string;
-  logOf(index: number): string;
-  /** An empty work directory. */
-  prepare(index: number): Promise<void>;
-  /** Nothing of the index is needed any more. */
-  remove(index: number): Promise<void>;
-  /** A task began there, and nobody has said that all it closed is stored: it may be nowhere else. */
-  isUnsaved(index: number): boolean;
-  /** Its sidecar has said that a further attempt would end the same way. */
-  isInVain(index: number): boolean;
-  /** What is there stays, also after the end. Returns the names that it has from now on. */
-  keep(index: number): readonly string[];
-  /** Its next try must not remove what is there: only there it is. Undefined: the task has removed it. */
-  setAside(index: number): string | undefined;
+  /** For one start of this index: of no other that is there. */
+  dirFor(index: number): TaskDir;
   /** Removes all but what is kept, which no later runner removes either. */
   close(): Promise<void>;
 }
@@ -119,39 +127,11 @@ interface Opened extends Pick<ScratchNeeds, 'log'> {
 }
 
 function scratchIn(root: string, { held, lockFd, inMemory, log }: Opened): Scratch {
-  const inside = (index: number): string => `${held.at}/${index}`;
-  const shown = (name: string): string => path.join(root, path.basename(name));
-  const workdirOf = (index: number): string => path.join(root, String(index));
-  const logOf = (index: number): string => path.join(root, `${index}.log`);
   return {
     root,
     words: `${root}${inMemory ? ` (memory, ${formatBytes(freeBytes(root))} free)` : ''}`,
     lockFd,
-    workdirOf,
-    logOf,
-    prepare: async (index) => {
-      // Its launcher goes by the name.
-      if (whereabouts({ fd: held.fd, path: root }) !== 'here')
-        throw new Error(`${showPath(root)} is not the directory any more that was made there`);
-      await removeTree(inside(index));
-      fs.mkdirSync(inside(index), { mode: 0o700 });
-    },
-    remove: async (index) => {
-      await removeTree(inside(index));
-      await removeTree(`${inside(index)}.log`);
-    },
-    isUnsaved: (index) => isUnsaved(inside(index)),
-    isInVain: (index) => isInVain(inside(index)),
-    keep: (index) => {
-      const kept = `${inside(index)}${FAILED}`;
-      return [moved(inside(index), kept), moved(`${inside(index)}.log`, `${kept}.log`)]
-        .filter((name) => name !== undefined)
-        .map(shown);
-    },
-    setAside: (index) => {
-      const aside = setAside(inside(index));
-      return aside === undefined ? undefined : shown(aside);
-    },
+    dirFor: (index) => taskDir(root, held, freeName(`${held.at}/${index}`, FAILED)),
     close: async () => {
       await removeRest(held, root, log);
       held.close();
@@ -160,38 +140,70 @@ function scratchIn(root: string, { held, lockFd, inMemory, log }: Opened): Scrat
   };
 }
 
+/** `inside`: by the directory that is held. */
+function taskDir(root: string, held: Held, inside: string): TaskDir {
+  const shown = (name: string): string => path.join(root, path.basename(name));
+  return {
+    path: shown(inside),
+    log: `${shown(inside)}.log`,
+    make: () => {
+      // Its launcher goes by the name.
+      if (whereabouts({ fd: held.fd, path: root }) !== 'here')
+        throw new Error(`${showPath(root)} is not the directory any more that was made there`);
+      fs.mkdirSync(inside, { mode: 0o700 });
+    },
+    remove: async () => {
+      await removeTree(inside);
+      await removeTree(`${inside}.log`);
+    },
+    isUnsaved: () => isUnsaved(inside),
+    isInVain: () => readPrivateFile(path.join(inside, OWN_DIR), SAVED_FILE) === IN_VAIN,
+    keep: () => moved(inside, `${inside}${FAILED}`).map(shown),
+    setAside: () => setAside(inside).map(shown),
+  };
+}
+
+/** `base`, or `base-2` and so on: nothing has this name, nor this name with `suffix`. */
+function freeName(base: string, suffix: string): string {
+  const names = (name: string): readonly string[] =>
+    ['', '.log', suffix, `${suffix}.log`].map((end) => name + end);
+  let name = base;
+  for (let n = 2; names(name).some((one) => fs.existsSync(one)); n += 1) name = `${base}-${n}`;
+  return name;
+}
+
 /** The sidecar says so itself, in the directory: its launcher, or we, may have been killed. */
 function isUnsaved(workdir: string): boolean {
   const has = (name: string): boolean => fs.existsSync(path.join(workdir, OWN_DIR, name));
   return has(ATTEMPT_FILE) && !has(SAVED_FILE);
 }
 
-function isInVain(workdir: string): boolean {
-  return readPrivateFile(path.join(workdir, OWN_DIR), SAVED_FILE) === IN_VAIN;
-}
-
-function setAside(workdir: string): string | undefined {
+function setAside(dir: string): readonly string[] {
   let n = 1;
-  while (fs.existsSync(`${workdir}${UNSAVED}${n}`)) n += 1;
-  return moved(workdir, `${workdir}${UNSAVED}${n}`);
+  while (fs.existsSync(`${dir}${UNSAVED}${n}`)) n += 1;
+  return moved(dir, `${dir}${UNSAVED}${n}`);
 }
 
-/** Its new name; undefined if it is not there. */
-function moved(from: string, to: string): string | undefined {
-  try {
-    fs.renameSync(from, to);
-    return to;
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-    return undefined;
-  }
+/** A work directory and its log. Returns the new names of those that are there. */
+function moved(from: string, to: string): readonly string[] {
+  return ['', '.log'].flatMap((end) => {
+    try {
+      fs.renameSync(from + end, to + end);
+      return to + end;
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw error;
+      return [];
+    }
+  });
 }
 
 /** Names say what stays: a runner that is killed tells nobody. The lock goes last: without it none comes back for more. */
 async function removeRest({ at }: Held, root: string, log: Pick<Log, 'warn'>): Promise<void> {
   let keepsSome = false;
   for await (const { name } of await fs.promises.opendir(at)) {
-    const aside = /^\d+$/.test(name) && isUnsaved(`${at}/${name}`) ? setAside(`${at}/${name}`) : undefined;
+    // Whichever of the two comes first, its log goes with it.
+    const [, dir = ''] = /^(\d+(?:-\d+)?)(?:\.log)?$/.exec(name) ?? [];
+    const [aside] = dir !== '' && isUnsaved(`${at}/${dir}`) ? setAside(`${at}/${dir}`) : [];
     if (aside !== undefined)
       log.warn(
         `what a task that was killed may not have stored stays in ${showPath(path.join(root, path.basename(aside)))}`,

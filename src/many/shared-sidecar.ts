@@ -263,8 +263,8 @@ export function mostSharing(openFiles: number): number {
   return Math.max(0, Math.floor((openFiles - OWN_OPEN_FILES) / OPEN_FILES_OF_A_TASK));
 }
 
-/** Before it starts threads, which have it from its first one. */
-function lowerTo(niceness: number, pid: number): void {
+/** Before it starts threads and the task, which have it from its first thread. */
+export function lowerTo(niceness: number, pid: number): void {
   try {
     os.setPriority(pid, niceness);
   } catch {

@@ -1,14 +1,14 @@
-// What a person sees while the array runs: on a terminal the numbers and the tasks, drawn again and again below the
-// messages; in a log one line a minute.
+// What a person sees while a worker runs: on a terminal the numbers and the tasks, drawn again and again below the messages;
+// in a log one line a minute.
 import { createLogUpdate } from 'log-update';
 import { type Column, fitted, numberText, tableLines } from '../array/columns.ts';
 import type { Log } from '../log/log.ts';
-import { etaMs, type Durations } from '../model/many/eta.ts';
-import type { RunningTask } from '../model/many/admission.ts';
 import type { LifeNumbers } from '../model/format/shared-sidecar.ts';
-import type { Plan } from '../model/many/plan.ts';
+import type { RunningTask } from '../model/many/admission.ts';
+import { etaMs } from '../model/many/eta.ts';
 import { formatAge, formatBytes, formatMs } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
+import type { OutcomeCounts } from './outcomes.ts';
 
 const DRAWN_EVERY_MS = 500;
 const TOLD_EVERY_MS = 60_000;
@@ -16,19 +16,35 @@ const BAR_WIDTH = 30;
 /** Where the terminal does not say how large it is. */
 const SIZE: Size = { rows: 24, columns: 80 };
 
+/** Behind what names a task. */
 const COLUMNS: readonly Column[] = [
-  { title: 'index', align: 'right' },
   { title: 'for', align: 'right' },
   { title: 'memory', align: 'right' },
   { title: '', align: 'left' },
 ];
 
-export interface Shown {
-  readonly plan: Plan;
-  readonly durations: Durations;
-  readonly running: () => readonly RunningTask[];
+/** How far a worker is. */
+export interface Progress {
+  /** Of this run. */
+  readonly counts: OutcomeCounts;
+  /** Undefined for a queue, which has no end. */
+  readonly array: ArrayProgress | undefined;
+  readonly running: readonly ShownTask[];
+  /** Of the tasks that were done; undefined: none was. */
+  readonly medianMs: number | undefined;
   /** Of all tasks together. */
-  readonly numbers: () => LifeNumbers;
+  readonly numbers: LifeNumbers;
+}
+
+export interface ShownTask extends RunningTask {
+  readonly task: { readonly label: string };
+}
+
+export interface ArrayProgress {
+  readonly size: number;
+  /** Before this run. */
+  readonly doneAlready: number;
+  readonly waiting: number;
 }
 
 export interface Size {
@@ -42,17 +58,18 @@ export interface View {
   close(): void;
 }
 
-export function openView(log: Log, shown: () => Shown | undefined): View {
+/** `progress` is undefined before anything runs. */
+export function openView(log: Log, progress: () => Progress | undefined): View {
   if (log.draw === undefined) {
     const timer = setInterval(() => {
-      const now = shown();
-      if (now !== undefined) log.info(progressText(now), { ...now.numbers() });
+      const now = progress();
+      if (now !== undefined) log.info(progressText(now), { ...now.numbers });
     }, TOLD_EVERY_MS);
     return { log, close: () => clearInterval(timer) };
   }
   const draw = createLogUpdate(process.stderr, { showCursor: true });
   const redraw = (): void => {
-    const now = shown();
+    const now = progress();
     if (now !== undefined) draw(drawnLines(now, { ...SIZE, ...sizeOf(process.stderr) }).join('\n'));
   };
   const timer = setInterval(redraw, DRAWN_EVERY_MS);
@@ -66,45 +83,47 @@ export function openView(log: Log, shown: () => Shown | undefined): View {
 }
 
 /** `62 of 100 done, 8 running, 28 waiting, 2 failed; 2.1 GiB stored, behind by 300 ms; 4 min 20 s left` */
-export function progressText(shown: Shown): string {
-  const left = leftText(shown);
+export function progressText(progress: Progress): string {
   return [
-    [doneText(shown), ...restTexts(shown)].join(', '),
-    ...storedText(shown.numbers()),
-    ...(left === undefined ? [] : [left]),
+    [doneText(progress), ...restTexts(progress)].join(', '),
+    ...storedText(progress.numbers),
+    ...leftText(progress),
   ].join('; ');
 }
 
-function doneText({ plan }: Shown): string {
-  const { done, doneAlready } = plan.counts();
-  return `${numberText(done + doneAlready)} of ${numberText(plan.size)} done`;
+function doneText({ counts, array }: Progress): string {
+  if (array === undefined) return `${numberText(counts.done)} done here`;
+  return `${numberText(counts.done + array.doneAlready)} of ${numberText(array.size)} done`;
 }
 
-function restTexts({ plan }: Shown): readonly string[] {
-  const { waiting, running, failed, fenced } = plan.counts();
-  return [
-    ...(running > 0 ? [`${numberText(running)} running`] : []),
-    ...(waiting > 0 ? [`${numberText(waiting)} waiting`] : []),
-    ...(failed > 0 ? [`${numberText(failed)} failed`] : []),
-    ...(fenced > 0 ? [`${numberText(fenced)} in other attempts`] : []),
-  ];
+function restTexts({ counts, array, running }: Progress): readonly string[] {
+  const { failed, fenced, givenBack } = counts;
+  const numbers = [
+    [running.length, 'running'],
+    [array?.waiting ?? 0, 'waiting'],
+    [failed, 'failed'],
+    [fenced, 'in other attempts'],
+    // Those of an array wait here.
+    [array === undefined ? givenBack : 0, 'given back'],
+  ] as const;
+  return numbers.flatMap(([number, what]) => (number > 0 ? `${numberText(number)} ${what}` : []));
 }
 
-function leftText({ plan, durations, running }: Shown): string | undefined {
-  const { waiting, running: runs } = plan.counts();
-  if (waiting + runs === 0) return undefined;
+/** `4 min 20 s left`, or nothing. */
+function leftText({ array, running, medianMs }: Progress): readonly string[] {
+  if (array === undefined || array.waiting + running.length === 0) return [];
   const nowMs = clockMs();
   const left = etaMs({
-    medianMs: durations.medianMs(),
-    runningMs: running().map(({ startedMs }) => nowMs - startedMs),
-    waiting,
-    atOnce: runs,
+    medianMs,
+    runningMs: running.map(({ startedMs }) => nowMs - startedMs),
+    waiting: array.waiting,
+    atOnce: running.length,
   });
-  return left === undefined ? undefined : `${formatMs(left)} left`;
+  return left === undefined ? [] : [`${formatMs(left)} left`];
 }
 
 /** `2.1 GiB stored, behind by 300 ms`, or nothing. */
-export function storedText({ storedBytes, lagMs }: LifeNumbers): readonly string[] {
+function storedText({ storedBytes, lagMs }: LifeNumbers): readonly string[] {
   const stored = storedBytes > 0 ? [`${formatBytes(storedBytes)} stored`] : [];
   const behind = lagMs > 0 ? [`behind by ${formatMs(lagMs)}`] : [];
   const both = [...stored, ...behind].join(', ');
@@ -115,37 +134,41 @@ export function storedText({ storedBytes, lagMs }: LifeNumbers): readonly string
  * What fits the terminal: what has scrolled away cannot be drawn over. The lines are short in a wide one, too: if it
  * becomes narrower, long ones break, and nobody knows how many there are then.
  */
-export function drawnLines(shown: Shown, { rows, columns }: Size): readonly string[] {
-  const left = leftText(shown);
+export function drawnLines(progress: Progress, { rows, columns }: Size): readonly string[] {
+  const rest = restTexts(progress);
   const head = [
-    barText(shown),
-    `${doneText(shown)}${left === undefined ? '' : `; ${left}`}`,
-    restTexts(shown).join(', '),
-    ...storedText(shown.numbers()),
+    ...barText(progress),
+    [doneText(progress), ...leftText(progress)].join('; '),
+    ...(rest.length === 0 ? [] : [rest.join(', ')]),
+    ...storedText(progress.numbers),
   ];
-  const tasks = shown.running();
+  const tasks = progress.running;
   const most = Math.max(1, rows - head.length - 3);
   const more = tasks.length > most ? [`  and ${numberText(tasks.length - most)} more`] : [];
-  const table = tasks.length === 0 ? [] : [...taskLines(tasks.slice(0, most)), ...more];
+  const table =
+    tasks.length === 0
+      ? []
+      : [...taskLines(tasks.slice(0, most), progress.array === undefined ? 'task' : 'index'), ...more];
   return fitted([...head, ...table], columns, rows);
 }
 
-function barText({ plan }: Shown): string {
-  const { done, doneAlready } = plan.counts();
-  const share = (done + doneAlready) / Math.max(1, plan.size);
+function barText({ counts, array }: Progress): readonly string[] {
+  if (array === undefined) return [];
+  const share = (counts.done + array.doneAlready) / Math.max(1, array.size);
   const bar = '#'.repeat(Math.floor(share * BAR_WIDTH)).padEnd(BAR_WIDTH);
-  return `[${bar}] ${Math.floor(share * 100)} %`;
+  return [`[${bar}] ${Math.floor(share * 100)} %`];
 }
 
-function taskLines(tasks: readonly RunningTask[]): readonly string[] {
+function taskLines(tasks: readonly ShownTask[], title: string): readonly string[] {
   const nowMs = clockMs();
-  const cells = tasks.map(({ index, startedMs, usedBytes, isEnding }) => [
-    String(index),
+  const cells = tasks.map(({ task, startedMs, usedBytes, isEnding }) => [
+    task.label,
     formatAge(nowMs - startedMs),
     usedBytes === 0 ? '' : formatBytes(usedBytes),
     isEnding ? 'ends' : '',
   ]);
-  return tableLines(COLUMNS, cells, Infinity).map((line) => `  ${line}`);
+  const columns: readonly Column[] = [{ title, align: 'right' }, ...COLUMNS];
+  return tableLines(columns, cells, Infinity).map((line) => `  ${line}`);
 }
 
 function sizeOf({ rows, columns }: NodeJS.WriteStream): Partial<Size> {

@@ -1,5 +1,6 @@
 // Sets of array indices as schedulers write them: `3,17-19,40-60:2`. They are kept as ranges and never expanded: an
 // array may have millions. Pure.
+import type { Mistake } from './errors.ts';
 
 /** From `first` to `last`, both in it, in steps of `step`. */
 export interface IndexRange {
@@ -57,6 +58,32 @@ export function* indicesOf({ ranges }: IndexSet): Generator<number> {
       next[at] = least + step > last ? Infinity : least + step;
     }
   }
+}
+
+/** How many there are at most: what several ranges have in common is counted for each. */
+function mostOf({ ranges }: IndexSet): number {
+  return ranges.reduce((sum, { first, last, step }) => sum + Math.floor((last - first) / step) + 1, 0);
+}
+
+/** The same as {@link indicesOf}, 4 bytes each. */
+export function arrayOf(set: IndexSet): Uint32Array {
+  const all = new Uint32Array(mostOf(set));
+  let size = 0;
+  for (const index of indicesOf(set)) all[size++] = index;
+  return all.subarray(0, size);
+}
+
+/** More than a machine ends in a year; those that wait take 40 MB. */
+const MOST_INDICES = 10_000_000;
+
+/** What keeps these from being run; a set of indices itself may have billions. */
+export function tooMany(set: IndexSet): Mistake | undefined {
+  const count = mostOf(set);
+  if (count <= MOST_INDICES) return undefined;
+  return {
+    message: `${count} indices are more than one array can have here: ${MOST_INDICES} at most`,
+    hint: 'run a part of them at a time, such as --array 0-999999, or let a task do many of the steps',
+  };
 }
 
 /** The number that an index's text stands for; undefined for `a7` and `007`, which no engine counts so. */

@@ -14,7 +14,7 @@ import type { Opened, Sidecar, SidecarOptions } from './interface.ts';
 import { openOutputs, type Outputs } from './output/outputs.ts';
 import { OURSELVES } from './run/context.ts';
 import { openOutage } from './run/outage.ts';
-import { Owned } from './run/owned.ts';
+import { Owned } from '../model/owned.ts';
 import { Shared } from './run/shared.ts';
 import { endWhenLost, openDrainWindow } from './shutdown/drain-window.ts';
 import { finish, type Finished } from './shutdown/finish.ts';

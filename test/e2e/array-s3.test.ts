@@ -39,7 +39,7 @@ it('keeps what could not be stored, tries it again, and later finds that nothing
   expect(await first.status, first.stderr()).toBe(0);
   for (const index of INDICES) expect(stored(index), `index ${index}`).toBe(resultOf(index));
   expect(first.stderr()).toContain('index 1 has not stored all (exit status 74): try 1 of 2');
-  expect(leftIn(s3.place)).toEqual(['1.unsaved-1']);
+  expect(leftIn(s3.place).toSorted()).toEqual(['1.unsaved-1', '1.unsaved-1.log']);
   const [root = ''] = fs.readdirSync(scratchOf(s3.place));
   const aside = path.join(scratchOf(s3.place), root, '1.unsaved-1/result.dat');
   expect(fs.readFileSync(aside, 'utf8')).toBe(resultOf(1));
@@ -76,6 +76,6 @@ it('keeps what a task that was told to stop could not store', async () => {
     operation === 'PutObject' ? { kind: 'answer', status: 503, code: 'SlowDown' } : undefined;
   first.child.kill('SIGTERM');
   expect(await first.status, first.stderr()).toBe(75);
-  expect(first.stderr()).toContain('what index 0 could not store stays in ');
-  expect(leftIn(s3.place)).toEqual(['0.unsaved-1']);
+  expect(first.stderr()).toContain('what index 0 could not store stays on ');
+  expect(leftIn(s3.place).toSorted()).toEqual(['0.unsaved-1', '0.unsaved-1.log']);
 });

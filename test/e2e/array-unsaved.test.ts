@@ -55,9 +55,9 @@ it('a task that fails before all is stored leaves its files to nobody’s retry'
   const run = array(place, [...SLOW, '--array', '0', '--retries', '1'], twoResults('exit 3'));
   // What is stored of the first result may be half-written.
   expect(await run.status, run.stderr()).toBe(1);
-  expect(leftIn(place).toSorted()).toEqual(['0.failed', '0.failed.log', '0.unsaved-1']);
+  expect(leftIn(place).toSorted()).toEqual(['0.failed', '0.failed.log', '0.unsaved-1', '0.unsaved-1.log']);
   expect(run.stderr()).toMatch(
-    /what index 0 could not store stays in .*\n {2}try: copy what you need out of it/,
+    /what index 0 could not store stays on .* in .*\n {2}try: copy what you need out of it/,
   );
   expectKept();
 });
@@ -67,7 +67,7 @@ it('a launcher and the sidecar that are killed together leave their files to nob
   await bothClosed();
   kill([...launchersOf(run), sidecarOf(run.pid)]);
   expect(await run.status, run.stderr()).toBe(0);
-  expect(leftIn(place)).toEqual(['0.unsaved-1']);
+  expect(leftIn(place).toSorted()).toEqual(['0.unsaved-1', '0.unsaved-1.log']);
   expectKept();
 });
 
@@ -80,7 +80,7 @@ it('a runner that is killed with all of its processes leaves their files to no l
   await noneRuns(place, [0]);
   const next = array(place, [...SLOW, '--array', '0'], twoResults('exit 3'));
   expect(await next.status, next.stderr()).toBe(0);
-  expect(leftIn(place)).toEqual(['0.unsaved-1']);
+  expect(leftIn(place).toSorted()).toEqual(['0.unsaved-1', '0.unsaved-1.log']);
   expect(next.stderr()).toMatch(
     /that was killed may not have stored stays in .*\n {2}try: copy what you need/,
   );

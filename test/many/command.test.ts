@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { verdictOf } from '../../src/many/command.ts';
 import { processEntry } from '../../src/native/processes.ts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openPlace, type Place, until } from '../e2e/support.ts';
@@ -180,11 +181,9 @@ describe('capture array', () => {
   });
 
   it('stops with all of its tasks at Ctrl-Z, and goes on with them', async () => {
-    const run = array(
-      place,
-      ['--array', '0', '-r', 'r'],
-      task('while [ ! -e go ]; do sleep 0.1; done; echo 1 >r'),
-    );
+    // One process: a stop that meets a new one between vfork(2) and execve(2) leaves the shell in D, and not in T.
+    const text = `mkfifo go; : >${place.dir}/runs-$CAPTURED_INDEX; read go <go; echo 1 >r`;
+    const run = array(place, ['--array', '0', '-r', 'r'], script(text));
     await running(0);
     const isStopped = (): boolean =>
       [run.pid, ...processesOf(place, 0)].every((pid) => (processEntry(pid)?.state ?? 'T') === 'T');
@@ -265,5 +264,23 @@ describe('capture array', () => {
     // A machine that is paid for by the hour must not stay.
     expect(fs.readFileSync(ended, 'utf8')).toBe('69\n');
     expect(await status(['--array', '0'], ['true'])).toBe(69);
+  });
+});
+
+describe('the exit status of an array', () => {
+  const counts = { waiting: 0, running: 0, done: 5, doneAlready: 1, failed: 0, fenced: 0 };
+
+  it.each([
+    ['0 if all are done', {}, undefined, 0],
+    ['0 if all are done, though it was told to stop', {}, 75, 0],
+    ['1 if some failed', { failed: 1 }, undefined, 1],
+    ['1 if --halt left some', { waiting: 3 }, undefined, 1],
+    ['1 if some failed and others are fenced', { failed: 1, fenced: 1 }, undefined, 1],
+    ['76 if all that lacks is with other attempts', { fenced: 2 }, undefined, 76],
+    ['75 if a notice or SIGTERM left some, also when one failed', { waiting: 1, failed: 1 }, 75, 75],
+    ['130 if Ctrl-C left some', { waiting: 1 }, 130, 130],
+    ['1 if one failed and none waits, though it was told to stop', { failed: 1 }, 75, 1],
+  ] as const)('is %s', (_, changes, stopped, status) => {
+    expect(verdictOf({ ...counts, ...changes }, stopped)).toBe(status);
   });
 });

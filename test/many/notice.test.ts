@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Log } from '../../src/log/log.ts';
-import { openSharedNotice, type SharedNotice } from '../../src/many/notice.ts';
+import { noticeOption, openSharedNotice, type SharedNotice } from '../../src/many/notice.ts';
 import { until } from '../e2e/support.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
@@ -81,5 +81,5 @@ it('tells a signal that is a notice, which is never taken back', async () => {
   shared.signalled('SIGUSR1');
   await tells('');
   expect(changes).toEqual([true]);
-  expect(shared.option).toBe(`--notice=file:${dir.path}/scratch/notice`);
+  expect(noticeOption(path.join(dir.path, 'scratch'))).toBe(`--notice=file:${dir.path}/scratch/notice`);
 });

@@ -1,69 +1,31 @@
 // The runner alone: its tasks are only told about, on a machine whose figures the test says.
 import { expect, it } from 'vitest';
 import type { Log } from '../../src/log/log.ts';
-import { Plan } from '../../src/model/many/plan.ts';
-import { newDeferred } from '../../src/model/waiting.ts';
-import { clockMs } from '../../src/native/clock.ts';
+import type { TaskNeeds } from '../../src/model/many/admission.ts';
 import type { MachineNow } from '../../src/many/machine.ts';
-import { Runner, type TaskSource, type TooLarge } from '../../src/many/runner.ts';
-import type { Push, Slot, SlotEnd } from '../../src/many/slot.ts';
+import { Runner, type StartedTask, type TaskSource, type TooLarge, whyNever } from '../../src/many/runner.ts';
 import { until } from '../e2e/support.ts';
+import { type FakeLauncher, fakeLauncher } from './fake-launcher.ts';
 
 const GIB = 2 ** 30;
 
-interface FakeSlot extends Slot {
-  usedNow: number;
-  /** How often its processes were looked at. */
-  reads: number;
-  readonly told: Push[];
-  finish(kind: SlotEnd['kind']): void;
-}
-
-function fakeSlot(index: number): FakeSlot {
-  const ended = newDeferred<SlotEnd>();
-  const told: Push[] = [];
-  let isNoticed = false;
-  const slot: FakeSlot = {
-    index,
-    startedMs: clockMs(),
-    ended: ended.promise,
-    told,
-    usedNow: GIB,
-    reads: 0,
-    get isEnding() {
-      return isNoticed || told.length > 0;
-    },
-    usedBytes: () => {
-      slot.reads += 1;
-      return slot.usedNow;
-    },
-    end: (how) => void told.push(how),
-    noticed: () => {
-      isNoticed = true;
-    },
-    signal: () => undefined,
-    finish: (kind) =>
-      ended.resolve({
-        kind,
-        status: kind === 'done' ? 0 : 75,
-        why: undefined,
-        atMs: clockMs(),
-        runtimeMs: 1,
-        peakBytes: slot.usedNow,
-        outputBytes: 0,
-      }),
-  };
-  return slot;
+interface Task extends StartedTask {
+  readonly index: number;
+  readonly launcher: FakeLauncher;
 }
 
 interface Bench {
-  readonly runner: Runner;
-  readonly plan: Plan;
+  readonly runner: Runner<Task>;
   readonly over: Promise<void>;
+  /** Indices that wait: those that were given back first. */
+  readonly waiting: number[];
   /** Of those that run. */
-  readonly slots: ReadonlyMap<number, FakeSlot>;
+  readonly slots: Map<number, FakeLauncher>;
+  readonly done: number[];
   readonly tooLarge: Map<number, TooLarge>;
   readonly messages: string[];
+  /** Submissions whose tasks are to end. */
+  readonly cancelled: Set<string>;
   now: MachineNow;
   /** How often it was asked for. */
   looks: number;
@@ -89,53 +51,45 @@ function bench({
   jobs = Infinity,
   failsAt,
 }: BenchOptions): Bench {
-  const slots = new Map<number, FakeSlot>();
-  const tooLarge = new Map<number, TooLarge>();
+  const needs: TaskNeeds = { cores: 1, memoryBytes: memoryBytes === 'learn' ? undefined : memoryBytes };
   const messages: string[] = [];
-  const plan = new Plan({
-    indices: { ranges: [{ first: 0, last: tasks - 1, step: 1 }] },
-    retries: 0,
-    halt: { kind: 'never' },
-  });
-  const source: TaskSource = {
-    next: () => {
-      const index = plan.next();
-      return index === undefined
-        ? undefined
-        : { index, needs: { cores: 1, memoryBytes: memoryBytes === 'learn' ? undefined : memoryBytes } };
-    },
-    nameOf: (index) => `index ${index}`,
-    start: (index) => {
-      plan.started(index, clockMs());
-      const slot = fakeSlot(index);
-      slots.set(index, slot);
-      return Promise.resolve(slot);
-    },
-    ended: (slot, end, large) => {
-      slots.delete(slot.index);
-      if (slot.index === failsAt) return Promise.reject(new Error('no room'));
-      if (large !== undefined) tooLarge.set(slot.index, large);
-      plan.ended(slot.index, large === undefined ? end : { ...end, kind: 'final' });
-      return Promise.resolve();
-    },
-    refused: (index, why) => {
-      messages.push(why);
-      plan.started(index, 0);
-      plan.ended(index, { kind: 'final', status: 64, atMs: 0 });
-    },
-    halting: () => plan.halting(),
-    isOver: () => plan.isOver(),
-  };
-  const say = (message: string): void => void messages.push(message);
-  const log = { debug: say, info: say, warn: say, error: say } as unknown as Log;
-  const bench: Omit<Bench, 'over' | 'runner'> = {
-    plan,
-    slots,
-    tooLarge,
+  const bench = {
+    waiting: Array.from({ length: tasks }, (_, index) => index),
+    slots: new Map<number, FakeLauncher>(),
+    done: [] as number[],
+    tooLarge: new Map<number, TooLarge>(),
     messages,
+    cancelled: new Set<string>(),
     now: { availableBytes: 15 * GIB, psiFullPercent: 0, load },
     looks: 0,
   };
+  const { slots, waiting, done, tooLarge } = bench;
+  const source: TaskSource<Task> = {
+    look: () => Promise.resolve(bench.cancelled),
+    startNext: async (fits) => {
+      if (waiting.length === 0 || !fits(needs)) return undefined;
+      const index = waiting.shift() ?? 0;
+      const launcher = fakeLauncher();
+      slots.set(index, launcher);
+      return {
+        index,
+        name: `index ${index}`,
+        submission: { name: index < 2 ? 'low' : 'high' },
+        needs,
+        launcher,
+      };
+    },
+    ended: async ({ index }, end, large) => {
+      slots.delete(index);
+      if (index === failsAt) throw new Error('no room');
+      if (large !== undefined) tooLarge.set(index, large);
+      else if (end.kind === 'done') done.push(index);
+      else waiting.unshift(index);
+    },
+    isDone: () => waiting.length === 0,
+  };
+  const say = (message: string): void => void messages.push(message);
+  const log = { debug: say, info: say, warn: say, error: say } as unknown as Log;
   const now = (): MachineNow => {
     bench.looks += 1;
     return bench.now;
@@ -145,19 +99,24 @@ function bench({
   return Object.assign(bench, { runner, over: runner.run() });
 }
 
+/** All that run end well, until none is left. */
+async function finishAll({ slots, over }: Bench): Promise<void> {
+  const timer = setInterval(() => {
+    for (const slot of slots.values()) slot.finish('done');
+  }, 1);
+  await over.finally(() => clearInterval(timer));
+}
+
 it('starts as many as there are cores, and the next when one ends', async () => {
-  const { slots, plan, over } = bench({ tasks: 6 });
+  const b = bench({ tasks: 6 });
+  const { slots } = b;
   await until(() => slots.size === 4, 'four run');
   expect([...slots.keys()]).toEqual([0, 1, 2, 3]);
   slots.get(2)?.finish('done');
   await until(() => slots.has(4), 'the next one runs');
   expect(slots.size).toBe(4);
-  while (!plan.isOver()) {
-    for (const slot of slots.values()) slot.finish('done');
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  await over;
-  expect(plan.counts().done).toBe(6);
+  await finishAll(b);
+  expect(b.done).toHaveLength(6);
 });
 
 it('gives the youngest back when memory runs short, and starts it again when there is room', async () => {
@@ -171,9 +130,8 @@ it('gives the youngest back when memory runs short, and starts it again when the
   b.slots.get(2)?.finish('again');
   await until(() => b.slots.has(2) && b.slots.get(2)?.told.length === 0, 'it runs again');
   expect(b.messages.join('\n')).toContain('index 2 ends, and goes on later');
-  for (const slot of b.slots.values()) slot.finish('done');
-  await b.over;
-  expect(b.plan.verdict()).toBe(0);
+  await finishAll(b);
+  expect(b.done).toHaveLength(3);
 });
 
 it('never gives the last one back: one that is too large alone fails, and says what it needed', async () => {
@@ -185,8 +143,7 @@ it('never gives the last one back: one that is too large alone fails, and says w
   await until(() => (slot?.told.length ?? 0) > 0, 'it is told to end');
   slot?.finish('again');
   await b.over;
-  expect(b.tooLarge.get(0)).toMatchObject({ limitBytes: 16 * GIB });
-  expect(b.plan.counts()).toMatchObject({ failed: 1, waiting: 0 });
+  expect(b.tooLarge.get(0)).toEqual({ usedBytes: 15.9 * GIB, limitBytes: 16 * GIB });
 });
 
 it('reads what many tasks use seldom, unless their peaks are to be learned', async () => {
@@ -203,20 +160,25 @@ it('reads what many tasks use seldom, unless their peaks are to be learned', asy
   await until(() => (learning.slots.get(0)?.reads ?? 0) >= 10, 'it is read at each look');
 
   for (const b of [said, learning]) {
-    b.plan.stop('now');
-    b.runner.push('kill');
+    b.runner.stop('kill');
     for (const slot of b.slots.values()) slot.finish('again');
     await b.over;
   }
 });
 
-it('refuses a task that no machine of this size can run', async () => {
-  const b = bench({ tasks: 2, memoryBytes: 64 * GIB });
-  await b.over;
-  expect(b.messages[0]).toMatch(
+it('says why a task can never run on this machine, however idle it is', () => {
+  const machine = {
+    cores: 4,
+    memoryBytes: 16 * GIB,
+    now: () => ({ availableBytes: 0, psiFullPercent: 0, load: 9 }),
+  };
+  expect(whyNever({ cores: 1, memoryBytes: GIB }, machine)).toBeUndefined();
+  expect(whyNever({ cores: 8, memoryBytes: GIB }, machine)).toBe(
+    'it needs 8 cores (--cpus), and this machine has 4',
+  );
+  expect(whyNever({ cores: 1, memoryBytes: 64 * GIB }, machine)).toMatch(
     /^it needs 64.0 GiB of memory \(--memory\), and this machine has 1\d\.\d GiB for tasks$/,
   );
-  expect(b.plan.counts().failed).toBe(2);
 });
 
 it('starts no other above the load of --max-load, and always one', async () => {
@@ -234,15 +196,14 @@ it('starts no other above the load of --max-load, and always one', async () => {
 it('tells all tasks to end, harder each time, also those that start meanwhile', async () => {
   const b = bench({ tasks: 2 });
   await until(() => b.slots.size === 2, 'two run');
-  b.plan.stop('now');
-  b.runner.push('again');
-  b.runner.push('again');
-  b.runner.push('kill');
-  b.runner.push('faster');
-  expect(b.slots.get(0)?.told).toEqual(['again', 'kill']);
+  b.runner.stop('checkpoint');
+  b.runner.stop('checkpoint');
+  b.runner.stop('kill');
+  b.runner.stop('faster');
+  expect(b.slots.get(0)?.told).toEqual(['checkpoint', 'kill']);
   for (const slot of b.slots.values()) slot.finish('again');
   await b.over;
-  expect(b.plan.verdict()).toBe(75);
+  expect(b.waiting).toHaveLength(2);
 });
 
 it('starts none while a notice stands, ends when all have ended, and goes on if it is withdrawn', async () => {
@@ -256,7 +217,7 @@ it('starts none while a notice stands, ends when all have ended, and goes on if 
   b.runner.noticed(true);
   for (const slot of b.slots.values()) slot.finish('again');
   await b.over;
-  expect(b.plan.counts()).toMatchObject({ waiting: 6, running: 0 });
+  expect(b.waiting).toHaveLength(6);
 });
 
 it('lets what runs end well before it fails itself, as the work directories go then', async () => {
@@ -265,7 +226,10 @@ it('lets what runs end well before it fails itself, as the work directories go t
   const settled = over.catch((error: unknown) => (failed = error));
   await until(() => slots.size === 4, 'four run');
   slots.get(0)?.finish('done');
-  await until(() => [...slots.values()].every(({ told }) => told.includes('again')), 'all are told to end');
+  await until(
+    () => [...slots.values()].every(({ told }) => told.includes('checkpoint')),
+    'all are told to end',
+  );
   expect([...slots.keys()]).toEqual([1, 2, 3]);
   expect(failed).toBeUndefined();
   for (const slot of slots.values()) slot.finish('again');
@@ -283,13 +247,50 @@ it.each([
   ['never, as --jobs is reached', { jobs: 2 }, []],
   ['never, as nobody has asked for more', {}, []],
 ])('says once that fewer run than --jobs asks for: %s', async (_, options, said) => {
-  const { plan, slots, messages, over } = bench({ tasks: 9, ...options });
-  while (!plan.isOver()) {
-    for (const slot of slots.values()) slot.finish('done');
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  await over;
-  expect(messages.filter((message) => message.includes('--jobs'))).toEqual(
+  const b = bench({ tasks: 9, ...options });
+  await finishAll(b);
+  expect(b.messages.filter((message) => message.includes('--jobs'))).toEqual(
     said.map((pattern) => expect.stringMatching(pattern) as unknown),
   );
+});
+
+it('ends the tasks of what is cancelled, and no others', async () => {
+  const b = bench({ tasks: 4 });
+  await until(() => b.slots.size === 4, 'four run');
+  b.cancelled.add('low');
+  await until(() => (b.slots.get(1)?.told.length ?? 0) > 0, 'they are told');
+  const { looks } = b;
+  await until(() => b.looks >= looks + 3, 'it has looked again');
+  expect([...b.slots.values()].map(({ told }) => told)).toEqual([['checkpoint'], ['checkpoint'], [], []]);
+  b.cancelled.clear();
+  await finishAll(b);
+});
+
+it('starts nothing while it is paused, and ends when it is told to', async () => {
+  const b = bench({ tasks: 6 });
+  await until(() => b.slots.size === 4, 'four run');
+  b.runner.pause(true);
+  b.slots.get(0)?.finish('done');
+  await until(() => b.slots.size === 3, 'one has ended');
+  const { looks } = b;
+  await until(() => b.looks >= looks + 3, 'it has looked again');
+  expect(b.slots.size).toBe(3);
+  b.runner.pause(false);
+  await until(() => b.slots.size === 4, 'it goes on');
+  b.runner.end();
+  await finishAll(b);
+  expect(b.waiting).toEqual([5]);
+});
+
+it('lets what is frozen go on before it must checkpoint', async () => {
+  const b = bench({ tasks: 1 });
+  await until(() => b.slots.size === 1, 'it runs');
+  const [slot] = b.slots.values();
+  b.runner.freeze();
+  b.runner.giveBack();
+  b.runner.freeze();
+  b.runner.stop('faster');
+  expect(slot?.signals).toEqual(['SIGTSTP', 'SIGCONT', 'SIGTSTP', 'SIGCONT']);
+  expect(slot?.told).toEqual(['checkpoint', 'faster']);
+  await finishAll(b);
 });

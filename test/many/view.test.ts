@@ -1,9 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { drawnLines, progressText, type Shown } from '../../src/many/view.ts';
+import { drawnLines, type Progress, progressText } from '../../src/many/view.ts';
 import { NO_NUMBERS } from '../../src/model/format/shared-sidecar.ts';
-import { Durations } from '../../src/model/many/eta.ts';
-import { Plan } from '../../src/model/many/plan.ts';
 import { clockMs } from '../../src/native/clock.ts';
 import { BIN, openPlace, type Place } from '../e2e/support.ts';
 import { scratchOf } from './support.ts';
@@ -15,40 +13,51 @@ beforeEach(() => {
 afterEach(() => place.close());
 
 /** 20 of 100 are done, each in a minute; `running` have just begun. */
-function shown(running: number, numbers = NO_NUMBERS): Shown {
-  const plan = new Plan({
-    indices: { ranges: [{ first: 0, last: 99, step: 1 }] },
-    retries: 0,
-    halt: { kind: 'never' },
-  });
-  const durations = new Durations();
+function progressOf(running: number, numbers = NO_NUMBERS): Progress {
   const startedMs = clockMs();
-  for (let index = 0; index < 20; index += 1) {
-    plan.started(index, 0);
-    plan.ended(index, { kind: 'done', status: 0, atMs: 60_000 });
-    durations.add(60_000);
-  }
-  const indices = Array.from({ length: running }, (_, at) => at + 20);
-  for (const index of indices) plan.started(index, startedMs);
   const needs = { cores: 1, memoryBytes: undefined };
-  const tasks = indices.map((index) => ({ index, startedMs, needs, usedBytes: 2 ** 20, isEnding: false }));
-  return { plan, durations, running: () => tasks, numbers: () => numbers };
+  return {
+    counts: { done: 20, failed: 0, retried: 0, givenBack: 0, fenced: 0 },
+    array: { size: 100, doneAlready: 0, waiting: 80 - running },
+    running: Array.from({ length: running }, (_, at) => ({
+      task: { label: String(at + 20) },
+      startedMs,
+      needs,
+      usedBytes: 2 ** 20,
+      isEnding: false,
+    })),
+    medianMs: 60_000,
+    numbers,
+  };
 }
 
 it('says how far it is, and how long it takes by what has ended', () => {
-  expect(progressText(shown(8))).toMatch(/^20 of 100 done, 8 running, 72 waiting; (9|10) min \d+ s left$/);
+  expect(progressText(progressOf(8))).toMatch(
+    /^20 of 100 done, 8 running, 72 waiting; (9|10) min \d+ s left$/,
+  );
 });
 
 it('says what all tasks together have stored, and how far behind the slowest is', () => {
   const numbers = { lagMs: 300, waitingFiles: 2, storedFiles: 7, storedBytes: 3 * 2 ** 20 };
-  expect(progressText(shown(8, numbers))).toContain('72 waiting; 3.0 MiB stored, behind by 300 ms; ');
+  expect(progressText(progressOf(8, numbers))).toContain('72 waiting; 3.0 MiB stored, behind by 300 ms; ');
+});
+
+it('says of a queue, which has no end, what was done here', () => {
+  const counts = { done: 1200, failed: 1, retried: 3, givenBack: 2, fenced: 0 };
+  const progress = { ...progressOf(2), counts, array: undefined };
+  expect(progressText(progress)).toBe('1,200 done here, 2 running, 1 failed, 2 given back');
+  expect(drawnLines(progress, SIZE).slice(0, 3)).toEqual([
+    '1,200 done here',
+    '2 running, 1 failed, 2 given back',
+    '  task  for   memory',
+  ]);
 });
 
 const SIZE = { rows: 24, columns: 80 };
 
 it('draws a bar, the numbers and the tasks, in short lines', () => {
   const numbers = { lagMs: 300, waitingFiles: 2, storedFiles: 7, storedBytes: 3 * 2 ** 20 };
-  const lines = drawnLines(shown(8, numbers), SIZE);
+  const lines = drawnLines(progressOf(8, numbers), SIZE);
   expect(lines.slice(0, 6)).toEqual([
     '[######                        ] 20 %',
     expect.stringMatching(/^20 of 100 done; (9|10) min \d+ s left$/) as unknown,
@@ -64,15 +73,15 @@ it('draws a bar, the numbers and the tasks, in short lines', () => {
 
 it.each([3, 7, 12, 24])('draws at most as many lines as a terminal of %i rows shows', (rows) => {
   for (const running of [1, 4, 50])
-    expect(drawnLines(shown(running), { ...SIZE, rows }).length).toBeLessThan(rows);
+    expect(drawnLines(progressOf(running), { ...SIZE, rows }).length).toBeLessThan(rows);
 });
 
 it('says how many more run than it shows', () => {
-  expect(drawnLines(shown(50), { ...SIZE, rows: 12 }).at(-1)).toBe('  and 44 more');
+  expect(drawnLines(progressOf(50), { ...SIZE, rows: 12 }).at(-1)).toBe('  and 44 more');
 });
 
 it('draws no line that is wider than the terminal', () => {
-  const widest = drawnLines(shown(50), { ...SIZE, columns: 20 }).map((line) => line.length);
+  const widest = drawnLines(progressOf(50), { ...SIZE, columns: 20 }).map((line) => line.length);
   expect(Math.max(...widest)).toBe(20);
 });
 

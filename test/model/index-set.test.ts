@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  arrayOf,
   compareIndices,
   formatIndices,
   hasIndex,
   INDEX_FORMATS,
   indicesOf,
   parseIndexSet,
+  tooMany,
 } from '../../src/model/index-set.ts';
 
 const numbersOf = (text: string): readonly number[] | undefined => {
@@ -86,4 +88,25 @@ it('orders numbers as numbers, and names behind them', () => {
     'a',
     'b',
   ]);
+});
+
+it('makes an array of each index once, whatever ranges have in common', () => {
+  expect([
+    ...arrayOf({
+      ranges: [
+        { first: 1, last: 5, step: 2 },
+        { first: 3, last: 4, step: 1 },
+      ],
+    }),
+  ]).toEqual([1, 3, 4, 5]);
+});
+
+it.each([
+  ['0-9999999', undefined],
+  ['0-10000000', '10000001 indices are more than one array can have here: 10000000 at most'],
+  ['0-2147483647:2', '1073741824 indices are more than one array can have here: 10000000 at most'],
+])('of %s says at once if they are too many', (text, message) => {
+  const indices = parseIndexSet(text);
+  if (indices === undefined) throw new Error('refused');
+  expect(tooMany(indices)?.message).toBe(message);
 });

@@ -43,7 +43,7 @@ it('a pilot job checkpoints and gives back what it runs, and the next one goes o
   await warn(first);
   expect(await first.ended(), first.output()).toBe(75);
   expect(await stateOf(first.id)).toBe('FAILED');
-  expect(first.output()).toContain('SIGTERM: every task is told to end, and goes back to the queue');
+  expect(first.output()).toContain('SIGTERM: every task is told to checkpoint and end');
   expect((await lab.status()).submissions).toMatchObject([{ waiting: 4, running: 0, failed: 0 }]);
 
   const second = await startPilot();

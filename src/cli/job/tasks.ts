@@ -2,10 +2,9 @@
 // mistakes are found before anything is started.
 import path from 'node:path';
 import type { Mistake } from '../../model/errors.ts';
-import { hasIndex, type IndexSet, indicesOf, rangesOf } from '../../model/index-set.ts';
+import { hasIndex, type IndexSet, indicesOf, rangesOf, tooMany } from '../../model/index-set.ts';
 import type { JobCommand } from '../../model/many/job-file.ts';
 import { type CommandTemplate, compileArgv, compileShell } from '../../model/many/placeholders.ts';
-import { tooMany } from '../../model/many/plan.ts';
 import { formatOfTasks, parseTasks, type TaskTable } from '../../model/many/task-table.ts';
 
 /** The command of one task, and what it finds in its environment beside what is there. */

@@ -1,41 +1,8 @@
-// What the rest of this room knows of a queue engine. The doc comments are the contract; bullmq.ts keeps it on Redis, and
-// unit tests keep it in memory. All methods reject with a {@link BrokerAway} while the engine cannot be reached, and never
-// wait for it longer than the call itself needs.
-import type { QueueCounts, Seen } from '../../model/many/choose.ts';
+// A queue that several workers share, as the rest of this room knows it: bullmq.ts keeps it on Redis, and unit tests in memory.
+// It can be away (BrokerAway in ../broker.ts).
+import type { QueueCounts } from '../../model/many/choose.ts';
 import type { QueuedTask, Submission } from '../../model/many/submission.ts';
-
-/** The engine cannot be reached now; it may later. What was asked for may have happened all the same. */
-export class BrokerAway extends Error {
-  constructor(why: string) {
-    super(why);
-    this.name = 'BrokerAway';
-  }
-}
-
-/** A job that is locked for us, until its lock runs out. */
-export interface TakenJob {
-  readonly submission: string;
-  /** As it stands there: not validated. */
-  readonly data: unknown;
-  /** How often it had failed before. */
-  readonly failedBefore: number;
-  /** Each of these resolves to false if the job is no longer ours: another has it, it waits, or it is gone. */
-  done(): Promise<boolean>;
-  /** Tried again behind all others as often as the submission says, unless `isFinal`. */
-  failed(reason: string, isFinal: boolean): Promise<'retried' | 'failed' | 'lost'>;
-  /** To the front of those that wait: no try is counted. */
-  giveBack(): Promise<boolean>;
-}
-
-/** A submission, or what stands in its place and cannot be read. */
-export type Listed =
-  | ({ readonly kind: 'submission' } & Seen)
-  | {
-      readonly kind: 'unreadable';
-      readonly name: string;
-      readonly why: string;
-      readonly format: number | undefined;
-    };
+import type { Listed, WorkerBroker } from '../broker.ts';
 
 export interface WorkerInfo {
   readonly name: string;
@@ -74,9 +41,9 @@ export interface TakenNotice {
   told(): Promise<void>;
 }
 
-/** What both sides do. */
-export interface Broker {
-  /** Of the queue, for messages; carries no secret. */
+/** What workers and people both do with it. */
+export interface SharedQueue {
+  /** For messages; carries no secret. */
   readonly place: string;
   /** All that are there, in no order. */
   list(): Promise<readonly Listed[]>;
@@ -89,7 +56,7 @@ export interface Broker {
 }
 
 /** What people do with it. */
-export interface QueueBroker extends Broker {
+export interface QueueBroker extends SharedQueue {
   running(name: string, most: number): Promise<readonly RunningJob[]>;
   /** The newest first. */
   failed(name: string, most: number): Promise<readonly FailedJob[]>;
@@ -107,12 +74,8 @@ export interface QueueBroker extends Broker {
   drain(worker: string): Promise<void>;
 }
 
-/** What a worker does with it. */
-export interface WorkerBroker extends Broker {
-  /** The first that waits, locked for us; undefined: none, or it is paused. */
-  take(submission: string): Promise<TakenJob | undefined>;
-  /** Renews the locks of all that we hold. Resolves to those that are no longer ours. */
-  renew(held: readonly TakenJob[]): Promise<readonly TakenJob[]>;
+/** What a worker of a queue does with it beside taking its tasks. */
+export interface SharedBroker extends SharedQueue, WorkerBroker {
   /**
    * From now on sees to it that what workers held when they died waits again, of these submissions. What is kept open for
    * others is closed: nothing of them may be taken or held.

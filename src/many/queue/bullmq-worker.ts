@@ -2,7 +2,9 @@
 // first know whether a task fits.
 import { randomUUID } from 'node:crypto';
 import { type Job, UnrecoverableError, type Worker } from 'bullmq';
-import type { Notice, TakenJob, TakenNotice, WorkerBroker, WorkerInfo } from './broker.ts';
+import { type Parsed, parseQueuedTask, type QueuedTask } from '../../model/many/submission.ts';
+import type { TakenJob } from '../broker.ts';
+import type { Notice, SharedBroker, TakenNotice, WorkerInfo } from './broker.ts';
 import { ForeignWorker, prefixOf, queueOf } from './bull-queue.ts';
 import { DRAINS, noticeId, NOTICES, OnBullMq, SUBMISSIONS, unableLine } from './bullmq.ts';
 import type { Connection } from './connect.ts';
@@ -24,18 +26,20 @@ interface WorkerOptions {
 }
 
 /** From now on it is among the workers that others see. */
-export function openWorkerBroker(connection: Connection, us: WorkerOptions): WorkerBroker {
+export function openWorkerBroker(connection: Connection, us: WorkerOptions): SharedBroker {
   const broker = new ForWorker(connection, us);
   broker.announce();
   return broker;
 }
 
-class ForWorker extends OnBullMq implements WorkerBroker {
+class ForWorker extends OnBullMq implements SharedBroker {
+  readonly lockMs: number;
   readonly #us: WorkerOptions;
   readonly #workers = new Map<string, Worker>();
 
   constructor(connection: Connection, us: WorkerOptions) {
     super(connection);
+    this.lockMs = us.lockMs;
     this.#us = us;
   }
 
@@ -64,7 +68,7 @@ class ForWorker extends OnBullMq implements WorkerBroker {
       const ours = jobs.filter(({ submission }) => submission === name);
       if (worker === undefined) continue;
       const [ids, tokens] = [ours.map(({ id }) => id), ours.map(({ token }) => token)];
-      const failed = await this.ask(() => worker.extendJobLocks(ids, tokens, this.#us.lockMs));
+      const failed = await this.ask(() => worker.extendJobLocks(ids, tokens, this.lockMs));
       lost.push(...ours.filter(({ id }) => failed.includes(id)));
     }
     return lost;
@@ -126,7 +130,7 @@ class ForWorker extends OnBullMq implements WorkerBroker {
   }
 
   #openWorker(queue: string, name: string): Worker {
-    const { lockMs } = this.#us;
+    const { lockMs } = this;
     // Without a processor: jobs are fetched by hand.
     const worker = new ForeignWorker(queue, undefined, {
       connection: this.connection.redis,
@@ -148,7 +152,7 @@ class TakenOnBullMq implements TakenJob {
   readonly submission: string;
   readonly id: string;
   readonly token: string;
-  readonly data: unknown;
+  readonly task: Parsed<QueuedTask>;
   readonly failedBefore: number;
   readonly #job: Job;
   readonly #ask: <T>(act: () => Promise<T>) => Promise<T>;
@@ -159,7 +163,7 @@ class TakenOnBullMq implements TakenJob {
     this.#ask = ask;
     this.id = job.id ?? '';
     this.token = job.token ?? '';
-    this.data = job.data;
+    this.task = parseQueuedTask(job.data);
     this.failedBefore = job.attemptsMade;
   }
 

@@ -7,7 +7,8 @@ import { reasonOf } from '../../model/errors.ts';
 import type { QueueCounts } from '../../model/many/choose.ts';
 import { showQueue } from '../../model/many/queue-url.ts';
 import { formatOf, jobIdOf, type QueuedTask, type Submission } from '../../model/many/submission.ts';
-import { type Broker, BrokerAway, type Listed, type Notice, type Unable } from './broker.ts';
+import { BrokerAway, type Listed } from '../broker.ts';
+import type { Notice, SharedQueue, Unable } from './broker.ts';
 import { ForeignQueue, prefixOf, queueOf, submissionOf } from './bull-queue.ts';
 import type { Connection } from './connect.ts';
 import { readSubmission } from './read-submission.ts';
@@ -24,7 +25,7 @@ export const CHUNK = 1000;
 const NOTHING: QueueCounts = { waiting: 0, running: 0, failed: 0 };
 const WAITING_STATES = ['wait', 'delayed', 'prioritized'] as const;
 
-export class OnBullMq implements Broker {
+export class OnBullMq implements SharedQueue {
   readonly place: string;
   protected readonly connection: Connection;
   readonly #queues = new Map<string, Queue>();

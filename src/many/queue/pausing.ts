@@ -11,14 +11,13 @@ export interface PauseActions {
   readonly hold: (isHeld: boolean) => void;
   readonly freeze: () => void;
   readonly thaw: () => void;
-  /** Each task checkpoints and ends. */
+  /** Each task checkpoints and ends, also one that is frozen. */
   readonly giveBack: () => void;
 }
 
 export class Pausing {
   readonly #actions: PauseActions;
   readonly #reasons = new Map<Reason, LongTimer | undefined>();
-  #isFrozen = false;
 
   constructor(actions: PauseActions) {
     this.#actions = actions;
@@ -34,32 +33,19 @@ export class Pausing {
     const timer = forMs === undefined ? undefined : startTimer(forMs, () => this.resume(reason));
     this.#reasons.set(reason, timer);
     this.#actions.hold(true);
-    if (how === 'stop') {
-      this.#isFrozen = true;
-      this.#actions.freeze();
-    } else {
-      // What is frozen could not checkpoint.
-      this.thaw();
-      this.#actions.giveBack();
-    }
+    if (how === 'stop') this.#actions.freeze();
+    else this.#actions.giveBack();
   }
 
   resume(reason: Reason): void {
     this.#reasons.get(reason)?.cancel();
     if (!this.#reasons.delete(reason) || this.isPaused) return;
-    this.thaw();
-    this.#actions.hold(false);
-  }
-
-  /** Before the tasks are told to end. */
-  thaw(): void {
-    if (!this.#isFrozen) return;
-    this.#isFrozen = false;
     this.#actions.thaw();
+    this.#actions.hold(false);
   }
 
   close(): void {
     for (const timer of this.#reasons.values()) timer?.cancel();
-    this.thaw();
+    this.#actions.thaw();
   }
 }

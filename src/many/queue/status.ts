@@ -39,7 +39,7 @@ export const statusCommand: QueueCommand = {
   },
 };
 
-interface Asked {
+interface StatusRequest {
   readonly broker: QueueBroker;
   readonly name: string | undefined;
   readonly isJson: boolean;
@@ -52,7 +52,7 @@ interface Asked {
 /** To the top left, and from there nothing (ECMA-48, CUP and ED). */
 const CLEAR = '\u001B[H\u001B[J';
 
-async function show({ broker, name, isJson, everyMs, print, signal }: Asked): Promise<ExitStatus> {
+async function show({ broker, name, isJson, everyMs, print, signal }: StatusRequest): Promise<ExitStatus> {
   const rates = new Map<string, RateOf>();
   for (;;) {
     const view = await look(broker, name);

@@ -1,12 +1,11 @@
 // `capture submit`: puts an array into the queue. What the store has as done is left out; jobs come before the submission
 // itself, so that nobody takes one of a submission that is only half there.
-import os from 'node:os';
 import { numberText } from '../../array/columns.ts';
 import type { GivenCommand, Tasks } from '../../cli/job/tasks.ts';
 import { CaptureError, isMistake } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { Settings } from '../../model/format/settings.ts';
-import { indicesOf } from '../../model/index-set.ts';
+import { arrayOf, indicesOf } from '../../model/index-set.ts';
 import { type Halt, parseHalt } from '../../model/many/halt.ts';
 import { showCommand } from '../../model/many/placeholders.ts';
 import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
@@ -18,7 +17,9 @@ import { clockMs } from '../../native/clock.ts';
 import { isTasks, NO_STORE, readTasks, settingsOfRun, taskNameOf } from '../line.ts';
 import { warnOnce } from '../../log/once.ts';
 import { everyWordOf, logOutput, refusedOptions } from '../options.ts';
-import type { Listed, QueueBroker } from './broker.ts';
+import type { Listed } from '../broker.ts';
+import { storedState } from '../stored-state.ts';
+import type { QueueBroker } from './broker.ts';
 import {
   type CarryOut,
   type QueueCommand,
@@ -27,7 +28,6 @@ import {
   refuseOperands,
 } from './command.ts';
 import { allOf, OF_TASKS, QUEUE, queueOf, SUBMIT } from './options.ts';
-import { storedState } from './over.ts';
 import { warnIfOpenToAll } from './open-to-all.ts';
 import { withQueue } from './until-stopped.ts';
 
@@ -54,7 +54,7 @@ export const submitCommand: QueueCommand = {
   read: (line) => readSubmit(line),
 };
 
-interface Asked {
+interface SubmitRequest {
   readonly queue: QueuePlace | undefined;
   readonly submission: Submission;
   readonly tasks: Tasks;
@@ -81,7 +81,7 @@ function readSubmit(line: QueueLine): CarryOut {
   if (run.kind !== 'run') return nothing;
   const { settings, warnings } = run;
   const submission = submissionOf(line, tasks, settings);
-  const asked: Asked = {
+  const asked: SubmitRequest = {
     queue,
     submission,
     tasks,
@@ -116,7 +116,7 @@ function submissionOf(
     name: values.of(SUBMIT.name) ?? freshName(taskName),
     taskName,
     indices: { ranges: tasks.indices.ranges.map((range) => ({ ...range })) },
-    size: sizeOf(tasks),
+    size: arrayOf(tasks.indices).length,
     ...(command === undefined ? {} : { command: plainCommand(command) }),
     jobsHoldTask: values.has(SUBMIT.tasks),
     options: [
@@ -140,20 +140,8 @@ function submissionOf(
     after: [...allOf(values, SUBMIT.after)],
     ...(prepare === undefined ? {} : { prepare }),
     ...(notify === undefined ? {} : { notify }),
-    user: userName(),
-    host: os.hostname(),
     submittedMs: clockMs(),
   };
-}
-
-/** A number where the machine has no name for its user, as in a container that runs as any. */
-function userName(): string {
-  try {
-    // oxlint-disable-next-line no-restricted-properties -- the one place
-    return os.userInfo().username;
-  } catch {
-    return String(process.getuid?.());
-  }
 }
 
 /** Where it stood in a job file nobody asks any more. */
@@ -179,13 +167,7 @@ function freshName(taskName: string): string {
   return `${plain === '' ? 'task' : plain.slice(0, 60)}-${clockMs().toString(36).slice(-6)}${random}`;
 }
 
-function sizeOf({ indices }: Tasks): number {
-  let size = 0;
-  for (const _ of indicesOf(indices)) size += 1;
-  return size;
-}
-
-async function submit(asked: Asked, { log, print }: QueueTools): Promise<ExitStatus> {
+async function submit(asked: SubmitRequest, { log, print }: QueueTools): Promise<ExitStatus> {
   if (asked.isDryRun) return dryRun(asked, print);
   return withQueue(asked.queue, log, async (broker, signal, connection) => {
     await warnIfOpenToAll(connection, log);
@@ -193,11 +175,14 @@ async function submit(asked: Asked, { log, print }: QueueTools): Promise<ExitSta
     const listed = await broker.list();
     const before = refuseWrong(listed, asked, broker);
     // Under a run id only each run itself finds out.
-    const stored = submission.runId === undefined ? await storedState(submission, log, signal) : undefined;
+    const { store: settings, taskName } = submission;
+    const place = { settings, taskName, indices: tasks.indices };
     // Those at work have a job, too: if their worker is gone, another one goes on.
-    const left = stored && new Set([...stored.left, ...stored.alive]);
-    const done = stored?.done ?? 0;
-    const count = left?.size ?? submission.size;
+    const { left, done } =
+      submission.runId === undefined
+        ? await storedState(place, log, signal)
+        : { left: arrayOf(tasks.indices), done: 0 };
+    const count = left.length;
     if (count === 0) {
       // Others may be submitted to begin after it.
       await broker.put({ ...submission, overMs: clockMs() });
@@ -249,10 +234,9 @@ async function sayIfNobodyCan(
 function* queuedTasks(
   tasks: Tasks,
   { jobsHoldTask, command }: Submission,
-  left: ReadonlySet<number> | undefined,
+  left: Uint32Array,
 ): Generator<QueuedTask> {
-  for (const index of indicesOf(tasks.indices)) {
-    if (left !== undefined && !left.has(index)) continue;
+  for (const index of left) {
     if (!jobsHoldTask) yield { format: QUEUE_FORMAT, index };
     else if (command === undefined)
       yield { format: QUEUE_FORMAT, index, command: tasks.commandOf(index).argv.at(-1) ?? '' };
@@ -263,7 +247,7 @@ function* queuedTasks(
 /** Resolves to the submission of this name that is there. Throws status 64 if this one must not be added. */
 function refuseWrong(
   listed: readonly Listed[],
-  { submission, isAgain }: Asked,
+  { submission, isAgain }: SubmitRequest,
   { place }: QueueBroker,
 ): Submission | undefined {
   const later = listed.find((one) => one.kind === 'unreadable' && (one.format ?? 0) > QUEUE_FORMAT);
@@ -289,7 +273,7 @@ export function noSuch(name: string, names: readonly string[], place: string): C
   });
 }
 
-function dryRun({ submission, tasks, queue }: Asked, print: QueueTools['print']): ExitStatus {
+function dryRun({ submission, tasks, queue }: SubmitRequest, print: QueueTools['print']): ExitStatus {
   const { name, taskName, store, capabilities, after, prepare, size } = submission;
   const place = queue === undefined ? '' : ` -> ${showQueue(queue)}`;
   print(`${showPath(`${name}: ${plural(size, 'task')} ${taskName} -> ${store.url}${place}`)}\n`);

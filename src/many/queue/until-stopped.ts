@@ -5,7 +5,8 @@ import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus, statusOfSignal } from '../../model/exit-status.ts';
 import type { QueuePlace } from '../../model/many/queue-url.ts';
 import { openStops } from '../../native/stops.ts';
-import { BrokerAway, type QueueBroker } from './broker.ts';
+import { BrokerAway } from '../broker.ts';
+import type { QueueBroker } from './broker.ts';
 import { openQueueBroker } from './bullmq-commands.ts';
 import { connect, type Connection } from './connect.ts';
 

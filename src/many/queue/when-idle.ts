@@ -7,7 +7,7 @@ import { clockMs } from '../../native/clock.ts';
 import type { Pausing } from './pausing.ts';
 import { unusedForMs } from './person.ts';
 
-interface Around {
+interface UseWatch {
   readonly log: Pick<Log, 'info'>;
   /** The load average of one minute. */
   readonly loadOf: () => number;
@@ -27,7 +27,7 @@ const BUSY_SHARE = 0.5;
 export function watchUse(
   afterMs: number | undefined,
   pausing: Pick<Pausing, 'pause' | 'resume'>,
-  around: Around,
+  around: UseWatch,
 ): { close(): void } {
   const stop = new AbortController();
   if (afterMs !== undefined) void look(afterMs, pausing, around, stop.signal);
@@ -37,7 +37,7 @@ export function watchUse(
 async function look(
   afterMs: number,
   pausing: Pick<Pausing, 'pause' | 'resume'>,
-  { log, loadOf, isIdle, env, ownChildren }: Around,
+  { log, loadOf, isIdle, env, ownChildren }: UseWatch,
   signal: AbortSignal,
 ): Promise<void> {
   let isAway = false;

@@ -21,7 +21,6 @@ export interface TaskNeeds {
 
 /** A task that runs. */
 export interface RunningTask {
-  readonly index: number;
   readonly startedMs: number;
   readonly needs: TaskNeeds;
   /** Memory of all its processes, as measured last. */

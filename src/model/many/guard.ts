@@ -12,19 +12,15 @@ export interface MemoryMoment {
   readonly psiFullPercent: number;
 }
 
-export type GuardVerdict =
+export type GuardVerdict<T> =
   | { readonly kind: 'calm' }
   /** Start none; those that run may go on. */
   | { readonly kind: 'hold' }
-  /** This one checkpoints, ends, and waits for its turn. */
-  | { readonly kind: 'give-back'; readonly index: number }
-  /** It runs alone, and the machine has no room for it: it fails, and says what it needed. */
-  | {
-      readonly kind: 'too-large';
-      readonly index: number;
-      readonly usedBytes: number;
-      readonly limitBytes: number;
-    };
+  /**
+   * `give-back`: this one checkpoints, ends, and waits for its turn. `too-large`: it runs alone, and the machine has no room
+   * for it: it fails, and says what it needed.
+   */
+  | { readonly kind: 'give-back' | 'too-large'; readonly one: T };
 
 /** What the one before frees is seen only after some time. */
 const PAUSE_MS = 5000;
@@ -36,7 +32,7 @@ export class MemoryGuard {
   #lastMs = -Infinity;
 
   /** Once a second or so. What it names is to be told to end, and is `isEnding` from then on. */
-  look(moment: MemoryMoment, running: readonly RunningTask[]): GuardVerdict {
+  look<T extends RunningTask>(moment: MemoryMoment, running: readonly T[]): GuardVerdict<T> {
     const { nowMs, availableBytes, limitBytes, psiFullPercent } = moment;
     const short = shortBytes(limitBytes);
     // Reading many files stalls, too: that counts only if there is little left.
@@ -56,25 +52,22 @@ export class MemoryGuard {
   }
 }
 
-/** While one ends, its memory is awaited, as long as there is any. */
-function choose(running: readonly RunningTask[], isCritical: boolean): GuardVerdict | undefined {
+/** While one ends, its memory is awaited, as long as there is any. Of two that began at once the later in the list goes. */
+function choose<T extends RunningTask>(
+  running: readonly T[],
+  isCritical: boolean,
+): GuardVerdict<T> | undefined {
   const staying = running.filter(({ isEnding }) => !isEnding);
   if (staying.length < 2 || (staying.length < running.length && !isCritical)) return undefined;
-  const youngest = staying.reduce((a, b) =>
-    b.startedMs > a.startedMs || (b.startedMs === a.startedMs && b.index > a.index) ? b : a,
-  );
-  return { kind: 'give-back', index: youngest.index };
+  return { kind: 'give-back', one: staying.reduce((a, b) => (b.startedMs >= a.startedMs ? b : a)) };
 }
 
 /** It is not to blame for what other programs of this machine use. */
-function tooLarge(
+function tooLarge<T extends RunningTask>(
   { availableBytes, limitBytes }: MemoryMoment,
-  running: readonly RunningTask[],
-): GuardVerdict | undefined {
-  const [task] = running;
-  if (task === undefined || running.length > 1 || task.isEnding) return undefined;
-  const { index, usedBytes } = task;
-  return usedBytes >= (limitBytes - availableBytes) / 2
-    ? { kind: 'too-large', index, usedBytes, limitBytes }
-    : undefined;
+  running: readonly T[],
+): GuardVerdict<T> | undefined {
+  const [one] = running;
+  if (one === undefined || running.length > 1 || one.isEnding) return undefined;
+  return one.usedBytes >= (limitBytes - availableBytes) / 2 ? { kind: 'too-large', one } : undefined;
 }

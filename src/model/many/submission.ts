@@ -72,8 +72,6 @@ const submission = z.object({
   after: z.array(z.string()),
   prepare: z.string().optional(),
   notify: notifyTarget.optional(),
-  user: z.string(),
-  host: z.string(),
   submittedMs: z.number(),
   /** So many tasks were in the queue when it was filled the last time: what was done already took no time. */
   filled: z.object({ atMs: z.number(), count: z.int().min(0) }).optional(),

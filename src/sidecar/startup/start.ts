@@ -29,7 +29,7 @@ import { Bandwidth } from '../../upload/bandwidth.ts';
 import type { Sender } from '../../upload/send.ts';
 import { type AttemptFile, readAttemptFile } from '../run/attempt-file.ts';
 import type { Caller, Context, Needs } from '../run/context.ts';
-import { Owned } from '../run/owned.ts';
+import { Owned } from '../../model/owned.ts';
 import { Progress } from '../run/progress.ts';
 import { TaskNews } from '../run/task-news.ts';
 import type { Places } from '../run/places.ts';

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BoardServer, openBoardServer } from '../../../src/many/queue/board-server.ts';
-import type { Listed } from '../../../src/many/queue/broker.ts';
+import type { Listed } from '../../../src/many/broker.ts';
 import type { QueuePlace } from '../../../src/model/many/queue-url.ts';
-import { seen } from './submissions.ts';
+import { seen } from '../submissions.ts';
 
 interface Answer {
   readonly status: number | undefined;

@@ -1,7 +1,7 @@
 // What stands in Redis becomes options, stores and keys: only what capture submit could have written.
 import { expect, it } from 'vitest';
 import { readSubmission } from '../../../src/many/queue/read-submission.ts';
-import { submission } from './submissions.ts';
+import { submission } from '../submissions.ts';
 
 const STORE = { url: 's3://lab/melt', flags: ['path-style'], unfenced: true };
 

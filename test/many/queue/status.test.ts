@@ -4,7 +4,7 @@ import { RateOf } from '../../../src/many/queue/rate.ts';
 import type { QueueView } from '../../../src/many/queue/look.ts';
 import { linesOf } from '../../../src/many/queue/status.ts';
 import type { Seen } from '../../../src/model/many/choose.ts';
-import { seen } from './submissions.ts';
+import { seen } from '../submissions.ts';
 
 const view = ({ all = [], ...changes }: Partial<QueueView> = {}): QueueView => ({
   nowMs: 61_000,

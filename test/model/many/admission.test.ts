@@ -17,7 +17,6 @@ const LEARNED: TaskNeeds = { cores: 1, memoryBytes: undefined };
 const needing = (bytes: number, cores = 1): TaskNeeds => ({ cores, memoryBytes: bytes });
 
 const runningTask = (task: Partial<RunningTask>): RunningTask => ({
-  index: 0,
   startedMs: 0,
   needs: LEARNED,
   usedBytes: 0,
@@ -41,7 +40,7 @@ const fill = (
   for (;;) {
     const verdict = admission.ask(needs, { ...moment, running });
     if (verdict.kind !== 'start') return { running, why: verdict };
-    running.push(runningTask({ index: running.length, startedMs: moment.nowMs, needs }));
+    running.push(runningTask({ startedMs: moment.nowMs, needs }));
   }
 };
 
@@ -75,7 +74,7 @@ describe('as many tasks run at once', () => {
   it('as fit into what other programs leave of it, also what those that run have not taken yet', () => {
     const running = [
       runningTask({ needs: needing(4 * GIB), usedBytes: 3 * GIB }),
-      runningTask({ index: 1, needs: needing(4 * GIB), usedBytes: GIB }),
+      runningTask({ needs: needing(4 * GIB), usedBytes: GIB }),
     ];
     const moment = (availableBytes: number): Moment => at(running, { availableBytes });
     const admission = new Admission(MACHINE);
@@ -142,7 +141,7 @@ describe('what a task needs is learned', () => {
     const admission = new Admission(MACHINE);
     admission.ended(GIB);
     const grown = runningTask({ usedBytes: 5 * GIB });
-    expect(admission.ask(LEARNED, at([grown, runningTask({ index: 1, usedBytes: GIB })])).kind).toBe('wait');
+    expect(admission.ask(LEARNED, at([grown, runningTask({ usedBytes: GIB })])).kind).toBe('wait');
     expect(admission.learnedBytes()).toBe(6 * GIB);
   });
 
@@ -179,7 +178,8 @@ it('what tasks are promised never exceeds what the machine has for them, but for
         if (verdict.kind !== 'start') continue;
         // Those that say what they need keep to it.
         const usedBytes = Math.min(usedMib * MIB, bytes ?? Infinity);
-        running = [...running, runningTask({ index, startedMs: index * 1000, needs, usedBytes: 0 })];
+        const one = runningTask({ startedMs: index * 1000, needs, usedBytes: 0 });
+        running = [...running, one];
         const promised = running.map((one) => one.needs.memoryBytes ?? admission.learnedBytes() ?? 0);
         const sum = promised.reduce((a, b) => a + b, 0);
         expect(running.length).toBeLessThanOrEqual(12);
@@ -188,7 +188,7 @@ it('what tasks are promised never exceeds what the machine has for them, but for
           expect(sum + ownBytes(running.length) + shortBytes(machine.memoryBytes)).toBeLessThanOrEqual(
             machine.memoryBytes,
           );
-        running = running.map((one) => (one.index === index ? { ...one, usedBytes } : one));
+        running = [...running.slice(0, -1), { ...one, usedBytes }];
       }
     }),
   );

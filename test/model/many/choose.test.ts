@@ -6,7 +6,7 @@ import {
   stateOfSubmission,
   type WorkerAbility,
 } from '../../../src/model/many/choose.ts';
-import { seen, submission } from '../../many/queue/submissions.ts';
+import { seen, submission } from '../../many/submissions.ts';
 
 const small: WorkerAbility = {
   capabilities: new Set(['gpu']),

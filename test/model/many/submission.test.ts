@@ -5,7 +5,7 @@ import {
   parseSubmission,
   QUEUE_FORMAT,
 } from '../../../src/model/many/submission.ts';
-import { submission } from '../../many/queue/submissions.ts';
+import { submission } from '../../many/submissions.ts';
 
 describe('a submission in the queue', () => {
   it('is read as it was written', () => {

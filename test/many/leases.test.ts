@@ -1,23 +1,24 @@
 // The locks of what a worker has taken: renewed as long as it holds the job, whatever goes wrong in between.
 import { afterEach, expect, it } from 'vitest';
-import { BrokerAway, type TakenJob } from '../../../src/many/queue/broker.ts';
-import { type Held, openHeld } from '../../../src/many/queue/held.ts';
-import { newDeferred } from '../../../src/model/waiting.ts';
-import { until } from '../../e2e/support.ts';
+import { BrokerAway, type TakenJob } from '../../src/many/broker.ts';
+import { JobLeases } from '../../src/many/leases.ts';
+import { newDeferred } from '../../src/model/waiting.ts';
+import { until } from '../e2e/support.ts';
 
-let held: Held | undefined;
-afterEach(() => held?.close());
+let stop: AbortController;
+afterEach(() => stop.abort());
 
 const JOB = { submission: 'melt' } as TakenJob;
 const said: string[] = [];
 const say = (message: string): void => void said.push(message);
 
-function hold(renew: (jobs: readonly TakenJob[]) => Promise<readonly TakenJob[]>): Held {
+function hold(renew: (jobs: readonly TakenJob[]) => Promise<readonly TakenJob[]>): JobLeases {
   said.length = 0;
-  const log = { info: say, warn: say };
-  held = openHeld({ broker: { renew }, lockMs: 8, nameOf: ({ submission }) => submission, log });
-  held.add(JOB);
-  return held;
+  stop = new AbortController();
+  const leases = new JobLeases({ renew, lockMs: 8 }, { info: say, warn: say });
+  leases.add(JOB);
+  void leases.keep(stop.signal);
+  return leases;
 }
 
 it('are renewed until the queue knows how the job ended', async () => {

@@ -5,13 +5,13 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
-import { noteOwn } from '../../launch/own-children.ts';
-import type { Log } from '../../log/log.ts';
-import { reasonOf } from '../../model/errors.ts';
-import type { Submission } from '../../model/many/submission.ts';
-import { openRegular } from '../../native/files.ts';
-import { sendSignal } from '../../native/processes.ts';
-import { lastLines } from '../last-lines.ts';
+import { noteOwn } from '../launch/own-children.ts';
+import type { Log } from '../log/log.ts';
+import { reasonOf } from '../model/errors.ts';
+import type { Submission } from '../model/many/submission.ts';
+import { openRegular } from '../native/files.ts';
+import { sendSignal } from '../native/processes.ts';
+import { lastLines } from './last-lines.ts';
 import type { Readiness } from './board.ts';
 
 export interface Prepared {
@@ -117,7 +117,7 @@ async function run(
         cwd: dir,
         env: { ...env, CAPTURED_PREPARED_DIR: dir, CAPTURED_SUBMIT_DIR: cwd },
         stdio: ['ignore', log, log],
-        // Of a group of its own: what it has started ends with it, and Ctrl-C is for us to pass on.
+        // In a group of its own: what it has started ends with it, and Ctrl-C is for us to pass on.
         detached: true,
       });
       noteOwn(child, ownChildren);

@@ -1,12 +1,12 @@
 // What a worker leaves to others, and where it says so: in its messages, and to those who look at the queue.
-import { expect, it } from 'vitest';
-import type { WorkerAbility } from '../../../src/model/many/choose.ts';
-import { Board, type Readiness } from '../../../src/many/queue/board.ts';
-import { MemoryBroker } from './memory-broker.ts';
+import { describe, expect, it } from 'vitest';
+import type { WorkerAbility } from '../../src/model/many/choose.ts';
+import { Board, type Readiness } from '../../src/many/board.ts';
 import { submission } from './submissions.ts';
+import { TestQueue } from './test-queue.ts';
 
 function open(readiness: Readiness = { kind: 'ready' }, ability: Partial<WorkerAbility> = {}) {
-  const broker = new MemoryBroker();
+  const broker = new TestQueue();
   const said: string[] = [];
   const warned: string[] = [];
   const board = new Board({
@@ -15,13 +15,15 @@ function open(readiness: Readiness = { kind: 'ready' }, ability: Partial<WorkerA
     readiness: () => readiness,
     log: { info: (message) => void said.push(message), warn: (message) => void warned.push(message) },
   });
+  const tell = (): Promise<void> => board.tell((name, why) => broker.tellUnable(name, why));
   /** As the worker does, once a second. */
   const look = async (): Promise<readonly string[]> => {
-    await board.look();
-    await board.tell();
+    board.expire();
+    await board.lookIfDue();
+    await tell();
     return board.inTurn().map(({ name }) => name);
   };
-  return { board, broker, look, said, warned };
+  return { board, broker, look, tell, said, warned };
 }
 
 const NEVER = { kind: 'never', why: '--prepare ended with exit status 2' } as const;
@@ -35,11 +37,11 @@ it('is told once, in both places', async () => {
 });
 
 it('is told when the queue is back', async () => {
-  const { board, broker, look } = open(NEVER);
+  const { broker, look, tell } = open(NEVER);
   broker.submit(submission(), [0]);
   await look();
   broker.isAway = true;
-  await expect(board.tell()).rejects.toThrow('away');
+  await expect(tell()).rejects.toThrow('away');
   expect(broker.unable).toEqual([]);
   broker.isAway = false;
   await look();
@@ -80,4 +82,26 @@ it('is a warning where somebody can mend it', async () => {
   await look();
   expect(warned).toEqual(['melt is left to other workers: --prepare ended with exit status 2']);
   expect(said).toEqual([]);
+});
+
+describe('--halt', () => {
+  const fail = async (broker: TestQueue): Promise<void> => {
+    const job = await broker.take('melt');
+    await job?.failed('why', true);
+  };
+
+  it.each([
+    ['soon', '; those that run go on', []],
+    ['now', ', and those that run are told to end', ['melt']],
+  ] as const)('%s: no more are started, which is said once', async (kind, rest, ended) => {
+    const { board, broker, look, warned } = open();
+    broker.submit(submission({ halt: { kind, fail: { kind: 'count', count: 1 } } }), [0, 1, 2]);
+    expect(await look()).toEqual(['melt']);
+    await fail(broker);
+    expect(await look()).toEqual([]);
+    await fail(broker);
+    expect(await look()).toEqual([]);
+    expect(warned).toEqual([`melt: 1 task failed: --halt says that no more are started${rest}`]);
+    expect([...board.toBeEnded()]).toEqual(ended);
+  });
 });

@@ -1,6 +1,6 @@
 // Submissions for tests: one of ten tasks, with what the test changes.
-import type { Seen } from '../../../src/model/many/choose.ts';
-import { QUEUE_FORMAT, type Submission } from '../../../src/model/many/submission.ts';
+import type { Seen } from '../../src/model/many/choose.ts';
+import { QUEUE_FORMAT, type Submission } from '../../src/model/many/submission.ts';
 
 export function submission(changes: Partial<Submission> = {}): Submission {
   return {
@@ -22,8 +22,6 @@ export function submission(changes: Partial<Submission> = {}): Submission {
     halt: { kind: 'never' },
     priority: 0,
     after: [],
-    user: 'ann',
-    host: 'head',
     submittedMs: 1000,
     ...changes,
   };

@@ -1,5 +1,5 @@
-// What a run has opened, closed in reverse order: each before what it needs. Beside other runs in one process nothing may
-// stay open after a run, however it ended.
+// What a piece of work has opened, closed in reverse order: each before what it needs. Nothing may stay open after it,
+// however it ended.
 
 type Close = () => Promise<void> | void;
 

@@ -1,6 +1,6 @@
-// What the queue holds, as this worker saw it last, and what it may take of it. It asks the queue once a second, while
-// there is room or something to obey. Memory, but for that one question.
-import type { Log } from '../../log/log.ts';
+// What the queue holds, as this worker saw it last, and what it may take of it. It looks once a second, and at once after
+// something of ours has changed it. Memory, but for that one question.
+import type { Log } from '../log/log.ts';
 import {
   inTurn,
   lackingHere,
@@ -8,12 +8,14 @@ import {
   stateOfSubmission,
   type SubmissionState,
   type WorkerAbility,
-} from '../../model/many/choose.ts';
-import type { Submission } from '../../model/many/submission.ts';
+} from '../model/many/choose.ts';
+import type { Submission } from '../model/many/submission.ts';
+import { plural } from '../model/units.ts';
+import { clockMs } from '../native/clock.ts';
 import type { Listed, WorkerBroker } from './broker.ts';
 
 export interface BoardOptions {
-  readonly broker: Pick<WorkerBroker, 'list' | 'tellUnable'>;
+  readonly broker: Pick<WorkerBroker, 'list'>;
   readonly ability: WorkerAbility;
   /** Of this machine beside its abilities; asked only of what it is able to do. Begins with --prepare. */
   readonly readiness: (submission: Submission) => Readiness;
@@ -25,9 +27,13 @@ export type Readiness =
   | { readonly kind: 'under-way' }
   | { readonly kind: 'never'; readonly why: string; readonly hint?: string };
 
+const LOOK_EVERY_MS = 1000;
+
 export class Board {
   readonly #options: BoardOptions;
   #seen: readonly Seen[] = [];
+  #lookedMs = -Infinity;
+  #looking: Promise<void> | undefined;
   /** Nothing was left in these since they were seen. */
   readonly #emptied = new Set<string>();
   /** What has been said, said once. */
@@ -39,17 +45,35 @@ export class Board {
     this.#options = options;
   }
 
-  async look(): Promise<void> {
+  /** Looks, unless it has looked within the last second and nothing has changed since. */
+  async lookIfDue(): Promise<void> {
+    const nowMs = clockMs();
+    if (nowMs - this.#lookedMs >= LOOK_EVERY_MS) {
+      this.#lookedMs = nowMs;
+      this.#looking = this.#look();
+    }
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
     const listed = await this.#options.broker.list();
     for (const one of listed) if (one.kind === 'unreadable') this.#sayUnreadable(one);
+    const halted = new Set(this.inState('halted').map(({ name }) => name));
+    const isFirst = this.#seen.length === 0;
     this.#seen = listed.filter((one) => one.kind === 'submission');
     this.#emptied.clear();
+    for (const one of this.#seen) if (!isFirst && !halted.has(one.submission.name)) this.#sayIfHalted(one);
+  }
+
+  /** One of our tasks has changed what the queue holds: the next look is due. */
+  expire(): void {
+    this.#lookedMs = -Infinity;
   }
 
   /** Shows those who look at the queue what is left to other workers, and why. */
-  async tell(): Promise<void> {
+  async tell(tellUnable: (submission: string, why: string) => Promise<void>): Promise<void> {
     for (let one = this.#untold[0]; one !== undefined; one = this.#untold[0]) {
-      await this.#options.broker.tellUnable(one.name, one.why);
+      await tellUnable(one.name, one.why);
       this.#untold.shift();
     }
   }
@@ -70,7 +94,7 @@ export class Board {
       .map(({ submission }) => submission);
   }
 
-  /** Whose tasks are to end now. */
+  /** Their tasks are to end now. */
   toBeEnded(): ReadonlySet<string> {
     const ended = this.#seen.filter((one) => {
       const state = stateOfSubmission(one, this.#seen);
@@ -79,7 +103,7 @@ export class Board {
     return new Set(ended.map(({ submission }) => submission.name));
   }
 
-  /** Of which a worker may hold something, now or later. */
+  /** A worker may hold something of these, now or later. */
   alive(): ReadonlySet<string> {
     const alive = this.#seen.filter(
       ({ submission: { overMs, cancelledMs }, counts }) =>
@@ -88,12 +112,12 @@ export class Board {
     return new Set(alive.map(({ submission }) => submission.name));
   }
 
-  find(name: string): Seen | undefined {
-    return this.#seen.find(({ submission }) => submission.name === name);
+  all(): readonly Seen[] {
+    return this.#seen;
   }
 
   isCancelled(name: string): boolean {
-    return this.find(name)?.submission.cancelledMs !== undefined;
+    return this.inState('cancelled').some((one) => one.name === name);
   }
 
   #mayRun(submission: Submission): boolean {
@@ -123,6 +147,16 @@ export class Board {
   #sayUnreadable({ name, why }: Extract<Listed, { kind: 'unreadable' }>): void {
     const hint = 'start a worker of the capture that submitted it';
     this.#sayOnce(`${name} is left to other workers: ${why}`, { hint });
+  }
+
+  #sayIfHalted(seen: Seen): void {
+    const state = stateOfSubmission(seen, this.#seen);
+    if (state.kind !== 'halted') return;
+    const { name } = seen.submission;
+    const rest = state.how === 'now' ? ', and those that run are told to end' : '; those that run go on';
+    this.#options.log.warn(
+      `${name === '' ? '' : `${name}: `}${plural(seen.counts.failed, 'task')} failed: --halt says that no more are started${rest}`,
+    );
   }
 
   /** False if it was said already; of a later submission of the same name, `key`, it is said again. */

@@ -1,0 +1,114 @@
+// The tasks of one array in memory, for one worker: nobody else takes them, so no lock ever runs out. An index that waits
+// costs 4 bytes.
+import type { QueueCounts } from '../model/many/choose.ts';
+import { QUEUE_FORMAT, type Submission } from '../model/many/submission.ts';
+import type { Listed, TakenJob, WorkerBroker } from './broker.ts';
+
+/** Renewing does nothing here: once in a while is enough. */
+const LOCK_MS = 86_400_000;
+
+/** One that was taken before. */
+interface Waiting {
+  readonly index: number;
+  readonly failedBefore: number;
+}
+
+export class MemoryBroker implements WorkerBroker {
+  readonly lockMs = LOCK_MS;
+  readonly #submission: Submission;
+  readonly #fresh: Uint32Array;
+  /** Those before this place were taken. */
+  #at = 0;
+  readonly #givenBack = new Line();
+  readonly #retries = new Line();
+  readonly #running = new Set<TakenJob>();
+  #failed = 0;
+
+  /** `fresh` ascend: they are taken behind those that were given back, and before those that failed. */
+  constructor(submission: Submission, fresh: Uint32Array) {
+    this.#submission = submission;
+    this.#fresh = fresh;
+  }
+
+  counts(): QueueCounts {
+    return {
+      waiting: this.#givenBack.length + this.#fresh.length - this.#at + this.#retries.length,
+      running: this.#running.size,
+      failed: this.#failed,
+    };
+  }
+
+  list(): Promise<readonly Listed[]> {
+    return Promise.resolve([{ kind: 'submission', submission: this.#submission, counts: this.counts() }]);
+  }
+
+  take(): Promise<TakenJob | undefined> {
+    const next = this.#givenBack.take() ?? this.#takeFresh() ?? this.#retries.take();
+    if (next === undefined) return Promise.resolve(undefined);
+    const job = this.#jobOf(next);
+    this.#running.add(job);
+    return Promise.resolve(job);
+  }
+
+  renew(held: readonly TakenJob[]): Promise<readonly TakenJob[]> {
+    return Promise.resolve(held.filter((job) => !this.#running.has(job)));
+  }
+
+  #takeFresh(): Waiting | undefined {
+    const index = this.#fresh[this.#at];
+    if (index === undefined) return undefined;
+    this.#at += 1;
+    return { index, failedBefore: 0 };
+  }
+
+  #jobOf(waiting: Waiting): TakenJob {
+    const { index, failedBefore } = waiting;
+    const { name, retries } = this.#submission;
+    const end = (): boolean => this.#running.delete(job);
+    const job: TakenJob = {
+      submission: name,
+      task: { value: { format: QUEUE_FORMAT, index } },
+      failedBefore,
+      done: () => Promise.resolve(end()),
+      failed: (_reason, isFinal) => {
+        if (!end()) return Promise.resolve('lost');
+        const willRetry = !isFinal && failedBefore < retries;
+        if (willRetry) this.#retries.add({ index, failedBefore: failedBefore + 1 });
+        else this.#failed += 1;
+        return Promise.resolve(willRetry ? 'retried' : 'failed');
+      },
+      giveBack: () => {
+        const isOurs = end();
+        if (isOurs) this.#givenBack.add(waiting);
+        return Promise.resolve(isOurs);
+      },
+    };
+    return job;
+  }
+}
+
+/** Who came first is first. Taking the head of a plain array costs as much as it is long. */
+class Line {
+  #waiting: Waiting[] = [];
+  #head = 0;
+
+  get length(): number {
+    return this.#waiting.length - this.#head;
+  }
+
+  add(one: Waiting): void {
+    this.#waiting.push(one);
+  }
+
+  take(): Waiting | undefined {
+    const one = this.#waiting[this.#head];
+    if (one === undefined) return undefined;
+    this.#head += 1;
+    // Half of it is past: copying the rest costs no more than what came before.
+    if (this.#head > this.#waiting.length / 2) {
+      this.#waiting = this.#waiting.slice(this.#head);
+      this.#head = 0;
+    }
+    return one;
+  }
+}

@@ -1,0 +1,178 @@
+// What became of a task: the queue, the job log and the messages say it, and what nobody needs any more is removed. What is
+// nowhere else, or shows why a task failed, stays on this machine.
+import os from 'node:os';
+import type { Log } from '../log/log.ts';
+import { reasonOf } from '../model/errors.ts';
+import { EXIT } from '../model/exit-status.ts';
+import { Durations } from '../model/many/eta.ts';
+import { showCommand } from '../model/many/placeholders.ts';
+import type { Submission } from '../model/many/submission.ts';
+import { formatBytes } from '../model/units.ts';
+import type { Board } from './board.ts';
+import type { TakenJob } from './broker.ts';
+import type { JoblogFile } from './joblog-file.ts';
+import { lastLines } from './last-lines.ts';
+import type { LauncherEnd } from './launcher.ts';
+import type { JobLeases } from './leases.ts';
+import type { StartedTask, TooLarge } from './runner.ts';
+import { type TaskDir, UNSAVED_HINT } from './scratch.ts';
+
+/** A task of a submission that runs, or has run. */
+export interface SubmittedTask extends StartedTask {
+  readonly submission: Submission;
+  readonly index: number;
+  /** Where there is little room: `melt 7`. */
+  readonly label: string;
+  readonly job: TakenJob;
+  /** Of its command line; empty if it has none. */
+  readonly argv: readonly string[];
+  readonly dir: TaskDir;
+}
+
+export interface OutcomeOptions {
+  readonly board: Pick<Board, 'isCancelled' | 'expire'>;
+  readonly leases: Pick<JobLeases, 'end'>;
+  readonly joblog: JoblogFile | undefined;
+  readonly log: Pick<Log, 'debug' | 'info' | 'warn' | 'error'>;
+}
+
+/** How many starts ended so, here. */
+export interface OutcomeCounts {
+  readonly done: number;
+  /** After the last retry. */
+  readonly failed: number;
+  readonly retried: number;
+  readonly givenBack: number;
+  /** Another attempt has them. */
+  readonly fenced: number;
+}
+
+export class TaskOutcomes {
+  readonly durations = new Durations();
+  readonly #options: OutcomeOptions;
+  readonly #counts = { done: 0, failed: 0, retried: 0, givenBack: 0, fenced: 0 };
+
+  constructor(options: OutcomeOptions) {
+    this.#options = options;
+  }
+
+  counts(): OutcomeCounts {
+    return { ...this.#counts };
+  }
+
+  /** Resolves when all is where it belongs, or waits for the queue to come back. */
+  async ended(task: SubmittedTask, end: LauncherEnd, tooLarge: TooLarge | undefined): Promise<void> {
+    this.#note(task, end);
+    this.#counts[await this.#settle(task, end, tooLarge)] += 1;
+  }
+
+  async #settle(
+    task: SubmittedTask,
+    end: LauncherEnd,
+    tooLarge: TooLarge | undefined,
+  ): Promise<keyof OutcomeCounts> {
+    const { log } = this.#options;
+    const { name, dir } = task;
+    const { kind } = end;
+    if (kind === 'done') {
+      log.debug(`${name} is done`, fieldsOf(task));
+      this.durations.add(end.runtimeMs);
+      return this.#leave(task, 'done');
+    }
+    if (kind === 'fenced') {
+      log.warn(`${name} is at work in another attempt: it is left to that one`, fieldsOf(task));
+      return this.#leave(task, 'fenced');
+    }
+    // No retry gives it more memory.
+    if (tooLarge !== undefined) return this.#failed(task, tooLargeText(tooLarge), true);
+    if (kind === 'again') {
+      log.debug(`${name} has ended, and goes on later`, fieldsOf(task));
+      return this.#givenBack(task);
+    }
+    if (kind === 'failed' && dir.isInVain()) return this.#failed(task, `${whyOf(end)}, ${NOT_AGAIN}`, true);
+    return this.#failed(task, whyOf(end), kind === 'final');
+  }
+
+  async #leave<K extends 'done' | 'fenced'>(task: SubmittedTask, outcome: K): Promise<K> {
+    await this.#remove(task);
+    await this.#options.leases.end(task.job, () => task.job.done());
+    return outcome;
+  }
+
+  async #givenBack(task: SubmittedTask): Promise<'givenBack'> {
+    const { leases, board } = this.#options;
+    const { job, submission } = task;
+    await this.#clear(task);
+    // What was cancelled has no one to go back to.
+    await leases.end(job, () => (board.isCancelled(submission.name) ? job.done() : job.giveBack()));
+    board.expire();
+    return 'givenBack';
+  }
+
+  async #failed(task: SubmittedTask, why: string, isFinal: boolean): Promise<'failed' | 'retried'> {
+    const { leases, board, log } = this.#options;
+    const { job, dir, name, label, submission } = task;
+    const isLast = isFinal || job.failedBefore >= submission.retries;
+    const lines = lastLines(dir.log);
+    const kept = isLast ? dir.keep() : [];
+    const at = kept.length === 0 ? why : `${why}; kept on ${os.hostname()}: ${kept.join(', ')}`;
+    if (isLast) log.error(`${name} ${at}`, fieldsOf(task));
+    else log.warn(`${name} ${why}: try ${job.failedBefore + 1} of ${submission.retries + 1}`, fieldsOf(task));
+    for (const line of lines) log.info(`  ${label}: ${line}`, fieldsOf(task));
+    if (!isLast) await this.#clear(task);
+    await leases.end(job, () => job.failed([at, ...lines].join('\n'), isFinal));
+    board.expire();
+    return isLast ? 'failed' : 'retried';
+  }
+
+  /** For a later try, which begins with nothing; what this one could not store is only there. */
+  async #clear(task: SubmittedTask): Promise<void> {
+    if (!task.dir.isUnsaved()) return this.#remove(task);
+    const [aside] = task.dir.setAside();
+    if (aside !== undefined)
+      this.#options.log.warn(`what ${task.name} could not store stays on ${os.hostname()} in ${aside}`, {
+        ...fieldsOf(task),
+        hint: UNSAVED_HINT,
+      });
+  }
+
+  async #remove({ name, dir }: SubmittedTask): Promise<void> {
+    try {
+      await dir.remove();
+    } catch (error) {
+      this.#options.log.warn(`the work directory of ${name} cannot be removed: ${reasonOf(error)}`);
+    }
+  }
+
+  #note({ index, argv, launcher }: SubmittedTask, end: LauncherEnd): void {
+    const { status, signal = 0, runtimeMs, outputBytes } = end;
+    this.#options.joblog?.write({
+      index,
+      host: os.hostname(),
+      startedAtMs: launcher.startedMs,
+      runtimeMs,
+      outputBytes,
+      status: signal === 0 ? status : 0,
+      signal,
+      command: showCommand(argv),
+    });
+  }
+}
+
+/** Its own lines say why. */
+const NOT_AGAIN = 'and a retry would end the same way';
+
+function fieldsOf({ index }: SubmittedTask): { readonly index: string } {
+  return { index: String(index) };
+}
+
+function whyOf({ status, why }: LauncherEnd): string {
+  if (why !== undefined) return `failed: ${why}`;
+  return status === EXIT.notStored
+    ? 'has not stored all (exit status 74)'
+    : `failed with exit status ${status}`;
+}
+
+function tooLargeText({ usedBytes, limitBytes }: TooLarge): string {
+  return `needs more memory than there is: it used ${formatBytes(usedBytes)} of ${formatBytes(limitBytes)}, alone`;
+}

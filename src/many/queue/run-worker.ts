@@ -1,0 +1,160 @@
+// `capture worker`: takes tasks from a queue and runs as many as this machine carries, until it is told to end, is drained, or
+// was idle for long enough. work.ts is what it shares with `capture array`; here is what a queue, and a person at the
+// machine, add.
+import { setMaxListeners } from 'node:events';
+import os from 'node:os';
+import { failed } from '../../cli/failed.ts';
+import { SHELL, templateOf } from '../../cli/job/tasks.ts';
+import { OPTION_NAMES } from '../../cli/options.ts';
+import { envNameOf } from '../../cli/options/spec.ts';
+import { readInherited } from '../../launch/inherited.ts';
+import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
+import type { NoticeSettings } from '../../model/format/settings.ts';
+import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
+import { thisMachine, type ThisMachine } from '../machine.ts';
+import { runOnEnd } from '../on-end.ts';
+import type { CommandOf } from '../source.ts';
+import { openStopEscalation, type StopEscalation } from '../stop-escalation.ts';
+import { progressText } from '../view.ts';
+import { atOnceAtMost, type MachineUse, machineText, type Tools, type Worker, withWorker } from '../work.ts';
+import type { SharedBroker } from './broker.ts';
+import { openWorkerBroker } from './bullmq-worker.ts';
+import { connect } from './connect.ts';
+import { openControl } from './control.ts';
+import { keepHouse } from './housekeeping.ts';
+import { warnIfOpenToAll } from './open-to-all.ts';
+import { QUEUE, WORKER } from './options.ts';
+import { Pausing } from './pausing.ts';
+import { watchUse } from './when-idle.ts';
+
+/** What the command line says. */
+export interface WorkerRequest extends MachineUse {
+  readonly queue: QueuePlace;
+  readonly capabilities: readonly string[];
+  readonly lockMs: number;
+  readonly whenIdleMs: number | undefined;
+  readonly idleTimeoutMs: number | undefined;
+  readonly notices: NoticeSettings;
+  readonly onEnd: string | undefined;
+}
+
+/** Resolves to the exit status. What went wrong is said. */
+export async function runWorker(request: WorkerRequest, tools: Tools): Promise<ExitStatus> {
+  const stops = openStopEscalation({
+    ignored: readInherited(tools.env).ignoredSignals,
+    notices: request.notices.signals,
+  });
+  const status = await onQueue(request, tools, stops).catch((error: unknown) =>
+    // Whatever failed because of it.
+    stops.stopping.aborted ? (stops.last()?.status ?? EXIT.preempted) : failed(error, tools.log),
+  );
+  stops.close();
+  await runOnEnd(request.onEnd, status, { env: withoutOptions(tools.env), log: tools.log });
+  return status;
+}
+
+async function onQueue(request: WorkerRequest, tools: Tools, stops: StopEscalation): Promise<ExitStatus> {
+  const { queue, capabilities, lockMs, notices } = request;
+  const connection = await connect(queue, tools.log, stops.stopping);
+  await warnIfOpenToAll(connection, tools.log);
+  const name = `${os.hostname().replaceAll(/[^A-Za-z0-9.-]/g, '-')}.${process.pid}`;
+  const broker = openWorkerBroker(connection, { name, capabilities, lockMs });
+  try {
+    const machine = thisMachine();
+    const options = {
+      broker,
+      use: request,
+      notices,
+      capabilities,
+      machine,
+      stops,
+      tools,
+      tasksAtOnce: atOnceAtMost(request.jobs, { cores: 1, memoryBytes: undefined }, machine),
+      commandOf,
+      env: withoutOptions(tools.env),
+      array: undefined,
+    };
+    return await withWorker(options, async (worker) => {
+      const has = capabilities.length === 0 ? '' : `, has ${capabilities.join(', ')}`;
+      worker.log.info(
+        `worker ${name} of ${showQueue(queue)}: ${machineText(machine)}${has}; work directories in ${worker.scratch.words}`,
+      );
+      await runBeside(worker, { request, broker, machine, env: tools.env });
+      tools.log.info(progressText(worker.progress()), { event: 'end' });
+      return stops.last()?.status ?? (worker.runner.isNoticed ? EXIT.preempted : EXIT.ok);
+    });
+  } finally {
+    await broker.close();
+  }
+}
+
+interface QueueWork {
+  readonly request: WorkerRequest;
+  readonly broker: SharedBroker;
+  readonly machine: ThisMachine;
+  /** Ours. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** Runs the worker, and beside it what only one of a queue has: housekeeping, and pauses. */
+async function runBeside(worker: Worker, { request, broker, machine, env }: QueueWork): Promise<void> {
+  const { log, runner, prepared, ownChildren } = worker;
+  const pausing = new Pausing({
+    hold: (isHeld) => {
+      runner.pause(isHeld);
+      prepared.hold(isHeld);
+    },
+    freeze: () => runner.freeze(),
+    thaw: () => runner.thaw(),
+    giveBack: () => runner.giveBack(),
+  });
+  const stop = new AbortController();
+  // Each request of a survey listens.
+  setMaxListeners(0, stop.signal);
+  const control = await openControl(pausing, { env, log });
+  const clean = { env: withoutOptions(env), ownChildren };
+  const use = watchUse(request.whenIdleMs, pausing, {
+    log,
+    loadOf: () => machine.now().load,
+    isIdle: () => runner.isIdle && !prepared.isUnderWay(),
+    ...clean,
+  });
+  const house = keepHouse(
+    {
+      broker,
+      worker,
+      env: clean.env,
+      idleTimeoutMs: request.idleTimeoutMs,
+      isKept: () => prepared.isUnderWay() || pausing.isPaused,
+    },
+    stop.signal,
+  );
+  try {
+    await worker.run();
+  } finally {
+    stop.abort();
+    await house;
+    use.close();
+    await control?.close();
+    pausing.close();
+  }
+}
+
+/** Throws if a placeholder has no value: then the job is none of this submission. */
+export const commandOf: CommandOf = ({ index, command: line, values = {} }, { command }, dir) => {
+  if (line !== undefined) return { argv: [...SHELL, line], env: values };
+  if (command === undefined) throw new Error('its job has no command');
+  const template = templateOf(command, ['index', ...Object.keys(values)], dir);
+  if (!('argvFor' in template)) throw new Error(template.map(({ message }) => message).join('; '));
+  return { argv: template.argvFor({ ...values, index: String(index) }), env: values };
+};
+
+/**
+ * The environment of all that a worker starts. What was said for the worker is not for them, nor is the password of the
+ * queue: the tasks run as our user, and the kernel lets them read the environment of any process that is not hidden.
+ */
+function withoutOptions(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const own = Object.values({ ...QUEUE, ...WORKER }).map(({ name }) => name);
+  const names = new Set([...OPTION_NAMES, ...own].map(envNameOf).concat('CAPTURE_FDS', 'REDISCLI_AUTH'));
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !names.has(name)));
+}

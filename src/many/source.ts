@@ -1,0 +1,160 @@
+// The tasks of a worker, for its runner: takes one job at a time, and only of a submission whose tasks could start now; makes
+// what the task needs, and starts its launcher.
+import fs from 'node:fs';
+import type { TaskCommand } from '../cli/job/tasks.ts';
+import type { Log } from '../log/log.ts';
+import { reasonOf } from '../model/errors.ts';
+import type { TaskNeeds } from '../model/many/admission.ts';
+import type { QueuedTask, Submission } from '../model/many/submission.ts';
+import { clockMs } from '../native/clock.ts';
+import type { Board, Readiness } from './board.ts';
+import { BrokerAway, type TakenJob, type WorkerBroker } from './broker.ts';
+import { failedLauncher, type Launcher, type LauncherEnd, type LauncherStart } from './launcher.ts';
+import type { JobLeases } from './leases.ts';
+import type { SubmittedTask, TaskOutcomes } from './outcomes.ts';
+import type { Prepared } from './prepare.ts';
+import type { TaskSource, TooLarge } from './runner.ts';
+import type { Scratch } from './scratch.ts';
+import { mayShareSidecar } from './shared-sidecar.ts';
+
+/**
+ * The command of a task, and its columns. `dir`: where it starts, and so where `./task` is. Throws if the job is none of this
+ * submission.
+ */
+export type CommandOf = (task: QueuedTask, submission: Submission, dir: string) => TaskCommand;
+
+export interface SourceOptions {
+  readonly broker: Pick<WorkerBroker, 'take'>;
+  readonly board: Board;
+  readonly leases: JobLeases;
+  readonly outcomes: TaskOutcomes;
+  readonly scratch: Pick<Scratch, 'dirFor' | 'lockFd'>;
+  readonly prepared: Pick<Prepared, 'dirOf'>;
+  readonly commandOf: CommandOf;
+  /** The same for all tasks; `options`: where each hears of notices. */
+  readonly launch: Pick<LauncherStart, 'env' | 'nice' | 'entry' | 'options'>;
+  readonly start: (launcher: LauncherStart) => Launcher;
+  /** All tasks are known from the beginning: it ends with the last one. */
+  readonly hasEnd: boolean;
+  readonly log: Pick<Log, 'warn'>;
+}
+
+/** When the queue is away, or something is wrong with it. */
+const PAUSE_MS = 1000;
+
+export class BrokerSource implements TaskSource<SubmittedTask> {
+  readonly #options: SourceOptions;
+  #asksAgainMs = -Infinity;
+
+  constructor(options: SourceOptions) {
+    this.#options = options;
+  }
+
+  async look(): Promise<ReadonlySet<string>> {
+    const { board } = this.#options;
+    await this.#ask(() => board.lookIfDue());
+    return board.toBeEnded();
+  }
+
+  async startNext(fits: (needs: TaskNeeds) => boolean): Promise<SubmittedTask | undefined> {
+    return this.#ask(async () => {
+      const { board, broker, leases } = this.#options;
+      await board.lookIfDue();
+      for (const submission of board.inTurn()) {
+        if (!fits(needsOf(submission))) continue;
+        const job = await broker.take(submission.name);
+        if (job === undefined) {
+          board.emptied(submission.name);
+          continue;
+        }
+        leases.add(job);
+        const { task } = job;
+        if ('why' in task) {
+          await leases.end(job, () => job.failed(`cannot be read: ${task.why}`, true));
+          continue;
+        }
+        if (fits(needsOf(submission))) return this.#start(submission, job, task.value);
+        // Something has changed while it was on its way: another worker may have room for it.
+        await leases.end(job, () => job.giveBack());
+        return undefined;
+      }
+      return undefined;
+    });
+  }
+
+  ended(task: SubmittedTask, end: LauncherEnd, tooLarge: TooLarge | undefined): Promise<void> {
+    return this.#options.outcomes.ended(task, end, tooLarge);
+  }
+
+  isDone(): boolean {
+    return this.#options.hasEnd && this.#options.board.inTurn().length === 0;
+  }
+
+  /** Undefined also if the queue is away, or does not do what was asked; then it is left in peace for a while. */
+  async #ask<T>(act: () => Promise<T>): Promise<T | undefined> {
+    if (clockMs() < this.#asksAgainMs) return undefined;
+    try {
+      return await act();
+    } catch (error) {
+      this.#asksAgainMs = clockMs() + PAUSE_MS;
+      // That it is away was said already.
+      if (!(error instanceof BrokerAway))
+        this.#options.log.warn(`the queue does not do what was asked: ${reasonOf(error)}`);
+      return undefined;
+    }
+  }
+
+  #start(submission: Submission, job: TakenJob, task: QueuedTask): SubmittedTask {
+    const { scratch, commandOf, prepared, launch, start } = this.#options;
+    const { index } = task;
+    const dir = scratch.dirFor(index);
+    const named = (between: string): string => `${submission.name}${between}${index}`.trimStart();
+    const names = { name: named(' index '), label: named(' ') };
+    const common = { submission, index, job, dir, needs: needsOf(submission), ...names };
+    try {
+      const preparedDir = prepared.dirOf(submission);
+      const cwd = preparedDir ?? submission.cwd;
+      const { argv, env } = commandOf(task, submission, cwd);
+      dir.make();
+      const launcher = start({
+        ...launch,
+        options: [
+          ...submission.options,
+          ...launch.options,
+          // Only the store knows: another worker may have ended it, and the queue not have heard of it.
+          '--skip-done',
+          `--index=${index}`,
+          `--workdir=${dir.path}`,
+        ],
+        argv,
+        env: {
+          ...launch.env,
+          ...env,
+          // As PBS_O_WORKDIR and SLURM_SUBMIT_DIR: the task itself works elsewhere.
+          CAPTURED_SUBMIT_DIR: submission.cwd,
+          ...(preparedDir === undefined ? {} : { CAPTURED_PREPARED_DIR: preparedDir }),
+        },
+        cwd,
+        logFile: dir.log,
+        mayShareSidecar: mayShareSidecar(env),
+        lockFd: scratch.lockFd,
+        preemptedStatus: submission.preemptedStatus,
+        mayAskAgain: submission.mayAskAgain,
+      });
+      return { ...common, argv, launcher };
+    } catch (error) {
+      const launcher = failedLauncher(`it cannot be started: ${reasonOf(error)}`);
+      return { ...common, argv: [], launcher };
+    }
+  }
+}
+
+export function needsOf({ cores, memoryBytes }: Pick<Submission, 'cores' | 'memoryBytes'>): TaskNeeds {
+  return { cores, memoryBytes };
+}
+
+/** Without --prepare a task starts where it was submitted: on a shared file system, or not at all. */
+export function readinessOf({ cwd }: Submission): Readiness {
+  if (fs.existsSync(cwd)) return { kind: 'ready' };
+  return { kind: 'never', why: `the directory where it was submitted, ${cwd}, is not on this machine` };
+}

@@ -1,0 +1,216 @@
+// A worker at work: everything that it holds is opened here, and closed in the opposite order. `capture array` is one on a
+// broker in memory, `capture worker` one on a queue.
+import { adoptOrphans } from '../launch/leftovers.ts';
+import type { Log } from '../log/log.ts';
+import type { NoticeSettings } from '../model/format/settings.ts';
+import type { TaskNeeds } from '../model/many/admission.ts';
+import { Owned } from '../model/owned.ts';
+import { formatBytes, plural } from '../model/units.ts';
+import { Board } from './board.ts';
+import type { WorkerBroker } from './broker.ts';
+import { type JoblogFile, openJoblog } from './joblog-file.ts';
+import { JobSlots, startLauncher } from './launcher.ts';
+import { JobLeases } from './leases.ts';
+import type { ThisMachine } from './machine.ts';
+import { noticeOption, openSharedNotice } from './notice.ts';
+import { type SubmittedTask, TaskOutcomes } from './outcomes.ts';
+import { openPrepared, type Prepared } from './prepare.ts';
+import { Runner, whyNever } from './runner.ts';
+import { openScratch, type Scratch } from './scratch.ts';
+import { openSharedSidecar, type SharedSidecar } from './shared-sidecar.ts';
+import { BrokerSource, type CommandOf, needsOf, readinessOf } from './source.ts';
+import type { Force, StopEscalation } from './stop-escalation.ts';
+import { type ArrayProgress, openView, type Progress, type View } from './view.ts';
+
+/** What a command works with. */
+export interface Tools {
+  readonly log: Log;
+  /** stdout. */
+  readonly print: (text: string) => void;
+  readonly env: NodeJS.ProcessEnv;
+  /** The module that runs one task. */
+  readonly entry: string;
+  /** The module of the sidecar. */
+  readonly sidecarEntry: string;
+}
+
+/** How a worker uses this machine. */
+export interface MachineUse {
+  /** Infinity: as many tasks at once as fit. */
+  readonly jobs: number;
+  readonly nice: number | undefined;
+  readonly maxLoad: number | undefined;
+  readonly scratch: string | undefined;
+  readonly joblog: string | undefined;
+}
+
+export interface WorkOptions {
+  readonly broker: WorkerBroker;
+  readonly use: MachineUse;
+  readonly notices: NoticeSettings;
+  readonly capabilities: readonly string[];
+  readonly machine: ThisMachine;
+  /** At most. */
+  readonly tasksAtOnce: number;
+  readonly commandOf: CommandOf;
+  /** For all that it starts. */
+  readonly env: NodeJS.ProcessEnv;
+  /** How far the array is, whose end is the worker's; undefined for a queue. */
+  readonly array: (() => ArrayProgress) | undefined;
+  readonly stops: StopEscalation;
+  readonly tools: Tools;
+}
+
+export interface Worker {
+  /** What it says stands above the view. */
+  readonly log: Log;
+  readonly scratch: Scratch;
+  readonly board: Board;
+  readonly leases: JobLeases;
+  readonly runner: Runner<SubmittedTask>;
+  readonly prepared: Prepared;
+  /** Running children that we started ourselves. */
+  readonly ownChildren: Set<number>;
+  /** Until it is told to end, or nothing is left. Then all is stored and told, and the view is closed. */
+  run(): Promise<void>;
+  progress(): Progress;
+}
+
+/** The queue is told how the last tasks ended, if it is there within this time. */
+const SETTLE_MS = 10_000;
+
+/** Runs `act` with all of it, and closes it after that, however it ended. */
+export async function withWorker<T>(options: WorkOptions, act: (worker: Worker) => Promise<T>): Promise<T> {
+  const owned = new Owned();
+  try {
+    const base = await openBase(options, owned);
+    const tasks = openTasks(options, base, owned);
+    return await act({ ...base, ...tasks, run: () => run(options, { ...base, ...tasks }) });
+  } finally {
+    await owned.close();
+  }
+}
+
+/** What a worker has, whatever its tasks are. */
+interface Base extends Pick<Worker, 'log' | 'scratch' | 'ownChildren'> {
+  readonly joblog: JoblogFile | undefined;
+  readonly view: View;
+  readonly show: (progress: () => Progress) => void;
+  readonly sidecar: SharedSidecar;
+}
+
+async function openBase({ use, machine, tasksAtOnce, env, tools }: WorkOptions, owned: Owned): Promise<Base> {
+  const joblog =
+    use.joblog === undefined
+      ? undefined
+      : owned.add(openJoblog(use.joblog, tools.log), (file) => file.close());
+  const { availableBytes } = machine.now();
+  const needs = { tasksAtOnce, availableBytes, log: tools.log };
+  const scratch = owned.add(await openScratch(use.scratch, needs), (one) => one.close());
+  const ownChildren = new Set<number>();
+  // What a killed launcher leaves comes to us, also where we are process 1 of a container.
+  owned.add(adoptOrphans(ownChildren), (orphans) => orphans.close());
+  let shown: (() => Progress) | undefined;
+  const view = owned.add(
+    openView(tools.log, () => shown?.()),
+    (one) => one.close(),
+  );
+  const { log } = view;
+  const { root: dir, lockFd } = scratch;
+  const how = { entry: tools.sidecarEntry, dir, lockFd, tasksAtOnce, env, nice: use.nice, log, ownChildren };
+  const sidecar = owned.add(await openSharedSidecar(how), (one) => one.close());
+  return { joblog, scratch, ownChildren, view, show: (progress) => (shown = progress), log, sidecar };
+}
+
+/** What starts them, and hears how they ended. */
+function openTasks(
+  options: WorkOptions,
+  { joblog, scratch, ownChildren, show, log, sidecar }: Base,
+  owned: Owned,
+): Pick<Worker, 'board' | 'leases' | 'runner' | 'prepared' | 'progress'> {
+  const { broker, use, machine, env, array, tools } = options;
+  const changed = (): void => runner.wake();
+  const mayBegin = (): boolean => runner.mayStart;
+  const prepare = { root: scratch.root, env, log, ownChildren, changed, mayBegin };
+  const prepared = owned.add(openPrepared(prepare), (one) => one.close());
+  const board = new Board({
+    broker,
+    ability: {
+      capabilities: new Set(options.capabilities),
+      whyNever: (submission) => whyNever(needsOf(submission), machine),
+    },
+    readiness: (one) => (one.prepare === undefined ? readinessOf(one) : prepared.ask(one)),
+    log,
+  });
+  const leases = new JobLeases(broker, log);
+  const isKept = owned.add(new AbortController(), (stop) => stop.abort());
+  void leases.keep(isKept.signal);
+  const outcomes = new TaskOutcomes({ board, leases, joblog, log });
+  const services = { sidecar, ownChildren, jobSlots: new JobSlots() };
+  const source = new BrokerSource({
+    broker,
+    board,
+    leases,
+    outcomes,
+    scratch,
+    prepared,
+    log,
+    commandOf: options.commandOf,
+    launch: { env, nice: use.nice, entry: tools.entry, options: [noticeOption(scratch.root)] },
+    start: (launcher) => startLauncher(launcher, services),
+    hasEnd: array !== undefined,
+  });
+  const runner = new Runner({ source, machine, jobs: use.jobs, maxLoad: use.maxLoad, log });
+  const progress = (): Progress => ({
+    counts: outcomes.counts(),
+    array: array?.(),
+    running: runner.running(),
+    medianMs: outcomes.durations.medianMs(),
+    numbers: sidecar.numbers(),
+  });
+  show(progress);
+  return { board, leases, runner, prepared, progress };
+}
+
+async function run(
+  { notices, stops }: WorkOptions,
+  { log, scratch, runner, leases, sidecar, view }: Base & Pick<Worker, 'runner' | 'leases'>,
+): Promise<void> {
+  const changed = (stands: boolean): void => runner.noticed(stands);
+  const notice = openSharedNotice(notices, scratch.root, { log, changed });
+  stops.listen({
+    stopped: ({ force, signal }) => {
+      log.warn(`${signal}: ${STOP_TEXTS[force]}`);
+      runner.stop(force);
+      if (force === 'kill') sidecar.kill();
+    },
+    noticed: (signal) => notice.signalled(signal),
+    passedOn: (signal) => runner.signal(signal),
+  });
+  try {
+    await runner.run();
+  } finally {
+    notice.close();
+  }
+  await leases.settled(AbortSignal.timeout(SETTLE_MS));
+  // It says last what was stored in all.
+  await sidecar.close();
+  view.close();
+}
+
+const STOP_TEXTS: Readonly<Record<Force, string>> = {
+  checkpoint: 'every task is told to checkpoint and end (the next Ctrl-C waits for no checkpoint)',
+  faster: 'every task is ended, with or without a checkpoint (the next Ctrl-C kills all)',
+  kill: 'all is killed: what was stored stays',
+};
+
+/** By what is known before the first has run. */
+export function atOnceAtMost(jobs: number, { cores, memoryBytes }: TaskNeeds, machine: ThisMachine): number {
+  const byMemory = memoryBytes === undefined ? Infinity : Math.floor(machine.memoryBytes / memoryBytes);
+  return Math.max(1, Math.min(jobs, Math.floor(machine.cores / cores), byMemory));
+}
+
+/** `8 cores, 31.2 GiB` */
+export function machineText({ cores, memoryBytes }: ThisMachine): string {
+  return `${plural(cores, 'core')}, ${formatBytes(memoryBytes)}`;
+}
