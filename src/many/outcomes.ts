@@ -10,7 +10,7 @@ import type { Submission } from '../model/many/submission.ts';
 import { formatBytes } from '../model/units.ts';
 import type { Board } from './board.ts';
 import type { TakenJob } from './broker.ts';
-import type { JoblogFile } from './joblog-file.ts';
+import type { JoblogFile } from './joblog.ts';
 import { lastLines } from './last-lines.ts';
 import type { LauncherEnd } from './launcher.ts';
 import type { JobLeases } from './leases.ts';

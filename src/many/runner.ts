@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../log/log.ts';
 import {
   Admission,
+  isTooBusy,
   shortBytes,
   type AdmissionVerdict,
   type RunningTask,
   type TaskNeeds,
 } from '../model/many/admission.ts';
 import { MemoryGuard } from '../model/many/guard.ts';
-import { isTooBusy } from '../model/many/load.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { Changes } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';

@@ -53,54 +53,32 @@ export interface SharedSidecarOptions {
   readonly askEveryMs?: number;
 }
 
-/** What one task has of it. */
-export interface SharedPlace {
+/** The sidecar as one task uses it. */
+export interface SidecarShare {
   /** For its launcher: where the sidecar is; empty if there is none. */
   env(): NodeJS.ProcessEnv;
   /** The launcher is gone. */
   leave(): void;
 }
 
-export interface SharedSidecar {
-  /** For one more task; undefined if as many share it as it has open files for. */
-  enter(): SharedPlace | undefined;
-  /** Of all tasks since the beginning. */
-  numbers(): LifeNumbers;
-  /** Resolves when it does nothing any more for the launcher with this pid, which is gone. */
-  lifeOver(launcher: number): Promise<void>;
-  /** At once, and for good: what is not stored by now is not stored by it. */
-  kill(): void;
-  /** No launcher is left. Resolves when it has ended. */
-  close(): Promise<void>;
-}
-
 export async function openSharedSidecar(options: SharedSidecarOptions): Promise<SharedSidecar> {
-  const place = placeFor(options.dir);
-  const shared = new Kept(options, path.join(place, NAME));
+  const shared = new SharedSidecar(options, socketDir(options.dir));
   shared.start();
   await shared.listensWithin(LISTENS_WITHIN_MS);
-  return {
-    enter: () => shared.enter(),
-    numbers: () => shared.numbers(),
-    lifeOver: (launcher) => shared.lifeOver(launcher),
-    kill: () => shared.end('SIGKILL'),
-    close: async () => {
-      await shared.close();
-      if (place !== options.dir) fs.rmSync(place, { recursive: true, force: true });
-    },
-  };
+  return shared;
 }
 
 /** A directory for our user only (unix(7): the path of a socket has 107 bytes at most). */
-function placeFor(dir: string): string {
+function socketDir(dir: string): string {
   if (Buffer.byteLength(path.join(dir, LONGEST_NAME)) <= LONGEST_SOCKET_PATH_BYTES) return dir;
   const tmp = path.join(os.tmpdir(), 'capture-XXXXXX', LONGEST_NAME).length;
   const base = tmp <= LONGEST_SOCKET_PATH_BYTES ? os.tmpdir() : '/tmp';
   return fs.mkdtempSync(path.join(base, 'capture-'));
 }
 
-class Kept {
+export class SharedSidecar {
   readonly #options: SharedSidecarOptions;
+  readonly #socketDir: string;
   readonly #socket: string;
   readonly #changes = new Changes();
   readonly #launchers = new Set<number>();
@@ -111,16 +89,17 @@ class Kept {
   #isOver = false;
   /** Questions since it was heard last. */
   #unanswered = 0;
-  /** Tasks that have a place. */
+  /** Tasks that share it. */
   #sharing = 0;
   readonly #mostSharing = mostSharing(openFilesLimit());
   /** Of those that died, and of the one that runs. */
   #before: LifeNumbers = NO_NUMBERS;
   #now: LifeNumbers = NO_NUMBERS;
 
-  constructor(options: SharedSidecarOptions, socket: string) {
+  constructor(options: SharedSidecarOptions, dir: string) {
     this.#options = options;
-    this.#socket = socket;
+    this.#socketDir = dir;
+    this.#socket = path.join(dir, NAME);
   }
 
   start(): void {
@@ -171,7 +150,8 @@ class Kept {
     clearTimeout(timer);
   }
 
-  enter(): SharedPlace | undefined {
+  /** For one more task; undefined if as many share it as it has open files for. */
+  enter(): SidecarShare | undefined {
     if (this.#sharing >= this.#mostSharing) return undefined;
     this.#sharing += 1;
     return { env: () => this.#env(), leave: () => (this.#sharing -= 1) };
@@ -182,31 +162,37 @@ class Kept {
     return { [SIDECAR_VARIABLE]: this.#socket, [CLOCK_VARIABLE]: String(clockOffsetMs()) };
   }
 
+  /** Of all tasks since the beginning. */
   numbers(): LifeNumbers {
     return numbersOf([this.#before, this.#now]);
   }
 
+  /** Resolves when it does nothing any more for the launcher with this pid, which is gone. */
   async lifeOver(launcher: number): Promise<void> {
     const never = new AbortController().signal;
     while (this.#launchers.has(launcher)) await this.#changes.next(never);
   }
 
-  end(signal: 'SIGKILL'): void {
+  /** At once, and for good: what is not stored by now is not stored by it. */
+  kill(): void {
     this.#isOver = true;
     clearTimeout(this.#restart);
     const pid = this.#running?.child.pid;
-    if (pid !== undefined) sendSignal(pid, signal);
+    if (pid !== undefined) sendSignal(pid, 'SIGKILL');
   }
 
+  /** No launcher is left. Resolves when it has ended. */
   async close(): Promise<void> {
     this.#isOver = true;
     clearTimeout(this.#restart);
     const running = this.#running;
-    if (running === undefined) return;
-    const late = setTimeout(() => this.end('SIGKILL'), EXIT_WITHIN_MS);
-    if (running.child.connected) running.child.disconnect();
-    await running.gone;
-    clearTimeout(late);
+    if (running !== undefined) {
+      const late = setTimeout(() => this.kill(), EXIT_WITHIN_MS);
+      if (running.child.connected) running.child.disconnect();
+      await running.gone;
+      clearTimeout(late);
+    }
+    if (this.#socketDir !== this.#options.dir) fs.rmSync(this.#socketDir, { recursive: true, force: true });
   }
 
   #hear(message: FromShared): void {

@@ -8,7 +8,7 @@ import { Owned } from '../model/owned.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { Board } from './board.ts';
 import type { WorkerBroker } from './broker.ts';
-import { type JoblogFile, openJoblog } from './joblog-file.ts';
+import { type JoblogFile, openJoblog } from './joblog.ts';
 import { JobSlots, startLauncher } from './launcher.ts';
 import { JobLeases } from './leases.ts';
 import type { ThisMachine } from './machine.ts';

@@ -43,7 +43,7 @@ const log: Log = {
   close: async () => undefined,
 };
 
-/** Of a task that has a place of it. */
+/** Of a task that shares it. */
 const envOf = (one: SharedSidecar): NodeJS.ProcessEnv => one.enter()?.env() ?? {};
 
 async function open(below = dir.path, askEveryMs?: number): Promise<SharedSidecar> {
@@ -68,13 +68,12 @@ it('tasks share one unless their columns say where the store or its secrets are'
 
 it('listens where launchers are told, for our user alone, and leaves nothing', async () => {
   const one = await open();
-  const { close, numbers } = one;
   const socket = envOf(one)[SIDECAR_VARIABLE] ?? '';
   expect(socket).toBe(path.join(dir.path, 'sidecar'));
   expect(fs.statSync(socket).mode & 0o777).toBe(0o600);
-  expect(numbers()).toEqual(NO_NUMBERS);
+  expect(one.numbers()).toEqual(NO_NUMBERS);
   expect(ownChildren.size).toBe(1);
-  await close();
+  await one.close();
   expect(dir.names('')).toEqual([]);
   await until(() => ownChildren.size === 0, 'it is no child any more');
 });

@@ -3,7 +3,6 @@
 import { BrokerAway, type Listed, type TakenJob } from '../../src/many/broker.ts';
 import { MemoryBroker } from '../../src/many/memory-broker.ts';
 import type { Notice, SharedBroker, TakenNotice } from '../../src/many/queue/broker.ts';
-import type { QueueCounts } from '../../src/model/many/choose.ts';
 import type { QueuedTask, Submission } from '../../src/model/many/submission.ts';
 
 interface OneQueue {
@@ -14,7 +13,6 @@ interface OneQueue {
 }
 
 export class TestQueue implements SharedBroker {
-  readonly place = 'memory';
   readonly lockMs = 40;
   readonly queues = new Map<string, OneQueue>();
   readonly notices: Notice[] = [];
@@ -74,10 +72,6 @@ export class TestQueue implements SharedBroker {
     return this.#ask(() => {
       this.queue(submission.name).submission = submission;
     });
-  }
-
-  counts(name: string): Promise<QueueCounts> {
-    return this.#ask(() => this.queue(name).broker.counts());
   }
 
   take(name: string): Promise<TakenJob | undefined> {

@@ -7,7 +7,7 @@ import type { Submission } from '../../model/many/submission.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { Listed } from '../broker.ts';
-import type { QueueBroker } from './broker.ts';
+import type { BullMqQueue } from './bullmq.ts';
 import { type CarryOut, onlyOperand, type QueueCommand, type QueueLine } from './command.ts';
 import { QUEUE, queueOf } from './options.ts';
 import { noSuch } from './submit.ts';
@@ -16,7 +16,7 @@ import { withQueue } from './until-stopped.ts';
 const OPTIONS = Object.values(QUEUE);
 
 /** One word that says on what, and what is done to it. */
-function onOne(what: string, act: (broker: QueueBroker, name: string, log: Log) => Promise<void>) {
+function onOne(what: string, act: (broker: BullMqQueue, name: string, log: Log) => Promise<void>) {
   const read = (line: QueueLine): CarryOut => {
     const name = onlyOperand(line, what) ?? '';
     const place = queueOf(line.values);
@@ -92,7 +92,7 @@ export const drainCommand: QueueCommand = {
   }),
 };
 
-function findSubmission(listed: readonly Listed[], name: string, { place }: QueueBroker): Submission {
+function findSubmission(listed: readonly Listed[], name: string, { place }: BullMqQueue): Submission {
   const all = listed.flatMap((one) => (one.kind === 'submission' ? [one.submission] : []));
   const found = all.find((one) => one.name === name);
   if (found !== undefined) return found;

@@ -1,8 +1,7 @@
-// A queue that several workers share, as the rest of this room knows it: bullmq.ts keeps it on Redis, and unit tests in memory.
-// It can be away (BrokerAway in ../broker.ts).
-import type { QueueCounts } from '../../model/many/choose.ts';
+// A queue that several workers share, as its workers know it, and what people see of it. bullmq-worker.ts keeps it on Redis, unit
+// tests in memory.
 import type { QueuedTask, Submission } from '../../model/many/submission.ts';
-import type { Listed, WorkerBroker } from '../broker.ts';
+import type { WorkerBroker } from '../broker.ts';
 
 export interface WorkerInfo {
   readonly name: string;
@@ -41,41 +40,12 @@ export interface TakenNotice {
   told(): Promise<void>;
 }
 
-/** What workers and people both do with it. */
-export interface SharedQueue {
-  /** For messages; carries no secret. */
-  readonly place: string;
-  /** All that are there, in no order. */
-  list(): Promise<readonly Listed[]>;
+/** What a worker of a queue does with it beside taking its tasks. */
+export interface SharedBroker extends WorkerBroker {
   /** Adds jobs; an index that has one already keeps it. Nobody takes one before the submission itself is put. */
   add(submission: Submission, tasks: Iterable<QueuedTask>, signal: AbortSignal): Promise<void>;
   /** Adds the submission itself, or changes it if one of this name is there. */
   put(submission: Submission): Promise<void>;
-  counts(name: string): Promise<QueueCounts>;
-  close(): Promise<void>;
-}
-
-/** What people do with it. */
-export interface QueueBroker extends SharedQueue {
-  running(name: string, most: number): Promise<readonly RunningJob[]>;
-  /** The newest first. */
-  failed(name: string, most: number): Promise<readonly FailedJob[]>;
-  /** What workers have said of this submission, also those that have ended meanwhile. */
-  unable(name: string): Promise<readonly Unable[]>;
-  /** Undefined if the server does not tell its clients (CLIENT LIST is forbidden). */
-  workers(): Promise<readonly WorkerInfo[] | undefined>;
-  /** Removes what waits. */
-  dropWaiting(name: string): Promise<void>;
-  /** Removes all of it, also the submission. */
-  remove(name: string): Promise<void>;
-  /** Those that have failed wait again. */
-  retry(name: string): Promise<void>;
-  /** The worker takes nothing more, and ends when what it runs has ended. */
-  drain(worker: string): Promise<void>;
-}
-
-/** What a worker of a queue does with it beside taking its tasks. */
-export interface SharedBroker extends SharedQueue, WorkerBroker {
   /**
    * From now on sees to it that what workers held when they died waits again, of these submissions. What is kept open for
    * others is closed: nothing of them may be taken or held.
@@ -89,4 +59,5 @@ export interface SharedBroker extends SharedQueue, WorkerBroker {
   tell(notice: Notice): Promise<void>;
   /** The next that nobody has told, locked as a task is. */
   takeNotice(): Promise<TakenNotice | undefined>;
+  close(): Promise<void>;
 }

@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { type Job, UnrecoverableError, type Worker } from 'bullmq';
 import { type Parsed, parseQueuedTask, type QueuedTask } from '../../model/many/submission.ts';
 import type { TakenJob } from '../broker.ts';
-import type { Notice, SharedBroker, TakenNotice, WorkerInfo } from './broker.ts';
+import type { Notice, SharedBroker, TakenNotice } from './broker.ts';
 import { ForeignWorker, prefixOf, queueOf } from './bull-queue.ts';
-import { DRAINS, noticeId, NOTICES, OnBullMq, SUBMISSIONS, unableLine } from './bullmq.ts';
+import { DRAINS, noticeId, NOTICES, BullMqQueue, shownName, SUBMISSIONS, unableLine } from './bullmq.ts';
 import type { Connection } from './connect.ts';
 
 /** How often a job may stall is what --max-attempts says, which the store counts. */
@@ -32,7 +32,7 @@ export function openWorkerBroker(connection: Connection, us: WorkerOptions): Sha
   return broker;
 }
 
-class ForWorker extends OnBullMq implements SharedBroker {
+class ForWorker extends BullMqQueue implements SharedBroker {
   readonly lockMs: number;
   readonly #us: WorkerOptions;
   readonly #workers = new Map<string, Worker>();
@@ -195,15 +195,4 @@ async function ours(act: () => Promise<unknown>): Promise<boolean> {
     if (error instanceof Error && 'code' in error && NOT_OURS.has(error.code)) return false;
     throw error;
   }
-}
-
-/** In the list of clients a name has no spaces (redis.io, "CLIENT SETNAME"). */
-function shownName({ name, capabilities }: WorkerOptions): string {
-  return `${name};${capabilities.join(',')}`;
-}
-
-/** From `capture:lab:c3VibWlzc2lvbnM=:w:node3.4711;gpu`. */
-export function workerOf(rawName: string): WorkerInfo {
-  const [name = '', capabilities = ''] = rawName.slice(rawName.indexOf(':w:') + ':w:'.length).split(';');
-  return { name, capabilities: capabilities.split(',').filter((one) => one !== '') };
 }

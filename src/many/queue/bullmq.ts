@@ -1,14 +1,21 @@
-// The queue on BullMQ: what commands (bullmq-commands.ts) and workers (bullmq-worker.ts) both do with it. A submission is a
-// queue of BullMQ, `s.<name>`, that holds a job for each index that is left; the submissions themselves are jobs that nobody
-// takes (docs/adr/0015-queue.md).
+// The queue on BullMQ, as commands use it; bullmq-worker.ts is what workers do beside that. A submission is a queue of BullMQ,
+// `s.<name>`, that holds a job for each index that is left; the submissions themselves are jobs that nobody takes
+// (docs/adr/0015-queue.md).
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Job, JobsOptions, Queue } from 'bullmq';
 import { reasonOf } from '../../model/errors.ts';
 import type { QueueCounts } from '../../model/many/choose.ts';
 import { showQueue } from '../../model/many/queue-url.ts';
-import { formatOf, jobIdOf, type QueuedTask, type Submission } from '../../model/many/submission.ts';
+import {
+  formatOf,
+  jobIdOf,
+  parseQueuedTask,
+  type QueuedTask,
+  type Submission,
+} from '../../model/many/submission.ts';
+import { clockMs } from '../../native/clock.ts';
 import { BrokerAway, type Listed } from '../broker.ts';
-import type { Notice, SharedQueue, Unable } from './broker.ts';
+import type { FailedJob, Notice, RunningJob, Unable, WorkerInfo } from './broker.ts';
 import { ForeignQueue, prefixOf, queueOf, submissionOf } from './bull-queue.ts';
 import type { Connection } from './connect.ts';
 import { readSubmission } from './read-submission.ts';
@@ -21,11 +28,14 @@ export const NOTICES = 'notices';
 /** What a call takes at most: a server that hangs must hold up no worker. */
 const ANSWER_MS = 10_000;
 /** Jobs of one pipeline: some 300 KB. */
-export const CHUNK = 1000;
+const CHUNK = 1000;
+const EVENTS: readonly Notice['event'][] = ['all-done', 'failed'];
 const NOTHING: QueueCounts = { waiting: 0, running: 0, failed: 0 };
 const WAITING_STATES = ['wait', 'delayed', 'prioritized'] as const;
 
-export class OnBullMq implements SharedQueue {
+/** All methods reject with a {@link BrokerAway} while the server cannot be reached. */
+export class BullMqQueue {
+  /** For messages; carries no secret. */
   readonly place: string;
   protected readonly connection: Connection;
   readonly #queues = new Map<string, Queue>();
@@ -35,6 +45,7 @@ export class OnBullMq implements SharedQueue {
     this.place = showQueue(connection.place);
   }
 
+  /** All submissions that are there, in no order. */
   async list(): Promise<readonly Listed[]> {
     const jobs = await this.ask(() => this.queue(SUBMISSIONS).getJobs([...WAITING_STATES], 0, -1));
     return Promise.all(jobs.filter((job) => job !== undefined).map((job) => this.#listed(job)));
@@ -50,6 +61,7 @@ export class OnBullMq implements SharedQueue {
     return { kind: 'submission', submission, counts };
   }
 
+  /** Adds the submission itself, or changes it if one of this name is there. */
   async put(submission: Submission): Promise<void> {
     await this.ask(async () => {
       const queue = this.queue(SUBMISSIONS);
@@ -59,6 +71,7 @@ export class OnBullMq implements SharedQueue {
     });
   }
 
+  /** Adds jobs; an index that has one already keeps it. Nobody takes one before the submission itself is put. */
   async add(submission: Submission, tasks: Iterable<QueuedTask>, signal: AbortSignal): Promise<void> {
     const queue = this.queue(queueOf(submission.name));
     for (const chunk of chunksOf(tasks)) {
@@ -81,6 +94,64 @@ export class OnBullMq implements SharedQueue {
     return { waiting, running: of('active'), failed: of('failed') };
   }
 
+  async running(name: string, most: number): Promise<readonly RunningJob[]> {
+    const jobs = await this.ask(() => this.queue(queueOf(name)).getActive(0, most - 1));
+    return jobs.flatMap(({ data, processedBy = '', processedOn = 0 }) => {
+      const found = parseQueuedTask(data);
+      if ('why' in found) return [];
+      return [{ submission: name, index: found.value.index, worker: processedBy, sinceMs: processedOn }];
+    });
+  }
+
+  /** The newest first. */
+  async failed(name: string, most: number): Promise<readonly FailedJob[]> {
+    const jobs = await this.ask(() => this.queue(queueOf(name)).getFailed(0, most - 1));
+    return jobs.flatMap(({ data, failedReason, finishedOn = 0, processedBy = '' }) => {
+      const found = parseQueuedTask(data);
+      if ('why' in found) return [];
+      return [{ index: found.value.index, reason: failedReason, atMs: finishedOn, worker: processedBy }];
+    });
+  }
+
+  /** What workers have said of this submission, also those that have ended meanwhile. */
+  async unable(name: string): Promise<readonly Unable[]> {
+    const { logs } = await this.ask(() => this.queue(SUBMISSIONS).getJobLogs(queueOf(name)));
+    return logs.map(unableOf);
+  }
+
+  /** Undefined if the server does not tell its clients (CLIENT LIST is forbidden). */
+  async workers(): Promise<readonly WorkerInfo[] | undefined> {
+    const clients = await this.ask(() => this.queue(SUBMISSIONS).getWorkers());
+    // What BullMQ says in place of names where the server forbids CLIENT LIST.
+    if (clients.some(({ rawname }) => rawname === undefined)) return undefined;
+    const found = clients.map(({ rawname = '' }) => workerOf(rawname));
+    return [...new Map(found.map((one) => [one.name, one])).values()];
+  }
+
+  async dropWaiting(name: string): Promise<void> {
+    await this.ask(() => this.queue(queueOf(name)).drain(true));
+  }
+
+  /** Removes all of it, also the submission. */
+  async remove(name: string): Promise<void> {
+    await this.ask(() => this.queue(queueOf(name)).obliterate({ force: true }));
+    await this.ask(() => this.queue(SUBMISSIONS).remove(queueOf(name)));
+    for (const event of EVENTS) await this.ask(() => this.queue(NOTICES).remove(noticeId(name, event)));
+    const queue = this.#queues.get(queueOf(name));
+    this.#queues.delete(queueOf(name));
+    await queue?.close();
+  }
+
+  /** Those that have failed wait again. */
+  async retry(name: string): Promise<void> {
+    await this.ask(() => this.queue(queueOf(name)).retryJobs({ state: 'failed', count: CHUNK }));
+  }
+
+  /** The worker takes nothing more, and ends when what it runs has ended. */
+  async drain(worker: string): Promise<void> {
+    await this.ask(() => this.queue(DRAINS).add('drain', { atMs: clockMs() }, { jobId: worker }));
+  }
+
   async close(): Promise<void> {
     for (const queue of this.#queues.values()) await queue.close().catch(() => undefined);
     await this.connection.close();
@@ -95,12 +166,6 @@ export class OnBullMq implements SharedQueue {
     queue.on('error', () => undefined);
     this.#queues.set(name, queue);
     return queue;
-  }
-
-  protected async forgetQueue(name: string): Promise<void> {
-    const queue = this.#queues.get(name);
-    this.#queues.delete(name);
-    await queue?.close();
   }
 
   /** Every call to the server goes through here. Rejects with a {@link BrokerAway} if it cannot be reached. */
@@ -158,11 +223,22 @@ export function unableLine({ worker, why }: Unable): string {
   return `${worker}: ${why}`;
 }
 
-export function unableOf(line: string): Unable {
+function unableOf(line: string): Unable {
   const end = line.indexOf(': ');
   return { worker: line.slice(0, end), why: line.slice(end + 2) };
 }
 
 export function noticeId(submission: string, event: Notice['event']): string {
   return `${submission}.${event}`;
+}
+
+/** In the list of clients a name has no spaces (redis.io, "CLIENT SETNAME"). */
+export function shownName({ name, capabilities }: WorkerInfo): string {
+  return `${name};${capabilities.join(',')}`;
+}
+
+/** From `capture:lab:c3VibWlzc2lvbnM=:w:node3.4711;gpu`. */
+function workerOf(rawName: string): WorkerInfo {
+  const [name = '', capabilities = ''] = rawName.slice(rawName.indexOf(':w:') + ':w:'.length).split(';');
+  return { name, capabilities: capabilities.split(',').filter((one) => one !== '') };
 }

@@ -3,7 +3,8 @@ import { numberText } from '../../array/columns.ts';
 import { byTurn, lackingEverywhere, type Seen, stateOfSubmission } from '../../model/many/choose.ts';
 import { formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
-import type { FailedJob, QueueBroker, RunningJob, Unable, WorkerInfo } from './broker.ts';
+import type { FailedJob, RunningJob, Unable, WorkerInfo } from './broker.ts';
+import type { BullMqQueue } from './bullmq.ts';
 import type { RateOf } from './rate.ts';
 import { noSuch } from './submit.ts';
 
@@ -27,7 +28,7 @@ export interface QueueView {
 }
 
 /** What is asked of a queue to show it. */
-export type Showable = Pick<QueueBroker, 'place' | 'list' | 'running' | 'failed' | 'workers' | 'unable'>;
+export type Showable = Pick<BullMqQueue, 'place' | 'list' | 'running' | 'failed' | 'workers' | 'unable'>;
 
 const MOST_RUNNING = 1000;
 const MOST_FAILED = 20;

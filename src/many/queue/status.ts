@@ -6,7 +6,8 @@ import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { type Seen, stateOfSubmission, type SubmissionState } from '../../model/many/choose.ts';
 import { showJson, showPath } from '../../model/path.ts';
 import { formatAge, plural } from '../../model/units.ts';
-import type { QueueBroker, RunningJob } from './broker.ts';
+import type { RunningJob } from './broker.ts';
+import type { BullMqQueue } from './bullmq.ts';
 import { type QueueCommand, refuseOperands } from './command.ts';
 import { doneOf, hindranceTexts, look, paceOf, type QueueView, rowTexts, workerText } from './look.ts';
 import { QUEUE, QUEUE_STATUS, queueOf } from './options.ts';
@@ -40,7 +41,7 @@ export const statusCommand: QueueCommand = {
 };
 
 interface StatusRequest {
-  readonly broker: QueueBroker;
+  readonly broker: BullMqQueue;
   readonly name: string | undefined;
   readonly isJson: boolean;
   /** Undefined: once. */

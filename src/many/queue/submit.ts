@@ -19,7 +19,7 @@ import { warnOnce } from '../../log/once.ts';
 import { everyWordOf, logOutput, refusedOptions } from '../options.ts';
 import type { Listed } from '../broker.ts';
 import { storedState } from '../stored-state.ts';
-import type { QueueBroker } from './broker.ts';
+import type { BullMqQueue } from './bullmq.ts';
 import {
   type CarryOut,
   type QueueCommand,
@@ -216,7 +216,7 @@ async function submit(asked: SubmitRequest, { log, print }: QueueTools): Promise
 /** That is no mistake: such a worker may be started any time. */
 async function sayIfNobodyCan(
   { name, capabilities }: Submission,
-  broker: QueueBroker,
+  broker: BullMqQueue,
   log: QueueTools['log'],
 ): Promise<void> {
   const workers = await broker.workers();
@@ -248,7 +248,7 @@ function* queuedTasks(
 function refuseWrong(
   listed: readonly Listed[],
   { submission, isAgain }: SubmitRequest,
-  { place }: QueueBroker,
+  { place }: BullMqQueue,
 ): Submission | undefined {
   const later = listed.find((one) => one.kind === 'unreadable' && (one.format ?? 0) > QUEUE_FORMAT);
   if (later?.kind === 'unreadable')

@@ -11,7 +11,7 @@ import type { QueuePlace } from '../../model/many/queue-url.ts';
 import { type QueueCommand, type QueueTools, refuseOperands } from './command.ts';
 import { connect } from './connect.ts';
 import { QUEUE, QUEUE_UI, queueOf } from './options.ts';
-import { openQueueBroker } from './bullmq-commands.ts';
+import { BullMqQueue } from './bullmq.ts';
 import { openStops } from '../../native/stops.ts';
 import { statusOfSignal } from '../../model/exit-status.ts';
 import type { Submission } from '../../model/many/submission.ts';
@@ -49,7 +49,7 @@ async function serve(place: QueuePlace, port: number, tools: QueueTools): Promis
     return stop;
   });
   const connection = await connect(place, tools.log, stopping.signal);
-  const broker = openQueueBroker(connection);
+  const broker = new BullMqQueue(connection);
   try {
     // Loaded only here: a browser's files, and what serves them.
     const { openBoardServer } = await import('./board-server.ts');

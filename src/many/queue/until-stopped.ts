@@ -6,15 +6,14 @@ import { EXIT, type ExitStatus, statusOfSignal } from '../../model/exit-status.t
 import type { QueuePlace } from '../../model/many/queue-url.ts';
 import { openStops } from '../../native/stops.ts';
 import { BrokerAway } from '../broker.ts';
-import type { QueueBroker } from './broker.ts';
-import { openQueueBroker } from './bullmq-commands.ts';
+import { BullMqQueue } from './bullmq.ts';
 import { connect, type Connection } from './connect.ts';
 
 /** Connects, acts and closes. Throws status 69 if the queue cannot be used, and 128+N at a signal. */
 export async function withQueue(
   place: QueuePlace | undefined,
   log: Log,
-  act: (broker: QueueBroker, signal: AbortSignal, connection: Connection) => Promise<ExitStatus>,
+  act: (broker: BullMqQueue, signal: AbortSignal, connection: Connection) => Promise<ExitStatus>,
 ): Promise<ExitStatus> {
   if (place === undefined) return EXIT.usage;
   const stopping = new AbortController();
@@ -26,7 +25,7 @@ export async function withQueue(
   );
   try {
     const connection = await connect(place, log, stopping.signal);
-    const broker = openQueueBroker(connection);
+    const broker = new BullMqQueue(connection);
     try {
       return await act(broker, stopping.signal, connection);
     } finally {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isTooBusy } from '../../../src/model/many/load.ts';
+import { isTooBusy } from '../../../src/model/many/admission.ts';
 
 it.each([
   ['the load has reached it', 8, 8, [], true],
