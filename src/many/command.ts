@@ -8,7 +8,7 @@ import { CaptureError } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import { arrayOf, indicesOf } from '../model/index-set.ts';
 import { showCommand } from '../model/many/placeholders.ts';
-import { QUEUE_FORMAT, type Submission } from '../model/many/submission.ts';
+import type { Submission } from '../model/many/submission.ts';
 import { showLines, showPath } from '../model/path.ts';
 import { plural } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
@@ -140,7 +140,7 @@ function submissionOf({ tasks, taskName, settings, needs, ...asked }: Asked, siz
   const { url, flags, unfenced } = settings.to;
   const { endRules, preemptedStatus } = settings;
   return {
-    format: QUEUE_FORMAT,
+    format: 1,
     name: '',
     taskName,
     indices: { ranges: tasks.indices.ranges.map((range) => ({ ...range })) },

@@ -1,7 +1,7 @@
 // The tasks of one array in memory, for one worker: nobody else takes them, so no lock ever runs out. An index that waits
 // costs 4 bytes.
 import type { QueueCounts } from '../model/many/choose.ts';
-import { QUEUE_FORMAT, type Submission } from '../model/many/submission.ts';
+import type { Submission } from '../model/many/submission.ts';
 import type { Listed, TakenJob, WorkerBroker } from './broker.ts';
 
 /** Renewing does nothing here: once in a while is enough. */
@@ -67,7 +67,7 @@ export class MemoryBroker implements WorkerBroker {
     const end = (): boolean => this.#running.delete(job);
     const job: TakenJob = {
       submission: name,
-      task: { value: { format: QUEUE_FORMAT, index } },
+      task: { value: { format: 1, index } },
       failedBefore,
       done: () => Promise.resolve(end()),
       failed: (_reason, isFinal) => {
