@@ -8,18 +8,17 @@ import { CaptureError } from '../model/errors.ts';
 import { EXIT, type ExitStatus } from '../model/exit-status.ts';
 import { arrayOf, indicesOf } from '../model/index-set.ts';
 import { showCommand } from '../model/many/placeholders.ts';
-import type { Submission } from '../model/many/submission.ts';
 import { showLines, showPath } from '../model/path.ts';
 import { plural } from '../model/units.ts';
-import { clockMs } from '../native/clock.ts';
 import { notify } from '../notify/notify.ts';
 import { type Asked, withoutOwn } from './line.ts';
 import { thisMachine, type ThisMachine } from './machine.ts';
 import { MemoryBroker } from './memory-broker.ts';
 import { runOnEnd } from './on-end.ts';
-import { whyNever } from './runner.ts';
+import { whyNever } from '../model/many/admission.ts';
 import { openStopEscalation, type StopEscalation } from './stop-escalation.ts';
 import { storedState } from './stored-state.ts';
+import { submissionOf } from './submitted.ts';
 import { type ArrayProgress, type Progress, progressText } from './view.ts';
 import { atOnceAtMost, machineText, type Tools, withWorker } from './work.ts';
 
@@ -96,7 +95,7 @@ async function work(
   const machine = machineFor(asked);
   const { fresh, doneAlready } = left;
   const size = fresh.length + doneAlready;
-  const broker = new MemoryBroker(submissionOf(asked, size), fresh);
+  const broker = new MemoryBroker(submissionOf({ ...asked, options: asked.passed }, size), fresh);
   const array = (): ArrayProgress => ({ size, doneAlready, waiting: broker.counts().waiting });
   const { tasks, settings, jobs, needs } = asked;
   const options = {
@@ -133,32 +132,6 @@ function machineFor({ needs }: Asked): ThisMachine {
   throw new CaptureError(EXIT.usage, `no task can run here: ${never}`, {
     hint: 'take a larger machine, or say what a task really needs',
   });
-}
-
-/** Without a name: it is the only one. */
-function submissionOf({ tasks, taskName, settings, needs, ...asked }: Asked, size: number): Submission {
-  const { url, flags, unfenced } = settings.to;
-  const { endRules, preemptedStatus } = settings;
-  return {
-    format: 1,
-    name: '',
-    taskName,
-    indices: { ranges: tasks.indices.ranges.map((range) => ({ ...range })) },
-    size,
-    jobsHoldTask: false,
-    options: [...asked.passed, `--task-name=${taskName}`],
-    store: { url, flags: [...flags], unfenced },
-    preemptedStatus,
-    mayAskAgain: endRules.againStatuses.length > 0 || endRules.doneWhen !== undefined,
-    cwd: asked.cwd,
-    capabilities: [],
-    ...needs,
-    retries: asked.retries,
-    halt: asked.halt,
-    priority: 0,
-    after: [],
-    submittedMs: clockMs(),
-  };
 }
 
 /** Each index is in exactly one of these. */

@@ -191,7 +191,7 @@ export interface ArrayOptions {
   readonly onEnd: string | undefined;
 }
 
-function haltOf(text: string, source: string): Halt | Mistake {
+export function haltOf(text: string, source: string): Halt | Mistake {
   const found = parseHalt(text);
   if (!isMistake(found)) return found;
   return { message: `${source} ${found.message}`, hint: `${source} ${found.hint}` };

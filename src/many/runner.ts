@@ -353,14 +353,3 @@ export class Runner<T extends StartedTask> {
 const NOT_BY_MEMORY: ReadonlySet<string> = new Set(['jobs', 'cores']);
 /** Of the last minutes: more do not start in that time. */
 const MOST_STARTS = 1000;
-
-/** Why these needs are too much for this machine, however idle it is; undefined: they are not. */
-export function whyNever(needs: TaskNeeds, { cores, memoryBytes }: ThisMachine): string | undefined {
-  const alone = { nowMs: 0, availableBytes: Infinity, running: [] };
-  const verdict = new Admission({ jobs: 1, cores, memoryBytes }).ask(needs, alone);
-  if (verdict.kind !== 'never') return undefined;
-  const { what, needs: needed, has } = verdict;
-  return what === 'cores'
-    ? `it needs ${needed} cores (--cpus), and this machine has ${has}`
-    : `it needs ${formatBytes(needed)} of memory (--memory), and this machine has ${formatBytes(has)} for tasks`;
-}

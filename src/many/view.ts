@@ -68,14 +68,16 @@ export function openView(log: Log, progress: () => Progress | undefined): View {
     return { log, close: () => clearInterval(timer) };
   }
   const draw = createLogUpdate(process.stderr, { showCursor: true });
+  let isOpen = true;
   const redraw = (): void => {
-    const now = progress();
+    const now = isOpen ? progress() : undefined;
     if (now !== undefined) draw(drawnLines(now, { ...SIZE, ...sizeOf(process.stderr) }).join('\n'));
   };
   const timer = setInterval(redraw, DRAWN_EVERY_MS);
   return {
     log: above(log, () => draw.clear(), redraw),
     close: () => {
+      isOpen = false;
       clearInterval(timer);
       draw.clear();
     },

@@ -3,7 +3,7 @@
 import { adoptOrphans } from '../launch/leftovers.ts';
 import type { Log } from '../log/log.ts';
 import type { NoticeSettings } from '../model/format/settings.ts';
-import type { TaskNeeds } from '../model/many/admission.ts';
+import { type TaskNeeds, whyNever } from '../model/many/admission.ts';
 import { Owned } from '../model/owned.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { Board } from './board.ts';
@@ -15,7 +15,7 @@ import type { ThisMachine } from './machine.ts';
 import { noticeOption, openSharedNotice } from './notice.ts';
 import { type SubmittedTask, TaskOutcomes } from './outcomes.ts';
 import { openPrepared, type Prepared } from './prepare.ts';
-import { Runner, whyNever } from './runner.ts';
+import { Runner } from './runner.ts';
 import { openScratch, type Scratch } from './scratch.ts';
 import { openSharedSidecar, type SharedSidecar } from './shared-sidecar.ts';
 import { BrokerSource, type CommandOf, needsOf, readinessOf } from './source.ts';

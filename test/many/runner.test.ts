@@ -1,9 +1,9 @@
 // The runner alone: its tasks are only told about, on a machine whose figures the test says.
 import { expect, it } from 'vitest';
 import type { Log } from '../../src/log/log.ts';
-import type { TaskNeeds } from '../../src/model/many/admission.ts';
+import { type TaskNeeds, whyNever } from '../../src/model/many/admission.ts';
 import type { MachineNow } from '../../src/many/machine.ts';
-import { Runner, type StartedTask, type TaskSource, type TooLarge, whyNever } from '../../src/many/runner.ts';
+import { Runner, type StartedTask, type TaskSource, type TooLarge } from '../../src/many/runner.ts';
 import { until } from '../e2e/support.ts';
 import { type FakeLauncher, fakeLauncher } from './fake-launcher.ts';
 

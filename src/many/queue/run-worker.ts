@@ -9,6 +9,7 @@ import { OPTION_NAMES } from '../../cli/options.ts';
 import { envNameOf } from '../../cli/options/spec.ts';
 import { readInherited } from '../../launch/inherited.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
+import type { Log } from '../../log/log.ts';
 import type { NoticeSettings } from '../../model/format/settings.ts';
 import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
 import { thisMachine, type ThisMachine } from '../machine.ts';
@@ -55,7 +56,11 @@ export async function runWorker(request: WorkerRequest, tools: Tools): Promise<E
 
 async function onQueue(request: WorkerRequest, tools: Tools, stops: StopEscalation): Promise<ExitStatus> {
   const { queue, capabilities, lockMs, notices } = request;
-  const connection = await connect(queue, tools.log, stops.stopping);
+  // Once the view is open, what is said of the connection stands above it.
+  let log = tools.log;
+  const info: Log['info'] = (...said) => log.info(...said);
+  const warn: Log['warn'] = (...said) => log.warn(...said);
+  const connection = await connect(queue, { ...tools.log, info, warn }, stops.stopping);
   await warnIfOpenToAll(connection, tools.log);
   const name = `${os.hostname().replaceAll(/[^A-Za-z0-9.-]/g, '-')}.${process.pid}`;
   const broker = openWorkerBroker(connection, { name, capabilities, lockMs });
@@ -75,6 +80,7 @@ async function onQueue(request: WorkerRequest, tools: Tools, stops: StopEscalati
       array: undefined,
     };
     return await withWorker(options, async (worker) => {
+      ({ log } = worker);
       const has = capabilities.length === 0 ? '' : `, has ${capabilities.join(', ')}`;
       worker.log.info(
         `worker ${name} of ${showQueue(queue)}: ${machineText(machine)}${has}; work directories in ${worker.scratch.words}`,
@@ -99,26 +105,16 @@ interface QueueWork {
 /** Runs the worker, and beside it what only one of a queue has: housekeeping, and pauses. */
 async function runBeside(worker: Worker, { request, broker, machine, env }: QueueWork): Promise<void> {
   const { log, runner, prepared, ownChildren } = worker;
-  const pausing = new Pausing({
-    hold: (isHeld) => {
-      runner.pause(isHeld);
-      prepared.hold(isHeld);
-    },
-    freeze: () => runner.freeze(),
-    thaw: () => runner.thaw(),
-    giveBack: () => runner.giveBack(),
-  });
+  const pausing = new Pausing(worker);
   const stop = new AbortController();
   // Each request of a survey listens.
   setMaxListeners(0, stop.signal);
   const control = await openControl(pausing, { env, log });
   const clean = { env: withoutOptions(env), ownChildren };
-  const use = watchUse(request.whenIdleMs, pausing, {
-    log,
-    loadOf: () => machine.now().load,
-    isIdle: () => runner.isIdle && !prepared.isUnderWay(),
-    ...clean,
-  });
+  const isIdle = (): boolean => runner.isIdle && !prepared.isUnderWay();
+  const loadOf = (): number => machine.now().load;
+  if (request.whenIdleMs !== undefined)
+    void watchUse(request.whenIdleMs, pausing, { log, loadOf, isIdle, ...clean }, stop.signal);
   const house = keepHouse(
     {
       broker,
@@ -134,7 +130,6 @@ async function runBeside(worker: Worker, { request, broker, machine, env }: Queu
   } finally {
     stop.abort();
     await house;
-    use.close();
     await control?.close();
     pausing.close();
   }

@@ -2,11 +2,10 @@
 // itself, so that nobody takes one of a submission that is only half there.
 import { numberText } from '../../array/columns.ts';
 import type { GivenCommand, Tasks } from '../../cli/job/tasks.ts';
-import { CaptureError, isMistake } from '../../model/errors.ts';
+import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { arrayOf, indicesOf } from '../../model/index-set.ts';
-import { type Halt, parseHalt } from '../../model/many/halt.ts';
 import { showCommand } from '../../model/many/placeholders.ts';
 import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
 import { QUEUE_FORMAT, type QueuedTask, type Submission } from '../../model/many/submission.ts';
@@ -16,9 +15,10 @@ import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { isTasks, NO_STORE, readTasks, settingsOfRun, taskNameOf } from '../line.ts';
 import { warnOnce } from '../../log/once.ts';
-import { everyWordOf, logOutput, refusedOptions } from '../options.ts';
+import { everyWordOf, haltOf, logOutput, refusedOptions } from '../options.ts';
 import type { Listed } from '../broker.ts';
 import { storedState } from '../stored-state.ts';
+import { submissionOf } from '../submitted.ts';
 import type { BullMqQueue } from './bullmq.ts';
 import {
   type CarryOut,
@@ -80,7 +80,7 @@ function readSubmit(line: QueueLine): CarryOut {
   if (!given.has('to')) refuse(NO_STORE);
   if (run.kind !== 'run') return nothing;
   const { settings, warnings } = run;
-  const submission = submissionOf(line, tasks, settings);
+  const submission = named(line, tasks, settings);
   const asked: SubmitRequest = {
     queue,
     submission,
@@ -97,50 +97,35 @@ function readSubmit(line: QueueLine): CarryOut {
   };
 }
 
-function submissionOf(
-  { values, given, command, cwd }: QueueLine,
-  tasks: Tasks,
-  settings: Settings,
-): Submission {
-  const { endRules, identity, to, from } = settings;
+function named({ values, given, command, cwd }: QueueLine, tasks: Tasks, settings: Settings): Submission {
+  const { to, from } = settings;
   const taskName = taskNameOf(tasks, values, settings);
-  const halt = values.parsed(SUBMIT.halt, (text, source) => haltOf(text, source));
-  const memoryBytes = values.of(SUBMIT.memory);
   const prepare = values.of(SUBMIT.prepare);
   const notify = values.of(SUBMIT.notify);
   const passed = OF_TASKS.filter(({ name }) => !ABSOLUTE.has(name)).flatMap((option) =>
     everyWordOf(given, option),
   );
-  return {
-    format: QUEUE_FORMAT,
-    name: values.of(SUBMIT.name) ?? freshName(taskName),
+  const store = [`--to=${to.url}`, ...(from === undefined ? [] : [`--from=${from.url}`])];
+  const array = {
+    tasks,
     taskName,
-    indices: { ranges: tasks.indices.ranges.map((range) => ({ ...range })) },
-    size: arrayOf(tasks.indices).length,
+    settings,
+    cwd,
+    options: [...passed, ...logOutput(given), ...store],
+    needs: { cores: values.of(SUBMIT.cpus), memoryBytes: values.of(SUBMIT.memory) },
+    retries: values.of(SUBMIT.retries),
+    halt: values.parsed(SUBMIT.halt, haltOf),
+  };
+  return {
+    ...submissionOf(array, arrayOf(tasks.indices).length),
+    name: values.of(SUBMIT.name) ?? freshName(taskName),
     ...(command === undefined ? {} : { command: plainCommand(command) }),
     jobsHoldTask: values.has(SUBMIT.tasks),
-    options: [
-      ...passed,
-      ...logOutput(given),
-      `--to=${to.url}`,
-      ...(from === undefined ? [] : [`--from=${from.url}`]),
-      `--task-name=${taskName}`,
-    ],
-    store: { url: to.url, flags: [...to.flags], unfenced: to.unfenced },
-    ...(identity.runId === undefined ? {} : { runId: identity.runId }),
-    preemptedStatus: settings.preemptedStatus,
-    mayAskAgain: endRules.againStatuses.length > 0 || endRules.doneWhen !== undefined,
-    cwd,
     capabilities: [...allOf(values, SUBMIT.needs)].toSorted(),
-    cores: values.of(SUBMIT.cpus),
-    ...(memoryBytes === undefined ? {} : { memoryBytes }),
-    retries: values.of(SUBMIT.retries),
-    halt,
     priority: values.of(SUBMIT.priority),
     after: [...allOf(values, SUBMIT.after)],
     ...(prepare === undefined ? {} : { prepare }),
     ...(notify === undefined ? {} : { notify }),
-    submittedMs: clockMs(),
   };
 }
 
@@ -149,13 +134,6 @@ function plainCommand(command: GivenCommand): NonNullable<Submission['command']>
   return command.kind === 'shell'
     ? { kind: 'shell', text: command.text }
     : { kind: 'argv', argv: [...command.argv] };
-}
-
-function haltOf(text: string, source: string): Halt | { readonly message: string; readonly hint: string } {
-  const found = parseHalt(text);
-  return isMistake(found)
-    ? { message: `${source} ${found.message}`, hint: `${source} ${found.hint}` }
-    : found;
 }
 
 /** Two people who submit at the same moment have two names. */

@@ -1,19 +1,18 @@
 // `capture queue ui`: bull-board in a browser of this machine, behind an address that only who has the token can use, and the
 // report of each array beside it.
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { openHeard } from '../../array/place.ts';
 import type { Sink } from '../../array/report/output-file.ts';
 import { writeReport } from '../../array/report/report.ts';
 import { STALE_AFTER_MS } from '../../array/state.ts';
 import { CaptureError, reasonOf } from '../../model/errors.ts';
-import { EXIT } from '../../model/exit-status.ts';
-import type { QueuePlace } from '../../model/many/queue-url.ts';
+import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { type QueueCommand, type QueueTools, refuseOperands } from './command.ts';
-import { connect } from './connect.ts';
+import type { Connection } from './connect.ts';
 import { QUEUE, QUEUE_UI, queueOf } from './options.ts';
-import { BullMqQueue } from './bullmq.ts';
-import { openStops } from '../../native/stops.ts';
-import { statusOfSignal } from '../../model/exit-status.ts';
+import type { BullMqQueue } from './bullmq.ts';
+import { withQueue } from './until-stopped.ts';
 import type { Submission } from '../../model/many/submission.ts';
 
 /** Copied there by build.mjs. */
@@ -37,44 +36,43 @@ export const uiCommand: QueueCommand = {
     refuseOperands(line);
     const place = queueOf(line.values);
     const port = line.values.of(QUEUE_UI.port);
-    return (tools) => (place === undefined ? Promise.resolve(EXIT.usage) : serve(place, port, tools));
+    return (tools) =>
+      withQueue(place, tools.log, (broker, signal, connection) =>
+        serve({ broker, connection, port, tools }, signal),
+      );
   },
 };
 
-async function serve(place: QueuePlace, port: number, tools: QueueTools): Promise<number> {
-  const stops = openStops();
-  const stopping = new AbortController();
-  const stopped = stops.first.then((stop) => {
-    stopping.abort();
-    return stop;
-  });
-  const connection = await connect(place, tools.log, stopping.signal);
-  const broker = new BullMqQueue(connection);
-  try {
-    // Loaded only here: a browser's files, and what serves them.
-    const { openBoardServer } = await import('./board-server.ts');
-    const server = await openBoardServer({
-      connection,
-      broker,
-      port,
-      boardFiles: BOARD_FILES,
-      report: (submission) => reportOf(submission, tools, stopping.signal),
-    }).catch((error: unknown) => {
-      throw new CaptureError(EXIT.unavailable, `cannot serve on 127.0.0.1:${port}: ${reasonOf(error)}`, {
-        hint: 'another --port, or --port 0 for any',
-        cause: error,
-      });
+interface Served {
+  readonly broker: BullMqQueue;
+  readonly connection: Connection;
+  readonly port: number;
+  readonly tools: QueueTools;
+}
+
+/** Until it is stopped. */
+async function serve({ broker, connection, port, tools }: Served, signal: AbortSignal): Promise<ExitStatus> {
+  // Loaded only here: a browser's files, and what serves them.
+  const { openBoardServer } = await import('./board-server.ts');
+  const server = await openBoardServer({
+    connection,
+    broker,
+    port,
+    boardFiles: BOARD_FILES,
+    report: (submission) => reportOf(submission, tools, signal),
+  }).catch((error: unknown) => {
+    throw new CaptureError(EXIT.unavailable, `cannot serve on 127.0.0.1:${port}: ${reasonOf(error)}`, {
+      hint: 'another --port, or --port 0 for any',
+      cause: error,
     });
-    try {
-      tools.print(`${server.url}\n`);
-      tools.log.info('open this address in a browser of this machine; Ctrl-C ends it');
-      return statusOfSignal((await stopped).number);
-    } finally {
-      await server.close();
-    }
+  });
+  try {
+    tools.print(`${server.url}\n`);
+    tools.log.info('open this address in a browser of this machine; Ctrl-C ends it');
+    if (!signal.aborted) await once(signal, 'abort');
+    return signal.reason instanceof CaptureError ? signal.reason.status : EXIT.internal;
   } finally {
-    await broker.close();
-    stops.close();
+    await server.close();
   }
 }
 

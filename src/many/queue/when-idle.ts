@@ -31,18 +31,8 @@ const LOOK_EVERY_MS = 5000;
 /** Somebody computes here, with nobody at the keyboard. */
 const BUSY_SHARE = 0.5;
 
-/** `afterMs` undefined: use does not matter. */
-export function watchUse(
-  afterMs: number | undefined,
-  pausing: Pick<Pausing, 'pause' | 'resume'>,
-  around: UseWatch,
-): { close(): void } {
-  const stop = new AbortController();
-  if (afterMs !== undefined) void look(afterMs, pausing, around, stop.signal);
-  return { close: () => stop.abort() };
-}
-
-async function look(
+/** Until `signal` aborts. `afterMs`: of --when-idle. */
+export async function watchUse(
   afterMs: number,
   pausing: Pick<Pausing, 'pause' | 'resume'>,
   { log, loadOf, isIdle, env, ownChildren }: UseWatch,

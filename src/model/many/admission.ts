@@ -1,5 +1,6 @@
 // May one more task start on this machine, by jobs, cores and memory? What is promised to tasks never exceeds the
 // machine's limits, but for one that runs alone. Memory only; times are arguments.
+import { formatBytes } from '../units.ts';
 
 /** What the machine has, for all tasks of this runner. */
 export interface Machine {
@@ -184,6 +185,20 @@ export class Admission {
 
 function waitFor(why: 'jobs' | 'cores' | 'memory'): AdmissionVerdict {
   return { kind: 'wait', why, untilMs: undefined };
+}
+
+/** Why these needs are too much for this machine, however idle it is; undefined: they are not. */
+export function whyNever(
+  needs: TaskNeeds,
+  { cores, memoryBytes }: Omit<Machine, 'jobs'>,
+): string | undefined {
+  const alone = { nowMs: 0, availableBytes: Infinity, running: [] };
+  const verdict = new Admission({ jobs: 1, cores, memoryBytes }).ask(needs, alone);
+  if (verdict.kind !== 'never') return undefined;
+  const { what, needs: needed, has } = verdict;
+  return what === 'cores'
+    ? `it needs ${needed} cores (--cpus), and this machine has ${has}`
+    : `it needs ${formatBytes(needed)} of memory (--memory), and this machine has ${formatBytes(has)} for tasks`;
 }
 
 /** The kernel's average decays with this time (kernel/sched/loadavg.c). */

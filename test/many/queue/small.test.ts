@@ -102,12 +102,13 @@ describe('logind says that this machine', () => {
 describe('a pause', () => {
   function paused(): { readonly pausing: Pausing; readonly did: string[] } {
     const did: string[] = [];
-    const pausing = new Pausing({
-      hold: (isHeld) => void did.push(isHeld ? 'hold' : 'go on'),
+    const runner = {
+      pause: (isPaused: boolean) => void did.push(isPaused ? 'hold' : 'go on'),
       freeze: () => void did.push('freeze'),
       thaw: () => void did.push('thaw'),
       giveBack: () => void did.push('give back'),
-    });
+    };
+    const pausing = new Pausing({ runner, prepared: { hold: () => undefined } });
     return { pausing, did };
   }
 
