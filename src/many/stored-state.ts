@@ -1,10 +1,10 @@
 // Which indices of an array are left to do? Only the store knows: one listing tells.
 import { openHeard } from '../array/place.ts';
-import { STALE_AFTER_MS, statesOf } from '../array/state.ts';
+import { STALE_AFTER_MS, stateOf } from '../array/state.ts';
 import { survey } from '../array/survey.ts';
 import type { Log } from '../log/log.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
-import { arrayOf, type IndexSet } from '../model/index-set.ts';
+import { arrayOf, type IndexSet, numberOfIndex } from '../model/index-set.ts';
 import { clockMs } from '../native/clock.ts';
 
 export interface StoredArray {
@@ -29,16 +29,19 @@ export async function storedState(
 ): Promise<StoredState> {
   const { store, close } = await openHeard({ settings, taskName }, { log });
   try {
-    const found = await survey({ store, taskName }, clockMs(), signal);
-    const left = arrayOf(indices);
+    const { rows, nowMs } = await survey({ store, taskName }, clockMs(), signal);
+    const states = new Map(
+      rows.map((row) => [numberOfIndex(row.index), stateOf(row, nowMs, STALE_AFTER_MS)] as const),
+    );
+    const all = arrayOf(indices);
     const alive = new Set<number>();
-    let [at, done] = [0, 0];
-    for (const { index, state } of statesOf(found, STALE_AFTER_MS, indices)) {
-      if (state === 'running') alive.add(Number(index));
-      if (state === 'done') done += 1;
-      else left[at++] = Number(index);
+    let size = 0;
+    for (const index of all) {
+      const state = states.get(index);
+      if (state === 'running') alive.add(index);
+      if (state !== 'done') all[size++] = index;
     }
-    return { done, left: left.subarray(0, at), alive };
+    return { done: all.length - size, left: all.subarray(0, size), alive };
   } finally {
     await close();
   }
