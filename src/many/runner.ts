@@ -251,11 +251,13 @@ export class Runner<T extends StartedTask> {
     if (this.#isFilling) return;
     this.#isFilling = true;
     const { source } = this.#options;
+    // Before the look: what ends after it may be tried again.
+    const wasIdle = this.#running.size === 0;
     try {
       this.giveBack(await source.look());
       let task = await this.#next();
       for (; task !== undefined; task = await this.#next()) this.#begin(task);
-      if (this.#running.size === 0 && this.mayStart && source.isDone()) this.end();
+      if (wasIdle && this.#running.size === 0 && this.mayStart && source.isDone()) this.end();
     } catch (error) {
       this.#fail(error);
     }

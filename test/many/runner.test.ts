@@ -29,6 +29,8 @@ interface Bench {
   now: MachineNow;
   /** How often it was asked for. */
   looks: number;
+  /** What happens once the source was looked at. */
+  looked: () => Promise<void>;
 }
 
 interface BenchOptions {
@@ -62,12 +64,19 @@ function bench({
     cancelled: new Set<string>(),
     now: { availableBytes: 15 * GIB, psiFullPercent: 0, load },
     looks: 0,
+    looked: () => Promise.resolve(),
   };
   const { slots, waiting, done, tooLarge } = bench;
+  /** How many waited at the last look. */
+  let seen = 0;
   const source: TaskSource<Task> = {
-    look: () => Promise.resolve(bench.cancelled),
+    look: async () => {
+      seen = waiting.length;
+      await bench.looked();
+      return bench.cancelled;
+    },
     startNext: async (fits) => {
-      if (waiting.length === 0 || !fits(needs)) return undefined;
+      if (seen === 0 || waiting.length === 0 || !fits(needs)) return undefined;
       const index = waiting.shift() ?? 0;
       const launcher = fakeLauncher();
       slots.set(index, launcher);
@@ -86,7 +95,7 @@ function bench({
       else if (end.kind === 'done') done.push(index);
       else waiting.unshift(index);
     },
-    isDone: () => waiting.length === 0,
+    isDone: () => seen === 0 || waiting.length === 0,
   };
   const say = (message: string): void => void messages.push(message);
   const log = { debug: say, info: say, warn: say, error: say } as unknown as Log;
@@ -293,4 +302,21 @@ it('lets what is frozen go on before it must checkpoint', async () => {
   expect(slot?.signals).toEqual(['SIGTSTP', 'SIGCONT', 'SIGTSTP', 'SIGCONT']);
   expect(slot?.told).toEqual(['checkpoint', 'faster']);
   await finishAll(b);
+});
+
+it('does not end before it has looked again after the last task: that may be tried again', async () => {
+  const b = bench({ tasks: 1 });
+  await until(() => b.slots.size === 1, 'it runs');
+  const hasEnded = new Promise<void>((resolve) => {
+    b.looked = async () => {
+      b.looked = () => Promise.resolve();
+      b.slots.get(0)?.finish('again');
+      await until(() => b.runner.running().length === 0, 'it has ended');
+      resolve();
+    };
+  });
+  await hasEnded;
+  await until(() => b.slots.size === 1, 'it runs again');
+  await finishAll(b);
+  expect(b.done).toEqual([0]);
 });
