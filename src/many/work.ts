@@ -6,7 +6,7 @@ import type { NoticeSettings } from '../model/format/settings.ts';
 import { type TaskNeeds, whyNever } from '../model/many/admission.ts';
 import { Owned } from '../model/owned.ts';
 import { formatBytes, plural } from '../model/units.ts';
-import { Board } from './board.ts';
+import { Board, type Readiness } from './board.ts';
 import type { WorkerBroker } from './broker.ts';
 import { type JoblogFile, openJoblog } from './joblog.ts';
 import { JobSlots, startLauncher } from './launcher.ts';
@@ -133,13 +133,15 @@ function openTasks(
   const mayBegin = (): boolean => runner.mayStart;
   const prepare = { root: scratch.root, env, log, ownChildren, changed, mayBegin };
   const prepared = owned.add(openPrepared(prepare), (one) => one.close());
+  // An array starts where it was called. If that is removed, each task fails and says so.
+  const readiness = array === undefined ? readinessOf : (): Readiness => ({ kind: 'ready' });
   const board = new Board({
     broker,
     ability: {
       capabilities: new Set(options.capabilities),
       whyNever: (submission) => whyNever(needsOf(submission), machine),
     },
-    readiness: (one) => (one.prepare === undefined ? readinessOf(one) : prepared.ask(one)),
+    readiness: (one) => (one.prepare === undefined ? readiness(one) : prepared.ask(one)),
     log,
   });
   const leases = new JobLeases(broker, log);

@@ -57,6 +57,14 @@ describe('capture array', () => {
     expect(place.text('r.1')).toBe(`8 blue 1 3 ${place.work}\n`);
   });
 
+  it('fails each task that cannot start, as the directory where all start is gone', async () => {
+    const text = 'rm -r "$CAPTURED_SUBMIT_DIR"; echo x >r';
+    const run = array(place, ['--array', '0-2', '-r', 'r', '--jobs', '1'], script(text));
+    expect(await run.status, run.stderr()).toBe(1);
+    expect(run.stderr()).toMatch(/index 1 failed: .*ENOENT/);
+    expect(run.stderr()).toMatch(/1 of 3 done, 2 failed/);
+  });
+
   it('runs nothing that is done already', async () => {
     const options = ['--array', '0-1', '-r', 'r', '--joblog', path.join(place.dir, 'log')];
     expect(await array(place, options, script('echo {index} >r')).status).toBe(0);
