@@ -266,16 +266,22 @@ export class Runner<T extends StartedTask> {
   }
 
   async #next(): Promise<T | undefined> {
-    return this.mayStart ? this.#options.source.startNext((needs) => this.#fits(needs)) : undefined;
+    if (!this.mayStart) return undefined;
+    const waits: [why: string, needs: TaskNeeds][] = [];
+    const task = await this.#options.source.startNext((needs) => {
+      if (!this.#mayStartNow()) return false;
+      const verdict = this.#ask(needs);
+      if (verdict.kind === 'wait') waits.push([verdict.why, needs]);
+      return verdict.kind === 'start';
+    });
+    // A smaller one may have started instead.
+    if (task === undefined && waits[0] !== undefined) this.#sayFewer(...waits[0]);
+    return task;
   }
 
-  #fits(needs: TaskNeeds): boolean {
-    if (!this.mayStart) return false;
-    // Others use this machine, too: what they take must not hold us up for ever.
-    if (this.#running.size > 0 && (this.#isHeld || this.#isTooBusy())) return false;
-    const verdict = this.#ask(needs);
-    if (verdict.kind === 'wait') this.#sayFewer(verdict.why, needs);
-    return verdict.kind === 'start';
+  /** Others use this machine, too: what they take must not hold us up for ever. */
+  #mayStartNow(): boolean {
+    return this.mayStart && (this.#running.size === 0 || !(this.#isHeld || this.#isTooBusy()));
   }
 
   #isTooBusy(): boolean {

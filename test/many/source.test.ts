@@ -101,7 +101,7 @@ function bench(
     memoryBytes: 16 * GIB,
     now: () => ({ availableBytes: 15 * GIB, psiFullPercent: 0, load: 0 }),
   };
-  const runner = new Runner({ source, machine, jobs: Infinity, maxLoad: undefined, log, lookEveryMs: 5 });
+  const runner = new Runner({ source, machine, jobs: 8, maxLoad: undefined, log, lookEveryMs: 5 });
   const look = (): void => {
     board.expire();
     runner.wake();
@@ -170,6 +170,8 @@ it('never waits behind a task that does not fit now', async () => {
   await runs(here, 2);
   expect(namesOf(here)).toEqual(['small 0', 'other 0']);
   expect(counts(here, 'large').waiting).toBe(1);
+  await until(() => here.messages.length > 0, 'it says that there is no more room');
+  expect(here.messages).toEqual([expect.stringMatching(/^2 tasks at once and not 8 \(--jobs\): /)]);
 });
 
 it('starts each where it was submitted or prepared, with its own options, variables and directory', async () => {
