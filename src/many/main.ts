@@ -20,7 +20,7 @@ const STDOUT = 1;
 const print = (text: string): void => writeText(STDOUT, text);
 
 guardInspector();
-// Each slot listens for the end of its launcher: that is no leak.
+// Each task listens for the end of its launcher: that is no leak.
 process.setMaxListeners(0);
 void main().then((status) => process.exit(status));
 

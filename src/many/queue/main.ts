@@ -52,7 +52,7 @@ Each tells more: capture queue status --help.
 `;
 
 guardInspector();
-// Each slot listens for the end of its launcher: that is no leak.
+// Each task listens for the end of its launcher: that is no leak.
 process.setMaxListeners(0);
 void main().then((status) => process.exit(status));
 
