@@ -199,7 +199,9 @@ async function tellEnd(
   const event = status === EXIT.ok ? 'all-done' : 'failed';
   const size = done + doneAlready + failed + fenced;
   const text = `${task}: ${numberText(done + doneAlready)} of ${numberText(size)} done, ${numberText(failed)} failed`;
-  const told = { event, text, task, status, store: settings.to.url, counts: { ...counts } } as const;
+  // None waits: none was given back, and none is tried again.
+  const all = { ...counts, again: 0, retrying: 0 };
+  const told = { event, text, task, status, store: settings.to.url, counts: all } as const;
   const why = await notify(settings.notify, told, new AbortController().signal);
   if (why !== undefined) log.warn(`--notify did not work: ${why}`);
   return status;

@@ -1,11 +1,11 @@
-// The last lines of what a task wrote, for the message that it failed.
+// The last lines of what a task wrote in its last attempt, for the message that it failed.
 import fs from 'node:fs';
 import { decodePath } from '../model/path.ts';
 import { openRegular } from '../native/files.ts';
 
 const LINES = 10;
 const MOST_BYTES = 4096;
-/** What a run says first of itself, on the same stderr: that does not show why it failed. */
+/** What a run says first of itself, on the same stderr: what stands before it is of earlier attempts. */
 const BEGINS = /\bcapture: task .*, attempt \d+ -> /;
 
 /** None if the file cannot be read. */

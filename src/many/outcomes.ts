@@ -33,6 +33,8 @@ export interface OutcomeOptions {
   readonly board: Pick<Board, 'isCancelled' | 'expire'>;
   readonly leases: Pick<JobLeases, 'end'>;
   readonly joblog: JoblogFile | undefined;
+  /** Where to look for what is kept; undefined: who reads of it knows. */
+  readonly host: string | undefined;
   readonly log: Pick<Log, 'debug' | 'info' | 'warn' | 'error'>;
 }
 
@@ -94,7 +96,7 @@ export class TaskOutcomes {
   }
 
   async #leave<K extends 'done' | 'fenced'>(task: SubmittedTask, outcome: K): Promise<K> {
-    await this.#remove(task);
+    await this.#removed(task.name, task.dir.remove());
     await this.#options.leases.end(task.job, () => task.job.done());
     return outcome;
   }
@@ -115,7 +117,7 @@ export class TaskOutcomes {
     const isLast = isFinal || job.failedBefore >= submission.retries;
     const lines = lastLines(dir.log);
     const kept = isLast ? dir.keep() : [];
-    const at = kept.length === 0 ? why : `${why}; kept on ${os.hostname()}: ${kept.join(', ')}`;
+    const at = kept.length === 0 ? why : `${why}; kept${this.#onHost()}: ${kept.join(' and ')}`;
     if (isLast) log.error(`${name} ${at}`, fieldsOf(task));
     else log.warn(`${name} ${why}: try ${job.failedBefore + 1} of ${submission.retries + 1}`, fieldsOf(task));
     for (const line of lines) log.info(`  ${label}: ${line}`, fieldsOf(task));
@@ -125,23 +127,29 @@ export class TaskOutcomes {
     return isLast ? 'failed' : 'retried';
   }
 
-  /** For a later try, which begins with nothing; what this one could not store is only there. */
+  /** For a later try; what this one could not store is only there. */
   async #clear(task: SubmittedTask): Promise<void> {
-    if (!task.dir.isUnsaved()) return this.#remove(task);
-    const [aside] = task.dir.setAside();
+    const { name, dir } = task;
+    if (!dir.isUnsaved()) return this.#removed(name, dir.clear());
+    const [aside] = dir.setAside();
     if (aside !== undefined)
-      this.#options.log.warn(`what ${task.name} could not store stays on ${os.hostname()} in ${aside}`, {
+      this.#options.log.warn(`what ${name} could not store stays${this.#onHost()} in ${aside}`, {
         ...fieldsOf(task),
         hint: UNSAVED_HINT,
       });
   }
 
-  async #remove({ name, dir }: SubmittedTask): Promise<void> {
+  async #removed(name: string, removed: Promise<void>): Promise<void> {
     try {
-      await dir.remove();
+      await removed;
     } catch (error) {
       this.#options.log.warn(`the work directory of ${name} cannot be removed: ${reasonOf(error)}`);
     }
+  }
+
+  #onHost(): string {
+    const { host } = this.#options;
+    return host === undefined ? '' : ` on ${host}`;
   }
 
   #note({ index, argv, launcher }: SubmittedTask, end: LauncherEnd): void {

@@ -39,6 +39,8 @@ export interface TaskDir {
   make(): void;
   /** Nothing of it is needed any more. */
   remove(): Promise<void>;
+  /** A later try begins with an empty directory. If it is made here, its log begins with what this one wrote. */
+  clear(): Promise<void>;
   /** A task began there, and nobody has said that all it closed is stored: it may be nowhere else. */
   isUnsaved(): boolean;
   /** Its sidecar has said that a further attempt would end the same way. */
@@ -63,20 +65,22 @@ export interface Scratch {
 
 export interface ScratchNeeds {
   readonly tasksAtOnce: number;
+  /** No other worker tries an index, and none is tried twice at a time: all tries have one log. */
+  readonly hasAllTries: boolean;
   readonly availableBytes: number;
   readonly log: Pick<Log, 'warn'>;
 }
 
 export async function openScratch(
   dir: string | undefined,
-  { tasksAtOnce, availableBytes, log }: ScratchNeeds,
+  { tasksAtOnce, hasAllTries, availableBytes, log }: ScratchNeeds,
 ): Promise<Scratch> {
   const inMemory = dir === undefined && hasRoom(tasksAtOnce * ROOM_BYTES, availableBytes);
   const base = dir ?? (inMemory ? SHARED_MEMORY : os.tmpdir());
   try {
     await removeAbandoned(base, log);
     const root = fs.mkdtempSync(path.join(base, PREFIX));
-    return scratchIn(root, { held: hold(root), lockFd: lock(root), inMemory, log });
+    return scratchIn(root, { held: hold(root), lockFd: lock(root), hasAllTries, inMemory, log });
   } catch (error) {
     throw new CaptureError(
       EXIT.usage,
@@ -120,18 +124,18 @@ function lock(root: string): number {
 
 type Held = ReturnType<typeof holdPrivateDir>;
 
-interface Opened extends Pick<ScratchNeeds, 'log'> {
+interface Opened extends Pick<ScratchNeeds, 'hasAllTries' | 'log'> {
   readonly held: Held;
   readonly lockFd: number;
   readonly inMemory: boolean;
 }
 
-function scratchIn(root: string, { held, lockFd, inMemory, log }: Opened): Scratch {
+function scratchIn(root: string, { held, lockFd, hasAllTries, inMemory, log }: Opened): Scratch {
   return {
     root,
     words: `${root}${inMemory ? ` (memory, ${formatBytes(freeBytes(root))} free)` : ''}`,
     lockFd,
-    dirFor: (index) => taskDir(root, held, freeName(`${held.at}/${index}`, FAILED)),
+    dirFor: (index) => taskDir(root, held, freeName(`${held.at}/${index}`, hasAllTries), hasAllTries),
     close: async () => {
       await removeRest(held, root, log);
       held.close();
@@ -141,11 +145,12 @@ function scratchIn(root: string, { held, lockFd, inMemory, log }: Opened): Scrat
 }
 
 /** `inside`: by the directory that is held. */
-function taskDir(root: string, held: Held, inside: string): TaskDir {
+function taskDir(root: string, held: Held, inside: string, keepsLog: boolean): TaskDir {
+  const log = `${inside}.log`;
   const shown = (name: string): string => path.join(root, path.basename(name));
   return {
     path: shown(inside),
-    log: `${shown(inside)}.log`,
+    log: shown(log),
     make: () => {
       // Its launcher goes by the name.
       if (whereabouts({ fd: held.fd, path: root }) !== 'here')
@@ -154,7 +159,11 @@ function taskDir(root: string, held: Held, inside: string): TaskDir {
     },
     remove: async () => {
       await removeTree(inside);
-      await removeTree(`${inside}.log`);
+      await removeTree(log);
+    },
+    clear: async () => {
+      await removeTree(inside);
+      if (!keepsLog) await removeTree(log);
     },
     isUnsaved: () => isUnsaved(inside),
     isInVain: () => readPrivateFile(path.join(inside, OWN_DIR), SAVED_FILE) === IN_VAIN,
@@ -163,12 +172,11 @@ function taskDir(root: string, held: Held, inside: string): TaskDir {
   };
 }
 
-/** `base`, or `base-2` and so on: nothing has this name, nor this name with `suffix`. */
-function freeName(base: string, suffix: string): string {
-  const names = (name: string): readonly string[] =>
-    ['', '.log', suffix, `${suffix}.log`].map((end) => name + end);
+/** `base`, or `base-2` and so on: no directory has this name or is kept under it, and no log is of another task. */
+function freeName(base: string, mayHaveLog: boolean): string {
+  const ends = ['', FAILED, `${FAILED}.log`, ...(mayHaveLog ? [] : ['.log'])];
   let name = base;
-  for (let n = 2; names(name).some((one) => fs.existsSync(one)); n += 1) name = `${base}-${n}`;
+  for (let n = 2; ends.some((end) => fs.existsSync(name + end)); n += 1) name = `${base}-${n}`;
   return name;
 }
 

@@ -1,5 +1,6 @@
 // A worker at work: everything that it holds is opened here, and closed in the opposite order. `capture array` is one on a
 // broker in memory, `capture worker` one on a queue.
+import os from 'node:os';
 import { adoptOrphans } from '../launch/leftovers.ts';
 import type { Log } from '../log/log.ts';
 import type { NoticeSettings } from '../model/format/settings.ts';
@@ -99,13 +100,14 @@ interface Base extends Pick<Worker, 'log' | 'scratch' | 'ownChildren'> {
   readonly sidecar: SharedSidecar;
 }
 
-async function openBase({ use, machine, tasksAtOnce, env, tools }: WorkOptions, owned: Owned): Promise<Base> {
+async function openBase(options: WorkOptions, owned: Owned): Promise<Base> {
+  const { use, machine, tasksAtOnce, env, array, tools } = options;
   const joblog =
     use.joblog === undefined
       ? undefined
       : owned.add(openJoblog(use.joblog, tools.log), (file) => file.close());
   const { availableBytes } = machine.now();
-  const needs = { tasksAtOnce, availableBytes, log: tools.log };
+  const needs = { tasksAtOnce, hasAllTries: array !== undefined, availableBytes, log: tools.log };
   const scratch = owned.add(await openScratch(use.scratch, needs), (one) => one.close());
   const ownChildren = new Set<number>();
   // What a killed launcher leaves comes to us, also where we are process 1 of a container.
@@ -147,7 +149,8 @@ function openTasks(
   const leases = new JobLeases(broker, log);
   const isKept = owned.add(new AbortController(), (stop) => stop.abort());
   void leases.keep(isKept.signal);
-  const outcomes = new TaskOutcomes({ board, leases, joblog, log });
+  const host = array === undefined ? os.hostname() : undefined;
+  const outcomes = new TaskOutcomes({ board, leases, joblog, host, log });
   const services = { sidecar, ownChildren, jobSlots: new JobSlots() };
   const source = new BrokerSource({
     broker,

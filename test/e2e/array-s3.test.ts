@@ -76,6 +76,6 @@ it('keeps what a task that was told to stop could not store', async () => {
     operation === 'PutObject' ? { kind: 'answer', status: 503, code: 'SlowDown' } : undefined;
   first.child.kill('SIGTERM');
   expect(await first.status, first.stderr()).toBe(75);
-  expect(first.stderr()).toContain('what index 0 could not store stays on ');
+  expect(first.stderr()).toContain('what index 0 could not store stays in ');
   expect(leftIn(s3.place).toSorted()).toEqual(['0.unsaved-1', '0.unsaved-1.log']);
 });

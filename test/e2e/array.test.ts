@@ -177,7 +177,7 @@ it.each([
     const run = array(place, options, ['sh', '-c', script]);
     expect(await run.status, run.stderr()).toBe(status);
     expect(fs.readFileSync(joblog, 'utf8').trim().split('\n').slice(1)).toHaveLength(starts);
-    const isSaid = run.stderr().includes('(exit status 74), and a retry would end the same way; kept on ');
+    const isSaid = run.stderr().includes('(exit status 74), and a retry would end the same way; kept: ');
     expect(isSaid).toBe(second === '');
   },
 );

@@ -65,6 +65,23 @@ describe('capture array', () => {
     expect(run.stderr()).toMatch(/1 of 3 done, 2 failed/);
   });
 
+  it('keeps what all tries of a failed index wrote, in one file, and says the last lines of each', async () => {
+    const text =
+      'read try <{dir}/try 2>/dev/null || try=1; echo $((try + 1)) >{dir}/try; echo "try $try"; exit 3';
+    const run = array(
+      place,
+      ['--array', '0', '-r', 'r', '--retries', '2'],
+      script(text.replaceAll('{dir}', place.dir)),
+    );
+    expect(await run.status, run.stderr()).toBe(1);
+    expect(leftIn(place).toSorted()).toEqual(['0.failed', '0.failed.log']);
+    const [root = ''] = fs.readdirSync(scratchOf(place));
+    const kept = path.join(scratchOf(place), root, '0.failed');
+    expect(fs.readFileSync(`${kept}.log`, 'utf8').match(/^try .*$/gm)).toEqual(['try 1', 'try 2', 'try 3']);
+    expect(run.stderr().match(/^.*0: try .*$/gm)).toHaveLength(3);
+    expect(run.stderr()).toContain(`index 0 failed with exit status 3; kept: ${kept} and ${kept}.log\n`);
+  });
+
   it('runs nothing that is done already', async () => {
     const options = ['--array', '0-1', '-r', 'r', '--joblog', path.join(place.dir, 'log')];
     expect(await array(place, options, script('echo {index} >r')).status).toBe(0);
@@ -141,11 +158,9 @@ describe('capture array', () => {
     const run = array(place, [...options, '--notify', `cat >>${told}`], script('echo 1 >r; exit {index}'));
     expect(await run.status, run.stderr()).toBe(1);
     const [notified = '', end] = fs.readFileSync(told, 'utf8').split(/(?<=\})\s*(?=end)/);
-    expect(JSON.parse(notified)).toMatchObject({
-      event: 'failed',
-      task: 'sh',
-      counts: { done: 1, failed: 1 },
-    });
+    expect(JSON.parse(notified)).toMatchObject({ event: 'failed', task: 'sh' });
+    const none = { waiting: 0, running: 0, doneAlready: 0, fenced: 0, again: 0, retrying: 0 };
+    expect(JSON.parse(notified)).toHaveProperty('counts', { ...none, done: 1, failed: 1 });
     expect(end).toBe('end 1\n');
   });
 

@@ -12,8 +12,13 @@ beforeEach(() => {
 });
 afterEach(() => dir.remove());
 
-const open = (): Promise<Scratch> =>
-  openScratch(dir.path, { tasksAtOnce: 1, availableBytes: 0, log: { warn: (text) => said.push(text) } });
+const open = (hasAllTries = false): Promise<Scratch> =>
+  openScratch(dir.path, {
+    tasksAtOnce: 1,
+    hasAllTries,
+    availableBytes: 0,
+    log: { warn: (text) => said.push(text) },
+  });
 
 /** With a file in it, and something said. */
 function begin(scratch: Scratch, index: number, text = 'x'): TaskDir {
@@ -48,6 +53,24 @@ it('gives each start an empty directory of its own, named for its index', async 
   const again = begin(one, 4);
   expect(path.basename(again.path)).toBe('4-2');
   expect(again.keep().map((name) => path.basename(name))).toEqual(['4-2.failed', '4-2.failed.log']);
+  await one.close();
+});
+
+it.each([
+  ['begins with what the earlier ones wrote, if all are made here', true, 'first second'],
+  ['is empty, if another task may have the name next', false, 'second'],
+])('the log of a later try %s', async (_, hasAllTries, all) => {
+  const one = await open(hasAllTries);
+  const first = begin(one, 3);
+  fs.writeFileSync(first.log, 'first ');
+  await first.clear();
+  const next = one.dirFor(3);
+  next.make();
+  expect(next.path).toBe(first.path);
+  expect(fs.readdirSync(next.path)).toEqual([]);
+  fs.appendFileSync(next.log, 'second');
+  const [, log = ''] = next.keep();
+  expect(fs.readFileSync(log, 'utf8')).toBe(all);
   await one.close();
 });
 
@@ -116,6 +139,25 @@ it('leaves what a task had in its work directory when all was killed, unless it 
     expect.stringContaining(`${killed.root}/2-2.unsaved-1`),
     expect.stringContaining(`${killed.root}/2.unsaved-1`),
   ]);
+  await next.close();
+});
+
+it('leaves the log with what a killed task had, whichever of the two a listing of the directory names first', async () => {
+  const killed = await open();
+  const indices = Array.from({ length: 50 }, (_, index) => index);
+  for (const index of indices) {
+    const { path: workdir, log } = killed.dirFor(index);
+    // The order is that of names on one file system, and that in which they were made on another.
+    if (index % 2 === 0) fs.writeFileSync(log, 'said');
+    fs.mkdirSync(path.join(workdir, '.capture'), { recursive: true, mode: 0o700 });
+    fs.writeFileSync(path.join(workdir, '.capture/attempt.json'), '{}');
+    fs.writeFileSync(log, 'said');
+  }
+  fs.closeSync(killed.lockFd);
+  const next = await open();
+  const both = indices.flatMap((index) => [`${index}.unsaved-1`, `${index}.unsaved-1.log`]);
+  expect(fs.readdirSync(killed.root).toSorted()).toEqual(both.toSorted());
+  expect(said).toHaveLength(indices.length);
   await next.close();
 });
 
