@@ -410,13 +410,15 @@ export class Oracle {
       path,
       content: this.#options.objectAt(key),
     }));
-    for (const { path, content } of members) {
-      // In a directory all names are declared: a killed process may have left what it had not renamed yet.
-      if (path.endsWith('.tmp')) continue;
-      // Of a machine that stood still, a record may come after its objects are gone.
-      if (content !== undefined && !this.#closed.has(content) && !this.isBlind)
-        this.#find('set-torn', `set ${name}: ${path} holds ${short(content)}`);
-    }
+    // In a directory all names are declared: a killed process may have left what it had not renamed yet. Of a machine that
+    // stood still, a record may come after its objects are gone.
+    const torn = members.filter(
+      ({ path, content }) => !path.endsWith('.tmp') && content !== undefined && !this.#closed.has(content),
+    );
+    // What it does not see, it cannot judge: nor can we say of which round such a member is.
+    if (torn.length > 0 && this.isBlind) return;
+    for (const { path, content = '' } of torn)
+      this.#find('set-torn', `set ${name}: ${path} holds ${short(content)}`);
     const states = members.flatMap(({ content }) => stateIn(content ?? '') ?? []);
     this.#judgeRounds(name, generation, states);
   }
