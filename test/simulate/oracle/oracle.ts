@@ -410,8 +410,9 @@ export class Oracle {
       path,
       content: this.#options.objectAt(key),
     }));
-    // In a directory all names are declared: a killed process may have left what it had not renamed yet. Of a machine that
-    // stood still, a record may come after its objects are gone.
+    // Of a machine that stood still, a record may come after its objects are gone.
+    if (this.#isLate && members.some(({ content }) => content === undefined)) return;
+    // In a directory all names are declared: a killed process may have left what it had not renamed yet.
     const torn = members.filter(
       ({ path, content }) => !path.endsWith('.tmp') && content !== undefined && !this.#closed.has(content),
     );
