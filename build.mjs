@@ -80,7 +80,7 @@ const TEMPLATES = {
 const FIRST_FILES = { capture: 'src/cli/first.ts' };
 const ON_DEMAND = {
   standalone: 'src/cli/standalone.ts',
-  job: 'src/cli/job/run-line.ts',
+  job: 'src/cli/job/job-line.ts',
   log: 'src/log/log.ts',
   doctor: 'src/doctor/doctor.ts',
   report: 'src/array/report/template.ts',

@@ -1,66 +1,93 @@
-// What a command on an array is made of. `main` reads its command line and carries it out; all of a command's own is in
-// one folder, and one line in commands.ts.
+// Read this first. What the commands on an array have in common: each is about one that is stored under a `<url>`, and
+// reads what is there. A command has a folder here, and its line in commands.ts.
+import type { Command, CommandHelp, Line, Tools } from '../cli/command.ts';
+import { envNameOf, type Option, type OptionGroup } from '../cli/options/spec.ts';
+import type { ValuesOf } from '../cli/options/values.ts';
 import type { ExitStatus } from '../model/exit-status.ts';
-import type { Option } from '../cli/options/spec.ts';
-import type { Values } from '../cli/options/values.ts';
-import type { Log } from '../log/log.ts';
-import { showPath } from '../model/path.ts';
-import type { Output } from './output.ts';
+import {
+  type ArrayAddress,
+  ADDRESS_OPTIONS,
+  findArray,
+  openHeard,
+  readAddress,
+  type StoredArray,
+} from './stored-array.ts';
 
-/** The texts of a command's help. */
-export interface CommandHelp {
-  /** Options without which it does nothing, for its first line. */
-  readonly required?: string;
-  readonly about: string;
-  /** Each line begins with the number: `    0  all are done`. Those that all commands share are added. */
-  readonly statuses: string;
-  /** One command line each. */
-  readonly examples: readonly string[];
-}
-
-export interface ArrayCommand {
+interface Parts<Options extends OptionGroup, Request> {
+  readonly name: Command['name'];
   readonly help: CommandHelp;
-  /** Its own; those of all commands (the store, messages, --help) are added. */
-  readonly options: readonly Option[];
-  /** In place of those of the store: options that mean what they mean to a run, so that their variables are read, too. */
-  readonly shared?: readonly Option[];
-  /**
-   * Reads what was given. What is wrong goes to `line.refuse`, all of it at once: then nothing is carried out. It asks
-   * nobody and sends nothing.
-   */
-  readonly read: (line: Line) => CarryOut;
+  readonly options: Options;
+  /** What contradicts itself goes to `line.values.refuse`. */
+  read(options: ValuesOf<Options>, line: Line): Request;
 }
 
-/**
- * Does what was asked, and resolves to the exit status: 0 if what was asked is so (all done, complete, whole), 1 if it
- * is not. Throws a CaptureError for every other status; a StoreError becomes 69.
- */
-export type CarryOut = (tools: Tools) => Promise<ExitStatus>;
-
-/** A command line, with the options and operands that it has. */
-export interface Line {
-  /** `capture status`, for hints. */
-  readonly title: string;
-  readonly values: Values;
-  /** What is no option, without the `<url>`, which {@link readPlace} takes. */
-  readonly operands: readonly string[];
-  /** The `<url>`: the first operand, or else CAPTURE_TO. */
-  readonly url: { readonly text: string; readonly source: string } | undefined;
-  readonly cwd: string;
-  readonly refuse: (message: string, hint: string) => void;
+interface ArrayParts<Options extends OptionGroup, Request> extends Parts<Options, Request> {
+  /** Resolves to 0 if what was asked is so (all done, complete, whole), 1 if it is not. */
+  act(array: StoredArray, request: Request, tools: Tools): Promise<ExitStatus>;
 }
 
-/** For what is left of the operands when a command has taken its own. */
-export function refuseOperands({ title, operands, refuse }: Line, left: readonly string[] = operands): void {
-  for (const word of left) refuse(`${title} takes no '${showPath(word)}'`, `${title} --help`);
+interface AddressParts<Options extends OptionGroup, Request> extends Parts<Options, Request> {
+  act(address: ArrayAddress, request: Request, tools: Tools): Promise<ExitStatus>;
 }
 
-/** What a command works with. Whoever made them closes them. */
-export interface Tools {
-  /** stderr: messages and progress. */
-  readonly log: Log;
-  /** stdout: only what was asked for. */
-  readonly out: Output;
-  /** Aborts at SIGINT, SIGTERM, SIGHUP, SIGQUIT and when nobody reads stdout any more. */
-  readonly signal: AbortSignal;
+interface Addressed<Request> {
+  readonly address: ArrayAddress;
+  readonly request: Request;
+}
+
+/** A command that opens the store itself. */
+export function onAddress<Options extends OptionGroup, Request>({
+  help,
+  options,
+  read,
+  act,
+  ...parts
+}: AddressParts<Options, Request>): Command<Addressed<Request>> {
+  return {
+    ...parts,
+    help: {
+      ...help,
+      notes: [...(help.notes ?? []), variablesNote(ADDRESS_OPTIONS)],
+      statuses: {
+        64: 'an option or the <url> is wrong',
+        66: 'nothing is stored there',
+        69: 'the store cannot be used',
+        ...help.statuses,
+      },
+    },
+    options: [...Object.values(options), ...ADDRESS_OPTIONS],
+    // Those of the others mean the task of a run, not a whole array.
+    variables: ADDRESS_OPTIONS,
+    read: (line) => {
+      const address = readAddress(line);
+      const request = read(line.values.all(options), line);
+      return address === undefined ? undefined : { address, request };
+    },
+    act: ({ address, request }, tools) => act(address, request, tools),
+  };
+}
+
+/** A command on an array that is there. */
+export function onArray<Options extends OptionGroup, Request>({
+  act,
+  ...parts
+}: ArrayParts<Options, Request>): Command<Addressed<Request>> {
+  return onAddress({
+    ...parts,
+    act: async (address, request, tools) => {
+      const { store, close } = await openHeard(address, tools);
+      try {
+        return await act(await findArray(store, address, tools.signal), request, tools);
+      } finally {
+        await close();
+      }
+    },
+  });
+}
+
+export function variablesNote([first]: readonly Option[]): string {
+  return `Variables:
+  CAPTURE_TO stands for the <url>, if there is none; ${envNameOf(first?.name ?? '')}, CAPTURE_PATH_STYLE=1 and
+  CAPTURE_LOG_LEVEL for these options. Credentials are found as for a run.
+`;
 }

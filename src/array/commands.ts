@@ -1,7 +1,5 @@
-// The table of commands on an array, by the first word. A new one has its folder here, its line in this table, its name
-// in cli/array-commands.ts and in bin/capture.
-import type { ArrayCommandName } from '../cli/array-commands.ts';
-import type { ArrayCommand } from './command.ts';
+// The commands on an array. A new one has its folder here and its line in this list, and one in cli/commands.ts.
+import type { Commands } from '../cli/program.ts';
 import { catCommand } from './cat/cat.ts';
 import { doctorCommand } from './doctor/doctor.ts';
 import { gatherCommand } from './gather/gather.ts';
@@ -14,16 +12,16 @@ import { statusCommand } from './status/status.ts';
 import { verifyCommand } from './verify/verify.ts';
 import { waitCommand } from './wait/wait.ts';
 
-export const COMMANDS: Readonly<Record<ArrayCommandName, ArrayCommand>> = {
-  status: statusCommand,
-  gather: gatherCommand,
-  ls: lsCommand,
-  cat: catCommand,
-  verify: verifyCommand,
-  rm: rmCommand,
-  prune: pruneCommand,
-  logs: logsCommand,
-  report: reportCommand,
-  doctor: doctorCommand,
-  wait: waitCommand,
-};
+export const ARRAY_COMMANDS: Commands = [
+  statusCommand,
+  gatherCommand,
+  lsCommand,
+  catCommand,
+  verifyCommand,
+  rmCommand,
+  pruneCommand,
+  logsCommand,
+  reportCommand,
+  doctorCommand,
+  waitCommand,
+];

@@ -5,7 +5,7 @@ import type { RecordListing } from '../records/list.ts';
 import { readAhead } from '../model/waiting.ts';
 import { detailsIn, type IndexDetails, partialsThere, READS_AT_ONCE } from './details.ts';
 import { byPath } from './natural-order.ts';
-import type { Place } from './place.ts';
+import type { StoredArray } from './stored-array.ts';
 
 export interface Contents extends IndexDetails {
   readonly history: History;
@@ -23,26 +23,26 @@ export interface Contents extends IndexDetails {
 
 /** A request for each attempt, list segment and half-written result, and for checkpoint files of earlier attempts. */
 export async function contentsIn(
-  place: Place,
+  array: StoredArray,
   listing: RecordListing,
   signal: AbortSignal,
 ): Promise<Contents> {
-  const details = await detailsIn(place, listing, signal);
+  const details = await detailsIn(array, listing, signal);
   const history = unionOf(details.attempts, details.attempts.at(-1)?.record.runId);
   return {
     ...details,
     history,
-    generations: await generationsThere(place, { history, details }, signal),
+    generations: await generationsThere(array, { history, details }, signal),
     results: byPath(history.results.values()),
     otherResults: byPath(history.foreignResults.values()),
-    partials: byPath(await partialsThere(place, history.partials, signal)),
+    partials: byPath(await partialsThere(array, history.partials, signal)),
     left: byPath(details.attempts.findLast(({ record }) => record.seq > 0)?.record.left ?? []),
   };
 }
 
 /** The records of an attempt stay as they are when a later one deletes its sets. */
 async function generationsThere(
-  { store }: Place,
+  { store }: StoredArray,
   { history, details }: { readonly history: History; readonly details: IndexDetails },
   signal: AbortSignal,
 ): Promise<readonly Generation[]> {

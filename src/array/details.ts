@@ -6,7 +6,7 @@ import type { StoredFile } from '../model/format/records.ts';
 import { readAhead } from '../model/waiting.ts';
 import { listRecords, type RecordListing } from '../records/list.ts';
 import { readNewest } from '../records/read.ts';
-import type { Place } from './place.ts';
+import type { StoredArray } from './stored-array.ts';
 import { type IndexRow, isRecord, type RecordAt } from './survey.ts';
 
 /** Records are small: what takes time is the way to the server. */
@@ -24,7 +24,7 @@ export interface NewestRecord {
  * damaged, those before it are looked for.
  */
 export async function newestRecord(
-  { store, taskName }: Place,
+  { store, taskName }: StoredArray,
   { index, telling }: IndexRow,
   signal: AbortSignal,
 ): Promise<NewestRecord> {
@@ -51,14 +51,18 @@ export interface IndexDetails {
 export type NamedRecord = Pick<RecordAt, 'attempt' | 'seq' | 'kind' | 'status'>;
 
 /** All attempts of an index: a request for its listing, and one for each attempt and list segment. */
-export async function indexDetails(place: Place, index: string, signal: AbortSignal): Promise<IndexDetails> {
-  const { store, taskName } = place;
-  return detailsIn(place, await listRecords(store, { taskName, index }, signal), signal);
+export async function indexDetails(
+  array: StoredArray,
+  index: string,
+  signal: AbortSignal,
+): Promise<IndexDetails> {
+  const { store, taskName } = array;
+  return detailsIn(array, await listRecords(store, { taskName, index }, signal), signal);
 }
 
 /** The same of a listing that is there already. */
 export async function detailsIn(
-  { store }: Place,
+  { store }: StoredArray,
   listing: RecordListing,
   signal: AbortSignal,
 ): Promise<IndexDetails> {
@@ -82,7 +86,7 @@ function damagedIn(
 
 /** Those of half-written results that are there: no record says that one was deleted. */
 export async function partialsThere(
-  { store }: Place,
+  { store }: StoredArray,
   named: readonly StoredFile[],
   signal: AbortSignal,
 ): Promise<readonly StoredFile[]> {
@@ -96,9 +100,13 @@ export async function partialsThere(
 }
 
 /** The same by what the survey has seen: without the listing, unless one of these records is damaged, or gone since. */
-export async function detailsOf(place: Place, row: IndexRow, signal: AbortSignal): Promise<IndexDetails> {
+export async function detailsOf(
+  array: StoredArray,
+  row: IndexRow,
+  signal: AbortSignal,
+): Promise<IndexDetails> {
   const { index, attempts, newestOfEach: keys, newest } = row;
-  const listing = { scope: { taskName: place.taskName, index }, keys, newestAttempt: newest.attempt };
-  const details = await detailsIn(place, listing, signal);
-  return details.attempts.length === attempts ? details : indexDetails(place, index, signal);
+  const listing = { scope: { taskName: array.taskName, index }, keys, newestAttempt: newest.attempt };
+  const details = await detailsIn(array, listing, signal);
+  return details.attempts.length === attempts ? details : indexDetails(array, index, signal);
 }

@@ -1,6 +1,6 @@
 // Indices that are stored and that nobody asked about: a wrong --array would else hide them without a word.
 import type { IndexSet } from '../model/index-set.ts';
-import type { Tools } from './command.ts';
+import type { Tools } from '../cli/command.ts';
 import { othersThan } from './state.ts';
 import type { Survey } from './survey.ts';
 

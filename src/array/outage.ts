@@ -1,5 +1,5 @@
 // Tells the user that a command waits for a store that gives no answer, and why: one line for an outage, however much
-// is asked meanwhile, and one when the store works again. place.ts makes it with the store.
+// is asked meanwhile, and one when the store works again. stored-array.ts makes it with the store.
 import type { Log } from '../log/log.ts';
 import { formatMs } from '../model/units.ts';
 import { paceOf } from '../store/contract/driver.ts';

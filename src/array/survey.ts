@@ -7,7 +7,7 @@ import { forEachAtOnce } from '../model/waiting.ts';
 import { roomInHeap, tooMany } from '../native/heap.ts';
 import { INDEX } from '../scheduler/identity.ts';
 import type { ListedObject, Store } from '../store/contract/store.ts';
-import type { Place } from './place.ts';
+import type { StoredArray } from './stored-array.ts';
 
 /** What the key of a record says, and when it was put there by the store's clock. */
 export interface RecordAt {
@@ -63,7 +63,7 @@ const ATTEMPT_BYTES = 130;
  * parts, by the first character of the index, several at once. `nowMs` is the time of day of this machine.
  */
 export async function survey(
-  { store, taskName }: Place,
+  { store, taskName }: StoredArray,
   nowMs: number,
   signal: AbortSignal,
 ): Promise<Survey> {
@@ -84,7 +84,7 @@ export async function survey(
 
 /** The same of one index alone: one listing of its own. */
 export async function surveyIndex(
-  { store, taskName }: Place,
+  { store, taskName }: StoredArray,
   index: string,
   nowMs: number,
   signal: AbortSignal,

@@ -5,28 +5,37 @@ import type { Mistake } from '../model/errors.ts';
 import { showPath } from '../model/path.ts';
 import { nearestWord } from '../model/nearest.ts';
 import {
-  type CommandSpec,
   type Given,
-  type GivenOf,
+  type GivenOptions,
   helpOf,
   lacksValue,
   type Option as OptionOf,
 } from './options/spec.ts';
 
-export interface CommandLine<Name extends string = string> {
-  readonly given: GivenOf<Name>;
-  readonly help: boolean;
-  readonly version: boolean;
+/** The options of a command. */
+export interface KnownOptions {
+  /** `capture watch` */
+  readonly title: string;
+  /** In the order of the help. */
+  readonly options: readonly OptionOf[];
+  /** Accepted, and neither read nor shown. */
+  readonly idle: readonly OptionOf[];
+}
+
+export interface CommandLine {
+  readonly given: GivenOptions;
   /** Arguments that are no options. */
   readonly operands: readonly string[];
   readonly mistakes: readonly Mistake[];
 }
 
-const HELP = '-h, --help';
-const VERSION = '-V, --version';
+/** `job.yaml`, as the first word behind `capture run`, `array` or `submit` (cli/job); no option is one. */
+export function isJobFile(word: string): boolean {
+  return /^[^-].*\.ya?ml$/is.test(word);
+}
 
 /** The command as commander wants it: its options, in groups. It neither prints nor exits. */
-export function commanderOf({ title, options, idle }: CommandSpec<string>): Command {
+export function commanderOf({ title, options, idle }: KnownOptions): Command {
   const command = new Command(title)
     .helpOption(false)
     .allowUnknownOption()
@@ -34,9 +43,7 @@ export function commanderOf({ title, options, idle }: CommandSpec<string>): Comm
     .configureOutput({ writeErr: () => undefined, getOutHelpWidth: () => 100, getOutHasColors: () => false });
   for (const option of options) command.addOption(optionOf(option));
   for (const option of idle) command.addOption(optionOf(option).hideHelp());
-  return command
-    .addOption(new Option(HELP, 'this text').helpGroup('Help:'))
-    .addOption(new Option(VERSION, 'the version of capture').helpGroup('Help:'));
+  return command;
 }
 
 function optionOf(spec: OptionOf): Option {
@@ -47,25 +54,20 @@ function optionOf(spec: OptionOf): Option {
 }
 
 /** `args` are the command's own, without its name, up to the `--`. */
-export function readCommandLine<Name extends string>(
-  spec: CommandSpec<Name>,
-  args: readonly string[],
-): CommandLine<Name> {
-  const command = commanderOf(spec);
+export function readCommandLine(known: KnownOptions, args: readonly string[]): CommandLine {
+  const command = commanderOf(known);
   const rest = parse(command, args);
   if ('lacksValue' in rest) {
     // Commander stops here. The option is the last argument: the others are read without it.
-    const read = readCommandLine(spec, args.slice(0, -1));
+    const read = readCommandLine(known, args.slice(0, -1));
     return { ...read, mistakes: [...read.mistakes, lacksValue(rest.lacksValue)] };
   }
-  const all = givenBy(command, [...spec.options, ...spec.idle]);
+  const all = givenBy(command, [...known.options, ...known.idle]);
   const valueless = swallowed(all, command);
-  const idle = new Set(spec.idle.map(({ name }) => name));
+  const idle = new Set(known.idle.map(({ name }) => name));
   const given = new Map([...all].filter(([name]) => !idle.has(name)));
   return {
     given,
-    help: command.getOptionValue('help') === true,
-    version: command.getOptionValue('version') === true,
     // If an option took another option for its value, the real value is left over: that is no second mistake.
     operands: valueless.length > 0 ? [] : rest.operands,
     mistakes: [
@@ -90,24 +92,20 @@ function parse(
   }
 }
 
-function givenBy<Name extends string>(command: Command, options: readonly OptionOf<Name>[]): GivenOf<Name> {
-  const given = new Map<Name, Given>();
-  for (const option of options) {
-    const { attribute, source } = namesOf(option);
+function givenBy(command: Command, options: readonly OptionOf[]): GivenOptions {
+  const given = new Map<string, Given>();
+  for (const { name, flags } of options) {
+    // `--no-x` is `x` to commander.
+    const attribute = new Option(flags).attributeName();
     if (command.getOptionValueSource(attribute) !== 'cli') continue;
     const read: unknown = command.getOptionValue(attribute);
-    given.set(option.name, { values: Array.isArray(read) ? read.map(String) : ['1'], source });
+    given.set(name, { values: Array.isArray(read) ? read.map(String) : ['1'], source: `--${name}` });
   }
   return given;
 }
 
-function namesOf({ flags, name }: OptionOf): { readonly attribute: string; readonly source: string } {
-  const option = new Option(flags);
-  return { attribute: option.attributeName(), source: option.long ?? `--${name}` };
-}
-
 /** `--to --index 3`: commander takes the next option for the value. */
-function swallowed(given: GivenOf<string>, command: Command): readonly Mistake[] {
+function swallowed(given: GivenOptions, command: Command): readonly Mistake[] {
   const flags = new Set(flagsOf(command));
   return [...given.values()].flatMap(({ values, source }) =>
     values.filter((value) => flags.has(value.replace(/=.*/s, ''))).map(() => lacksValue(source)),

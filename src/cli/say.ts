@@ -1,12 +1,11 @@
-// What the launcher says: lines for the user on stderr, texts that were asked for on stdout. It never uses
-// process.stdout and process.stderr: their streams would change the task's descriptors.
+// What the launcher says: lines for the user on stderr. It never uses process.stderr: the stream would change the task's
+// descriptor.
 import tty from 'node:tty';
+import type { Log } from '../log/log.ts';
 import { Outlet } from '../log/outlet.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { droppedLine, type MessageLevel, messageLines } from '../model/format/message-line.ts';
-import { writeText } from '../native/shared-output.ts';
 
-const STDOUT = 1;
 const STDERR = 2;
 
 export type SayLevel = Exclude<MessageLevel, 'debug'>;
@@ -23,12 +22,13 @@ function now(): Date | undefined {
   return tty.isatty(STDERR) ? undefined : new Date();
 }
 
-/** Before the process ends: resolves once all that was said is read, or nobody reads. */
-export function allSaid(): Promise<void> {
-  return stderr.drain();
-}
-
-/** A text that the user asked for: help, version. */
-export function print(text: string): void {
-  writeText(STDOUT, text);
-}
+/** Plain messages without a logger. `close` resolves once all that was said is read, or nobody reads. */
+export const plainLog: Log = {
+  debug: () => undefined,
+  info: (message, fields) => say(message, 'info', fields),
+  warn: (message, fields) => say(message, 'warn', fields),
+  error: (message, fields) => say(message, 'error', fields),
+  ofAttempt: () => undefined,
+  draw: undefined,
+  close: () => stderr.drain(),
+};

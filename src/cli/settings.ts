@@ -1,44 +1,30 @@
 // From options to settings. Each group of options returns its part; here they are put together, with all mistakes at
 // once. Reads nothing but what it is given.
-import type { Mistake } from '../model/errors.ts';
 import type { Settings } from '../model/format/settings.ts';
-import type { GivenOptions } from './options.ts';
-import { checkpointsContradictions, checkpointsOf } from './options/checkpoints.ts';
-import { endContradictions, endOf } from './options/end.ts';
+import { checkpointsOf, refuseCheckpoints } from './options/checkpoints.ts';
+import { endOf, refuseEnds } from './options/end.ts';
 import { filesOf } from './options/files.ts';
 import { identityOf } from './options/identity.ts';
-import { localContradictions, localOf, workdirOf } from './options/local.ts';
-import { messagesOf, metricsOf } from './options/messages.ts';
-import { outputContradictions, outputLimitOf } from './options/output.ts';
-import { sendingOf } from './options/sending.ts';
+import { localOf, refuseLocal, workdirOf } from './options/local.ts';
+import { MESSAGES, messagesOf, outputLimitOf, refuseOutput } from './options/messages.ts';
+import { SENDING } from './options/sending.ts';
 import { startOf } from './options/start.ts';
-import { stopContradictions, stopOf } from './options/stop.ts';
-import { storeContradictions, storeOf, storesInside } from './options/store.ts';
-import { type Place, Values } from './options/values.ts';
+import { refuseNotices, stopOf } from './options/stop.ts';
+import { refuseStore, storeOf, storesInside } from './options/store.ts';
+import type { RunCaller, Values } from './options/values.ts';
 
-interface SettingsInput extends Omit<Place, 'workdir'> {
-  readonly given: GivenOptions;
-}
-
-interface SettingsOutput {
-  /** To be used only when there are no mistakes. */
-  readonly settings: Settings;
-  readonly mistakes: readonly Mistake[];
-}
-
-export function settingsOf(input: SettingsInput): SettingsOutput {
-  const mistakes: Mistake[] = [];
-  const values = new Values(input.given, input.cwd, mistakes);
-  const workdir = workdirOf(values, input);
-  const place: Place = { ...input, workdir };
-  const files = filesOf(values, place);
-  const store = storeOf(values, place);
-  const identity = identityOf(values, place);
+/** To be used only if nothing was wrong: that is told to `values`. */
+export function settingsOf(values: Values, run: Omit<RunCaller, 'workdir'>): Settings {
+  const workdir = workdirOf(values, run);
+  const caller: RunCaller = { ...run, workdir };
+  const files = filesOf(values, caller);
+  const store = storeOf(values, caller);
+  const identity = identityOf(values, caller);
   const local = localOf(values);
-  const { newest, ...checkpoints } = checkpointsOf(values, place);
-  const start = startOf(values, place);
-  const notices = stopOf(values, place);
-  const end = endOf(values, place);
+  const { newest, ...checkpoints } = checkpointsOf(values, caller);
+  const start = startOf(values, caller);
+  const notices = stopOf(values, caller);
+  const end = endOf(values, caller);
   const { doneWhen } = end.endRules;
   const settings: Settings = {
     workdir,
@@ -47,7 +33,7 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
       // The result that counts is a result, whether or not another pattern says so.
       results: doneWhen === undefined ? files.results : [...new Set([...files.results, doneWhen])],
       newest,
-      skip: storesInside(store, place),
+      skip: storesInside(store, caller),
     },
     ...store,
     identity,
@@ -56,19 +42,17 @@ export function settingsOf(input: SettingsInput): SettingsOutput {
     ...start,
     notices,
     ...end,
-    ...sendingOf(values),
+    ...values.all(SENDING),
     outputLimitBytes: outputLimitOf(values),
     log: messagesOf(values),
-    metrics: metricsOf(values),
+    metrics: values.of(MESSAGES.metrics),
   };
   // Options that are each right, but contradict each other.
-  mistakes.push(
-    ...storeContradictions(settings, place),
-    ...localContradictions(values, settings),
-    ...checkpointsContradictions(values),
-    ...stopContradictions(values),
-    ...outputContradictions(values),
-    ...endContradictions(values, settings, input.command),
-  );
-  return { settings, mistakes };
+  refuseStore(values, settings, caller);
+  refuseLocal(values, settings);
+  refuseCheckpoints(values);
+  refuseNotices(values);
+  refuseOutput(values);
+  refuseEnds(values, settings, run.command);
+  return settings;
 }

@@ -1,91 +1,93 @@
 // What is allowed, but probably not meant. Pure. Each warning is said once, and the run starts all the same.
 import type { Mistake } from '../model/errors.ts';
+import { SHIM_VARIABLES } from '../launch/inherited.ts';
 import { signalOfStatus } from '../model/exit-status.ts';
 import type { Settings } from '../model/format/settings.ts';
+import { nearestWord } from '../model/nearest.ts';
 import { showPath } from '../model/path.ts';
 import { slurmJob, waitingBatchShell } from '../scheduler/slurm-job.ts';
 import { storeDirectory } from '../store/url.ts';
-import { mistypedVariables } from './env.ts';
-import type { CommandName, GivenOptions } from './options.ts';
+import type { Line } from './command.ts';
+import { OF_MANY } from './job/keys.ts';
+import { RUN_OPTIONS } from './options.ts';
 import type { Outside } from './options/outside.ts';
+import { envNameOf, type RunName } from './options/spec.ts';
 
-interface WarningsInput {
+interface RunLine extends Pick<Line, 'given' | 'env'> {
   readonly settings: Settings;
-  readonly command: CommandName;
-  readonly given: GivenOptions;
-  readonly env: NodeJS.ProcessEnv;
+  readonly command: RunName;
   readonly outside: Pick<Outside, 'parent'>;
 }
 
-export function warningsOf(input: WarningsInput): readonly Mistake[] {
+export function warningsOf(run: RunLine): readonly Mistake[] {
   return [
-    ...unkept(input),
-    ...mistypedVariables(input.env),
-    ...uncheckedCertificates(input.env),
-    ...waitingShell(input),
-    ...trustedSignals(input),
+    ...unkept(run),
+    ...mistypedVariables(run.env),
+    ...uncheckedCertificates(run.env),
+    ...waitingShell(run),
+    ...trustedSignals(run),
   ];
 }
 
 /** Node then trusts any certificate (tls.connect, `rejectUnauthorized`). */
 export function uncheckedCertificates(env: NodeJS.ProcessEnv): readonly Mistake[] {
   if (env['NODE_TLS_REJECT_UNAUTHORIZED'] !== '0') return [];
-  return [
-    {
-      message:
-        'NODE_TLS_REJECT_UNAUTHORIZED=0: no certificate is checked, so others on the way can read and change what is sent',
-      hint: 'unset it, and name the certificate authority: AWS_CA_BUNDLE for the store, NODE_EXTRA_CA_CERTS for all',
-    },
-  ];
+  const message =
+    'NODE_TLS_REJECT_UNAUTHORIZED=0: no certificate is checked, so others on the way can read and change what is sent';
+  const hint =
+    'unset it, and name the certificate authority: AWS_CA_BUNDLE for the store, NODE_EXTRA_CA_CERTS for all';
+  return [{ message, hint }];
 }
 
 /** What the task makes may be lost: nothing is declared, or the store does not last. */
-function unkept({ settings, command, given }: WarningsInput): readonly Mistake[] {
+function unkept({ settings, command, given }: RunLine): readonly Mistake[] {
   const { results, checkpoints, inputs, companions } = settings.manifest;
-  const declared = results.length + checkpoints.length + inputs.length + companions.length;
+  const declared = [...results, ...checkpoints, ...inputs, ...companions];
   // A restore brings the stored checkpoint all the same: its record names the files.
-  if (declared === 0 && command !== 'restore') {
-    return [
-      {
-        message: 'nothing is declared: nothing is kept',
-        hint: "--results 'out/*.dat' --checkpoints state.chk",
-      },
-    ];
+  if (declared.length === 0 && command !== 'restore') {
+    const hint = "--results 'out/*.dat' --checkpoints state.chk";
+    return [{ message: 'nothing is declared: nothing is kept', hint }];
   }
   if (!settings.perishableStore) return [];
   const dir = showPath(storeDirectory(settings.to.url) ?? settings.to.url);
   const why = given.has('to')
     ? `the store ${dir} stands in the work directory and goes with it`
     : `no --to is given: the store is ${dir}, which goes away with a spot instance`;
-  return [
-    {
-      message: `${why}: nothing is reclaimed`,
-      hint: '--to s3://bucket/prefix',
-    },
-  ];
+  return [{ message: `${why}: nothing is reclaimed`, hint: '--to s3://bucket/prefix' }];
 }
 
-function waitingShell({ command, env, outside }: WarningsInput): readonly Mistake[] {
+function waitingShell({ command, env, outside }: RunLine): readonly Mistake[] {
   if (command !== 'run' || slurmJob(env) === undefined) return [];
-  const warning = waitingBatchShell(outside.parent());
-  return warning === undefined ? [] : [warning];
+  return [waitingBatchShell(outside.parent())].filter((warning) => warning !== undefined);
 }
 
 /** 137 is a shell's word for SIGKILL: what that has cut short would count as whole. */
-function trustedSignals({ settings, given }: WarningsInput): readonly Mistake[] {
+function trustedSignals({ settings, given }: RunLine): readonly Mistake[] {
   const { trustedStatuses, againStatuses } = settings.endRules;
   const named = [
     ...trustedStatuses.map((status) => ({ status, source: given.get('trust-exit')?.source })),
     ...againStatuses.map((status) => ({ status, source: given.get('again-status')?.source })),
   ];
+  const hint = 'let the task close its files and end with a status of its own, 1 to 125';
   return named.flatMap(({ status, source }) => {
     const signal = signalOfStatus(status);
     if (signal === undefined) return [];
-    return [
-      {
-        message: `${source} ${status} is also what a task ends with that signal ${signal} has killed: what this cut short would count as whole`,
-        hint: 'let the task close its files and end with a status of its own, 1 to 125',
-      },
-    ];
+    const message = `${source} ${status} is also what a task ends with that signal ${signal} has killed: what this cut short would count as whole`;
+    return [{ message, hint }];
   });
+}
+
+/** Variables that look like a mistyped one of ours. Without a warning nobody would see that they do nothing. */
+function mistypedVariables(env: NodeJS.ProcessEnv): readonly Mistake[] {
+  const ours = RUN_OPTIONS.map(({ name }) => envNameOf(name));
+  // CAPTURE_QUEUE stands in many a profile.
+  const known = new Set<string>([...ours, ...OF_MANY.map(({ name }) => envNameOf(name)), ...SHIM_VARIABLES]);
+  const behind = (name: string): string => name.slice('CAPTURE_'.length);
+  return Object.keys(env)
+    .filter((name) => name.startsWith('CAPTURE_') && !known.has(name))
+    .flatMap((name) => {
+      const nearest = nearestWord(behind(name), ours.map(behind));
+      const message = `${showPath(name)} is no option's variable and is not read`;
+      return nearest === undefined ? [] : [{ message, hint: `CAPTURE_${nearest}` }];
+    });
 }

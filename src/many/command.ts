@@ -1,7 +1,7 @@
 // Read this first. `capture array`: asks the store what is left, and works on that as `capture worker` works on a queue, until
 // all has ended or somebody wants an end. work.ts is what both do.
 import { numberText } from '../array/columns.ts';
-import { failed } from '../cli/failed.ts';
+import { failed } from '../cli/program.ts';
 import { readInherited } from '../launch/inherited.ts';
 import { findCommand } from '../launch/task.ts';
 import { CaptureError } from '../model/errors.ts';
@@ -11,7 +11,7 @@ import { showCommand } from '../model/many/placeholders.ts';
 import { showLines, showPath } from '../model/path.ts';
 import { plural } from '../model/units.ts';
 import { notify } from '../notify/notify.ts';
-import { type Asked, withoutOwn } from './line.ts';
+import { type ArrayRequest, withoutOwn } from './line.ts';
 import { thisMachine, type ThisMachine } from './machine.ts';
 import { MemoryBroker } from './memory-broker.ts';
 import { runOnEnd } from './on-end.ts';
@@ -19,11 +19,12 @@ import { whyNever } from '../model/many/admission.ts';
 import { openStopEscalation, type StopEscalation } from './stop-escalation.ts';
 import { storedState } from './stored-state.ts';
 import { submissionOf } from './submitted.ts';
+import type { RunnerTools } from './tools.ts';
 import { type ArrayProgress, type Progress, progressText } from './view.ts';
-import { atOnceAtMost, machineText, type Tools, withWorker } from './work.ts';
+import { atOnceAtMost, machineText, withWorker } from './work.ts';
 
 /** Resolves to the exit status. What went wrong is said. */
-export async function runArray(asked: Asked, tools: Tools): Promise<ExitStatus> {
+export async function runArray(asked: ArrayRequest, tools: RunnerTools): Promise<ExitStatus> {
   const status = await run(asked, tools).catch((error: unknown) => failed(error, tools.log));
   if (!asked.dryRun) await runOnEnd(asked.onEnd, status, tools);
   return status;
@@ -35,7 +36,7 @@ interface Left {
   readonly doneAlready: number;
 }
 
-async function run(asked: Asked, tools: Tools): Promise<ExitStatus> {
+async function run(asked: ArrayRequest, tools: RunnerTools): Promise<ExitStatus> {
   const { settings } = asked;
   const stops = openStopEscalation({
     ignored: readInherited(tools.env).ignoredSignals,
@@ -66,7 +67,7 @@ async function run(asked: Asked, tools: Tools): Promise<ExitStatus> {
 }
 
 /** A mistyped name would fail each task. Throws status 126 or 127. */
-function findProgram({ tasks, cwd }: Asked, env: NodeJS.ProcessEnv): void {
+function findProgram({ tasks, cwd }: ArrayRequest, env: NodeJS.ProcessEnv): void {
   for (const index of indicesOf(tasks.indices)) {
     const [command = ''] = tasks.commandOf(index).argv;
     findCommand(command, cwd, env['PATH']);
@@ -75,8 +76,8 @@ function findProgram({ tasks, cwd }: Asked, env: NodeJS.ProcessEnv): void {
 }
 
 async function leftOf(
-  { tasks, settings, taskName }: Asked,
-  tools: Tools,
+  { tasks, settings, taskName }: ArrayRequest,
+  tools: RunnerTools,
   signal: AbortSignal,
 ): Promise<Left> {
   const { indices } = tasks;
@@ -87,10 +88,10 @@ async function leftOf(
 }
 
 async function work(
-  asked: Asked,
+  asked: ArrayRequest,
   left: Left,
   stops: StopEscalation,
-  tools: Tools,
+  tools: RunnerTools,
 ): Promise<{ readonly counts: ArrayCounts; readonly status: ExitStatus }> {
   const machine = machineFor(asked);
   const { fresh, doneAlready } = left;
@@ -125,7 +126,7 @@ async function work(
 }
 
 /** Throws status 64 if it can run none of the tasks. */
-function machineFor({ needs }: Asked): ThisMachine {
+function machineFor({ needs }: ArrayRequest): ThisMachine {
   const machine = thisMachine();
   const never = whyNever(needs, machine);
   if (never === undefined) return machine;
@@ -169,17 +170,17 @@ export function verdictOf(
   return fenced > 0 ? EXIT.fenced : EXIT.ok;
 }
 
-function startText({ taskName, settings }: Asked, { fresh, doneAlready }: Left): string {
+function startText({ taskName, settings }: ArrayRequest, { fresh, doneAlready }: Left): string {
   const done = doneAlready === 0 ? '' : `, ${numberText(doneAlready)} are done`;
   return `array of ${plural(fresh.length + doneAlready, 'task')} ${taskName} -> ${settings.to.url}${done}`;
 }
 
-function sizeText({ jobs, needs }: Asked, machine: ThisMachine): string {
+function sizeText({ jobs, needs }: ArrayRequest, machine: ThisMachine): string {
   return `at most ${atOnceAtMost(jobs, needs, machine)} at once (${machineText(machine)})`;
 }
 
 /** What would be run, each with its command; nothing is made. */
-function dryRun(asked: Asked, left: Left, { print }: Tools): ExitStatus {
+function dryRun(asked: ArrayRequest, left: Left, { print }: RunnerTools): ExitStatus {
   print(`${showPath(startText(asked, left))}; ${sizeText(asked, machineFor(asked))}\n`);
   for (const index of left.fresh)
     print(`${index}: ${showLines(showCommand(asked.tasks.commandOf(index).argv))}\n`);
@@ -189,10 +190,10 @@ function dryRun(asked: Asked, left: Left, { print }: Tools): ExitStatus {
 
 /** Resolves to `status`. If the array is to be run again, nobody is told that it is over. */
 async function tellEnd(
-  { settings, taskName: task }: Asked,
+  { settings, taskName: task }: ArrayRequest,
   counts: ArrayCounts,
   status: ExitStatus,
-  { log }: Tools,
+  { log }: RunnerTools,
 ): Promise<ExitStatus> {
   const { waiting, done, doneAlready, failed, fenced } = counts;
   if (settings.notify === undefined || waiting > 0) return status;

@@ -1,30 +1,25 @@
-// From the command line of `capture array` to what is to be done: its own options, and those of a run, read as a run reads
-// them, so that a mistake is found once and before anything is started.
+// The command line of `capture array`: its own options, and those of a run, read as a run reads them, so that a mistake is
+// found once and before anything is started.
 import path from 'node:path';
-import { readCommandLine } from '../cli/command-line.ts';
-import { withEnvironment } from '../cli/env.ts';
-import { type JobLine, withJobFile } from '../cli/job/job-line.ts';
-import { type GivenCommand, type Tasks, tasksOf } from '../cli/job/tasks.ts';
+import type { CommandSpec, Line } from '../cli/command.ts';
+import { type Tasks, tasksOf } from '../cli/job/tasks.ts';
 import { IDENTITY } from '../cli/options/identity.ts';
 import { MESSAGES } from '../cli/options/messages.ts';
-import { OUTPUT } from '../cli/options/output.ts';
-import type { Outside } from '../cli/options/outside.ts';
-import { type CommandSpec, envNameOf, type GivenOf, type Option } from '../cli/options/spec.ts';
+import { envNameOf } from '../cli/options/spec.ts';
 import { STOP } from '../cli/options/stop.ts';
 import { STORE } from '../cli/options/store.ts';
 import { DEFAULT_TASK_NAME } from '../cli/options/task-name.ts';
-import { Values } from '../cli/options/values.ts';
-import { isJobFile, parseCommandLine } from '../cli/parse.ts';
+import type { Caller, Values, ValuesOf } from '../cli/options/values.ts';
+import { type Parsed, readLine } from '../cli/read-line.ts';
+import { RUN_SPEC, type RunRequest } from '../cli/run-spec.ts';
 import { type Mistake, reasonOf } from '../model/errors.ts';
-import type { LogSettings, Settings } from '../model/format/settings.ts';
+import type { Settings } from '../model/format/settings.ts';
 import { indicesOf } from '../model/index-set.ts';
+import type { TaskNeeds } from '../model/many/admission.ts';
 import { showPath } from '../model/path.ts';
-import { helpText } from './help.ts';
 import {
   ALL_OPTIONS,
   ARRAY,
-  type ArrayOptions,
-  arrayOptionsOf,
   givenOfRun,
   OWN_OPTIONS,
   passedOn,
@@ -33,126 +28,97 @@ import {
 } from './options.ts';
 
 /** What is to be done. */
-export interface Asked extends ArrayOptions {
+export interface ArrayRequest extends Pick<
+  ValuesOf<typeof ARRAY>,
+  'jobs' | 'nice' | 'maxLoad' | 'scratch' | 'retries' | 'halt' | 'joblog' | 'onEnd' | 'dryRun'
+> {
+  readonly needs: TaskNeeds;
   readonly tasks: Tasks;
   readonly taskName: string;
   /** Of each run; its index, name and work directory are only an example. */
   readonly settings: Settings;
   /** The options of a run, for each task. */
   readonly passed: readonly string[];
-  readonly dryRun: boolean;
   readonly cwd: string;
 }
 
-export type ParsedLine =
-  | { readonly kind: 'help' | 'version'; readonly text: string }
-  | { readonly kind: 'mistakes'; readonly mistakes: readonly Mistake[]; readonly log: LogSettings }
-  | {
-      readonly kind: 'go';
-      readonly asked: Asked;
-      readonly warnings: readonly Mistake[];
-      readonly log: LogSettings;
-    };
-
-export const SPEC: CommandSpec<string> = {
-  title: 'capture array',
+export const ARRAY_SPEC: CommandSpec<ArrayRequest> = {
+  name: 'array',
+  help: {
+    usage: '[job.yaml] [options] [-- <task> [args...]]',
+    about:
+      'Runs all tasks of an array on this machine, as many at once as it carries, each of them as capture runs one: in a ' +
+      'work directory of its own, stored as its files are closed, resumed from its checkpoint. What is done in the store ' +
+      'is not run again. {index} in the command is the index, {name} a column of --tasks. A job file has the same options ' +
+      'as keys, and the command: capture template > job.yaml writes one to begin with. The command line wins.',
+    notes: [
+      `Signals:
+  SIGTERM, SIGINT: each task is told to checkpoint and end, and is stored. A second SIGINT (Ctrl-C)
+  does not wait for checkpoints, a third one kills all. The same command later does what is left.
+`,
+    ],
+    statuses: {
+      0: 'all are done',
+      1: 'some have failed',
+      64: 'an option is wrong (nothing was started)',
+      69: 'the store cannot be used (nothing was started)',
+      75: 'told to stop (SIGTERM, a notice), and some are left: run me again',
+      76: 'what is not done is at work in other attempts',
+      130: 'stopped by SIGINT, and some are left',
+    },
+    examples: [
+      'capture array --array 0-99 -r final.dat -k state.chk --to s3://lab/run7 -- ./task {index}',
+      'capture array --tasks commands.txt -r out/ --to /shared/run7 --retries 2 --halt soon,fail=10%',
+      'capture array --tasks runs.csv -r final.dat --to s3://lab/run7 -- ./task --seed {seed}',
+      'capture array job.yaml --jobs 2',
+    ],
+  },
   options: ALL_OPTIONS,
   idle: REFUSED_OPTIONS,
+  // Those of all others reach each run by themselves.
+  variables: [
+    ...OWN_OPTIONS,
+    MESSAGES.level,
+    MESSAGES.format,
+    IDENTITY.taskName,
+    STORE.to,
+    STOP.notice,
+    MESSAGES.logOutput,
+  ],
+  takesTask: true,
+  handlesSignals: true,
+  read: readArray,
 };
 
-export interface Environment {
-  readonly env: NodeJS.ProcessEnv;
-  readonly cwd: string;
-  readonly outside: Outside;
-}
-
-/** `args` stand behind the command's name: maybe a job file, options, and maybe `--` and a command. */
-export function parseLine(args: readonly string[], place: Environment): ParsedLine {
-  const end = args.indexOf('--');
-  const ours = end === -1 ? args : args.slice(0, end);
-  const job = withJobFile(ours, SPEC, place);
-  const command = end === -1 ? job.command : ({ kind: 'argv', argv: args.slice(end + 1) } as const);
-  const parsed = parseWords({ job, command, refused: refusedOptions(ours) }, place);
-  if ('text' in parsed) return parsed;
-  // A file that cannot be read leaves out what the line relies on.
-  if (job.mistakes.length > 0) return { kind: 'mistakes', mistakes: job.mistakes, log: parsed.log };
-  return parsed.kind === 'go' ? parsed : { ...parsed, mistakes: parsed.mistakes.map(job.placed) };
-}
-
-interface Words {
-  readonly job: JobLine;
-  readonly command: GivenCommand | undefined;
-  /** What stands on the line and means nothing here. */
-  readonly refused: readonly Mistake[];
-}
-
-function parseWords({ job, command, refused }: Words, { env, cwd, outside }: Environment): ParsedLine {
-  const line = readCommandLine(SPEC, job.words);
-  if (line.help) return { kind: 'help', text: helpText(SPEC) };
-  if (line.version) return { kind: 'version', text: `${CAPTURE_VERSION}\n` };
-  const all = withEnvironment(line.given, env, READ_HERE);
-  const mistakes: Mistake[] = [...line.mistakes, ...all.mistakes, ...refused];
-  for (const word of line.operands)
-    mistakes.push({
-      message: `'${showPath(word)}' stands where an option should`,
-      hint: isJobFile(word)
-        ? `a job file comes first: capture array ${showPath(word)}`
-        : 'the task stands behind --: capture array --array 0-99 -- ./task {index}',
-    });
-  const values = new Values(all.given, cwd, mistakes);
-  const log: LogSettings = {
-    level: values.of(MESSAGES['log-level']),
-    format: values.of(MESSAGES['log-format']),
-    file: values.path(ARRAY['log-file']),
-  };
-  const options = arrayOptionsOf(values);
-  const tasks = readTasks(values, { command, cwd, outside });
-  if (!isTasks(tasks)) {
-    // What is missing is in the file that stands at the wrong place.
-    const missing = line.operands.some(isJobFile) ? [] : tasks;
-    return { kind: 'mistakes', mistakes: [...mistakes, ...missing], log };
-  }
-  const run = settingsOfRun(givenOfRun(all.given), tasks, { env, cwd, outside });
-  if (run.kind === 'mistakes') mistakes.push(...run.mistakes);
-  mistakes.push(...contradictions(all.given, values));
-  if (mistakes.length > 0 || run.kind !== 'run') return { kind: 'mistakes', mistakes, log };
-  const { settings, warnings } = run;
-  const asked: Asked = {
-    ...options,
+function readArray(line: Line): ArrayRequest | undefined {
+  const { values, given, cwd } = line;
+  values.refuseAll(refusedOptions(line));
+  const { cores, memoryBytes, ...own } = values.all(ARRAY);
+  const tasks = readTasks(line);
+  if (tasks === undefined) return undefined;
+  const run = settingsOfRun(givenOfRun(given), tasks, line);
+  if (run.kind === 'mistakes') values.refuseAll(run.mistakes);
+  refuseContradictions(line);
+  if (run.kind !== 'go') return undefined;
+  const { settings } = run.request;
+  line.warn(run.warnings);
+  return {
+    ...own,
+    needs: { cores, memoryBytes },
     tasks,
     taskName: taskNameOf(tasks, values, settings),
     settings,
-    passed: passedOn(all.given),
-    dryRun: values.has(ARRAY['dry-run']),
+    passed: passedOn(given),
     cwd,
   };
-  return { kind: 'go', asked, warnings, log };
 }
 
-function contradictions(given: GivenOf<string>, values: Values): readonly Mistake[] {
-  const logOutput = given.get('log-output');
-  const both =
-    logOutput !== undefined && values.has(ARRAY['no-logs'])
-      ? [
-          {
-            message: `${logOutput.source} and --no-logs contradict each other`,
-            hint: 'leave one of them out',
-          },
-        ]
-      : [];
-  return given.has('to') ? both : [NO_STORE, ...both];
+function refuseContradictions({ given, values }: Line): void {
+  if (!given.has(STORE.to.name)) values.refuseAll([NO_STORE]);
+  const logOutput = values.given(MESSAGES.logOutput);
+  if (logOutput !== undefined && values.has(ARRAY.noLogs))
+    values.refuse(`${logOutput.source} and --no-logs contradict each other`, 'leave one of them out');
 }
-
-/** The variables of these count here; those of all others reach each run by themselves. */
-const READ_HERE: readonly Option[] = [
-  ...OWN_OPTIONS,
-  MESSAGES['log-level'],
-  MESSAGES['log-format'],
-  IDENTITY['task-name'],
-  STORE.to,
-  STOP.notice,
-  OUTPUT['log-output'],
-];
 
 export const NO_STORE: Mistake = {
   message:
@@ -160,42 +126,35 @@ export const NO_STORE: Mistake = {
   hint: '--to s3://bucket/prefix, or a directory',
 };
 
-export function readTasks(
-  values: Values,
-  {
-    command,
-    cwd,
-    outside,
-  }: Pick<Environment, 'cwd' | 'outside'> & { readonly command: GivenCommand | undefined },
-): Tasks | readonly Mistake[] {
-  const set = values.of(ARRAY.array);
+/** Undefined if there are none, or none that is right: that has been refused. */
+export function readTasks({ values, task: command, cwd, outside }: Line): Tasks | undefined {
+  const set = values.of(ARRAY.set);
   const name = values.of(ARRAY.tasks);
   // A wrong one has been refused: without it others would be found that are none.
-  if (values.has(ARRAY.array) && set === undefined) return [];
-  if (name === undefined)
-    return values.has(ARRAY.tasks) ? [] : tasksOf({ set, file: undefined, command, cwd });
+  if (values.has(ARRAY.set) && set === undefined) return undefined;
+  if (values.has(ARRAY.tasks) && name === undefined) return undefined;
   try {
-    const file = { name, text: outside.readText(path.resolve(cwd, name)) };
-    return tasksOf({ set, file, command, cwd });
+    const file = name === undefined ? undefined : { name, text: outside.readText(path.resolve(cwd, name)) };
+    const tasks = tasksOf({ set, file, command, cwd });
+    if ('commandOf' in tasks) return tasks;
+    values.refuseAll(tasks);
   } catch (error) {
     const hint = 'a file with one command a line, or a .csv or .tsv with a header';
-    return [{ message: `--tasks '${showPath(name)}': cannot read it: ${reasonOf(error)}`, hint }];
+    values.refuse(`--tasks '${showPath(name ?? '')}': cannot read it: ${reasonOf(error)}`, hint);
   }
-}
-
-export function isTasks(found: Tasks | readonly Mistake[]): found is Tasks {
-  return 'commandOf' in found;
+  return undefined;
 }
 
 /** What a run of the first index would make of the options, in a work directory that is not there yet. */
 export function settingsOfRun(
   options: readonly string[],
   { indices, argv }: Pick<Tasks, 'indices' | 'argv'>,
-  { env, cwd, outside }: Environment,
-): ReturnType<typeof parseCommandLine> {
+  { env, cwd, outside }: Caller,
+): Parsed<RunRequest> {
   const [first = 0] = indicesOf(indices);
   const words = [...options, `--index=${first}`, `--workdir=${SOME_WORKDIR}`, '--', ...argv];
-  return parseCommandLine(words, withoutOwn(env), cwd, { ...outside, workdirProblem: () => undefined });
+  const caller = { env: withoutOwn(env), cwd, outside: { ...outside, workdirProblem: () => undefined } };
+  return readLine(RUN_SPEC, words, caller);
 }
 
 /** No pattern may name it, and no store can stand in it. */
@@ -209,5 +168,5 @@ export function withoutOwn(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 
 /** Of shell commands each has another name: together they are one task. */
 export function taskNameOf({ isShell }: Tasks, values: Values, { identity }: Settings): string {
-  return isShell && !values.has(IDENTITY['task-name']) ? DEFAULT_TASK_NAME : identity.taskName;
+  return isShell && !values.has(IDENTITY.taskName) ? DEFAULT_TASK_NAME : identity.taskName;
 }

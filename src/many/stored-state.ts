@@ -1,5 +1,5 @@
 // Which indices of an array are left to do? Only the store knows: one listing tells.
-import { openHeard } from '../array/place.ts';
+import { openHeard } from '../array/stored-array.ts';
 import { STALE_AFTER_MS, stateOf } from '../array/state.ts';
 import { survey } from '../array/survey.ts';
 import type { Log } from '../log/log.ts';

@@ -21,19 +21,8 @@ import { openScratch, type Scratch } from './scratch.ts';
 import { openSharedSidecar, type SharedSidecar } from './shared-sidecar.ts';
 import { BrokerSource, type CommandOf, needsOf, readinessOf } from './source.ts';
 import type { Force, StopEscalation } from './stop-escalation.ts';
+import type { RunnerTools } from './tools.ts';
 import { type ArrayProgress, openView, type Progress, type View } from './view.ts';
-
-/** What a command works with. */
-export interface Tools {
-  readonly log: Log;
-  /** stdout. */
-  readonly print: (text: string) => void;
-  readonly env: NodeJS.ProcessEnv;
-  /** The module that runs one task. */
-  readonly entry: string;
-  /** The module of the sidecar. */
-  readonly sidecarEntry: string;
-}
 
 /** How a worker uses this machine. */
 export interface MachineUse {
@@ -59,7 +48,7 @@ export interface WorkOptions {
   /** How far the array is, whose end is the worker's; undefined for a queue. */
   readonly array: (() => ArrayProgress) | undefined;
   readonly stops: StopEscalation;
-  readonly tools: Tools;
+  readonly tools: RunnerTools;
 }
 
 export interface Worker {

@@ -1,6 +1,6 @@
 // What went wrong, as a user can read it. An error carries what the exit status and the message on the terminal need:
 // everything below the edge throws it, and only the edge prints it. A mistake is one thing wrong with a command line.
-import type { ExitStatus } from './exit-status.ts';
+import { EXIT, type ExitStatus } from './exit-status.ts';
 
 /**
  * A failure that a user can read: `message` says what failed, on what and why; `hint` says what to do. `status` is
@@ -10,9 +10,9 @@ export class CaptureError extends Error {
   readonly status: ExitStatus;
   readonly hint: string | undefined;
 
-  /** Compares names: each file of the program has a class of its own (build.mjs). */
+  /** By its fields: each file of the program has a class of its own (build.mjs). */
   static override [Symbol.hasInstance](value: unknown): boolean {
-    return value instanceof Error && value.name === 'CaptureError';
+    return value instanceof Error && 'status' in value && 'hint' in value;
   }
 
   constructor(status: ExitStatus, message: string, options: { hint?: string; cause?: unknown } = {}) {
@@ -21,6 +21,23 @@ export class CaptureError extends Error {
     this.status = status;
     this.hint = options.hint;
   }
+}
+
+export interface Failure {
+  readonly status: ExitStatus;
+  readonly message: string;
+  readonly hint: string | undefined;
+}
+
+/** What the user reads of anything thrown: what is none of our own errors is a bug. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof CaptureError) {
+    const { status, message, hint } = error;
+    return { status, message, hint };
+  }
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  const hint = `report it as a bug, with this: ${stack.split('\n').slice(1, 4).join(' ').trim()}`;
+  return { status: EXIT.internal, message: `internal error: ${reasonOf(error)}`, hint };
 }
 
 /** The text of anything thrown, without a stack. */

@@ -9,8 +9,6 @@ import type { NotifyTarget } from '../model/format/settings.ts';
 import { type BackOff, linkSignals, pauseAfter } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 
-export { openStops } from '../native/stops.ts';
-
 /** `done`: the task ended with 0 and everything is stored. `all-done`: of a whole array. */
 export type NotifyEvent = 'done' | 'failed' | 'all-done';
 

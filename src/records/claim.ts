@@ -92,9 +92,13 @@ async function isProven(
   );
 }
 
-export class FencedError extends Error {
+export class FencedError extends CaptureError {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'FencedError';
+  }
+
   constructor(by: string) {
-    super(`${by} has taken this index over`);
+    super(EXIT.fenced, `${by} has taken this index over`, { hint: 'do not run it again' });
     this.name = 'FencedError';
   }
 }

@@ -3,7 +3,7 @@
 // share a process: the end or the failure of one must not touch another.
 import fs from 'node:fs';
 import { type Log, openLog } from '../log/log.ts';
-import { CaptureError, reasonOf } from '../model/errors.ts';
+import { CaptureError, failureOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from '../model/format/messages.ts';
 import { type LifeNumbers, NO_NUMBERS } from '../model/format/shared-sidecar.ts';
@@ -15,7 +15,6 @@ import type { Notices } from '../notices/notices.ts';
 import type { Sidecar } from './interface.ts';
 import { type AttemptPlace, markSaved } from './run/attempt-file.ts';
 import { OURSELVES } from './run/context.ts';
-import { describeFailure } from './run/failure.ts';
 import type { Shared } from './run/shared.ts';
 import type { SharedNotices } from './shared-notices.ts';
 import type { RunEnd } from './shutdown/outcome.ts';
@@ -158,7 +157,7 @@ export class Life {
       lowerPriority();
       tell({ kind: 'ready', attempt: number, restored, runToken, socket });
     } catch (error) {
-      await this.#sayLast({ kind: 'refused', ...describeFailure(error) });
+      await this.#sayLast({ kind: 'refused', ...failureOf(error) });
     }
   }
 

@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { COMMANDS } from '../../src/array/commands.ts';
+import { ARRAY_COMMANDS } from '../../src/array/commands.ts';
 import { Outage } from '../../src/array/outage.ts';
-import { ARRAY_COMMAND_NAMES } from '../../src/cli/array-commands.ts';
 import { StoreError } from '../../src/store/contract/store.ts';
 import { BIN } from '../e2e/support.ts';
 
@@ -65,11 +64,11 @@ describe('with no store at the other end', () => {
   });
 
   // An exam tells of each look as it goes, and waits less.
-  const names = ARRAY_COMMAND_NAMES.filter((name) => name !== 'doctor');
+  const commands = ARRAY_COMMANDS.filter(({ name }) => name !== 'doctor');
 
   it('each command says on stderr whom it is trying to reach, and why it cannot', async () => {
-    const lines = names.map(async (name) => {
-      const [example = ''] = COMMANDS[name].help.examples;
+    const lines = commands.map(async ({ name, help }) => {
+      const [example = ''] = help.examples;
       const child = spawn(BIN, [...example.split(' ').slice(1), '--task-name', 't'], {
         env: {
           PATH: process.env['PATH'],
@@ -87,7 +86,7 @@ describe('with no store at the other end', () => {
     const trying =
       /capture: warning: still trying s3:\/\/lab\/run7, for [\d.]+ s now: .*cannot reach http:\/\/127\.0\.0\.1:9 /;
     expect(await Promise.all(lines)).toEqual(
-      names.map((name) => ({ name, told: expect.stringMatching(trying) })),
+      commands.map(({ name }) => ({ name, told: expect.stringMatching(trying) })),
     );
   });
 });

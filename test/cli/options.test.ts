@@ -1,12 +1,13 @@
 // Holds what an option's spec says together with its line in docs/options.md, with the help, and with what is read.
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { FLUSH_HELP } from '../../src/cli/flush-line.ts';
-import { OPTION_NAMES, OPTIONS, optionsOf, type OptionName } from '../../src/cli/options.ts';
-import { envNameOf, helpOf, type CommandName } from '../../src/cli/options/spec.ts';
+import { flushCommand } from '../../src/cli/flush.ts';
+import { optionsOf, RUN_OPTIONS } from '../../src/cli/options.ts';
+import { envNameOf, helpOf, type RunName } from '../../src/cli/options/spec.ts';
 import type { Outside } from '../../src/cli/options/outside.ts';
-import { parseCommandLine } from '../../src/cli/parse.ts';
-import { noFiles, parse } from './given.ts';
+import { noFiles, optionOf, parse } from './given.ts';
+
+const NAMES = RUN_OPTIONS.map(({ name }) => name);
 
 const ROOT = new URL('../../', import.meta.url);
 const textOf = (path: string): string => fs.readFileSync(new URL(path, ROOT), 'utf8');
@@ -51,7 +52,7 @@ const ROWS: ReadonlyMap<string, Row> = new Map(
     row,
   ]),
 );
-const LETTER: Readonly<Record<CommandName, string>> = { run: 'r', watch: 'w', restore: 's' };
+const LETTER: Readonly<Record<RunName, string>> = { run: 'r', watch: 'w', restore: 's' };
 
 /** Without code, links and their parentheses. */
 const inWords = (cell: string): string => cell.replaceAll('`', '').replaceAll(/ \(\[[^)]*\)\)/g, '');
@@ -59,12 +60,12 @@ const inWords = (cell: string): string => cell.replaceAll('`', '').replaceAll(/ 
 describe('docs/options.md', () => {
   it('has a line for each option, in the order of the help and under its heading, and for no other', () => {
     expect([...ROWS].map(([name, { section }]) => `${section}: ${name}`)).toEqual(
-      OPTION_NAMES.map((name) => `${OPTIONS[name].group.replace(/[:(].*/, '').trim()}: ${name}`),
+      RUN_OPTIONS.map(({ name, group }) => `${group.replace(/[:(].*/, '').trim()}: ${name}`),
     );
   });
 
-  it.each(OPTION_NAMES)('says of --%s how it is written, and what it takes', (name) => {
-    const { flags, read } = OPTIONS[name];
+  it.each(NAMES)('says of --%s how it is written, and what it takes', (name) => {
+    const { flags, read } = optionOf(name);
     const shown = ROWS.get(name)?.flags ?? '';
     expect(shown.replace(/ [^-]\S*$/, '')).toBe(flags.replace(/ <.*/, ''));
     // Where the page lists the words themselves, each is understood.
@@ -75,12 +76,16 @@ describe('docs/options.md', () => {
     }
   });
 
-  it.each(OPTION_NAMES)('says of --%s to which commands it means something', (name) => {
-    expect(ROWS.get(name)?.commands).toBe(OPTIONS[name].on.map((command) => LETTER[command]).join(' '));
+  it.each(NAMES)('says of --%s to which commands it means something', (name) => {
+    expect(ROWS.get(name)?.commands).toBe(
+      optionOf(name)
+        .on.map((command) => LETTER[command])
+        .join(' '),
+    );
   });
 
-  it.each(OPTION_NAMES)('says the default of --%s', (name) => {
-    const { kind, default: text, otherwise } = OPTIONS[name];
+  it.each(NAMES)('says the default of --%s', (name) => {
+    const { kind, default: text, otherwise } = optionOf(name);
     const cell = ROWS.get(name)?.default ?? '';
     const said = kind === 'flag' ? 'off' : (text ?? otherwise);
     if (said !== undefined) expect(inWords(cell)).toBe(said);
@@ -88,20 +93,13 @@ describe('docs/options.md', () => {
     else expect(cell).not.toMatch(/`|^\d/);
   });
 
-  it('says of capture flush what its help says', () => {
-    const help = FLUSH_HELP.split('Options:\n')[1]?.split('\n\n')[0]?.replaceAll(/\s+/g, ' ') ?? '';
+  it('says of capture flush what its options say', () => {
     const rows = PAGE.filter(({ section }) => section === FLUSH);
-    const shown = [...help.matchAll(/(?<!')--[a-z]+(?: <[a-z]+>)?(?= [a-z0-9])/g)].map(String);
-    for (const { flags, default: cell } of rows) {
-      expect(shown).toContain(flags);
-      if (cell !== 'off') expect(help).toContain(`(default: ${inWords(cell)})`);
-    }
-    expect(rows.map(({ flags }) => flags)).toEqual([
-      '--timeout <duration>',
-      '--strict',
-      '--ping',
-      '--control <path>',
-    ]);
+    expect(rows.map(({ flags, default: cell }) => `${flags}: ${inWords(cell)}`)).toEqual(
+      flushCommand.options.map(
+        ({ flags, kind, otherwise }) => `${flags}: ${kind === 'flag' ? 'off' : otherwise}`,
+      ),
+    );
   });
 
   it('and each other page name no variable but those of options', () => {
@@ -112,7 +110,7 @@ describe('docs/options.md', () => {
         .map((name) => `${dir}${name}`),
     );
     const named = pages.flatMap((path) => [...textOf(path).matchAll(/\bCAPTURE_[A-Z_]*[A-Z]/g)].map(String));
-    const known = new Set([...OPTION_NAMES.map(envNameOf), ...NOT_OF_OPTIONS]);
+    const known = new Set([...NAMES.map(envNameOf), ...NOT_OF_OPTIONS]);
     expect(named.length).toBeGreaterThan(5);
     expect(named.filter((name) => !known.has(name))).toEqual([]);
   });
@@ -124,10 +122,8 @@ const NOT_OF_OPTIONS = ['CAPTURE_NODE', 'CAPTURE_AZURE_METADATA_ENDPOINT', 'CAPT
 describe.each(['run', 'watch', 'restore'] as const)('the help of %s', (command) => {
   it('says of each option what its spec says, with its default', () => {
     const result = parse([command, '--help']);
-    const text = result.kind === 'help' ? result.text.replaceAll(/\s+/g, ' ') : '';
-    for (const name of optionsOf(command)) {
-      expect(text).toContain(`${OPTIONS[name].flags} ${helpOf(OPTIONS[name])}`);
-    }
+    const text = result.kind === 'text' ? result.text.replaceAll(/\s+/g, ' ') : '';
+    for (const option of optionsOf(command)) expect(text).toContain(`${option.flags} ${helpOf(option)}`);
   });
 });
 
@@ -137,7 +133,7 @@ const TEXTS = '1 x 7 90s 2GiB 9MB/s never newest zstd:6 none USR1 after:90s comm
 );
 
 /** Some mean nothing alone. */
-const BESIDE: Partial<Record<OptionName, readonly string[]>> = {
+const BESIDE: Readonly<Record<string, readonly string[]>> = {
   'verify-at': ['--verify-checkpoint', 'true'],
   'log-output-limit': ['--log-output'],
 };
@@ -148,22 +144,22 @@ const ONE_FILE: Outside = {
 };
 
 /** What a command line of the option's first command comes to; undefined when it is wrong. */
-function meaning(name: OptionName, argv: readonly string[], env: NodeJS.ProcessEnv = {}): unknown {
-  const [command = 'run'] = OPTIONS[name].on;
+function meaning(name: string, argv: readonly string[], env: NodeJS.ProcessEnv = {}): unknown {
+  const [command = 'run'] = optionOf(name).on;
   const task = command === 'run' ? ['--', 'true'] : [];
   const line = [command, ...argv, ...(BESIDE[name] ?? []), ...task];
-  const { kind, ...asked } = parseCommandLine(line, { ...ENV, ...env }, '/w', ONE_FILE);
+  const { kind, ...asked } = parse(line, { ...ENV, ...env }, ONE_FILE, { cwd: '/w' });
   if (kind === 'mistakes') return undefined;
   // The source of an index is what it came from.
   return JSON.parse(JSON.stringify(asked).replace(envNameOf(name), `--${name}`));
 }
 
-const onLine = (name: OptionName, text = ''): readonly string[] => [
-  OPTIONS[name].kind === 'flag' ? `--${name}` : `--${name}=${text}`,
+const onLine = (name: string, text = ''): readonly string[] => [
+  optionOf(name).kind === 'flag' ? `--${name}` : `--${name}=${text}`,
 ];
 
 describe('each option', () => {
-  it.each(OPTION_NAMES)('--%s is read, and its variable in the environment as well', (name) => {
+  it.each(NAMES)('--%s is read, and its variable in the environment as well', (name) => {
     const without = meaning(name, []);
     const text = TEXTS.find((text) => {
       const asked = meaning(name, onLine(name, text));
@@ -173,10 +169,10 @@ describe('each option', () => {
     expect(meaning(name, [], { [envNameOf(name)]: text })).toEqual(meaning(name, onLine(name, text)));
   });
 
-  it.each(OPTION_NAMES.filter((name) => OPTIONS[name].default !== undefined))(
+  it.each(NAMES.filter((name) => optionOf(name).default !== undefined))(
     '--%s has the default that its spec names',
     (name) => {
-      expect(meaning(name, onLine(name, OPTIONS[name].default))).toEqual(meaning(name, []));
+      expect(meaning(name, onLine(name, optionOf(name).default))).toEqual(meaning(name, []));
     },
   );
 });

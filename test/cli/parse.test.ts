@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { OPTIONS, optionsOf, type OptionName } from '../../src/cli/options.ts';
+import { optionsOf, RUN_OPTIONS } from '../../src/cli/options.ts';
 import { envNameOf } from '../../src/cli/options/spec.ts';
-import { noFiles, parse, parsed } from './given.ts';
+import { noFiles, optionOf, parse, parsed } from './given.ts';
 
 const TASK = ['--', './task', '-r', 'x'];
 
 /** Every option with a value, and the piece of the settings that it makes. */
-const ROWS: readonly (readonly [OptionName, string, object])[] = [
+const ROWS: readonly (readonly [string, string, object])[] = [
   ['results', 'out/*.dat', { manifest: { results: ['out/*.dat'] } }],
   ['checkpoints', 'k.chk', { manifest: { checkpoints: ['k.chk'] } }],
   ['inputs', './in.dat', { manifest: { inputs: ['in.dat'] } }],
@@ -72,7 +72,7 @@ const ROWS: readonly (readonly [OptionName, string, object])[] = [
   ['log-output', '1', { outputLimitBytes: 64 * 2 ** 20 }],
 ];
 
-const isFlag = (name: OptionName) => OPTIONS[name].kind === 'flag';
+const isFlag = (name: string) => optionOf(name).kind === 'flag';
 
 describe('each option', () => {
   it.each(ROWS)('--%s %s is understood', (name, text, settings) => {
@@ -89,7 +89,7 @@ describe('each option', () => {
   });
 
   it('is in these rows', () => {
-    // These do not stand alone: they are below, or are of another command: flush-line.test.ts.
+    // These do not stand alone: they are below, or are of another command: flush.test.ts.
     const BESIDE = [
       'handoff',
       'index-map',
@@ -100,7 +100,9 @@ describe('each option', () => {
       'control',
       'log-output-limit',
     ];
-    expect(new Set([...ROWS.map(([name]) => name), ...BESIDE])).toEqual(new Set(Object.keys(OPTIONS)));
+    expect(new Set([...ROWS.map(([name]) => name), ...BESIDE])).toEqual(
+      new Set(RUN_OPTIONS.map(({ name }) => name)),
+    );
   });
 
   it.each(['watch', 'restore'] as const)(
@@ -109,7 +111,7 @@ describe('each option', () => {
       const argv = ROWS.flatMap(([name, text]) => {
         // In one command line these contradict others.
         if (['shared-workdir', 'keep', 'notice', 'notice-on'].includes(name)) return [];
-        return OPTIONS[name].on.includes('run') ? [isFlag(name) ? `--${name}` : `--${name}=${text}`] : [];
+        return optionOf(name).on.includes('run') ? [isFlag(name) ? `--${name}` : `--${name}=${text}`] : [];
       });
       const { settings } = parsed([command, ...argv, '--exit-file=e', '--requeue=slurm']);
       const idle = { skipDone: false, maxAttempts: undefined, requeue: undefined };
@@ -280,7 +282,7 @@ describe('the command', () => {
 
 it('no option that takes a value ever swallows the task', () => {
   const name = fc.constantFrom(
-    ...optionsOf('run').filter((option) => OPTIONS[option].group === OPTIONS.results.group),
+    ...optionsOf('run').flatMap(({ name, group }) => (group === optionOf('results').group ? [name] : [])),
   );
   const word = fc.stringMatching(/^[a-z*][a-z0-9*.]{0,5}$/);
   const option = fc

@@ -6,8 +6,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse as parseYaml } from 'yaml';
-import { parse } from '../cli/given.ts';
-import { parseFlushLine } from '../../src/cli/flush-line.ts';
+import { noFiles, parse } from '../cli/given.ts';
+import { flushCommand } from '../../src/cli/flush.ts';
+import { readLine } from '../../src/cli/read-line.ts';
 
 const read = (name: string): string => fs.readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8');
 const MANIFESTS = ['examples/kubernetes/native-sidecar.yaml', 'examples/kubernetes/second-container.yaml'];
@@ -177,10 +178,10 @@ it('the native sidecar starts after the restore, and the task when it watches', 
   const probe = initContainers[1]?.startupProbe;
   const [program, command, ...args] = probe?.exec.command ?? [];
   expect([program, command]).toEqual(['capture', 'flush']);
-  const line = parseFlushLine(args, {});
-  expect(line).toMatchObject({ kind: 'ask', ping: true, socket: '/tmp/control' });
+  const line = readLine(flushCommand, args, { env: {}, cwd: '/', outside: noFiles });
+  expect(line).toMatchObject({ kind: 'go', request: { ping: true, socket: '/tmp/control' } });
   // The probe gives up by itself before it is killed.
-  if (line.kind === 'ask') expect(line.timeoutMs).toBeLessThan((probe?.timeoutSeconds ?? 0) * 1000);
+  if (line.kind === 'go') expect(line.request.timeoutMs).toBeLessThan((probe?.timeoutSeconds ?? 0) * 1000);
 });
 
 interface JobDefinition {

@@ -3,7 +3,8 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { parseLine } from '../../src/many/line.ts';
+import { readLine } from '../../src/cli/read-line.ts';
+import { ARRAY_SPEC } from '../../src/many/line.ts';
 import { noFiles } from '../cli/given.ts';
 import { openPlace, type Place } from '../e2e/support.ts';
 
@@ -39,10 +40,10 @@ it('installs, runs the array, and shuts down', async () => {
   expect(all.map(([name]) => name)).toEqual(['aws', 'npm', 'aws', 'chmod', 'capture', 'shutdown']);
   const [, array, ...words] = all.find(([name]) => name === 'capture') ?? [];
   expect(array).toBe('array');
-  expect(parseLine(words, { env: {}, cwd: '/w', outside: noFiles })).toMatchObject({
+  expect(readLine(ARRAY_SPEC, words, { env: {}, cwd: '/w', outside: noFiles })).toMatchObject({
     kind: 'go',
     warnings: [],
-    asked: { taskName: 'simulate', retries: 2, settings: { to: { url: 's3://my-bucket/sim/run1' } } },
+    request: { taskName: 'simulate', retries: 2, settings: { to: { url: 's3://my-bucket/sim/run1' } } },
   });
 });
 

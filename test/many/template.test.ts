@@ -4,13 +4,13 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parseRunLine } from '../../src/cli/job/run-line.ts';
+import { withJobFile } from '../../src/cli/job/job-line.ts';
 import type { Outside } from '../../src/cli/options/outside.ts';
-import { parseLine } from '../../src/many/line.ts';
-import { parseQueueLine } from '../../src/many/queue/command.ts';
+import { type Parsed, readLine } from '../../src/cli/read-line.ts';
+import { ARRAY_SPEC } from '../../src/many/line.ts';
 import { submitCommand } from '../../src/many/queue/submit.ts';
-import { parseTemplateLine, TEMPLATES } from '../../src/many/template.ts';
-import { parsed, noFiles } from '../cli/given.ts';
+import { templateCommand, TEMPLATES, textOf } from '../../src/many/template.ts';
+import { noFiles, parse, parsed } from '../cli/given.ts';
 import { testDir } from '../support/work-dir.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
@@ -23,7 +23,7 @@ const outsideWith = (text: string): Outside => ({
     file === '/w/job.yaml' ? text : file === '/w/runs.csv' ? 'seed\n1\n' : noFiles.readText(file),
 });
 const asArray = (text: string): unknown =>
-  parseLine(['job.yaml'], { env: {}, cwd: '/w', outside: outsideWith(text) });
+  readLine(ARRAY_SPEC, ['job.yaml'], { env: {}, cwd: '/w', outside: outsideWith(text) }, withJobFile);
 
 /** Lines that begin as a key does, without a blank behind the #: the key, and all of it. */
 const commentsIn = (text: string): readonly (readonly [string, string])[] =>
@@ -40,14 +40,18 @@ describe.each(JOBS)('examples/%s', (name) => {
     expect(asArray(text)).toMatchObject({
       kind: 'go',
       warnings: [],
-      asked: {
+      request: {
         taskName: 'simulate',
         retries: 2,
         settings: { to: { url: 's3://my-bucket/jobs/your-name/my-job' } },
       },
     });
-    const run = parseRunLine(['run', 'job.yaml', '--index', '7'], {}, '/w', outsideWith(text));
-    expect(run.parsed).toMatchObject({ kind: 'run', warnings: [], task: { args: ['--seed', '7'] } });
+    const how = { cwd: '/w', readJob: withJobFile };
+    expect(parse(['run', 'job.yaml', '--index', '7'], {}, outsideWith(text), how)).toMatchObject({
+      kind: 'run',
+      warnings: [],
+      task: { args: ['--seed', '7'] },
+    });
   });
 
   const comments = commentsIn(text);
@@ -62,7 +66,8 @@ describe.each(JOBS)('examples/%s', (name) => {
 describe('examples/jobs/queue.yaml', () => {
   const text = read('jobs/queue.yaml');
   const asSubmission = (job: string): string =>
-    parseQueueLine(submitCommand, ['job.yaml'], { env: {}, cwd: '/w', outside: outsideWith(job) }).kind;
+    readLine(submitCommand, ['job.yaml'], { env: {}, cwd: '/w', outside: outsideWith(job) }, withJobFile)
+      .kind;
 
   it('is right for capture submit', () => expect(asSubmission(text)).toBe('go'));
 
@@ -89,29 +94,28 @@ it('the batch script of Slurm has a command line that capture understands', () =
 });
 
 describe('the command line of capture template', () => {
-  const texts = Object.fromEntries(Object.keys(TEMPLATES).map((name) => [name, `${name} of your-name\n`]));
-  const line = (args: readonly string[], USER?: string): ReturnType<typeof parseTemplateLine> =>
-    parseTemplateLine(args, texts, { USER });
-  const printed = (...args: Parameters<typeof line>): string | undefined => {
-    const found = line(...args);
-    return 'text' in found ? found.text : undefined;
-  };
+  const read = (args: readonly string[]): Parsed<string> =>
+    readLine(templateCommand, args, { env: {}, cwd: '/', outside: noFiles });
 
-  it('prints the template of this name, or the job file, with who asks for it', () => {
-    expect(printed([])).toBe('array of your-name\n');
-    expect(printed(['slurm'], 'ada')).toBe('slurm of ada\n');
-    expect(printed(['array'], 'a b')).toBe('array of your-name\n');
-    for (const name of Object.keys(TEMPLATES)) expect(printed(['--help'])).toContain(`  ${name} `);
+  it('names a template, or means the job file', () => {
+    for (const name of Object.keys(TEMPLATES)) expect(read([name])).toMatchObject({ request: name });
+    expect(read([])).toMatchObject({ request: 'array' });
+    const help = read(['--help']);
+    for (const name of Object.keys(TEMPLATES)) expect('text' in help && help.text).toContain(`  ${name} `);
   });
 
   it.each([
     [['slrum'], "capture template has no 'slrum'", 'capture template slurm'],
-    [['array', 'x'], "capture template has no 'x'", 'capture template array'],
-    [['--to', 'x'], "capture template has no 'x'", 'capture template array'],
+    [['array', 'x'], "capture template takes no 'x'", 'capture template --help'],
+    [['--to'], 'unknown option --to', 'capture template --help; for a name that begins so: ./--to'],
     [['toString'], "capture template has no 'toString'", 'capture template array'],
   ])('%j is a mistake', (args, message, hint) => {
-    const found = line(args);
-    const mistakes = found.kind === 'mistakes' ? found.mistakes : [];
-    expect(mistakes).toMatchObject([{ message: expect.stringContaining(message), hint }]);
+    expect(read(args)).toMatchObject({ mistakes: [{ message: expect.stringContaining(message), hint }] });
   });
+});
+
+it('a template is for who asks for it, if a namespace may be called so', () => {
+  expect(textOf('jobs of your-name', { USER: 'ada' })).toBe('jobs of ada');
+  expect(textOf('jobs of your-name', { USER: 'a b' })).toBe('jobs of your-name');
+  expect(textOf('jobs of your-name', {})).toBe('jobs of your-name');
 });

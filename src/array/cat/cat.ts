@@ -1,5 +1,6 @@
 // `capture cat <url> <index> <path>`: the bytes of one result, or of a file of a checkpoint set, on stdout, decompressed.
 // They are those of the record: what is not, is not passed on as if it were.
+import type { Tools } from '../../cli/command.ts';
 import { group } from '../../cli/options/spec.ts';
 import type { Reader } from '../../cli/options/readers.ts';
 import { generationName, type History } from '../../model/checkpoint/history.ts';
@@ -14,12 +15,12 @@ import { decompressStream } from '../../restore/decompress.ts';
 import { CorruptError, NoZstdError } from '../../restore/failure.ts';
 import { recordedBytes } from '../../restore/fetch.ts';
 import { ObjectMissingError } from '../../restore/object-stream.ts';
-import { type ArrayCommand, type Line, refuseOperands, type Tools } from '../command.ts';
+import type { Output } from '../../cli/output.ts';
+import { onArray } from '../command.ts';
 import { contentsIn } from '../contents.ts';
-import { indexOperand } from '../one-index.ts';
-import type { Output } from '../output.ts';
+import { readIndex } from '../options.ts';
 import type { Store } from '../../store/contract/store.ts';
-import { atPlace, noIndex, type Place, readPlace } from '../place.ts';
+import { noIndex, type StoredArray } from '../stored-array.ts';
 
 const setName: Reader<string> = (text) =>
   /^[1-9]\d*-[1-9]\d*$/.test(text)
@@ -29,32 +30,40 @@ const setName: Reader<string> = (text) =>
 const OPTIONS = group('Cat:', {
   generation: {
     flags: '--generation <name>',
-    kind: 'value',
     help: 'a file of this checkpoint, as capture ls names it (2-5)',
     read: setName,
     otherwise: 'the result of that name',
   },
 });
 
-export const catCommand: ArrayCommand = {
+interface CatRequest {
+  readonly index: string;
+  readonly path: RelPath;
+  readonly generation: string | undefined;
+}
+
+export const catCommand = onArray({
+  name: 'cat',
   help: {
     about:
       'Writes one result of an index, or with --generation a file of a checkpoint, to stdout: decompressed, and ' +
       'checked against the md5 of its record. A file of up to 8 MiB is checked before its first byte is written.',
-    statuses: `    0  all of it was written, and it is what the record says
-    1  there is no such file, or it is damaged: then what was written is not all of it`,
+    statuses: {
+      0: 'all of it was written, and it is what the record says',
+      1: 'there is no such file, or it is damaged: then what was written is not all of it',
+    },
     examples: [
       'capture cat s3://lab/run7 17 out/r.dat',
       'capture cat s3://lab/run7 17 state.chk --generation 2-5',
     ],
   },
-  options: Object.values(OPTIONS),
-  read: (line) => {
-    const given = readPlace(line);
-    const asked = askedOf(line);
-    return atPlace(given, (place, tools) => (asked === undefined ? failed() : cat(place, asked, tools)));
+  options: OPTIONS,
+  read: ({ generation }, line): CatRequest => {
+    const path = (line.operands.path ?? '').replace(/^(\.\/)+/, '');
+    return { index: readIndex(line) ?? '', path, generation };
   },
-};
+  act: cat,
+});
 
 const FAILED: ExitStatus = 1;
 /** Of a file that is no larger nothing is written before all of it is checked; of a larger one the end is held back. */
@@ -62,51 +71,31 @@ const HELD_BYTES = 8 * 2 ** 20;
 /** Ranges of a large object that are asked for at once: each is 8 MiB of memory. */
 const RANGES_AT_ONCE = 4;
 
-interface Asked {
-  readonly index: string;
-  readonly path: RelPath;
-  readonly generation: string | undefined;
-}
-
-async function failed(): Promise<ExitStatus> {
-  return FAILED;
-}
-
-function askedOf(line: Line): Asked | undefined {
-  const { operands, refuse, title, values } = line;
-  const [operand, name, ...rest] = operands;
-  refuseOperands(line, rest);
-  if (operand === undefined || name === undefined) {
-    const what = operand === undefined ? 'no index and no file are' : 'no file is';
-    refuse(`${what} named`, `${title} <url> 17 out/r.dat`);
-    return undefined;
-  }
-  const index = indexOperand(line, operand);
-  const path = name.replace(/^(\.\/)+/, '');
-  return index === undefined ? undefined : { index, path, generation: values.of(OPTIONS.generation) };
-}
-
-async function cat(place: Place, asked: Asked, { out, log, signal }: Tools): Promise<ExitStatus> {
-  const listing = await listRecords(place.store, { taskName: place.taskName, index: asked.index }, signal);
-  const { attempts, problems, history, generations, partials } = await contentsIn(place, listing, signal);
-  for (const problem of problems) log.warn(problem, { event: 'damaged', index: asked.index });
-  if (attempts.length === 0) throw noIndex(place, asked.index);
-  const file = fileOf({ ...history, generations, partials }, asked, place.store);
+async function cat(
+  array: StoredArray,
+  request: CatRequest,
+  { out, log, signal }: Tools,
+): Promise<ExitStatus> {
+  const listing = await listRecords(array.store, { taskName: array.taskName, index: request.index }, signal);
+  const { attempts, problems, history, generations, partials } = await contentsIn(array, listing, signal);
+  for (const problem of problems) log.warn(problem, { event: 'damaged', index: request.index });
+  if (attempts.length === 0) throw noIndex(array, request.index);
+  const file = fileOf({ ...history, generations, partials }, request, array.store);
   const options = { parallel: RANGES_AT_ONCE, decompress: decompressStream, signal };
   const held = new Held(out);
   try {
-    for await (const chunk of recordedBytes(place.store, file, options)) await held.write(chunk);
+    for await (const chunk of recordedBytes(array.store, file, options)) await held.write(chunk);
     await held.end();
     return EXIT.ok;
   } catch (error) {
     const why = whyDamaged(error);
     if (why === undefined) throw error;
     const written = held.written === 0 ? '' : `; ${formatBytes(held.written)} of it are written already`;
-    log.error(`${showPath(asked.path)} of index ${asked.index} is damaged: ${why}${written}`, {
+    log.error(`${showPath(request.path)} of index ${request.index} is damaged: ${why}${written}`, {
       event: 'damaged',
-      index: asked.index,
-      path: asked.path,
-      hint: `capture verify ${place.store.url} says what is whole`,
+      index: request.index,
+      path: request.path,
+      hint: `capture verify ${array.store.url} says what is whole`,
     });
     return FAILED;
   }
@@ -120,7 +109,7 @@ function whyDamaged(error: unknown): string | undefined {
 
 type Readable = Parameters<typeof recordedBytes>[1];
 
-function fileOf(history: History, { path, index, generation: name }: Asked, { url }: Store): Readable {
+function fileOf(history: History, { path, index, generation: name }: CatRequest, { url }: Store): Readable {
   const { results, generations } = history;
   const list = `capture ls ${url} ${index} shows what there is`;
   if (name === undefined) {

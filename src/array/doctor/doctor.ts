@@ -1,73 +1,81 @@
 // `capture doctor [url]`: would a run work on this node, and with this store? What is looked at, and how, stands in
 // src/doctor, a file of the program of its own; here is only its command line.
+import type { Command, Line, Tools } from '../../cli/command.ts';
 import { LOCAL } from '../../cli/options/local.ts';
+import type { Colour, Output } from '../../cli/output.ts';
 import { realOutside } from '../../cli/options/outside.ts';
 import { SENDING } from '../../cli/options/sending.ts';
 import { group } from '../../cli/options/spec.ts';
-import type { Finding } from '../../doctor/finding.ts';
+import type { ValuesOf } from '../../cli/options/values.ts';
+import { type Finding, type Level, LEVELS } from '../../doctor/finding.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import type { StoreOptions } from '../../doctor/doctor.ts';
+import { safeJson, showPath } from '../../model/path.ts';
+import { plural } from '../../model/units.ts';
 import { openStore } from '../../store/open.ts';
-import { type ArrayCommand, type CarryOut, type Line, refuseOperands, type Tools } from '../command.ts';
-import { readPlace, STORE_OPTIONS } from '../place.ts';
-import { hasFailed, jsonOf, summaryOf, textOf } from './lines.ts';
+import { variablesNote } from '../command.ts';
+import { readAddress, STORE_OPTIONS } from '../stored-array.ts';
 
 const OPTIONS = group('Doctor:', {
-  json: { flags: '--json', kind: 'flag', help: 'one JSON object, with the figures' },
+  json: { flags: '--json', help: 'one JSON object, with the figures' },
 });
 
-export const doctorCommand: ArrayCommand = {
+/** They mean what they mean to a run. */
+const OF_A_RUN = [LOCAL.workdir, SENDING.spoolDir, SENDING.spoolLimitBytes, ...STORE_OPTIONS];
+
+interface DoctorRequest extends Pick<ValuesOf<typeof SENDING>, 'spoolDir' | 'spoolLimitBytes'> {
+  /** Undefined: the node alone is looked at. */
+  readonly store: StoreSettings | undefined;
+  readonly workdir: string;
+  readonly json: boolean;
+}
+
+export const doctorCommand: Command<DoctorRequest> = {
+  name: 'doctor',
   help: {
     about:
       'Says before the first job whether capture will work on this node and, with a <url>, with this store: each ' +
       'thing OK, WARN (it works, but slower, later or with less room) or FAIL, and what mends it. It uses the store ' +
       'as a run does, and leaves nothing there. Run it in a job, where your tasks will run.',
-    statuses: `    0  nothing fails; there may be warnings
-    1  something fails`,
+    notes: [variablesNote(OF_A_RUN)],
+    statuses: {
+      0: 'nothing fails; there may be warnings',
+      1: 'something fails',
+      64: 'an option or the <url> is wrong',
+    },
     examples: [
       'capture doctor',
       'capture doctor s3://lab/run7',
       'capture doctor s3://lab/run7 --workdir /scratch --json',
     ],
   },
-  options: Object.values(OPTIONS),
-  shared: [LOCAL.workdir, SENDING.spool, SENDING['spool-limit'], ...STORE_OPTIONS],
-  read: (line) => readDoctor(line),
+  options: [...Object.values(OPTIONS), ...OF_A_RUN],
+  variables: OF_A_RUN,
+  read: readDoctor,
+  act: doctor,
 };
 
-/** What was asked for. */
-interface Asked {
-  readonly store: StoreSettings | undefined;
-  readonly workdir: string;
-  readonly spoolDir: string | undefined;
-  readonly spoolLimitBytes: number;
-  readonly json: boolean;
-}
-
-function readDoctor(line: Line): CarryOut {
-  const { values, cwd, url } = line;
-  // Without a store it looks at the node alone.
-  const store = url === undefined ? undefined : readPlace(line)?.settings;
-  refuseOperands(line);
-  const asked: Asked = {
-    store,
-    workdir: values.path(LOCAL.workdir) ?? cwd,
-    spoolDir: values.path(SENDING.spool),
-    spoolLimitBytes: values.of(SENDING['spool-limit']),
+function readDoctor(line: Line): DoctorRequest {
+  const { values, operands, env, cwd } = line;
+  const named = operands.url ?? env['CAPTURE_TO'] ?? '';
+  return {
+    store: named === '' ? undefined : readAddress(line)?.settings,
+    workdir: values.of(LOCAL.workdir) ?? cwd,
+    spoolDir: values.of(SENDING.spoolDir),
+    spoolLimitBytes: values.of(SENDING.spoolLimitBytes),
     json: values.has(OPTIONS.json),
   };
-  return (tools) => doctor(asked, tools);
 }
 
-async function doctor(asked: Asked, { out, signal }: Tools): Promise<ExitStatus> {
+async function doctor(request: DoctorRequest, { out, signal }: Tools): Promise<ExitStatus> {
   const found: Finding[] = [];
-  for await (const finding of findings(asked, signal)) {
+  for await (const finding of findings(request, signal)) {
     found.push(finding);
     // Some take seconds: each is said as soon as it is known.
-    if (!asked.json) await out.write(textOf(finding, out.paint));
+    if (!request.json) await out.write(textOf(finding, out.paint));
   }
-  await out.write(asked.json ? jsonOf(found) : summaryOf(found));
+  await out.write(request.json ? jsonOf(found) : summaryOf(found));
   return hasFailed(found) ? FAILED : EXIT.ok;
 }
 
@@ -75,11 +83,38 @@ const FAILED = 1;
 /** An exam waits less patiently than a run. */
 const BUDGET_MS = 5000;
 
-async function* findings({ store, ...places }: Asked, signal: AbortSignal): AsyncGenerator<Finding> {
+async function* findings({ store, ...places }: DoctorRequest, signal: AbortSignal): AsyncGenerator<Finding> {
   const { examineNode, examineStoreAt, thisNode } = await import('../../doctor/doctor.ts');
   const node = thisNode({ ...places, env: process.env, outside: realOutside, signal });
   yield* examineNode(node);
   if (store === undefined) return;
   const open: StoreOptions['open'] = (told) => openStore(store, { budgetMs: BUDGET_MS, warn: told });
   yield* examineStoreAt({ open, url: store.url, job: node.job, signal });
+}
+
+const COLOURS: Readonly<Record<Level, Colour>> = { ok: 'green', warn: 'yellow', fail: 'red' };
+
+/** `OK   zstd: ...`, and `     try: ...` where there is something to mend. */
+function textOf({ check, level, says, mend }: Finding, paint: Output['paint']): string {
+  const word = paint(COLOURS[level], level.toUpperCase().padEnd(4));
+  const line = `${word} ${check}: ${showPath(says)}\n`;
+  return mend === undefined ? line : `${line}     try: ${showPath(mend)}\n`;
+}
+
+/** `17 ok, 1 warning, 0 failures` */
+function summaryOf(findings: readonly Finding[]): string {
+  const [good = 0, warnings = 0, failures = 0] = LEVELS.map((level) => countOf(findings, level));
+  return `${good} ok, ${plural(warnings, 'warning')}, ${plural(failures, 'failure')}\n`;
+}
+
+function jsonOf(findings: readonly Finding[]): string {
+  return `${safeJson(JSON.stringify({ ok: !hasFailed(findings), findings }, undefined, 2))}\n`;
+}
+
+function hasFailed(findings: readonly Finding[]): boolean {
+  return countOf(findings, 'fail') > 0;
+}
+
+function countOf(findings: readonly Finding[], level: Level): number {
+  return findings.filter((finding) => finding.level === level).length;
 }

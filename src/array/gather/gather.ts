@@ -1,5 +1,6 @@
 // `capture gather <url> <dir>`: the results of all indices, decompressed and checked, below one directory. Which they
 // are comes from records. What is there whole already is not downloaded again, so a gathering that was ended goes on.
+import type { Tools } from '../../cli/command.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { formatIndices, numberOfIndex } from '../../model/index-set.ts';
@@ -7,51 +8,53 @@ import { showPath } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
 import { numberText } from '../columns.ts';
-import type { ArrayCommand, Tools } from '../command.ts';
+import { onArray } from '../command.ts';
 import { READS_AT_ONCE } from '../details.ts';
-import { atPlace, nothingThere, type Place } from '../place.ts';
+import { nothingThere, type StoredArray } from '../stored-array.ts';
 import { countsOf, type IndexState, STATES, statesOf } from '../state.ts';
 import { survey } from '../survey.ts';
 import { Gathering } from './gathering.ts';
 import { writeList } from './list.ts';
-import { type Asked, OPTIONS, readGather } from './options.ts';
+import { type GatherRequest, OPTIONS, readGather } from './options.ts';
 import { shareOf } from './share.ts';
 
-export const gatherCommand: ArrayCommand = {
+export const gatherCommand = onArray({
+  name: 'gather',
   help: {
     about:
       'Brings the results of all indices into one directory, decompressed and checked. What is there already is not ' +
       'downloaded again; a different file of the same name is never replaced.',
-    statuses: `    0  all that was asked for is there, whole
-    1  something is missing: an index that is not done, a file that differs or is damaged, a
-       result that --include names`,
+    statuses: {
+      0: 'all that was asked for is there, whole',
+      1:
+        'something is missing: an index that is not done, a file that differs or is damaged, a result that ' +
+        '--include names',
+    },
     examples: [
       'capture gather s3://lab/run7 ./results --array 0-9999',
       "capture gather s3://lab/run7 ./results --include '*.dat' --layout '{path}.{index}'",
       'capture gather s3://lab/run7 --list md5sum',
     ],
   },
-  options: Object.values(OPTIONS),
-  read: (line) => {
-    const { place: given, asked } = readGather(line);
-    return atPlace(given, (place, tools) => gather(place, asked, tools));
-  },
-};
+  options: OPTIONS,
+  read: readGather,
+  act: gather,
+});
 
 const INCOMPLETE = 1;
 
 /** More of a line nobody reads. */
 const MOST_NUMBERS = 200;
 
-async function gather(place: Place, asked: Asked, tools: Tools): Promise<ExitStatus> {
-  const found = await survey(place, clockMs(), tools.signal);
-  if (found.rows.length === 0) throw nothingThere(place.store, place.taskName);
+async function gather(array: StoredArray, request: GatherRequest, tools: Tools): Promise<ExitStatus> {
+  const found = await survey(array, clockMs(), tools.signal);
+  if (found.rows.length === 0) throw nothingThere(array.store, array.taskName);
   // Whether one that runs is stale makes no difference here.
-  const states = [...statesOf(found, Infinity, asked.set)];
+  const states = [...statesOf(found, Infinity, request.set)];
   const undone = states.filter(({ state }) => state !== 'done');
   if (undone.length > 0) {
     const message = `${describe(undone)} of ${numberText(states.length)} are not done`;
-    if (!asked.incomplete) {
+    if (!request.incomplete) {
       const hint = 'run them again (capture status), or --incomplete: gather what is stored so far';
       tools.log.error(message, { event: 'refused', hint });
       return INCOMPLETE;
@@ -59,17 +62,17 @@ async function gather(place: Place, asked: Asked, tools: Tools): Promise<ExitSta
     tools.log.warn(message);
   }
   const rows = states.flatMap(({ row }) => row ?? []);
-  if (rows.length > 1 && !asked.layout.hasIndex) {
+  if (rows.length > 1 && !request.layout.hasIndex) {
     throw new CaptureError(EXIT.usage, `--layout has no {index}, and there are ${rows.length} indices`, {
       hint: "--layout '{path}.{index}', or one of them: --array 3",
     });
   }
-  const shares = readAhead(rows, READS_AT_ONCE, (row) => shareOf(place, row, asked, tools.signal));
+  const shares = readAhead(rows, READS_AT_ONCE, (row) => shareOf(array, row, request, tools.signal));
   const gathering = new Gathering(rows.length, tools);
-  const { list, directory } = asked;
+  const { list, directory } = request;
   if (list !== undefined) await writeList(gathering.told(shares), list, tools.out);
-  else if (directory !== undefined) await gathering.into(shares, place, { ...asked, directory });
-  const { unmatched } = asked.patterns;
+  else if (directory !== undefined) await gathering.into(shares, array, { ...request, directory });
+  const { unmatched } = request.patterns;
   for (const pattern of unmatched)
     tools.log.warn(`no result matches --include '${showPath(pattern)}'`, {
       hint: 'patterns are of paths in the work directory of the task, as capture ls shows them',

@@ -9,8 +9,8 @@ import { decompressStream } from '../../restore/decompress.ts';
 import { RANGE_BYTES } from '../../restore/object-stream.ts';
 import type { Log } from '../../log/log.ts';
 import type { Store } from '../../store/contract/store.ts';
-import type { Tools } from '../command.ts';
-import type { Place } from '../place.ts';
+import type { Tools } from '../../cli/command.ts';
+import type { StoredArray } from '../stored-array.ts';
 import { Arrivals } from './arrivals.ts';
 import { type Arrived, Destination, DIFFERS } from './destination.ts';
 import { openProgress } from '../progress.ts';
@@ -79,7 +79,7 @@ export class Gathering {
   }
 
   /** Gathers into the directory, or says what that would mean. */
-  async into(shares: AsyncIterable<Share>, { store }: Place, how: How): Promise<void> {
+  async into(shares: AsyncIterable<Share>, { store }: StoredArray, how: How): Promise<void> {
     const { log, signal } = this.#tools;
     const progress = openProgress(log, (elapsedMs) => this.#line(elapsedMs));
     const stop = new AbortController();

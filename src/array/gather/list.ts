@@ -1,6 +1,6 @@
 // `capture gather --list`: what would be gathered, for programs, or for `md5sum -c` in the directory.
 import { pathBytes, showJson, showPath } from '../../model/path.ts';
-import type { Output } from '../output.ts';
+import type { Output } from '../../cli/output.ts';
 import type { Share, StoredSource } from './share.ts';
 
 export const LIST_FORMATS = ['json', 'md5sum'] as const;

@@ -1,15 +1,13 @@
 // The options of `capture gather`, and what they ask for.
 import path from 'node:path';
+import type { Line } from '../../cli/command.ts';
 import { choice, count, filePath, type Reader } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
-import type { IndexSet } from '../../model/index-set.ts';
+import type { ValuesOf } from '../../cli/options/values.ts';
 import { showPath } from '../../model/path.ts';
-import { ARRAY_OPTION } from '../array-option.ts';
-import { type Line, refuseOperands } from '../command.ts';
-import { type GivenPlace, readPlace } from '../place.ts';
+import { ARRAY_OPTION } from '../options.ts';
 import { layout } from './layout.ts';
-import { LIST_FORMATS, type ListFormat } from './list.ts';
-import type { Choice } from './share.ts';
+import { LIST_FORMATS } from './list.ts';
 import { Patterns } from './patterns.ts';
 
 const pattern: Reader<string> = (text) =>
@@ -18,7 +16,7 @@ const pattern: Reader<string> = (text) =>
     : { value: text };
 
 export const OPTIONS = group('Gather:', {
-  array: { ...ARRAY_OPTION, help: 'only these indices, and all of them' },
+  set: { ...ARRAY_OPTION, help: 'only these indices, and all of them' },
   include: {
     flags: '--include <pattern>',
     kind: 'list',
@@ -28,75 +26,50 @@ export const OPTIONS = group('Gather:', {
   exclude: { flags: '--exclude <pattern>', kind: 'list', help: 'no results of these paths', read: pattern },
   layout: {
     flags: '--layout <name>',
-    kind: 'value',
     help: 'the name of each result: {index}, {path}, {name} (the path without directories) and {task}',
     read: layout,
     default: '{index}/{path}',
   },
   incomplete: {
     flags: '--incomplete',
-    kind: 'flag',
     help: 'gather what is stored so far, although not all indices are done',
   },
-  'with-partials': {
+  withPartials: {
     flags: '--with-partials',
-    kind: 'flag',
     help: 'staged results, which a death may have closed, too, as <name>.partial-<attempt>',
   },
   checksum: {
     flags: '--checksum',
-    kind: 'flag',
     help: 'read what is there already, instead of believing its size and mtime',
   },
-  parallel: {
-    flags: '--parallel <n>',
-    kind: 'value',
-    help: 'files downloaded at once',
-    read: count(1, 256),
-    default: '16',
-  },
+  parallel: { flags: '--parallel <n>', help: 'files downloaded at once', read: count(1, 256), default: '16' },
   list: {
     flags: '--list <format>',
-    kind: 'value',
     help: 'download nothing; print names, sizes and md5 as json, or as md5sum has them',
     read: choice(...LIST_FORMATS),
   },
-  'dry-run': { flags: '--dry-run', kind: 'flag', help: 'say what would be downloaded, and download nothing' },
+  dryRun: { flags: '--dry-run', help: 'say what would be downloaded, and download nothing' },
 });
 
-/** What was asked for. */
-export interface Asked extends Choice {
+/** What is to be gathered. */
+export interface GatherRequest extends Omit<ValuesOf<typeof OPTIONS>, 'include' | 'exclude'> {
+  readonly patterns: Patterns;
   /** Undefined with --list. */
   readonly directory: string | undefined;
-  readonly set: IndexSet | undefined;
-  readonly incomplete: boolean;
-  readonly checksum: boolean;
-  readonly parallel: number;
-  readonly list: ListFormat | undefined;
-  readonly dryRun: boolean;
 }
 
-export function readGather(line: Line): { readonly place: GivenPlace | undefined; readonly asked: Asked } {
-  const { values, operands, title, cwd, refuse } = line;
-  const place = readPlace(line);
-  const [directory, ...rest] = operands;
-  refuseOperands(line, rest);
-  const list = values.of(OPTIONS.list);
-  if (directory === undefined && list === undefined && place !== undefined)
-    refuse('no directory is named to gather into', `${title} ${place.settings.url} ./results`);
+export function readGather(
+  { include, exclude, ...options }: ValuesOf<typeof OPTIONS>,
+  { operands, title, cwd, values }: Line,
+): GatherRequest {
+  const { directory } = operands;
+  if (directory === undefined && options.list === undefined && operands.url !== undefined)
+    values.refuse('no directory is named to gather into', `${title} ${showPath(operands.url)} ./results`);
   if (directory !== undefined && 'is' in filePath(directory))
-    refuse(`'${showPath(directory)}' is no directory to gather into`, `${title} <url> ./results`);
-  const asked: Asked = {
+    values.refuse(`'${showPath(directory)}' is no directory to gather into`, `${title} <url> ./results`);
+  return {
+    ...options,
     directory: directory === undefined ? undefined : path.resolve(cwd, directory),
-    set: values.of(OPTIONS.array),
-    patterns: new Patterns(values.each(OPTIONS.include), values.each(OPTIONS.exclude)),
-    layout: values.of(OPTIONS.layout),
-    incomplete: values.has(OPTIONS.incomplete),
-    withPartials: values.has(OPTIONS['with-partials']),
-    checksum: values.has(OPTIONS.checksum),
-    parallel: values.of(OPTIONS.parallel),
-    list,
-    dryRun: values.has(OPTIONS['dry-run']),
+    patterns: new Patterns(include, exclude),
   };
-  return { place, asked };
 }

@@ -5,7 +5,7 @@ import type { StoredFile } from '../../model/format/records.ts';
 import { showPath } from '../../model/path.ts';
 import type { Source } from '../../restore/source.ts';
 import { detailsOf, newestRecord, partialsThere } from '../details.ts';
-import type { Place } from '../place.ts';
+import type { StoredArray } from '../stored-array.ts';
 import type { IndexRow } from '../survey.ts';
 import type { Layout } from './layout.ts';
 import type { Patterns } from './patterns.ts';
@@ -33,13 +33,13 @@ export interface Choice {
 }
 
 export async function shareOf(
-  place: Place,
+  array: StoredArray,
   row: IndexRow,
   { patterns, layout, withPartials }: Choice,
   signal: AbortSignal,
 ): Promise<Share> {
   const { index } = row;
-  const { newest, problems } = await newestRecord(place, row, signal);
+  const { newest, problems } = await newestRecord(array, row, signal);
   if (newest === undefined) {
     const none = row.telling === undefined ? [] : ['none of its records can be read'];
     return { index, files: [], partials: 0, older: 0, problems: [...problems, ...none] };
@@ -47,10 +47,10 @@ export async function shareOf(
   const wants = (path: string): boolean => patterns.has(path);
   const lacks = newest.record.left.filter(({ path }) => wants(path));
   const { results, kept } = unionOf([newest], newest.record.runId);
-  const partials = await partialsOf(place, row, newest, signal);
+  const partials = await partialsOf(array, row, newest, signal);
   const sourceOf = (file: StoredFile, suffix = ''): StoredSource => ({
     ...file,
-    path: `${layout.place({ index, task: place.taskName, path: file.path })}${suffix}`,
+    path: `${layout.place({ index, task: array.taskName, path: file.path })}${suffix}`,
   });
   const files: StoredSource[] = [];
   for (const file of results.values()) if (wants(file.path)) files.push(sourceOf(file));
@@ -73,14 +73,14 @@ export async function shareOf(
  * all replaced by whole results.
  */
 async function partialsOf(
-  place: Place,
+  array: StoredArray,
   row: IndexRow,
   newest: WholeRecord,
   signal: AbortSignal,
 ): Promise<readonly StoredFile[]> {
   if (newest.record.kind === 'done') return newest.record.partials;
-  const { attempts: all } = await detailsOf(place, row, signal);
-  return partialsThere(place, unionOf(all, newest.record.runId).partials, signal);
+  const { attempts: all } = await detailsOf(array, row, signal);
+  return partialsThere(array, unionOf(all, newest.record.runId).partials, signal);
 }
 
 /** `.partial-2`, as in its key. */

@@ -1,115 +1,89 @@
 // `capture logs <url>`: what the task of one index wrote to stdout and stderr, as far as it is stored (--log-output); and
 // with --follow what it still writes.
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Tools } from '../../cli/command.ts';
 import { choice, count } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
+import type { ValuesOf } from '../../cli/options/values.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { type KeyScope, parseRecordKey } from '../../model/format/keys.ts';
 import type { OutputStream } from '../../model/format/output-keys.ts';
 import { isLast, RECORD_KINDS } from '../../model/format/records.ts';
 import { listRecords } from '../../records/list.ts';
-import type { ArrayCommand, CarryOut, Line, Tools } from '../command.ts';
+import { onArray } from '../command.ts';
 import { lookAgain } from '../look-again.ts';
-import { oneIndex, readIndex } from '../one-index.ts';
-import { atPlace, noIndex, type Place, readPlace } from '../place.ts';
+import { INDEX_OPTION, readIndex } from '../options.ts';
+import { noIndex, type StoredArray } from '../stored-array.ts';
 import { StreamReader } from './reader.ts';
 import { listSegments, type ListedSegment, newestAttempt, streamsOf } from './segments.ts';
 
 const OPTIONS = group('Which output:', {
-  index: {
-    flags: '--index <id>',
-    kind: 'value',
-    help: 'of which index',
-    read: oneIndex,
-    otherwise: '0, a task that is in no array',
-  },
+  index: { ...INDEX_OPTION, help: 'of which index', otherwise: '0, a task that is in no array' },
   attempt: {
     flags: '--attempt <n>',
-    kind: 'value',
     help: 'of which attempt',
     read: count(1, Infinity),
     otherwise: 'the newest that has any',
   },
   stream: {
     flags: '--stream <name>',
-    kind: 'value',
     help: 'stdout or stderr alone, if the task had a file for each',
     read: choice('stdout', 'stderr'),
     otherwise: 'both, one after the other',
   },
-  follow: {
-    flags: '--follow',
-    kind: 'flag',
-    help: 'and what is stored from now on, until the attempt has ended',
-  },
+  follow: { flags: '--follow', help: 'and what is stored from now on, until the attempt has ended' },
   raw: {
     flags: '--raw',
-    kind: 'flag',
     help: 'on a terminal, too, each byte as the task wrote it: colours, and whatever else it may do to the terminal',
   },
 });
 
-export const logsCommand: ArrayCommand = {
+/** What is to be printed. */
+interface OutputRequest extends Omit<ValuesOf<typeof OPTIONS>, 'index'> {
+  readonly scope: KeyScope;
+}
+
+export const logsCommand = onArray({
+  name: 'logs',
   help: {
     about:
       'Prints what the task of one index wrote to stdout and stderr, as far as a run with --log-output has stored it: ' +
       'while the task runs, up to the last minute or so.',
-    statuses: '    0  printed',
+    statuses: { 0: 'printed' },
     examples: [
       'capture logs s3://lab/run7 3',
       'capture logs s3://lab/run7 --index 3 --follow',
       'capture logs s3://lab/run7 3 --attempt 1 --stream stderr',
     ],
   },
-  options: Object.values(OPTIONS),
-  read: (line) => readLogs(line),
-};
+  options: OPTIONS,
+  read: (options, line) => ({ ...options, index: readIndex(line) ?? options.index ?? '0' }),
+  act: (array, { index, ...options }, tools) =>
+    logs(array, { ...options, scope: { taskName: array.taskName, index } }, tools),
+});
 
-/** What was asked for. */
-interface Asked {
-  readonly scope: KeyScope;
-  readonly attempt: number | undefined;
-  readonly stream: OutputStream | undefined;
-  readonly follow: boolean;
-  /** Also on a terminal. */
-  readonly raw: boolean;
-}
-
-function readLogs(line: Line): CarryOut {
-  const { values } = line;
-  const given = readPlace(line);
-  const index = readIndex(line, OPTIONS.index) ?? '0';
-  const asked = {
-    attempt: values.of(OPTIONS.attempt),
-    stream: values.of(OPTIONS.stream),
-    follow: values.has(OPTIONS.follow),
-    raw: values.has(OPTIONS.raw),
-  };
-  return atPlace(given, (place, tools) =>
-    logs(place, { ...asked, scope: { taskName: place.taskName, index } }, tools),
-  );
-}
-
-async function logs(place: Place, asked: Asked, tools: Tools): Promise<ExitStatus> {
-  const { scope, follow } = asked;
-  const first = await listSegments(place.store, scope, tools.signal);
+async function logs(array: StoredArray, request: OutputRequest, tools: Tools): Promise<ExitStatus> {
+  const { scope, follow } = request;
+  const first = await listSegments(array.store, scope, tools.signal);
   const attempt =
-    asked.attempt ?? newestAttempt(first) ?? (follow ? await runningAttempt(place, scope, tools) : undefined);
-  if (attempt === undefined || (!follow && wanted(first, attempt, asked).size === 0))
-    throw await nothingStored(place, asked, streamsOf(first, attempt ?? 0), tools.signal);
-  const found = wanted(first, attempt, asked);
-  if (found.size === 0) tools.log.info(`attempt ${attempt} has stored no ${asked.stream ?? 'output'} yet`);
-  const printer = new Printer(place, asked, tools);
+    request.attempt ??
+    newestAttempt(first) ??
+    (follow ? await runningAttempt(array, scope, tools) : undefined);
+  if (attempt === undefined || (!follow && wanted(first, attempt, request).size === 0))
+    throw await nothingStored(array, request, streamsOf(first, attempt ?? 0), tools.signal);
+  const found = wanted(first, attempt, request);
+  if (found.size === 0) tools.log.info(`attempt ${attempt} has stored no ${request.stream ?? 'output'} yet`);
+  const printer = new Printer(array, request, tools);
   await printer.print(found);
-  if (follow) await followUntilEnd(place, asked, { attempt, printer, tools });
+  if (follow) await followUntilEnd(array, request, { attempt, printer, tools });
   return EXIT.ok;
 }
 
 function wanted(
   segments: readonly ListedSegment[],
   attempt: number,
-  { stream }: Asked,
+  { stream }: OutputRequest,
 ): ReadonlyMap<OutputStream, readonly ListedSegment[]> {
   const all = streamsOf(segments, attempt);
   return stream === undefined ? all : new Map([...all].filter(([one]) => one === stream));
@@ -117,7 +91,7 @@ function wanted(
 
 /** That it has stored nothing yet is no reason to go away: its first output comes within a minute. */
 async function runningAttempt(
-  { store, taskName }: Place,
+  { store, taskName }: StoredArray,
   scope: KeyScope,
   { signal }: Tools,
 ): Promise<number | undefined> {
@@ -129,17 +103,17 @@ async function runningAttempt(
 
 /** `streams`: those that the attempt has. */
 async function nothingStored(
-  place: Place,
-  { scope, attempt, stream = 'output' }: Asked,
+  array: StoredArray,
+  { scope, attempt, stream }: OutputRequest,
   streams: ReadonlyMap<OutputStream, unknown>,
   signal: AbortSignal,
 ): Promise<CaptureError> {
-  const { newestAttempt: newest } = await listRecords(place.store, scope, signal);
-  if (newest === 0) return noIndex(place, scope.index);
+  const { newestAttempt: newest } = await listRecords(array.store, scope, signal);
+  if (newest === 0) return noIndex(array, scope.index);
   const of = attempt === undefined ? '' : `, attempt ${attempt}`;
   return new CaptureError(
     EXIT.inputMissing,
-    `no ${stream} of index ${scope.index}${of} of task ${scope.taskName} is stored under ${place.store.url}`,
+    `no ${stream ?? 'output'} of index ${scope.index}${of} of task ${scope.taskName} is stored under ${array.store.url}`,
     { hint: hintFor(attempt ?? newest, newest, streams) },
   );
 }
@@ -152,21 +126,21 @@ function hintFor(attempt: number, newest: number, streams: ReadonlyMap<OutputStr
 
 /** One stream after the other; of two streams each says which it is, on stderr. */
 class Printer {
-  readonly #place: Place;
-  readonly #asked: Asked;
+  readonly #array: StoredArray;
+  readonly #request: OutputRequest;
   readonly #tools: Tools;
   readonly #readers = new Map<OutputStream, StreamReader>();
 
-  constructor(place: Place, asked: Asked, tools: Tools) {
-    this.#place = place;
-    this.#asked = asked;
+  constructor(array: StoredArray, request: OutputRequest, tools: Tools) {
+    this.#array = array;
+    this.#request = request;
     this.#tools = tools;
   }
 
   async print(streams: ReadonlyMap<OutputStream, readonly ListedSegment[]>): Promise<void> {
     const { log } = this.#tools;
     for (const [stream, segments] of streams) {
-      if (streams.size > 1 && !this.#asked.follow) log.info(`${stream}:`);
+      if (streams.size > 1 && !this.#request.follow) log.info(`${stream}:`);
       await this.#readerOf(stream).read(segments);
     }
   }
@@ -176,8 +150,8 @@ class Printer {
     const known = this.#readers.get(stream);
     if (known !== undefined) return known;
     const made = new StreamReader({
-      store: this.#place.store,
-      write: (bytes) => (this.#asked.raw ? out.write(bytes) : out.passOn(bytes)),
+      store: this.#array.store,
+      write: (bytes) => (this.#request.raw ? out.write(bytes) : out.passOn(bytes)),
       onGap: (what) => log.warn(`${stream}: ${what}`),
       signal,
     });
@@ -197,15 +171,15 @@ interface Following {
 
 /** The last segments are stored before the last record: so the look at the records comes first. */
 async function followUntilEnd(
-  place: Place,
-  asked: Asked,
+  array: StoredArray,
+  request: OutputRequest,
   { attempt, printer, tools }: Following,
 ): Promise<void> {
   const { log, signal } = tools;
   for (;;) {
     const ended = await lookAgain(async () => {
-      const why = await hasEnded(place, asked.scope, attempt, signal);
-      await printer.print(wanted(await listSegments(place.store, asked.scope, signal), attempt, asked));
+      const why = await hasEnded(array, request.scope, attempt, signal);
+      await printer.print(wanted(await listSegments(array.store, request.scope, signal), attempt, request));
       return why;
     });
     if (ended !== undefined) return log.info(ended);
@@ -215,7 +189,7 @@ async function followUntilEnd(
 
 /** Why nothing more will come of this attempt; undefined if it may. */
 async function hasEnded(
-  { store }: Place,
+  { store }: StoredArray,
   scope: KeyScope,
   attempt: number,
   signal: AbortSignal,

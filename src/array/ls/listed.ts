@@ -6,7 +6,7 @@ import { fitting } from '../../native/heap.ts';
 import type { ListedObject } from '../../store/contract/store.ts';
 import { contentsIn } from '../contents.ts';
 import { byPath } from '../natural-order.ts';
-import type { Place } from '../place.ts';
+import type { StoredArray } from '../stored-array.ts';
 import type { IndexState, State } from '../state.ts';
 
 export interface Listed {
@@ -47,11 +47,11 @@ export interface OlderObject {
 const LISTED_BYTES = 300;
 
 export async function listedOf(
-  place: Place,
+  array: StoredArray,
   { index, state, row }: IndexState,
   signal: AbortSignal,
 ): Promise<Listed> {
-  const { store, taskName } = place;
+  const { store, taskName } = array;
   const scope = { taskName, index };
   const records: RecordObject[] = [];
   const listed = store.list(recordPrefix(scope), signal);
@@ -59,7 +59,7 @@ export async function listedOf(
     if (parseRecordKey(object.key) !== undefined) records.push(recordObject(object));
   const listing = { scope, keys: records.map(({ key }) => key), newestAttempt: row?.newest.attempt ?? 0 };
   const { history, generations, results, otherResults, partials, damaged, problems } = await contentsIn(
-    place,
+    array,
     listing,
     signal,
   );

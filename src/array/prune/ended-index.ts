@@ -9,7 +9,7 @@ import { recordKey } from '../../model/format/keys.ts';
 import { type CaptureRecord, type Generation, textWithSum } from '../../model/format/records.ts';
 import { readClaim } from '../../records/claim.ts';
 import { detailsOf } from '../details.ts';
-import type { Place } from '../place.ts';
+import type { StoredArray } from '../stored-array.ts';
 import type { IndexRow } from '../survey.ts';
 import { ABSENT } from '../../store/contract/store.ts';
 
@@ -35,13 +35,13 @@ export interface Question {
 
 /** Or why nothing of it may be deleted. */
 export async function endedIndex(
-  place: Place,
+  array: StoredArray,
   row: IndexRow,
   { keep, dryRun }: Question,
   signal: AbortSignal,
 ): Promise<EndedIndex | string> {
   const { index, newest } = row;
-  const { attempts, problems } = await detailsOf(place, row, signal);
+  const { attempts, problems } = await detailsOf(array, row, signal);
   // It may name anything.
   if (problems.length > 0) return problems[0] ?? '';
   const last = attempts.at(-1)?.record;
@@ -50,10 +50,10 @@ export async function endedIndex(
   const runs = new Set(attempts.map(({ record }) => record.runToken));
   const kept = keep === undefined || last.left.length > 0 ? undefined : keptOf(history, keep);
   if (kept !== undefined && !dryRun && kept.length < history.generations.length) {
-    const isWritten = await writeRecord(place, last, kept, signal);
+    const isWritten = await writeRecord(array, last, kept, signal);
     if (!isWritten) return 'another command is at work on it';
   }
-  if (await isStartedAgain(place, index, newest.attempt, signal)) return STARTED;
+  if (await isStartedAgain(array, index, newest.attempt, signal)) return STARTED;
   const others = attempts.filter(({ record }) => record.runId !== last.runId);
   const alive =
     kept && new Set([...kept, ...others.flatMap(({ record }) => record.generations)].flatMap(keysOf));
@@ -81,7 +81,7 @@ function namedBy(attempts: readonly WholeRecord[]): ReadonlyMap<string, NamedObj
 const STARTED = 'it was started again meanwhile';
 
 export async function isStartedAgain(
-  { store, taskName }: Place,
+  { store, taskName }: StoredArray,
   index: string,
   attempt: number,
   signal: AbortSignal,
@@ -95,7 +95,7 @@ function keptOf({ generations }: History, keep: number): readonly Generation[] {
 
 /** The same once more, but for the sets. False if somebody else has written one. */
 async function writeRecord(
-  { store, taskName }: Place,
+  { store, taskName }: StoredArray,
   last: CaptureRecord,
   generations: readonly Generation[],
   signal: AbortSignal,

@@ -1,109 +1,94 @@
 // `capture prune <url>`: deletes what an array no longer needs, beside tasks that run. It touches only indices that have
 // ended, and of these only what their metadata say is theirs: one listing, and two requests for each object that goes.
+import type { Tools } from '../../cli/command.ts';
 import { count } from '../../cli/options/readers.ts';
 import { group } from '../../cli/options/spec.ts';
+import type { ValuesOf } from '../../cli/options/values.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { isLast } from '../../model/format/records.ts';
 import { hasIndex, type IndexSet, numberOfIndex } from '../../model/index-set.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
-import { ARRAY_OPTION } from '../array-option.ts';
 import { numberText } from '../columns.ts';
-import { type ArrayCommand, type Line, refuseOperands, type Tools } from '../command.ts';
-import { atPlace, nothingThere, type Place, readPlace } from '../place.ts';
+import { onArray } from '../command.ts';
+import { ARRAY_OPTION } from '../options.ts';
+import { nothingThere, type StoredArray } from '../stored-array.ts';
 import { survey, type IndexRow } from '../survey.ts';
 import { Pruning } from './pruning.ts';
 import { type Kind, KINDS } from '../shape.ts';
 
 const OPTIONS = group('Prune:', {
-  array: { ...ARRAY_OPTION, help: 'only of these indices' },
+  set: { ...ARRAY_OPTION, help: 'only of these indices' },
   checkpoints: {
     flags: '--checkpoints',
-    kind: 'flag',
     help: 'checkpoints of indices that are done; so it is if nothing else is chosen',
   },
   keep: {
     flags: '--keep <n>',
-    kind: 'value',
     help: 'with --checkpoints: keep the newest n sets of each index, and drop older ones of failed and preempted ones',
     read: count(1, 10_000),
     otherwise: 'none of those that are done, all of the others',
   },
   partials: {
     flags: '--partials',
-    kind: 'flag',
     help: 'staged results, which a death may have closed (.partial-<attempt>)',
   },
-  older: {
-    flags: '--older',
-    kind: 'flag',
-    help: 'older copies of results that came again with other content (.~<n>~)',
-  },
-  uploads: { flags: '--uploads', kind: 'flag', help: 'uploads that were given up' },
-  'dry-run': { flags: '--dry-run', kind: 'flag', help: 'say what would be deleted, and delete nothing' },
-  json: { flags: '--json', kind: 'flag', help: 'the totals as JSON' },
+  older: { flags: '--older', help: 'older copies of results that came again with other content (.~<n>~)' },
+  uploads: { flags: '--uploads', help: 'uploads that were given up' },
+  dryRun: { flags: '--dry-run', help: 'say what would be deleted, and delete nothing' },
+  json: { flags: '--json', help: 'the totals as JSON' },
 });
 
-export const pruneCommand: ArrayCommand = {
+interface PruneRequest extends Omit<ValuesOf<typeof OPTIONS>, Kind> {
+  readonly kinds: ReadonlySet<Kind>;
+}
+
+export const pruneCommand = onArray({
+  name: 'prune',
   help: {
     about:
       'Deletes what an array no longer needs: without an option, the checkpoints of the indices that are done. ' +
       'Indices that run, or that nobody knows the end of, are left alone; results are never deleted.',
-    statuses: `    0  what was chosen is gone
-    1  something stays: an index was started again, or a record of it cannot be read`,
+    statuses: {
+      0: 'what was chosen is gone',
+      1: 'something stays: an index was started again, or a record of it cannot be read',
+    },
     examples: [
       'capture prune s3://lab/run7 --dry-run',
       'capture prune s3://lab/run7',
       'capture prune s3://lab/run7 --checkpoints --keep 1 --partials --older --uploads',
     ],
   },
-  options: Object.values(OPTIONS),
-  read: (line) => {
-    const given = readPlace(line);
-    refuseOperands(line);
-    const asked = askedOf(line);
-    return atPlace(given, (place, tools) => prune(place, asked, tools));
+  options: OPTIONS,
+  read: (options, { values }): PruneRequest => {
+    const chosen = KINDS.filter((kind) => options[kind]);
+    const kinds = new Set<Kind>(chosen.length === 0 && !options.uploads ? ['checkpoints'] : chosen);
+    if (options.keep !== undefined && !kinds.has('checkpoints'))
+      values.refuse(
+        '--keep says how many checkpoints stay, and none are to be deleted',
+        '--checkpoints --keep 1',
+      );
+    return { ...options, kinds };
   },
-};
+  act: prune,
+});
 
 const STAYS: ExitStatus = 1;
 
-interface Asked {
-  readonly set: IndexSet | undefined;
-  readonly kinds: ReadonlySet<Kind>;
-  readonly keep: number | undefined;
-  readonly uploads: boolean;
-  readonly dryRun: boolean;
-  readonly json: boolean;
-}
-
-function askedOf({ values, refuse }: Line): Asked {
-  const uploads = values.has(OPTIONS.uploads);
-  const keep = values.of(OPTIONS.keep);
-  const chosen = KINDS.filter((kind) => values.has(OPTIONS[kind]));
-  const kinds = new Set<Kind>(chosen.length === 0 && !uploads ? ['checkpoints'] : chosen);
-  if (keep !== undefined && !kinds.has('checkpoints'))
-    refuse('--keep says how many checkpoints stay, and none are to be deleted', '--checkpoints --keep 1');
-  return {
-    set: values.of(OPTIONS.array),
-    kinds,
-    keep,
-    uploads,
-    dryRun: values.has(OPTIONS['dry-run']),
-    json: values.has(OPTIONS.json),
-  };
-}
-
-async function prune(place: Place, asked: Asked, { out, log, signal }: Tools): Promise<ExitStatus> {
-  const { set, kinds, keep, uploads, dryRun } = asked;
-  const { rows } = await survey(place, clockMs(), signal);
-  if (rows.length === 0) throw nothingThere(place.store, place.taskName);
+async function prune(
+  array: StoredArray,
+  request: PruneRequest,
+  { out, log, signal }: Tools,
+): Promise<ExitStatus> {
+  const { set, kinds, keep, uploads, dryRun } = request;
+  const { rows } = await survey(array, clockMs(), signal);
+  if (rows.length === 0) throw nothingThere(array.store, array.taskName);
   const wanted = rows.filter(({ index }) => isOf(set, index));
   const ended = new Map<string, IndexRow>();
   for (const row of wanted) if (isLast(row.newest.kind)) ended.set(row.index, row);
   const alone = wanted.length - ended.size;
   if (alone > 0) log.info(`${describe(alone)} left alone`);
-  const pruning = new Pruning(place, ended, { kinds, keep, dryRun }, signal);
+  const pruning = new Pruning(array, ended, { kinds, keep, dryRun }, signal);
   await pruning.objects();
   if (uploads) await pruning.uploads();
   for (const { index, why } of pruning.stays)
@@ -113,8 +98,8 @@ async function prune(place: Place, asked: Asked, { out, log, signal }: Tools): P
       hint: 'a lifecycle rule that aborts incomplete multipart uploads',
     });
   const { totals } = pruning;
-  if (asked.json) await out.write(`${JSON.stringify({ format: 1, dryRun, ...totals })}\n`);
-  else await out.write(`${textOf(pruning, asked)}\n`);
+  if (request.json) await out.write(`${JSON.stringify({ format: 1, dryRun, ...totals })}\n`);
+  else await out.write(`${textOf(pruning, request)}\n`);
   return pruning.stays.length === 0 && pruning.sawUploads ? EXIT.ok : STAYS;
 }
 
@@ -135,7 +120,7 @@ const WORDS: Readonly<Record<Kind, (objects: number) => string>> = {
   older: (objects) => (objects === 1 ? '1 older copy' : `${objects} older copies`),
 };
 
-function textOf({ totals }: Pruning, { kinds, uploads, dryRun }: Asked): string {
+function textOf({ totals }: Pruning, { kinds, uploads, dryRun }: PruneRequest): string {
   const parts = KINDS.filter((kind) => kinds.has(kind)).map((kind) => {
     const { objects, bytes } = totals[kind];
     return `${WORDS[kind](objects)} (${formatBytes(bytes)})`;

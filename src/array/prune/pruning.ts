@@ -6,7 +6,7 @@ import { isLast, RECORD_KINDS } from '../../model/format/records.ts';
 import { forEachAtOnce } from '../../model/waiting.ts';
 import { listRecords } from '../../records/list.ts';
 import type { ListedObject, ObjectHead } from '../../store/contract/store.ts';
-import type { Place } from '../place.ts';
+import type { StoredArray } from '../stored-array.ts';
 import type { IndexRow } from '../survey.ts';
 import { type EndedIndex, endedIndex, isStartedAgain } from './ended-index.ts';
 import { type Kind, shapeOf } from '../shape.ts';
@@ -26,7 +26,7 @@ interface Total {
 }
 
 export class Pruning {
-  readonly #place: Place;
+  readonly #array: StoredArray;
   readonly #ended: ReadonlyMap<string, IndexRow>;
   readonly #choice: Choice;
   readonly #signal: AbortSignal;
@@ -43,8 +43,8 @@ export class Pruning {
   sawUploads = true;
 
   /** `ended`: the indices that may lose anything. */
-  constructor(place: Place, ended: ReadonlyMap<string, IndexRow>, choice: Choice, signal: AbortSignal) {
-    this.#place = place;
+  constructor(array: StoredArray, ended: ReadonlyMap<string, IndexRow>, choice: Choice, signal: AbortSignal) {
+    this.#array = array;
     this.#ended = ended;
     this.#choice = choice;
     this.#signal = signal;
@@ -52,13 +52,13 @@ export class Pruning {
 
   async objects(): Promise<void> {
     if (this.#choice.kinds.size === 0) return;
-    const listing = this.#place.store.list('', this.#signal);
+    const listing = this.#array.store.list('', this.#signal);
     await forEachAtOnce(listing, OBJECTS_AT_ONCE, (object) => this.#look(object));
   }
 
   /** A put that is seen before its index is seen to have ended is none of a running attempt. */
   async uploads(): Promise<void> {
-    const { store, taskName } = this.#place;
+    const { store, taskName } = this.#array;
     const isGivenUp = async (key: string): Promise<boolean> => {
       const index = shapeOf(key, taskName)?.index;
       if (index === undefined || !this.#ended.has(index) || !(await this.#isOver(index))) return false;
@@ -70,7 +70,7 @@ export class Pruning {
 
   async #look({ key, sizeBytes }: ListedObject): Promise<void> {
     if (key.startsWith(TASKS_PREFIX)) return;
-    const { store, taskName } = this.#place;
+    const { store, taskName } = this.#array;
     const { kinds, dryRun } = this.#choice;
     const { kind, index, attempt } = shapeOf(key, taskName) ?? { kind: 'result' };
     if (kind === 'result' || index === undefined || !kinds.has(kind)) return;
@@ -84,7 +84,7 @@ export class Pruning {
     if (kind === 'partials' && !ended.isDone) return;
     if (!isOf(ended, await store.head(key, this.#signal))) return;
     // Its key does not say which attempt made it.
-    if (attempt === undefined && (await isStartedAgain(this.#place, index, ended.attempt, this.#signal)))
+    if (attempt === undefined && (await isStartedAgain(this.#array, index, ended.attempt, this.#signal)))
       return;
     if (!dryRun) await store.delete([key], this.#signal);
     this.totals[kind].objects += 1;
@@ -101,7 +101,7 @@ export class Pruning {
     const known = this.#asked.get(row.index);
     if (known !== undefined) return known;
     const question = { keep: this.#keepOf(row), dryRun: this.#choice.dryRun };
-    const asking = endedIndex(this.#place, row, question, this.#signal).then((answer) => {
+    const asking = endedIndex(this.#array, row, question, this.#signal).then((answer) => {
       if (typeof answer !== 'string') return answer;
       this.stays.push({ index: row.index, why: answer });
       return undefined;
@@ -112,7 +112,7 @@ export class Pruning {
 
   /** Of no task that shares the prefix: the key of a result does not say of which it is. */
   async #isOver(index: string): Promise<boolean> {
-    const { store } = this.#place;
+    const { store } = this.#array;
     const folders = (await store.folders(TASKS_PREFIX, this.#signal)).filter(isTaskName);
     for (const taskName of folders) {
       const { keys } = await listRecords(store, { taskName, index }, this.#signal);

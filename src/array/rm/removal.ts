@@ -12,7 +12,7 @@ import { isClaim, readClaim } from '../../records/claim.ts';
 import { listRecords } from '../../records/list.ts';
 import { ABSENT, type ListedObject } from '../../store/contract/store.ts';
 import { indexDetails } from '../details.ts';
-import type { Place } from '../place.ts';
+import type { StoredArray } from '../stored-array.ts';
 import { shapeOf } from '../shape.ts';
 import type { IndexRow } from '../survey.ts';
 
@@ -27,7 +27,7 @@ interface Taken {
 }
 
 export class Removal {
-  readonly #place: Place;
+  readonly #array: StoredArray;
   readonly #dryRun: boolean;
   readonly #signal: AbortSignal;
   readonly #taken = new Map<string, Taken>();
@@ -36,8 +36,8 @@ export class Removal {
   objects = 0;
   bytes = 0;
 
-  constructor(place: Place, dryRun: boolean, signal: AbortSignal) {
-    this.#place = place;
+  constructor(array: StoredArray, dryRun: boolean, signal: AbortSignal) {
+    this.#array = array;
     this.#dryRun = dryRun;
     this.#signal = signal;
   }
@@ -45,12 +45,12 @@ export class Removal {
   /** None of the rows is of an attempt that runs. */
   async remove(rows: readonly IndexRow[]): Promise<void> {
     await forEachAtOnce(rows, AT_ONCE, (row) => this.#take(row));
-    await forEachAtOnce(this.#place.store.list('', this.#signal), AT_ONCE, (object) => this.#object(object));
+    await forEachAtOnce(this.#array.store.list('', this.#signal), AT_ONCE, (object) => this.#object(object));
     await forEachAtOnce([...this.#taken], AT_ONCE, ([index, taken]) => this.#records(index, taken));
   }
 
   async #take({ index, newest }: IndexRow): Promise<void> {
-    const { attempts, problems } = await indexDetails(this.#place, index, this.#signal);
+    const { attempts, problems } = await indexDetails(this.#array, index, this.#signal);
     const runs = new Set(attempts.map(({ record }) => record.runToken));
     const attempt = newest.attempt + 1;
     if (attempts.length === 0) return this.#stays(index, problems[0] ?? 'none of its records can be read');
@@ -72,7 +72,7 @@ export class Removal {
       readonly kind: RecordKind;
     },
   ): Promise<boolean> {
-    const { store, taskName } = this.#place;
+    const { store, taskName } = this.#array;
     const [push, at] = [randomUUID(), new Date(clockMs()).toISOString()];
     const record: CaptureRecord = {
       format: 1,
@@ -107,7 +107,7 @@ export class Removal {
 
   async #object({ key, sizeBytes }: ListedObject): Promise<void> {
     if (key.startsWith(TASKS_PREFIX)) return;
-    const { store, taskName } = this.#place;
+    const { store, taskName } = this.#array;
     const index = shapeOf(key, taskName)?.index;
     const taken = index === undefined ? undefined : this.#taken.get(index);
     if (index === undefined || taken === undefined) return;
@@ -121,7 +121,7 @@ export class Removal {
   }
 
   async #records(index: string, taken: Taken): Promise<void> {
-    const { store, taskName } = this.#place;
+    const { store, taskName } = this.#array;
     const scope = { taskName, index };
     if (await this.#isStartedAgain(index, taken)) return this.#stays(index, STARTED);
     for await (const { key, sizeBytes } of store.list(outputPrefix(scope), this.#signal)) {
@@ -140,13 +140,13 @@ export class Removal {
   }
 
   async #isStartedAgain(index: string, { attempt }: Taken): Promise<boolean> {
-    const { store, taskName } = this.#place;
+    const { store, taskName } = this.#array;
     const next = this.#dryRun ? attempt : attempt + 1;
     return (await readClaim(store, { taskName, index }, next, this.#signal)) !== 'gone';
   }
 
   async #delete(keys: readonly string[]): Promise<void> {
-    if (!this.#dryRun && keys.length > 0) await this.#place.store.delete(keys, this.#signal);
+    if (!this.#dryRun && keys.length > 0) await this.#array.store.delete(keys, this.#signal);
   }
 
   #stays(index: string, why: string): void {
@@ -156,7 +156,7 @@ export class Removal {
 
 /** A removal that was ended before it could say so: no task runs. */
 export async function isRemoval(
-  { store, taskName }: Place,
+  { store, taskName }: StoredArray,
   row: IndexRow,
   signal: AbortSignal,
 ): Promise<boolean> {

@@ -9,14 +9,14 @@ import { formatBytes, formatMs } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import { listRecords } from '../../records/list.ts';
 import { type Column, tableLines } from '../columns.ts';
-import type { Tools } from '../command.ts';
+import type { Tools } from '../../cli/command.ts';
 import { type Contents, contentsIn } from '../contents.ts';
 import { byPath } from '../natural-order.ts';
-import { noIndex, type Place } from '../place.ts';
+import { noIndex, type StoredArray } from '../stored-array.ts';
 import { DAMAGED, type State, stateOf, stateText } from '../state.ts';
 import { type IndexRow, surveyIndex } from '../survey.ts';
 import { type AttemptView, attemptView } from '../attempt.ts';
-import type { Asked } from './options.ts';
+import type { StatusRequest } from './options.ts';
 import { sparkline } from './sparkline.ts';
 
 /** What the records say, in the order in which it is shown. */
@@ -41,20 +41,20 @@ interface IndexView {
 
 /** Resolves to whether it is done, and its record can be read. Throws status 66 if there is nothing of it. */
 export async function showIndex(
-  place: Place,
+  array: StoredArray,
   index: string,
-  { staleAfterMs, json }: Asked,
+  { staleAfterMs, json }: StatusRequest,
   { out, log, signal }: Tools,
 ): Promise<boolean> {
-  const { rows, nowMs } = await surveyIndex(place, index, clockMs(), signal);
+  const { rows, nowMs } = await surveyIndex(array, index, clockMs(), signal);
   const [row] = rows;
-  if (row === undefined) throw noIndex(place, index);
-  const listing = await listRecords(place.store, { taskName: place.taskName, index }, signal);
-  const contents = await contentsIn(place, listing, signal);
+  if (row === undefined) throw noIndex(array, index);
+  const listing = await listRecords(array.store, { taskName: array.taskName, index }, signal);
+  const contents = await contentsIn(array, listing, signal);
   for (const problem of contents.problems) log.warn(problem, { event: 'damaged', index });
   const state = stateOf(row, nowMs, staleAfterMs);
-  const view = viewOf(place, { row, contents, state });
-  if (json) await out.line(showJson({ format: 1, store: place.store.url, ...view }));
+  const view = viewOf(array, { row, contents, state });
+  if (json) await out.line(showJson({ format: 1, store: array.store.url, ...view }));
   else for (const line of linesOf(view)) await out.line(line);
   return state === 'done' && !view.isDamaged;
 }
@@ -65,11 +65,11 @@ interface Found {
   readonly state: State;
 }
 
-function viewOf(place: Place, { row, contents, state }: Found): IndexView {
+function viewOf(array: StoredArray, { row, contents, state }: Found): IndexView {
   const { attempts, damaged, generations, results, partials, left } = contents;
   return {
     index: row.index,
-    task: place.taskName,
+    task: array.taskName,
     state,
     status: row.newest.status,
     isDamaged: damaged.has(row.newest.attempt),

@@ -1,29 +1,33 @@
 // `capture status <url>`: what became of each index of an array. All of it comes from listings; only for the rows of a
 // table that a person reads, and for one index in detail, records are read as well.
+import type { Tools } from '../../cli/command.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { formatIndices, numberOfIndex } from '../../model/index-set.ts';
 import { clockMs } from '../../native/clock.ts';
-import type { ArrayCommand, CarryOut, Line, Tools } from '../command.ts';
+import { onArray } from '../command.ts';
 import { sayOthers } from '../others.ts';
-import { atPlace, nothingThere, type Place } from '../place.ts';
+import { nothingThere, type StoredArray } from '../stored-array.ts';
 import { countsOf, type IndexState, type State, STATES, statesOf } from '../state.ts';
 import { survey, type Survey } from '../survey.ts';
 import { writeJson } from './json.ts';
 import { showIndex } from './one-index.ts';
-import { type Asked, readStatus, STATUS_OPTIONS } from './options.ts';
+import { readStatus, STATUS_OPTIONS, type StatusRequest } from './options.ts';
 import { writeSuggestion } from './suggest.ts';
 import { writeTable } from './table.ts';
 import type { View } from './view.ts';
 import { watchArray } from './watch.ts';
 
-export const statusCommand: ArrayCommand = {
+export const statusCommand = onArray({
+  name: 'status',
   help: {
     about:
       'Says of each index of an array what became of it: failed, stale (no sign of life, probably killed), ' +
       'missing, preempted, running, done. Or prints which to run again. Or tells all of one index.',
-    statuses: `    0  all are done; with --suggest: printed
-    1  not all are done, or a record that it read is damaged`,
+    statuses: {
+      0: 'all are done; with --suggest: printed',
+      1: 'not all are done, or a record that it read is damaged',
+    },
     examples: [
       'capture status s3://lab/run7 --array 0-9999',
       'capture status s3://lab/run7 --array 0-9999 --missing --failed --stale --format lines',
@@ -33,28 +37,21 @@ export const statusCommand: ArrayCommand = {
     ],
   },
   options: STATUS_OPTIONS,
-  read: (line) => carryOutOf(line),
-};
+  read: readStatus,
+  act: async (array, request, tools) => ((await status(array, request, tools)) ? EXIT.ok : NOT_ALL),
+});
 
 const NOT_ALL: ExitStatus = 1;
 
-function carryOutOf(line: Line): CarryOut {
-  const read = readStatus(line);
-  return atPlace(read?.given, async (place, tools) => {
-    if (read === undefined) return EXIT.usage;
-    return (await status(place, read.asked, tools)) ? EXIT.ok : NOT_ALL;
-  });
-}
-
 /** Resolves to whether all that was asked about is done, or was printed. */
-async function status(place: Place, asked: Asked, tools: Tools): Promise<boolean> {
-  const { index, again, suggest, everyMs } = asked;
-  if (index !== undefined) return showIndex(place, index, asked, tools);
-  const look = async (): Promise<View> => viewOf(place, await surveyed(place, tools), asked);
+async function status(array: StoredArray, request: StatusRequest, tools: Tools): Promise<boolean> {
+  const { index, again, suggest, everyMs } = request;
+  if (index !== undefined) return showIndex(array, index, request, tools);
+  const look = async (): Promise<View> => viewOf(array, await surveyed(array, tools), request);
   if (everyMs !== undefined) return watchArray(look, everyMs, tools);
-  const found = await surveyed(place, tools);
-  sayOthers(found, asked.set, tools);
-  const view = viewOf(place, found, asked);
+  const found = await surveyed(array, tools);
+  sayOthers(found, request.set, tools);
+  const view = viewOf(array, found, request);
   if (suggest !== undefined) {
     await writeSuggestion(view, suggest, tools);
     return true;
@@ -63,19 +60,19 @@ async function status(place: Place, asked: Asked, tools: Tools): Promise<boolean
     await writeAgain(view, again, tools);
     return isAllDone(view);
   }
-  const isWhole = await (asked.json ? writeJson(view, tools) : writeTable(view, tools));
+  const isWhole = await (request.json ? writeJson(view, tools) : writeTable(view, tools));
   return isWhole && isAllDone(view);
 }
 
-async function surveyed(place: Place, { signal }: Tools): Promise<Survey> {
-  const found = await survey(place, clockMs(), signal);
-  if (found.rows.length === 0) throw nothingThere(place.store, place.taskName);
+async function surveyed(array: StoredArray, { signal }: Tools): Promise<Survey> {
+  const found = await survey(array, clockMs(), signal);
+  if (found.rows.length === 0) throw nothingThere(array.store, array.taskName);
   return found;
 }
 
-function viewOf(place: Place, found: Survey, { set, staleAfterMs, all, details }: Asked): View {
+function viewOf(array: StoredArray, found: Survey, { set, staleAfterMs, all, details }: StatusRequest): View {
   const states = (): Iterable<IndexState> => statesOf(found, staleAfterMs, set);
-  return { place, states, counts: countsOf(states()), nowMs: found.nowMs, all, details };
+  return { array, states, counts: countsOf(states()), nowMs: found.nowMs, all, details };
 }
 
 function isAllDone({ counts }: View): boolean {
@@ -85,7 +82,7 @@ function isAllDone({ counts }: View): boolean {
 /** Nothing at all if there are none: `[ -z "$again" ]`. */
 async function writeAgain(
   view: View,
-  { states, format }: NonNullable<Asked['again']>,
+  { states, format }: NonNullable<StatusRequest['again']>,
   { out }: Tools,
 ): Promise<void> {
   if (format === 'lines') {

@@ -6,9 +6,9 @@ import type { CaptureRecord } from '../../model/format/records.ts';
 import type { IndexFormat } from '../../model/index-set.ts';
 import { formatBytes, formatMs, plural } from '../../model/units.ts';
 import { readAhead } from '../../model/waiting.ts';
-import type { Tools } from '../command.ts';
+import type { Tools } from '../../cli/command.ts';
 import { detailsOf, newestRecord, READS_AT_ONCE } from '../details.ts';
-import type { Place } from '../place.ts';
+import type { StoredArray } from '../stored-array.ts';
 import type { IndexState } from '../state.ts';
 import type { View } from './view.ts';
 
@@ -46,7 +46,7 @@ export async function writeSuggestion(
   let [memory, time, undone]: (Most | undefined)[] = [];
   let seen = 0;
   const short: string[] = [];
-  const read = (one: IndexState): Promise<Used> => usedBy(view.place, one, { log, signal });
+  const read = (one: IndexState): Promise<Used> => usedBy(view.array, one, { log, signal });
   for await (const used of readAhead(view.states(), READS_AT_ONCE, read)) {
     const { index, memoryBytes, lastedMs, isDone, hitLimit } = used;
     memory = moreOf(memory, index, memoryBytes);
@@ -85,13 +85,13 @@ function moreOf(most: Most | undefined, index: string, value: number | undefined
 
 /** One request for an index with one attempt; for others one for each attempt, and a listing. */
 async function usedBy(
-  place: Place,
+  array: StoredArray,
   { index, state, row }: IndexState,
   { log, signal }: Pick<Tools, 'log' | 'signal'>,
 ): Promise<Used> {
   if (row === undefined)
     return { index, memoryBytes: undefined, lastedMs: undefined, isDone: false, hitLimit: false };
-  const { problems, records } = await recordsOf(place, row, signal);
+  const { problems, records } = await recordsOf(array, row, signal);
   for (const problem of problems) log.warn(problem, { event: 'damaged', index });
   const peaks = records.flatMap((record) => memoryOf(record) ?? []);
   const lastedMs = records.reduce(
@@ -112,15 +112,15 @@ async function usedBy(
 }
 
 async function recordsOf(
-  place: Place,
+  array: StoredArray,
   row: NonNullable<IndexState['row']>,
   signal: AbortSignal,
 ): Promise<{ readonly records: readonly CaptureRecord[]; readonly problems: readonly string[] }> {
   if (row.attempts > 1) {
-    const { attempts, problems } = await detailsOf(place, row, signal);
+    const { attempts, problems } = await detailsOf(array, row, signal);
     return { records: attempts.map(({ record }) => record), problems };
   }
-  const { newest, problems } = await newestRecord(place, row, signal);
+  const { newest, problems } = await newestRecord(array, row, signal);
   return { records: newest === undefined ? [] : [newest.record], problems };
 }
 

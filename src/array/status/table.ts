@@ -4,9 +4,9 @@ import { formatIndices } from '../../model/index-set.ts';
 import { formatBytes } from '../../model/units.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { numberText, tableLines, type Column } from '../columns.ts';
-import type { Tools } from '../command.ts';
+import type { Tools } from '../../cli/command.ts';
 import { newestRecord, READS_AT_ONCE } from '../details.ts';
-import type { Colour } from '../output.ts';
+import type { Colour } from '../../cli/output.ts';
 import { countsText, type IndexState, type State, STATES, stateText, totalOf } from '../state.ts';
 import { ageText, storedOf, type View } from './view.ts';
 
@@ -99,7 +99,7 @@ async function detailed(
   const rows: Row[] = [];
   const read = async (one: IndexState): Promise<Row> => {
     if (one.row === undefined) return rowOf(one, view);
-    const found = await newestRecord(view.place, one.row, signal);
+    const found = await newestRecord(view.array, one.row, signal);
     for (const problem of found.problems) log.warn(problem, { event: 'damaged', index: one.index });
     const { state, cells } = rowOf(one, view);
     const { results = 0, bytes = 0, host = '', peakMemoryBytes } = storedOf(found) ?? {};

@@ -1,11 +1,11 @@
 // What a table and JSON show of the same array, and the words that both need.
 import { formatAge } from '../../model/units.ts';
 import type { NewestRecord } from '../details.ts';
-import type { Place } from '../place.ts';
+import type { StoredArray } from '../stored-array.ts';
 import type { Counts, IndexState } from '../state.ts';
 
 export interface View {
-  readonly place: Place;
+  readonly array: StoredArray;
   /** All that are to be counted, in the order of the indices; may be asked again. */
   readonly states: () => Iterable<IndexState>;
   readonly counts: Counts;

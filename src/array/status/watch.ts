@@ -1,6 +1,6 @@
 // `capture status --watch`: the table again and again on a terminal; a line with the numbers where there is none.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Tools } from '../command.ts';
+import type { Tools } from '../../cli/command.ts';
 import { lookAgain } from '../look-again.ts';
 import { STATES } from '../state.ts';
 import { summaryOf, writeTable } from './table.ts';

@@ -4,7 +4,7 @@ import { afterFailures, restoreOrder } from '../../model/checkpoint/restore-orde
 import type { Generation, LeftFile } from '../../model/format/records.ts';
 import { listRecords } from '../../records/list.ts';
 import { type Contents, contentsIn } from '../contents.ts';
-import type { Place } from '../place.ts';
+import type { StoredArray } from '../stored-array.ts';
 import type { IndexState, State } from '../state.ts';
 import type { Check, Recorded } from './check.ts';
 
@@ -41,26 +41,26 @@ interface Named {
 }
 
 export async function verifyIndex(
-  place: Place,
+  array: StoredArray,
   one: IndexState,
   check: Check,
   signal: AbortSignal,
 ): Promise<Verified> {
-  const first = await lookAt(place, one, check, signal);
+  const first = await lookAt(array, one, check, signal);
   if (first.damaged.length === 0) return first;
   // A run deletes and replaces objects after the record that says so: what its newest record names is still there.
   const before = new Set(first.damaged.map(({ key }) => key));
-  return lookAt(place, one, async (file) => (before.has(file.key) ? check(file) : undefined), signal);
+  return lookAt(array, one, async (file) => (before.has(file.key) ? check(file) : undefined), signal);
 }
 
 async function lookAt(
-  place: Place,
+  array: StoredArray,
   { index, state }: IndexState,
   check: Check,
   signal: AbortSignal,
 ): Promise<Verified> {
-  const listing = await listRecords(place.store, { taskName: place.taskName, index }, signal);
-  const contents = await contentsIn(place, listing, signal);
+  const listing = await listRecords(array.store, { taskName: array.taskName, index }, signal);
+  const contents = await contentsIn(array, listing, signal);
   const { generations, partials, problems } = contents;
   const named = new Map<string, Named>();
   for (const one of namedBy(contents)) if (!named.has(one.file.key)) named.set(one.file.key, one);

@@ -1,80 +1,66 @@
 // `capture verify <url>`: is every object that a record names there, whole, and what the record says? What is not is named,
 // and which checkpoint a restart of that index would take all the same.
 import pLimit from 'p-limit';
+import type { Tools } from '../../cli/command.ts';
 import { group } from '../../cli/options/spec.ts';
+import type { ValuesOf } from '../../cli/options/values.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
-import type { IndexSet } from '../../model/index-set.ts';
 import { showJson, showPath } from '../../model/path.ts';
 import { formatBytes, plural } from '../../model/units.ts';
 import { readAhead } from '../../model/waiting.ts';
 import { clockMs } from '../../native/clock.ts';
-import { ARRAY_OPTION } from '../array-option.ts';
+import { ARRAY_OPTION } from '../options.ts';
 import { numberText } from '../columns.ts';
-import { type ArrayCommand, type Line, refuseOperands, type Tools } from '../command.ts';
-import { atPlace, nothingThere, type Place, readPlace } from '../place.ts';
+import { onArray } from '../command.ts';
+import { nothingThere, type StoredArray } from '../stored-array.ts';
 import { type IndexState, STALE_AFTER_MS, statesOf } from '../state.ts';
 import { survey } from '../survey.ts';
 import { type Check, fastCheck, wholeCheck } from './check.ts';
 import { type Verified, verifyIndex } from './index-objects.ts';
 
 const OPTIONS = group('Verify:', {
-  array: { ...ARRAY_OPTION, help: 'only these indices' },
+  set: { ...ARRAY_OPTION, help: 'only these indices' },
   fast: {
     flags: '--fast',
-    kind: 'flag',
     help: 'look at sizes, and at md5 where a listing tells it, in place of reading all bytes',
   },
-  json: { flags: '--json', kind: 'flag', help: 'JSON, one index a line' },
+  json: { flags: '--json', help: 'JSON, one index a line' },
 });
 
-export const verifyCommand: ArrayCommand = {
+export const verifyCommand = onArray({
+  name: 'verify',
   help: {
     about:
       'Checks that every object that a record names is there, whole, with the md5 of its record. Names what is ' +
       'damaged, what was never stored, and the checkpoint that a restart would take. It reads everything, and ' +
       'changes nothing.',
-    statuses: `    0  all is whole
-    1  something is missing or damaged, or was never stored`,
+    statuses: { 0: 'all is whole', 1: 'something is missing or damaged, or was never stored' },
     examples: ['capture verify s3://lab/run7', 'capture verify s3://lab/run7 --array 0-99 --fast'],
   },
-  options: Object.values(OPTIONS),
-  read: (line) => {
-    const given = readPlace(line);
-    refuseOperands(line);
-    const asked = askedOf(line);
-    return atPlace(given, (place, tools) => verify(place, asked, tools));
-  },
-};
+  options: OPTIONS,
+  read: (options) => options,
+  act: verify,
+});
 
 const DAMAGED: ExitStatus = 1;
 const INDICES_AT_ONCE = 8;
 /** Each holds what comes in a chunk or two. */
 const OBJECTS_AT_ONCE = 16;
 
-interface Asked {
-  readonly set: IndexSet | undefined;
-  readonly fast: boolean;
-  readonly json: boolean;
-}
-
-function askedOf({ values }: Line): Asked {
-  return {
-    set: values.of(OPTIONS.array),
-    fast: values.has(OPTIONS.fast),
-    json: values.has(OPTIONS.json),
-  };
-}
-
-async function verify(place: Place, { set, fast, json }: Asked, tools: Tools): Promise<ExitStatus> {
+async function verify(
+  array: StoredArray,
+  { set, fast, json }: ValuesOf<typeof OPTIONS>,
+  tools: Tools,
+): Promise<ExitStatus> {
   const { out, log, signal } = tools;
-  const found = await survey(place, clockMs(), signal);
-  if (found.rows.length === 0) throw nothingThere(place.store, place.taskName);
+  const found = await survey(array, clockMs(), signal);
+  if (found.rows.length === 0) throw nothingThere(array.store, array.taskName);
   const states = [...statesOf(found, STALE_AFTER_MS, set)].filter(({ row }) => row !== undefined);
-  const check = await checkOf(place, { fast, isWhole: set === undefined }, signal);
+  const check = await checkOf(array, { fast, isWhole: set === undefined }, signal);
   const limit = pLimit(OBJECTS_AT_ONCE);
   const limited: Check = (file) => limit(() => check(file));
   const totals = { objects: 0, bytes: 0, damaged: 0, left: 0 };
-  const read = (one: IndexState): Promise<Verified> => verifyIndex(place, one, limited, signal);
+  const read = (one: IndexState): Promise<Verified> => verifyIndex(array, one, limited, signal);
   for await (const verified of readAhead(states, INDICES_AT_ONCE, read)) {
     const { index, problems, ...told } = verified;
     for (const problem of problems) log.warn(problem, { event: 'damaged', index });
@@ -99,7 +85,7 @@ function howText({ damaged, left }: { readonly damaged: number; readonly left: n
 
 /** One listing shows all objects of the store: of a few indices each is asked for. */
 function checkOf(
-  { store }: Place,
+  { store }: StoredArray,
   { fast, isWhole }: { readonly fast: boolean; readonly isWhole: boolean },
   signal: AbortSignal,
 ): Promise<Check> | Check {

@@ -1,58 +1,61 @@
 // A command line whose first word is a job file: what the file says is read as if it stood on the line, and the line itself
-// wins. `capture array`, `submit` and `run` read theirs with it, each its own options; what is for the others is left out.
+// wins. `capture run`, `array` and `submit` read theirs with it, each its own options; what is for the others is left out.
 import path from 'node:path';
 import { type Mistake, reasonOf } from '../../model/errors.ts';
+import { hasIndex, NO_INDEX_SET, numberOfIndex, parseIndexSet } from '../../model/index-set.ts';
 import { type JobFile, type JobOption, parseJobFile } from '../../model/many/job-file.ts';
 import { showPath } from '../../model/path.ts';
-import { readCommandLine } from '../command-line.ts';
-import type { Outside } from '../options/outside.ts';
-import { type CommandSpec, longOf, type Option, wordsOf } from '../options/spec.ts';
-import { isJobFile } from '../parse.ts';
+import { isJobFile, type KnownOptions, readCommandLine } from '../command-line.ts';
+import { type Option, wordsOf } from '../options/spec.ts';
+import type { Caller } from '../options/values.ts';
 import { JOB_KEYS } from './keys.ts';
+import { type TaskCommand, tasksOf, templateOf } from './tasks.ts';
 
 export interface JobLine {
   /** Options: those of the file, then those of the line. */
   readonly words: readonly string[];
-  /** Undefined if the file has none, or there is no file. */
+  /** Undefined if the file has none. */
   readonly command: JobFile['command'];
-  /** What the file says to other commands, by key. */
-  readonly others: ReadonlyMap<string, JobOption>;
   /** Of the file itself. Then the words are those of the line alone. */
   readonly mistakes: readonly Mistake[];
   /** A mistake with an option of the file gets its line. */
-  readonly placed: (mistake: Mistake) => Mistake;
+  placed(mistake: Mistake): Mistake;
+  /** What is to be run by the run that has this index, or none. */
+  taskOf(index: string | undefined): TaskCommand | readonly Mistake[];
 }
 
-/** Where files are looked for. */
-export interface JobPlace {
-  readonly cwd: string;
-  readonly outside: Pick<Outside, 'readText'>;
-}
-
-/** `words` stand behind the command's name, up to the `--`. */
-export function withJobFile(words: readonly string[], spec: CommandSpec<string>, place: JobPlace): JobLine {
+/** `words` stand behind the command's name, up to the `--`. Undefined if they begin with no job file. */
+export function withJobFile(
+  words: readonly string[],
+  known: KnownOptions,
+  caller: Pick<Caller, 'cwd' | 'outside'>,
+): JobLine | undefined {
   const [name = '', ...own] = words;
-  const none = { command: undefined, others: new Map(), mistakes: [], placed: (mistake: Mistake) => mistake };
-  if (!isJobFile(name)) return { words, ...none };
-  const job = readJobFile(name, place);
-  if (!('given' in job)) return { words: own, ...none, mistakes: job };
+  if (!isJobFile(name)) return undefined;
+  const job = readJobFile(name, caller);
+  if (!('given' in job)) {
+    const nothing = { command: undefined, placed: (mistake: Mistake) => mistake, taskOf: () => job };
+    return { words: own, mistakes: job, ...nothing };
+  }
   const { given, command } = job;
-  const line = readCommandLine(spec, own).given;
+  const line = readCommandLine(known, own).given;
   // List for list, and as an environment variable would be.
   const isOnLine = (option: Option): boolean =>
     line.has(option.name) || (option.answeredBy !== undefined && line.has(option.answeredBy));
-  const used = spec.options.filter((option) => given.has(option.name) && !isOnLine(option));
-  const read = new Set(spec.options.map((option) => option.name));
+  const used = known.options.filter((option) => given.has(option.name) && !isOnLine(option));
   return {
     words: [...used.flatMap((option) => wordsOf(option, given.get(option.name)?.values ?? [])), ...own],
     command,
-    others: new Map([...given].filter(([key]) => !read.has(key))),
     mistakes: [],
     placed: (mistake) => placed(mistake, used, given),
+    taskOf: (index) => taskOf(job, index, caller),
   };
 }
 
-function readJobFile(name: string, { cwd, outside }: JobPlace): JobFile | readonly Mistake[] {
+function readJobFile(
+  name: string,
+  { cwd, outside }: Pick<Caller, 'cwd' | 'outside'>,
+): JobFile | readonly Mistake[] {
   let text: string;
   try {
     text = outside.readText(path.resolve(cwd, name));
@@ -66,12 +69,61 @@ function readJobFile(name: string, { cwd, outside }: JobPlace): JobFile | readon
 /** The first option that the message names is the one that it is about. */
 function placed(mistake: Mistake, used: readonly Option[], given: ReadonlyMap<string, JobOption>): Mistake {
   const { message, hint } = mistake;
-  for (const [flag] of message.matchAll(/--[a-z-]+/g)) {
-    const key = used.find((option) => longOf(option) === flag)?.name ?? '';
-    const place = given.get(key)?.place;
+  for (const [flag, key = ''] of message.matchAll(/--([a-z-]+)/g)) {
+    const place = used.some(({ name }) => name === key) ? given.get(key)?.place : undefined;
     if (place === undefined) continue;
     const asKey = hint.startsWith(`${flag} `) ? `${key}: ${hint.slice(flag.length + 1)}` : hint;
     return { message: `${place}: ${message}`, hint: asKey };
   }
   return mistake;
+}
+
+function taskOf(
+  { given, command }: JobFile,
+  index: string | undefined,
+  caller: Pick<Caller, 'cwd' | 'outside'>,
+): TaskCommand | readonly Mistake[] {
+  if (given.has('array') || given.has('tasks')) return taskOfArray({ given, command }, index, caller);
+  if (command === undefined)
+    return [{ message: 'the job file has no command', hint: 'command: ./task {index}' }];
+  const template = templateOf(command, ['index'], caller.cwd);
+  if (!('argvFor' in template)) return template;
+  if (index === undefined && template.names.includes('index')) return [noIndex(command.place)];
+  return { argv: template.argvFor({ index: index ?? '' }), env: {} };
+}
+
+/** The job is an array: this run is one of its tasks. */
+function taskOfArray(
+  { given, command }: JobFile,
+  index: string | undefined,
+  { cwd, outside }: Pick<Caller, 'cwd' | 'outside'>,
+): TaskCommand | readonly Mistake[] {
+  const [array, file] = [given.get('array'), given.get('tasks')];
+  const set = array === undefined ? undefined : parseIndexSet(array.values[0] ?? '');
+  if (array !== undefined && set === undefined)
+    return [{ message: `${array.place}: ${NO_INDEX_SET.is}`, hint: `array: ${NO_INDEX_SET.example}` }];
+  const name = file?.values[0] ?? '';
+  let text: string | undefined;
+  try {
+    text = file === undefined ? undefined : outside.readText(path.resolve(cwd, name));
+  } catch (error) {
+    const message = `${file?.place}: cannot read '${showPath(name)}': ${reasonOf(error)}`;
+    return [{ message, hint: 'a file with one command a line, or a .csv or .tsv with a header' }];
+  }
+  const tasks = tasksOf({ set, file: text === undefined ? undefined : { name, text }, command, cwd });
+  if (!('commandOf' in tasks)) return tasks;
+  const place = (array ?? file)?.place ?? '';
+  if (index === undefined) return [noIndex(place)];
+  const number = numberOfIndex(index);
+  if (number !== undefined && hasIndex(tasks.indices, number)) return tasks.commandOf(number);
+  return [
+    { message: `${place}: the job has no index ${showPath(index)}`, hint: 'name one of its own: --index' },
+  ];
+}
+
+function noIndex(place: string): Mistake {
+  return {
+    message: `${place}: the job has an index for each task, and nothing says which one this is`,
+    hint: 'one of them: --index 0; all of them on this machine: capture array job.yaml',
+  };
 }

@@ -1,32 +1,17 @@
 // The keys of a job file: the options of all commands that read one, so that one file serves them all. Those that no run
 // has belong to a program of its own (src/many), which a run does not load: here are only their names.
 import type { JobKey } from '../../model/many/job-file.ts';
-import { OPTIONS, optionsOf } from '../options.ts';
+import { optionsOf } from '../options.ts';
 
 /** Of `capture array`, and what `capture submit` has beside it. */
-export const OF_MANY: Readonly<Record<string, JobKey['kind']>> = {
-  array: 'value',
-  tasks: 'value',
-  jobs: 'value',
-  cpus: 'value',
-  memory: 'value',
-  nice: 'value',
-  'max-load': 'value',
-  scratch: 'value',
-  retries: 'value',
-  halt: 'value',
-  joblog: 'value',
-  'no-logs': 'flag',
-  'on-end': 'value',
-  queue: 'value',
-  name: 'value',
-  priority: 'value',
-  needs: 'value',
-  after: 'value',
-  prepare: 'value',
-};
+const VALUES_OF_MANY =
+  'array tasks jobs cpus memory nice max-load scratch retries halt joblog on-end queue name priority needs after prepare';
+export const OF_MANY: readonly JobKey[] = [
+  ...VALUES_OF_MANY.split(' ').map((name) => ({ name, kind: 'value' }) as const),
+  { name: 'no-logs', kind: 'flag' },
+];
 
 export const JOB_KEYS: readonly JobKey[] = [
-  ...optionsOf('run').map((name) => ({ name, kind: OPTIONS[name].kind })),
-  ...Object.entries(OF_MANY).map(([name, kind]) => ({ name, kind })),
+  ...optionsOf('run').map(({ name, kind }) => ({ name, kind })),
+  ...OF_MANY,
 ];

@@ -2,7 +2,7 @@
 import type { ManifestPatterns } from '../../model/file/manifest.ts';
 import { patternsOf } from './patterns.ts';
 import { ALL, group, type Option } from './spec.ts';
-import type { Place, Values } from './values.ts';
+import type { RunCaller, Values } from './values.ts';
 
 export const FILES = group(
   'Files (exact path, glob or directory, relative to the work directory; repeatable):',
@@ -40,8 +40,8 @@ export const FILES = group(
   },
 );
 
-export function filesOf(values: Values, place: Place): Omit<ManifestPatterns, 'newest'> {
-  const patterns = (option: Option): readonly string[] => patternsOf(values, option, place);
+export function filesOf(values: Values, caller: RunCaller): Omit<ManifestPatterns, 'newest'> {
+  const patterns = (option: Option): readonly string[] => patternsOf(values, option, caller);
   return {
     results: patterns(FILES.results),
     checkpoints: patterns(FILES.checkpoints),

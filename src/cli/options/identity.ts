@@ -9,7 +9,7 @@ import { mappedIdentity } from '../../scheduler/index-map.ts';
 import { filePath, type Reader } from './readers.ts';
 import { ALL, group } from './spec.ts';
 import { DEFAULT_TASK_NAME, taskNameOf } from './task-name.ts';
-import type { Place, Values } from './values.ts';
+import type { RunCaller, Values } from './values.ts';
 
 const taskName: Reader<string> = (text) =>
   isTaskName(text)
@@ -25,60 +25,56 @@ const runId: Reader<string> = (text) =>
 export const IDENTITY = group('Who this is:', {
   index: {
     flags: '--index <id>',
-    kind: 'value',
     help: '1 to 64 letters, digits, _ and -',
     on: ALL,
     otherwise: "the scheduler's, else none",
   },
-  'index-map': {
+  indexMap: {
     flags: '--index-map <file>',
-    kind: 'value',
     help: "line n of it, from 0, is the index of the scheduler's task n: to run some again",
     on: ALL,
     read: filePath,
   },
-  'task-name': {
+  taskName: {
     flags: '--task-name <name>',
-    kind: 'value',
     help: 'names checkpoints and records',
     on: ALL,
     read: taskName,
     otherwise: "base name of the task's command, or task",
   },
-  run: {
+  runId: {
     flags: '--run <id>',
-    kind: 'value',
     help: 'restore only what was stored under the same id, such as $SLURM_ARRAY_JOB_ID',
     on: ALL,
     read: runId,
   },
 });
 
-export function identityOf(values: Values, place: Place): Identity {
-  const { argv } = place;
-  const array = arrayOf(values, place);
-  if (isMistake(array)) values.refuse([array]);
+export function identityOf(values: Values, caller: RunCaller): Identity {
+  const { argv } = caller;
+  const array = arrayOf(values, caller);
+  if (isMistake(array)) values.refuseAll([array]);
   const { index: found, source, scheduler } = isMistake(array) ? NO_ARRAY : array;
   return {
-    taskName: values.of(IDENTITY['task-name']) ?? (argv.length === 0 ? DEFAULT_TASK_NAME : taskNameOf(argv)),
+    taskName: values.of(IDENTITY.taskName) ?? (argv.length === 0 ? DEFAULT_TASK_NAME : taskNameOf(argv)),
     index: found,
     indexSource: source,
-    runId: values.of(IDENTITY.run),
+    runId: values.of(IDENTITY.runId),
     argv,
     scheduler,
   };
 }
 
-function arrayOf(values: Values, { env, cwd, outside }: Place): ArrayIdentity | Mistake {
+function arrayOf(values: Values, { env, cwd, outside }: RunCaller): ArrayIdentity | Mistake {
   const index = values.given(IDENTITY.index);
   const array = identify(
     env,
     index === undefined ? undefined : { value: index.values.at(-1) ?? '', source: index.source },
     outside.readText,
   );
-  const file = values.of(IDENTITY['index-map']);
+  const file = values.of(IDENTITY.indexMap);
   if (file === undefined || isMistake(array)) return array;
-  const { source = '' } = values.given(IDENTITY['index-map']) ?? {};
+  const { source = '' } = values.given(IDENTITY.indexMap) ?? {};
   if (index !== undefined) {
     return {
       message: `${index.source} and ${source} cannot both say which index this is`,

@@ -1,8 +1,23 @@
-// The options that say what capture tells, and where.
-import type { LogSettings, MetricsPlace } from '../../model/format/settings.ts';
-import { choice, filePath, type Reader } from './readers.ts';
-import { ALL, CAPTURING, group } from './spec.ts';
+// The options that say what capture tells, and where; and whether what the task itself writes is stored.
+import type { LogSettings, MetricsPlace, NotifyTarget } from '../../model/format/settings.ts';
+import { formatBytes } from '../../model/units.ts';
+import { absolutePath, choice, type Reader, sizeBytes } from './readers.ts';
+import { ALL, CAPTURING, group, RUN } from './spec.ts';
 import type { Values } from './values.ts';
+
+/** What begins with http:// or https:// is asked by a POST; all else is a command. */
+const target: Reader<NotifyTarget> = (text) => {
+  const example = 'https://example.org/hook';
+  if (text.trim() === '' || text.includes('\0')) return { is: 'neither a URL nor a command', example };
+  if (!/^https?:/i.test(text)) return { value: { kind: 'command', command: text } };
+  const { username, password } = URL.canParse(text) ? new URL(text) : { username: '?', password: '' };
+  if (username + password !== '')
+    return { is: 'no URL that can be asked (user and password do not belong in it)', example };
+  return { value: { kind: 'url', url: text } };
+};
+
+/** The help is the command's own. */
+export const NOTIFY_OPTION = { flags: '--notify <url|command>', read: target } as const;
 
 /** `9464`, `0.0.0.0:9464`, `[::1]:9464`; undefined for what is no address. */
 function addressOf(text: string): Extract<MetricsPlace, { kind: 'listen' }> | undefined {
@@ -16,63 +31,80 @@ function addressOf(text: string): Extract<MetricsPlace, { kind: 'listen' }> | un
 const LOOPBACK = '127.0.0.1';
 const MOST_PORTS = 65_535;
 
-const portOrPath: Reader<string> = (text) => {
+const portOrPath: Reader<MetricsPlace> = (text, cwd) => {
   const address = addressOf(text);
-  const isPort = address === undefined || (address.port > 0 && address.port <= MOST_PORTS);
-  if (!isPort) return { is: 'not a port, 1 to 65535', example: '9464' };
-  return filePath(text);
+  if (address !== undefined)
+    return address.port > 0 && address.port <= MOST_PORTS
+      ? { value: address }
+      : { is: 'not a port, 1 to 65535', example: '9464' };
+  const file = absolutePath(text, cwd);
+  return 'value' in file ? { value: { kind: 'file', path: file.value } } : file;
+};
+
+/** Less would not hold two segments of what grows (sidecar/output/follower.ts). */
+const LEAST_BYTES = 2 ** 20;
+
+const limit: Reader<number> = (text) => {
+  const found = sizeBytes(text);
+  if (!('value' in found) || found.value >= LEAST_BYTES) return found;
+  return { is: `too little: at least ${formatBytes(LEAST_BYTES)}`, example: '16MiB' };
 };
 
 export const MESSAGES = group('Messages:', {
-  'dry-run': {
-    flags: '--dry-run',
-    kind: 'flag',
-    help: 'print identity, matches and keys; start and store nothing',
-    on: ALL,
-  },
-  'log-level': {
+  dryRun: { flags: '--dry-run', help: 'print identity, matches and keys; start and store nothing', on: ALL },
+  level: {
     flags: '--log-level <level>',
-    kind: 'value',
     help: 'debug, info, warn, error or silent',
     on: ALL,
     read: choice('info', 'debug', 'warn', 'error', 'silent'),
     default: 'info',
   },
-  'log-format': {
+  format: {
     flags: '--log-format <format>',
-    kind: 'value',
     help: 'text or json',
     on: ALL,
     read: choice('text', 'json'),
     default: 'text',
   },
-  'log-file': {
+  file: {
     flags: '--log-file <file>',
-    kind: 'value',
     help: 'append messages to this file; only errors go to stderr as well',
     on: ALL,
-    read: filePath,
+    read: absolutePath,
   },
   metrics: {
     flags: '--metrics <port|path>',
-    kind: 'value',
     help: 'live numbers for Prometheus, on a port or in a file',
     on: CAPTURING,
     read: portOrPath,
   },
+  logOutput: {
+    flags: '--log-output',
+    help: "store the task's stdout and stderr while it runs, where they go to files, for capture logs",
+    on: RUN,
+  },
+  logOutputLimit: {
+    flags: '--log-output-limit <size>',
+    help: 'so much of each is kept: the beginning, and the newest',
+    on: RUN,
+    read: limit,
+    default: '64MiB',
+  },
 });
 
 export function messagesOf(values: Values): LogSettings {
-  return {
-    level: values.of(MESSAGES['log-level']),
-    format: values.of(MESSAGES['log-format']),
-    file: values.path(MESSAGES['log-file']),
-  };
+  const { level, format, file } = values.all(MESSAGES);
+  return { level, format, file };
 }
 
-export function metricsOf(values: Values): MetricsPlace | undefined {
-  const text = values.of(MESSAGES.metrics);
-  if (text === undefined) return undefined;
-  const file = values.path(MESSAGES.metrics);
-  return addressOf(text) ?? (file === undefined ? undefined : { kind: 'file', path: file });
+/** Undefined: nothing is stored. */
+export function outputLimitOf(values: Values): number | undefined {
+  const limitBytes = values.of(MESSAGES.logOutputLimit);
+  return values.has(MESSAGES.logOutput) ? limitBytes : undefined;
+}
+
+export function refuseOutput(values: Values): void {
+  const given = values.given(MESSAGES.logOutputLimit);
+  if (given === undefined || values.has(MESSAGES.logOutput)) return;
+  values.refuse(`${given.source}: no output is stored`, `add --log-output, or leave out ${given.source}`);
 }

@@ -7,20 +7,20 @@ import { OWN_DIR, parsePattern } from '../../model/file/manifest.ts';
 import { showPath } from '../../model/path.ts';
 import type { Outside } from './outside.ts';
 import type { Option } from './spec.ts';
-import type { Place, Values } from './values.ts';
+import type { RunCaller, Values } from './values.ts';
 
 /** Patterns in their plain form, each once, in the user's order. */
 export function patternsOf(
   values: Values,
   option: Option,
-  { cwd, workdir, outside }: Place,
+  { cwd, workdir, outside }: RunCaller,
 ): readonly string[] {
   const given = values.given(option);
   if (given === undefined) return [];
   const patterns = new Set<string>();
   const take = (text: string, source: string): void => {
     const checked = checkPattern(text, source, workdir);
-    if (isMistake(checked)) values.refuse([checked]);
+    if (isMistake(checked)) values.refuseAll([checked]);
     else patterns.add(checked);
   };
   for (const text of given.values) {
@@ -30,7 +30,7 @@ export function patternsOf(
       continue;
     }
     const lines = linesOf(file, given.source, cwd, outside);
-    if (isMistake(lines)) values.refuse([lines]);
+    if (isMistake(lines)) values.refuseAll([lines]);
     else for (const line of lines) take(line.text, `${given.source} @${showPath(file)} line ${line.number}:`);
   }
   return [...patterns];

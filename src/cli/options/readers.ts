@@ -1,5 +1,6 @@
 // Readers that several options share: what a text means, or what was expected in its place. Pure; the caller adds which
 // option it was and what stood there.
+import path from 'node:path';
 import { formatMs, parseDurationMs, parseSizeBytes } from '../../model/units.ts';
 
 /** Why a text is no value of its option. */
@@ -10,7 +11,8 @@ export interface Unread {
   readonly example: string;
 }
 
-export type Reader<T> = (text: string) => { readonly value: T } | Unread;
+/** A path is taken from `cwd`, the current directory. */
+export type Reader<T> = (text: string, cwd?: string) => { readonly value: T } | Unread;
 
 /** From `leastMs` to what a timer of Node can count. */
 export function durationMs(leastMs = 0): Reader<number> {
@@ -59,6 +61,15 @@ export function choice<T extends string>(...words: readonly T[]): Reader<T> {
   };
 }
 
-/** A path. An empty one is refused: it is probably a shell variable that is not set. */
+/** As it was given. An empty one is refused: it is probably a shell variable that is not set. */
 export const filePath: Reader<string> = (text) =>
   text === '' || text.includes('\0') ? { is: 'not a path', example: '/tmp/x' } : { value: text };
+
+export const absolutePath: Reader<string> = (text, cwd = '') => {
+  const read = filePath(text);
+  return 'value' in read ? { value: path.resolve(cwd, read.value) } : read;
+};
+
+/** For `sh -c`. */
+export const shellCommand: Reader<string> = (text) =>
+  text.trim() === '' || text.includes('\0') ? { is: 'not a command', example: "'make -j'" } : { value: text };

@@ -1,9 +1,8 @@
 // The options that say how files are read and sent.
-import type { Compression, Settings } from '../../model/format/settings.ts';
+import type { Compression } from '../../model/format/settings.ts';
 import { parseSizeBytes } from '../../model/units.ts';
-import { count, filePath, isTooLarge, sizeBytes, type Reader } from './readers.ts';
+import { absolutePath, count, isTooLarge, sizeBytes, type Reader } from './readers.ts';
 import { CAPTURING, group } from './spec.ts';
-import type { Values } from './values.ts';
 
 /** Levels above need memory that a sidecar has not got (zstd(1), --ultra). */
 const MOST_ZSTD_LEVEL = 19;
@@ -40,54 +39,37 @@ const lanes: Reader<number | 'auto'> = (text) => {
 export const SENDING = group('Sending:', {
   compression: {
     flags: '--compression <how>',
-    kind: 'value',
     help: 'zstd, zstd:<1 to 19> or none; zstd:auto: more for large files while the link is slow',
     on: CAPTURING,
     read: compression,
     default: 'zstd:1',
   },
-  bandwidth: {
+  bandwidthBytes: {
     flags: '--bandwidth <rate>',
-    kind: 'value',
     help: 'send at most so much in a second, such as 20MB/s; a notice and SIGTERM lift it',
     on: CAPTURING,
     read: rate,
     otherwise: 'as fast as it goes',
   },
-  lanes: {
+  workers: {
     flags: '--lanes <n>',
-    kind: 'value',
     help: 'threads that read, hash and compress, 1 to 16, or auto: 2, and up to 4 while cores are idle',
     on: CAPTURING,
     read: lanes,
     default: 'auto',
   },
-  spool: {
+  spoolDir: {
     flags: '--spool <dir>',
-    kind: 'value',
     help: 'where capture copies a file that the task rewrites while it is sent',
     on: CAPTURING,
-    read: filePath,
+    read: absolutePath,
     otherwise: 'the directory for temporary files',
   },
-  'spool-limit': {
+  spoolLimitBytes: {
     flags: '--spool-limit <size>',
-    kind: 'value',
     help: 'the largest such copy, not compressed',
     on: CAPTURING,
     read: sizeBytes,
     default: '1GiB',
   },
 });
-
-export function sendingOf(
-  values: Values,
-): Pick<Settings, 'compression' | 'bandwidthBytes' | 'workers' | 'spoolDir' | 'spoolLimitBytes'> {
-  return {
-    compression: values.of(SENDING.compression),
-    bandwidthBytes: values.of(SENDING.bandwidth),
-    workers: values.of(SENDING.lanes),
-    spoolDir: values.path(SENDING.spool),
-    spoolLimitBytes: values.of(SENDING['spool-limit']),
-  };
-}

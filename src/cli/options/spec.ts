@@ -3,19 +3,21 @@
 import type { Mistake } from '../../model/errors.ts';
 import type { Reader } from './readers.ts';
 
-export type CommandName = 'run' | 'watch' | 'restore';
+/** The commands that work beside a task: all have these options. */
+export type RunName = 'run' | 'watch' | 'restore';
 
 /** `list`: repeatable, one value each. `value`: one value, the last one counts. `flag`: no value. */
 export type OptionKind = 'list' | 'value' | 'flag';
 
 export interface OptionSpec {
-  /** As commander writes it: `-r, --results <pattern>`. */
+  /** As commander writes it: `-r, --results <pattern>`. Without a `<>` it takes no value: it is a flag. */
   readonly flags: string;
-  readonly kind: OptionKind;
+  /** `list`: it may be repeated. The others follow from the flags. */
+  readonly kind?: OptionKind;
   readonly help: string;
-  /** Of the commands that work beside a task those to which it means something. */
-  readonly on?: readonly CommandName[];
-  /** What a text means. Without one the group's function reads it: patterns, and what the place decides. */
+  /** Which of the commands beside a task obey it. */
+  readonly on?: readonly RunName[];
+  /** What a text means. Without one the group's function reads it: patterns, and what other options decide. */
   readonly read?: Reader<unknown>;
   /** The text that is read when the option is not given. */
   readonly default?: string;
@@ -26,26 +28,17 @@ export interface OptionSpec {
 }
 
 /** A spec in its group. */
-export interface Option<Name extends string = string> extends OptionSpec {
+export interface Option extends OptionSpec {
+  readonly kind: OptionKind;
   /** `results`: without its dashes. */
-  readonly name: Name;
+  readonly name: string;
   /** The group's title in the help. */
   readonly group: string;
 }
 
 /** An option of the commands that work beside a task. */
-export interface RunOption<Name extends string = string> extends Option<Name> {
-  readonly on: readonly CommandName[];
-}
-
-/** What the reading of a command line must know of the command. */
-export interface CommandSpec<Name extends string> {
-  /** `capture watch` */
-  readonly title: string;
-  /** In the order of the help. */
-  readonly options: readonly Option<Name>[];
-  /** Accepted, and neither read nor shown. */
-  readonly idle: readonly Option<Name>[];
+export interface RunOption extends Option {
+  readonly on: readonly RunName[];
 }
 
 /** The values of one option as they were given, and where: `--results` or `CAPTURE_RESULTS`. */
@@ -54,41 +47,52 @@ export interface Given {
   readonly source: string;
 }
 
-export type GivenOf<Name extends string> = ReadonlyMap<Name, Given>;
+/** By the name of the option. */
+export type GivenOptions = ReadonlyMap<string, Given>;
 
-export const ALL: readonly CommandName[] = ['run', 'watch', 'restore'];
-export const CAPTURING: readonly CommandName[] = ['run', 'watch'];
-export const RESTORING: readonly CommandName[] = ['run', 'restore'];
-export const RUN: readonly CommandName[] = ['run'];
+export const ALL: readonly RunName[] = ['run', 'watch', 'restore'];
+export const CAPTURING: readonly RunName[] = ['run', 'watch'];
+export const RESTORING: readonly RunName[] = ['run', 'restore'];
+export const RUN: readonly RunName[] = ['run'];
+
+/** Options by what the code calls their values: `staleAfterMs` for `--stale-after`. */
+export type OptionGroup = Readonly<Record<string, Option>>;
+
+type KindOf<Spec> = Spec extends { readonly kind: infer Kind }
+  ? Kind
+  : Spec extends { readonly flags: `${string}<${string}` }
+    ? 'value'
+    : 'flag';
 
 type InGroup<Specs> = {
-  readonly [Name in keyof Specs]: Specs[Name] & { readonly name: Name & string; readonly group: string };
+  readonly [Key in keyof Specs]: Specs[Key] & {
+    readonly name: string;
+    readonly group: string;
+    readonly kind: KindOf<Specs[Key]>;
+  };
 };
 
-/** The options of one group of the help, in its order, by name. */
+/** The options of one group of the help, in its order. */
 export function group<const Specs extends Readonly<Record<string, OptionSpec>>>(
   title: string,
   specs: Specs,
 ): InGroup<Specs> {
-  const entries = Object.entries(specs).map(([name, spec]) => [name, { ...spec, name, group: title }]);
+  const entries = Object.entries(specs).map(([key, spec]) => {
+    const [, name = ''] = /--([a-z-]+)/.exec(spec.flags) ?? [];
+    return [key, { kind: spec.flags.includes('<') ? 'value' : 'flag', ...spec, name, group: title }];
+  });
   return Object.fromEntries(entries) as InGroup<Specs>;
 }
 
 /** The help with the default. The help of a list says its default itself. */
-export function helpOf({ kind, help, default: text, otherwise }: OptionSpec): string {
+export function helpOf({ kind, help, default: text, otherwise }: Option): string {
   const shown = text ?? otherwise;
   return shown === undefined || kind === 'list' ? help : `${help} (default: ${shown})`;
 }
 
-/** `--results`, of `-r, --results <pattern>`. */
-export function longOf({ flags, name }: Option): string {
-  return /--[a-z-]+/.exec(flags)?.[0] ?? `--${name}`;
-}
-
 /** An option as it is given on a command line. */
-export function wordsOf(option: Option, values: readonly string[]): readonly string[] {
-  const long = longOf(option);
-  return option.kind === 'flag' ? [long] : values.map((value) => `${long}=${value}`);
+export function wordsOf({ name, kind }: Option, values: readonly string[]): readonly string[] {
+  return kind === 'flag' ? [`--${name}`] : values.map((value) => `--${name}=${value}`);
 }
 
 /** `checkpoint-settle` → `CAPTURE_CHECKPOINT_SETTLE`. */

@@ -2,30 +2,18 @@
 import type { Settings } from '../../model/format/settings.ts';
 import { choice } from './readers.ts';
 import { group, RESTORING, RUN } from './spec.ts';
-import type { Place, Values } from './values.ts';
+import type { RunCaller, Values } from './values.ts';
 
 export const START = group('Start of the task:', {
   handoff: {
     flags: '--handoff',
-    kind: 'flag',
     help: "claim the attempt, for the 'capture watch' that follows in the same work directory",
     on: ['restore'],
   },
-  'no-restore': {
-    flags: '--no-restore',
-    kind: 'flag',
-    help: 'start from nothing',
-    on: RUN,
-  },
-  'skip-done': {
-    flags: '--skip-done',
-    kind: 'flag',
-    help: 'exit 0 at once when this index is done',
-    on: RUN,
-  },
-  'on-local': {
+  noRestore: { flags: '--no-restore', help: 'start from nothing', on: RUN },
+  skipDone: { flags: '--skip-done', help: 'exit 0 at once when this index is done', on: RUN },
+  onLocal: {
     flags: '--on-local <which>',
-    kind: 'value',
     help: 'which one is used if a checkpoint is here and in the store: stored, or newest',
     on: RESTORING,
     read: choice('stored', 'newest'),
@@ -35,13 +23,9 @@ export const START = group('Start of the task:', {
 
 export function startOf(
   values: Values,
-  { command }: Place,
+  { command }: RunCaller,
 ): Pick<Settings, 'handoff' | 'restore' | 'skipDone' | 'onLocal'> {
-  return {
-    handoff: values.has(START.handoff),
-    // Beside the task's container the files are those of the task already: `capture restore` has brought them.
-    restore: command !== 'watch' && !values.has(START['no-restore']),
-    skipDone: values.has(START['skip-done']),
-    onLocal: values.of(START['on-local']),
-  };
+  const { noRestore, ...start } = values.all(START);
+  // Beside the task's container the files are those of the task already: `capture restore` has brought them.
+  return { ...start, restore: command !== 'watch' && !noRestore };
 }

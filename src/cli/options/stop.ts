@@ -1,12 +1,11 @@
 // The options that say how capture hears that it will be stopped, and what the task is told then.
 import path from 'node:path';
-import type { Mistake } from '../../model/errors.ts';
 import { type NoticeChoice, parseNotice } from '../../model/format/notice.ts';
 import type { NoticeSettings } from '../../model/format/settings.ts';
 import { canEndTask, JOB_SIGNALS } from '../../model/relay.ts';
 import type { Reader } from './readers.ts';
 import { CAPTURING, group, RUN } from './spec.ts';
-import type { Place, Values } from './values.ts';
+import type { RunCaller, Values } from './values.ts';
 
 /** The signals that can end a task. */
 const SIGNALS: ReadonlySet<string> = new Set(JOB_SIGNALS.filter(canEndTask));
@@ -35,16 +34,15 @@ export const STOP = group('When we are to be stopped:', {
     read: parseNotice,
     default: 'auto',
   },
-  'notice-on': {
+  noticeOn: {
     flags: '--notice-on <signal>',
     kind: 'list',
     help: 'a signal that is a notice, such as USR1',
     on: RUN,
     read: signal,
   },
-  'notice-signal': {
+  noticeSignal: {
     flags: '--notice-signal <what>',
-    kind: 'value',
     help: 'what the task gets at a notice: auto (TERM if it handles it), none or a signal',
     on: RUN,
     read: told,
@@ -52,13 +50,13 @@ export const STOP = group('When we are to be stopped:', {
   },
 });
 
-export function stopOf(values: Values, { cwd }: Place): NoticeSettings {
-  const sources = values.each(STOP.notice).map((choice) => absolute(choice, cwd));
+export function stopOf(values: Values, { cwd }: RunCaller): NoticeSettings {
+  const sources = values.of(STOP.notice).map((choice) => absolute(choice, cwd));
   const isOff = sources.some(({ kind }) => kind === 'none');
   return {
     sources: isOff ? [] : sources,
-    signals: isOff ? [] : [...new Set(values.each(STOP['notice-on']))],
-    tell: values.of(STOP['notice-signal']),
+    signals: isOff ? [] : [...new Set(values.of(STOP.noticeOn))],
+    tell: values.of(STOP.noticeSignal),
   };
 }
 
@@ -67,18 +65,13 @@ function absolute(choice: NoticeChoice, cwd: string): NoticeChoice {
 }
 
 /** `--notice none` turns everything off that could be a notice. */
-export function stopContradictions(values: Values): readonly Mistake[] {
+export function refuseNotices(values: Values): void {
   const notice = values.given(STOP.notice);
-  if (notice === undefined || !notice.values.includes('none')) return [];
+  if (notice === undefined || !notice.values.includes('none')) return;
   const other =
     notice.values.find((text) => text !== 'none') ??
-    values.given(STOP['notice-on'])?.source ??
-    values.given(STOP['notice-signal'])?.source;
-  if (other === undefined) return [];
-  return [
-    {
-      message: `${notice.source} none and ${other} contradict each other`,
-      hint: 'leave one of them out',
-    },
-  ];
+    values.given(STOP.noticeOn)?.source ??
+    values.given(STOP.noticeSignal)?.source;
+  if (other === undefined) return;
+  values.refuse(`${notice.source} none and ${other} contradict each other`, 'leave one of them out');
 }

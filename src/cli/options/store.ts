@@ -1,21 +1,17 @@
 // The options that say where objects go, and where inputs come from.
-import type { Mistake } from '../../model/errors.ts';
 import type { Settings, StoreSettings } from '../../model/format/settings.ts';
 import { type RelPath, showPath } from '../../model/path.ts';
 import { KIND_FLAGS } from '../../store/open.ts';
 import { parseStoreUrl, storeDirectory } from '../../store/url.ts';
 import type { Reader } from './readers.ts';
-import { ALL, type CommandName, group, type OptionSpec, RESTORING } from './spec.ts';
-import type { Parse, Place, Values } from './values.ts';
+import { ALL, type RunName, group, type OptionSpec, RESTORING } from './spec.ts';
+import type { Parse, RunCaller, Values } from './values.ts';
 
 type KindFlag = keyof typeof KIND_FLAGS;
 
 const OF_KINDS = Object.fromEntries(
-  Object.entries(KIND_FLAGS).map(([name, help]) => [
-    name,
-    { flags: `--${name}`, kind: 'flag', help, on: ALL } as const,
-  ]),
-) as Readonly<Record<KindFlag, OptionSpec & { readonly on: readonly CommandName[] }>>;
+  Object.entries(KIND_FLAGS).map(([name, help]) => [name, { flags: `--${name}`, help, on: ALL } as const]),
+) as Readonly<Record<KindFlag, OptionSpec & { readonly on: readonly RunName[] }>>;
 
 /** What it leaves of the prefix that S3 allows (store/s3/url.ts). */
 const NAMESPACE_LENGTH = 64;
@@ -32,7 +28,6 @@ const namespace: Reader<string> = (text) =>
 export const STORE = group('Store:', {
   to: {
     flags: '--to <url>',
-    kind: 'value',
     help: 's3://bucket/prefix, file:///dir or a directory',
     on: ALL,
     // To try capture out.
@@ -40,14 +35,12 @@ export const STORE = group('Store:', {
   },
   from: {
     flags: '--from <url>',
-    kind: 'value',
     help: 'where inputs are looked for first; never written',
     on: RESTORING,
     otherwise: 'as --to',
   },
   namespace: {
     flags: '--namespace <name>',
-    kind: 'value',
     help: 'the last part of --to: what two people store never meets',
     on: ALL,
     read: namespace,
@@ -55,14 +48,16 @@ export const STORE = group('Store:', {
   ...OF_KINDS,
   unfenced: {
     flags: '--unfenced',
-    kind: 'flag',
     help: 'use a server without create-only puts: two attempts may then collide',
     on: ALL,
   },
 });
 
-export function storeOf(values: Values, place: Place): Pick<Settings, 'to' | 'from' | 'perishableStore'> {
-  const url: Parse<string> = (text, source) => parseStoreUrl(text, source, place.cwd);
+export function storeOf(
+  values: Values,
+  caller: RunCaller,
+): Pick<Settings, 'to' | 'from' | 'perishableStore'> {
+  const url: Parse<string> = (text, source) => parseStoreUrl(text, source, caller.cwd);
   const how = {
     flags: (Object.keys(KIND_FLAGS) as KindFlag[]).filter((name) => values.has(STORE[name])),
     unfenced: values.has(STORE.unfenced),
@@ -72,7 +67,7 @@ export function storeOf(values: Values, place: Place): Pick<Settings, 'to' | 'fr
   const from = values.parsed(STORE.from, url);
   return {
     to: { url: to, ...how },
-    perishableStore: !values.has(STORE.to) || goesWith(to, place),
+    perishableStore: !values.has(STORE.to) || goesWith(to, caller),
     from: from === undefined ? undefined : { url: from, ...how },
   };
 }
@@ -86,7 +81,7 @@ function goesWith(url: string, place: StorePlace): boolean {
   return place.workdir !== '/' && storesInside({ to: { url }, from: undefined }, place).length > 0;
 }
 
-type StorePlace = Pick<Place, 'workdir' | 'outside'>;
+type StorePlace = Pick<RunCaller, 'workdir' | 'outside'>;
 
 interface Stores {
   readonly to: Pick<StoreSettings, 'url'>;
@@ -102,13 +97,11 @@ export function storesInside({ to, from }: Stores, { workdir, outside }: StorePl
   });
 }
 
-export function storeContradictions({ to }: Settings, { workdir, outside }: StorePlace): readonly Mistake[] {
+export function refuseStore(values: Values, { to }: Settings, { workdir, outside }: StorePlace): void {
   const directory = storeDirectory(to.url);
-  if (directory === undefined || outside.pathInside(workdir, directory) !== '') return [];
-  return [
-    {
-      message: `the store is the work directory itself (${showPath(workdir)})`,
-      hint: 'name another directory with --to',
-    },
-  ];
+  if (directory === undefined || outside.pathInside(workdir, directory) !== '') return;
+  values.refuse(
+    `the store is the work directory itself (${showPath(workdir)})`,
+    'name another directory with --to',
+  );
 }

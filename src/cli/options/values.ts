@@ -1,41 +1,50 @@
 // Reads the options of a group by their specs. A value that cannot be read becomes a mistake, and the default takes its
 // place, so that all mistakes are found at once.
-import path from 'node:path';
 import { isMistake, type Mistake } from '../../model/errors.ts';
 import { showPath } from '../../model/path.ts';
 import type { Outside } from './outside.ts';
 import type { Reader } from './readers.ts';
-import type { CommandName, Given, GivenOf, Option } from './spec.ts';
+import type { Given, GivenOptions, Option, OptionGroup, RunName } from './spec.ts';
 
-/** What a command line is read against. */
-export interface Place {
-  readonly command: CommandName;
+/** Who has called us: what a command line is read against. */
+export interface Caller {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
-  readonly workdir: string;
-  /** The task's command line; empty for `watch` and `restore`. */
-  readonly argv: readonly string[];
   readonly outside: Outside;
 }
 
-interface Readable<T> extends Option {
-  readonly read: Reader<T>;
+/** What the options of a run are read against. */
+export interface RunCaller extends Caller {
+  readonly command: RunName;
+  readonly workdir: string;
+  /** The task's command line; empty for `watch` and `restore`. */
+  readonly argv: readonly string[];
 }
 
-interface WithDefault<T> extends Readable<T> {
-  readonly default: string;
-}
+/** What an option comes to, by its spec. */
+type ValueOf<Spec> = Spec extends { readonly kind: 'flag' }
+  ? boolean
+  : Spec extends { readonly kind: 'list'; readonly read: Reader<infer T> }
+    ? readonly T[]
+    : Spec extends { readonly default: string; readonly read: Reader<infer T> }
+      ? T
+      : Spec extends { readonly read: Reader<infer T> }
+        ? T | undefined
+        : never;
+
+/** What the options of a group come to. */
+export type ValuesOf<Options> = { readonly [Key in keyof Options]: ValueOf<Options[Key]> };
 
 /** `source` is what the text came from, for the message: `--to`, or `CAPTURE_TO`. */
 export type Parse<T> = (text: string, source: string) => T | Mistake;
 
 export class Values {
-  readonly #given: GivenOf<string>;
+  readonly #given: GivenOptions;
   readonly #cwd: string;
   readonly #mistakes: Mistake[];
 
   /** What is wrong is added to `mistakes`. */
-  constructor(given: GivenOf<string>, cwd: string, mistakes: Mistake[]) {
+  constructor(given: GivenOptions, cwd: string, mistakes: Mistake[]) {
     this.#given = given;
     this.#cwd = cwd;
     this.#mistakes = mistakes;
@@ -49,26 +58,28 @@ export class Values {
     return this.#given.has(name);
   }
 
-  /** What was given last, or the default. */
-  of<T>(option: WithDefault<T>): T;
-  of<T>(option: Readable<T>): T | undefined;
-  of<T>(option: Readable<T>): T | undefined {
-    return this.parsed(option, parserOf(option.read))?.value;
+  /** Of a flag whether it stands there, of a list each value, of all others the last one, or the default. */
+  of<Spec extends Option>(option: Spec): ValueOf<Spec> {
+    return this.#valueOf(option) as ValueOf<Spec>;
   }
 
-  /** Of an option that may be repeated each value, or the default alone. */
-  each<T>({ name, read, default: text }: Readable<T>): readonly T[] {
+  /** Of all options of a group that have a reader. */
+  all<Options extends OptionGroup>(options: Options): ValuesOf<Options> {
+    const entries = Object.entries(options).map(([key, option]) => [key, this.#valueOf(option)]);
+    return Object.fromEntries(entries) as ValuesOf<Options>;
+  }
+
+  #valueOf(option: Option): unknown {
+    const { name, kind, read, default: text } = option;
+    if (kind === 'flag') return this.has(option);
+    if (read === undefined) return undefined;
+    const parse = parserOf(read, this.#cwd);
+    if (kind === 'value') return this.parsed(option, parse)?.value;
     const none = { values: text === undefined ? [] : [text], source: '' };
     const { values, source } = this.#given.get(name) ?? none;
-    const found = values.map((one) => parserOf(read)(one, source));
-    this.refuse(found.filter(isMistake));
+    const found = values.map((one) => parse(one, source));
+    this.refuseAll(found.filter(isMistake));
     return found.flatMap((one) => (isMistake(one) ? [] : [one.value]));
-  }
-
-  /** Absolute: taken from the current directory. */
-  path(option: Readable<string>): string | undefined {
-    const file = this.of(option);
-    return file === undefined ? undefined : path.resolve(this.#cwd, file);
   }
 
   /** As `of`, where a text alone does not say what it means. */
@@ -80,20 +91,25 @@ export class Values {
     if (text !== undefined && source !== undefined) {
       const found = parse(text, source);
       if (!isMistake(found)) return found;
-      this.refuse([found]);
+      this.refuseAll([found]);
     }
     return option.default === undefined ? undefined : defaultOf(option, option.default, parse);
   }
 
-  refuse(mistakes: readonly Mistake[]): void {
+  /** Nothing is done then: all that is wrong is said at once. */
+  refuse(message: string, hint: string): void {
+    this.#mistakes.push({ message, hint });
+  }
+
+  refuseAll(mistakes: readonly Mistake[]): void {
     this.#mistakes.push(...mistakes);
   }
 }
 
 /** In an object, as the value may itself be undefined. */
-function parserOf<T>(read: Reader<T>): Parse<{ readonly value: T }> {
+function parserOf<T>(read: Reader<T>, cwd: string): Parse<{ readonly value: T }> {
   return (text, source) => {
-    const found = read(text);
+    const found = read(text, cwd);
     if ('value' in found) return found;
     return {
       message: `${source} '${showPath(text)}': ${found.is}`,

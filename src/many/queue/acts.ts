@@ -1,4 +1,5 @@
 // `capture queue cancel`, `retry` and `drain`: each changes what the queue holds; workers see it at their next look.
+import type { Command, CommandHelp } from '../../cli/command.ts';
 import type { Log } from '../../log/log.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
@@ -8,36 +9,38 @@ import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
 import type { Listed } from '../broker.ts';
 import type { BullMqQueue } from './bullmq.ts';
-import { type CarryOut, onlyOperand, type QueueCommand, type QueueLine } from './command.ts';
-import { QUEUE, queueOf } from './options.ts';
+import { onQueue } from './command.ts';
 import { noSuch } from './submit.ts';
-import { withQueue } from './until-stopped.ts';
 
-const OPTIONS = Object.values(QUEUE);
-
-/** One word that says on what, and what is done to it. */
-function onOne(what: string, act: (broker: BullMqQueue, name: string, log: Log) => Promise<void>) {
-  const read = (line: QueueLine): CarryOut => {
-    const name = onlyOperand(line, what) ?? '';
-    const place = queueOf(line.values);
-    return ({ log }) =>
-      withQueue(place, log, async (broker) => {
-        await act(broker, name, log);
-        return EXIT.ok;
-      });
-  };
-  return { options: OPTIONS, variables: OPTIONS, takesTask: false, read };
+/** A command on what its one operand names. */
+function onOne(
+  what: 'submission' | 'worker',
+  { name, ...help }: CommandHelp & Pick<Command, 'name'>,
+  act: (broker: BullMqQueue, name: string, log: Log) => Promise<void>,
+): Command {
+  return onQueue({
+    name,
+    help,
+    options: {},
+    read: (_, { operands }) => operands[what] ?? '',
+    act: async ({ broker }, one, { log }) => {
+      await act(broker, one, log);
+      return EXIT.ok;
+    },
+  });
 }
 
-export const cancelCommand: QueueCommand = {
-  title: 'capture queue cancel',
-  usage: '<submission> [options]',
-  about:
-    'Drops what waits of a submission, and ends what runs of it after a checkpoint. What is stored stays. A second cancel ' +
-    'of one that has ended removes it from the queue.',
-  statuses: '    0  cancelled, or removed',
-  examples: ['capture queue cancel melt-7 --queue redis://head:6379/lab'],
-  ...onOne('submission', async (broker, name, log) => {
+export const cancelCommand = onOne(
+  'submission',
+  {
+    name: 'queue cancel',
+    about:
+      'Drops what waits of a submission, and ends what runs of it after a checkpoint. What is stored stays. A second cancel ' +
+      'of one that has ended removes it from the queue.',
+    statuses: { 0: 'cancelled, or removed' },
+    examples: ['capture queue cancel melt-7 --queue redis://head:6379/lab'],
+  },
+  async (broker, name, log) => {
     const listed = await broker.list();
     const found = findSubmission(listed, name, broker);
     const { running } = await broker.counts(found.name);
@@ -51,16 +54,18 @@ export const cancelCommand: QueueCommand = {
     const rest =
       running === 0 ? 'nothing of it runs' : `${plural(running, 'task')} of it end after a checkpoint`;
     log.info(`${found.name} is cancelled; ${rest}`);
-  }),
-};
+  },
+);
 
-export const retryCommand: QueueCommand = {
-  title: 'capture queue retry',
-  usage: '<submission> [options]',
-  about: 'Lets all tasks of a submission that have failed wait for another try, each from its checkpoint.',
-  statuses: '    0  they wait again, or none had failed',
-  examples: ['capture queue retry melt-7 --queue redis://head:6379/lab'],
-  ...onOne('submission', async (broker, name, log) => {
+export const retryCommand = onOne(
+  'submission',
+  {
+    name: 'queue retry',
+    about: 'Lets all tasks of a submission that have failed wait for another try, each from its checkpoint.',
+    statuses: { 0: 'they wait again, or none had failed' },
+    examples: ['capture queue retry melt-7 --queue redis://head:6379/lab'],
+  },
+  async (broker, name, log) => {
     const found = findSubmission(await broker.list(), name, broker);
     if (found.cancelledMs !== undefined)
       throw new CaptureError(EXIT.usage, `${found.name} is cancelled`, {
@@ -69,17 +74,19 @@ export const retryCommand: QueueCommand = {
     const { failed } = await broker.counts(found.name);
     if (failed > 0) await broker.retry(found.name);
     log.info(`${found.name}: ${plural(failed, 'task')} tried again`);
-  }),
-};
+  },
+);
 
-export const drainCommand: QueueCommand = {
-  title: 'capture queue drain',
-  usage: '<worker> [options]',
-  about:
-    'Lets a worker take nothing more: it ends when what it runs has ended. capture queue status shows their names.',
-  statuses: '    0  told',
-  examples: ['capture queue drain node3.4711 --queue redis://head:6379/lab'],
-  ...onOne('worker', async (broker, name, log) => {
+export const drainCommand = onOne(
+  'worker',
+  {
+    name: 'queue drain',
+    about:
+      'Lets a worker take nothing more: it ends when what it runs has ended. capture queue status shows their names.',
+    statuses: { 0: 'told' },
+    examples: ['capture queue drain node3.4711 --queue redis://head:6379/lab'],
+  },
+  async (broker, name, log) => {
     const workers = await broker.workers();
     const names = workers?.map((one) => one.name);
     // Where the server tells nobody's name, the worker hears of it all the same.
@@ -89,8 +96,8 @@ export const drainCommand: QueueCommand = {
       });
     await broker.drain(name);
     log.info(`${name} takes nothing more, and ends with its last task`);
-  }),
-};
+  },
+);
 
 function findSubmission(listed: readonly Listed[], name: string, { place }: BullMqQueue): Submission {
   const all = listed.flatMap((one) => (one.kind === 'submission' ? [one.submission] : []));

@@ -8,6 +8,7 @@ import { CaptureError, reasonOf } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
 import { type BackOff, pauseAfter } from '../../model/waiting.ts';
+import { hideFromOurUser } from '../../native/processes.ts';
 
 export interface Connection {
   readonly redis: Redis;
@@ -26,6 +27,8 @@ const CLOSE_MS = 1000;
 
 /** Throws status 69 if there is no such server, or it cannot be used for a queue. */
 export async function connect(place: QueuePlace, log: Log, signal: AbortSignal): Promise<Connection> {
+  // Tasks run as our user, and the password of the queue is not for them.
+  hideFromOurUser();
   const redis = new Redis(optionsOf(place));
   let why: string | undefined = 'it does not answer';
   let isLost = false;

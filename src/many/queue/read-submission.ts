@@ -1,6 +1,5 @@
 // A submission as it stands in Redis, before anything believes it. Whoever writes there may have written anything: what
 // becomes an option, a store or a part of a key is one that capture submit could have written, or nothing is done with it.
-import { longOf } from '../../cli/options/spec.ts';
 import { isMistake } from '../../model/errors.ts';
 import { isTaskName } from '../../model/format/task-name.ts';
 import { type Parsed, parseSubmission, type Submission } from '../../model/many/submission.ts';
@@ -37,7 +36,7 @@ function lacking(
 }
 
 const TAKES_VALUE: ReadonlyMap<string, boolean> = new Map(
-  OF_TASKS.map((option) => [longOf(option), option.kind !== 'flag']),
+  OF_TASKS.map(({ name, kind }) => [`--${name}`, kind !== 'flag']),
 );
 
 /** As capture submit writes them: `--name` or `--name=value`, so that no word can be taken for another one's value. */

@@ -3,9 +3,9 @@
 // machine, add.
 import { setMaxListeners } from 'node:events';
 import os from 'node:os';
-import { failed } from '../../cli/failed.ts';
+import { failed } from '../../cli/program.ts';
 import { SHELL, templateOf } from '../../cli/job/tasks.ts';
-import { OPTION_NAMES } from '../../cli/options.ts';
+import { RUN_OPTIONS } from '../../cli/options.ts';
 import { envNameOf } from '../../cli/options/spec.ts';
 import { readInherited } from '../../launch/inherited.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
@@ -16,8 +16,9 @@ import { thisMachine, type ThisMachine } from '../machine.ts';
 import { runOnEnd } from '../on-end.ts';
 import type { CommandOf } from '../source.ts';
 import { openStopEscalation, type StopEscalation } from '../stop-escalation.ts';
+import type { RunnerTools } from '../tools.ts';
 import { progressText } from '../view.ts';
-import { atOnceAtMost, type MachineUse, machineText, type Tools, type Worker, withWorker } from '../work.ts';
+import { atOnceAtMost, type MachineUse, machineText, type Worker, withWorker } from '../work.ts';
 import type { SharedBroker } from './broker.ts';
 import { openWorkerBroker } from './bullmq-worker.ts';
 import { connect } from './connect.ts';
@@ -40,7 +41,7 @@ export interface WorkerRequest extends MachineUse {
 }
 
 /** Resolves to the exit status. What went wrong is said. */
-export async function runWorker(request: WorkerRequest, tools: Tools): Promise<ExitStatus> {
+export async function runWorker(request: WorkerRequest, tools: RunnerTools): Promise<ExitStatus> {
   const stops = openStopEscalation({
     ignored: readInherited(tools.env).ignoredSignals,
     notices: request.notices.signals,
@@ -54,7 +55,11 @@ export async function runWorker(request: WorkerRequest, tools: Tools): Promise<E
   return status;
 }
 
-async function onQueue(request: WorkerRequest, tools: Tools, stops: StopEscalation): Promise<ExitStatus> {
+async function onQueue(
+  request: WorkerRequest,
+  tools: RunnerTools,
+  stops: StopEscalation,
+): Promise<ExitStatus> {
   const { queue, capabilities, lockMs, notices } = request;
   // Once the view is open, what is said of the connection stands above it.
   let log = tools.log;
@@ -149,7 +154,7 @@ export const commandOf: CommandOf = ({ index, command: line, values = {} }, { co
  * queue: the tasks run as our user, and the kernel lets them read the environment of any process that is not hidden.
  */
 function withoutOptions(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const own = Object.values({ ...QUEUE, ...WORKER }).map(({ name }) => name);
-  const names = new Set([...OPTION_NAMES, ...own].map(envNameOf).concat('CAPTURE_FDS', 'REDISCLI_AUTH'));
+  const options = [...RUN_OPTIONS, ...Object.values({ ...QUEUE, ...WORKER })];
+  const names = new Set([...options.map(({ name }) => envNameOf(name)), 'CAPTURE_FDS', 'REDISCLI_AUTH']);
   return Object.fromEntries(Object.entries(env).filter(([name]) => !names.has(name)));
 }

@@ -2,77 +2,71 @@
 // and again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Column, fitted, numberText, tableLines } from '../../array/columns.ts';
+import type { Tools } from '../../cli/command.ts';
+import type { ValuesOf } from '../../cli/options/values.ts';
+import type { Output } from '../../cli/output.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import { type Seen, stateOfSubmission, type SubmissionState } from '../../model/many/choose.ts';
 import { showJson, showPath } from '../../model/path.ts';
 import { formatAge, plural } from '../../model/units.ts';
 import type { RunningJob } from './broker.ts';
 import type { BullMqQueue } from './bullmq.ts';
-import { type QueueCommand, refuseOperands } from './command.ts';
+import { onQueue } from './command.ts';
 import { doneOf, hindranceTexts, look, paceOf, type QueueView, rowTexts, workerText } from './look.ts';
-import { QUEUE, QUEUE_STATUS, queueOf } from './options.ts';
+import { QUEUE_STATUS } from './options.ts';
 import { addLook, type RateOf } from './rate.ts';
-import { withQueue } from './until-stopped.ts';
 
-export const statusCommand: QueueCommand = {
-  title: 'capture queue status',
-  usage: '[submission] [options]',
-  about:
-    'Shows each submission: what waits, runs, has failed and is done, how fast it goes and when it ends; and the workers. ' +
-    'With a submission, also what runs where, and why tasks have failed.',
-  statuses: '    0  all are done\n    1  something waits, runs, has failed or cannot be read',
-  examples: [
-    'capture queue status --queue redis://head:6379/lab',
-    'capture queue status melt-7 --queue redis://head:6379/lab --watch',
-  ],
-  options: [...Object.values(QUEUE), ...Object.values(QUEUE_STATUS)],
-  variables: Object.values(QUEUE),
-  takesTask: false,
-  read: (line) => {
-    const { values, operands } = line;
-    const [name, ...rest] = operands;
-    refuseOperands(line, rest);
-    const place = queueOf(values);
-    const isJson = values.has(QUEUE_STATUS.json);
-    const everyMs = values.has(QUEUE_STATUS.watch) ? values.of(QUEUE_STATUS.every) : undefined;
-    return ({ log, print }) =>
-      withQueue(place, log, (broker, signal) => show({ broker, name, isJson, everyMs, print, signal }));
+export const statusCommand = onQueue({
+  name: 'queue status',
+  help: {
+    about:
+      'Shows each submission: what waits, runs, has failed and is done, how fast it goes and when it ends; and the workers. ' +
+      'With a submission, also what runs where, and why tasks have failed.',
+    statuses: { 0: 'all are done', 1: 'something waits, runs, has failed or cannot be read' },
+    examples: [
+      'capture queue status --queue redis://head:6379/lab',
+      'capture queue status melt-7 --queue redis://head:6379/lab --watch',
+    ],
   },
-};
+  options: QUEUE_STATUS,
+  read: (options, { operands }) => ({ ...options, name: operands.submission }),
+  act: ({ broker }, request, tools) => show(broker, request, tools),
+});
 
-interface StatusRequest {
-  readonly broker: BullMqQueue;
+interface StatusRequest extends ValuesOf<typeof QUEUE_STATUS> {
   readonly name: string | undefined;
-  readonly isJson: boolean;
-  /** Undefined: once. */
-  readonly everyMs: number | undefined;
-  readonly print: (text: string) => void;
-  readonly signal: AbortSignal;
 }
 
 /** To the top left, and from there nothing (ECMA-48, CUP and ED). */
 const CLEAR = '\u001B[H\u001B[J';
 
-async function show({ broker, name, isJson, everyMs, print, signal }: StatusRequest): Promise<ExitStatus> {
+async function show(
+  broker: BullMqQueue,
+  { name, isJson, isWatched, everyMs }: StatusRequest,
+  { out, signal }: Tools,
+): Promise<ExitStatus> {
   const rates = new Map<string, RateOf>();
   for (;;) {
     const view = await look(broker, name);
     addLook(rates, view.nowMs, view.shown);
-    print(isJson ? `${showJson(jsonOf(view, rates))}\n` : textOf(view, rates, everyMs !== undefined));
+    await out.write(isJson ? `${showJson(jsonOf(view, rates))}\n` : textOf(view, rates, { out, isWatched }));
     const states = view.shown.map((one) => stateOfSubmission(one, view.all));
     // Of what cannot be read nobody knows whether it is done.
     const isKnown = view.isOne || view.unreadable.length === 0;
     const status = isKnown && states.every(({ kind }) => kind === 'over') ? EXIT.ok : SOME_LEFT;
-    if (everyMs === undefined || states.every(isEnded)) return status;
+    if (!isWatched || states.every(isEnded)) return status;
     await sleep(everyMs, undefined, { signal });
   }
 }
 
-function textOf(view: QueueView, rates: ReadonlyMap<string, RateOf>, isWatched: boolean): string {
-  const { isTTY, columns, rows } = process.stdout;
-  const lines = linesOf(view, { rates, width: isTTY ? columns : Infinity }).map((line) => showPath(line));
-  return isTTY && isWatched
-    ? `${CLEAR}${fitted(lines, columns, rows).join('\n')}\n`
+function textOf(
+  view: QueueView,
+  rates: ReadonlyMap<string, RateOf>,
+  { out, isWatched }: { readonly out: Output; readonly isWatched: boolean },
+): string {
+  const lines = linesOf(view, { rates, width: out.columns }).map((line) => showPath(line));
+  return out.isTerminal && isWatched
+    ? `${CLEAR}${fitted(lines, out.columns, out.rows ?? Infinity).join('\n')}\n`
     : `${lines.join('\n')}\n`;
 }
 

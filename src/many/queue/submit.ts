@@ -1,7 +1,10 @@
 // `capture submit`: puts an array into the queue. What the store has as done is left out; jobs come before the submission
 // itself, so that nobody takes one of a submission that is only half there.
 import { numberText } from '../../array/columns.ts';
+import type { Command, Line, Tools } from '../../cli/command.ts';
 import type { GivenCommand, Tasks } from '../../cli/job/tasks.ts';
+import type { ValuesOf } from '../../cli/options/values.ts';
+import type { Output } from '../../cli/output.ts';
 import { CaptureError } from '../../model/errors.ts';
 import { EXIT, type ExitStatus } from '../../model/exit-status.ts';
 import type { Settings } from '../../model/format/settings.ts';
@@ -10,98 +13,88 @@ import { showCommand } from '../../model/many/placeholders.ts';
 import { type QueuePlace, showQueue } from '../../model/many/queue-url.ts';
 import { QUEUE_FORMAT, type QueuedTask, type Submission } from '../../model/many/submission.ts';
 import { nearestWord } from '../../model/nearest.ts';
-import { showLines, showPath } from '../../model/path.ts';
+import { showLines } from '../../model/path.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
-import { isTasks, NO_STORE, readTasks, settingsOfRun, taskNameOf } from '../line.ts';
-import { warnOnce } from '../../log/once.ts';
-import { everyWordOf, haltOf, logOutput, refusedOptions } from '../options.ts';
 import type { Listed } from '../broker.ts';
+import { NO_STORE, readTasks, settingsOfRun, taskNameOf } from '../line.ts';
+import { everyWordOf, logOutput, refusedOptions } from '../options.ts';
 import { storedState } from '../stored-state.ts';
 import { submissionOf } from '../submitted.ts';
 import type { BullMqQueue } from './bullmq.ts';
-import {
-  type CarryOut,
-  type QueueCommand,
-  type QueueLine,
-  type QueueTools,
-  refuseOperands,
-} from './command.ts';
-import { allOf, OF_TASKS, QUEUE, queueOf, SUBMIT } from './options.ts';
+import { readQueue, withQueue } from './command.ts';
+import { allOf, OF_TASKS, QUEUE, SUBMIT } from './options.ts';
 import { warnIfOpenToAll } from './open-to-all.ts';
-import { withQueue } from './until-stopped.ts';
 
 /** They are passed on as what they mean here. */
 const ABSOLUTE: ReadonlySet<string> = new Set(['to', 'from', 'namespace', 'task-name']);
 
-export const submitCommand: QueueCommand = {
-  title: 'capture submit',
-  usage: '[job.yaml] --queue <url> [options] [-- <task> [args...]]',
-  about:
-    'Puts all tasks of an array into a queue, from which workers on any number of machines take them (capture worker). ' +
-    'Each runs as capture runs one. What is done in the store is left out. {index} in the command is the index, {name} ' +
-    'a column of --tasks.',
-  statuses: '    0  submitted, or nothing is left to do',
-  examples: [
-    'capture submit job.yaml',
-    'capture submit --queue redis://head:6379/lab --array 0-99 -r final.dat -k state.chk --to s3://lab/run7 -- ./task {index}',
-    'capture submit --queue redis://head/lab --name mesh --array 0-9 --needs gpu --memory 8GiB --to s3://lab/mesh -r m.dat -- mesh {index}',
-    'capture submit --queue redis://head/lab --after mesh --tasks runs.csv -r f.dat --to s3://lab/f -- ./solve --size {size}',
-  ],
+export const submitCommand: Command<SubmitRequest> = {
+  name: 'submit',
+  help: {
+    usage: '[job.yaml] --queue <url> [options] [-- <task> [args...]]',
+    about:
+      'Puts all tasks of an array into a queue, from which workers on any number of machines take them (capture worker). ' +
+      'Each runs as capture runs one. What is done in the store is left out. {index} in the command is the index, {name} ' +
+      'a column of --tasks.',
+    statuses: {
+      0: 'submitted, or nothing is left to do',
+      69: 'the queue or the store cannot be used',
+    },
+    examples: [
+      'capture submit job.yaml',
+      'capture submit --queue redis://head:6379/lab --array 0-99 -r final.dat -k state.chk --to s3://lab/run7 -- ./task {index}',
+      'capture submit --queue redis://head/lab --name mesh --array 0-9 --needs gpu --memory 8GiB --to s3://lab/mesh -r m.dat -- mesh {index}',
+      'capture submit --queue redis://head/lab --after mesh --tasks runs.csv -r f.dat --to s3://lab/f -- ./solve --size {size}',
+    ],
+  },
   options: [...Object.values(QUEUE), ...Object.values(SUBMIT), ...OF_TASKS],
   variables: [...Object.values(QUEUE), ...OF_TASKS],
   takesTask: true,
-  read: (line) => readSubmit(line),
+  read: readSubmit,
+  act: submit,
 };
 
 interface SubmitRequest {
-  readonly queue: QueuePlace | undefined;
+  readonly queue: QueuePlace;
   readonly submission: Submission;
   readonly tasks: Tasks;
-  readonly isNamed: boolean;
   readonly isAgain: boolean;
   readonly isDryRun: boolean;
 }
 
-function readSubmit(line: QueueLine): CarryOut {
-  const { values, given, command, args, cwd, outside, refuse } = line;
-  refuseOperands(line);
-  refuse(...refusedOptions(args).map((one) => ({ ...one, message: one.message.replace('array', 'submit') })));
-  const queue = queueOf(values);
-  const tasks = readTasks(values, { command, cwd, outside });
-  const nothing: CarryOut = () => Promise.resolve(EXIT.usage);
-  if (!isTasks(tasks)) {
-    refuse(...tasks);
-    return nothing;
-  }
+function readSubmit(line: Line): SubmitRequest | undefined {
+  const { values, given, cwd, outside } = line;
+  values.refuseAll(refusedOptions(line));
+  const queue = readQueue(line);
+  const options = values.all(SUBMIT);
+  const tasks = readTasks(line);
+  if (options.isAgain && options.name === undefined)
+    values.refuse('--again needs the name of the submission', '--again --name melt-7');
+  if (tasks === undefined) return undefined;
   const words = [...OF_TASKS.flatMap((option) => everyWordOf(given, option)), ...logOutput(given)];
   const run = settingsOfRun(words, tasks, { env: {}, cwd, outside });
-  if (run.kind === 'mistakes') refuse(...run.mistakes);
-  if (!given.has('to')) refuse(NO_STORE);
-  if (run.kind !== 'run') return nothing;
-  const { settings, warnings } = run;
-  const submission = named(line, tasks, settings);
-  const asked: SubmitRequest = {
-    queue,
-    submission,
-    tasks,
-    isNamed: values.has(SUBMIT.name),
-    isAgain: values.has(SUBMIT.again),
-    isDryRun: values.has(SUBMIT['dry-run']),
-  };
-  if (asked.isAgain && !asked.isNamed)
-    refuse({ message: '--again needs the name of the submission', hint: '--again --name melt-7' });
-  return (tools) => {
-    for (const warning of warnings) warnOnce(tools.log, warning);
-    return submit(asked, tools);
-  };
+  if (run.kind === 'mistakes') values.refuseAll(run.mistakes);
+  if (!given.has('to')) values.refuseAll([NO_STORE]);
+  if (run.kind !== 'go' || queue === undefined) return undefined;
+  line.warn(run.warnings);
+  const { isAgain, isDryRun } = options;
+  const submission = named(line, tasks, { ...options, settings: run.request.settings });
+  return { queue, submission, tasks, isAgain, isDryRun };
 }
 
-function named({ values, given, command, cwd }: QueueLine, tasks: Tasks, settings: Settings): Submission {
+interface SubmitOptions extends ValuesOf<typeof SUBMIT> {
+  /** Of each run. */
+  readonly settings: Settings;
+}
+
+function named(
+  { values, given, task: command, cwd }: Line,
+  tasks: Tasks,
+  { settings, cores, memoryBytes, prepare, notify, ...options }: SubmitOptions,
+): Submission {
   const { to, from } = settings;
   const taskName = taskNameOf(tasks, values, settings);
-  const prepare = values.of(SUBMIT.prepare);
-  const notify = values.of(SUBMIT.notify);
   const passed = OF_TASKS.filter(({ name }) => !ABSOLUTE.has(name)).flatMap((option) =>
     everyWordOf(given, option),
   );
@@ -112,18 +105,18 @@ function named({ values, given, command, cwd }: QueueLine, tasks: Tasks, setting
     settings,
     cwd,
     options: [...passed, ...logOutput(given), ...store],
-    needs: { cores: values.of(SUBMIT.cpus), memoryBytes: values.of(SUBMIT.memory) },
-    retries: values.of(SUBMIT.retries),
-    halt: values.parsed(SUBMIT.halt, haltOf),
+    needs: { cores, memoryBytes },
+    retries: options.retries,
+    halt: options.halt,
   };
   return {
     ...submissionOf(array, arrayOf(tasks.indices).length),
-    name: values.of(SUBMIT.name) ?? freshName(taskName),
+    name: options.name ?? freshName(taskName),
     ...(command === undefined ? {} : { command: plainCommand(command) }),
-    jobsHoldTask: values.has(SUBMIT.tasks),
-    capabilities: [...allOf(values, SUBMIT.needs)].toSorted(),
-    priority: values.of(SUBMIT.priority),
-    after: [...allOf(values, SUBMIT.after)],
+    jobsHoldTask: options.tasks !== undefined,
+    capabilities: [...allOf(options.needs)].toSorted(),
+    priority: options.priority,
+    after: [...allOf(options.after)],
     ...(prepare === undefined ? {} : { prepare }),
     ...(notify === undefined ? {} : { notify }),
   };
@@ -145,13 +138,14 @@ function freshName(taskName: string): string {
   return `${plain === '' ? 'task' : plain.slice(0, 60)}-${clockMs().toString(36).slice(-6)}${random}`;
 }
 
-async function submit(asked: SubmitRequest, { log, print }: QueueTools): Promise<ExitStatus> {
-  if (asked.isDryRun) return dryRun(asked, print);
-  return withQueue(asked.queue, log, async (broker, signal, connection) => {
+async function submit(request: SubmitRequest, tools: Tools): Promise<ExitStatus> {
+  const { log, out, signal } = tools;
+  if (request.isDryRun) return dryRun(request, out);
+  return withQueue(request.queue, tools, async ({ broker, connection }) => {
     await warnIfOpenToAll(connection, log);
-    const { submission, tasks, isAgain } = asked;
+    const { submission, tasks, isAgain } = request;
     const listed = await broker.list();
-    const before = refuseWrong(listed, asked, broker);
+    const before = refuseWrong(listed, request, broker);
     // Under a run id only each run itself finds out.
     const { store: settings, taskName } = submission;
     const place = { settings, taskName, indices: tasks.indices };
@@ -186,7 +180,7 @@ async function submit(asked: SubmitRequest, { log, print }: QueueTools): Promise
       `${submission.name}: ${numberText(count)} of ${numberText(submission.size)} ${submission.size === 1 ? 'task' : 'tasks'} ${how}${doneText}`,
     );
     await sayIfNobodyCan(submission, broker, log);
-    print(`${submission.name}\n`);
+    await out.write(`${submission.name}\n`);
     return EXIT.ok;
   });
 }
@@ -195,7 +189,7 @@ async function submit(asked: SubmitRequest, { log, print }: QueueTools): Promise
 async function sayIfNobodyCan(
   { name, capabilities }: Submission,
   broker: BullMqQueue,
-  log: QueueTools['log'],
+  log: Tools['log'],
 ): Promise<void> {
   const workers = await broker.workers();
   const isLacking = (one: string): boolean => !workers?.some((worker) => worker.capabilities.includes(one));
@@ -251,14 +245,13 @@ export function noSuch(name: string, names: readonly string[], place: string): C
   });
 }
 
-function dryRun({ submission, tasks, queue }: SubmitRequest, print: QueueTools['print']): ExitStatus {
+async function dryRun({ submission, tasks, queue }: SubmitRequest, out: Output): Promise<ExitStatus> {
   const { name, taskName, store, capabilities, after, prepare, size } = submission;
-  const place = queue === undefined ? '' : ` -> ${showQueue(queue)}`;
-  print(`${showPath(`${name}: ${plural(size, 'task')} ${taskName} -> ${store.url}${place}`)}\n`);
-  if (capabilities.length > 0) print(`needs: ${capabilities.join(', ')}\n`);
-  if (after.length > 0) print(`after: ${after.join(', ')}\n`);
-  if (prepare !== undefined) print(`prepare: ${showLines(prepare)}\n`);
+  await out.line(`${name}: ${plural(size, 'task')} ${taskName} -> ${store.url} -> ${showQueue(queue)}`);
+  if (capabilities.length > 0) await out.line(`needs: ${capabilities.join(', ')}`);
+  if (after.length > 0) await out.line(`after: ${after.join(', ')}`);
+  if (prepare !== undefined) await out.write(`prepare: ${showLines(prepare)}\n`);
   for (const index of indicesOf(tasks.indices))
-    print(`${index}: ${showLines(showCommand(tasks.commandOf(index).argv))}\n`);
+    await out.write(`${index}: ${showLines(showCommand(tasks.commandOf(index).argv))}\n`);
   return EXIT.ok;
 }

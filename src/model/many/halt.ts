@@ -1,6 +1,4 @@
 // When does a runner stop because tasks fail? The words of `--halt`, which are GNU parallel's. Pure.
-import type { Mistake } from '../errors.ts';
-import { showPath } from '../path.ts';
 
 /** `never`, or at so many failed indices. */
 export type Halt =
@@ -17,18 +15,13 @@ export type Halt =
 /** `no`: go on. `soon`: start none more. `now`: end those that run, too. */
 export type Halting = 'no' | 'soon' | 'now';
 
-/** What `never`, `soon,fail=3`, `now,fail=10%` or `now` alone, which is `now,fail=1`, mean. */
-export function parseHalt(text: string): Halt | Mistake {
+/** What `never`, `soon,fail=3`, `now,fail=10%` or `now` alone, which is `now,fail=1`, mean; undefined for other words. */
+export function parseHalt(text: string): Halt | undefined {
   if (text === 'never') return { kind: 'never' };
   const match = /^(soon|now)(?:,fail=(\d{1,9})(%?))?$/.exec(text);
   const [, kind, digits = '1', sign = ''] = match ?? [];
   const number = Number(digits);
-  if ((kind !== 'soon' && kind !== 'now') || number === 0 || (sign === '%' && number > 100)) {
-    return {
-      message: `'${showPath(text)}' does not say when to halt: never, soon or now, after so many failed indices or %`,
-      hint: 'soon,fail=3',
-    };
-  }
+  if ((kind !== 'soon' && kind !== 'now') || number === 0 || (sign === '%' && number > 100)) return undefined;
   const fail =
     sign === '%'
       ? ({ kind: 'percent', percent: number } as const)

@@ -1,6 +1,7 @@
 // The contract between capture and the place where objects go. Everyone may import this file; only the
 // composition (sidecar, cli) picks a driver. Every driver passes test/store/contract.ts.
-import type { Mistake } from '../../model/errors.ts';
+import { CaptureError, type Mistake } from '../../model/errors.ts';
+import { EXIT } from '../../model/exit-status.ts';
 
 /**
  * What is stored with an object, as flat strings: S3 allows no more. Names are lower case; names and values
@@ -221,21 +222,18 @@ export type StoreErrorKind =
   | 'impossible'
   | 'refused';
 
-export class StoreError extends Error {
+export class StoreError extends CaptureError {
   /** By its name: drivers are files of their own in the program, with a class of their own (build.mjs). */
   static override [Symbol.hasInstance](value: unknown): boolean {
     return value instanceof Error && value.name === 'StoreError';
   }
 
   readonly kind: StoreErrorKind;
-  /** What to do about it, without the `try:`. */
-  readonly hint: string | undefined;
 
   constructor(kind: StoreErrorKind, message: string, options: { hint?: string; cause?: unknown } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(EXIT.unavailable, message, options);
     this.name = 'StoreError';
     this.kind = kind;
-    this.hint = options.hint;
   }
 }
 

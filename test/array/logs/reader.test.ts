@@ -92,7 +92,7 @@ describe('a stream', () => {
 it('the newest attempt is found from the listing', async () => {
   put(0, 'x', { attempt: 2 });
   put(0, 'x', { attempt: 12 });
-  store.objects.set('.capture/~output/t/3/strange', { bytes: Buffer.alloc(1), meta: {} });
+  store.objects.set('.capture/~output/t/3/misplaced', { bytes: Buffer.alloc(1), meta: {} });
   expect(newestAttempt(await listSegments(store, SCOPE, NEVER))).toBe(12);
   expect(newestAttempt([])).toBeUndefined();
 });

@@ -1,13 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { type JobLine, withJobFile } from '../../../src/cli/job/job-line.ts';
-import { specOf } from '../../../src/cli/options.ts';
+import { optionsOf } from '../../../src/cli/options.ts';
 import { noFiles } from '../given.ts';
 
 /** In /w there is only this job file. */
 function read(text: string, words: readonly string[]): JobLine {
   const readText = (file: string): string => (file === '/w/job.yaml' ? text : noFiles.readText(file));
-  return withJobFile(words, specOf('run'), { cwd: '/w', outside: { readText } });
+  const line = withJobFile(words, KNOWN, { cwd: '/w', outside: { ...noFiles, readText } });
+  if (line === undefined) throw new Error('no job file is named');
+  return line;
 }
+
+const KNOWN = { title: 'capture', options: optionsOf('run'), idle: [] };
 
 describe('a command line with a job file', () => {
   it('is one with the options of the file, before those of the line', () => {
@@ -32,16 +36,18 @@ describe('a command line with a job file', () => {
     expect(words).toEqual(['-r', 'c', '--grace=5s', '--keep']);
   });
 
-  it('leaves out what is for other commands, and keeps it for who asks', () => {
-    const { words, others } = read('array: 0-9\njobs: 4\nresults: r\n', ['job.yaml']);
+  it('leaves out what is for other commands, and finds the task of an index in it', () => {
+    const { words, taskOf } = read('array: 0-9\njobs: 4\nresults: r\ncommand: [sim, "{index}"]\n', [
+      'job.yaml',
+    ]);
     expect(words).toEqual(['--results=r']);
-    expect(others.get('array')).toEqual({ values: ['0-9'], place: "'job.yaml', line 1" });
-    expect([...others.keys()]).toEqual(['array', 'jobs']);
+    expect(taskOf('3')).toEqual({ argv: ['sim', '3'], env: {} });
+    expect(taskOf('10')).toMatchObject([{ message: "'job.yaml', line 1: the job has no index 10" }]);
   });
 
-  it('is as it was without one', () => {
+  it('is none without one', () => {
     for (const words of [[], ['-r', 'job.yaml'], ['--to=x.yaml'], ['file.txt']])
-      expect(read('', words).words).toEqual(words);
+      expect(withJobFile(words, KNOWN, { cwd: '/w', outside: noFiles })).toBeUndefined();
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseRunLine, type RunLine } from '../../../src/cli/job/run-line.ts';
+import { withJobFile } from '../../../src/cli/job/job-line.ts';
 import type { Outside } from '../../../src/cli/options/outside.ts';
-import { noFiles } from '../given.ts';
+import { noFiles, parse, type ReadRun } from '../given.ts';
 
 const TABLE = 'seed,name\n7,"a b"\n8,c\n';
 const outsideWith = (text: string): Outside => ({
@@ -15,60 +15,66 @@ const outsideWith = (text: string): Outside => ({
     return files[file] ?? noFiles.readText(file);
   },
 });
-const read = (text: string, words: readonly string[] = [], env: NodeJS.ProcessEnv = {}): RunLine =>
-  parseRunLine(['run', 'job.yaml', ...words], env, '/w', outsideWith(text));
-const messages = ({ parsed }: RunLine): readonly string[] =>
-  parsed.kind === 'mistakes' ? parsed.mistakes.map(({ message }) => message) : [];
+const read = (text: string, words: readonly string[] = [], env: NodeJS.ProcessEnv = {}): ReadRun =>
+  parse(['run', 'job.yaml', ...words], env, outsideWith(text), { cwd: '/w', readJob: withJobFile });
+const messages = (found: ReadRun): readonly string[] =>
+  found.kind === 'mistakes' ? found.mistakes.map(({ message }) => message) : [];
 const FILES = 'to: /store\nresults: r.dat\n';
 
 describe('one task of a job file', () => {
   it('is run with the options and the command of the file, by the index of this run', () => {
     const text = `${FILES}array: 0-9\njobs: 4\ncommand: [./sim, --seed, '{index}']\n`;
-    const { parsed, env } = read(text, [], { SLURM_ARRAY_TASK_ID: '3' });
-    expect(parsed).toMatchObject({
+    expect(read(text, [], { SLURM_ARRAY_TASK_ID: '3' })).toMatchObject({
       kind: 'run',
-      task: { command: '/w/sim', args: ['--seed', '3'] },
+      task: { command: '/w/sim', args: ['--seed', '3'], env: { CAPTURED_SUBMIT_DIR: '/w' } },
       settings: {
         to: { url: 'file:///store' },
         manifest: { results: ['r.dat'] },
-        identity: { index: '3', taskName: 'sim' },
+        identity: { index: '3', taskName: 'sim', argv: ['/w/sim', '--seed', '3'] },
       },
       warnings: [],
     });
-    expect(env).toEqual({ CAPTURED_SUBMIT_DIR: '/w' });
   });
 
   it('may be a text for the shell, whose placeholders are quoted', () => {
     const text = `${FILES}tasks: runs.csv\ncommand: sim --name {name} > out\n`;
-    const { parsed, env } = read(text, ['--index', '0']);
-    expect(parsed).toMatchObject({
-      task: { args: ['-c', "sim --name 'a b' > out"] },
+    expect(read(text, ['--index', '0'])).toMatchObject({
+      task: {
+        args: ['-c', "sim --name 'a b' > out"],
+        env: { CAPTURED_SUBMIT_DIR: '/w', seed: '7', name: 'a b' },
+      },
       settings: { identity: { taskName: 'task' } },
     });
-    expect(env).toEqual({ CAPTURED_SUBMIT_DIR: '/w', seed: '7', name: 'a b' });
   });
 
   it('may be a line of a file of commands', () => {
-    expect(read(`${FILES}tasks: lines.txt\n`, ['--index', '2']).parsed).toMatchObject({
+    expect(read(`${FILES}tasks: lines.txt\n`, ['--index', '2'])).toMatchObject({
       task: { command: '/bin/sh', args: ['-c', 'echo c'] },
     });
   });
 
   it('needs no index if it is no array', () => {
-    expect(read(`${FILES}task-name: melt\ncommand: [sim, 'a b']\n`).parsed).toMatchObject({
+    expect(read(`${FILES}task-name: melt\ncommand: [sim, 'a b']\n`)).toMatchObject({
       task: { command: 'sim', args: ['a b'] },
       settings: { identity: { index: undefined, taskName: 'melt' } },
     });
   });
 
   it('may be replaced by a task behind --, which stays as it is', () => {
-    const { parsed } = read(`${FILES}array: 0-9\ncommand: sim\n`, ['--index=1', '--', 'other', '{index}']);
-    expect(parsed).toMatchObject({ task: { command: 'other', args: ['{index}'] } });
+    const words = ['--index=1', '--', 'other', '{index}'];
+    expect(read(`${FILES}array: 0-9\ncommand: sim\n`, words)).toMatchObject({
+      task: { command: 'other', args: ['{index}'], env: {} },
+    });
   });
 
   it('shows the help that a run has', () => {
-    expect(read('nonsense', ['--help']).parsed).toMatchObject({ kind: 'help' });
+    expect(read('nonsense', ['--help'])).toMatchObject({ kind: 'text' });
   });
+});
+
+it('is asked for by its name behind a command: alone it may be meant for an array as well', () => {
+  const found = parse(['job.yaml'], {}, outsideWith(''), { cwd: '/w', readJob: withJobFile });
+  expect(messages(found)).toEqual(["what shall be done with 'job.yaml'?"]);
 });
 
 describe('a mistake in it', () => {

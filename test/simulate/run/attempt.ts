@@ -4,7 +4,7 @@ import { launch } from '../../../src/launch/launch.ts';
 import * as sidecarProgram from '../../../src/sidecar/main.ts';
 import { handOver } from '../../../src/sidecar/startup/restore-only.ts';
 import { runStandalone } from '../../../src/sidecar/standalone/standalone.ts';
-import { describeFailure } from '../../../src/sidecar/run/failure.ts';
+import { failureOf } from '../../../src/model/errors.ts';
 import { openLog } from '../../../src/log/log.ts';
 import { CaptureError } from '../../../src/model/errors.ts';
 import { controlLine, parseAnswer } from '../../../src/model/format/control.ts';
@@ -385,7 +385,7 @@ async function readable<T>(act: () => Promise<T>): Promise<T> {
     return await act();
   } catch (error) {
     if (error instanceof Dead) throw error;
-    const { status, message, hint } = describeFailure(error);
+    const { status, message, hint } = failureOf(error);
     throw new CaptureError(status, message, { hint, cause: error });
   }
 }

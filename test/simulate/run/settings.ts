@@ -1,5 +1,7 @@
 // The settings of a plan, from a command line as a user would write it.
-import { parseCommandLine } from '../../../src/cli/parse.ts';
+import { realOutside } from '../../../src/cli/options/outside.ts';
+import { readLine } from '../../../src/cli/read-line.ts';
+import { RUN_SPEC, WATCH_SPEC } from '../../../src/cli/run-spec.ts';
 import type { Settings } from '../../../src/model/format/settings.ts';
 import { INDEX, TASK_NAME } from '../oracle/oracle.ts';
 import type { AttemptPlan, Plan } from '../program/plan.ts';
@@ -34,10 +36,11 @@ export function settingsOf(plan: Plan, { faults }: AttemptPlan, { workdir, exitF
     ...options,
     ...notices,
   ];
-  const words = command === 'watch' ? ['watch', ...common, ...own] : [...common, '--', '/bin/task'];
-  const parsed = parseCommandLine(words, environment, workdir);
-  if (parsed.kind !== command) throw new Error(`the plan is no ${command}: ${JSON.stringify(parsed)}`);
-  return parsed.settings;
+  const spec = command === 'watch' ? WATCH_SPEC : RUN_SPEC;
+  const words = command === 'watch' ? [...common, ...own] : [...common, '--', '/bin/task'];
+  const parsed = readLine(spec, words, { env: environment, cwd: workdir, outside: realOutside });
+  if (parsed.kind !== 'go') throw new Error(`the plan is no ${command}: ${JSON.stringify(parsed)}`);
+  return parsed.request.settings;
 }
 
 function patternOf(name: string, { rotates, directory }: Plan): string {

@@ -1,5 +1,5 @@
-// stdout of the commands on an array: only what was asked for, tables, JSON and bytes of objects. A reader that goes away
-// (`| head`) ends the command without a word.
+// stdout of a command: only what was asked for, tables, JSON and bytes of objects. A reader that goes away (`| head`) ends
+// the command without a word.
 import type { Writable } from 'node:stream';
 import { once } from 'node:events';
 import { styleText } from 'node:util';
@@ -36,31 +36,43 @@ export interface Output {
   readonly rows: number | undefined;
 }
 
-/** Opens stdout. `onBroken` is called once if nothing more can be written: what {@link Output.write} then throws. */
+/**
+ * stdout, opened at the first use: the stream makes a shared pipe non-blocking, which a task must not see. `onBroken` is
+ * called once if nothing more can be written: what {@link Output.write} then throws.
+ */
 export function openOutput(onBroken: (why: Error) => void): Output {
-  const { stdout } = process;
+  let opened: Opened | undefined;
   let broken: Error | undefined;
-  stdout.on('error', (error) => {
-    if (broken !== undefined) return;
-    broken = errnoOf(error) === 'EPIPE' ? new ReaderGone() : notWritten(error);
-    onBroken(broken);
-  });
-  const hasColours = stdout.isTTY && stdout.hasColors();
-  const paint = (colour: Colour, text: string): string => (hasColours ? styleText(colour, text) : text);
+  const open = (): Opened => {
+    if (opened !== undefined) return opened;
+    const { stdout } = process;
+    stdout.on('error', (error) => {
+      if (broken !== undefined) return;
+      broken = errnoOf(error) === 'EPIPE' ? new ReaderGone() : notWritten(error);
+      onBroken(broken);
+    });
+    return (opened = { stdout, shown: stdout.isTTY ? new ShownBytes() : undefined });
+  };
+  const paint = (colour: Colour, text: string): string => {
+    const { stdout } = open();
+    return stdout.isTTY && stdout.hasColors() ? styleText(colour, text) : text;
+  };
   const write = async (text: string | Uint8Array): Promise<void> => {
+    const { stdout } = open();
     if (broken !== undefined) throw broken;
     if (!stdout.write(text)) await roomIn(stdout);
     if (broken !== undefined) throw broken;
   };
-  const shown = stdout.isTTY ? new ShownBytes() : undefined;
   return {
     write,
     line: (text, colour) => {
       const line = showPath(text);
       return write(`${colour === undefined ? line : paint(colour, line)}\n`);
     },
-    passOn: (bytes) => write(shown?.add(bytes) ?? bytes),
+    passOn: (bytes) => write(open().shown?.add(bytes) ?? bytes),
     flush: async () => {
+      if (opened === undefined) return;
+      const { stdout, shown } = opened;
       if (shown !== undefined) await write(shown.end());
       // In the order of the writes; the error of an earlier one is told a moment later.
       await new Promise((resolve) => {
@@ -69,15 +81,25 @@ export function openOutput(onBroken: (why: Error) => void): Output {
       if (broken !== undefined) throw broken;
     },
     paint,
-    isTerminal: stdout.isTTY,
+    get isTerminal() {
+      return open().stdout.isTTY;
+    },
     // Not kept: a window may be resized.
     get columns() {
+      const { stdout } = open();
       return stdout.isTTY ? stdout.columns : Infinity;
     },
     get rows() {
+      const { stdout } = open();
       return stdout.isTTY ? stdout.rows : undefined;
     },
   };
+}
+
+interface Opened {
+  readonly stdout: NodeJS.WriteStream;
+  /** On a terminal. */
+  readonly shown: ShownBytes | undefined;
 }
 
 /** A full disk, most often. */

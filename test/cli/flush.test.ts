@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { FLUSH_HELP, parseFlushLine } from '../../src/cli/flush-line.ts';
-import { mistakesOf, parsed } from './given.ts';
+import { flushCommand, type FlushRequest } from '../../src/cli/flush.ts';
+import { type Parsed, readLine } from '../../src/cli/read-line.ts';
+import { mistakesOf, noFiles, parsed } from './given.ts';
 
 const env = { CAPTURED_SOCKET: '/w/.capture/1.sock' };
+const read = (args: readonly string[], variables: NodeJS.ProcessEnv = env): Parsed<FlushRequest> =>
+  readLine(flushCommand, args, { env: variables, cwd: '/', outside: noFiles });
 const mistakes = (...args: readonly string[]): readonly string[] => {
-  const line = parseFlushLine(args, env);
+  const line = read(args);
   return line.kind === 'mistakes' ? line.mistakes.map(({ message, hint }) => `${message} | ${hint}`) : [];
 };
 
@@ -18,35 +21,33 @@ describe('capture flush', () => {
     [['--control', '/shared/c'], { socket: '/shared/c' }],
     [['--control=/a=b'], { socket: '/a=b' }],
   ])('understands %j', (args, meant) => {
-    expect(parseFlushLine(args, env)).toMatchObject({ kind: 'ask', ...meant });
+    expect(read(args)).toMatchObject({ kind: 'go', request: meant });
   });
 
   it('takes the options of a run, which mean nothing to it', () => {
     const run = '-r out/ -kk.chk --to=/s --index 3 --keep --grace 30s --checkpoint-settle=1s --dry-run';
-    expect(parseFlushLine([...run.split(' '), '--timeout', '2m'], env)).toEqual({
-      kind: 'ask',
-      ping: false,
-      strict: false,
-      timeoutMs: 120_000,
-      socket: '/w/.capture/1.sock',
+    expect(read([...run.split(' '), '--timeout', '2m'])).toMatchObject({
+      kind: 'go',
+      request: { ping: false, strict: false, timeoutMs: 120_000, socket: '/w/.capture/1.sock' },
     });
   });
 
   it('asks the capture that runs this task before the one that the environment names for all', () => {
     const both = { ...env, CAPTURE_CONTROL: '/shared/c' };
-    expect(parseFlushLine([], both)).toMatchObject({ socket: '/w/.capture/1.sock' });
-    expect(parseFlushLine([], { CAPTURE_CONTROL: '/shared/c', CAPTURED_SOCKET: '' })).toMatchObject({
-      socket: '/shared/c',
+    expect(read([], both)).toMatchObject({ request: { socket: '/w/.capture/1.sock' } });
+    expect(read(['--control', '/shared/d'], both)).toMatchObject({ request: { socket: '/shared/d' } });
+    expect(read([], { CAPTURE_CONTROL: '/shared/c', CAPTURED_SOCKET: '' })).toMatchObject({
+      request: { socket: '/shared/c' },
     });
   });
 
   it.each([
-    ['a script that is run without capture', [], {}, 'no-run'],
-    ['a task whose capture has no socket', [], { CAPTURED_RUN: 'token' }, 'no-socket'],
-    ['one that wants to be sure', ['--strict'], {}, 'no-socket'],
-    ['a probe', ['--ping'], {}, 'no-socket'],
-  ] as const)('without a socket is, of %s, %j in %j: %s', (_, args, variables, kind) => {
-    expect(parseFlushLine(args, variables)).toEqual({ kind });
+    ['a script that is run without capture', [], {}, false],
+    ['a task whose capture has no socket', [], { CAPTURED_RUN: 'token' }, true],
+    ['one that wants to be sure', ['--strict'], {}, true],
+    ['a probe', ['--ping'], {}, true],
+  ] as const)('without a socket, %s, %j in %j, needs a run: %s', (_, args, variables, needsRun) => {
+    expect(read(args, variables)).toMatchObject({ request: { socket: undefined, needsRun } });
   });
 
   it.each([
@@ -66,30 +67,7 @@ describe('capture flush', () => {
   });
 
   it('says all mistakes at once', () => {
-    expect(mistakes('--timeout', '3', '--pong', 'x')).toHaveLength(3);
-  });
-
-  it.each([
-    ['-h', 'help'],
-    ['--help', 'help'],
-    ['-V', 'version'],
-    ['--version', 'version'],
-  ])('tells with %s what it is asked for', (flag, kind) => {
-    expect(parseFlushLine([flag], {})).toEqual({ kind });
-  });
-
-  it('has a help of at most 100 characters a line, whose examples are right', () => {
-    expect(Math.max(...FLUSH_HELP.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100);
-    const examples = FLUSH_HELP.split('Examples:\n')[1]?.trim().split('\n') ?? [];
-    expect(examples).toHaveLength(3);
-    for (const example of examples) {
-      const args = example
-        .trim()
-        .replace(/ \|\|.*/, '')
-        .split(' ')
-        .slice(2);
-      expect(parseFlushLine(args, env).kind).toBe('ask');
-    }
+    expect(mistakes('--timeout', '3', 'x', '--pong')).toHaveLength(3);
   });
 });
 

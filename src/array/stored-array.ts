@@ -1,9 +1,10 @@
 // From `<url>` and --task-name to the open store of an array: the same options, variables and credentials as of --to.
+import type { Line, Tools } from '../cli/command.ts';
 import { IDENTITY } from '../cli/options/identity.ts';
 import type { Option } from '../cli/options/spec.ts';
 import { STORE } from '../cli/options/store.ts';
 import { CaptureError, isMistake } from '../model/errors.ts';
-import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import { EXIT } from '../model/exit-status.ts';
 import { TASKS_PREFIX } from '../model/format/keys.ts';
 import { isTaskName } from '../model/format/task-name.ts';
 import type { StoreSettings } from '../model/format/settings.ts';
@@ -11,7 +12,6 @@ import type { Store } from '../store/contract/store.ts';
 import { warnOnce } from '../log/once.ts';
 import { KIND_FLAGS, openStore } from '../store/open.ts';
 import { parseStoreUrl } from '../store/url.ts';
-import type { CarryOut, Line, Tools } from './command.ts';
 import { Outage } from './outage.ts';
 
 const FLAGS = Object.keys(KIND_FLAGS) as readonly (keyof typeof KIND_FLAGS)[];
@@ -20,9 +20,9 @@ const FLAGS = Object.keys(KIND_FLAGS) as readonly (keyof typeof KIND_FLAGS)[];
 export const STORE_OPTIONS: readonly Option[] = FLAGS.map((name) => STORE[name]);
 
 /** The options that say which array is meant; all commands have them. */
-export const PLACE_OPTIONS: readonly Option[] = [
+export const ADDRESS_OPTIONS: readonly Option[] = [
   {
-    ...IDENTITY['task-name'],
+    ...IDENTITY.taskName,
     group: STORE.to.group,
     help: 'which task, if several share the prefix',
     otherwise: 'the only one that is there',
@@ -31,41 +31,40 @@ export const PLACE_OPTIONS: readonly Option[] = [
 ];
 
 /** What the command line says of it. */
-export interface GivenPlace {
+export interface ArrayAddress {
   readonly settings: StoreSettings;
   readonly taskName: string | undefined;
 }
 
 /** Where an array is stored. */
-export interface Place {
+export interface StoredArray {
   readonly store: Store;
   readonly taskName: string;
 }
 
-/** A store whose outages the user hears of. Whoever opened it closes it. */
-export interface HeardStore {
-  readonly store: Store;
-  close(): Promise<void>;
-}
-
 /** Undefined if there is no URL, or none that is right: that has been refused. */
-export function readPlace({ title, url, values, cwd, refuse }: Line): GivenPlace | undefined {
-  const taskName = values.of(IDENTITY['task-name']);
-  if (url === undefined) {
-    refuse('no store is named', `${title} s3://bucket/prefix, or set CAPTURE_TO`);
+export function readAddress({ title, operands, env, values, cwd }: Line): ArrayAddress | undefined {
+  const taskName = values.of(IDENTITY.taskName);
+  const ofVariable = operands.url === undefined;
+  const text = operands.url ?? env['CAPTURE_TO'] ?? '';
+  if (ofVariable && text === '') {
+    values.refuse('no store is named', `${title} s3://bucket/prefix, or set CAPTURE_TO`);
     return undefined;
   }
-  const found = parseStoreUrl(url.text, url.source, cwd);
+  const found = parseStoreUrl(text, ofVariable ? 'CAPTURE_TO' : title, cwd);
   if (isMistake(found)) {
-    refuse(found.message, found.hint);
+    values.refuseAll([found]);
     return undefined;
   }
   const flags = FLAGS.filter((name) => values.has(STORE[name]));
   return { settings: { url: found, flags, unfenced: false }, taskName };
 }
 
-/** Opens the store of a place. Nothing is asked yet. */
-export async function openHeard({ settings }: GivenPlace, { log }: Pick<Tools, 'log'>): Promise<HeardStore> {
+/** Opens the store of an array. The user hears of its outages. Nothing is asked yet; whoever opened it closes it. */
+export async function openHeard(
+  { settings }: ArrayAddress,
+  { log }: Pick<Tools, 'log'>,
+): Promise<{ readonly store: Store; close(): Promise<void> }> {
   const outage = new Outage(settings.url, log);
   const store = await openStore(settings, {
     onTry: outage.tried,
@@ -86,11 +85,11 @@ export async function openHeard({ settings }: GivenPlace, { log }: Pick<Tools, '
  * Finds the task if none was given: one request. Throws status 64 if several share the prefix, and 66 if nothing is
  * stored there.
  */
-export async function findPlace(
+export async function findArray(
   store: Store,
-  { taskName }: Pick<GivenPlace, 'taskName'>,
+  { taskName }: Pick<ArrayAddress, 'taskName'>,
   signal: AbortSignal,
-): Promise<Place> {
+): Promise<StoredArray> {
   return { store, taskName: taskName ?? (await onlyTask(store, signal)) };
 }
 
@@ -106,22 +105,6 @@ async function onlyTask(store: Store, signal: AbortSignal): Promise<string> {
   });
 }
 
-/** Does what was asked at an open place, and closes it. `given` is undefined if it was refused: then nothing is done. */
-export function atPlace(
-  given: GivenPlace | undefined,
-  act: (place: Place, tools: Tools) => Promise<ExitStatus>,
-): CarryOut {
-  return async (tools) => {
-    if (given === undefined) return EXIT.usage;
-    const { store, close } = await openHeard(given, tools);
-    try {
-      return await act(await findPlace(store, given, tools.signal), tools);
-    } finally {
-      await close();
-    }
-  };
-}
-
 /** Nothing that capture has written is below the prefix. */
 export function nothingThere({ url }: Store, taskName?: string): CaptureError {
   const of = taskName === undefined ? '' : ` of task ${taskName}`;
@@ -133,7 +116,7 @@ export function nothingThere({ url }: Store, taskName?: string): CaptureError {
   });
 }
 
-export function noIndex({ store, taskName }: Place, index: string): CaptureError {
+export function noIndex({ store, taskName }: StoredArray, index: string): CaptureError {
   return new CaptureError(
     EXIT.inputMissing,
     `nothing is stored of index ${index} of ${taskName} under ${store.url}`,

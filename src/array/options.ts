@@ -1,0 +1,40 @@
+// Options and operands of several commands: which indices there should be, which one is meant, and from when on one is
+// stale.
+import type { Line } from '../cli/command.ts';
+import { durationMs, type Reader } from '../cli/options/readers.ts';
+import { type IndexSet, NO_INDEX_SET, parseIndexSet } from '../model/index-set.ts';
+import { showPath } from '../model/path.ts';
+import { INDEX } from '../scheduler/identity.ts';
+import { STALE_AFTER } from './state.ts';
+
+const indexSet: Reader<IndexSet> = (text) => {
+  const value = parseIndexSet(text);
+  return value === undefined ? NO_INDEX_SET : { value };
+};
+
+/** The help is the command's own. */
+export const ARRAY_OPTION = { flags: '--array <set>', read: indexSet } as const;
+
+export const STALE_OPTION = {
+  flags: '--stale-after <duration>',
+  help: 'without a sign of life for so long, an attempt was probably killed; one that runs gives one each hour',
+  read: durationMs(1000),
+  default: STALE_AFTER,
+} as const;
+
+const oneIndex: Reader<string> = (text) =>
+  INDEX.test(text)
+    ? { value: text }
+    : { is: 'not an index: 1 to 64 letters, digits, _ and -', example: '17' };
+
+/** The help is the command's own. */
+export const INDEX_OPTION = { flags: '--index <id>', read: oneIndex } as const;
+
+/** The index that stands behind the <url>; undefined if there is none, or none that is right: that has been refused. */
+export function readIndex({ title, operands, values }: Line): string | undefined {
+  const { index } = operands;
+  const read = index === undefined ? undefined : oneIndex(index);
+  if (read === undefined || 'value' in read) return read?.value;
+  values.refuse(`'${showPath(index ?? '')}': ${read.is}`, `${title} <url> ${read.example}`);
+  return undefined;
+}

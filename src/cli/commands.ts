@@ -1,0 +1,72 @@
+// The table of all commands, in the order of the help. A new one has its line here, its file in the list of its program
+// (`commands.ts` beside each main.ts), and its name in bin/capture.
+
+/** The files of dist/ that bin/capture becomes. */
+type Program = 'capture' | 'flush' | 'many' | 'queue' | 'array';
+
+/** By name: the program that has it; what stands behind the name, `<must>` or `[may]`; and what it is for, in one line. */
+const TABLE = {
+  run: ['capture', '-- <task>', 'run a task with capture beside it (the word run may be left out)'],
+  array: ['many', '-- <task>', 'run all tasks of an array on this machine'],
+  submit: ['queue', '-- <task>', 'put an array into a queue, for several machines'],
+  worker: ['queue', '', 'run tasks of a queue on this machine'],
+  'worker pause': ['queue', '', 'give this machine back for a while'],
+  'worker resume': ['queue', '', 'end the pause'],
+  queue: ['queue', '<command>', 'status, ui, cancel, retry, drain: what is in a queue'],
+  'queue status': ['queue', '[submission]', 'what waits, runs, has failed and is done, and who works'],
+  'queue ui': ['queue', '', 'the same in a browser'],
+  'queue retry': ['queue', '<submission>', 'those that have failed wait for another try'],
+  'queue cancel': ['queue', '<submission>', 'drops what waits, and ends what runs after a checkpoint'],
+  'queue drain': ['queue', '<worker>', 'this worker takes nothing more, and ends with its last task'],
+  template: ['many', '[name]', 'a commented job file to begin with, or a job script'],
+  watch: ['capture', '', 'capture beside a task that somebody else runs'],
+  flush: ['flush', '', "wait until all that is closed is stored (for the task's scripts)"],
+  restore: ['capture', '', 'only bring inputs and checkpoint into the work directory'],
+  status: ['array', '<url> [index]', 'the state of each index of an array: done, failed, missing, ...'],
+  gather: ['array', '<url> [directory]', 'the results of all indices in one directory'],
+  ls: ['array', '<url> [index]', 'what is stored of one index, object by object'],
+  cat: ['array', '<url> <index> <path>', 'one result on stdout, decompressed and checked'],
+  verify: ['array', '<url>', 'is everything that the records name there, and whole?'],
+  rm: ['array', '<url>', 'deletes all that is stored of an index'],
+  prune: ['array', '<url>', 'deletes checkpoints of what is done, and what deaths have left'],
+  logs: ['array', '<url> [index]', 'what the task wrote to stdout and stderr (--log-output)'],
+  report: ['array', '<url>', 'one page that shows the whole array, what was saved and lost'],
+  doctor: ['array', '[url]', 'before the first job: will it work here, and with this store?'],
+  wait: ['array', '<url>', 'until every index of an array is done or has failed'],
+} as const satisfies Readonly<Record<string, readonly [Program, usage: string, what: string]>>;
+
+export type CommandName = keyof typeof TABLE;
+
+export const COMMAND_NAMES = Object.keys(TABLE) as readonly CommandName[];
+
+export function programOf(name: CommandName): Program {
+  return TABLE[name][0];
+}
+
+export function usageOf(name: CommandName): string {
+  return TABLE[name][1];
+}
+
+/** What it is for. */
+export function purposeOf(name: CommandName): string {
+  return TABLE[name][2];
+}
+
+/** Those that stand behind these words: `queue ` has `status`. Without a word those that stand behind `capture`. */
+export function commandsBehind(words: string): readonly CommandName[] {
+  return COMMAND_NAMES.filter((name) => name.startsWith(words) && !name.slice(words.length).includes(' '));
+}
+
+/** What a user calls it: `run` may be left out. */
+export function titleOf(name: CommandName): string {
+  return name === 'run' ? 'capture' : `capture ${name}`;
+}
+
+/** The words that a command takes beside its options, in order, each with whether it must be there. */
+export function operandsOf(name: CommandName): readonly { readonly name: string; readonly must: boolean }[] {
+  const [words = ''] = usageOf(name).split('--');
+  return [...words.matchAll(/([<[])(\w+)/g)].map(([, bracket, word = '']) => ({
+    name: word,
+    must: bracket === '<',
+  }));
+}

@@ -1,0 +1,125 @@
+// The one way in and out of every program: it reads the command line, says what is wrong or lets the command act, and ends
+// with its status. What was thrown is said here and nowhere else.
+import { setMaxListeners } from 'node:events';
+import type { Log } from '../log/log.ts';
+import { warnOnce } from '../log/once.ts';
+import { CaptureError, failureOf, reasonOf } from '../model/errors.ts';
+import { EXIT, type ExitStatus, statusOfSignal } from '../model/exit-status.ts';
+import type { LogSettings } from '../model/format/settings.ts';
+import { guardInspector } from '../native/inspector.ts';
+import { ownArguments, ownEnvironment } from '../native/start.ts';
+import { openStops } from '../native/stops.ts';
+import type { Command, Tools } from './command.ts';
+import { realOutside } from './options/outside.ts';
+import { openOutput, ReaderGone } from './output.ts';
+import { findCommand, type Parsed, readLine } from './read-line.ts';
+import { plainLog } from './say.ts';
+import { uncheckedCertificates } from './warnings.ts';
+
+/** As a shell reports SIGPIPE (signal(7)): what another program would have ended with. */
+const READER_GONE = statusOfSignal(13);
+
+/** Of this table the first is the command of a line that names none. */
+export type Commands = readonly [Command, ...Command[]];
+
+export async function runProgram(commands: Commands): Promise<never> {
+  process.exit(await statusOf(commands));
+}
+
+/** Does what the command line of this process asks, and resolves to the exit status. */
+export async function statusOf(commands: Commands): Promise<ExitStatus> {
+  // SIGUSR1 must not open a debugger, not even while we are starting.
+  guardInspector();
+  const stopping = new AbortController();
+  // Many requests listen at once: that is no leak.
+  setMaxListeners(0, stopping.signal);
+  const out = openOutput((why) => stopping.abort(why));
+  let log = plainLog;
+  try {
+    const { command, args, namesJob } = findCommand(commands, ownArguments());
+    const env = ownEnvironment();
+    const job = namesJob ? await import('./job/job-line.ts') : undefined;
+    const caller = { env, cwd: currentDirectory(), outside: realOutside };
+    const parsed = readLine(command, args, caller, job?.withJobFile);
+    if (parsed.kind !== 'text') log = await logFor(command, parsed);
+    const tools = { log, out, env, signal: stopping.signal };
+    const act = (): Promise<ExitStatus> => obey(command, parsed, tools);
+    const status = await (command.handlesSignals ? act() : untilStopped(act, stopping));
+    await out.flush();
+    return status;
+  } catch (error) {
+    return error instanceof ReaderGone ? READER_GONE : failed(error, log);
+  } finally {
+    // Whatever failed, what was written before is not lost.
+    await out.flush().catch(() => undefined);
+    await log.close();
+  }
+}
+
+function currentDirectory(): string {
+  try {
+    return process.cwd();
+  } catch (error) {
+    throw new CaptureError(EXIT.usage, `the current directory is gone: ${reasonOf(error)}`, {
+      hint: 'change to a directory that exists',
+      cause: error,
+    });
+  }
+}
+
+async function logFor(command: Command, parsed: Exclude<Parsed<unknown>, { kind: 'text' }>): Promise<Log> {
+  // Mistakes are never said to the log file, which may be one of them.
+  const isWrong = parsed.kind === 'mistakes';
+  const settings: LogSettings = isWrong ? { ...parsed.log, level: 'info', file: undefined } : parsed.log;
+  const { level, format, file } = settings;
+  const isPlain = format === 'text' && file === undefined && (level === 'info' || level === 'debug');
+  if (isPlain && (isWrong || command.isLight)) return plainLog;
+  const { openLog } = await import('../log/log.ts');
+  return openLog(settings, isWrong ? undefined : command.indexOf?.(parsed.request));
+}
+
+async function obey(command: Command, parsed: Parsed<unknown>, tools: Tools): Promise<ExitStatus> {
+  const { log, out, env } = tools;
+  switch (parsed.kind) {
+    case 'text':
+      await out.write(parsed.text);
+      return EXIT.ok;
+    case 'mistakes':
+      for (const { message, hint } of parsed.mistakes) log.error(message, { event: 'mistake', hint });
+      return EXIT.usage;
+    case 'go': {
+      const ofAll = command.isLight ? [] : uncheckedCertificates(env);
+      for (const warning of [...ofAll, ...parsed.warnings]) warnOnce(log, warning);
+      if (!command.isLight) await (await import('../model/md5.ts')).prepareMd5();
+      return command.act(parsed.request, tools);
+    }
+  }
+}
+
+/** The first signal aborts `stopping`, and `act` ends as soon as it can. The second ends the process at once. */
+export async function untilStopped<T>(
+  act: (signal: AbortSignal) => Promise<T>,
+  stopping = new AbortController(),
+): Promise<T> {
+  const { signal } = stopping;
+  const stops = openStops();
+  void stops.second.then(({ number }) => process.exit(statusOfSignal(number)));
+  void stops.first.then(({ signal: name, number }) =>
+    stopping.abort(new CaptureError(statusOfSignal(number), `stopped by ${name}`)),
+  );
+  try {
+    return await act(signal);
+  } catch (error) {
+    // Whatever else failed because of it.
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    stops.close();
+  }
+}
+
+/** Says what was thrown, with what to do, and gives the exit status. */
+export function failed(error: unknown, log: Log): ExitStatus {
+  const { status, message, hint } = failureOf(error);
+  log.error(message, { event: 'refused', hint, status });
+  return status;
+}

@@ -1,0 +1,206 @@
+// From a command line and the environment to what is to be done, for every command in the same way. Nothing is started
+// here, and all mistakes are found before any is said.
+import type { Mistake } from '../model/errors.ts';
+import type { LogSettings } from '../model/format/settings.ts';
+import { showPath } from '../model/path.ts';
+import type { CommandSpec, Line } from './command.ts';
+import { type CommandLine, isJobFile, type KnownOptions, readCommandLine } from './command-line.ts';
+import { COMMAND_NAMES, operandsOf, titleOf, usageOf } from './commands.ts';
+import { helpText } from './help.ts';
+import type { withJobFile } from './job/job-line.ts';
+import { MESSAGES, messagesOf } from './options/messages.ts';
+import { envNameOf, type Given, type GivenOptions, group, type Option } from './options/spec.ts';
+import { type Caller, Values } from './options/values.ts';
+
+export type Parsed<Request> =
+  /** Of the help, or the version. */
+  | { readonly kind: 'text'; readonly text: string }
+  | {
+      readonly kind: 'mistakes';
+      readonly mistakes: readonly Mistake[];
+      /** How they are to be said. */
+      readonly log: LogSettings;
+    }
+  | {
+      readonly kind: 'go';
+      readonly request: Request;
+      readonly warnings: readonly Mistake[];
+      readonly log: LogSettings;
+    };
+
+/** Loaded only if a job file is named. */
+export type JobReader = typeof withJobFile;
+
+/** The command that the first words name, else the first of the program; and what stands behind its name. */
+export function findCommand<Spec extends CommandSpec>(
+  commands: readonly [Spec, ...Spec[]],
+  argv: readonly string[],
+): { readonly command: Spec; readonly args: readonly string[]; readonly namesJob: boolean } {
+  for (const count of [2, 1]) {
+    const name = argv.slice(0, count).join(' ');
+    const command = commands.find((one) => one.name === name);
+    if (command === undefined) continue;
+    const args = argv.slice(count);
+    return { command, args, namesJob: command.takesTask === true && isJobFile(args[0] ?? '') };
+  }
+  return { command: commands[0], args: argv, namesJob: false };
+}
+
+/** `args` stand behind the command's name. The first `--` ends our arguments: no option can take it for its value. */
+export function readLine<Request>(
+  command: CommandSpec<Request>,
+  args: readonly string[],
+  caller: Caller,
+  readJob?: JobReader,
+): Parsed<Request> {
+  const end = args.indexOf('--');
+  const words = end === -1 ? args : args.slice(0, end);
+  const behind = end === -1 ? undefined : args.slice(end + 1);
+  const known = knownOptions(command);
+  const job = readJob?.(words, known, caller);
+  const line = readCommandLine(known, job?.words ?? words);
+  const [first] = words;
+  const isWord = job === undefined && first?.startsWith('-') !== true;
+  const misplaced = isWord ? command.firstWordMistake?.(first, behind !== undefined) : undefined;
+  if (misplaced === undefined && line.given.has(HELP.help.name))
+    return { kind: 'text', text: helpText(command, known) };
+  if (misplaced === undefined && line.given.has(HELP.version.name))
+    return { kind: 'text', text: `${CAPTURE_VERSION}\n` };
+
+  const { operands, stray } = operandsIn(command, line, behind);
+  const mistakes = [...line.mistakes, ...stray];
+  const given = withVariables(line.given, known.variables, caller.env, mistakes);
+  const values = new Values(given, caller.cwd, mistakes);
+  const log = messagesOf(values);
+  if (misplaced !== undefined) return { kind: 'mistakes', mistakes: [misplaced], log };
+  // A file that cannot be read, or that was not read, leaves out what the line relies on.
+  if (job !== undefined && job.mistakes.length > 0) return { kind: 'mistakes', mistakes: job.mistakes, log };
+  if (command.takesTask && line.operands.some(isJobFile)) return { kind: 'mistakes', mistakes, log };
+
+  const warnings: Mistake[] = [];
+  const request = command.read({
+    ...caller,
+    title: known.title,
+    words,
+    given,
+    values,
+    operands,
+    hasStray: stray.length > 0,
+    task: behind === undefined ? job?.command : { kind: 'argv', argv: behind },
+    job,
+    warn: (found) => void warnings.push(...found),
+  });
+  // Two readers may find the same.
+  const said = new Map(mistakes.map((one) => [one.message, job?.placed(one) ?? one]));
+  if (request === undefined && said.size === 0) throw new Error(`${known.title} asks for nothing`);
+  return said.size > 0 || request === undefined
+    ? { kind: 'mistakes', mistakes: [...said.values()], log }
+    : { kind: 'go', request, warnings, log };
+}
+
+const HELP = group('Help:', {
+  help: { flags: '-h, --help', help: 'this text' },
+  version: { flags: '-V, --version', help: 'the version of capture' },
+});
+const ABOUT_MESSAGES: readonly Option[] = [MESSAGES.level, MESSAGES.format, MESSAGES.file];
+
+/** With those about messages that the command itself has not named, and whose variables are read. */
+function knownOptions(command: CommandSpec): KnownOptions & { readonly variables: readonly Option[] } {
+  const { name, options, variables = [], idle = [] } = command;
+  const names = new Set([...options, ...idle].map((option) => option.name));
+  const messages = ABOUT_MESSAGES.filter((option) => !names.has(option.name));
+  const title = titleOf(name);
+  const all = [...options, ...messages, ...Object.values(HELP)];
+  return { title, options: all, idle, variables: [...variables, ...messages] };
+}
+
+/** The words that are no options, by their names, and what is wrong with them. */
+function operandsIn(
+  { name, takesTask }: CommandSpec,
+  line: CommandLine,
+  behind: readonly string[] = [],
+): { readonly operands: Line['operands']; readonly stray: readonly Mistake[] } {
+  const title = titleOf(name);
+  if (takesTask) {
+    const [word] = line.operands;
+    const stray = word === undefined ? [] : [strayWord(word, title, behind.length > 0)];
+    return { operands: {}, stray };
+  }
+  const names = operandsOf(name);
+  const words = [...line.operands, ...behind];
+  const operands = Object.fromEntries(names.map((one, at) => [one.name, words[at]]));
+  const missing = names
+    .slice(words.length)
+    // Who takes a store says more, and may find it in a variable.
+    .filter(({ name: what, must }) => must && what !== 'url')
+    .map(({ name: what }) => ({
+      message: `no ${what} is named`,
+      hint: `${title} ${usageOf(name)}`,
+    }));
+  const extra = words[names.length];
+  if (extra === undefined) return { operands, stray: missing };
+  const takes = `takes no '${showPath(extra)}'`;
+  const message =
+    names.length < line.operands.length ? `${title} ${takes}` : `${title} runs no task, and ${takes}`;
+  return { operands, stray: [{ message, hint: `${title} --help` }] };
+}
+
+/** A word where an option or the `--` should stand. */
+function strayWord(word: string, title: string, hasTask: boolean): Mistake {
+  const where = `'${showPath(word)}' stands where an option should`;
+  if (isJobFile(word)) {
+    const first = title === 'capture' ? 'capture run' : title;
+    return { message: where, hint: `a job file comes first: ${first} ${showPath(word)}` };
+  }
+  if (hasTask)
+    return {
+      message: `'${showPath(word)}' stands between the options and the task`,
+      hint: "each option takes one value; quote wildcards, so that the shell leaves them: --results '*.dat'",
+    };
+  const isCommand = COMMAND_NAMES.some((name) => name === word);
+  return {
+    message: where,
+    hint: isCommand
+      ? `the command comes first: capture ${word} [options]`
+      : `the task stands behind --: ${title} [options] -- ${showPath(word)}`,
+  };
+}
+
+/** The options that are given, by the command line or else by their variables: CAPTURE_RESULTS for --results. */
+function withVariables(
+  given: GivenOptions,
+  options: readonly Option[],
+  env: NodeJS.ProcessEnv,
+  mistakes: Mistake[],
+): GivenOptions {
+  const all = new Map<string, Given>(given);
+  for (const option of options) {
+    const { name } = option;
+    const source = envNameOf(name);
+    const text = env[source] ?? '';
+    // Scripts set a variable to nothing where they mean "not set".
+    if (text === '' || given.has(name) || given.has(option.answeredBy ?? name)) continue;
+    const values = readVariable(option, text);
+    if (values !== undefined && values.length > 0) all.set(name, { values, source });
+    const hint = `${source}=1, or unset ${source}`;
+    if (values === undefined)
+      mistakes.push({ message: `${source} '${showPath(text)}': neither 1 nor 0`, hint });
+  }
+  return all;
+}
+
+/** The values, none for a flag that is off; undefined if a flag's value is neither on nor off. */
+function readVariable({ kind }: Option, text: string): readonly string[] | undefined {
+  switch (kind) {
+    case 'list':
+      return text
+        .split('\n')
+        .map((line) => line.trim())
+        .filter((line) => line !== '');
+    case 'value':
+      return [text];
+    case 'flag':
+      if (text === '1' || text === 'true') return ['1'];
+      return text === '0' || text === 'false' ? [] : undefined;
+  }
+}

@@ -1,0 +1,133 @@
+// What the commands that work beside a task do. All that they need is loaded on first use: thousands of array tasks start at
+// once, and a run loads nothing of the others.
+import os from 'node:os';
+import { fileURLToPath } from 'node:url';
+import type { Log } from '../log/log.ts';
+import { EXIT, type ExitStatus } from '../model/exit-status.ts';
+import { showJson, showPath } from '../model/path.ts';
+import { clockMs } from '../native/clock.ts';
+import type { StartedSidecar } from '../launch/sidecar-start.ts';
+import type { Command, CommandSpec, Tools } from './command.ts';
+import { failed, untilStopped } from './program.ts';
+import { RESTORE_SPEC, RUN_SPEC, type RunRequest, WATCH_SPEC } from './run-spec.ts';
+import type { DryRunLine } from './standalone.ts';
+
+/** Beside this module in the bundle (build.mjs). */
+const SIDECAR = fileURLToPath(new URL('./sidecar.cjs', import.meta.url));
+
+type Act = (request: RunRequest, tools: Tools) => Promise<ExitStatus>;
+
+/** `startedSidecar`: if the arguments looked like those of a run. */
+export function runCommand(startedSidecar: StartedSidecar | undefined): Command<RunRequest> {
+  const act: Act = (request, tools) => run(request, tools, startedSidecar);
+  return { ...commandOf(RUN_SPEC, thenNotify(act)), isLight: true };
+}
+
+export const watchCommand = commandOf(WATCH_SPEC, thenNotify(watch));
+export const restoreCommand = commandOf(RESTORE_SPEC, restore);
+
+function commandOf(spec: CommandSpec<RunRequest>, act: Act): Command<RunRequest> {
+  return {
+    ...spec,
+    indexOf: ({ settings }) => settings.identity.index,
+    act: (request, tools) => (request.dryRun ? dryRun(spec, request, tools) : act(request, tools)),
+  };
+}
+
+async function run(
+  { settings, task }: RunRequest,
+  { log, env }: Tools,
+  startedSidecar: StartedSidecar | undefined,
+): Promise<ExitStatus> {
+  // The task has it from us.
+  Object.assign(process.env, task.env);
+  const [{ launch }, { readInherited }] = await Promise.all([
+    import('../launch/launch.ts'),
+    import('../launch/inherited.ts'),
+  ]);
+  return launch({
+    settings,
+    task,
+    sidecarEntry: SIDECAR,
+    startedSidecar,
+    say: (line, level, fields) => log[level](line, fields),
+    ignoredSignals: readInherited(env).ignoredSignals,
+  });
+}
+
+async function watch({ settings }: RunRequest, { log }: Tools): Promise<ExitStatus> {
+  const { runStandalone } = await loadParts();
+  return runStandalone(settings, log);
+}
+
+async function restore({ settings }: RunRequest, { log, signal }: Tools): Promise<ExitStatus> {
+  const { handOver, restoreOnly } = await loadParts();
+  const restoring = settings.handoff === true ? handOver : restoreOnly;
+  log.info(await restoring(settings, log, signal), { event: 'end' });
+  return EXIT.ok;
+}
+
+async function dryRun(
+  { name }: CommandSpec,
+  { settings, task }: RunRequest,
+  { out }: Tools,
+): Promise<ExitStatus> {
+  if (name === 'run') {
+    const { findCommand } = await import('../launch/task.ts');
+    findCommand(task.command, settings.workdir, process.env['PATH']);
+  }
+  const { dryRun: look } = await loadParts();
+  return untilStopped(async (signal) => {
+    const { lines, failure } = await look(settings, signal);
+    for (const line of lines) await out.write(settings.log.format === 'json' ? asJson(line) : asText(line));
+    if (failure !== undefined) throw failure;
+    return EXIT.ok;
+  });
+}
+
+function asText({ text, hint }: DryRunLine): string {
+  return hint === undefined ? `${showPath(text)}\n` : `${showPath(text)}\n  try: ${showPath(hint)}\n`;
+}
+
+/** As the log writes its lines (log/log.ts), but to stdout: it is what was asked for. */
+function asJson({ text: msg, hint }: DryRunLine): string {
+  const common = { level: 30, time: clockMs(), pid: process.pid, hostname: os.hostname() };
+  return `${showJson({ ...common, event: 'dry-run', hint, msg })}\n`;
+}
+
+/** What no launcher needs: a file of its own in dist/, with an md5 of its own. */
+async function loadParts() {
+  const parts = await import('./standalone.ts');
+  await parts.prepareMd5();
+  return parts;
+}
+
+/** Then the target of --notify hears how it ended, unless it is to be run again, or another attempt continues it. */
+function thenNotify(act: Act): Act {
+  return async (request, tools) => {
+    const { notify: target, preemptedStatus } = request.settings;
+    const status = await act(request, tools).catch((error: unknown) => failed(error, tools.log));
+    if (target === undefined || status === preemptedStatus || status === EXIT.fenced) return status;
+    await tellEnd(request, status, tools.log);
+    return status;
+  };
+}
+
+async function tellEnd({ settings }: RunRequest, status: ExitStatus, log: Log): Promise<void> {
+  const { notify: target, identity, to } = settings;
+  if (target === undefined) return;
+  const { notify } = await import('../notify/notify.ts');
+  const { taskName: task, index } = identity;
+  const which = index === undefined ? task : `${task} ${index}`;
+  const told = {
+    event: status === EXIT.ok ? 'done' : 'failed',
+    text: status === EXIT.ok ? `${which} is done` : `${which} failed with exit status ${status}`,
+    task,
+    index,
+    status,
+    store: to.url,
+  } as const;
+  // A signal ends the telling, and not with a status of its own: the run is over.
+  const why = await untilStopped((signal) => notify(target, told, signal));
+  if (why !== undefined) log.warn(`--notify did not work: ${why}`);
+}

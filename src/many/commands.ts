@@ -1,0 +1,14 @@
+// The commands that run an array here, and write what one begins with.
+import type { Command } from '../cli/command.ts';
+import type { Commands } from '../cli/program.ts';
+import { runArray } from './command.ts';
+import { ARRAY_SPEC, type ArrayRequest } from './line.ts';
+import { templateCommand } from './template.ts';
+import { runnerTools } from './tools.ts';
+
+const arrayCommand: Command<ArrayRequest> = {
+  ...ARRAY_SPEC,
+  act: (request, tools) => runArray(request, runnerTools(tools)),
+};
+
+export const MANY_COMMANDS: Commands = [arrayCommand, templateCommand];

@@ -1,0 +1,49 @@
+// The commands on a queue. A new one has its file here and its line in this list, and one in cli/commands.ts.
+import type { Command } from '../../cli/command.ts';
+import { commandsBehind } from '../../cli/commands.ts';
+import type { Commands } from '../../cli/program.ts';
+import { EXIT } from '../../model/exit-status.ts';
+import { nearestWord } from '../../model/nearest.ts';
+import { showPath } from '../../model/path.ts';
+import { cancelCommand, drainCommand, retryCommand } from './acts.ts';
+import { pauseCommand, resumeCommand } from './pause.ts';
+import { statusCommand } from './status.ts';
+import { submitCommand } from './submit.ts';
+import { uiCommand } from './ui.ts';
+import { workerCommand } from './worker.ts';
+
+const NAMES = commandsBehind('queue ').map((name) => name.slice('queue '.length));
+
+/** It does nothing itself: its help names the others. */
+const queueCommand: Command = {
+  name: 'queue',
+  help: {
+    about:
+      'What is in a queue, and what becomes of it. Each command tells more: capture queue status --help.',
+    statuses: {},
+    examples: ['capture queue status --queue redis://head:6379/lab'],
+  },
+  options: [],
+  firstWordMistake: (word) => ({
+    message:
+      word === undefined
+        ? `capture queue does one of these: ${NAMES.join(', ')}`
+        : `unknown command 'queue ${showPath(word)}': there are ${NAMES.join(', ')}`,
+    hint: `capture queue ${nearestWord(word ?? '', NAMES) ?? '--help'}`,
+  }),
+  read: () => undefined,
+  act: async () => EXIT.usage,
+};
+
+export const QUEUE_COMMANDS: Commands = [
+  submitCommand,
+  workerCommand,
+  pauseCommand,
+  resumeCommand,
+  queueCommand,
+  statusCommand,
+  uiCommand,
+  cancelCommand,
+  retryCommand,
+  drainCommand,
+];

@@ -1,0 +1,90 @@
+// The edge that all programs share: signals, what was thrown, and the exit status. Here with commands of its own.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { unstamped } from '../support/messages.ts';
+import { testDir, type TestDir } from '../support/work-dir.ts';
+
+let dir: TestDir;
+let program = '';
+beforeAll(async () => {
+  dir = testDir();
+  program = path.join(dir.path, 'program.mjs');
+  await build({
+    entryPoints: ['test/cli/fixtures/two-commands.ts'],
+    outfile: program,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    define: { CAPTURE_VERSION: '"1.2.3"', CAPTURE_ROOT: JSON.stringify(path.resolve('.')) },
+    banner: {
+      js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
+    },
+  });
+});
+afterAll(() => dir.remove());
+
+/** With what it writes, and its first lines. */
+async function begun(...args: readonly string[]): Promise<{ child: ChildProcess; said: Promise<string[]> }> {
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const said = Promise.all([text(child.stdout), text(child.stderr)]);
+  await once(child.stdout, 'data');
+  return { child, said };
+}
+
+it.each([
+  ['SIGTERM', 143],
+  ['SIGINT', 130],
+  ['SIGHUP', 129],
+] as const)(
+  'the first %s lets a command close what it has open, and ends with %i',
+  async (signal, status) => {
+    const { child, said } = await begun('verify', 'x');
+    child.kill(signal);
+    expect(await once(child, 'exit')).toEqual([status, null]);
+    const [out, errors = ''] = await said;
+    expect(out).toBe('begun\nclosed\n');
+    expect(unstamped(errors)).toBe(`capture: stopped by ${signal}\n`);
+  },
+);
+
+it('the second one ends a command that does not hear the first', async () => {
+  const { child, said } = await begun('wait', 'x');
+  child.kill('SIGTERM');
+  await once(child.stdout ?? child, 'data');
+  child.kill('SIGINT');
+  expect(await once(child, 'exit')).toEqual([130, null]);
+  expect(await said).toEqual(['begun\nheard\n', '']);
+});
+
+it('mistakes are said on stderr, never in the log file, which may be one of them', () => {
+  const file = path.join(dir.path, 'log');
+  const args = [program, 'verify', 'x', '--log-file', file, '--pong'];
+  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  expect(status).toBe(64);
+  expect(unstamped(stderr)).toMatch(/^capture: unknown option --pong\n/);
+  expect(fs.existsSync(file)).toBe(false);
+});
+
+it('what nobody has expected is told as a bug, with the place, and ends with 70', () => {
+  const { status, stderr } = spawnSync(process.execPath, [program, 'verify', 'bug'], { encoding: 'utf8' });
+  expect(status).toBe(70);
+  expect(unstamped(stderr)).toMatch(
+    /^capture: internal error: no such thing\n +try: report it as a bug, with this: at .*program\.mjs/,
+  );
+});
+
+it('a reader that has gone away ends a command as it would end any other program', async () => {
+  const child = spawn('/bin/sh', ['-c', 'read go; exec "$0" "$1" verify --help', process.execPath, program]);
+  const said = text(child.stderr);
+  child.stdout.destroy();
+  await once(child.stdout, 'close');
+  child.stdin.end('go\n');
+  expect(await once(child, 'exit')).toEqual([141, null]);
+  expect(await said).toBe('');
+});
