@@ -18,7 +18,7 @@ interface Parts<Options extends OptionGroup, Request> {
   readonly help: CommandHelp;
   readonly options: Options;
   /** What contradicts itself goes to `line.values.refuse`. */
-  read(options: ValuesOf<Options>, line: Line): Request;
+  read(options: ValuesOf<Options>, line: Line, address: ArrayAddress | undefined): Request;
 }
 
 interface ArrayParts<Options extends OptionGroup, Request> extends Parts<Options, Request> {
@@ -56,11 +56,12 @@ export function onAddress<Options extends OptionGroup, Request>({
       },
     },
     options: [...Object.values(options), ...ADDRESS_OPTIONS],
+    wordsBehind: true,
     // Those of the others mean the task of a run, not a whole array.
     variables: ADDRESS_OPTIONS,
     read: (line) => {
       const address = readAddress(line);
-      const request = read(line.values.all(options), line);
+      const request = read(line.values.all(options), line, address);
       return address === undefined ? undefined : { address, request };
     },
     act: ({ address, request }, tools) => act(address, request, tools),

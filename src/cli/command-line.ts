@@ -20,6 +20,8 @@ export interface KnownOptions {
   readonly options: readonly OptionOf[];
   /** Accepted, and neither read nor shown. */
   readonly idle: readonly OptionOf[];
+  /** What an option that is none of these may have been meant for. */
+  aside?(word: string): string;
 }
 
 export interface CommandLine {
@@ -73,7 +75,7 @@ export function readCommandLine(known: KnownOptions, args: readonly string[]): C
     mistakes: [
       ...rest.unknown
         .filter((arg) => arg.length > 1 && arg.startsWith('-'))
-        .map((arg) => unknownOption(arg, command)),
+        .map((arg) => unknownOption(arg, command, known)),
       ...valueless,
       ...shortWithEquals(args, command),
     ],
@@ -123,28 +125,22 @@ function shortWithEquals(args: readonly string[], command: Command): readonly Mi
   });
 }
 
-function unknownOption(arg: string, command: Command): Mistake {
+function unknownOption(arg: string, command: Command, { title, options, aside }: KnownOptions): Mistake {
   const word = arg.replace(/=.*/s, '');
-  const flags = flagsOf(command);
-  if (flags.includes(word)) return { message: `${word} takes no value`, hint: `write ${word} alone` };
+  if (flagsOf(command).includes(word))
+    return { message: `${word} takes no value`, hint: `write ${word} alone` };
   const nearest = word.startsWith('--')
     ? nearestWord(
         word.slice(2),
-        flags.map((flag) => flag.replace(/^--?/, '')),
+        flagsOf(command).map((flag) => flag.replace(/^--?/, '')),
       )
     : undefined;
-  return {
-    message: `unknown option ${showPath(word)}`,
-    hint: nearest === undefined ? `${command.name()} --help; ${aside(word, command)}` : `--${nearest}`,
-  };
-}
-
-/** What it may have been meant for, if it is no option of ours. */
-function aside(word: string, command: Command): string {
-  const isRun = command.name() === 'capture';
-  return isRun
-    ? 'the options of the task stand behind its name, after --'
-    : `for a name that begins so: ./${showPath(word)}`;
+  const help = [`${title} --help`, ...(aside === undefined ? [] : [aside(showPath(word))])].join('; ');
+  const message = `unknown option ${showPath(word)}`;
+  if (nearest === undefined) return { message, hint: help };
+  // One that means nothing here may not be what was meant.
+  const isShown = options.some(({ name }) => name === nearest);
+  return { message, hint: isShown ? `--${nearest}` : `--${nearest}; ${title} --help` };
 }
 
 function flagsOf(command: Command): readonly string[] {

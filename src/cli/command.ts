@@ -36,6 +36,8 @@ export interface CommandSpec<Request = unknown> {
   readonly variables?: readonly Option[];
   /** A task stands behind `--`, or in a job file that is the first word. */
   readonly takesTask?: true;
+  /** Its words may stand behind `--`, too: a name may begin as an option does. */
+  readonly wordsBehind?: true;
   /** It handles signals itself. Every other command ends well at the first one, and at once at the second. */
   readonly handlesSignals?: true;
   /** Looks at the first word, unless it is an option. A mistake that it finds is the only one that is said. */
@@ -50,6 +52,8 @@ export interface CommandSpec<Request = unknown> {
 export interface Command<Request = unknown> extends CommandSpec<Request> {
   /** Tasks wait for its start, and it asks no store: so it loads no logger for plain messages, and prepares no md5. */
   readonly isLight?: true;
+  /** It works in a directory that is gone. */
+  readonly needsNoDirectory?: true;
   /** The index that each of its messages names. */
   indexOf?(request: Request): string | undefined;
   /** Does what was asked, and resolves to the exit status. Throws a CaptureError, which has a status of its own. */

@@ -23,7 +23,7 @@ const TABLE = {
   flush: ['flush', '', "wait until all that is closed is stored (for the task's scripts)"],
   restore: ['capture', '', 'only bring inputs and checkpoint into the work directory'],
   status: ['array', '<url> [index]', 'the state of each index of an array: done, failed, missing, ...'],
-  gather: ['array', '<url> [directory]', 'the results of all indices in one directory'],
+  gather: ['array', '<url> <directory>', 'the results of all indices in one directory'],
   ls: ['array', '<url> [index]', 'what is stored of one index, object by object'],
   cat: ['array', '<url> <index> <path>', 'one result on stdout, decompressed and checked'],
   verify: ['array', '<url>', 'is everything that the records name there, and whole?'],

@@ -95,6 +95,7 @@ are not here mean nothing to it.
   idle: optionsOf('run'),
   variables: [FLUSH.control],
   isLight: true,
+  needsNoDirectory: true,
   handlesSignals: true,
   read: readFlush,
   act: flush,

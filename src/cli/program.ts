@@ -19,6 +19,9 @@ import { uncheckedCertificates } from './warnings.ts';
 /** As a shell reports SIGPIPE (signal(7)): what another program would have ended with. */
 const READER_GONE = statusOfSignal(13);
 
+/** The kernel's own name of it, also after it was removed: nothing can be found or made in it then. */
+const REMOVED_DIRECTORY = '/proc/self/cwd';
+
 /** Of this table the first is the command of a line that names none. */
 export type Commands = readonly [Command, ...Command[]];
 
@@ -35,20 +38,25 @@ export async function statusOf(commands: Commands): Promise<ExitStatus> {
   setMaxListeners(0, stopping.signal);
   const out = openOutput((why) => stopping.abort(why));
   let log = plainLog;
+  // Nobody need read a help, nor what a command prints that asks no store, to its end.
+  let readerGone: ExitStatus = EXIT.ok;
   try {
     const { command, args, namesJob } = findCommand(commands, ownArguments());
     const env = ownEnvironment();
     const job = namesJob ? await import('./job/job-line.ts') : undefined;
-    const caller = { env, cwd: currentDirectory(), outside: realOutside };
+    const caller = { env, cwd: currentDirectory(command), outside: realOutside };
     const parsed = readLine(command, args, caller, job?.withJobFile);
-    if (parsed.kind !== 'text') log = await logFor(command, parsed);
+    if (parsed.kind !== 'text') {
+      log = await logFor(command, parsed);
+      if (!command.isLight) readerGone = READER_GONE;
+    }
     const tools = { log, out, env, signal: stopping.signal };
     const act = (): Promise<ExitStatus> => obey(command, parsed, tools);
     const status = await (command.handlesSignals ? act() : untilStopped(act, stopping));
     await out.flush();
     return status;
   } catch (error) {
-    return error instanceof ReaderGone ? READER_GONE : failed(error, log);
+    return error instanceof ReaderGone ? readerGone : failed(error, log);
   } finally {
     // Whatever failed, what was written before is not lost.
     await out.flush().catch(() => undefined);
@@ -56,10 +64,11 @@ export async function statusOf(commands: Commands): Promise<ExitStatus> {
   }
 }
 
-function currentDirectory(): string {
+function currentDirectory({ needsNoDirectory }: Command): string {
   try {
     return process.cwd();
   } catch (error) {
+    if (needsNoDirectory) return REMOVED_DIRECTORY;
     throw new CaptureError(EXIT.usage, `the current directory is gone: ${reasonOf(error)}`, {
       hint: 'change to a directory that exists',
       cause: error,

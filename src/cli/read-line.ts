@@ -5,7 +5,7 @@ import type { LogSettings } from '../model/format/settings.ts';
 import { showPath } from '../model/path.ts';
 import type { CommandSpec, Line } from './command.ts';
 import { type CommandLine, isJobFile, type KnownOptions, readCommandLine } from './command-line.ts';
-import { COMMAND_NAMES, operandsOf, titleOf, usageOf } from './commands.ts';
+import { COMMAND_NAMES, operandsOf, titleOf } from './commands.ts';
 import { helpText } from './help.ts';
 import type { withJobFile } from './job/job-line.ts';
 import { MESSAGES, messagesOf } from './options/messages.ts';
@@ -106,17 +106,19 @@ const ABOUT_MESSAGES: readonly Option[] = [MESSAGES.level, MESSAGES.format, MESS
 
 /** With those about messages that the command itself has not named, and whose variables are read. */
 function knownOptions(command: CommandSpec): KnownOptions & { readonly variables: readonly Option[] } {
-  const { name, options, variables = [], idle = [] } = command;
+  const { name, options, variables = [], idle = [], takesTask, wordsBehind } = command;
   const names = new Set([...options, ...idle].map((option) => option.name));
   const messages = ABOUT_MESSAGES.filter((option) => !names.has(option.name));
   const title = titleOf(name);
   const all = [...options, ...messages, ...Object.values(HELP)];
-  return { title, options: all, idle, variables: [...variables, ...messages] };
+  const known = { title, options: all, idle, variables: [...variables, ...messages] };
+  if (takesTask) return { ...known, aside: () => 'the options of the task stand behind its name, after --' };
+  return wordsBehind ? { ...known, aside: (word) => `for a name that begins so: ./${word}` } : known;
 }
 
 /** The words that are no options, by their names, and what is wrong with them. */
 function operandsIn(
-  { name, takesTask }: CommandSpec,
+  { name, help, takesTask, wordsBehind }: CommandSpec,
   line: CommandLine,
   behind: readonly string[] = [],
 ): { readonly operands: Line['operands']; readonly stray: readonly Mistake[] } {
@@ -127,23 +129,29 @@ function operandsIn(
     return { operands: {}, stray };
   }
   const names = operandsOf(name);
-  const words = [...line.operands, ...behind];
+  const words = wordsBehind ? [...line.operands, ...behind] : line.operands;
   const operands = Object.fromEntries(names.map((one, at) => [one.name, words[at]]));
+  const stray: Mistake[] = [];
+  const [first] = behind;
+  if (first !== undefined && !wordsBehind) {
+    const message = `${title} runs no task, and takes no '${showPath(first)}'`;
+    stray.push({ message, hint: 'leave out -- and what stands behind it' });
+  }
   const missing = names
     .slice(words.length)
-    // Who takes a store says more, and may find it in a variable.
-    .filter(({ name: what, must }) => must && what !== 'url')
-    .map(({ name: what }) => ({
-      message: `no ${what} is named`,
-      hint: `${title} ${usageOf(name)}`,
-    }));
+    .flatMap(({ name: what, must }) => (must && !SAID_BY_COMMAND.has(what) ? [`no ${what}`] : []));
+  if (missing.length > 0) {
+    const message = `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} named`;
+    stray.push({ message, hint: help.examples[0] ?? `${title} --help` });
+  }
   const extra = words[names.length];
-  if (extra === undefined) return { operands, stray: missing };
-  const takes = `takes no '${showPath(extra)}'`;
-  const message =
-    names.length < line.operands.length ? `${title} ${takes}` : `${title} runs no task, and ${takes}`;
-  return { operands, stray: [{ message, hint: `${title} --help` }] };
+  if (extra !== undefined)
+    stray.push({ message: `${title} takes no '${showPath(extra)}'`, hint: `${title} --help` });
+  return { operands, stray };
 }
+
+/** Who lacks one of these says more: a variable or an option may stand for it, or there are some to choose from. */
+const SAID_BY_COMMAND: ReadonlySet<string> = new Set(['url', 'directory', 'command']);
 
 /** A word where an option or the `--` should stand. */
 function strayWord(word: string, title: string, hasTask: boolean): Mistake {
@@ -158,11 +166,12 @@ function strayWord(word: string, title: string, hasTask: boolean): Mistake {
       hint: "each option takes one value; quote wildcards, so that the shell leaves them: --results '*.dat'",
     };
   const isCommand = COMMAND_NAMES.some((name) => name === word);
+  const task = title === 'capture' ? `[options] -- ${showPath(word)}` : '--array 0-99 -- ./task {index}';
   return {
     message: where,
     hint: isCommand
       ? `the command comes first: capture ${word} [options]`
-      : `the task stands behind --: ${title} [options] -- ${showPath(word)}`,
+      : `the task stands behind --: ${title} ${task}`,
   };
 }
 

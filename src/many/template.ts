@@ -31,6 +31,7 @@ export const templateCommand: Command<string> = {
   },
   options: [],
   isLight: true,
+  needsNoDirectory: true,
   read: ({ operands: { name = 'array' }, values }) => {
     if (Object.hasOwn(TEMPLATES, name)) return name;
     const message = `capture template has no '${showPath(name)}': there is ${NAMES.join(', ')}`;

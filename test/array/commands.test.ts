@@ -35,7 +35,7 @@ describe('the command line of a command on an array', () => {
           message: 'unknown option -dash',
           hint: 'capture cat --help; for a name that begins so: ./-dash',
         },
-        { message: 'no path is named', hint: 'capture cat <url> <index> <path>' },
+        { message: 'no path is named', hint: 'capture cat s3://lab/run7 17 out/r.dat' },
       ],
     });
   });
@@ -45,8 +45,26 @@ describe('the command line of a command on an array', () => {
       request: { request: { path: '-dash' } },
     });
     expect(parse('cat', ['s3://lab/run7', '0', '--', '-dash', 'x'])).toMatchObject({
-      mistakes: [{ message: "capture cat runs no task, and takes no 'x'" }],
+      mistakes: [{ message: "capture cat takes no 'x'" }],
     });
+  });
+
+  it('names all that is missing in one line, with an example', () => {
+    const hint = 'capture cat s3://lab/run7 17 out/r.dat';
+    expect(parse('cat', ['s3://lab/run7'])).toMatchObject({
+      mistakes: [{ message: 'no index and no path are named', hint }],
+    });
+  });
+
+  it('says how the same store is gathered into a directory', () => {
+    const missing = 'no directory is named to gather into';
+    expect(parse('gather', ['lab'])).toMatchObject({
+      mistakes: [{ message: missing, hint: 'capture gather file:///lab ./results' }],
+    });
+    expect(parse('gather', [], { CAPTURE_TO: 's3://lab/run7' })).toMatchObject({
+      mistakes: [{ message: missing, hint: 'capture gather s3://lab/run7 ./results' }],
+    });
+    expect(parse('gather', ['s3:/lab'])).toMatchObject({ mistakes: [{}] });
   });
 
   it('finds all mistakes at once', () => {

@@ -2,6 +2,8 @@
 // has a help of the same form, whose examples are right.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ARRAY_COMMANDS } from '../../src/array/commands.ts';
 import type { CommandSpec } from '../../src/cli/command.ts';
@@ -60,6 +62,17 @@ it('bin/capture sends each first word of the table to its program, and no other'
   expect(sent.toSorted()).toEqual([...new Set(asked)].toSorted());
 });
 
+it.each(['flush', 'template'])('capture %s works in a directory that was removed', (name) => {
+  const gone = fs.mkdtempSync(path.join(os.tmpdir(), 'capture-gone-'));
+  const script = 'cd "$1" && rmdir "$1" && exec "$2" "$3"';
+  const { PATH } = process.env;
+  const found = spawnSync('/bin/sh', ['-c', script, 'sh', gone, BIN, name], {
+    encoding: 'utf8',
+    env: { PATH },
+  });
+  expect(found).toMatchObject({ status: 0 });
+});
+
 describe.each(ALL)('capture $name', ({ name, program, command }) => {
   const { help } = command;
 
@@ -96,7 +109,8 @@ describe.each(ALL)('capture $name', ({ name, program, command }) => {
     };
     const operands = operandsOf(name);
     for (const { name: what, must } of operands)
-      if (must && what !== 'url' && what !== 'command') expect(mistakes([])).toContain(`no ${what} is named`);
+      if (must && !['url', 'command', 'directory'].includes(what))
+        expect(mistakes([])).toContain(`no ${what}`);
     const tooMany = mistakes([...operands.map(() => '1'), 'more']);
     expect(tooMany).toContain(name === 'queue' ? "unknown command 'queue 1'" : "'more'");
   });

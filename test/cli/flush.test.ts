@@ -55,6 +55,9 @@ describe('capture flush', () => {
     [['--timeout'], '--timeout lacks its value'],
     [['--timeout', '--ping'], '--timeout lacks its value'],
     [['--timout', '3s'], '| --timeout'],
+    [['--checkpoint'], 'unknown option --checkpoint | --checkpoints; capture flush --help'],
+    [['--', 'x'], "capture flush runs no task, and takes no 'x' | leave out -- and what stands behind it"],
+    [['--', '-h'], "capture flush runs no task, and takes no '-h'"],
     [['--grace'], '--grace lacks its value'],
     [['--keep=1'], '--keep takes no value'],
     [['--handoff'], 'unknown option --handoff'],
@@ -64,6 +67,10 @@ describe('capture flush', () => {
     [['--control', `/${'x'.repeat(107)}`], 'at most 107 bytes, this one 108'],
   ])('says what is wrong with %j', (args, message) => {
     expect(mistakes(...args).join('\n')).toContain(message);
+  });
+
+  it('takes no names, and so says nothing of those that begin as an option does', () => {
+    expect(mistakes('--frobnicate')).toEqual(['unknown option --frobnicate | capture flush --help']);
   });
 
   it('says all mistakes at once', () => {

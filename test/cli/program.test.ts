@@ -15,7 +15,7 @@ beforeAll(async () => {
   dir = testDir();
   program = path.join(dir.path, 'program.mjs');
   await build({
-    entryPoints: ['test/cli/fixtures/two-commands.ts'],
+    entryPoints: ['test/cli/fixtures/three-commands.ts'],
     outfile: program,
     bundle: true,
     format: 'esm',
@@ -79,12 +79,17 @@ it('what nobody has expected is told as a bug, with the place, and ends with 70'
   );
 });
 
-it('a reader that has gone away ends a command as it would end any other program', async () => {
-  const child = spawn('/bin/sh', ['-c', 'read go; exec "$0" "$1" verify --help', process.execPath, program]);
+it.each([
+  ['ends a command that looks into a store as it would end any other program', ['verify', 'x'], 141],
+  ['has not failed a help', ['verify', '--help'], 0],
+  ['has not failed a command that only prints', ['template'], 0],
+] as const)('a reader that has gone away %s', async (_, args, status) => {
+  const script = 'read go; exec "$0" "$@"';
+  const child = spawn('/bin/sh', ['-c', script, process.execPath, program, ...args]);
   const said = text(child.stderr);
   child.stdout.destroy();
   await once(child.stdout, 'close');
   child.stdin.end('go\n');
-  expect(await once(child, 'exit')).toEqual([141, null]);
+  expect(await once(child, 'exit')).toEqual([status, null]);
   expect(await said).toBe('');
 });

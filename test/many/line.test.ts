@@ -198,6 +198,19 @@ describe('the command line of capture array', () => {
     expect(mistakes[0]?.hint).toBeTruthy();
   });
 
+  it.each([
+    [['task', ...TO], 'the task stands behind --: capture array --array 0-99 -- ./task {index}'],
+    [
+      ['--seed', ...TO, '--', 'true'],
+      'capture array --help; the options of the task stand behind its name, after --',
+    ],
+    [['--indx', '3', ...TO], '--index; capture array --help'],
+  ])('%j: try %s', (args, hint) => {
+    expect(parse(args)).toMatchObject({
+      mistakes: expect.arrayContaining([expect.objectContaining({ hint })]),
+    });
+  });
+
   it('takes or refuses each option of a run', () => {
     const known = [...ALL_OPTIONS, ...REFUSED_OPTIONS].map(({ name }) => name);
     expect(optionsOf('run').filter(({ name }) => !known.includes(name))).toEqual([]);

@@ -107,7 +107,12 @@ describe('the command line of capture template', () => {
   it.each([
     [['slrum'], "capture template has no 'slrum'", 'capture template slurm'],
     [['array', 'x'], "capture template takes no 'x'", 'capture template --help'],
-    [['--to'], 'unknown option --to', 'capture template --help; for a name that begins so: ./--to'],
+    [['--to'], 'unknown option --to', 'capture template --help'],
+    [
+      ['--', 'slurm'],
+      "capture template runs no task, and takes no 'slurm'",
+      'leave out -- and what stands behind it',
+    ],
     [['toString'], "capture template has no 'toString'", 'capture template array'],
   ])('%j is a mistake', (args, message, hint) => {
     expect(read(args)).toMatchObject({ mistakes: [{ message: expect.stringContaining(message), hint }] });

@@ -6,6 +6,7 @@ import { group } from '../../cli/options/spec.ts';
 import type { ValuesOf } from '../../cli/options/values.ts';
 import { showPath } from '../../model/path.ts';
 import { ARRAY_OPTION } from '../options.ts';
+import type { ArrayAddress } from '../stored-array.ts';
 import { layout } from './layout.ts';
 import { LIST_FORMATS } from './list.ts';
 import { Patterns } from './patterns.ts';
@@ -61,10 +62,13 @@ export interface GatherRequest extends Omit<ValuesOf<typeof OPTIONS>, 'include' 
 export function readGather(
   { include, exclude, ...options }: ValuesOf<typeof OPTIONS>,
   { operands, title, cwd, values }: Line,
+  address: ArrayAddress | undefined,
 ): GatherRequest {
   const { directory } = operands;
-  if (directory === undefined && options.list === undefined && operands.url !== undefined)
-    values.refuse('no directory is named to gather into', `${title} ${showPath(operands.url)} ./results`);
+  if (directory === undefined && options.list === undefined && address !== undefined) {
+    const url = showPath(address.settings.url);
+    values.refuse('no directory is named to gather into', `${title} ${url} ./results`);
+  }
   if (directory !== undefined && 'is' in filePath(directory))
     values.refuse(`'${showPath(directory)}' is no directory to gather into`, `${title} <url> ./results`);
   return {

@@ -2,6 +2,7 @@
 import type { Command } from '../../cli/command.ts';
 import { commandsBehind } from '../../cli/commands.ts';
 import type { Commands } from '../../cli/program.ts';
+import type { Mistake } from '../../model/errors.ts';
 import { EXIT } from '../../model/exit-status.ts';
 import { nearestWord } from '../../model/nearest.ts';
 import { showPath } from '../../model/path.ts';
@@ -24,16 +25,20 @@ const queueCommand: Command = {
     examples: ['capture queue status --queue redis://head:6379/lab'],
   },
   options: [],
-  firstWordMistake: (word) => ({
+  firstWordMistake: whichCommand,
+  read: ({ operands, values }) => values.refuseAll([whichCommand(operands['command'])]),
+  act: async () => EXIT.usage,
+};
+
+function whichCommand(word: string | undefined): Mistake {
+  return {
     message:
       word === undefined
         ? `capture queue does one of these: ${NAMES.join(', ')}`
         : `unknown command 'queue ${showPath(word)}': there are ${NAMES.join(', ')}`,
     hint: `capture queue ${nearestWord(word ?? '', NAMES) ?? '--help'}`,
-  }),
-  read: () => undefined,
-  act: async () => EXIT.usage,
-};
+  };
+}
 
 export const QUEUE_COMMANDS: Commands = [
   submitCommand,

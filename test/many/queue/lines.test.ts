@@ -125,7 +125,9 @@ describe('capture worker', () => {
 describe('the others', () => {
   it('take what they act on, and nothing more', () => {
     expect(mistakes(retryCommand, ['melt', QUEUE])).toEqual([]);
-    expect(mistakes(retryCommand, [QUEUE]).join()).toContain('no submission is named');
+    expect(mistakes(retryCommand, [QUEUE])).toEqual([
+      'no submission is named; try: capture queue retry melt-7 --queue redis://head:6379/lab',
+    ]);
     expect(mistakes(drainCommand, ['a', 'b', QUEUE]).join()).toContain("takes no 'b'");
     expect(mistakes(statusCommand, ['melt', QUEUE, '--json'])).toEqual([]);
     expect(mistakes(pauseCommand, ['--for=2h', '--how=stop'])).toEqual([]);
@@ -139,11 +141,21 @@ describe('capture queue', () => {
     return mistakes(command, args);
   };
 
+  it.each(['cancel', 'retry', 'drain', 'status'])('acts on nothing behind --: %s', (name) => {
+    const refusal = `capture queue ${name} runs no task, and takes no 'x'; try: leave out -- and what stands behind it`;
+    expect(said('queue', name, QUEUE, '--', 'x')).toContain(refusal);
+    expect(said('queue', name, 'x', QUEUE, '--')).toEqual([]);
+  });
+
   it('names its commands, and the one that was probably meant', () => {
     const all = 'status, ui, retry, cancel, drain';
     expect(said('queue')).toEqual([`capture queue does one of these: ${all}; try: capture queue --help`]);
     expect(said('queue', 'statsu', '--json')).toEqual([
       `unknown command 'queue statsu': there are ${all}; try: capture queue status`,
+    ]);
+    expect(said('queue', '--jsn')).toEqual([
+      'unknown option --jsn; try: capture queue --help',
+      `capture queue does one of these: ${all}; try: capture queue --help`,
     ]);
   });
 });
