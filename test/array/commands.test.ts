@@ -49,6 +49,17 @@ describe('the command line of a command on an array', () => {
     });
   });
 
+  it.each(ARRAY_COMMANDS.map(({ name }) => name))('takes its store behind --: %s', (name) => {
+    expect(JSON.stringify(parse(name, ['--', '-dash']))).not.toMatch(/runs no task|no store is named/);
+  });
+
+  it('refuses a store that is empty: a script has not set its variable', () => {
+    for (const name of ['doctor', 'status'])
+      expect(parse(name, [''], { CAPTURE_TO: '/lab' })).toMatchObject({
+        mistakes: [{ message: `capture ${name}: the store is empty` }],
+      });
+  });
+
   it('names all that is missing in one line, with an example', () => {
     const hint = 'capture cat s3://lab/run7 17 out/r.dat';
     expect(parse('cat', ['s3://lab/run7'])).toMatchObject({

@@ -52,15 +52,16 @@ export const doctorCommand: Command<DoctorRequest> = {
   },
   options: [...Object.values(OPTIONS), ...OF_A_RUN],
   variables: OF_A_RUN,
+  wordsBehind: true,
   read: readDoctor,
   act: doctor,
 };
 
 function readDoctor(line: Line): DoctorRequest {
   const { values, operands, env, cwd } = line;
-  const named = operands.url ?? env['CAPTURE_TO'] ?? '';
+  const isNamed = operands.url !== undefined || (env['CAPTURE_TO'] ?? '') !== '';
   return {
-    store: named === '' ? undefined : readAddress(line)?.settings,
+    store: isNamed ? readAddress(line)?.settings : undefined,
     workdir: values.of(LOCAL.workdir) ?? cwd,
     spoolDir: values.of(SENDING.spoolDir),
     spoolLimitBytes: values.of(SENDING.spoolLimitBytes),
