@@ -278,7 +278,13 @@ export class Oracle {
           'done-without-result',
           `exit 0, ${name}.${INDEX} holds ${short(there ?? 'nothing')}, and ${shown(last)} was closed last`,
         );
-      else if (isRecorded && !this.#isNamed(name) && !newest.results.some(({ path }) => path === name))
+      // Under a name that nobody has, a machine that stood still may store it after that record.
+      else if (
+        isRecorded &&
+        !this.#freezes() &&
+        !this.#isNamed(name) &&
+        !newest.results.some(({ path }) => path === name)
+      )
         this.#find(
           'stored-unrecorded',
           `exit 0, ${name}.${INDEX} is stored, and the last record does not say so`,
@@ -420,8 +426,13 @@ export class Oracle {
     if (torn.length > 0 && this.isBlind) return;
     for (const { path, content = '' } of torn)
       this.#find('set-torn', `set ${name}: ${path} holds ${short(content)}`);
-    const states = members.flatMap(({ content }) => stateIn(content ?? '') ?? []);
-    this.#judgeRounds(name, generation, states);
+    // The task has found it so and vouches for it, as of a set that is marked incomplete.
+    const isAsFound = ({ path, content }: (typeof members)[number]): boolean =>
+      generation.proof === 'said' && content !== undefined && this.#found.get(path) === content;
+    const states = members
+      .filter((member) => !isAsFound(member))
+      .flatMap(({ content }) => stateIn(content ?? '') ?? []);
+    if (states.length > 0) this.#judgeRounds(name, generation, states);
   }
 
   /** `capture watch` sees no death of a task that nobody tells it of (docs/semantics.md). */

@@ -170,6 +170,7 @@ function giveToDaemon(rounds: Round[], files: readonly FilePlan[], random: Rando
   const at = rounds.findLastIndex(({ writes }) => writes.some((write) => write.file === file));
   const round = rounds[at];
   const isMember = (name: string): boolean => !results.some((result) => result.name === name);
+  if (rounds.slice(at + 1).some(({ writes }) => writes.some((write) => isMember(write.file)))) return;
   const lastMember = round?.writes.findLastIndex((write) => isMember(write.file)) ?? -1;
   if (round === undefined || round.writes.findIndex((write) => write.file === file) < lastMember) return;
   const openMs = random.pick([1, 300, 60_000]);
