@@ -22,6 +22,7 @@ const CLOSES_LAST_ONCE: ReadonlySet<ProgramKind> = new Set(['plain', 'paused', '
 const OLDER = ['5.15.0', '6.1.0'].flatMap((osRelease) => [1, 4, 10].map((tickMs) => ({ osRelease, tickMs })));
 
 const LONG_PAUSE_MS = 120_000;
+const LONG_OPEN_MS = 2000;
 /** That a run sends before its task begins. */
 const REQUESTS_BEFORE = 10;
 
@@ -39,6 +40,9 @@ export function makePlan(seed: number): Plan {
   const isFaulty = random.chance(0.6);
   const missesSome = isFaulty && random.chance(0.15);
   if (missesSome) addLongPause(rounds, random);
+  // Of its own numbers, so that the other schedules stay what they were.
+  const apart = new Random(seed ^ 0xdead);
+  const unheard = isFaulty && !missesSome && apart.chance(0.08) ? writeLong(rounds, apart) : undefined;
   const durationMs = rounds.reduce((sum, round) => sum + durationOf(round), 0);
   const isCalm = !isFaulty || missesSome || random.chance(0.4);
   const air = isCalm ? calmWeather(random) : makeWeather(files, durationMs, random);
@@ -52,7 +56,10 @@ export function makePlan(seed: number): Plan {
   if (directory === 'written' && isFaulty && random.chance(0.7))
     attempts.unshift({ faults: [{ kind: 'sidecar-dies', atMs: near(times.closesAtMs, random) }] });
   if (missesSome) attempts.unshift({ faults: makeMissed(rounds, air, random) });
-  const weather = isCalm ? air : { ...air, outages: makeOutages(attempts[0], durationMs, random) };
+  const outages = isCalm ? air.outages : makeOutages(attempts[0], durationMs, random);
+  const death = unheard === undefined ? undefined : makeUnheard(times.closesAtMs[unheard] ?? 0, apart);
+  if (death !== undefined) attempts.unshift({ faults: death.faults });
+  const weather = { ...air, outages: [...outages, ...(death?.outages ?? [])] };
   const mostQueuedEvents = missesSome || random.chance(0.1) ? random.pick([1, 2, 4, 8, 16]) : 16_384;
   return {
     seed,
@@ -195,6 +202,30 @@ function makeMissed(rounds: readonly Round[], weather: Weather, random: Random):
     ? { kind: 'sidecar-dies', atMs }
     : { kind: 'sidecar-stalls', atMs, ms: random.ms(500, 10_000) };
   return [missing, { kind: 'machine-dies', atMs: atMs + random.ms(50_000, 110_000) }];
+}
+
+/** A file stays open so long that something can happen meanwhile. Which of all writes that is. */
+function writeLong(rounds: Round[], random: Random): number {
+  const nth = random.int(rounds.reduce((sum, { writes }) => sum + writes.length, 0));
+  let before = 0;
+  for (const [at, round] of rounds.entries()) {
+    const writes = round.writes.map((write, n) =>
+      before + n === nth ? { ...write, versions: 1, openMs: LONG_OPEN_MS } : write,
+    );
+    rounds[at] = { ...round, writes };
+    before += writes.length;
+  }
+  return nth;
+}
+
+/** The task dies while it writes, and for longer than a doubt lasts the sidecar stands still, or cannot store anything. */
+function makeUnheard(closesAtMs: number, random: Random): { faults: Fault[]; outages: Weather['outages'] } {
+  const atMs = Math.max(0, closesAtMs - random.int(LONG_OPEN_MS));
+  const fromMs = Math.max(0, atMs + random.int(400) - 200);
+  const ms = random.int(50_000) + 5000;
+  const death: Fault = { kind: 'task-dies', atMs };
+  if (random.chance(0.5)) return { faults: [death], outages: [{ fromMs, untilMs: fromMs + ms }] };
+  return { faults: [death, { kind: 'sidecar-stalls', atMs: fromMs, ms }], outages: [] };
 }
 
 /** As often as not while the file is open. */
