@@ -1,5 +1,6 @@
 // `capture flush`: asks the sidecar over its control socket until all is stored, and says what came of it. Scripts call it
 // between their steps: it loads nothing of a run but the names of its options.
+import fs from 'node:fs';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CaptureError, errnoOf } from '../model/errors.ts';
@@ -12,7 +13,7 @@ import {
   LONGEST_LINE_BYTES,
   parseAnswer,
 } from '../model/format/control.ts';
-import { showPath } from '../model/path.ts';
+import { encodePath, showPath } from '../model/path.ts';
 import { formatMs, plural } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
 import type { Command, Line } from './command.ts';
@@ -48,6 +49,7 @@ const LONGER = 'wait longer with --timeout; the messages of capture itself say w
 const LATE_MS = 2000;
 /** A sidecar that died is replaced within seconds: we ask again this often. */
 const AGAIN_MS = 100;
+const ROOT_UID = 0;
 /** So many names stand in the message, then how many more there are. */
 const NAMED_LEFT = 20;
 
@@ -167,6 +169,8 @@ async function askUntil({ socket, ping, timeoutMs }: FlushQuestion, deadlineMs: 
 }
 
 function ask(path: string, request: ControlRequest, withinMs: number): Promise<Try> {
+  const why = strangerAt(path);
+  if (why !== undefined) return Promise.resolve({ kind: 'answer', answer: { kind: 'refused', why } });
   return new Promise((resolve) => {
     let text = '';
     let heard = false;
@@ -199,6 +203,17 @@ function ask(path: string, request: ControlRequest, withinMs: number): Promise<T
       nothing('it died', true);
     });
   });
+}
+
+/**
+ * Where everybody may put names, as in /tmp, anybody can listen under one, and say that all is durable. The sidecar answers
+ * the same users, so nobody is shut out who would have had an answer.
+ */
+function strangerAt(socket: string): string | undefined {
+  const uid = fs.statSync(encodePath(socket), { throwIfNoEntry: false })?.uid;
+  const we = process.geteuid?.();
+  if (uid === undefined || uid === we || uid === ROOT_UID || we === ROOT_UID) return undefined;
+  return `user ${uid} listens there, and you are ${we}`;
 }
 
 function judge(answer: ControlAnswer, question: FlushQuestion): ExitStatus {

@@ -2,6 +2,7 @@
 // lead out of the work directory, programs that play with them while they run. And no secret is ever told.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { compress } from 'zstd-napi';
@@ -357,6 +358,34 @@ describe('what stands in a directory store', () => {
       expect(await rm.status, rm.stderr()).toBe(0);
     },
   );
+});
+
+describe('capture flush', () => {
+  it.skipIf(process.getuid?.() !== 0)('does not believe another user who listens in its place', async () => {
+    fs.chmodSync(place.dir, 0o755);
+    const program = programForAll(BIN, place.dir);
+    const socket = path.join(place.dir, 'control');
+    const answer = `${JSON.stringify({ kind: 'flushed', left: [], more: 0, open: [] })}\n`;
+    const server = net.createServer((one) => one.once('data', () => one.end(answer)));
+    await new Promise<void>((resolve) => server.listen(socket, resolve));
+    fs.chmodSync(socket, 0o777);
+    const flush = async (owner: number): Promise<[number, string]> => {
+      fs.chownSync(socket, owner, owner);
+      const user = ['setpriv', '--reuid=50001', '--regid=50001', '--clear-groups'];
+      const run = place.exec([...user, program, 'flush', '--control', socket]);
+      return [await run.status, run.stderr()];
+    };
+    try {
+      expect(await flush(50_001)).toEqual([0, '']);
+      expect(await flush(0)).toEqual([0, '']);
+      expect(await flush(50_002)).toEqual([
+        69,
+        expect.stringMatching(/user 50002 listens there, and you are 50001/),
+      ]);
+    } finally {
+      server.close();
+    }
+  });
 });
 
 describe('a record that cannot be one is passed over for the one before it', () => {

@@ -11,6 +11,9 @@ import { clockMs, fromTimeOfDay } from '../../native/clock.ts';
 
 /** `255`, blanks around it and the end of the line. */
 const LIMIT_BYTES = 16;
+/** S_ISVTX of inode(7). */
+const STICKY = 0o1000;
+const ROOT_UID = 0;
 /** Text without a line end may be incomplete; it counts as complete once it has stood this long. */
 const SETTLED_MS = 500;
 /** If the kernel reports nothing (no inotify instance is left, the directory was moved), we look again. */
@@ -111,6 +114,7 @@ function readText(file: string): Written | undefined {
     const stat = fs.lstatSync(encodePath(file), { throwIfNoEntry: false });
     if (stat === undefined) return undefined;
     if (!stat.isFile()) return noStatus('no regular file');
+    if (isStrangers(file, stat)) return noStatus(`a file of user ${stat.uid}`);
     fd = fs.openSync(
       encodePath(file),
       fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK,
@@ -127,6 +131,12 @@ function readText(file: string): Written | undefined {
   } finally {
     fs.closeSync(fd);
   }
+}
+
+/** Where everybody may put names, as in /tmp, one of somebody else says nothing: fs.protected_regular of proc_sys_fs(5). */
+function isStrangers(file: string, { uid }: fs.Stats): boolean {
+  const dir = fs.statSync(encodePath(path.dirname(file)));
+  return (dir.mode & STICKY) !== 0 && ![process.geteuid?.(), ROOT_UID, dir.uid].includes(uid);
 }
 
 function noStatus(why: string): Written {

@@ -68,4 +68,25 @@ describe('an exit file', () => {
     expect(exitFile.look()).toBe(true);
     expect((await exitFile.said).status.atMs).toBeLessThanOrEqual(clockMs());
   });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'of another user is not believed where everybody may put names, as in /tmp',
+    async () => {
+      fs.chmodSync(dir.path, 0o1777);
+      fs.writeFileSync(file, '0\n');
+      fs.chownSync(file, 65_534, 65_534);
+      expect(exitFile.look()).toBe(true);
+      expect(await exitFile.said).toMatchObject({
+        status: { code: 64, reason: expect.stringContaining('user 65534') as unknown },
+      });
+    },
+  );
+
+  it.skipIf(process.getuid?.() !== 0)('of the container of the task may have another user', async () => {
+    fs.chmodSync(dir.path, 0o777);
+    fs.writeFileSync(file, '3\n');
+    fs.chownSync(file, 65_534, 65_534);
+    expect(exitFile.look()).toBe(true);
+    expect(await exitFile.said).toMatchObject({ status: { code: 3 } });
+  });
 });
