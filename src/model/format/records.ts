@@ -18,6 +18,8 @@ const GENERATIONS_LIMIT = 10_000;
 
 /** A key below the store's own prefix: a record must not make us read or delete anything else. */
 const storeKey = z.string().max(1024).refine(isInside, 'no key of this store');
+/** Ns since the epoch, of 64 bits. */
+const mtimeNs = z.string().regex(/^-?\d{1,19}$/);
 const md5 = z.string().regex(/^[0-9a-f]{32}$/);
 const time = z.iso.datetime();
 
@@ -35,7 +37,7 @@ const storedFile = z.object({
   /** Size of the object as it is stored; missing in records of earlier versions. */
   storedSize: z.int().nonnegative().optional(),
   compressed: z.boolean(),
-  mtimeNs: z.string().regex(/^-?\d+$/),
+  mtimeNs,
   mode: z.int().min(0).max(0o7777),
   /** A death closed it, or nothing proves otherwise. */
   suspect: z.boolean().optional(),
@@ -72,7 +74,7 @@ const behind = z.object({
   open: z.boolean(),
   /** The state that the generation is ahead of: with its attempt, size and mtime it is known again in the store. */
   size: z.int().nonnegative(),
-  mtimeNs: z.string().regex(/^-?\d+$/),
+  mtimeNs,
   /** It was closed before the last of the members: if nobody died before them, whoever closed it lived on. */
   followed: z.boolean().optional(),
 });

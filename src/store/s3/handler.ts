@@ -1,6 +1,8 @@
 // How the SDK's clients send: over our sockets, through our proxy, with our limits (the interface HttpHandler of
 // @smithy/types).
+import { Readable } from 'node:stream';
 import { buildQueryString, HttpResponse, type HttpRequest } from '@smithy/core/protocols';
+import { textOf } from './answer.ts';
 import type { Answer, Outgoing, Transport } from './transport.ts';
 
 function ignore(): void {}
@@ -13,7 +15,9 @@ export function handlerOf(transport: Transport) {
     metadata: { handlerProtocol: 'http/1.1' },
     handle: async (request: HttpRequest, { abortSignal }: { abortSignal?: AbortSignal } = {}) => {
       const answer = await transport.send(outgoingOf(request), abortSignal);
-      return { response: responseOf(answer, answer.body) };
+      // Whole, and so bounded: nobody's credentials are long.
+      const text = await textOf(answer.body);
+      return { response: responseOf(answer, Readable.from([Buffer.from(text)])) };
     },
     updateHttpClientConfig: ignore,
     httpHandlerConfigs: () => ({}),

@@ -124,3 +124,9 @@ it.each([
   expect(parseRecord(text)).toHaveProperty('invalid');
   expect(parseSegment(text)).toHaveProperty('invalid');
 });
+
+it('a time of a million digits, which would take seconds to read, makes no record', () => {
+  const [result] = RECORD.results;
+  const text = textWithSum({ ...RECORD, results: [{ ...result, mtimeNs: '1'.repeat(1e6) }] });
+  expect(parseRecord(text)).toHaveProperty('invalid');
+});

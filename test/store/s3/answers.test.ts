@@ -1,7 +1,12 @@
 // Something else answers in the place of the store: a captive portal, a misrouted load balancer. It says
 // "200 OK", and nothing that S3 says. None of it may be taken for a success, nor for an object, nor for nothing.
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { HttpRequest } from '@smithy/core/protocols';
 import { describe, expect, it } from 'vitest';
 import { ABSENT, type Store } from '../../../src/store/contract/store.ts';
+import { handlerOf } from '../../../src/store/s3/handler.ts';
+import type { Transport } from '../../../src/store/s3/transport.ts';
 import type { Fault } from '../../s3-server/faults.ts';
 import type { Operation } from '../../s3-server/operations.ts';
 import type { S3Server } from '../../s3-server/server.ts';
@@ -155,4 +160,16 @@ describe('a create-only put whose answer is lost, and which another put has repl
     );
     await patient.close();
   });
+});
+
+it('an answer without end of what gives credentials is given up', async () => {
+  let sent = 0;
+  const body = new Readable({
+    read() {
+      sent += 2 ** 20;
+      this.push(sent > 64 * 2 ** 20 ? null : Buffer.alloc(2 ** 20, 'a'));
+    },
+  }) as IncomingMessage;
+  const transport = { send: async () => ({ status: 200, headers: {}, body }) } as unknown as Transport;
+  await expect(handlerOf(transport).handle(new HttpRequest({}))).rejects.toThrow('the answer has no end');
 });
