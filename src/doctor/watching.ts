@@ -9,6 +9,7 @@ import { encodePath } from '../model/path.ts';
 import { plural } from '../model/units.ts';
 import type { WriterState } from '../native/files.ts';
 import { makePrivateDir } from '../native/private-dir.ts';
+import { processIds } from '../native/processes.ts';
 import { openTestedReader } from '../watch/self-test.ts';
 import { limitHint } from '../watch/warnings.ts';
 import type { WatchSystem } from '../watch/watching.ts';
@@ -135,16 +136,13 @@ export function inotifyUseHere(pids = ownProcesses()): InotifyUse {
   };
 }
 
-function ownProcesses(): readonly string[] {
+function ownProcesses(): readonly number[] {
   const us = process.geteuid?.();
-  return fs
-    .readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === us);
+  return processIds().filter((pid) => fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === us);
 }
 
 /** For each inotify instance of a process the number of its watches. */
-function inotifyOf(pid: string): readonly number[] {
+function inotifyOf(pid: number): readonly number[] {
   return namesIn(`/proc/${pid}/fd`)
     .filter((fd) => linkOf(`/proc/${pid}/fd/${fd}`) === 'anon_inode:inotify')
     .map((fd) => readText(`/proc/${pid}/fdinfo/${fd}`).match(/^inotify wd:/gm)?.length ?? 0);

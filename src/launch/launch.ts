@@ -11,8 +11,7 @@ import { SIDECAR_VARIABLE } from '../model/format/shared-sidecar.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { adoptRunnersClock } from '../native/clock.ts';
 import { nextByteOf } from '../native/open-files.ts';
-import { childFaultsOf } from '../native/proc-reader.ts';
-import { sendSignal, setOpenFilesLimit, signalAtDeathOf } from '../native/processes.ts';
+import { readStat, sendSignal, setOpenFilesLimit, signalAtDeathOf } from '../native/processes.ts';
 import { ownEnvironment } from '../native/start.ts';
 import { blockable, type Inherited, readInherited } from './inherited.ts';
 import {
@@ -82,7 +81,7 @@ export async function launch(options: LaunchOptions): Promise<ExitStatus> {
   const outputsFrom = settings.outputLimitBytes === undefined ? undefined : outputsNow();
   const shared = process.env[SIDECAR_VARIABLE];
   const launcherFaults = (): number | undefined =>
-    supervision.hasTaskEnded ? undefined : childFaultsOf(process.pid);
+    supervision.hasTaskEnded ? undefined : readStat(process.pid)?.childFaults;
   const sidecar = new SidecarProcess({
     entry,
     started,

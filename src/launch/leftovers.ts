@@ -9,9 +9,9 @@ import { currentPath } from '../native/beneath.ts';
 import { clockMs } from '../native/clock.ts';
 import { reapChild } from '../native/ended.ts';
 import { writableDescriptors } from '../native/open-files.ts';
+import { childPids } from '../native/proc-reader.ts';
 import {
   becomeSubreaper,
-  childPids,
   descendants,
   processesWithEnvironment,
   readProc,

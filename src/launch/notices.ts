@@ -4,7 +4,7 @@ import { deadlineOf } from '../model/file/deadline.ts';
 import type { MessageFields } from '../model/format/message-fields.ts';
 import { type Notice, sameNotice } from '../model/format/notice.ts';
 import { clockMs, fromTimeOfDay } from '../native/clock.ts';
-import { readProc } from '../native/processes.ts';
+import { caughtSignals, readProc } from '../native/processes.ts';
 import type { LastCall } from './last-call.ts';
 import type { Task } from './task.ts';
 
@@ -103,8 +103,7 @@ export function handlesTerm(status: string, comm: string, cmdline: string): bool
   const argv0 = cmdline.split('\0', 1)[0] ?? '';
   const names = [comm.trim(), argv0.slice(argv0.lastIndexOf('/') + 1)];
   if (names.some((name) => BARE_LAUNCHERS.has(name))) return false;
-  const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(status)?.[1];
-  return mask !== undefined && (BigInt(`0x${mask}`) & SIGTERM_BIT) !== 0n;
+  return ((caughtSignals(status) ?? 0n) & SIGTERM_BIT) !== 0n;
 }
 
 function fieldsOf({ source, atMs }: Notice): MessageFields {

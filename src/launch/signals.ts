@@ -10,7 +10,7 @@ import {
   SIGHTING_LIFE_MS,
 } from '../model/relay.ts';
 import { clockMs } from '../native/clock.ts';
-import { processEntry, sendSignal } from '../native/processes.ts';
+import { readStat, sendSignal } from '../native/processes.ts';
 import type { Task } from './task.ts';
 
 /**
@@ -145,7 +145,7 @@ async function stopTask(task: Task, hasIt: boolean, signal: AbortSignal): Promis
 }
 
 function isStopped(pid: number): boolean {
-  const state = processEntry(pid)?.state;
+  const state = readStat(pid)?.state;
   return state === undefined || state === 'T' || state === 't';
 }
 

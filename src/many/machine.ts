@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import { cgroupCores, cgroupMemory, memoryPressure } from '../native/cgroup.ts';
-import { ProcReader } from '../native/proc-reader.ts';
+import { addTree, type ProcessFacts } from '../native/proc-reader.ts';
 import { type Memory, MemoryReader } from '../native/usage.ts';
 
 export interface MachineNow {
@@ -59,17 +59,8 @@ export class MemoryBelow {
   }
 
   read(): Memory {
-    const reader = new ProcReader();
-    const pids = new Set<number>();
-    const visit = (pid: number): void => {
-      if (pids.has(pid)) return;
-      const facts = reader.read(pid);
-      if (facts === undefined) return;
-      pids.add(pid);
-      facts.children?.forEach(visit);
-    };
-    visit(this.#root);
-    reader.close();
-    return this.#memory.read([...pids]);
+    const found = new Map<number, ProcessFacts>();
+    addTree(found, this.#root);
+    return this.#memory.read([...found.keys()]);
   }
 }

@@ -6,10 +6,10 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
-import { errnoOf } from '../model/errors.ts';
 import type { Ended, Usage } from '../model/format/messages.ts';
 import { LONGEST_MS } from './clock.ts';
 import { libcFunction } from './libc.ts';
+import { readStat } from './processes.ts';
 
 const wait4 = libcFunction<[pid: number, status: Buffer, options: number, usage: Buffer]>(
   'int wait4(int, void*, int, void*)',
@@ -151,16 +151,10 @@ function waitedStatus(fd: number): number | undefined {
   return info.readInt32LE(EXIT_CODE);
 }
 
-/** The last field; to another user's eyes it is always 0. */
+/** In another user's eyes the status is always 0. */
 function zombieStatus(pid: number): number | undefined {
-  try {
-    const user = process.getuid?.();
-    if (user !== 0 && fs.statSync(`/proc/${pid}`).uid !== user) return undefined;
-    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return fields[0] === 'Z' ? Number(fields.at(-1)) : undefined;
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-    return undefined;
-  }
+  const user = process.getuid?.();
+  if (user !== 0 && fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid !== user) return undefined;
+  const stat = readStat(pid);
+  return stat?.state === 'Z' ? stat.waitStatus : undefined;
 }

@@ -2,26 +2,10 @@
 // open one takes a third of the time, and one of a process that has ended fails whoever has its pid now.
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
-import { shareOfOpenFiles } from './processes.ts';
+import { parseStat, type ProcessStat, processTable, shareOfOpenFiles } from './processes.ts';
 
-/** Fields of proc_pid_stat(5), and the children of its threads (proc_pid_task(5)). */
-export interface ProcessFacts {
-  readonly name: string;
-  readonly state: string;
-  readonly parent: number;
-  /** PF_* of linux/sched.h. */
-  readonly flags: number;
-  /** Minor faults of children that it has waited for. */
-  readonly childFaults: number;
-  readonly threads: number;
-  /** CPU time of all its threads, s. */
-  readonly cpuS: number;
-  /** The same of children that it has waited for, and of those that they have. */
-  readonly waitedCpuS: number;
-  /** Clock ticks since boot. */
-  readonly startTicks: number;
-  /** Signals 1 to 31 that it ignores, as a mask. */
-  readonly ignores: number;
+/** A process, and the children of its threads (proc_pid_task(5)). */
+export interface ProcessFacts extends ProcessStat {
   /** Undefined when the kernel does not tell (no CONFIG_PROC_CHILDREN). */
   readonly children: readonly number[] | undefined;
 }
@@ -29,8 +13,6 @@ export interface ProcessFacts {
 /** Two for a process, and one for each thread more. Of a larger task the others are opened each time. */
 const MOST_KEPT_OPEN = 128;
 
-/** USER_HZ, the unit of times in proc_pid_stat(5): 100 on every architecture that Node has. */
-const TICKS_PER_S = 100;
 const PAGE_BYTES = 4096;
 /** The kernel hands out a page at a time, as many whole entries as fit: less than that is the end (seq_file). */
 const FULL_BYTES = PAGE_BYTES - 32;
@@ -145,35 +127,30 @@ export class ProcReader {
   }
 }
 
-/** Minor faults of the children that this process has waited for. */
-export function childFaultsOf(pid: number): number | undefined {
+/** Our own children, of all threads, zombies too; empty without /proc. */
+export function childPids(): readonly number[] {
   const reader = new ProcReader();
-  try {
-    return reader.read(pid, true)?.childFaults;
-  } finally {
-    reader.close();
-  }
+  const children = reader.read(process.pid)?.children;
+  reader.close();
+  return (
+    children ?? [...processTable()].flatMap(([pid, { parent }]) => (parent === process.pid ? [pid] : []))
+  );
+}
+
+/** Adds a process and all below it, but `self` and what that has started. */
+export function addTree(found: Map<number, ProcessFacts>, root: number, self?: number): void {
+  const reader = new ProcReader();
+  const visit = (pid: number): void => {
+    if (pid === self || found.has(pid)) return;
+    const facts = reader.read(pid);
+    if (facts === undefined) return;
+    found.set(pid, facts);
+    facts.children?.forEach(visit);
+  };
+  visit(root);
+  reader.close();
 }
 
 function pidsIn(text: string): readonly number[] {
   return text.split(' ').flatMap((word) => (word === '' ? [] : [Number(word)]));
-}
-
-/** The name stands in parentheses and may itself hold any byte: what counts follows the last one. */
-function parseStat(text: string): Omit<ProcessFacts, 'children'> {
-  const end = text.lastIndexOf(')');
-  const fields = text.slice(end + 2).split(' ');
-  const field = (number: number): number => Number(fields[number - 3]);
-  return {
-    name: text.slice(text.indexOf('(') + 1, end),
-    state: fields[0] ?? '',
-    parent: field(4),
-    flags: field(9),
-    childFaults: field(11),
-    cpuS: (field(14) + field(15)) / TICKS_PER_S,
-    waitedCpuS: (field(16) + field(17)) / TICKS_PER_S,
-    threads: field(20),
-    startTicks: field(22),
-    ignores: field(33),
-  };
 }

@@ -26,13 +26,33 @@ const PR_SET_DUMPABLE = 4;
 const PR_SET_CHILD_SUBREAPER = 36;
 const RLIMIT_NOFILE = 7;
 
-/** One line of the process table (proc_pid_stat(5)). */
-export interface ProcessEntry {
-  readonly pid: number;
-  readonly parent: number;
-  readonly group: number;
+/** USER_HZ, the unit of times in proc_pid_stat(5): 100 on every architecture that Node has. */
+const TICKS_PER_S = 100;
+/** PF_EXITING of linux/sched.h. */
+const PF_EXITING = 0x4;
+
+/** Fields of proc_pid_stat(5). */
+export interface ProcessStat {
+  readonly name: string;
   /** `R`, `S`, `D`, `T` (stopped), `Z` (zombie), ... */
   readonly state: string;
+  readonly parent: number;
+  readonly group: number;
+  /** PF_* of linux/sched.h. */
+  readonly flags: number;
+  /** Minor faults of children that it has waited for. */
+  readonly childFaults: number;
+  readonly threads: number;
+  /** CPU time of all its threads, s. */
+  readonly cpuS: number;
+  /** CPU time of children that it has waited for, and of those that they have waited for, s. */
+  readonly waitedCpuS: number;
+  /** Clock ticks since boot. */
+  readonly startTicks: number;
+  /** Signals 1 to 31 that it ignores, as a mask. */
+  readonly ignores: number;
+  /** Of a zombie the status that its parent will get (wait(2)); 0 in another user's eyes. */
+  readonly waitStatus: number;
 }
 
 /**
@@ -65,38 +85,51 @@ function setProcess(option: number, value: number): void {
   prctl(option, 'unsigned long', value, 'unsigned long', 0, 'unsigned long', 0, 'unsigned long', 0);
 }
 
-/** Our own children, of all threads, zombies too (proc_pid_task(5)); empty without /proc. */
-export function childPids(): readonly number[] {
-  try {
-    return fs
-      .readdirSync('/proc/self/task')
-      .flatMap((thread) => fs.readFileSync(`/proc/self/task/${thread}/children`, 'latin1').split(' '))
-      .filter((pid) => pid !== '')
-      .map(Number);
-  } catch (error) {
-    // A kernel without CONFIG_PROC_CHILDREN, or a thread that ended while we looked.
-    if (errnoOf(error) === undefined) throw error;
-    return processTable()
-      .filter((entry) => entry.parent === process.pid)
-      .map((entry) => entry.pid);
-  }
-}
-
 /** Every process that we can see; not one moment: a process can fork while we read. */
-function processTable(): readonly ProcessEntry[] {
-  return pidNames().flatMap((pid) => {
-    const entry = processEntry(Number(pid));
-    return entry === undefined ? [] : [entry];
-  });
+export function processTable(): ReadonlyMap<number, ProcessStat> {
+  const table = new Map<number, ProcessStat>();
+  for (const pid of processIds()) {
+    const stat = readStat(pid);
+    if (stat !== undefined) table.set(pid, stat);
+  }
+  return table;
 }
 
-/** One process; undefined when it is gone. */
-export function processEntry(pid: number): ProcessEntry | undefined {
-  const stat = readProc(pid, 'stat');
-  // The name stands in parentheses and may itself hold any byte: what counts follows the last one.
-  const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
-  if (fields?.[0] === undefined) return undefined;
-  return { pid, state: fields[0], parent: Number(fields[1]), group: Number(fields[2]) };
+/** One process; undefined when it is gone, or hidden from us. */
+export function readStat(pid: number): ProcessStat | undefined {
+  const text = readProc(pid, 'stat');
+  return text === undefined ? undefined : parseStat(text);
+}
+
+/** The name stands in parentheses and may itself hold any byte: what counts follows the last one. */
+export function parseStat(text: string): ProcessStat {
+  const end = text.lastIndexOf(')');
+  const fields = text.slice(end + 2).split(' ');
+  const field = (number: number): number => Number(fields[number - 3]);
+  return {
+    name: text.slice(text.indexOf('(') + 1, end),
+    state: fields[0] ?? '',
+    parent: field(4),
+    group: field(5),
+    flags: field(9),
+    childFaults: field(11),
+    cpuS: (field(14) + field(15)) / TICKS_PER_S,
+    waitedCpuS: (field(16) + field(17)) / TICKS_PER_S,
+    threads: field(20),
+    startTicks: field(22),
+    ignores: field(33),
+    waitStatus: field(52),
+  };
+}
+
+/**
+ * `exiting`: it closes its files, or soon will. `dead`: it has closed them, and its parent has not waited for it yet. A
+ * main thread may end before the others: they still have the files open.
+ */
+export function lifeOf({ state, flags, threads }: ProcessStat): 'alive' | 'exiting' | 'dead' {
+  const isOver = state === 'Z' || state === 'X';
+  if (isOver && threads <= 1) return 'dead';
+  return isOver || (flags & PF_EXITING) !== 0 ? 'exiting' : 'alive';
 }
 
 /**
@@ -105,14 +138,14 @@ export function processEntry(pid: number): ProcessEntry | undefined {
  */
 export function descendants(root: number, without: ReadonlySet<number>): readonly number[] {
   const table = processTable();
-  const children = new Map<number, ProcessEntry[]>();
-  for (const entry of table) children.set(entry.parent, [...(children.get(entry.parent) ?? []), entry]);
+  const children = new Map<number, number[]>();
+  for (const [pid, { parent }] of table) children.set(parent, [...(children.get(parent) ?? []), pid]);
   const found: number[] = [];
-  const visit = (pid: number): void => {
-    for (const entry of children.get(pid) ?? []) {
-      if (without.has(entry.pid)) continue;
-      if (isAlive(entry)) found.push(entry.pid);
-      visit(entry.pid);
+  const visit = (parent: number): void => {
+    for (const pid of children.get(parent) ?? []) {
+      if (without.has(pid)) continue;
+      if (!isZombie(table.get(pid))) found.push(pid);
+      visit(pid);
     }
   };
   visit(root);
@@ -120,15 +153,13 @@ export function descendants(root: number, without: ReadonlySet<number>): readonl
 }
 
 /** A zombie has ended; it only waits for its parent to ask. */
-export function isAlive(entry: ProcessEntry): boolean {
-  return entry.state !== 'Z' && entry.state !== 'X';
+export function isZombie(stat: ProcessStat | undefined): boolean {
+  return stat?.state === 'Z' || stat?.state === 'X';
 }
 
 /** Processes that were started with `NAME=value` in their environment; those of other users are not seen. */
 export function processesWithEnvironment(assignment: string): readonly number[] {
-  return pidNames()
-    .map(Number)
-    .filter((pid) => readProc(pid, 'environ')?.split('\0').includes(assignment) ?? false);
+  return processIds().filter((pid) => readProc(pid, 'environ')?.split('\0').includes(assignment) ?? false);
 }
 
 /** Are the processes that this program starts no children of its own? `name`: as in proc_pid_comm(5). */
@@ -157,6 +188,12 @@ export function isHidden(pid: number): boolean {
   }
 }
 
+/** The mask of the signals that a process catches, from its proc_pid_status(5). */
+export function caughtSignals(status = ''): bigint | undefined {
+  const mask = /^SigCgt:\s*([0-9a-f]+)$/m.exec(status)?.[1];
+  return mask === undefined ? undefined : BigInt(`0x${mask}`);
+}
+
 /** A file of /proc/PID as bytes in a string; undefined when the process is gone or is another user's. */
 export function readProc(pid: number, name: string): string | undefined {
   try {
@@ -167,9 +204,10 @@ export function readProc(pid: number, name: string): string | undefined {
   }
 }
 
-function pidNames(): readonly string[] {
+/** Of all processes that we can see; empty without /proc. */
+export function processIds(): readonly number[] {
   try {
-    return fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+    return fs.readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []));
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return [];
     throw error;

@@ -1,7 +1,7 @@
 // What processes use, as /proc says: CPU time, memory, input and output, of all that belong to the task and of capture
 // itself. A look reads some small files of each process, and keeps none open.
-import { ProcReader, type ProcessFacts } from './proc-reader.ts';
-import { processesWithEnvironment, readProc, startsElsewhere } from './processes.ts';
+import { addTree, type ProcessFacts } from './proc-reader.ts';
+import { processesWithEnvironment, readProc, readStat, startsElsewhere } from './processes.ts';
 
 /** Counted since a process began, for it and for the children that it has waited for. */
 interface Counts {
@@ -78,19 +78,10 @@ export class TaskUseReader {
   /** The launcher, its descendants, and what daemons have started for them. */
   #processes(): Map<number, ProcessFacts> {
     const { launcher, self, token } = this.#task;
-    const reader = new ProcReader();
     const found = new Map<number, ProcessFacts>();
-    const visit = (pid: number): void => {
-      if (pid === self || found.has(pid)) return;
-      const facts = reader.read(pid, pid === launcher);
-      if (facts === undefined) return;
-      found.set(pid, facts);
-      for (const child of facts.children ?? []) visit(child);
-    };
-    visit(launcher);
-    const names = [...found.values()].map(({ name }) => name);
-    if (names.some(startsElsewhere)) processesWithEnvironment(`CAPTURED_RUN=${token}`).forEach(visit);
-    reader.close();
+    addTree(found, launcher, self);
+    if ([...found.values()].some(({ name }) => startsElsewhere(name)))
+      for (const pid of processesWithEnvironment(`CAPTURED_RUN=${token}`)) addTree(found, pid, self);
     return found;
   }
 }
@@ -121,10 +112,7 @@ export class MemoryReader {
 
 /** CPU time of a process alone, s; 0 when it is gone. */
 export function cpuOf(pid: number): number {
-  const reader = new ProcReader();
-  const cpuS = reader.read(pid, true)?.cpuS ?? 0;
-  reader.close();
-  return cpuS;
+  return readStat(pid)?.cpuS ?? 0;
 }
 
 const NOTHING: Counts = { cpuS: 0, readBytes: 0, writtenBytes: 0 };

@@ -2,15 +2,18 @@
 // If the launcher is gone, it goes on until no process of the task is left, and says so in the record. Several lives may
 // share a process: the end or the failure of one must not touch another.
 import fs from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Log, openLog } from '../log/log.ts';
 import { CaptureError, failureOf, reasonOf } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
 import type { FromSidecar, TaskEnd, ToSidecar } from '../model/format/messages.ts';
 import { type LifeNumbers, NO_NUMBERS } from '../model/format/shared-sidecar.ts';
 import { prepareMd5 } from '../model/md5.ts';
+import { type BackOff, pauseAfter } from '../model/waiting.ts';
 import { clockMs } from '../native/clock.ts';
 import { openPidfd, type Pidfd } from '../native/ended.ts';
 import { lowerPriority } from '../native/priority.ts';
+import { isZombie, processesWithEnvironment, processTable } from '../native/processes.ts';
 import type { Notices } from '../notices/notices.ts';
 import type { Sidecar } from './interface.ts';
 import { type AttemptPlace, markSaved } from './run/attempt-file.ts';
@@ -20,10 +23,11 @@ import type { SharedNotices } from './shared-notices.ts';
 import type { RunEnd } from './shutdown/outcome.ts';
 import { LAUNCHER_LOST } from '../model/outcome/verdict.ts';
 import { openSidecar } from './sidecar.ts';
-import { taskIsGone } from './task-gone.ts';
 
 /** A start that is no longer needed gets this long to end well: it may be waiting for a store that is down. */
 const UNNEEDED_START_MS = 1000;
+/** Nobody tells us of the end of processes that are not our children: we look again after a growing pause. */
+const BACK_OFF: BackOff = { firstMs: 250, mostMs: 5000, factor: 1.5 };
 
 /** What lives of one process have together. */
 export interface Together {
@@ -266,4 +270,17 @@ export class Life {
     this.#log?.error(`the sidecar failed: ${reasonOf(error)}`, { hint, err: error });
     this.#options.failed();
   }
+}
+
+/** Resolves once no process of the task's group and none that carries its CAPTURED_RUN is left. */
+async function taskIsGone(runToken: string, taskPid: number | undefined): Promise<void> {
+  for (let looks = 0; isLeft(runToken, taskPid); looks += 1) await sleep(pauseAfter(BACK_OFF, looks));
+}
+
+function isLeft(runToken: string, taskPid: number | undefined): boolean {
+  if (processesWithEnvironment(`CAPTURED_RUN=${runToken}`).some((pid) => pid !== process.pid)) return true;
+  if (taskPid === undefined) return false;
+  return [...processTable()].some(
+    ([pid, stat]) => (pid === taskPid || stat.group === taskPid) && !isZombie(stat),
+  );
 }

@@ -8,12 +8,16 @@ import {
   type Look,
   type Seen,
 } from '../model/file/evidence.ts';
-import { ProcReader, type ProcessFacts } from '../native/proc-reader.ts';
-import { isHidden, processesWithEnvironment, startsElsewhere } from '../native/processes.ts';
+import { ProcReader } from '../native/proc-reader.ts';
+import {
+  isHidden,
+  lifeOf,
+  processesWithEnvironment,
+  type ProcessStat,
+  startsElsewhere,
+} from '../native/processes.ts';
 import { DueLooks } from './due-looks.ts';
 
-/** PF_EXITING of linux/sched.h. */
-const PF_EXITING = 0x4;
 /** SIGCHLD, 17, in a mask of signals: who ignores it leaves no count of the children that ended. */
 const SIGCHLD_BIT = 1 << 16;
 /**
@@ -191,12 +195,9 @@ function visitRemote(
 
 function isAlive(reader: ProcReader, pid: number): boolean {
   const facts = reader.read(pid, true);
-  return facts !== undefined && seenAs(facts).life === 'alive';
+  return facts !== undefined && lifeOf(facts) === 'alive';
 }
 
-function seenAs({ state, flags, threads, startTicks, childFaults }: ProcessFacts): Seen {
-  const isOver = state === 'Z' || state === 'X';
-  // A main thread may end before the others: they still have the files open.
-  const life = isOver && threads <= 1 ? 'dead' : isOver || (flags & PF_EXITING) !== 0 ? 'exiting' : 'alive';
-  return { startTicks, life, reaped: childFaults };
+function seenAs(stat: ProcessStat): Seen {
+  return { startTicks: stat.startTicks, life: lifeOf(stat), reaped: stat.childFaults };
 }

@@ -70,7 +70,7 @@ describe('inotify', () => {
   });
 
   it('is counted in processes', () => {
-    const us = [String(process.pid)];
+    const us = [process.pid];
     const before = inotifyUseHere(us);
     const fd = libcInotify.open();
     libcInotify.add(fd, dir.path, 0x8);

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { verdictOf } from '../../src/many/command.ts';
-import { processEntry } from '../../src/native/processes.ts';
+import { readStat } from '../../src/native/processes.ts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openPlace, type Place, until } from '../e2e/support.ts';
 import { array, leftIn, processesOf, scratchOf, startsIn } from './support.ts';
@@ -209,7 +209,7 @@ describe('capture array', () => {
     const run = array(place, ['--array', '0', '-r', 'r'], script(text));
     await running(0);
     const isStopped = (): boolean =>
-      [run.pid, ...processesOf(place, 0)].every((pid) => (processEntry(pid)?.state ?? 'T') === 'T');
+      [run.pid, ...processesOf(place, 0)].every((pid) => (readStat(pid)?.state ?? 'T') === 'T');
     run.child.kill('SIGTSTP');
     await until(isStopped, 'all are stopped');
     run.child.kill('SIGCONT');

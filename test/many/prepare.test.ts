@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openPrepared, type Prepared } from '../../src/many/prepare.ts';
-import { processEntry } from '../../src/native/processes.ts';
+import { readStat } from '../../src/native/processes.ts';
 import { isAlive, until } from '../e2e/support.ts';
 import { submission } from './submissions.ts';
 
@@ -95,9 +95,9 @@ describe('--prepare', () => {
     await until(() => fs.existsSync(path.join(dir, 'pid')), 'it has begun');
     const pid = Number(fs.readFileSync(path.join(dir, 'pid'), 'utf8'));
     prepared.hold(true);
-    await until(() => processEntry(pid)?.state === 'T', 'it stands still');
+    await until(() => readStat(pid)?.state === 'T', 'it stands still');
     prepared.hold(false);
-    await until(() => processEntry(pid)?.state !== 'T', 'it goes on');
+    await until(() => readStat(pid)?.state !== 'T', 'it goes on');
   });
 
   it('leaves everything so that it can be removed', async () => {

@@ -4,7 +4,7 @@ import os from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { endOf, endOfChild, numberOfSignal, openPidfd, reapedChild } from '../../src/native/ended.ts';
-import { processEntry, sendSignal } from '../../src/native/processes.ts';
+import { readStat, sendSignal } from '../../src/native/processes.ts';
 import { until } from '../launch/harness.ts';
 
 /** Linux 6.15 or later. */
@@ -73,7 +73,7 @@ describe('the end of a child', () => {
   it('is told when the child ended before anybody looked', async () => {
     const child = shell('kill -40 $$');
     // In this turn of the event loop: libuv must not see it.
-    while (processEntry(child.pid ?? 0)?.state !== 'Z') Atomics.wait(SLEEP, 0, 0, 5);
+    while (readStat(child.pid ?? 0)?.state !== 'Z') Atomics.wait(SLEEP, 0, 0, 5);
     expect(await endOfChild(child)).toEqual({ code: undefined, signal: 'SIG40' });
   });
 
@@ -83,7 +83,7 @@ describe('the end of a child', () => {
     const { pid = 0 } = child;
     let isOver = false;
     const ended = endOfChild(child).finally(() => (isOver = true));
-    await until('stopped', () => processEntry(pid)?.state === 'T');
+    await until('stopped', () => readStat(pid)?.state === 'T');
     // A SIGCHLD for a child that ended and one for this one, which stopped, look the same.
     await endOfChild(shell('exit 0'));
     expect(isOver).toBe(false);

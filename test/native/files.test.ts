@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openBySteps, type WorkDir } from '../../src/native/beneath.ts';
 import { openBeneath, setMtime } from '../../src/native/files.ts';
-import { processEntry } from '../../src/native/processes.ts';
+import { readStat } from '../../src/native/processes.ts';
 
 let root: WorkDir;
 beforeEach(() => {
@@ -19,7 +19,7 @@ afterEach(() => {
   fs.rmSync(root.path, { recursive: true });
 });
 
-const isAsleep = (pid = 0): boolean => processEntry(pid)?.state === 'S';
+const isAsleep = (pid = 0): boolean => readStat(pid)?.state === 'S';
 
 describe('openBeneath', () => {
   it.each<[string, string, string]>([

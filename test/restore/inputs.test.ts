@@ -10,6 +10,7 @@ import {
   resultKey,
   segmentKey,
 } from '../../src/model/format/keys.ts';
+import { textWithSum } from '../../src/model/format/records.ts';
 import { findInputs, type InputSearch } from '../../src/restore/inputs.ts';
 import { recordedKeys } from '../../src/sidecar/startup/inputs-told.ts';
 import type { Store } from '../../src/store/contract/store.ts';
@@ -56,8 +57,8 @@ async function filled(indices: number, each: number) {
     const told = { format: 1, push: 'p', capture: '0.1.0', attempt: 1, at, task: 't', index, startedAt: at };
     const record = { ...told, runToken: 'r', host: 'h', argv: [], results: results.slice(0, -1) };
     const under = `.capture/t/${index}/0001`;
-    await put(`${under}-000000.started.json`, JSON.stringify({ ...told, kind: 'started', seq: 0 }), {});
-    await put(`${under}-000003.done.json`, JSON.stringify({ ...record, kind: 'done', seq: 3 }), {});
+    await put(`${under}-000000.started.json`, textWithSum({ ...told, kind: 'started', seq: 0 }), {});
+    await put(`${under}-000003.done.json`, textWithSum({ ...record, kind: 'done', seq: 3 }), {});
   }
   return store;
 }

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Evidence } from '../../src/model/file/evidence.ts';
-import { childFaultsOf } from '../../src/native/proc-reader.ts';
+import { readStat } from '../../src/native/processes.ts';
 import { readProc } from '../../src/native/processes.ts';
 import { openWitness, type Witness } from '../../src/watch/witness.ts';
 import { freshDirectory, watched, type Watched } from './support.ts';
@@ -151,7 +151,7 @@ describe('nobody has died since the attempt began', () => {
 
   it('is said if the launcher has told which of its children have ended, until the last look', async () => {
     const { pid, witness } = await begun();
-    const told = witness(childFaultsOf(pid));
+    const told = witness(readStat(pid)?.childFaults);
     expect(isSaid(told)).toBe(true);
     expect(told.nobodyDiedUntil(performance.now())).toBe(false);
     expect(isSaid(told)).toBe(true);
@@ -160,7 +160,7 @@ describe('nobody has died since the attempt began', () => {
 
   it('is not said if one has died before the first look, or after it', async () => {
     const { pid, done, witness } = await begun();
-    const faults = childFaultsOf(pid);
+    const faults = readStat(pid)?.childFaults;
     const before = witness(faults);
     await done('/bin/true');
     expect(isSaid(witness(faults))).toBe(false);
@@ -171,7 +171,7 @@ describe('nobody has died since the attempt began', () => {
   it('is not said if a process of the task has waited for one', async () => {
     const { pid, done, witness } = await begun();
     await done(`sh -c '/bin/true; : > up; exec ${LONG}' & until [ -e up ]; do :; done`);
-    expect(isSaid(witness(childFaultsOf(pid)))).toBe(false);
+    expect(isSaid(witness(readStat(pid)?.childFaults))).toBe(false);
   });
 });
 

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { errnoOf, reasonOf } from '../../model/errors.ts';
 import { decodePath, encodePath, showPath } from '../../model/path.ts';
-import { readProc } from '../../native/processes.ts';
+import { caughtSignals, readProc } from '../../native/processes.ts';
 import type { ParentProcess } from '../../scheduler/slurm-job.ts';
 
 export interface WorkdirProblem {
@@ -38,10 +38,8 @@ export const realOutside: Outside = {
   pathInside,
   parent: () => {
     const argv = readProc(process.ppid, 'cmdline')?.split('\0').slice(0, -1);
-    const catches = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readProc(process.ppid, 'status') ?? '')?.[1];
-    return argv === undefined || catches === undefined
-      ? undefined
-      : { argv, catches: BigInt(`0x${catches}`) };
+    const catches = caughtSignals(readProc(process.ppid, 'status'));
+    return argv === undefined || catches === undefined ? undefined : { argv, catches };
   },
 };
 

@@ -115,7 +115,8 @@ const LEAST_BUSY_MS = 100;
 /** Nor do fewer bytes: a few small files measure how fast the store answers, not what the link carries. */
 const LEAST_BYTES = 2 ** 19;
 
-export class LinkRate {
+/** How fast this run has sent to the store lately, over all that it sends at the same time. */
+export class SendingRate {
   #underWay = 0;
   #foldedAtMs = 0;
   #busyMs = 0;

@@ -23,10 +23,8 @@ const PUSH_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
  * another name (a copy keeps the metadata).
  */
 export function originOf(key: string, meta: Readonly<Record<string, string>>): Origin | undefined {
-  if (!PUSH_ID.test(meta['push'] ?? '') || meta['capture'] === undefined) return undefined;
-  const runId = meta['run-id'];
-  // Earlier versions stored no index.
-  const index = /^[\w-]+$/.test(meta['index'] ?? '') ? meta['index'] : '\\d+';
+  const { push = '', index = '', 'run-id': runId } = meta;
+  if (!PUSH_ID.test(push) || meta['capture'] === undefined || !/^[\w-]+$/.test(index)) return undefined;
   if (new RegExp(`\\.${index}(${NOT_A_RESULT})(\\.zst)?$`).test(key)) return { kind: 'other', runId };
   const [, escaped] = new RegExp(`^(.+)\\.${index}(\\.zst)?$`, 's').exec(key) ?? [];
   return escaped === undefined ? undefined : { kind: 'result', path: pathOfOwnKey(escaped), runId };

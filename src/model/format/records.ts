@@ -34,7 +34,7 @@ const storedFile = z.object({
   /** Of the uncompressed bytes; for a link, of the target's text. */
   md5,
   size: z.int().nonnegative(),
-  /** Size of the object as it is stored; missing in records of earlier versions. */
+  /** Size of the object as it is stored; absent where a later attempt found it by its metadata. */
   storedSize: z.int().nonnegative().optional(),
   compressed: z.boolean(),
   mtimeNs,
@@ -136,8 +136,10 @@ export function isLast(kind: RecordKind): kind is 'preempted' | 'failed' | 'ende
   return kind === 'preempted' || kind === 'failed' || kind === 'ended' || kind === 'done';
 }
 
+const format = z.literal(1, 'another version of capture wrote it, and this one reads 1');
+
 const recordSchema = z.object({
-  format: z.literal(1),
+  format,
   kind: z.enum(RECORD_KINDS),
   /** Unique id of the put that made this record. */
   push: z.string().min(1),
@@ -185,7 +187,7 @@ const recordSchema = z.object({
 });
 export type CaptureRecord = Readonly<z.infer<typeof recordSchema>>;
 
-const segmentSchema = z.object({ format: z.literal(1), results: z.array(storedFile) });
+const segmentSchema = z.object({ format, results: z.array(storedFile) });
 
 /** A record, or why the text is none. `budget`: of the records that are kept beside it. */
 export function parseRecord(
@@ -201,7 +203,7 @@ export function parseSegment(text: string): readonly StoredFile[] | { readonly i
   return 'invalid' in parsed ? parsed : parsed.results;
 }
 
-/** A text with the right checksum; or one from before there were checksums, if it has only known fields. */
+/** Only a text with the right checksum is believed. */
 function parseWith<T>(
   schema: z.ZodType<T>,
   text: string,
@@ -215,25 +217,8 @@ function parseWith<T>(
     return { invalid: `${issue?.path.join('.') || 'record'}: ${issue?.message ?? 'invalid'}` };
   }
   const sum = checkSum(text);
-  if (sum === 'wrong') return { invalid: 'its checksum is not that of its content' };
-  const unknown = sum === 'none' ? unknownField(json.value, parsed.data) : undefined;
-  return unknown === undefined ? parsed.data : { invalid: `it has no checksum and the field ${unknown}` };
-}
-
-/** The first field that the schema does not know. */
-function unknownField(json: unknown, known: unknown, at = ''): string | undefined {
-  if (!isObject(json)) return undefined;
-  for (const [name, value] of Object.entries(json)) {
-    const path = at === '' ? name : `${at}.${name}`;
-    if (!isObject(known) || !Object.hasOwn(known, name)) return path;
-    const unknown = unknownField(value, known[name], path);
-    if (unknown !== undefined) return unknown;
-  }
-  return undefined;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
+  if (sum === 'none') return { invalid: 'it has no checksum' };
+  return sum === 'right' ? parsed.data : { invalid: 'its checksum is not that of its content' };
 }
 
 /**

@@ -1,6 +1,6 @@
 // Whose turn it is to be pushed. First come, first served, until the time is short: then the most urgent goes first,
 // what does not fit any more is not begun, and what cannot be sent in time is given up. One timer for all that wait.
-import { isBegun, LinkRate, PART_BYTES, type Sending, tooLate } from '../../model/file/deadline.ts';
+import { isBegun, SendingRate, PART_BYTES, type Sending, tooLate } from '../../model/file/deadline.ts';
 import type { Close, FileRole, FileState, Fingerprint } from '../../model/file/file-state.ts';
 import type { RelPath } from '../../model/path.ts';
 import type { FileKey } from './file-states.ts';
@@ -182,7 +182,7 @@ export class Priority {
   readonly #sizeOf: (path: RelPath) => number;
   readonly #now: () => number;
   readonly #signal: AbortSignal;
-  #rate = new LinkRate();
+  #rate = new SendingRate();
   readonly #underWay = new Map<FileKey, UnderWay>();
   #deadlineMs: number | undefined;
   /** Stored bytes for each byte of a file. */
@@ -213,7 +213,7 @@ export class Priority {
 
   /** The link is another from now on. */
   forgetRate(): void {
-    this.#rate = new LinkRate();
+    this.#rate = new SendingRate();
     for (let under = 0; under < this.#underWay.size; under += 1) this.#rate.began(this.#now());
   }
 

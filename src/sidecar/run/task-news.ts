@@ -1,13 +1,9 @@
 // Would the end of the task be known here by now? A sidecar that stood still (stopped, or without CPU time) wakes to
 // timers that are due, and hears only after them that the task has ended meanwhile: time alone proves nothing.
-import { ProcReader } from '../../native/proc-reader.ts';
-
-/** PF_EXITING of linux/sched.h. */
-const PF_EXITING = 0x4;
+import { lifeOf, readStat } from '../../native/processes.ts';
 
 export class TaskNews {
   readonly #now: () => number;
-  readonly #reader = new ProcReader();
   #pid: number | undefined;
   #startTicks: number | undefined;
   #seenAliveMs = 0;
@@ -18,7 +14,7 @@ export class TaskNews {
 
   /** The task's main process, which its launcher has started. Without one (`capture watch`) time has to do. */
   started(pid: number): void {
-    this.#startTicks = this.#read(pid)?.startTicks;
+    this.#startTicks = readStat(pid)?.startTicks;
     if (this.#startTicks === undefined) return; // hidden from us (hidepid), or gone
     this.#pid = pid;
     this.#seenAliveMs = this.#now();
@@ -30,18 +26,11 @@ export class TaskNews {
     const nowMs = this.#now();
     if (atMs > nowMs) return false;
     if (this.#pid === undefined) return true;
-    const facts = this.#read(this.#pid);
-    if (facts === undefined || facts.startTicks !== this.#startTicks) return false;
+    const stat = readStat(this.#pid);
+    if (stat === undefined || stat.startTicks !== this.#startTicks) return false;
     // Of several threads the others may work on when the first one has ended.
-    const isOver = facts.state === 'Z' || facts.state === 'X' || (facts.flags & PF_EXITING) !== 0;
-    if (isOver && facts.threads <= 1) return false;
+    if (lifeOf(stat) !== 'alive' && stat.threads <= 1) return false;
     this.#seenAliveMs = nowMs;
     return true;
-  }
-
-  #read(pid: number): ReturnType<ProcReader['read']> {
-    const facts = this.#reader.read(pid, true);
-    this.#reader.close();
-    return facts;
   }
 }

@@ -5,7 +5,7 @@ import type { Log } from '../../log/log.ts';
 import type { Settings } from '../../model/format/settings.ts';
 import { plural } from '../../model/units.ts';
 import { clockMs } from '../../native/clock.ts';
-import { isAlive, processEntry, processesWithEnvironment, sendSignal } from '../../native/processes.ts';
+import { processesWithEnvironment, readStat, sendSignal } from '../../native/processes.ts';
 import { readLastAttemptFile } from '../run/attempt-file.ts';
 
 /** As for a task of an attempt that another one takes over. */
@@ -24,10 +24,7 @@ export async function endEarlierTask(
   if (earlier === undefined) return;
   const ours = new Set([process.pid, launcher ?? 0].flatMap(withAncestors));
   const living = (): readonly number[] =>
-    processesWithEnvironment(`CAPTURED_RUN=${earlier.runToken}`).filter((pid) => {
-      const entry = ours.has(pid) ? undefined : processEntry(pid);
-      return entry !== undefined && isAlive(entry);
-    });
+    processesWithEnvironment(`CAPTURED_RUN=${earlier.runToken}`).filter((pid) => !ours.has(pid));
   const found = living();
   if (found.length === 0) return;
   const which = `${plural(found.length, 'process')} (${found.join(' ')})`;
@@ -45,6 +42,6 @@ export async function endEarlierTask(
 }
 
 function withAncestors(pid: number): readonly number[] {
-  const entry = pid > 0 ? processEntry(pid) : undefined;
-  return entry === undefined ? [] : [pid, ...withAncestors(entry.parent)];
+  const stat = pid > 0 ? readStat(pid) : undefined;
+  return stat === undefined ? [] : [pid, ...withAncestors(stat.parent)];
 }

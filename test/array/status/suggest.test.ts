@@ -96,7 +96,7 @@ describe.each(STORE_KINDS)('capture status --suggest of %s', (kind) => {
     expect(stderr).toContain('1 index may need more memory than was seen: 7');
   });
 
-  it('exits 66 if no record says anything: those of earlier versions, and of capture watch', async () => {
+  it('exits 66 if no record says anything, as those of capture watch', async () => {
     stored = await openStoreOfRecords(kind);
     stored.record({ index: '0', attempt: 1, seq: 1, kind: 'checkpoint' });
     stored.record({ index: '1', attempt: 1, seq: 1, kind: 'stored', ...used(undefined, 60) });

@@ -5,7 +5,7 @@ import {
   deadlineOf,
   drainReserveMs,
   isBegun,
-  LinkRate,
+  SendingRate,
   type Sending,
   tooLate,
 } from '../../../src/model/file/deadline.ts';
@@ -133,7 +133,7 @@ describe('pushes under way that are given up', () => {
 
 describe('the rate of the link', () => {
   it('counts only the time in which something was under way', () => {
-    const rate = new LinkRate();
+    const rate = new SendingRate();
     expect(rate.bytesPerMs(0)).toBeUndefined();
     rate.began(1000);
     rate.sent(5_000_000, 1500);
@@ -142,7 +142,7 @@ describe('the rate of the link', () => {
   });
 
   it('follows a link that becomes slower', () => {
-    const rate = new LinkRate();
+    const rate = new SendingRate();
     rate.began(0);
     for (let second = 1; second <= 60; second += 1) rate.sent(100_000, second * 1000);
     expect(rate.bytesPerMs(60_000)).toBeCloseTo(100, -1);
@@ -151,7 +151,7 @@ describe('the rate of the link', () => {
   });
 
   it('counts on demand what is sent and not acknowledged, once anything is measured', () => {
-    const rate = new LinkRate();
+    const rate = new SendingRate();
     rate.began(0);
     expect(rate.bytesPerMsWith(1e6, 1000)).toBeUndefined();
     rate.sent(1e6, 1000);
@@ -161,14 +161,14 @@ describe('the rate of the link', () => {
   });
 
   it('is unknown while a few small files show only how soon the store answers', () => {
-    const rate = new LinkRate();
+    const rate = new SendingRate();
     rate.began(0);
     for (let n = 1; n <= 20; n += 1) rate.sent(1000, n * 200);
     expect(rate.bytesPerMs(4000)).toBeUndefined();
   });
 
   it('falls while nothing is acknowledged', () => {
-    const rate = new LinkRate();
+    const rate = new SendingRate();
     rate.began(0);
     rate.sent(1e6, 1000);
     const early = rate.bytesPerMs(1000) ?? 0;

@@ -5,6 +5,7 @@ import path from 'node:path';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseForeignJson } from '../../../src/model/format/foreign-json.ts';
+import { textWithSum } from '../../../src/model/format/records.ts';
 import { bundle } from '../../support/bundle.ts';
 
 describe('JSON of others', () => {
@@ -78,15 +79,15 @@ describe('a record of 16 MiB, or of as many values as are read, fits into half o
   const empty = (most: number): readonly object[] => Array.from({ length: most }, () => ({}));
   const FIELDS = { format: 1, capture: '0.1.0', attempt: 1, task: 't', index: '0', runToken: 't', host: 'h' };
   const RECORD = { ...FIELDS, argv: ['t'], startedAt: '2026-11-24T12:57:31.245Z', kind: 'stored', push: 'p' };
-  const text = (more: object): string => JSON.stringify({ ...RECORD, seq: 1, at: RECORD.startedAt, ...more });
+  const text = (more: object): string => textWithSum({ ...RECORD, seq: 1, at: RECORD.startedAt, ...more });
 
   it.each<[string, () => string, string]>([
     ['a name for each value', () => text({ kept: names(499_900) }), 'read'],
-    ['empty objects', () => text({ kept: {}, x: empty(499_900) }), 'the field x'],
+    ['empty objects', () => text({ kept: {}, x: empty(499_900) }), 'read'],
     [
       'objects with names of their own',
       () => text({ x: Array.from({ length: 249_900 }, (_, at) => ({ [`k${at}`]: 1 })) }),
-      'the field x',
+      'read',
     ],
     ['empty objects, more than are read', () => text({ x: empty(5_000_000) }), 'more than 1000000'],
     ['arrays in arrays', () => `{"format":1,"host":${'['.repeat(8e6)}${']'.repeat(7e6)}}`, 'nested more'],
