@@ -114,10 +114,14 @@ function hold(root: string): Held {
   throw new Error(`somebody has put another directory in place of ${showPath(root)}`);
 }
 
-/** Renamed once it is locked: nobody finds it unlocked. */
+/**
+ * Renamed once it is locked: nobody finds it unlocked. It holds the name of its directory: another one that somebody has
+ * renamed is not taken for it.
+ */
 function lock(root: string): number {
   const fd = makePrivateFile(root, 'lock.new');
   tryLock(fd);
+  fs.writeFileSync(fd, path.basename(root));
   fs.renameSync(path.join(root, 'lock.new'), path.join(root, LOCK));
   return fd;
 }
@@ -248,7 +252,7 @@ async function removeAbandoned(base: string, log: Pick<Log, 'warn'>): Promise<vo
       const held = holdPrivateDir(root);
       try {
         const fd = openHeldFile(held, LOCK, fs.constants.O_RDWR);
-        if (tryLock(fd)) await removeRest(held, root, log);
+        if (tryLock(fd) && fs.readFileSync(fd, 'utf8') === name) await removeRest(held, root, log);
         fs.closeSync(fd);
       } finally {
         held.close();

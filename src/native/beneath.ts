@@ -132,13 +132,42 @@ export function holdDirectory(root: WorkDir, dir: RelPath): HeldDirectory {
 
 /** What `act` makes of an absolute path to `path`, whose last component may be a link; throws as above. */
 export function beneath<T>(root: WorkDir, path: RelPath, act: (full: string | Buffer) => T): T {
-  const cut = path.lastIndexOf('/');
-  const parent = holdDirectory(root, path.slice(0, Math.max(0, cut)));
+  return beneathAsText(root, path, (full) => act(encodePath(full)));
+}
+
+/** The same for calls of libc, see {@link withNul}. */
+export function beneathAsText<T>(root: WorkDir, path: RelPath, act: (full: string) => T): T {
+  const parent = holdParent(root, path);
   try {
-    return act(encodePath(`${parent.at}/${path.slice(cut + 1)}`));
+    return act(parent.full);
   } finally {
     parent.close();
   }
+}
+
+/** The same of a call that takes a while. */
+export async function beneathMeanwhile<T>(
+  root: WorkDir,
+  path: RelPath,
+  act: (full: string | Buffer) => Promise<T>,
+): Promise<T> {
+  const parent = holdParent(root, path);
+  try {
+    return await act(encodePath(parent.full));
+  } finally {
+    parent.close();
+  }
+}
+
+function holdParent(root: WorkDir, path: RelPath): HeldDirectory & { readonly full: string } {
+  const cut = path.lastIndexOf('/');
+  const parent = holdDirectory(root, path.slice(0, Math.max(0, cut)));
+  return { ...parent, full: `${parent.at}/${path.slice(cut + 1)}` };
+}
+
+/** What {@link beneath} throws where a link or a file stands in place of a directory. */
+export function isBlocked(error: unknown): boolean {
+  return ['ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '');
 }
 
 /** lstat(2); undefined when there is nothing of that name. Throws ENOTDIR or ELOOP when no directory leads there. */

@@ -4,7 +4,15 @@ import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { OWN_DIR } from '../model/file/manifest.ts';
 import { decodePath, encodePath, joinPath, pathBytes, type RelPath } from '../model/path.ts';
-import { beneath, heldPath, type WorkDir } from './beneath.ts';
+import {
+  beneath,
+  beneathAsText,
+  beneathMeanwhile,
+  heldPath,
+  isBlocked,
+  lstatBeneath,
+  type WorkDir,
+} from './beneath.ts';
 import { renameNoReplace } from './files.ts';
 import { systemError } from './libc.ts';
 import { makePrivateDir, openPrivateDir } from './private-dir.ts';
@@ -31,7 +39,16 @@ export function removeOwnDir(root: WorkDir, place: OwnPlace): void {
   try {
     beneath(root, `${OWN_DIR}/${place}`, (full) => fs.rmSync(full, { recursive: true, force: true }));
   } catch (error) {
-    if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) throw error;
+    if (errnoOf(error) !== 'ENOENT' && !isBlocked(error)) throw error;
+  }
+}
+
+/** Removes a file or a directory with all in it. Through no link, either. */
+export async function removeBeneath(root: WorkDir, path: RelPath): Promise<void> {
+  try {
+    await beneathMeanwhile(root, path, (full) => fs.promises.rm(full, { recursive: true, force: true }));
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT' && !isBlocked(error)) throw error;
   }
 }
 
@@ -40,15 +57,15 @@ export function absolutePath(root: WorkDir, path: RelPath): string | Buffer {
   return encodePath(`${heldPath(root)}/${path}`);
 }
 
-/** Makes the directories above `path`. Throws ENOTDIR where something else, a link too, stands in the way. */
+/** Makes the directories above `path`. Throws ENOTDIR or ELOOP where something else, a link too, stands in the way. */
 export function makeParents(root: WorkDir, path: RelPath): void {
   const parts = path.split('/').slice(0, -1);
   let dir = '';
   for (const part of parts) {
     dir = joinPath(dir, part);
-    const absolute = absolutePath(root, dir);
-    if (fs.lstatSync(absolute, { throwIfNoEntry: false }) === undefined) makeDir(absolute);
-    if (!fs.lstatSync(absolute).isDirectory()) throw systemError('mkdir (not a directory)', 'ENOTDIR', dir);
+    if (lstatBeneath(root, dir) === undefined) beneath(root, dir, makeDir);
+    if (lstatBeneath(root, dir)?.isDirectory() !== true)
+      throw systemError('mkdir (not a directory)', 'ENOTDIR', dir);
   }
 }
 
@@ -63,7 +80,9 @@ function makeDir(absolute: string | Buffer): void {
 
 /** Renames inside the work directory; false, and nothing is changed, when the new name is taken. */
 export function moveInside(root: WorkDir, from: RelPath, to: RelPath): boolean {
-  return renameNoReplace(`${heldPath(root)}/${from}`, `${heldPath(root)}/${to}`);
+  return beneathAsText(root, from, (source) =>
+    beneathAsText(root, to, (target) => renameNoReplace(source, target)),
+  );
 }
 
 /** Moves a file back to where it was; false when the path is taken, or a file or link stands in place of a directory. */
@@ -72,7 +91,7 @@ export function putBack(root: WorkDir, from: RelPath, path: RelPath): boolean {
     makeParents(root, path);
     return moveInside(root, from, path);
   } catch (error) {
-    if (errnoOf(error) === 'ENOTDIR') return false;
+    if (isBlocked(error)) return false;
     throw error;
   }
 }

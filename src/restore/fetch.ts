@@ -1,7 +1,7 @@
 // Downloads the files of a restore into temporary files in `.capture/restore/`, and checks each against its record.
 // Nothing appears in the work directory before place.ts has seen that all of them are whole.
 import fs from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import pLimit from 'p-limit';
 import { CaptureError } from '../model/errors.ts';
 import { EXIT } from '../model/exit-status.ts';
@@ -11,10 +11,10 @@ import { newMd5 } from '../model/md5.ts';
 import { isInside, joinPath, type RelPath } from '../model/path.ts';
 import { formatBytes, plural } from '../model/units.ts';
 import { linkSignals } from '../model/waiting.ts';
-import { heldPath, type WorkDir } from '../native/beneath.ts';
+import { holdDirectory, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { freeBytesIn } from '../native/uses.ts';
-import { absolutePath, ownDir, removeOwnDir } from '../native/own-dir.ts';
+import { absolutePath, ownDir, removeBeneath, removeOwnDir } from '../native/own-dir.ts';
 import type { Store } from '../store/contract/store.ts';
 import { CorruptError, noteFailure, orCorrupt } from './failure.ts';
 import { objectStream, RANGE_BYTES, type StreamOptions } from './object-stream.ts';
@@ -54,7 +54,7 @@ export async function fetchFiles(
   await checkSpace(root, sources);
   const dir = await temporaryDir(root);
   reached('restore.before-fetch');
-  const close = (): Promise<void> => rm(absolutePath(root, dir), { recursive: true, force: true });
+  const close = (): Promise<void> => removeBeneath(root, dir);
   const stop = new AbortController();
   const { signal, unlink } = linkSignals(options.signal, stop.signal);
   // One large file fills the link with its ranges; the small ones share it with them.
@@ -100,8 +100,13 @@ async function checkSpace(root: WorkDir, sources: readonly Source[]): Promise<vo
 
 async function temporaryDir(root: WorkDir): Promise<RelPath> {
   const dir = ownDir(root, 'restore');
-  const made = await mkdtemp(`${heldPath(root)}/${dir}/`);
-  return `${dir}/${made.slice(made.lastIndexOf('/') + 1)}`;
+  const { at, close } = holdDirectory(root, dir);
+  try {
+    const made = await mkdtemp(`${at}/`);
+    return `${dir}/${made.slice(made.lastIndexOf('/') + 1)}`;
+  } finally {
+    close();
+  }
 }
 
 /** Fetches one file to `temp`, a free name in the same file system. */

@@ -11,7 +11,7 @@ import {
 import type { Companion, Generation } from '../model/format/records.ts';
 import { md5Of } from '../model/md5.ts';
 import { isInside, type RelPath } from '../model/path.ts';
-import type { WorkDir } from '../native/beneath.ts';
+import { beneath, isBlocked, type WorkDir } from '../native/beneath.ts';
 import { factsOf, openBeneath } from '../native/files.ts';
 import { md5OfFile } from '../native/md5.ts';
 import { absolutePath } from '../native/own-dir.ts';
@@ -79,7 +79,12 @@ async function stateOf(
 
 function md5OfLink(root: WorkDir, { path }: Source, stat: fs.BigIntStats): string | undefined {
   if (!stat.isSymbolicLink()) return undefined;
-  return md5Of(fs.readlinkSync(absolutePath(root, path), { encoding: 'buffer' }));
+  try {
+    return md5Of(beneath(root, path, (full) => fs.readlinkSync(full, { encoding: 'buffer' })));
+  } catch (error) {
+    if (isBlocked(error)) return undefined;
+    throw error;
+  }
 }
 
 async function md5OfSource(

@@ -9,7 +9,7 @@ import { isInside, type RelPath, showPath } from '../model/path.ts';
 import { beneath, lstatBeneath, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { systemError } from '../native/libc.ts';
-import { absolutePath, makeParents, moveAside, moveInside } from '../native/own-dir.ts';
+import { makeParents, moveAside, moveInside } from '../native/own-dir.ts';
 import type { Staged } from './fetch.ts';
 import type { Source } from './source.ts';
 import type { Fetched } from './staging.ts';
@@ -50,7 +50,7 @@ function makeRoom(root: WorkDir, { source: { path } }: Whole): void {
 }
 
 function refuseDirectory(root: WorkDir, path: RelPath): void {
-  const there = fs.lstatSync(absolutePath(root, path), { throwIfNoEntry: false });
+  const there = lstatBeneath(root, path);
   // Moving a whole directory aside would take files along that nobody named.
   if (there?.isDirectory() === true) throw systemError('rename (a directory of that name)', 'EISDIR', path);
 }
@@ -68,7 +68,7 @@ function place(root: WorkDir, { source, temp, md5, size }: Whole): Placed {
 
 /** Moves what stands at the path of `source` to `.capture/aside/`. */
 function setAside(root: WorkDir, { path, mtimeNs }: Source): SetAside {
-  const local = fs.lstatSync(absolutePath(root, path), { bigint: true });
+  const local = beneath(root, path, (full) => fs.lstatSync(full, { bigint: true }));
   const aheadNs = mtimeNs === undefined ? 0n : local.mtimeNs - BigInt(mtimeNs);
   const newer = aheadNs === 0n ? undefined : aheadNs > 0n ? 'local' : 'stored';
   return { path, aside: moveAside(root, path, path), newer };

@@ -9,10 +9,10 @@ import type { FileProgress } from '../model/format/progress-line.ts';
 import { newMd5 } from '../model/md5.ts';
 import { decodePath, encodePath, type RelPath, showPath } from '../model/path.ts';
 import { formatBytes, plural } from '../model/units.ts';
-import type { WorkDir } from '../native/beneath.ts';
+import { beneath, beneathMeanwhile, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { openBeneath, setMtime } from '../native/files.ts';
-import { absolutePath } from '../native/own-dir.ts';
+import { removeBeneath } from '../native/own-dir.ts';
 import { freeBytesIn } from '../native/uses.ts';
 import { NO_ZSTD_HINT } from '../native/zstd.ts';
 import { CorruptError, noteFailure, NoZstdError, orCorrupt } from './failure.ts';
@@ -77,7 +77,7 @@ export async function stage(
     return { kind: 'ok', source, temp, md5, size };
   } catch (error) {
     progress?.failed();
-    await fs.promises.rm(absolutePath(root, temp), { force: true });
+    await removeBeneath(root, temp);
     // What the store threw comes first: a decompressor may have made another error of it.
     const cause = stored.failure() ?? error;
     if (cause instanceof ObjectMissingError) return { kind: 'missing', source };
@@ -135,7 +135,9 @@ interface To {
 async function stageFile(to: To, source: Source, plain: AsyncIterable<Uint8Array>): Promise<Written> {
   if (to.syncedLater && (source.size ?? Infinity) <= AT_ONCE_BYTES) return stageAtOnce(to, source, plain);
   const mostBytes = source.size === undefined ? FILLED * (await freeBytesIn(to.root.path)) : Infinity;
-  const handle = await fs.promises.open(absolutePath(to.root, to.temp), 'wx', modeOfNew(source));
+  const handle = await beneathMeanwhile(to.root, to.temp, (full) =>
+    fs.promises.open(full, 'wx', modeOfNew(source)),
+  );
   let bytes = 0;
   try {
     const written = await checked(source, plain, (chunk) => {
@@ -159,7 +161,7 @@ async function stageAtOnce(
 ): Promise<Written> {
   const chunks: Uint8Array[] = [];
   const written = await checked(source, plain, (chunk) => chunks.push(chunk));
-  const fd = fs.openSync(absolutePath(root, temp), 'wx', modeOfNew(source));
+  const fd = beneath(root, temp, (full) => fs.openSync(full, 'wx', modeOfNew(source)));
   try {
     fs.writeFileSync(fd, Buffer.concat(chunks));
     finish(fd, source);
@@ -223,7 +225,7 @@ async function stageLink(
   if (!linkStaysInside(source.path, target)) {
     throw new RefusedError(`it is a link that leaves the work directory: ${showPath(target)}`);
   }
-  await fs.promises.symlink(encodePath(target), absolutePath(root, temp));
+  await beneathMeanwhile(root, temp, (full) => fs.promises.symlink(encodePath(target), full));
   return written;
 }
 

@@ -191,3 +191,15 @@ it('is not made in a directory that another user has put in its place, and nothi
   await one.close();
   expect(fs.readdirSync(victim)).toEqual(['thesis.tex']);
 });
+
+it('leaves a directory alone that somebody has renamed to look abandoned', async () => {
+  const renamed = path.join(dir.path, 'capture-array.x');
+  fs.mkdirSync(renamed, { mode: 0o700 });
+  fs.writeFileSync(path.join(renamed, 'lock'), 'capture-array.y', { mode: 0o600 });
+  fs.writeFileSync(path.join(renamed, 'precious'), 'mine');
+  await (await open()).close();
+  expect(fs.readdirSync(renamed).toSorted()).toEqual(['lock', 'precious']);
+  fs.writeFileSync(path.join(renamed, 'lock'), 'capture-array.x');
+  await (await open()).close();
+  expect(fs.readdirSync(dir.path)).toEqual([]);
+});

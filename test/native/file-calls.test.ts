@@ -40,7 +40,7 @@ const WHY: Readonly<Record<string, string>> = {
   'reclaim/reclaim.ts': 'files of the task, renamed into .capture, of which the start has made sure',
   'reclaim/recover.ts': 'the same',
   'restore/place.ts': 'removes beneath the work directory',
-  'restore/staging.ts': 'new names (O_EXCL) in .capture, of which the start has made sure',
+  'restore/staging.ts': 'new names (O_EXCL), beneath the work directory',
   'sidecar/control/control.ts': 'a socket in .capture, or in a directory for us alone (mkdtemp)',
   'sidecar/output/sources.ts': '/proc/<pid>/fd: a file that the task has open already',
   'sidecar/serve.ts': 'a socket in the scratch directory; /proc/<pid>/fd',

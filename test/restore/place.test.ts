@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { decompressStream } from '../../src/restore/decompress.ts';
 import { fetchFiles, type Staged } from '../../src/restore/fetch.ts';
 import { describeSetAside, placeAll } from '../../src/restore/place.ts';
@@ -81,6 +81,43 @@ describe('a local file', () => {
     expect(dir.read('precious')).toBe('mine');
     expect(dir.read('k.chk')).toBe('stored');
     expect(fs.readlinkSync(path.join(dir.path, '.capture/aside/1-k.chk'))).toBe('precious');
+  });
+});
+
+describe('a directory that becomes a link out between the look and the act', () => {
+  /** Another user's link, put there the moment that the directory has been looked at. */
+  async function swapped(look: () => unknown): Promise<string> {
+    const outside = testDir();
+    outside.write('k.chk', 'precious');
+    const files = await staged(storeFile(store, 'd/k.chk', 'stored'));
+    const d = path.join(dir.path, 'd');
+    dir.write('d/k.chk', 'local');
+    const lstat = fs.lstatSync;
+    const spy = vi.spyOn(fs, 'lstatSync').mockImplementation((...args: Parameters<typeof fs.lstatSync>) => {
+      const stat = lstat(...args);
+      if (look() === true) {
+        fs.renameSync(d, `${d}.old`);
+        fs.symlinkSync(outside.path, d);
+      }
+      return stat;
+    });
+    try {
+      expect(() => placeAll(dir, files)).toThrow(/cannot place d\/k\.chk in/);
+    } finally {
+      spy.mockRestore();
+      await files.close();
+    }
+    const there = outside.read('k.chk');
+    expect(outside.names('.')).toEqual(['k.chk']);
+    outside.remove();
+    return there;
+  }
+
+  test.each([1, 2, 3, 4, 5])('takes nothing out and puts nothing there (look %d)', async (nth) => {
+    let looks = 0;
+    expect(await swapped(() => (looks += 1) === nth)).toBe('precious');
+    expect(looks).toBeGreaterThanOrEqual(nth);
+    expect(dir.names('.capture/aside')).toEqual([]);
   });
 });
 

@@ -9,9 +9,9 @@ import { EXIT } from '../../model/exit-status.ts';
 import { OWN_DIR } from '../../model/file/manifest.ts';
 import { encodePath, isInside, type RelPath } from '../../model/path.ts';
 import { md5Of } from '../../model/md5.ts';
-import { lstatBeneath, type WorkDir } from '../../native/beneath.ts';
+import { beneath, holdDirectory, isBlocked, lstatBeneath, type WorkDir } from '../../native/beneath.ts';
 import { tryLock } from '../../native/files.ts';
-import { absolutePath, makeParents, moveInside, ownDir, removeOwnDir } from '../../native/own-dir.ts';
+import { makeParents, moveInside, ownDir, removeBeneath, removeOwnDir } from '../../native/own-dir.ts';
 import { canSyncWhole, syncWhole } from '../../native/whole-sync.ts';
 import { fetchFile, type FetchOptions } from '../../restore/fetch.ts';
 import { surveyLocal } from '../../restore/local.ts';
@@ -57,7 +57,7 @@ export class Destination {
           hint: 'wait for it, or name another directory',
         });
       }
-      const names = dryRun ? [] : fs.readdirSync(absolutePath(this.#root, makeOwnDir(this.#root)));
+      const names = dryRun ? [] : namesIn(this.#root, makeOwnDir(this.#root));
       this.#left = new Map(names.map((name) => [name.split('.')[0] ?? '', name]));
       this.syncsWhole = canSyncWhole(this.#root);
     } catch (error) {
@@ -122,11 +122,11 @@ export class Destination {
       if (moveInside(this.#root, temp, source.path)) return undefined;
     } catch (error) {
       // Somebody has put something else in place of a directory since it was looked at.
-      if (errnoOf(error) !== 'ENOTDIR') throw error;
-      return reasonOf(error);
+      if (!isBlocked(error)) throw error;
+      return errnoOf(error) === 'ELOOP' ? 'a directory above it is a link' : reasonOf(error);
     }
     // Two results that the layout gives one name, or somebody else.
-    fs.rmSync(absolutePath(this.#root, temp), { force: true });
+    await removeBeneath(this.#root, temp);
     return (await this.look(source, true, signal)) === 'whole' ? undefined : DIFFERS;
   }
 
@@ -138,11 +138,11 @@ export class Destination {
     try {
       if (this.#dryRun) return;
       if (isDone || this.#unsynced !== undefined) removeOwnDir(this.#root, PLACE);
-      else fs.rmdirSync(absolutePath(this.#root, DIR));
-      fs.rmdirSync(absolutePath(this.#root, OWN_DIR));
+      else beneath(this.#root, DIR, (full) => fs.rmdirSync(full));
+      beneath(this.#root, OWN_DIR, (full) => fs.rmdirSync(full));
     } catch (error) {
       // A run in this directory has more in it, or somebody has put something else in its place.
-      if (!['ENOTEMPTY', 'EEXIST', 'ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '')) throw error;
+      if (!['ENOTEMPTY', 'EEXIST', 'ENOENT'].includes(errnoOf(error) ?? '') && !isBlocked(error)) throw error;
     } finally {
       fs.closeSync(this.#root.fd);
     }
@@ -155,7 +155,7 @@ export class Destination {
     this.#left.delete(what);
     const temp = `${DIR}/${name}`;
     if (await isStaged(this.#root, source, temp, signal)) return temp;
-    fs.rmSync(absolutePath(this.#root, temp), { recursive: true, force: true });
+    await removeBeneath(this.#root, temp);
     return undefined;
   }
 
@@ -165,7 +165,7 @@ export class Destination {
     try {
       return lstatBeneath(this.#root, path);
     } catch (error) {
-      if (errnoOf(error) === 'ENOTDIR' || errnoOf(error) === 'ELOOP') return undefined;
+      if (isBlocked(error)) return undefined;
       throw error;
     }
   }
@@ -180,6 +180,15 @@ function open(path: string): number {
       hint: 'name a directory that you can write to',
       cause: error,
     });
+  }
+}
+
+function namesIn(root: WorkDir, dir: RelPath): readonly string[] {
+  const { at, close } = holdDirectory(root, dir);
+  try {
+    return fs.readdirSync(at);
+  } finally {
+    close();
   }
 }
 

@@ -1,9 +1,10 @@
 // What a disk that loses a write means: src/array/gather/destination.ts.
 import fs from 'node:fs';
 import os from 'node:os';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { Destination } from '../../../src/array/gather/destination.ts';
 import { tellsOfFailedWrites } from '../../../src/native/whole-sync.ts';
+import { testDir } from '../../support/work-dir.ts';
 
 it.runIf(tellsOfFailedWrites(os.release()))(
   'believes nothing any more once a sync has failed, as the kernel tells it once',
@@ -33,3 +34,45 @@ it.runIf(tellsOfFailedWrites(os.release()))(
     }
   },
 );
+
+it('places nothing below a directory that becomes a link out between the look and the rename', async () => {
+  const [dir, outside] = [testDir(), testDir()];
+  const destination = new Destination(dir.path, { dryRun: false });
+  try {
+    const path = '3/out/f';
+    dir.write('.capture/gather/whole', 'planted');
+    dir.write('3/f', 'there');
+    const out = `${dir.path}/3/out`;
+    fs.mkdirSync(out);
+    const lstat = fs.lstatSync;
+    let looks = 0;
+    const spy = vi.spyOn(fs, 'lstatSync').mockImplementation((...args: Parameters<typeof fs.lstatSync>) => {
+      const stat = lstat(...args);
+      looks += 1;
+      if (looks === 4) {
+        fs.rmdirSync(out);
+        fs.symlinkSync(outside.path, out);
+      }
+      return stat;
+    });
+    const source = {
+      path,
+      key: 'k',
+      kind: 'file',
+      size: 7,
+      md5: '',
+      mtimeNs: '0',
+      compressed: false,
+    } as const;
+    const { signal } = new AbortController();
+    const why = await destination.place({ source, temp: '.capture/gather/whole' }, signal);
+    spy.mockRestore();
+    expect(looks).toBe(4);
+    expect(why).toBe('a directory above it is a link');
+    expect(outside.names('.')).toEqual([]);
+  } finally {
+    destination.close(true);
+    dir.remove();
+    outside.remove();
+  }
+});
