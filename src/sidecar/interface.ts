@@ -15,6 +15,8 @@ export interface SidecarOptions {
   readonly attempt: number | undefined;
   /** `capture watch`: there is no launcher that would replace this sidecar. */
   readonly standalone?: boolean;
+  /** `capture watch --exit-file`: something says already how the task ended. */
+  readonly hasEnded?: (() => boolean) | undefined;
   /** The pid of the process that the task descends from; undefined: nobody knows which processes are the task's. */
   readonly launcher?: number | undefined;
   /** As in the message `start`. */

@@ -49,7 +49,7 @@ const MUTANTS = {
   },
   'time-alone-settles-a-doubt': {
     file: 'src/sidecar/run/task-news.ts',
-    search: 'if (this.#pid === undefined) return true;',
+    search: 'if (this.#pid === undefined) return !this.#hasEnded();',
     replace: 'if (nowMs > 0) return true;',
   },
   'a-set-is-cut-within-a-clock-tick': {

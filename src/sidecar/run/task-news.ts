@@ -4,15 +4,18 @@ import { lifeOf, readStat } from '../../native/processes.ts';
 
 export class TaskNews {
   readonly #now: () => number;
+  readonly #hasEnded: () => boolean;
   #pid: number | undefined;
   #startTicks: number | undefined;
   #seenAliveMs = 0;
 
-  constructor(now: () => number) {
+  /** `hasEnded`: for `capture watch`, which knows no process of the task. */
+  constructor(now: () => number, hasEnded = () => false) {
     this.#now = now;
+    this.#hasEnded = hasEnded;
   }
 
-  /** The task's main process, which its launcher has started. Without one (`capture watch`) time has to do. */
+  /** The task's main process, which its launcher has started. Without one (`capture watch`) time and an exit file have to do. */
   started(pid: number): void {
     this.#startTicks = readStat(pid)?.startTicks;
     if (this.#startTicks === undefined) return; // hidden from us (hidepid), or gone
@@ -25,7 +28,7 @@ export class TaskNews {
     if (atMs <= this.#seenAliveMs) return true;
     const nowMs = this.#now();
     if (atMs > nowMs) return false;
-    if (this.#pid === undefined) return true;
+    if (this.#pid === undefined) return !this.#hasEnded();
     const stat = readStat(this.#pid);
     if (stat === undefined || stat.startTicks !== this.#startTicks) return false;
     // Of several threads the others may work on when the first one has ended.

@@ -36,6 +36,8 @@ export interface ExitFile {
   readonly said: Promise<{ readonly status: TaskStatus }>;
   /** Looks at once: true if the file says it already. */
   look(): boolean;
+  /** True if something stands there, although it may not be all of it. */
+  isThere(): boolean;
   close(): void;
 }
 
@@ -83,6 +85,7 @@ export function openExitFile(file: string): ExitFile {
   return {
     said: said.promise,
     close,
+    isThere: () => (readText(file)?.text ?? '') !== '',
     look: () => {
       look();
       return isSaid;

@@ -89,6 +89,7 @@ async function open({ settings, log, stops, notices, exitFile, onFenced }: Openi
       settings,
       attempt,
       standalone: true,
+      hasEnded: exitFile?.isThere,
       log,
       giveUp: giveUp.signal,
       onFenced: (message) => {

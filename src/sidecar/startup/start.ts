@@ -64,6 +64,8 @@ export interface StartOptions extends AttemptOptions {
   readonly caller: Caller;
   /** Its pid. */
   readonly launcher?: number | undefined;
+  /** `capture watch --exit-file`: something says already how the task ended. */
+  readonly hasEnded?: (() => boolean) | undefined;
 }
 
 export type Beginning = Begun | { readonly kind: 'done-already'; readonly attempt: number };
@@ -213,7 +215,7 @@ async function beginAttempt(options: StartOptions, place: Place, owned: Owned): 
     use,
     reclaimer: owned.add(reclaimer, (one) => one?.close()),
     now: clockMs,
-    taskNews: new TaskNews(clockMs),
+    taskNews: new TaskNews(clockMs, options.hasEnded),
   };
   return { kind: 'begun', context, restored, storeWasMissing, ended, close: owned.close };
 }

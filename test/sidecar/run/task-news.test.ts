@@ -42,6 +42,18 @@ describe('the news of the task', () => {
     expect(news.reaches(5001)).toBe(false);
   });
 
+  it('reach no instant once an exit file says that it has ended, where no process is known', () => {
+    let hasEnded = false;
+    const watched = new TaskNews(
+      () => nowMs,
+      () => hasEnded,
+    );
+    nowMs = 2000;
+    expect(watched.reaches(2000)).toBe(true);
+    hasEnded = true;
+    expect(watched.reaches(1500)).toBe(false);
+  });
+
   it('reach none after a death that nobody has waited for yet', async () => {
     // sh waits for no child while it reads.
     const parent = spawn('sh', ['-c', 'sleep 1000 & echo $!; read line'], {
