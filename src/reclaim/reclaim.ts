@@ -9,7 +9,7 @@ import { EXIT } from '../model/exit-status.ts';
 import { type Fingerprint, sameContentFingerprint, sameFingerprint } from '../model/file/file-state.ts';
 import { type RelPath, showPath } from '../model/path.ts';
 import { formatBytes } from '../model/units.ts';
-import type { WorkDir } from '../native/beneath.ts';
+import { beneath, isBlocked, type WorkDir } from '../native/beneath.ts';
 import { reached } from '../native/failpoint.ts';
 import { factsOf, openBeneath, writerState } from '../native/files.ts';
 import { absolutePath, moveAside, ownDir, putBack } from '../native/own-dir.ts';
@@ -172,8 +172,10 @@ async function setAsideAndDelete(
   const before = standsAt(held, path) ? refusalOf(held, sameFingerprint) : whatStands(root, path);
   if (before !== undefined) return { kind: before };
   try {
-    fs.renameSync(absolutePath(root, path), absolutePath(root, aside));
+    beneath(root, path, (from) => beneath(root, aside, (to) => fs.renameSync(from, to)));
   } catch (error) {
+    // A directory above it has become a link: what stands behind it is somebody else's.
+    if (isBlocked(error)) return { kind: 'changed' };
     // A file system is mounted above it, below the work directory: its space is not the work directory's.
     if (errnoOf(error) === 'EXDEV') return { kind: 'mounted' };
     throw error;

@@ -130,6 +130,32 @@ describe('a file that is not what was pushed stays where it is', () => {
     expect(dir.read('real/r.dat')).toBe('bytes');
   });
 
+  test('when a directory above it becomes a link between the last look and the rename', async () => {
+    dir.write('out/r.dat', 'bytes');
+    const lstat = fs.lstatSync;
+    let looks = 0;
+    const spy = vi.spyOn(fs, 'lstatSync').mockImplementation(((
+      file: fs.PathLike,
+      options: fs.StatSyncOptions,
+    ) => {
+      const stat = lstat(file, options);
+      if (!String(file).endsWith('/out/r.dat')) return stat;
+      looks += 1;
+      if (looks !== 2) return stat;
+      fs.renameSync(path.join(dir.path, 'out'), path.join(dir.path, 'real'));
+      fs.symlinkSync('real', path.join(dir.path, 'out'));
+      return stat;
+    }) as typeof fs.lstatSync);
+    try {
+      expect(await reclaimer.reclaim('out/r.dat', dir.facts('out/r.dat'), AT_END)).toEqual({
+        kind: 'changed',
+      });
+    } finally {
+      spy.mockRestore();
+    }
+    expect(dir.read('real/r.dat')).toBe('bytes');
+  });
+
   test('and one that the task removed is gone', async () => {
     const absolute = dir.write('r.dat', 'bytes');
     const pushed = dir.facts('r.dat');
