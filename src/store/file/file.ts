@@ -293,9 +293,9 @@ const BY_ERRNO: Readonly<Record<string, Meaning>> = {
   EISDIR: CLASH,
   ENOTDIR: CLASH,
   ELOOP: {
-    kind: 'refused',
-    why: 'a folder that leads to it is a link, which is not followed',
-    hint: 'find out who has put the link there, and put a directory in its place',
+    kind: 'impossible',
+    why: 'a link, or what is no file, stands under its key or in place of a folder, and is not followed',
+    hint: 'find out who has put it there, and remove it',
   },
   ENAMETOOLONG: { kind: 'impossible', why: 'a part of the key is longer than the file system takes' },
 };

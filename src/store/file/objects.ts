@@ -117,9 +117,9 @@ async function refusal(
   precondition: Precondition | undefined,
 ): Promise<PutOutcome | undefined> {
   if (precondition?.kind === 'absent')
-    return (await inFolder(layout, layout.spotOf(key), inodeOf).catch(unlessMissing)) === undefined
-      ? undefined
-      : { kind: 'exists' };
+    return (await inFolder(layout, layout.spotOf(key), isTaken).catch(unlessMissing)) === true
+      ? { kind: 'exists' }
+      : undefined;
   if (precondition?.kind !== 'is') return undefined;
   const there = await headFile(layout, key);
   return there?.tag === precondition.tag ? undefined : { kind: 'replaced-meanwhile' };
@@ -192,6 +192,14 @@ async function placeAt(
   // Only the metadata of the object that we replaced: another writer may have prepared its own meanwhile.
   if (replaced !== undefined) await dropMeta(layout, key, replaced);
   return undefined;
+}
+
+/** Throws ELOOP for a link and the like: it is no object, and a put that only creates does not replace it. */
+async function isTaken(path: string): Promise<boolean> {
+  if ((await inodeOf(path)) === undefined) return false;
+  const stat = await fs.lstat(path);
+  if (stat.isFile()) return true;
+  throw Object.assign(new Error(`${path} is no file`), { code: 'ELOOP' });
 }
 
 async function inodeOf(path: string): Promise<bigint | undefined> {
