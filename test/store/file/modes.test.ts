@@ -232,7 +232,6 @@ describe('what somebody else has put into the directory', () => {
       await put('first');
       link(outside);
     });
-    afterEach(() => expect(there()).toEqual({ 'r.dat.0': 'mine' }));
 
     it('leads to no object', async () => {
       expect(await store.head('folder/r.dat.0')).toBeUndefined();
@@ -242,6 +241,7 @@ describe('what somebody else has put into the directory', () => {
       expect(await store.folders('folder/')).toEqual([]);
       await expect(store.copy('folder/r.dat.0', 'copy')).rejects.toMatchObject({ kind: 'missing' });
       await expect(store.promote('folder/r.dat.0', 'copy')).rejects.toMatchObject({ kind: 'missing' });
+      expect(there()).toEqual({ 'r.dat.0': 'mine' });
     });
 
     it.each<[string, () => Promise<unknown>]>([
@@ -261,6 +261,7 @@ describe('what somebody else has put into the directory', () => {
         message: expect.stringContaining('and is not followed'),
         hint: expect.stringContaining('remove it'),
       });
+      expect(there()).toEqual({ 'r.dat.0': 'mine' });
       expect((await store.head('first'))?.sizeBytes).toBe(1);
       expect(fs.readdirSync(join(dir, '.capture-store/tmp'))).toEqual([]);
     });
