@@ -4,7 +4,7 @@
 import fs from 'node:fs';
 import { errnoOf } from '../model/errors.ts';
 import { decodePath, encodePath, pathBytes, type RelPath } from '../model/path.ts';
-import { lastErrno, libcFunction, systemError } from './libc.ts';
+import { bindLibc, lastErrno, libcFunction, systemError } from './libc.ts';
 
 /** The directory that the task works in: open, and its absolute path. Who opens it closes it. */
 export interface WorkDir {
@@ -12,20 +12,10 @@ export interface WorkDir {
   readonly path: string;
 }
 
+/** openat2(2) by its number. Declared without `...`: koffi cannot call that asynchronously, and the registers are the same. */
+const SYSCALL = 'long syscall(long, int, const void*, const void*, size_t)';
 const syscall =
-  libcFunction<
-    [
-      number: number,
-      'int',
-      dirfd: number,
-      'void*',
-      path: Buffer,
-      'void*',
-      how: Buffer,
-      'size_t',
-      size: number,
-    ]
-  >('long syscall(long, ...)');
+  libcFunction<[number: number, dirfd: number, path: Buffer, how: Buffer, size: number]>(SYSCALL);
 const openat = libcFunction<[dirfd: number, path: Buffer, flags: number]>(
   'int openat(int, const void*, int, ...)',
 );
@@ -50,12 +40,15 @@ let haveOpenat2 = true;
 /** struct open_how: flags, mode, resolve; 64 bits each. Flags have 32. */
 const openHow = Buffer.alloc(24);
 openHow.writeBigUInt64LE(BigInt(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS), 16);
+/** The same to hold a directory. */
+const holdHow = Buffer.from(openHow);
+holdHow.writeUInt32LE(O_PATH | fs.constants.O_DIRECTORY | fs.constants.O_NOFOLLOW | O_CLOEXEC, 0);
 
 function openWithOpenat2(dirfd: number, path: string, flags: number): number | undefined {
   if (!haveOpenat2) return undefined;
   openHow.writeUInt32LE(flags | fs.constants.O_NOFOLLOW | O_CLOEXEC, 0);
   const name = withNul(path);
-  const fd = syscall(SYS_OPENAT2, 'int', dirfd, 'void*', name, 'void*', openHow, 'size_t', openHow.length);
+  const fd = syscall(SYS_OPENAT2, dirfd, name, openHow, openHow.length);
   if (fd >= 0) return fd;
   const code = lastErrno();
   if (code !== 'ENOSYS' && code !== 'EPERM') throw systemError('openat2', code, path);
@@ -128,6 +121,28 @@ export function holdDirectory(root: WorkDir, dir: RelPath): HeldDirectory {
   // With a step behind it a link is ELOOP, and not what O_DIRECTORY says of it.
   const fd = openUnder(root, `${dir}/.`, O_PATH | fs.constants.O_DIRECTORY);
   return { at: `/proc/self/fd/${fd}`, close: () => fs.closeSync(fd) };
+}
+
+let waiting: ReturnType<typeof bindLibc> | undefined;
+
+/** The same, and the event loop goes on meanwhile: the directory may be at the other end of a network. */
+export function holdDirectoryLater(root: WorkDir, dir: RelPath): Promise<HeldDirectory> {
+  waiting ??= bindLibc(SYSCALL);
+  const call = waiting;
+  const name = withNul(`${dir === '' ? '.' : dir}/.`);
+  return new Promise((resolve, reject) => {
+    const then = (error: Error | null, fd: number): void => {
+      if (error === null && fd >= 0)
+        return resolve({ at: `/proc/self/fd/${fd}`, close: () => fs.closeSync(fd) });
+      // The errno stays in the thread that has made the call.
+      try {
+        resolve(holdDirectory(root, dir));
+      } catch (reason) {
+        reject(reason);
+      }
+    };
+    call.async(SYS_OPENAT2, root.fd, name, holdHow, holdHow.length, then);
+  });
 }
 
 /** What `act` makes of an absolute path to `path`, whose last component may be a link; throws as above. */

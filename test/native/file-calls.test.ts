@@ -50,7 +50,8 @@ const WHY: Readonly<Record<string, string>> = {
   'sidecar/startup/restore-only.ts':
     'the work directory itself, as a directory; the exit file that the user named',
   'sidecar/startup/start.ts': 'the work directory itself, as a directory',
-  'store/file/directory.ts': 'the store: held open, new names are random (O_EXCL), old ones are not followed',
+  'store/file/directory.ts':
+    'the store: each folder is held beneath it, new names are random (O_EXCL), old ones are not followed',
   'store/file/file.ts': 'the same',
   'store/file/objects.ts': 'the same',
   'watch/self-test.ts': 'a directory in .capture with a name that nobody can guess',

@@ -149,9 +149,9 @@ const MUTANTS = {
   },
   'a-directory-put-is-not-atomic': {
     file: 'src/store/file/objects.ts',
-    search: 'const temporary = `${layout.tmp}/${randomUUID()}`;',
+    search: 'return inMadeFolder(layout, { folder: layout.tmp, name: randomUUID() }, (temporary) =>',
     replace:
-      "const temporary = options.precondition?.kind === 'absent' ? `${layout.tmp}/${randomUUID()}` : path;",
+      "return inMadeFolder(layout, options.precondition?.kind === 'absent' ? { folder: layout.tmp, name: randomUUID() } : layout.spotOf(key), (temporary) =>",
   },
   'a-put-is-left-out-now-and-then': {
     file: 'src/upload/send.ts',

@@ -3,6 +3,9 @@
 // to us stands apart and is never taken for an object: temporaries, and the metadata of each object, in a file that names
 // its inode. Metadata is written before the object becomes visible and removed after the object is gone: a kill in
 // between leaves rubbish, never a lie.
+//
+// Others may write in a store. So each folder in it is held while something is done in it, and no link leads to it
+// (openat2(2)): whatever they rename or replace meanwhile, nothing outside of the store is read, written or removed.
 import fs, { type BigIntStats } from 'node:fs';
 import { dirname } from 'node:path';
 import * as z from 'zod';
@@ -11,6 +14,7 @@ import { md5Of } from '../../model/md5.ts';
 import { parseForeignJson } from '../../model/format/foreign-json.ts';
 import { TASKS_PREFIX } from '../../model/format/keys.ts';
 import { isInside } from '../../model/path.ts';
+import { holdDirectoryLater, type HeldDirectory } from '../../native/beneath.ts';
 import { StoreError, type ObjectMeta } from '../contract/store.ts';
 
 /** Set-group-ID (inode(7)): what is made in such a directory gets its group, so it is one that a group shares. */
@@ -66,6 +70,16 @@ export class StoreRoot {
     return (this.#making ??= this.#make().finally(() => (this.#making = undefined)));
   }
 
+  /**
+   * Holds a folder of the store; `''`: the store itself. Throws ENOENT, ENOTDIR, and ELOOP if a link stands in the way:
+   * nobody follows it.
+   */
+  async hold(folder: string): Promise<HeldDirectory> {
+    const path = this.#path;
+    if (this.#held === undefined) throw Object.assign(new Error(`no ${path}`), { code: 'ENOENT' });
+    return holdDirectoryLater({ fd: this.#held.fd, path }, folder);
+  }
+
   async close(): Promise<void> {
     if (this.#held !== undefined) fs.closeSync(this.#held.fd);
     this.#held = undefined;
@@ -74,7 +88,7 @@ export class StoreRoot {
   async #make(): Promise<void> {
     await this.check();
     if (this.#held !== undefined) return;
-    await makeDirectory(this.#path, () => OPEN_MODE);
+    await makeRoot(this.#path);
     if (this.#held === undefined) this.#hold();
   }
 
@@ -113,19 +127,28 @@ function isThere(path: string): boolean {
 /** At the root of the store. Keys of capture begin with `.capture/`, never with this. */
 const OURS = '.capture-store';
 
+/** A file in a folder of the store. */
+export interface Spot {
+  readonly folder: string;
+  readonly name: string;
+}
+
+/** Folders are paths below the root, `''` is the root itself. */
 export interface Layout {
   /** Absolute, without a slash at its end. */
   readonly root: string;
-  /** Temporaries: on the same file system, so that a rename publishes them. */
+  /** The folder of temporaries: on the same file system, so that a rename publishes them. */
   readonly tmp: string;
-  /** The file of an object; throws `refused` for a key that would leave the store. */
-  objectPath(key: string): string;
+  /** Where an object is; throws `refused` for a key that would leave the store. */
+  spotOf(key: string): Spot;
   /** The metadata of the object that is this very inode: never that of the one before or after it. */
-  metaPath(key: string, ino: bigint): string;
+  metaSpot(key: string, ino: bigint): Spot;
   /** True for what a listing must not show. */
-  isOurs(name: string, dir: string): boolean;
-  /** Of a new directory, before the umask: objects are found in it by whoever may read them. */
-  directoryMode(path: string): number;
+  isOurs(name: string, folder: string): boolean;
+  /** {@link StoreRoot.hold} */
+  hold(folder: string): Promise<HeldDirectory>;
+  /** Of a new folder, before the umask: objects are found in it by whoever may read them. */
+  directoryMode(folder: string): number;
   /** Of the file of a new object, before the umask. */
   objectMode(meta: ObjectMeta): number;
   /** Of a new file that is no object, before the umask. */
@@ -137,32 +160,58 @@ export interface Layout {
  * records, is its user's alone, or the group's if a group shares the directory. The umask takes rights away as for any
  * new file (open(2)), and the owner can always read and write.
  */
-export function layoutOf(root: string, directory: Pick<StoreRoot, 'isShared'>): Layout {
+export function layoutOf(root: string, directory: Pick<StoreRoot, 'isShared' | 'hold'>): Layout {
   const ownMode = (): number => (directory.isShared ? 0o660 : 0o600);
   return {
     root,
-    directoryMode: (path) => {
-      const isOwn = [OURS, TASKS_PREFIX.slice(0, -1)].some((name) => isAt(path, `${root}/${name}`));
+    hold: (folder) => directory.hold(folder),
+    directoryMode: (folder) => {
+      const isOwn = [`${OURS}/`, TASKS_PREFIX].some((own) => `${folder}/`.startsWith(own));
       return isOwn ? (directory.isShared ? 0o770 : 0o700) : OPEN_MODE;
     },
     objectMode: ({ mode = '' }) =>
       /^[0-7]{1,4}$/.test(mode) ? (Number.parseInt(mode, 8) & 0o777) | 0o600 : ownMode(),
     ownMode,
-    tmp: `${root}/${OURS}/tmp`,
-    objectPath: (key) => {
-      if (isInside(key) && !`${key}/`.startsWith(`${OURS}/`)) return `${root}/${key}`;
+    tmp: `${OURS}/tmp`,
+    spotOf: (key) => {
+      if (isInside(key) && !`${key}/`.startsWith(`${OURS}/`)) return spotAt(key);
       throw new StoreError('refused', `the key ${JSON.stringify(key)} would leave the store file://${root}`);
     },
-    metaPath: (key, ino) => {
+    metaSpot: (key, ino) => {
       const name = md5Of(key);
-      return `${root}/${OURS}/meta/${name.slice(0, 2)}/${name}.${ino}`;
+      return { folder: `${OURS}/meta/${name.slice(0, 2)}`, name: `${name}.${ino}` };
     },
-    isOurs: (name, dir) => name === OURS && dir === root,
+    isOurs: (name, folder) => name === OURS && folder === '',
   };
 }
 
-function isAt(path: string, directory: string): boolean {
-  return `${path}/`.startsWith(`${directory}/`);
+function spotAt(key: string): Spot {
+  const cut = key.lastIndexOf('/');
+  return { folder: key.slice(0, Math.max(0, cut)), name: key.slice(cut + 1) };
+}
+
+/** What `act` makes of an absolute path to the file, whose folder is held meanwhile. Throws as {@link StoreRoot.hold}. */
+export async function inFolder<T>(
+  layout: Layout,
+  { folder, name }: Spot,
+  act: (path: string, at: string) => Promise<T>,
+): Promise<T> {
+  const held = await layout.hold(folder);
+  try {
+    return await act(`${held.at}/${name}`, held.at);
+  } finally {
+    held.close();
+  }
+}
+
+/** The same; the folder is made if it is not there. */
+export async function inMadeFolder<T>(
+  layout: Layout,
+  spot: Spot,
+  act: (path: string, at: string) => Promise<T>,
+): Promise<T> {
+  await makeFolder(layout, spot.folder);
+  return inFolder(layout, spot, act);
 }
 
 /** Size and time tell an object from a later file that got its inode, or was written over it by hand. */
@@ -178,24 +227,24 @@ interface WithMeta {
   /** That is to become the object. */
   readonly file: BigIntStats;
   readonly meta: ObjectMeta;
-  /** A path for the time until all of it is written: of a name that nobody can guess, below `tmp`. */
+  /** A path for the time until all of it is written: of a name that nobody can guess, in `tmp`, which is held. */
   readonly temporary: string;
 }
 
 /** Stores the metadata of a file that is to become an object. */
 export async function writeMeta(layout: Layout, { key, file, meta, temporary }: WithMeta): Promise<void> {
-  const path = layout.metaPath(key, file.ino);
   const text = JSON.stringify({ key, size: String(file.size), mtimeNs: String(file.mtimeNs), meta });
-  await makeDirectory(dirname(path), layout.directoryMode, layout.root);
   // Never half-written under its name: an inode that is used again finds the old file in its place.
   try {
     await writeDurably(temporary, Buffer.from(text), layout.ownMode());
-    await fs.promises.rename(temporary, path);
+    await inMadeFolder(layout, layout.metaSpot(key, file.ino), async (path, at) => {
+      await fs.promises.rename(temporary, path);
+      await syncDirectory(at);
+    });
   } catch (error) {
     await fs.promises.rm(temporary, { force: true });
     throw error;
   }
-  await syncDirectory(dirname(path));
 }
 
 /** The metadata that belongs to this file; undefined when there is none, as for files put there by hand. */
@@ -204,7 +253,7 @@ export async function readMeta(
   key: string,
   file: BigIntStats,
 ): Promise<ObjectMeta | undefined> {
-  const text = await readOwn(layout.metaPath(key, file.ino));
+  const text = await inFolder(layout, layout.metaSpot(key, file.ino), readOwn).catch(unlessNoObject);
   const json = text === undefined ? undefined : parseForeignJson(text);
   if (json === undefined || 'invalid' in json) return undefined;
   const { data } = metaSchema.safeParse(json.value);
@@ -214,7 +263,8 @@ export async function readMeta(
 
 /** Removes the metadata of an object that is no longer there. */
 export async function dropMeta(layout: Layout, key: string, ino: bigint): Promise<void> {
-  await fs.promises.rm(layout.metaPath(key, ino), { force: true });
+  const drop = (path: string): Promise<void> => fs.promises.rm(path, { force: true });
+  await inFolder(layout, layout.metaSpot(key, ino), drop).catch(unlessNoObject);
 }
 
 /** Of a file of our own: a key of 1 KiB, and metadata of 2 KiB. */
@@ -238,13 +288,17 @@ export async function readOwn(path: string): Promise<string | undefined> {
       await file.close();
     }
   } catch (error) {
-    // ELOOP: a link stands there; ENXIO: a socket.
-    if (NOT_OURS.has(errnoOf(error) ?? '')) return undefined;
-    throw error;
+    return unlessNoObject(error);
   }
 }
 
-const NOT_OURS: ReadonlySet<string> = new Set(['ENOENT', 'ELOOP', 'ENXIO']);
+/** ELOOP: a link stands there, or leads there; ENXIO: a socket. */
+const NO_OBJECT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO']);
+
+/** Undefined if the error says that nothing is there which could be an object, or a file of our own. */
+export function unlessNoObject(error: unknown): undefined {
+  if (!NO_OBJECT.has(errnoOf(error) ?? '')) throw error;
+}
 
 /** A new file for writing. Throws EEXIST if anything stands there, a link as well (open(2), O_EXCL). */
 export function createFile(path: string, mode: number): Promise<fs.promises.FileHandle> {
@@ -264,7 +318,7 @@ async function writeDurably(path: string, bytes: Uint8Array, mode: number): Prom
 
 /** Makes renames and new names in a directory durable: a sync of the file does not (fsync(2)). */
 export async function syncDirectory(path: string): Promise<void> {
-  const dir = await fs.promises.open(path, 'r');
+  const dir = await fs.promises.open(`${path}/.`, 'r');
   try {
     await dir.sync();
   } catch (error) {
@@ -275,27 +329,36 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/**
- * Makes a directory with all that lead to it, but not `root` itself, and makes each new one durable. `modeOf`: of each
- * new one, before the umask.
- */
-export async function makeDirectory(
-  path: string,
-  modeOf: (path: string) => number,
-  root?: string,
-): Promise<void> {
-  const mode = modeOf(path);
+/** Makes a folder of the store with all that lead to it, and makes each new one durable. */
+async function makeFolder(layout: Layout, folder: string): Promise<void> {
+  try {
+    return (await layout.hold(folder)).close();
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT' || folder === '') throw error;
+  }
+  await inMadeFolder(layout, spotAt(folder), async (path, at) => {
+    try {
+      await fs.promises.mkdir(path, { mode: layout.directoryMode(folder) });
+    } catch (error) {
+      if (errnoOf(error) !== 'EEXIST') throw error;
+    }
+    await syncDirectory(at);
+  });
+}
+
+/** Makes the directory that the user named with all that lead to it, and makes each new one durable. */
+async function makeRoot(path: string): Promise<void> {
   // Not `recursive`: Node tries for ever where the parent is there and still nothing can be made, as in /proc.
-  const made = await makeIfParent(path, mode);
+  const made = await makeIfParent(path);
   if (made === 'no-parent') {
-    if (dirname(path) !== root) await makeDirectory(dirname(path), modeOf, root);
-    if ((await makeIfParent(path, mode)) === 'no-parent') await fs.promises.mkdir(path, { mode });
+    await makeRoot(dirname(path));
+    if ((await makeIfParent(path)) === 'no-parent') await fs.promises.mkdir(path, { mode: OPEN_MODE });
   }
 }
 
-async function makeIfParent(path: string, mode: number): Promise<'there' | 'no-parent'> {
+async function makeIfParent(path: string): Promise<'there' | 'no-parent'> {
   try {
-    await fs.promises.mkdir(path, { mode });
+    await fs.promises.mkdir(path, { mode: OPEN_MODE });
   } catch (error) {
     const code = errnoOf(error);
     if (code === 'ENOENT' && dirname(path) !== path) return 'no-parent';

@@ -1,7 +1,6 @@
 // The driver for a directory: a shared file system, or a disk to try things on. Each operation is tried again while that
 // makes sense, and what the file system refuses is said in the words of an object store.
 import fs from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { errnoOf } from '../../model/errors.ts';
 import type { StoreSettings } from '../../model/format/settings.ts';
@@ -20,7 +19,7 @@ import {
   type StoreErrorKind,
   type StoreUse,
 } from '../contract/store.ts';
-import { dropMeta, layoutOf, StoreRoot, syncDirectory, type Layout } from './directory.ts';
+import { dropMeta, inFolder, layoutOf, StoreRoot, syncDirectory, type Layout } from './directory.ts';
 import {
   getFile,
   headFile,
@@ -211,13 +210,16 @@ async function* list(
 }
 
 async function remove(layout: Layout, key: string): Promise<void> {
-  const path = layout.objectPath(key);
   try {
-    const { ino } = await fs.lstat(path, { bigint: true });
-    await fs.unlink(path);
-    reached('file-delete.unlinked');
-    await syncDirectory(dirname(path));
-    await dropMeta(layout, key, ino);
+    await inFolder(layout, layout.spotOf(key), async (path, at) => {
+      const stat = await fs.lstat(path, { bigint: true });
+      // Anything else is no object, and not ours to remove.
+      if (!stat.isFile() && !stat.isSymbolicLink()) return;
+      await fs.unlink(path);
+      reached('file-delete.unlinked');
+      await syncDirectory(at);
+      await dropMeta(layout, key, stat.ino);
+    });
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'ENOTDIR') throw error;
   }
@@ -290,6 +292,11 @@ const BY_ERRNO: Readonly<Record<string, Meaning>> = {
   EBUSY: BUSY,
   EISDIR: CLASH,
   ENOTDIR: CLASH,
+  ELOOP: {
+    kind: 'impossible',
+    why: 'a link, or what is no file, stands under its key or in place of a folder, and is not followed',
+    hint: 'find out who has put it there, and remove it',
+  },
   ENAMETOOLONG: { kind: 'impossible', why: 'a part of the key is longer than the file system takes' },
 };
 

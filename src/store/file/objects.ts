@@ -4,7 +4,6 @@
 import { randomUUID } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import fs from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { errnoOf } from '../../model/errors.ts';
 import { joinPath } from '../../model/path.ts';
 import { readAhead } from '../../model/waiting.ts';
@@ -27,10 +26,12 @@ import {
 import {
   createFile,
   dropMeta,
-  makeDirectory,
+  inFolder,
+  inMadeFolder,
   readMeta,
   readOwn,
   syncDirectory,
+  unlessNoObject,
   writeMeta,
   type Layout,
 } from './directory.ts';
@@ -48,11 +49,19 @@ export async function putFile(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   options: PutOptions,
 ): Promise<PutOutcome> {
-  const path = layout.objectPath(key);
   const taken = await refusal(layout, key, options.precondition);
   if (taken !== undefined) return taken;
-  const temporary = `${layout.tmp}/${randomUUID()}`;
-  await makeDirectory(layout.tmp, layout.directoryMode, layout.root);
+  return inMadeFolder(layout, { folder: layout.tmp, name: randomUUID() }, (temporary) =>
+    putBy(layout, { key, temporary }, body, options),
+  );
+}
+
+async function putBy(
+  layout: Layout,
+  { key, temporary }: { readonly key: string; readonly temporary: string },
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  options: PutOptions,
+): Promise<PutOutcome> {
   try {
     await fs.writeFile(temporary + KEY_SUFFIX, key, { flag: 'wx', mode: layout.ownMode() });
     reached('file-put.key-noted');
@@ -61,8 +70,7 @@ export async function putFile(
     reached('file-put.body-written');
     await writeMeta(layout, { key, file: written, meta: options.meta, temporary: temporary + META_SUFFIX });
     reached('file-put.meta-written');
-    await makeDirectory(dirname(path), layout.directoryMode, layout.root);
-    const no = await place(layout, { key, path, from: temporary, precondition: options.precondition });
+    const no = await place(layout, { key, from: temporary, precondition: options.precondition });
     if (no === undefined) return { kind: 'stored', tag: tagOf(written, options.meta) };
     await dropMeta(layout, key, written.ino);
     return no;
@@ -83,23 +91,23 @@ export async function promoteFile(
   layout: Layout,
   { from, to, precondition }: Promotion,
 ): Promise<PutOutcome | undefined> {
-  const [source, path] = [layout.objectPath(from), layout.objectPath(to)];
   const found = await openObject(layout, from);
   if (found === undefined) return undefined;
   await found.file.close();
   const { stat, meta } = found;
-  await makeDirectory(layout.tmp, layout.directoryMode, layout.root);
-  const temporary = `${layout.tmp}/${randomUUID()}${META_SUFFIX}`;
-  await writeMeta(layout, { key: to, file: stat, meta, temporary });
-  await makeDirectory(dirname(path), layout.directoryMode, layout.root);
-  const no = await place(layout, { key: to, path, from: source, precondition });
-  if (no !== undefined) {
-    await dropMeta(layout, to, stat.ino);
-    return no;
-  }
-  await syncDirectory(dirname(source));
-  await dropMeta(layout, from, stat.ino);
-  return { kind: 'stored', tag: tagOf(stat, meta) };
+  await inMadeFolder(layout, { folder: layout.tmp, name: `${randomUUID()}${META_SUFFIX}` }, (temporary) =>
+    writeMeta(layout, { key: to, file: stat, meta, temporary }),
+  );
+  return inFolder(layout, layout.spotOf(from), async (source, at) => {
+    const no = await place(layout, { key: to, from: source, precondition });
+    if (no !== undefined) {
+      await dropMeta(layout, to, stat.ino);
+      return no;
+    }
+    await syncDirectory(at);
+    await dropMeta(layout, from, stat.ino);
+    return { kind: 'stored', tag: tagOf(stat, meta) };
+  });
 }
 
 /** What a write under this precondition comes to over what stands there; undefined: it holds. */
@@ -109,7 +117,9 @@ async function refusal(
   precondition: Precondition | undefined,
 ): Promise<PutOutcome | undefined> {
   if (precondition?.kind === 'absent')
-    return (await inodeOf(layout.objectPath(key))) === undefined ? undefined : { kind: 'exists' };
+    return (await inFolder(layout, layout.spotOf(key), isTaken).catch(unlessMissing)) === true
+      ? { kind: 'exists' }
+      : undefined;
   if (precondition?.kind !== 'is') return undefined;
   const there = await headFile(layout, key);
   return there?.tag === precondition.tag ? undefined : { kind: 'replaced-meanwhile' };
@@ -142,15 +152,22 @@ async function writeBody(
 
 interface Placing {
   readonly key: string;
-  readonly path: string;
+  /** Its folder is held. */
   readonly from: string;
   readonly precondition: Precondition | undefined;
 }
 
 /** Undefined: it is there. */
-async function place(
+function place(layout: Layout, placing: Placing): Promise<PutOutcome | undefined> {
+  return inMadeFolder(layout, layout.spotOf(placing.key), (path, at) =>
+    placeAt(layout, { path, at }, placing),
+  );
+}
+
+async function placeAt(
   layout: Layout,
-  { key, path, from, precondition }: Placing,
+  { path, at }: { readonly path: string; readonly at: string },
+  { key, from, precondition }: Placing,
 ): Promise<PutOutcome | undefined> {
   // A rename replaces whatever is there: the look is as late as can be.
   const no = precondition?.kind === 'is' ? await refusal(layout, key, precondition) : undefined;
@@ -165,14 +182,24 @@ async function place(
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error;
     // The sweep of an attempt that has taken us over. The fence tells us so; until then this is no reason to give up.
-    throw new StoreError('transient', `put ${path}: its temporary was removed`, { cause: error });
+    throw new StoreError('transient', `put ${layout.root}/${key}: its temporary was removed`, {
+      cause: error,
+    });
   }
   reached('file-put.placed');
-  await syncDirectory(dirname(path));
+  await syncDirectory(at);
   reached('file-put.synced');
   // Only the metadata of the object that we replaced: another writer may have prepared its own meanwhile.
   if (replaced !== undefined) await dropMeta(layout, key, replaced);
   return undefined;
+}
+
+/** Throws ELOOP for a link and the like: it is no object, and a put that only creates does not replace it. */
+async function isTaken(path: string): Promise<boolean> {
+  if ((await inodeOf(path)) === undefined) return false;
+  const stat = await fs.lstat(path);
+  if (stat.isFile()) return true;
+  throw Object.assign(new Error(`${path} is no file`), { code: 'ELOOP' });
 }
 
 async function inodeOf(path: string): Promise<bigint | undefined> {
@@ -182,9 +209,12 @@ async function inodeOf(path: string): Promise<bigint | undefined> {
     if (stat.isDirectory()) throw Object.assign(new Error(`${path} is a directory`), { code: 'EISDIR' });
     return stat.ino;
   } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw error;
+    return unlessMissing(error);
   }
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (errnoOf(error) !== 'ENOENT') throw error;
 }
 
 interface OpenObject {
@@ -233,15 +263,14 @@ function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
 }
 
 async function openObject(layout: Layout, key: string): Promise<OpenObject | undefined> {
-  const path = layout.objectPath(key);
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
   for (;;) {
-    // Not blocked by a FIFO (fifo(7)), which is no object; a link may be one.
-    const file = await fs.open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
-      if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return undefined;
-      throw error;
-    });
+    // Not blocked by a FIFO (fifo(7)), which is no object.
+    const file = await inFolder(layout, layout.spotOf(key), (path) =>
+      fs.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
+    ).catch(unlessNoObject);
     if (file === undefined) return undefined;
-    const found = await describe(layout, { key, path, file }).catch(async (error: unknown) => {
+    const found = await describe(layout, key, file).catch(async (error: unknown) => {
       await file.close();
       throw error;
     });
@@ -252,7 +281,8 @@ async function openObject(layout: Layout, key: string): Promise<OpenObject | und
 
 async function describe(
   layout: Layout,
-  { key, path, file }: { readonly key: string; readonly path: string; readonly file: fs.FileHandle },
+  key: string,
+  file: fs.FileHandle,
 ): Promise<OpenObject | 'replaced' | undefined> {
   const stat = await file.stat({ bigint: true });
   if (!stat.isFile()) {
@@ -262,7 +292,9 @@ async function describe(
   const meta = await readMeta(layout, key, stat);
   if (meta !== undefined) return { file, stat, meta };
   // None: it was put there by hand, or it was replaced and its metadata is gone already.
-  const now = await fs.stat(path, { bigint: true }).catch(() => undefined);
+  const now = await inFolder(layout, layout.spotOf(key), (path) => fs.lstat(path, { bigint: true })).catch(
+    () => undefined,
+  );
   return now?.ino === stat.ino ? { file, stat, meta: {} } : 'replaced';
 }
 
@@ -315,17 +347,22 @@ export async function listFileFolders(layout: Layout, prefix: string): Promise<r
 
 async function* below(walk: Walk, folder: string, names: readonly string[]): AsyncGenerator<ListedObject> {
   const { layout, signal } = walk;
+  if (names.length === 0) return;
+  const held = await layout.hold(folder).catch(unlessNoObject);
+  if (held === undefined) return; // gone since
   const looked = readAhead(names, LOOKS_AT_ONCE, async (name) => {
     const isFolder = name.endsWith('/');
     const key = joinPath(folder, isFolder ? name.slice(0, -1) : name);
-    return isFolder
-      ? { key, names: await wantedIn(walk, key) }
-      : { key, found: await lookAt(layout.objectPath(key)) };
+    return isFolder ? { key, names: await wantedIn(walk, key) } : { key, found: await lookAt(held.at, name) };
   });
-  for await (const { key, names: inside, found } of looked) {
-    signal?.throwIfAborted();
-    if (inside !== undefined) yield* below(walk, key, inside);
-    else if (found !== undefined) yield { key, ...found };
+  try {
+    for await (const { key, names: inside, found } of looked) {
+      signal?.throwIfAborted();
+      if (inside !== undefined) yield* below(walk, key, inside);
+      else if (found !== undefined) yield { key, ...found };
+    }
+  } finally {
+    held.close();
   }
 }
 
@@ -350,33 +387,25 @@ async function namesInKeyOrder(
   folder: string,
   isWanted: (name: string) => boolean,
 ): Promise<readonly string[]> {
-  const dir = folder === '' ? layout.root : `${layout.root}/${folder}`;
   const names: string[] = [];
   let leftBytes = roomInHeap();
-  try {
-    for await (const entry of await fs.opendir(dir, { bufferSize: NAMES_AT_ONCE })) {
+  const read = async (path: string): Promise<void> => {
+    for await (const entry of await fs.opendir(path, { bufferSize: NAMES_AT_ONCE })) {
       const name = entry.isDirectory() ? `${entry.name}/` : entry.name;
-      if (layout.isOurs(entry.name, dir) || !isWanted(name)) continue;
+      if (layout.isOurs(entry.name, folder) || !isWanted(name)) continue;
       names.push(name);
       leftBytes -= NAME_BYTES + name.length;
-      if (leftBytes < 0) throw tooMany(`names in ${dir}`, names.length);
+      if (leftBytes < 0) throw tooMany(`names in ${layout.root}/${folder}`, names.length);
     }
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return [];
-    throw error;
-  }
+  };
+  await inFolder(layout, { folder, name: '.' }, read).catch(unlessNoObject);
   return names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
 
-/** Follows a link to a file (people stage inputs so); undefined for what is no file, or gone since. */
-async function lookAt(path: string): Promise<Omit<ListedObject, 'key'> | undefined> {
-  try {
-    const stat = await fs.stat(path);
-    return stat.isFile() ? { sizeBytes: stat.size, modifiedMs: stat.mtimeMs } : undefined;
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
+/** Undefined for what is no file, such as a link, or gone since. */
+async function lookAt(at: string, name: string): Promise<Omit<ListedObject, 'key'> | undefined> {
+  const stat = await fs.lstat(`${at}/${name}`).catch(unlessMissing);
+  return stat?.isFile() === true ? { sizeBytes: stat.size, modifiedMs: stat.mtimeMs } : undefined;
 }
 
 /**
@@ -390,28 +419,27 @@ export async function sweepTemporaries(
   mine: IsMine,
   signal: AbortSignal | undefined,
 ): Promise<true> {
-  for await (const name of notesIn(layout.tmp)) {
-    signal?.throwIfAborted();
-    const noted = `${layout.tmp}/${name}`;
-    const key = await readOwn(noted);
-    // Undefined: the put has ended meanwhile.
-    if (key === undefined) continue;
-    if (key !== '' && !(key.startsWith(prefix) && (await mine(key)))) continue;
-    const temporary = noted.slice(0, -KEY_SUFFIX.length);
-    await removeTemporary(temporary);
-    await removeTemporary(temporary + META_SUFFIX);
-    await removeTemporary(noted);
-  }
+  const sweep = async (_: string, at: string): Promise<void> => {
+    for await (const name of notesIn(at)) {
+      signal?.throwIfAborted();
+      const noted = `${at}/${name}`;
+      const key = await readOwn(noted);
+      // Undefined: the put has ended meanwhile.
+      if (key === undefined) continue;
+      if (key !== '' && !(key.startsWith(prefix) && (await mine(key)))) continue;
+      const temporary = noted.slice(0, -KEY_SUFFIX.length);
+      await removeTemporary(temporary);
+      await removeTemporary(temporary + META_SUFFIX);
+      await removeTemporary(noted);
+    }
+  };
+  await inFolder(layout, { folder: layout.tmp, name: '.' }, sweep).catch(unlessNoObject);
   return true;
 }
 
-async function* notesIn(dir: string): AsyncGenerator<string> {
-  try {
-    for await (const entry of await fs.opendir(dir, { bufferSize: NAMES_AT_ONCE }))
-      if (entry.name.endsWith(KEY_SUFFIX)) yield entry.name;
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-  }
+async function* notesIn(at: string): AsyncGenerator<string> {
+  for await (const entry of await fs.opendir(`${at}/.`, { bufferSize: NAMES_AT_ONCE }))
+    if (entry.name.endsWith(KEY_SUFFIX)) yield entry.name;
 }
 
 /** A directory is none of ours, and stays. */

@@ -75,7 +75,7 @@ const CALLS: Readonly<Record<string, Call>> = {
   syscall: (process: SimProcess, number: number, ...rest: unknown[]) => {
     const { kernel } = theWorld();
     if (number === SYS_OPENAT2) {
-      const [, dirfd, , name, , how] = rest as [string, number, string, Buffer, string, Buffer];
+      const [dirfd, name, how] = rest as [number, Buffer, Buffer];
       return kernel.open(process, textOf(name), how.readUInt32LE(0), { dirfd });
     }
     if (number === SYS_PIDFD_OPEN) return kernel.openPidfd(process, rest[1] as number) ?? fail('ESRCH');

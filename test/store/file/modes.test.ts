@@ -6,9 +6,9 @@ import os from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { md5Of } from '../../../src/model/md5.ts';
-import type { Store } from '../../../src/store/contract/store.ts';
+import { ABSENT, type Store } from '../../../src/store/contract/store.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { newMeta } from '../contract.ts';
+import { kindOf, listOf, newMeta } from '../contract.ts';
 
 let parent: string;
 let dir: string;
@@ -200,6 +200,147 @@ describe('what somebody else has put into the directory', () => {
     } finally {
       for (const fd of held) if (typeof fd === 'number') fs.closeSync(fd);
     }
+  });
+
+  describe.each<[string, (outside: string) => void]>([
+    ['outside', (outside) => fs.symlinkSync(outside, join(dir, 'folder'))],
+    [
+      'by a way of several links',
+      (outside) => {
+        fs.symlinkSync(outside, join(dir, 'other'));
+        fs.symlinkSync('other', join(dir, 'folder'));
+      },
+    ],
+    [
+      'to another folder of the store',
+      (outside) => {
+        fs.renameSync(outside, join(dir, 'other'));
+        fs.symlinkSync(join(dir, 'other'), outside);
+        fs.symlinkSync('other', join(dir, 'folder'));
+      },
+    ],
+  ])('a link in place of a folder, that leads %s,', (_, link) => {
+    let outside: string;
+    const there = (): Record<string, string> =>
+      Object.fromEntries(
+        fs.readdirSync(outside).map((name) => [name, fs.readFileSync(join(outside, name), 'utf8')]),
+      );
+    beforeEach(async () => {
+      outside = join(parent, 'outside');
+      fs.mkdirSync(outside);
+      fs.writeFileSync(join(outside, 'r.dat.0'), 'mine');
+      await put('first');
+      link(outside);
+    });
+
+    it('leads to no object', async () => {
+      expect(await store.head('folder/r.dat.0')).toBeUndefined();
+      expect(await store.get('folder/r.dat.0')).toBeUndefined();
+      for (const prefix of ['folder/', 'folder/r']) expect(await listOf(store, prefix)).toEqual([]);
+      expect((await listOf(store, '')).filter((key) => key.startsWith('folder'))).toEqual([]);
+      expect(await store.folders('folder/')).toEqual([]);
+      await expect(store.copy('folder/r.dat.0', 'copy')).rejects.toMatchObject({ kind: 'missing' });
+      await expect(store.promote('folder/r.dat.0', 'copy')).rejects.toMatchObject({ kind: 'missing' });
+      expect(there()).toEqual({ 'r.dat.0': 'mine' });
+    });
+
+    it.each<[string, () => Promise<unknown>]>([
+      ['put', () => put('folder/r.dat.0')],
+      ['put of a new name', () => put('folder/new')],
+      ['put into a new folder', () => put('folder/new/s.dat')],
+      [
+        'put that only creates',
+        () => store.put('folder/new', Buffer.from('x'), { meta: newMeta(), precondition: ABSENT }),
+      ],
+      ['copy', () => store.copy('first', 'folder/new')],
+      ['promotion', () => store.promote('first', 'folder/new')],
+      ['deletion', () => store.delete(['folder/r.dat.0'])],
+    ])('is not followed by a %s, which says so', async (__, act) => {
+      await expect(act()).rejects.toMatchObject({
+        kind: 'impossible',
+        message: expect.stringContaining('and is not followed'),
+        hint: expect.stringContaining('remove it'),
+      });
+      expect(there()).toEqual({ 'r.dat.0': 'mine' });
+      expect((await store.head('first'))?.sizeBytes).toBe(1);
+      expect(fs.readdirSync(join(dir, '.capture-store/tmp'))).toEqual([]);
+    });
+  });
+
+  it('is neither followed nor removed when it stands in place of our own folders', async () => {
+    await put('r.dat.0');
+    const ours = join(dir, '.capture-store');
+    const outside = join(parent, 'outside');
+    fs.renameSync(ours, outside);
+    fs.symlinkSync(outside, ours);
+    fs.writeFileSync(join(outside, 'tmp/a.key'), 'r.dat.0');
+    fs.writeFileSync(join(outside, 'tmp/a'), 'mine');
+    expect((await store.head('r.dat.0'))?.meta).toEqual({});
+    await store.sweep('', () => true);
+    await expect(put('r.dat.1')).rejects.toMatchObject({ kind: 'impossible' });
+    await store.delete(['r.dat.0']);
+    expect(fs.readdirSync(join(outside, 'tmp')).toSorted()).toEqual(['a', 'a.key']);
+    const meta = fs.readdirSync(join(outside, 'meta'), { recursive: true, encoding: 'utf8' });
+    expect(meta.filter((name) => name.includes('.'))).toHaveLength(1);
+  });
+
+  it.each<[string, (at: string) => void]>([
+    ['a link', (at) => fs.symlinkSync(victim, at)],
+    ['a link to another object', (at) => fs.symlinkSync('first', at)],
+    ['a link that leads nowhere', (at) => fs.symlinkSync('nowhere', at)],
+    ['a FIFO', (at) => void execFileSync('mkfifo', [at])],
+    ['a directory', (at) => fs.mkdirSync(at)],
+  ])('is no object when it is %s under a key', async (_, plant) => {
+    await put('first');
+    plant(join(dir, 'r.dat.0'));
+    expect(await store.head('r.dat.0')).toBeUndefined();
+    expect(await store.get('r.dat.0')).toBeUndefined();
+    expect(await listOf(store, '')).toEqual(['first']);
+    await expect(store.copy('r.dat.0', 'copy')).rejects.toMatchObject({ kind: 'missing' });
+    await expect(store.promote('r.dat.0', 'copy')).rejects.toMatchObject({ kind: 'missing' });
+    await store.delete(['r.dat.0']);
+    expect(fs.readFileSync(victim, 'utf8')).toBe('mine');
+    expect((await store.head('first'))?.sizeBytes).toBe(1);
+  });
+
+  it('is not written through when it is a link under a key: a put replaces the link', async () => {
+    await put('first');
+    fs.symlinkSync(victim, join(dir, 'r.dat.0'));
+    expect(await kindOf(store.put('r.dat.0', Buffer.from('new'), { meta: newMeta() }))).toBe('stored');
+    expect(fs.readFileSync(victim, 'utf8')).toBe('mine');
+    expect(fs.lstatSync(join(dir, 'r.dat.0')).isFile()).toBe(true);
+  });
+
+  it('is not written through when a link replaces the folder of temporaries in the middle of a put', async () => {
+    await put('first');
+    const [tmp, outside] = [join(dir, '.capture-store/tmp'), join(parent, 'outside')];
+    fs.mkdirSync(outside);
+    const changed = new Set<string | null>();
+    const watcher = fs.watch(outside, (___, name) => changed.add(name));
+    async function* body(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from('x');
+      fs.renameSync(tmp, join(dir, 'moved'));
+      fs.symlinkSync(outside, tmp);
+    }
+    expect(await kindOf(store.put('r.dat.0', body(), { meta: newMeta() }))).toBe('stored');
+    fs.writeFileSync(join(outside, 'last'), '');
+    await expect.poll(() => changed).toContain('last');
+    watcher.close();
+    expect([...changed]).toEqual(['last']);
+    expect(fs.readdirSync(join(dir, 'moved'))).toEqual([]);
+  });
+
+  it.each<[string, (at: string) => void]>([
+    ['a link', (at) => fs.symlinkSync(victim, at)],
+    ['a FIFO', (at) => void execFileSync('mkfifo', [at])],
+  ])('is said of a put that only creates when it is %s under the key', async (_, plant) => {
+    await put('first');
+    plant(join(dir, 'r.dat.0'));
+    const options = { meta: newMeta(), precondition: ABSENT };
+    await expect(store.put('r.dat.0', Buffer.from('x'), options)).rejects.toMatchObject({
+      kind: 'impossible',
+      message: expect.stringContaining('(ELOOP)'),
+    });
   });
 
   const sparse = (at: string, bytes: number): void => {
