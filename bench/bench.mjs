@@ -29,6 +29,7 @@ import { latency } from './parts/latency.mjs';
 import { manyMemory } from './parts/many-memory.mjs';
 import { manyTrivial } from './parts/many-trivial.mjs';
 import { memory } from './parts/memory.mjs';
+import { neighbour } from './parts/neighbour.mjs';
 import { pending } from './parts/pending.mjs';
 import { queue } from './parts/queue.mjs';
 import { restore } from './parts/restore.mjs';
@@ -61,6 +62,7 @@ const PARTS = [
   arrayPrune,
   manyMemory,
   manyTrivial,
+  neighbour,
   queue,
 ];
 

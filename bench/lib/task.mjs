@@ -33,12 +33,15 @@ const TASKS = {
   burst: async (options) => {
     await pause(options.waitMs ?? 0);
     quiet = options.quiet === true;
+    note({ event: 'begin' });
     for (let n = 0; n < options.count; n += 1) result(n, options);
     note({ event: 'ready' });
     if (options.stays) await ended;
   },
   /** One checkpoint, `times` times, by one of two ways. */
   checkpoint: async (options) => {
+    await pause(options.waitMs ?? 0);
+    note({ event: 'begin' });
     const startMs = clockMs();
     for (let version = 1; version <= options.times; version += 1) {
       await until(startMs + (version - 1) * options.everyMs);

@@ -1,5 +1,6 @@
-// The workers and the queue before them. The urgent go first, else first come first served, whichever task of the machine
-// asks; and one worker is kept free of large files, so that a result of 64 KiB never waits behind a checkpoint of 10 GiB.
+// The workers and the queue before them. The urgent go first; then the tasks of the machine take turns, and each task's
+// files go in the order in which it asked. One worker is kept free of large files, so that a result of 64 KiB never waits
+// behind a checkpoint of 10 GiB.
 import { type RelPath, showPath } from '../model/path.ts';
 import { partSizeBytes } from './encode.ts';
 import type { Lanes } from './lanes.ts';
@@ -23,7 +24,9 @@ export class WorkerPool {
   readonly #lanes: Lanes;
   readonly #queue: Waiting[] = [];
   readonly #later = new Set<Waiting>();
-  readonly #readers = new Set<Reader>();
+  /** When each was last served, in turns. */
+  readonly #readers = new Map<Reader, number>();
+  #turn = 0;
   #isClosed = false;
 
   /** With two or more workers the first takes only files of one part. */
@@ -45,7 +48,7 @@ export class WorkerPool {
 
   /** From now on it may ask. */
   enter(reader: Reader): void {
-    this.#readers.add(reader);
+    this.#readers.set(reader, 0);
     this.#lanes.tasks = this.#readers.size;
   }
 
@@ -144,15 +147,28 @@ export class WorkerPool {
   #pump(): void {
     if (this.#isClosed) return;
     for (const [n, worker] of this.#workers.entries()) {
-      const urgentAt = this.#queue.findIndex(({ task }) => isUrgent(task) && worker.takes(task));
       const isKept = n === FOR_CHECKPOINTS && this.#readers.size > 1 && this.#lanes.most >= LEAST_FOR_THAT;
-      const at = urgentAt >= 0 || isKept ? urgentAt : this.#queue.findIndex(({ task }) => worker.takes(task));
-      if (at < 0 || !this.#lanes.take(n)) continue;
-      const [next] = this.#queue.splice(at, 1);
-      if (next === undefined) continue;
+      const next = this.#nextOf((task) => worker.takes(task) && (!isKept || isUrgent(task)));
+      if (next === undefined || !this.#lanes.take(n)) continue;
+      this.#queue.splice(this.#queue.indexOf(next), 1);
+      this.#turn += 1;
+      this.#readers.set(next.task.of, this.#turn);
       next.stopListening();
       worker.run(next.task);
     }
+  }
+
+  #nextOf(isPossible: (task: Task) => boolean): Waiting | undefined {
+    let next: Waiting | undefined;
+    for (const waiting of this.#queue)
+      if (isPossible(waiting.task) && (next === undefined || this.#isBefore(waiting.task, next.task)))
+        next = waiting;
+    return next;
+  }
+
+  #isBefore(a: Task, b: Task): boolean {
+    if (isUrgent(a) !== isUrgent(b)) return isUrgent(a);
+    return (this.#readers.get(a.of) ?? 0) < (this.#readers.get(b.of) ?? 0);
   }
 }
 

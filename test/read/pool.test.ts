@@ -51,6 +51,20 @@ it('a checkpoint of one is read at once, however many large results of the other
   for (const result of results.slice(1)) await bodyOf((await result) ?? { kind: 'gone' }).parts.return?.();
 });
 
+it('a large result of one waits for one of the other, not for all that it asked for before', async () => {
+  for (const name of ['r.1', 'r.2', 'r.3']) large(name, 0);
+  large('r.9', 1);
+  const begun: string[] = [];
+  const read = async (name: string, at: number): Promise<void> => {
+    const reading = await tasks[at]?.read({ ...job(name), expected: dirs[at]?.facts(name) });
+    begun.push(name);
+    // One at a time may be read of these: the next begins when this one is given up.
+    await bodyOf(reading ?? { kind: 'gone' }).parts.return?.();
+  };
+  await Promise.all([read('r.1', 0), read('r.2', 0), read('r.3', 0), read('r.9', 1)]);
+  expect(begun).toEqual(['r.1', 'r.9', 'r.2', 'r.3']);
+});
+
 it('a task that leaves fails what it has asked for, has nothing open, and disturbs no other', async () => {
   const [a, b] = tasks;
   large('r.1', 0);
