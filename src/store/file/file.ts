@@ -70,7 +70,7 @@ export async function openFileStore(
       for (const key of keys)
         await request(place, { verb: 'delete', key, signal }, () => remove(layout, key));
     },
-    copy: (from, to, signal) => copy(store, layout, { from, to, signal }),
+    copy: (from, to, signal) => copy(store, place, { from, to, signal }),
     promote: (from, to, options = {}) => promote(place, from, to, options),
     sweep: (prefix, mine, signal) =>
       request(place, { verb: 'sweep', key: prefix, signal }, () =>
@@ -231,9 +231,13 @@ interface Copy {
   readonly signal: AbortSignal | undefined;
 }
 
-async function copy(store: Store, { root }: Layout, { from, to, signal }: Copy): Promise<void> {
-  const source = await store.get(from, { signal });
-  if (source === undefined) throw new StoreError('missing', `copy ${root}/${from}: there is no such object`);
+async function copy(store: Store, place: Place, { from, to, signal }: Copy): Promise<void> {
+  const { layout } = place;
+  const source = await request(place, { verb: 'get', key: from, signal }, () =>
+    getFile(layout, from, { signal }, 'refused'),
+  );
+  if (source === undefined)
+    throw new StoreError('missing', `copy ${layout.root}/${from}: there is no such object`);
   try {
     await store.put(to, source.body, { meta: source.meta, signal });
   } finally {

@@ -91,7 +91,7 @@ export async function promoteFile(
   layout: Layout,
   { from, to, precondition }: Promotion,
 ): Promise<PutOutcome | undefined> {
-  const found = await openObject(layout, from);
+  const found = await openObject(layout, from, 'refused');
   if (found === undefined) return undefined;
   await found.file.close();
   const { stat, meta } = found;
@@ -224,7 +224,7 @@ interface OpenObject {
 }
 
 export async function headFile(layout: Layout, key: string): Promise<ObjectHead | undefined> {
-  const found = await openObject(layout, key);
+  const found = await openObject(layout, key, 'followed');
   await found?.file.close();
   return found === undefined ? undefined : headOf(key, found);
 }
@@ -233,8 +233,9 @@ export async function getFile(
   layout: Layout,
   key: string,
   options: GetOptions,
+  links: Links = 'followed',
 ): Promise<GotObject | undefined> {
-  const found = await openObject(layout, key);
+  const found = await openObject(layout, key, links);
   if (found === undefined) return undefined;
   const head = headOf(key, found);
   const first = options.range?.first ?? 0;
@@ -262,15 +263,20 @@ function headOf(key: string, { stat, meta }: OpenObject): ObjectHead {
   };
 }
 
-async function openObject(layout: Layout, key: string): Promise<OpenObject | undefined> {
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+/**
+ * A link under a key: people stage inputs so, and who reads it reads with his own rights. What it leads to is never stored
+ * under another key, where others could read it.
+ */
+type Links = 'followed' | 'refused';
+
+async function openObject(layout: Layout, key: string, links: Links): Promise<OpenObject | undefined> {
   for (;;) {
-    // Not blocked by a FIFO (fifo(7)), which is no object.
-    const file = await inFolder(layout, layout.spotOf(key), (path) =>
-      fs.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
-    ).catch(unlessNoObject);
-    if (file === undefined) return undefined;
-    const found = await describe(layout, key, file).catch(async (error: unknown) => {
+    const opened = await inFolder(layout, layout.spotOf(key), (path) => openFile(path, links)).catch(
+      links === 'followed' ? unlessNoObject : unlessMissing,
+    );
+    if (opened === undefined) return undefined;
+    const { file } = opened;
+    const found = await describe(layout, key, opened).catch(async (error: unknown) => {
       await file.close();
       throw error;
     });
@@ -279,16 +285,34 @@ async function openObject(layout: Layout, key: string): Promise<OpenObject | und
   }
 }
 
+interface OpenFile {
+  readonly file: fs.FileHandle;
+  readonly isLink: boolean;
+}
+
+/** Not blocked by a FIFO (fifo(7)), which is no object. */
+async function openFile(path: string, links: Links): Promise<OpenFile> {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+  try {
+    return { file: await fs.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK), isLink: false };
+  } catch (error) {
+    if (errnoOf(error) !== 'ELOOP' || links === 'refused') throw error;
+  }
+  return { file: await fs.open(path, O_RDONLY | O_NONBLOCK), isLink: true };
+}
+
 async function describe(
   layout: Layout,
   key: string,
-  file: fs.FileHandle,
+  { file, isLink }: OpenFile,
 ): Promise<OpenObject | 'replaced' | undefined> {
   const stat = await file.stat({ bigint: true });
   if (!stat.isFile()) {
     await file.close();
     return undefined;
   }
+  // Capture stores none: metadata would be somebody else's word about a file that is not his.
+  if (isLink) return { file, stat, meta: {} };
   const meta = await readMeta(layout, key, stat);
   if (meta !== undefined) return { file, stat, meta };
   // None: it was put there by hand, or it was replaced and its metadata is gone already.
@@ -402,9 +426,9 @@ async function namesInKeyOrder(
   return names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
 
-/** Undefined for what is no file, such as a link, or gone since. */
+/** Follows a link to a file (people stage inputs so); undefined for what is no file, or gone since. */
 async function lookAt(at: string, name: string): Promise<Omit<ListedObject, 'key'> | undefined> {
-  const stat = await fs.lstat(`${at}/${name}`).catch(unlessMissing);
+  const stat = await fs.stat(`${at}/${name}`).catch(unlessNoObject);
   return stat?.isFile() === true ? { sizeBytes: stat.size, modifiedMs: stat.mtimeMs } : undefined;
 }
 

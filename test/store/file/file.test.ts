@@ -73,12 +73,15 @@ describe('the file store', () => {
     expect(await listOf(store, '.')).toEqual([]);
   });
 
-  it('lists the inputs that people put there', async () => {
+  it('lists the inputs that people put there, also as links', async () => {
     fs.mkdirSync(`${dir}/in`);
     fs.writeFileSync(`${dir}/in/a.inp`, 'staged');
-    expect(await listOf(store, 'in/')).toEqual(['in/a.inp']);
-    expect(await store.head('in/a.inp')).toEqual({
-      key: 'in/a.inp',
+    fs.symlinkSync('a.inp', `${dir}/in/b.inp`);
+    fs.symlinkSync('nowhere', `${dir}/in/dangling`);
+    expect(await listOf(store, 'in/')).toEqual(['in/a.inp', 'in/b.inp']);
+    expect(await textOf((await store.get('in/b.inp'))?.body)).toBe('staged');
+    expect(await store.head('in/b.inp')).toEqual({
+      key: 'in/b.inp',
       tag: expect.any(String),
       sizeBytes: 6,
       meta: {},
