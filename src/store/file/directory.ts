@@ -14,6 +14,7 @@ import { md5Of } from '../../model/md5.ts';
 import { parseForeignJson } from '../../model/format/foreign-json.ts';
 import { TASKS_PREFIX } from '../../model/format/keys.ts';
 import { isInside } from '../../model/path.ts';
+import { clockMs } from '../../native/clock.ts';
 import { holdDirectoryLater, type HeldDirectory } from '../../native/beneath.ts';
 import { StoreError, type ObjectMeta } from '../contract/store.ts';
 
@@ -29,11 +30,22 @@ interface Held {
   readonly isShared: boolean;
 }
 
+/** A folder that is held for several at once. */
+interface SharedFolder {
+  readonly opened: Promise<HeldDirectory>;
+  /** From then on others open it anew: somebody may have put another folder in its place. */
+  readonly untilMs: number;
+  users: number;
+}
+
+const SHARED_MS = 100;
+
 /**
  * Held open from the first time that it is seen: while the descriptor is open no other directory gets its inode. Once it
  * was seen it is never made again: what it held would be lost without a word.
  */
 export class StoreRoot {
+  readonly #shared = new Map<string, SharedFolder>();
   readonly #path: string;
   #held: Held | undefined;
   #making: Promise<void> | undefined;
@@ -72,9 +84,31 @@ export class StoreRoot {
 
   /**
    * Holds a folder of the store; `''`: the store itself. Throws ENOENT, ENOTDIR, and ELOOP if a link stands in the way:
-   * nobody follows it.
+   * nobody follows it. What is done at about the same time shares a descriptor, as there may be few of them.
    */
   async hold(folder: string): Promise<HeldDirectory> {
+    let shared = this.#shared.get(folder);
+    if (shared === undefined || shared.untilMs < clockMs()) {
+      shared = { opened: this.#open(folder), untilMs: clockMs() + SHARED_MS, users: 0 };
+      this.#shared.set(folder, shared);
+    }
+    shared.users += 1;
+    const one = shared;
+    const release = (): boolean => {
+      one.users -= 1;
+      if (one.users === 0 && this.#shared.get(folder) === one) this.#shared.delete(folder);
+      return one.users === 0;
+    };
+    try {
+      const held = await one.opened;
+      return { at: held.at, close: () => (release() ? held.close() : undefined) };
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  async #open(folder: string): Promise<HeldDirectory> {
     const path = this.#path;
     if (this.#held === undefined) throw Object.assign(new Error(`no ${path}`), { code: 'ENOENT' });
     return holdDirectoryLater({ fd: this.#held.fd, path }, folder);

@@ -2,9 +2,11 @@
 // makes sense, and what the file system refuses is said in the words of an object store.
 import fs from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { errnoOf } from '../../model/errors.ts';
 import type { StoreSettings } from '../../model/format/settings.ts';
 import { reached } from '../../native/failpoint.ts';
+import { shareOfOpenFiles } from '../../native/processes.ts';
 import { retrying } from '../contract/driver.ts';
 import {
   StoreError,
@@ -30,6 +32,9 @@ import {
   sweepTemporaries,
 } from './objects.ts';
 
+/** As many as a run sends at once (sidecar/run/places). */
+const MOST_SMALL_PUTS = 32;
+
 /** What each operation is for; their names stand in messages. */
 const USES = {
   get: 'read',
@@ -52,7 +57,8 @@ export async function openFileStore(
   const root = fileURLToPath(settings.url).replace(/(?<=.)\/+$/, '');
   const directory = new StoreRoot(root);
   const layout = layoutOf(root, directory);
-  const place = { layout, directory, budgetMs, onTry };
+  const inTurn = pLimit(shareOfOpenFiles(MOST_SMALL_PUTS));
+  const place = { layout, directory, budgetMs, inTurn, onTry };
   const store: Store = {
     url: `file://${root}`,
     createsAtomically: true,
@@ -90,6 +96,8 @@ interface Place {
   readonly layout: Layout;
   readonly directory: StoreRoot;
   readonly budgetMs: number;
+  /** Small puts at the same time: each has some files open. */
+  readonly inTurn: LimitFunction;
   readonly onTry: OnTry | undefined;
 }
 
@@ -128,7 +136,7 @@ async function put(
   if (body instanceof Uint8Array) {
     // Until it is stored it may have to be written once more: a try that has written it must not give it away.
     const once = { ...options, release: undefined };
-    return request(place, ask, () => putInto(place, key, [body], once));
+    return request(place, ask, () => place.inTurn(() => putInto(place, key, [body], once)));
   }
   /** The body's own: the caller's error, not the store's. */
   const failures: unknown[] = [];
