@@ -16,6 +16,7 @@ import {
 import { encodePath, showPath } from '../model/path.ts';
 import { formatMs, plural } from '../model/units.ts';
 import { clockMs } from '../native/clock.ts';
+import { isOursOrRoots, ROOT_UID } from '../native/users.ts';
 import type { Command, Line } from './command.ts';
 import { optionsOf } from './options.ts';
 import { refuseSocket } from './options/local.ts';
@@ -49,7 +50,6 @@ const LONGER = 'wait longer with --timeout; the messages of capture itself say w
 const LATE_MS = 2000;
 /** A sidecar that died is replaced within seconds: we ask again this often. */
 const AGAIN_MS = 100;
-const ROOT_UID = 0;
 /** So many names stand in the message, then how many more there are. */
 const NAMED_LEFT = 20;
 
@@ -212,7 +212,8 @@ function ask(path: string, request: ControlRequest, withinMs: number): Promise<T
 function strangerAt(socket: string): string | undefined {
   const uid = fs.statSync(encodePath(socket), { throwIfNoEntry: false })?.uid;
   const we = process.geteuid?.();
-  if (uid === undefined || uid === we || uid === ROOT_UID || we === ROOT_UID) return undefined;
+  // Root may ask for another user, whose socket it has named.
+  if (uid === undefined || isOursOrRoots(uid) || we === ROOT_UID) return undefined;
   return `user ${uid} listens there, and you are ${we}`;
 }
 

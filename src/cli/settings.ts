@@ -13,7 +13,7 @@ import { refuseNotices, stopOf } from './options/stop.ts';
 import { refuseStore, storeOf, storesInside } from './options/store.ts';
 import type { RunCaller, Values } from './options/values.ts';
 
-/** To be used only if nothing was wrong: that is told to `values`. */
+/** Mistakes are noted in `values`: use the result only if there are none. */
 export function settingsOf(values: Values, run: Omit<RunCaller, 'workdir'>): Settings {
   const workdir = workdirOf(values, run);
   const caller: RunCaller = { ...run, workdir };

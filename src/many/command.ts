@@ -188,7 +188,7 @@ function dryRun(asked: ArrayRequest, left: Left, { print }: RunnerTools): ExitSt
   return EXIT.ok;
 }
 
-/** Resolves to `status`. If the array is to be run again, nobody is told that it is over. */
+/** Sends `--notify`, but not if the array is to be run again; resolves to `status`. */
 async function tellEnd(
   { settings, taskName: task }: ArrayRequest,
   counts: ArrayCounts,

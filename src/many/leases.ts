@@ -1,5 +1,5 @@
-// The locks of all jobs that this worker has taken, renewed until the queue knows how each ended. What the queue could not be
-// told while it was away is told when it is back. A lease never ends a task: the store decides who has an index.
+// The locks of all jobs that this worker has taken, renewed until the queue knows how each ended. What the
+// queue misses while it is away it gets when it is back. A lease never ends a task: the store decides who has an index.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../log/log.ts';
 import { reasonOf } from '../model/errors.ts';

@@ -117,7 +117,7 @@ async function run(
         cwd: dir,
         env: { ...env, CAPTURED_PREPARED_DIR: dir, CAPTURED_SUBMIT_DIR: cwd },
         stdio: ['ignore', log, log],
-        // In a group of its own: what it has started ends with it, and Ctrl-C is for us to pass on.
+        // A process group of its own: it ends with all its children, and Ctrl-C reaches it only through us.
         detached: true,
       });
       noteOwn(child, ownChildren);

@@ -7,7 +7,7 @@ import { clockMs } from '../native/clock.ts';
 import { numberOfSignal } from '../native/ended.ts';
 import { sendSignal } from '../native/processes.ts';
 
-/** How hard a task is told to end: `checkpoint` lets it do that, `faster` does not wait for it, `kill` for nothing. */
+/** How a task is stopped: `checkpoint` waits until it has written one, `faster` does not, `kill` waits for nothing. */
 export const FORCES = ['checkpoint', 'faster', 'kill'] as const;
 export type Force = (typeof FORCES)[number];
 

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { told, unstamped } from '../support/messages.ts';
+import { BUNDLED } from './bundled.ts';
 import { NOBODY, tmpdirForAll } from '../support/other-user.ts';
 
 let dir = '';
@@ -22,15 +23,8 @@ beforeAll(async () => {
     },
     outdir: dir,
     outExtension: { '.js': '.mjs' },
-    bundle: true,
+    ...BUNDLED,
     splitting: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    define: { CAPTURE_VERSION: '"1.2.3"', CAPTURE_ROOT: JSON.stringify(path.resolve('.')) },
-    banner: {
-      js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
-    },
   });
   program = path.join(dir, 'capture.mjs');
   fs.writeFileSync(path.join(dir, 'sidecar.cjs'), "import('./sidecar.mjs');");

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { unstamped } from '../support/messages.ts';
+import { BUNDLED } from './bundled.ts';
 import { testDir, type TestDir } from '../support/work-dir.ts';
 
 let dir: TestDir;
@@ -17,14 +18,7 @@ beforeAll(async () => {
   await build({
     entryPoints: ['test/cli/fixtures/three-commands.ts'],
     outfile: program,
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    define: { CAPTURE_VERSION: '"1.2.3"', CAPTURE_ROOT: JSON.stringify(path.resolve('.')) },
-    banner: {
-      js: "import { createRequire as captureCreateRequire } from 'node:module'; const require = captureCreateRequire(import.meta.url);",
-    },
+    ...BUNDLED,
   });
 });
 afterAll(() => dir.remove());

@@ -19,7 +19,11 @@ import { StreamReader } from './reader.ts';
 import { listSegments, type ListedSegment, newestAttempt, streamsOf } from './segments.ts';
 
 const OPTIONS = group('Which output:', {
-  index: { ...INDEX_OPTION, help: 'of which index', otherwise: '0, a task that is in no array' },
+  index: {
+    ...INDEX_OPTION,
+    help: 'the index whose output is shown',
+    otherwise: '0, a task that is in no array',
+  },
   attempt: {
     flags: '--attempt <n>',
     help: 'of which attempt',

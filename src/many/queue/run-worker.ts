@@ -1,5 +1,5 @@
-// `capture worker`: takes tasks from a queue and runs as many as this machine carries, until it is told to end, is drained, or
-// was idle for long enough. work.ts is what it shares with `capture array`; here is what a queue, and a person at the
+// `capture worker`: takes tasks from a queue and runs as many as this machine carries, until a signal ends it, it is drained, or
+// it was idle for long enough. work.ts is what it shares with `capture array`; here is what a queue, and a person at the
 // machine, add.
 import { setMaxListeners } from 'node:events';
 import os from 'node:os';

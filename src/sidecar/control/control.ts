@@ -21,6 +21,7 @@ import {
 import { encodePath } from '../../model/path.ts';
 import { whileLinked } from '../../model/waiting.ts';
 import { descriptorOf, peerOf } from '../../native/peer.ts';
+import { isOursOrRoots } from '../../native/users.ts';
 import { makePrivateDir } from '../../native/private-dir.ts';
 import { tidyUp } from '../../native/tidy.ts';
 import type { Needs } from '../run/context.ts';
@@ -33,7 +34,6 @@ type Uses = Needs<'settings' | 'log' | 'runToken' | 'signal'>;
 const REQUEST_WITHIN_MS = 10_000;
 /** Further connections are closed at once. */
 const MOST_CONNECTIONS = 512;
-const ROOT_UID = 0;
 
 /** Answers one request; `signal` aborts when the client is gone or the socket is being closed. */
 export type Serve = (request: ControlRequest, signal: AbortSignal) => Promise<ControlAnswer>;
@@ -192,7 +192,7 @@ async function reply(
   signal: AbortSignal,
 ): Promise<ControlAnswer | undefined> {
   const uid = uidOf(descriptorOf(socket));
-  if (uid !== undefined && uid !== process.getuid?.() && uid !== ROOT_UID) {
+  if (uid !== undefined && !isOursOrRoots(uid)) {
     // Read and thrown away: with unread bytes left the answer would be lost.
     socket.resume();
     return { kind: 'refused', why: `it answers its own user (${process.getuid?.()}), and you are ${uid}` };

@@ -8,12 +8,12 @@ import { EXIT } from '../../model/exit-status.ts';
 import { encodePath, showPath } from '../../model/path.ts';
 import { newDeferred } from '../../model/waiting.ts';
 import { clockMs, fromTimeOfDay } from '../../native/clock.ts';
+import { isOursOrRoots } from '../../native/users.ts';
 
 /** `255`, blanks around it and the end of the line. */
 const LIMIT_BYTES = 16;
 /** S_ISVTX of inode(7). */
 const STICKY = 0o1000;
-const ROOT_UID = 0;
 /** Text without a line end may be incomplete; it counts as complete once it has stood this long. */
 const SETTLED_MS = 500;
 /** If the kernel reports nothing (no inotify instance is left, the directory was moved), we look again. */
@@ -139,7 +139,7 @@ function readText(file: string): Written | undefined {
 /** Where everybody may put names, as in /tmp, one of somebody else says nothing: fs.protected_regular of proc_sys_fs(5). */
 function isStrangers(file: string, { uid }: fs.Stats): boolean {
   const dir = fs.statSync(encodePath(path.dirname(file)));
-  return (dir.mode & STICKY) !== 0 && ![process.geteuid?.(), ROOT_UID, dir.uid].includes(uid);
+  return (dir.mode & STICKY) !== 0 && uid !== dir.uid && !isOursOrRoots(uid);
 }
 
 function noStatus(why: string): Written {
